@@ -141,18 +141,20 @@ def attacks(judge: kw.Judge) -> dict[str, Any]:
     }
 
 
-def resident_mb() -> float:
-    """Of this process and its children."""
-    pages = 0
+def resident_mb() -> tuple[float, float]:
+    """Of this process, and of its children."""
+    pages = {"own": 0, "children": 0}
     own = os.getpid()
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             if int(folder.name) == own or parent == own:
-                pages += int((folder / "statm").read_text().split()[1])
+                whose = "own" if int(folder.name) == own else "children"
+                pages[whose] += int((folder / "statm").read_text().split()[1])
         except (OSError, ValueError, IndexError):
             continue
-    return round(pages * os.sysconf("SC_PAGESIZE") / 1e6, 1)
+    in_mb = os.sysconf("SC_PAGESIZE") / 1e6
+    return round(pages["own"] * in_mb, 1), round(pages["children"] * in_mb, 1)
 
 
 def endurance(judge: kw.Judge, task: kw.Task, verdicts: int) -> dict[str, Any]:
@@ -165,7 +167,7 @@ def endurance(judge: kw.Judge, task: kw.Task, verdicts: int) -> dict[str, Any]:
         ("compile", "out[i] = a * x[i] + z[i];"),
     ]
     losses = judge.losses
-    memory: list[float] = []
+    memory: list[tuple[float, float]] = []
     surprises = 0
     start = time.perf_counter()
     batch = max(1, verdicts // 10)
@@ -182,7 +184,8 @@ def endurance(judge: kw.Judge, task: kw.Task, verdicts: int) -> dict[str, Any]:
         "a second": round(verdicts / (time.perf_counter() - start), 1),
         "other than they should be": surprises,
         "workers lost": judge.losses - losses,
-        "resident MB on the way": memory,
+        "resident MB on the way": [own for own, _ in memory],
+        "resident MB of workers on the way": [children for _, children in memory],
     }
 
 

@@ -1,6 +1,7 @@
 """Tuning sessions beside Kernel Tuner: the same device, configurations and kernel text in one run.
 
     tune_session.py [SUBJECT...] [--count N] [--peer-python PYTHON] [--peer-seconds S] [-o OUT]
+    tune_session.py [SUBJECT...] [--count N] --repeat 20 [--evaluations N] [--small] [-o OUT]
 
 Each subject (convolution: compiles dominate; gemm, hotspot: measuring does) is tuned over the same
 `count` configurations by either, each in a process of its own with cold caches. Neither the
@@ -11,6 +12,9 @@ no other option: ours to a cubin, Kernel Tuner to PTX, which the driver makes a 
 Then both winners run in turns, as we compile them. Of Kernel Tuner's best ones the first runs that
 launches; "refused" tells which do not, and why. "our winner" among Kernel Tuner's figures is what
 it says of ours.
+
+With --repeat so many fresh sessions of ours run on the same configurations instead (all of them, or
+--evaluations of them that the search chooses): see tune_repeats.py.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import sys
 import tempfile
 import time
 
+import tune_repeats
 from tune_subjects import STANDARD, subject
 
 import harness
@@ -41,8 +46,8 @@ def device_arguments(chosen):
     return [kw.asarray(a) if isinstance(a, np.ndarray) else a for a in chosen.arguments()]
 
 
-def ours(name: str, count: int, small: bool) -> dict:
-    """One session over all configurations."""
+def ours(name: str, count: int, small: bool, seed: int = 0, evaluations: int | None = None) -> dict:
+    """One session over all configurations, or `evaluations` of them."""
     import kernwright as kw
 
     chosen = subject(name, small)
@@ -59,13 +64,16 @@ def ours(name: str, count: int, small: bool) -> dict:
         grid=chosen.grid,
         block=chosen.block,
         problem=chosen.problem,
-        budget={"evaluations": len(listed)},
-        seed=0,
+        budget={"evaluations": min(evaluations or len(listed), len(listed))},
+        seed=seed,
     )
     best = session.run(progress=None)
     wall = time.perf_counter() - start
     failed = [trial for trial in session.trials if trial.status != "correct"]
+    if best is None:
+        return {"failed to run": f"no configuration was correct: {failed[:1]}"}
     return {
+        **tune_repeats.summary(session, best),
         "evaluations": len(session.trials),
         "seconds": wall,
         "failed": len(failed),
@@ -110,6 +118,15 @@ def first_that_launches(chosen, configs: list[dict]) -> tuple:
     return None, None, refused
 
 
+def sampled(timer, run) -> float:
+    """Milliseconds; what was counted where there is no clock."""
+    measured = timer.measure(
+        run, policy="cold", min_samples=10, max_samples=30, max_seconds=0.5, noise=0.002
+    )
+    counts = measured["counts"]
+    return float(sum(counts.values())) if counts else measured["median_ms"]
+
+
 def race(name: str, small: bool, ours: list[dict], peers: list[dict]) -> dict:
     """The first of ours and of the peer's that launch, in turns: medians, and the ratio of the
     first to the second in each round."""
@@ -130,12 +147,7 @@ def race(name: str, small: bool, ours: list[dict], peers: list[dict]) -> dict:
     times = [[], []]
     for _ in range(ROUNDS):
         for place, (run, _) in enumerate((first, second)):
-            measured = timer.measure(
-                run, policy="cold", min_samples=10, max_samples=30, max_seconds=0.5, noise=0.002
-            )
-            counts = measured["counts"]
-            cost = float(sum(counts.values())) if counts else measured["median_ms"]
-            times[place].append(cost)
+            times[place].append(sampled(timer, run))
     ratios = sorted(a / b for a, b in zip(*times, strict=True))
     # Temporal tiling of another depth computes something else: then there is nothing to compare.
     depth = "temporal_tiling_factor"
@@ -185,6 +197,23 @@ def compared(name: str, options: argparse.Namespace) -> dict:
     return found
 
 
+def repeat(name: str, options: argparse.Namespace, keep) -> None:
+    words = [name, "--count", str(options.count), *(["--small"] if options.small else [])]
+    if options.evaluations:
+        words += ["--evaluations", str(options.evaluations)]
+
+    def one(seed: int, folder: str) -> dict:
+        found = run_self("--ours", *words, "--seed", str(seed), KERNWRIGHT_CACHE_DIR=folder)
+        told = found.get("winner", found)
+        print(f"{name}, session {seed}: {told}", file=sys.stderr, flush=True)
+        return found
+
+    def long(configs: list[dict]) -> dict:
+        return run_self("--long", *words, "--configs", json.dumps(configs))
+
+    tune_repeats.repeated(options.repeat, one, long, keep)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=", ".join(SUBJECTS))
@@ -193,15 +222,22 @@ def main() -> None:
     parser.add_argument("--peer-seconds", type=float, default=60.0)
     parser.add_argument("--peer-language", default="NVCUDA", help="its backend: NVCUDA or CUPY")
     parser.add_argument("--small", action="store_true", help="sizes for the simulated device")
+    parser.add_argument("--repeat", type=int, default=0, help="fresh sessions of ours alone")
+    parser.add_argument("--evaluations", type=int, default=None, help="of each with --repeat")
+    parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--long", metavar="SUBJECT", help=argparse.SUPPRESS)
     parser.add_argument("--ours", metavar="SUBJECT", help=argparse.SUPPRESS)
     parser.add_argument("--race", metavar="SUBJECT", help=argparse.SUPPRESS)
     parser.add_argument("--configs", type=json.loads, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "-o", type=pathlib.Path, default=harness.RESULTS / "tune_session.json", metavar="OUT"
-    )
+    parser.add_argument("-o", type=pathlib.Path, default=None, metavar="OUT")
     options = parser.parse_args()
     if options.ours:
-        print(json.dumps(ours(options.ours, options.count, options.small)))
+        chosen = (options.ours, options.count, options.small, options.seed, options.evaluations)
+        print(json.dumps(ours(*chosen)))
+        return
+    if options.long:
+        measured = tune_repeats.measured_long(options.long, options.small, options.configs)
+        print(json.dumps(measured))
         return
     if options.race:
         print(json.dumps(race(options.race, options.small, *options.configs)))
@@ -209,16 +245,25 @@ def main() -> None:
     wrong = [name for name in options.subjects if name not in SUBJECTS]
     if wrong:
         parser.error(f"there is no subject {wrong[0]!r}; there is: {', '.join(SUBJECTS)}")
+    out = options.o or harness.RESULTS / f"tune_{'repeats' if options.repeat else 'session'}.json"
     results: dict[str, dict] = {}
     document = {
-        "subject": "tune_session",
+        "subject": "tune_repeats" if options.repeat else "tune_session",
         "machine": harness.machine(),
         "count": options.count,
         "results": results,
     }
     for name in options.subjects or SUBJECTS:  # written after each: a time limit loses none
+        if options.repeat:
+
+            def keep(found: dict, name: str = name) -> None:
+                results[name] = found
+                harness.save(out, document)
+
+            repeat(name, options, keep)
+            continue
         results[name] = compared(name, options)
-        harness.write(options.o, document)
+        harness.write(out, document)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include "kernels_src/include/expression.cuh.h"
 #include "kernels_src/include/functions.cuh.h"
 #include "kernels_src/include/fused.cuh.h"
+#include "kernels_src/include/logits.cuh.h"
 #include "kernels_src/include/matrices.cuh.h"
 #include "kernels_src/include/mbarrier.cuh.h"
 #include "kernels_src/include/norm_rows.cuh.h"
@@ -34,6 +35,7 @@
 #include "kernels_src/include/reducers.cuh.h"
 #include "kernels_src/include/rope_angles.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
+#include "kernels_src/include/select_tokens.cuh.h"
 #include "kernels_src/include/skinny.cuh.h"
 #include "kernels_src/include/skinny_weights.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
@@ -62,6 +64,8 @@ void register_device_headers() {
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
     add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
+    add_builtin_header("kernwright/logits.cuh", text::logits_cuh);
+    add_builtin_header("kernwright/select_tokens.cuh", text::select_tokens_cuh);
     add_builtin_header("kernwright/matrices.cuh", text::matrices_cuh);
     add_builtin_header("kernwright/norm_rows.cuh", text::norm_rows_cuh);
     add_builtin_header("kernwright/packed_weights.cuh", text::packed_weights_cuh);

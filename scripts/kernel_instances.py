@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_instances_arrays import ARRAYS
 from kernel_instances_attention import ATTENTION
 from kernel_instances_experts import EXPERT_INSTANCES
 from kernel_instances_few_rows import FEW_ROWS
@@ -141,7 +142,8 @@ INSTANCES = {
     ],
     "segment_add.cu": [
         *("make_entries", "count_digits", "place_entries"),
-        *(f"add_segments<{of}>" for of in TYPES if of != "Bool"),
+        *(f"add_segments<{of}, 1>" for of in TYPES if of != "Bool"),
+        *(f"add_segments<{of}>" for of in ("BFloat16, 8", "Float32, 4", "Float64, 2", "Int8, 16")),
     ],
     "lu.cu": [f"{name}<{of}>" for name in ("lu_factor", "lu_solve", "cholesky") for of in MATRICES],
     "householder.cu": [
@@ -204,18 +206,6 @@ INSTANCES = {
     ]
     + [f"bias_gradient<{real}, {index}>" for real in REALS for index in INDICES],
     "dropout.cu": [f"dropout<{pack}, {k}, {index}>" for _, pack, k in PACKS for index in INDICES],
-    "cross_entropy.cu": [
-        f"cross_entropy<{type}, {id}, {n}, {threads}, {held}, {grad}>"
-        for type, n in (("BFloat16", 8), ("Float32", 4), ("Float64", 1))
-        for id, threads, held, grad in [
-            ("Int64", 512, 12, "true"),
-            ("Int64", 512, 8, "true"),
-            ("Int32", 32, 4, "true"),
-            ("Int64", 512, 4, "false"),
-        ]
-    ]
-    + ["target_scale<Int32, Float32>", "target_scale<Int64, Float64>"]
-    + ["total<Float32>", "total<Float64>"],
     "pointwise_loss.cu": [
         f"pointwise_loss<{op}, {pack}, {flags}, unsigned int>"
         for op in ("SquaredError", "AbsoluteError", "Huber", "BinaryCrossEntropy")
@@ -281,19 +271,6 @@ INSTANCES = {
         for layout in ("false", "true")
     ]
     + ["rotate<BFloat16, Int64, 8, false>", "rotate<Float16, Int64, 4, true>"],
-    "rope_tables.cu": [
-        *("rope_frequencies", "rope_tables", "alibi_slopes"),
-        *(f"alibi_bias<{real}>" for real in REALS),
-    ],
-    "pope.cu": [
-        name
-        for real in REALS
-        for name in (
-            f"pope<{real}, Int64, false>",
-            f"pope<{real}, Int32, true>",
-            f"scale_tokens<{real}, Int64, 2>",
-        )
-    ],
     "qkv.cu": [
         f"split_heads<{pack}, {merge}>"
         for pack in ("BFloat16, 8", "Float32, 1", "Float8E5M2, 16")
@@ -335,11 +312,6 @@ INSTANCES = {
         *(f"norm_of_chunks<{of}, true, 4>" for of in ("Float16", "BFloat16", "Float32")),
         *("norm_of_chunks<Float64, false, 2>", "finish_norm<true>", "finish_norm<false>"),
         *(f"scale_tensors<{of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
-    ],
-    "sampling.cu": [
-        f"sample_rows<{of}, {packed}>"
-        for of in ("Float16", "BFloat16", "Float32")
-        for packed in ("true", "false")
     ],
     "quantize.cu": [
         f"{name}{rest}>"
@@ -447,5 +419,6 @@ INSTANCES = {
         "norm_channel_sums<BFloat16, Float32, 256>",
     ],
     **FEW_ROWS,
+    **ARRAYS,
 } | FMA
 INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_INSTANCES.items()}

@@ -1,37 +1,22 @@
 // Leases a worker for each compile, and makes typed errors of what happens to it.
 #include "worker/compile_workers.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <thread>
 
 #include "base/format.h"
 #include "base/log.h"
 #include "base/per_process.h"
 #include "driver/nvtx.h"
+#include "worker/machine_memory.h"
 
 namespace kernwright {
 namespace {
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMemoryOfWorker = 512 * kMebibyte;  ///< more than most compiles take
-constexpr std::uint64_t kLeastMemory = 1024 * kMebibyte;
 constexpr std::uint64_t kMostWorkers = 64;
-
-/// Bytes that this process and its children may use.
-std::uint64_t memory_of_machine() {
-  std::uint64_t bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                        static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  for (const char* file : {"/sys/fs/cgroup/memory.max",                       // of a control group
-                           "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {  // of an older one
-    std::uint64_t limit = 0;
-    if (std::ifstream(file) >> limit && limit > 0) bytes = std::min(bytes, limit);
-  }
-  return bytes;
-}
 
 [[noreturn]] void blame(const Source& source, const std::string& message) {
   const Diagnostic diagnostic{Severity::error, message, source.name, 0, 0, {}, {}};
@@ -44,8 +29,7 @@ CompileWorkerLimits CompileWorkerLimits::of_machine() {
   const std::uint64_t memory = memory_of_machine();
   const std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
   const std::uint64_t fitting = std::max(std::uint64_t{1}, memory / kMemoryOfWorker);
-  return {static_cast<unsigned>(std::min({threads, fitting, kMostWorkers})),
-          std::max(kLeastMemory, memory / 2)};
+  return {static_cast<unsigned>(std::min({threads, fitting, kMostWorkers})), memory_of_worker()};
 }
 
 CompileWorkers::CompileWorkers(CompileWorkerLimits limits, WorkerOptions options)

@@ -85,6 +85,10 @@ class Worker {
   pid_t process_id() const noexcept;
   /// Whether there is a process that kill() would end.
   bool has_process() const noexcept { return process_ != nullptr; }
+  /// Bytes of memory that the process has resident; 0 when there is none.
+  std::uint64_t resident_bytes() const {
+    return process_ == nullptr ? 0 : process_->resident_bytes();
+  }
   /// Processes started so far.
   int starts() const noexcept { return starts_; }
   /// Whether the process has done a task: one that never has may be unable to run at all.

@@ -96,9 +96,24 @@ Array dequantize_awq(const py::object& codes, const py::object& zeros, const py:
   });
 }
 
+Array pack_nibbles(const py::object& x) {
+  const Array array = array_operand(x, "x");
+  return on_current_stream(array,
+                           [&](const Stream& on) { return kernels::pack_nibbles(array, on); });
+}
+
+Array unpack_nibbles(const py::object& packed, bool is_signed, std::int64_t length) {
+  const Array array = array_operand(packed, "packed");
+  return on_current_stream(array, [&](const Stream& on) {
+    return kernels::unpack_nibbles(array, is_signed, length, on);
+  });
+}
+
 }  // namespace
 
 void bind_formats(py::module_& m) {
+  m.def("_pack_nibbles", &pack_nibbles);
+  m.def("_unpack_nibbles", &unpack_nibbles);
   m.def("_dequantize_gguf", dequantize_gguf);
   m.def("_quantize_gguf", quantize_gguf);
   m.def("_dequantize_codes", dequantize_codes);

@@ -16,7 +16,7 @@ py::tuple loss_and_gradient(kernels::Loss made) {
 
 py::tuple cross_entropy(py::handle logits, py::handle target, const std::string& reduction,
                         double label_smoothing, double z_loss, std::int64_t ignore_index,
-                        bool gradient, bool in_place, py::handle upstream) {
+                        bool gradient, bool in_place, py::handle upstream, py::handle weight) {
   const Array x = array_operand(logits, "logits"), ids = array_operand(target, "target");
   const std::optional<Array> above = optional_operand(upstream, "grad");
   const kernels::CrossEntropyOptions options{kernels::loss_reduction_from_name(reduction),
@@ -24,7 +24,8 @@ py::tuple cross_entropy(py::handle logits, py::handle target, const std::string&
                                              z_loss,
                                              ignore_index,
                                              gradient,
-                                             in_place};
+                                             in_place,
+                                             optional_operand(weight, "weight")};
   return loss_and_gradient(on_current_stream(
       x, [&](const Stream& on) { return kernels::cross_entropy(x, ids, options, above, on); }));
 }
@@ -44,7 +45,10 @@ py::tuple pointwise_loss(const std::string& name, py::handle values, py::handle 
 }  // namespace
 
 void bind_loss(py::module_& m) {
-  m.def("_cross_entropy", &cross_entropy);
+  m.def("_cross_entropy", &cross_entropy, py::arg("logits"), py::arg("target"),
+        py::arg("reduction"), py::arg("label_smoothing"), py::arg("z_loss"),
+        py::arg("ignore_index"), py::arg("gradient"), py::arg("in_place"), py::arg("upstream"),
+        py::arg("weight") = py::none());
   m.def("_pointwise_loss", &pointwise_loss);
 }
 

@@ -18,7 +18,8 @@ using kernels::RopeRule;
 
 /// What the Python functions know of a rule, in this order.
 RopeRule rule_of(std::int64_t dim, double base, const std::string& scaling,
-                 const std::vector<double>& numbers, std::optional<double> attention) {
+                 const std::vector<double>& numbers, std::optional<double> attention,
+                 std::optional<Array> divisors = std::nullopt) {
   if (numbers.size() != 10) throw ArgumentError("a rule of rotary embeddings has ten numbers");
   RopeRule rule{.dim = dim, .base = base, .scaling = kernels::rope_scaling_from_name(scaling)};
   rule.factor = numbers[0];
@@ -32,6 +33,7 @@ RopeRule rule_of(std::int64_t dim, double base, const std::string& scaling,
   rule.mscale = numbers[8];
   rule.mscale_all_dim = numbers[9];
   rule.attention = attention;
+  rule.divisors = std::move(divisors);
   return rule;
 }
 
@@ -51,8 +53,10 @@ double attention_factor(std::int64_t dim, double base, const std::string& scalin
 }
 
 Array frequencies(const py::object& device, std::int64_t dim, double base,
-                  const std::string& scaling, const std::vector<double>& numbers) {
-  const RopeRule rule = rule_of(dim, base, scaling, numbers, std::nullopt);
+                  const std::string& scaling, const std::vector<double>& numbers,
+                  py::handle divisors) {
+  const RopeRule rule =
+      rule_of(dim, base, scaling, numbers, std::nullopt, optional_operand(divisors, "the factors"));
   return on_device(device, [&](Device& on, const Stream& stream) {
     return kernels::rope_frequencies(on, rule, stream);
   });
@@ -60,8 +64,9 @@ Array frequencies(const py::object& device, std::int64_t dim, double base,
 
 py::tuple tables(const py::object& device, std::int64_t rows, std::int64_t first, std::int64_t dim,
                  double base, const std::string& scaling, const std::vector<double>& numbers,
-                 std::optional<double> attention) {
-  const RopeRule rule = rule_of(dim, base, scaling, numbers, attention);
+                 std::optional<double> attention, py::handle divisors) {
+  const RopeRule rule =
+      rule_of(dim, base, scaling, numbers, attention, optional_operand(divisors, "the factors"));
   CosSin made = on_device(device, [&](Device& on, const Stream& stream) {
     return kernels::rope_tables(on, rule, rows, first, stream);
   });
@@ -100,6 +105,17 @@ Array pope(py::handle x, py::handle cos, py::handle sin, py::handle shifts, py::
   const RopeOptions options = options_of(positions, offset, heads_first);
   return on_current_stream(operand, [&](const Stream& on) {
     return kernels::pope(operand, angles, turned, above, options, on);
+  });
+}
+
+Array pope_shifts(py::handle grad, py::handle x, py::handle cos, py::handle sin, py::handle shifts,
+                  py::handle positions, std::int64_t offset, bool heads_first) {
+  const Array operand = array_operand(x, "x");
+  const CosSin angles{array_operand(cos, "cos"), array_operand(sin, "sin")};
+  const Array turned = array_operand(shifts, "shifts"), above = array_operand(grad, "grad");
+  const RopeOptions options = options_of(positions, offset, heads_first);
+  return on_current_stream(operand, [&](const Stream& on) {
+    return kernels::pope_shifts(operand, angles, turned, above, options, on);
   });
 }
 
@@ -150,6 +166,7 @@ void bind_rope(py::module_& m) {
   m.def("_rope_tables", &tables);
   m.def("_rope", &rope);
   m.def("_pope", &pope);
+  m.def("_pope_shifts", &pope_shifts);
   m.def("_scale_tokens", &scale_tokens);
   m.def("_alibi_slopes", &alibi_slopes);
   m.def("_alibi_bias", &alibi_bias);

@@ -66,4 +66,11 @@ Array dequantize_gptq(const Array& codes, const Array& zeros, const Array& scale
 Array dequantize_awq(const Array& codes, const Array& zeros, const Array& scales, ScalarType type,
                      const Stream& stream = {});
 
+/// Integers as 4 bits, their low ones, two in a byte: the first in its low half, along the last
+/// axis, whose last byte has a high half of 0 where the extent is odd. The result is uint8.
+Array pack_nibbles(const Array& x, const Stream& stream = {});
+/// The other way round, as int8 or uint8; `length` is the extent of the last axis (below 0: even).
+Array unpack_nibbles(const Array& packed, bool is_signed, std::int64_t length,
+                     const Stream& stream = {});
+
 }  // namespace kernwright::kernels

@@ -8,6 +8,7 @@
 #include "kernels_src/family.h"
 #include "kernels_src/index/running_total.h"
 #include "kernels_src/index/segment_add.cu.h"
+#include "kernels_src/operands.h"
 
 #include <bit>
 #include <string>
@@ -30,13 +31,24 @@ const Family& segment_family() {
 }
 
 const LazyKernel& segment_sort_kernel(SegmentStep step, const char* name) {
-  return segment_family().instance(InstanceKey().add(step, 2).add(0, 5),
+  return segment_family().instance(InstanceKey().add(step, 2).add(0, 10),
                                    [&] { return std::string(name); });
 }
 
-const LazyKernel& segment_add_kernel(ScalarType type) {
-  return segment_family().instance(InstanceKey().add(SegmentStep::add, 2).type(type),
-                                   [&] { return format("add_segments<{}>", device_type(type)); });
+const LazyKernel& segment_add_kernel(ScalarType type, int width) {
+  return segment_family().instance(
+      InstanceKey().add(SegmentStep::add, 2).type(type).add(width, 5),
+      [&] { return format("add_segments<{}, {}>", device_type(type), width); });
+}
+
+/// Elements of a slot's row that a thread takes: 16 bytes where rows are neighbours and aligned.
+int segment_width(const Array& x, const Array& values, const Slots& slots, const WalkPlan<1>& row) {
+  const auto item = static_cast<std::int64_t>(scalar_size(x.type()));
+  if (row.dims.size() != 1 || row.dims.front().stride[0] != item) return 1;
+  auto bits = x.address() | values.address() | static_cast<std::uint64_t>(row.count() * item);
+  for (const WalkDim<1>& axis : slots.space.axes)
+    bits |= static_cast<std::uint64_t>(axis.stride[0]);
+  return pack_width(x.type(), {bits});
 }
 
 /// Entries of (slot, row), both int64, sorted by slot; equal slots in the order of the rows.
@@ -90,12 +102,13 @@ void add_segments(const Array& x, const Array& given, const Slots& slots, const 
   const Array values = as_it_is ? given : copy(given, on);
   const Array entries = sorted_entries(slots, on);
   const std::int64_t rows = slots.numbers.size();
-  const LaunchConfig config{.grid = {walk_blocks(values.size(), kSegmentThreads)},
+  const int width = segment_width(x, values, slots, row);
+  const LaunchConfig config{.grid = {walk_blocks(values.size() / width, kSegmentThreads)},
                             .block = {kSegmentThreads},
                             .stream = on};
-  launch(segment_add_kernel(x.type()).on(device), config, x.address(), values.address(),
+  launch(segment_add_kernel(x.type(), width).on(device), config, x.address(), values.address(),
          entries.address(), row.parameter(), slot_axes(slots.space.axes), slots.space.count,
-         row.count(), rows);
+         row.count() / width, rows);
   for (const Array* const used : {&x, &values, &entries}) used->use_on(on);
 }
 

@@ -1,5 +1,5 @@
 // Adds rows to the slots that they name, in the order of the rows: a stable sort by slot brings
-// the rows of a slot together, then one thread adds an element of all of them.
+// the rows of a slot together, then one thread adds a pack of all of them.
 #include <kernwright/elements.cuh>
 #include <kernwright/walk.cuh>
 
@@ -96,49 +96,61 @@ struct SlotAxes {
   int count;
 };
 
-/// Element e of the slot of the segment that begins at entry j takes those of all its rows, one
-/// after the other, in the type that T computes in. `row` walks the elements of a slot.
-template <typename T>
+/// N elements from e on of the slot of the segment that begins at entry j take those of all its
+/// rows, one after the other, in the type that T computes in. `row` walks the elements of a slot,
+/// which for N above 1 are neighbours; `packs` of N are a row.
+template <typename T, int N>
 __global__ void add_segments(char* __restrict__ to, const T* __restrict__ values,
                              const Entry* __restrict__ sorted, const Walk<1> row,
-                             const SlotAxes axes, long long slot_count, long long row_size,
+                             const SlotAxes axes, long long slot_count, long long packs,
                              long long entries) {
-  const long long count = entries * row_size;
+  using Values = Pack<T, N>;
+  const long long count = entries * packs;
   const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+  const Values* const rows = reinterpret_cast<const Values*>(values);
   for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < count;
        i += step) {
-    long long j = i / row_size;
-    const long long e = i - j * row_size;
+    long long j = i / packs;
+    const long long e = i - j * packs;
     const long long slot = sorted[j].slot;
     if (slot >= slot_count || (j > 0 && sorted[j - 1].slot == slot)) continue;
-    long long offset = walk_offsets(row, static_cast<unsigned long long>(e)).of[0];
+    long long offset = walk_offsets(row, static_cast<unsigned long long>(e) * N).of[0];
     long long rest = slot;
     for (int a = 0; a < axes.count; ++a) {
       const long long outer = rest / axes.extent[a];
       offset += (rest - outer * axes.extent[a]) * axes.stride[a];
       rest = outer;
     }
-    T* const target = reinterpret_cast<T*>(to + offset);
-    Compute<T> sum = to_compute(*target);
+    Values* const target = reinterpret_cast<Values*>(to + offset);
+    Values total = *target;
+    Compute<T> sum[N];
+#pragma unroll
+    for (int n = 0; n < N; ++n) sum[n] = to_compute(total.value[n]);
     // Several rows at once are on their way, and are added one after the other.
     for (bool more = true; more; j += kAhead) {
       bool mine[kAhead];
       long long from[kAhead];
-      T value[kAhead];
+      Values value[kAhead];
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) {
         const Entry entry = sorted[j + a < entries ? j + a : entries - 1];
         mine[a] = j + a < entries && entry.slot == slot;
-        from[a] = entry.row * row_size + e;
+        from[a] = entry.row * packs + e;
       }
 #pragma unroll
-      for (int a = 0; a < kAhead; ++a) value[a] = mine[a] ? values[from[a]] : T{};
+      for (int a = 0; a < kAhead; ++a) {
+        if (mine[a]) value[a] = rows[from[a]];
+      }
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) {
-        if (mine[a]) sum = plus(sum, to_compute(value[a]));
+        if (!mine[a]) continue;
+#pragma unroll
+        for (int n = 0; n < N; ++n) sum[n] = plus(sum[n], to_compute(value[a].value[n]));
       }
       more = mine[kAhead - 1];
     }
-    *target = from_compute<T>(sum);
+#pragma unroll
+    for (int n = 0; n < N; ++n) total.value[n] = from_compute<T>(sum[n]);
+    *target = total;
   }
 }

@@ -26,6 +26,7 @@ struct LossTerms {
   CUdeviceptr scale, upstream;
   std::int32_t upstream_stride;
   std::int64_t ignored;
+  CUdeviceptr weights, weight_sum;
 };
 
 /// Threads of a block, packs that each keeps in registers, and packs in shared memory.
@@ -50,14 +51,15 @@ const Family& entropy_family() {
   return made;
 }
 
-std::string scale_name(ScalarType target, ScalarType real) {
-  return format("target_scale<{}, {}>", device_type(target), device_type(real));
+std::string scale_name(ScalarType target, ScalarType real, bool weighted) {
+  return format("{}<{}, {}>", weighted ? "weighted_scale" : "target_scale", device_type(target),
+                device_type(real));
 }
 
 /// The others of the call come with it.
 const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width,
                                  const LogitsPlan& plan, const CrossEntropyOptions& options) {
-  const bool gradient = options.gradient;
+  const bool gradient = options.gradient, weighted = options.weights.has_value();
   const auto key = InstanceKey()
                        .add(0, 1)
                        .type(type)
@@ -65,20 +67,24 @@ const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width,
                        .add(width, 5)
                        .add(plan.threads, 11)
                        .add(plan.packs, 5)
-                       .add(gradient, 1);
+                       .add(gradient, 1)
+                       .add(weighted, 1);
   return entropy_family().instance(key, [&] {
-    std::vector names{format("cross_entropy<{}, {}, {}, {}, {}, {}>", device_type(type),
-                             device_type(target), width, plan.threads, plan.packs, gradient)};
+    std::vector names{format("cross_entropy<{}, {}, {}, {}, {}, {}, {}>", device_type(type),
+                             device_type(target), width, plan.threads, plan.packs, gradient,
+                             weighted)};
     const auto real = type == ScalarType::float64 ? type : ScalarType::float32;
-    if (options.reduction == LossReduction::mean) names.push_back(scale_name(target, real));
-    if (options.reduction != LossReduction::none) names.push_back(total_name(real));
+    if (options.reduction == LossReduction::mean)
+      names.push_back(scale_name(target, real, weighted));
+    if (options.reduction != LossReduction::none || (weighted && options.label_smoothing != 0))
+      names.push_back(total_name(real));
     return names;
   });
 }
 
-const LazyKernel& scale_kernel(ScalarType target, ScalarType real) {
-  return entropy_family().instance(InstanceKey().add(1, 1).type(target).type(real),
-                                   [&] { return scale_name(target, real); });
+const LazyKernel& scale_kernel(ScalarType target, ScalarType real, bool weighted) {
+  return entropy_family().instance(InstanceKey().add(1, 1).type(target).type(real).add(weighted, 1),
+                                   [&] { return scale_name(target, real, weighted); });
 }
 
 void check_entropy(const Array& logits, const Array& targets, const CrossEntropyOptions& options) {
@@ -104,6 +110,15 @@ void check_entropy(const Array& logits, const Array& targets, const CrossEntropy
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
     throw InvalidArgument(format("cross_entropy: label_smoothing is {}, and must be from 0 to 1",
                                  options.label_smoothing));
+  }
+  if (!options.weights) return;
+  require_one_device(logits, "logits", *options.weights, "weight");
+  require_floating(*options.weights, "cross_entropy", "weight");
+  if (options.weights->shape() != Shape{shape.back()}) {
+    throw InvalidArgument(
+        format("Incompatible dimensions: weight is a {}, logits a {}; there is a weight for each "
+               "class",
+               options.weights->identify(), logits.identify()));
   }
 }
 
@@ -139,6 +154,34 @@ std::optional<Array> upstream_of(const std::optional<Array>& upstream, const Arr
   return upstream->type() == real ? contiguous(*upstream, on) : cast(*upstream, real, on);
 }
 
+/// Weights of classes in the type of the losses, and their sum where smoothing takes it.
+struct ClassWeights {
+  std::optional<Array> each, sum;
+};
+ClassWeights class_weights(const CrossEntropyOptions& options, ScalarType real, const Stream& on) {
+  ClassWeights made;
+  if (!options.weights) return made;
+  const Array& given = *options.weights;
+  made.each = given.type() == real ? contiguous(given, on) : cast(given, real, on);
+  if (options.label_smoothing != 0)
+    made.sum = total(entropy_family(), *made.each, 1, std::nullopt, on);
+  return made;
+}
+
+/// One over what LossReduction::mean divides by, into `scale`.
+void launch_scale(const Array& ids, const std::optional<Array>& weights, std::int64_t cols,
+                  std::int64_t ignored, const Array& scale, const Stream& on) {
+  const Kernel& kernel =
+      scale_kernel(ids.type(), scale.type(), weights.has_value()).on(ids.device());
+  const LaunchConfig config{.grid = {1}, .block = {1024}, .stream = on};
+  if (weights) {
+    launch(kernel, config, ids.address(), ids.size(), ignored, scale.address(), weights->address(),
+           static_cast<std::int32_t>(cols));
+  } else {
+    launch(kernel, config, ids.address(), ids.size(), ignored, scale.address());
+  }
+}
+
 }  // namespace
 
 Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropyOptions& options,
@@ -156,17 +199,16 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
   Loss made{none ? losses : Array::empty(device, {}, real, on), std::nullopt};
   if (options.gradient) made.gradient = gradient_array(logits, x, options, on);
   const std::optional<Array> above = upstream_of(upstream, made.value, real, on);
+  const ClassWeights weights = class_weights(options, real, on);
   std::optional<Array> scale;
   if (options.reduction == LossReduction::mean) {
     scale = Array::empty(device, {}, real, on);
     scale->use_on(on);
   }
-  const auto launch_scale = [&] {
-    if (!scale) return;
-    launch(scale_kernel(ids.type(), real).on(device), {.grid = {1}, .block = {1024}, .stream = on},
-           ids.address(), rows, options.ignore_index, scale->address());
+  const auto find_scale = [&] {
+    if (scale) launch_scale(ids, weights.each, x.cols, options.ignore_index, *scale, on);
   };
-  if (rows == 0) launch_scale();
+  if (rows == 0) find_scale();
   if (rows > 0) {
     const Array& out = made.gradient ? *made.gradient : logits;
     const std::int64_t out_stride = options.in_place || !made.gradient ? x.stride : x.cols;
@@ -183,7 +225,7 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
         .stream = on};
     const Kernel& kernel =
         entropy_kernel(logits.type(), ids.type(), width, plan, options).on(device);
-    launch_scale();
+    find_scale();
     with_compute(logits.type(), [&](auto zero) {
       using Real = decltype(zero);
       const LossTerms<Real> terms{static_cast<Real>(options.label_smoothing),
@@ -191,7 +233,9 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
                                   scale ? scale->address() : 0,
                                   above ? above->address() : 0,
                                   none ? 1 : 0,
-                                  options.ignore_index};
+                                  options.ignore_index,
+                                  weights.each ? weights.each->address() : 0,
+                                  weights.sum ? weights.sum->address() : 0};
       launch(kernel, config, x.array.address(), x.stride, out.address(), out_stride, ids.address(),
              losses.address(), static_cast<std::int32_t>(x.cols),
              static_cast<std::int32_t>(plan.shared_packs), terms);
@@ -200,7 +244,8 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
   }
   if (!none) made.value = total(entropy_family(), losses, 1, scale, on);
   for (const Array* each : {&x.array, &ids, &losses}) each->use_on(on);
-  if (above) above->use_on(on);
+  for (const std::optional<Array>* each : {&above, &weights.each, &weights.sum})
+    if (*each) (*each)->use_on(on);
   return made;
 }
 

@@ -34,8 +34,9 @@ __device__ __forceinline__ F lowest() {
   return static_cast<F>(__int_as_float(0xff800000));
 }
 
+/// `weights` are those of the elements' classes, or null for 1.
 template <int N, typename T, typename F>
-__device__ __forceinline__ void see(Seen<F>& seen, const T (&x)[N]) {
+__device__ __forceinline__ void see(Seen<F>& seen, const T (&x)[N], const F* weights) {
   F highest = seen.max;
 #pragma unroll
   for (int j = 0; j < N; ++j) highest = Maximum()(highest, static_cast<F>(to_compute(x[j])));
@@ -45,22 +46,24 @@ __device__ __forceinline__ void see(Seen<F>& seen, const T (&x)[N]) {
     const F value = to_compute(x[j]);
     // Where all are -inf there is nothing to add, and -inf - -inf is no number.
     sum += highest == lowest<F>() ? F(0) : exp_of(value - highest);
-    seen.all += value;
+    seen.all += weights == nullptr ? value : value * weights[j];
   }
   seen.max = highest;
   seen.exps = sum;
 }
 
-/// What a row's gradient needs: element c is exp(x - log_sum) * slope - each, at the target less
-/// `hit` besides.
+/// What a row's gradient needs: element c is exp(x - log_sum) * slope - each * weights[c], at the
+/// target less `hit` besides. Without weights these are 1.
 template <typename F>
 struct RowGradient {
   F log_sum, slope, each, hit;
   long long target;
+  const F* weights;
 
   template <typename T>
   __device__ __forceinline__ T at(T x, long long col) const {
-    const F value = exp_of(to_compute(x) - log_sum) * slope - each;
+    const F less = weights == nullptr ? each : each * weights[col];
+    const F value = exp_of(to_compute(x) - log_sum) * slope - less;
     return from_compute<T>(col == target ? value - hit : value);
   }
 };
@@ -72,6 +75,8 @@ struct LossTerms {
   const F* upstream;    ///< gradients of the rows' losses, or null for 1
   int upstream_stride;  ///< 0: one for all rows
   long long ignored;    ///< the target of rows that count for nothing
+  const F* weights;     ///< of classes, or null for 1
+  const F* weight_sum;  ///< their sum
 };
 
 /// A row of T that may begin anywhere: `lead` elements up to the first pack, `packs` of N, a rest.
@@ -93,7 +98,7 @@ struct RowParts {
 
 /// `grads` may be `logits`. Losses are those of each row, unscaled. `shared_packs` packs of a row
 /// fit the dynamic shared memory. Packs: of a thread in registers, with a gradient.
-template <typename T, typename Target, int N, int Threads, int Packs, bool Gradient>
+template <typename T, typename Target, int N, int Threads, int Packs, bool Gradient, bool Weighted>
 __global__ void __launch_bounds__(Threads)
     cross_entropy(const T* logits, long long stride, T* grads, long long grad_stride,
                   const Target* __restrict__ targets, Compute<T>* __restrict__ losses, int cols,
@@ -113,6 +118,11 @@ __global__ void __launch_bounds__(Threads)
     return;
   }
   const bool outside = target < 0 || target >= cols;
+  // Smoothing alone takes the weights of all classes.
+  const F* const weights = Weighted && terms.smoothing != 0 ? terms.weights : nullptr;
+  const auto weights_at = [&](int col) { return Weighted && weights ? weights + col : nullptr; };
+  const F weight = Weighted && !outside ? terms.weights[target] : F(1);
+  const F of_all = Weighted && weights ? *terms.weight_sum / cols : F(1);
   const F at_target = outside ? F(0) : to_compute(x[target]);
   const RowParts<T, N> parts(x, cols);
   const auto pack_at = [&](int p) {
@@ -126,30 +136,32 @@ __global__ void __launch_bounds__(Threads)
     if (k * Threads + thread < parts.packs) held[k] = pack_at(k * Threads + thread);
 #pragma unroll
   for (int k = 0; k < Packs; ++k)
-    if (k * Threads + thread < parts.packs) see(seen, held[k].value);
+    if (k * Threads + thread < parts.packs)
+      see(seen, held[k].value, weights_at(parts.pack(k * Threads + thread)));
   int next = Packs * Threads;  // the first pack that is not held
   if constexpr (Gradient) {
 #pragma unroll 4
     for (int i = thread; i < shared_packs; i += Threads) {
       if (next + i >= parts.packs) break;
       shared[i] = pack_at(next + i);
-      see(seen, shared[i].value);
+      see(seen, shared[i].value, weights_at(parts.pack(next + i)));
     }
     next += shared_packs;
   }
 #pragma unroll 4
-  for (int p = next + thread; p < parts.packs; p += Threads) see(seen, pack_at(p).value);
+  for (int p = next + thread; p < parts.packs; p += Threads)
+    see(seen, pack_at(p).value, weights_at(parts.pack(p)));
   for (int e = thread; e < parts.edges; e += Threads) {
     const T edge[1] = {x[parts.edge(e)]};
-    see(seen, edge);
+    see(seen, edge, weights_at(parts.edge(e)));
   }
   seen = block_reduce<Threads>(seen, Join(), Seen<F>{lowest<F>(), 0, 0});
 
   const F nan = static_cast<F>(__int_as_float(0x7fffffff));
   const F log_sum = seen.max + log_of(seen.exps);
   if (thread == 0) {
-    const F miss = log_sum - at_target, spread = log_sum - seen.all / cols;
-    F loss = (1 - terms.smoothing) * miss + terms.z * log_sum * log_sum;
+    const F miss = log_sum - at_target, spread = log_sum * of_all - seen.all / cols;
+    F loss = weight * ((1 - terms.smoothing) * miss + terms.z * log_sum * log_sum);
     if (terms.smoothing != 0) loss += terms.smoothing * spread;
     losses[row] = outside ? nan : loss;
   }
@@ -157,9 +169,13 @@ __global__ void __launch_bounds__(Threads)
     F scale = terms.scale == nullptr ? F(1) : *terms.scale;
     if (terms.upstream != nullptr) scale *= terms.upstream[row * terms.upstream_stride];
     if (outside) scale = nan;
-    const RowGradient<F> gradient = {log_sum, scale * (1 + 2 * terms.z * log_sum),
-                                     scale * terms.smoothing / cols, scale * (1 - terms.smoothing),
-                                     target};
+    const F slope = weight * (1 + 2 * terms.z * log_sum) + terms.smoothing * (of_all - weight);
+    const RowGradient<F> gradient = {log_sum,
+                                     scale * slope,
+                                     scale * terms.smoothing / cols,
+                                     scale * weight * (1 - terms.smoothing),
+                                     target,
+                                     weights};
     const auto write = [&](int p, Pack<T, N>& pack) {
       const int col = parts.pack(p);
 #pragma unroll
@@ -199,4 +215,18 @@ __global__ void __launch_bounds__(1024)
     count += static_cast<long long>(targets[i]) != ignored;
   count = block_reduce<1024>(count, Sum(), 0LL);
   if (threadIdx.x == 0) *scale = F(1) / static_cast<F>(count);
+}
+
+/// 1 / (the sum of the weights of targets that are not ignored); one block of 1024 threads.
+template <typename Target, typename F>
+__global__ void __launch_bounds__(1024)
+    weighted_scale(const Target* __restrict__ targets, long long rows, long long ignored,
+                   F* __restrict__ scale, const F* __restrict__ weights, int cols) {
+  double sum = 0;
+  for (long long i = threadIdx.x; i < rows; i += 1024) {
+    const long long target = static_cast<long long>(targets[i]);
+    if (target != ignored && target >= 0 && target < cols) sum += weights[target];
+  }
+  sum = block_reduce<1024>(sum, Sum(), 0.0);
+  if (threadIdx.x == 0) *scale = static_cast<F>(1 / sum);
 }

@@ -30,18 +30,21 @@ struct CrossEntropyOptions {
   double z_loss = 0;
   std::int64_t ignore_index = -100;
   bool gradient = false;
-  bool in_place = false;  ///< the gradient is written over the logits
+  bool in_place = false;                        ///< the gradient is written over the logits
+  std::optional<Array> weights = std::nullopt;  ///< (V,) of real floats: of the classes
 };
 
 /// Over rows of logits (..., V) and targets (...) of int32 or int64, with s = log(sum(exp(x))):
 ///   (1 - e) (s - x[t]) + e (s - mean(x)) + z s^2,   e = label_smoothing, z = z_loss,
-/// of float32, for float64 logits of float64. LossReduction::mean divides by the targets that are
-/// not ignored. Rows whose target is ignore_index give 0 and a gradient of 0; a target outside of
-/// [0, V) reads nothing and gives NaN. The gradient has the type of the logits and is that of the
-/// reduced loss, times `upstream` where given: one value, or for LossReduction::none one for each
-/// row. Logits are read from memory once. Any strides of rows; in_place wants rows without gaps
-/// inside. Queued on `stream`. The same in every run. Throws ArgumentError for other element types,
-/// InvalidArgument for shapes that do not fit.
+/// of float32, for float64 logits of float64. With weights w of classes, as torch has them:
+///   w[t] ((1 - e) (s - x[t]) + z s^2) + e sum_c w[c] (s - x[c]) / V.
+/// LossReduction::mean divides by the targets that are not ignored, or by the sum of their weights.
+/// Rows whose target is ignore_index give 0 and a gradient of 0; a target outside of [0, V) reads
+/// nothing and gives NaN. The gradient has the type of the logits and is that of the reduced loss,
+/// times `upstream` where given: one value, or for LossReduction::none one for each row. Logits are
+/// read from memory once. Any strides of rows; in_place wants rows without gaps inside. Queued on
+/// `stream`. The same in every run. Throws ArgumentError for other element types, InvalidArgument
+/// for shapes that do not fit.
 Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropyOptions& options,
                    const std::optional<Array>& upstream = std::nullopt, const Stream& stream = {});
 

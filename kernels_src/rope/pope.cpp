@@ -3,8 +3,12 @@
 #include "base/format.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/reduce/reduce.h"
 #include "kernels_src/rope/pope.cu.h"
 #include "kernels_src/rope/rope.h"
+
+#include <algorithm>
+#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -15,13 +19,19 @@ const Family& pope_family() {
 }
 
 const LazyKernel& pope_kernel(ScalarType type, ScalarType id, bool backward) {
-  return pope_family().instance(InstanceKey().add(0, 1).type(type).type(id).add(backward, 1), [&] {
+  return pope_family().instance(InstanceKey().add(0, 2).type(type).type(id).add(backward, 5), [&] {
     return format("pope<{}, {}, {}>", device_type(type), device_type(id), backward);
   });
 }
 
+const LazyKernel& shifts_kernel(ScalarType type, ScalarType id) {
+  return pope_family().instance(InstanceKey().add(2, 2).type(type).type(id).add(0, 5), [&] {
+    return format("pope_shifts<{}, {}>", device_type(type), device_type(id));
+  });
+}
+
 const LazyKernel& scale_kernel_of(ScalarType type, ScalarType id, int width) {
-  return pope_family().instance(InstanceKey().add(1, 1).type(type).type(id).add(width, 5), [&] {
+  return pope_family().instance(InstanceKey().add(1, 2).type(type).type(id).add(width, 5), [&] {
     return format("scale_tokens<{}, {}, {}>", device_type(type), device_type(id), width);
   });
 }
@@ -102,6 +112,46 @@ Array pope(const Array& x, const CosSin& tables, const std::optional<Array>& shi
   if (turned) turned->use_on(on);
   if (argument.ids) argument.ids->use_on(on);
   return to.array;
+}
+
+Array pope_shifts(const Array& x, const CosSin& tables, const Array& shifts, const Array& grad,
+                  const RopeOptions& options, const Stream& stream) {
+  require_floating(x, "pope_shifts_backward", "x");
+  Device& device = x.device();
+  const Stream on = stream ? stream : Stream::legacy(device);
+  const TokenView from = token_view(x, "x", options.heads_first, on);
+  check_pope(from, tables, shifts, options.positions);
+  check_pope_gradient(grad, x);
+  PositionArgument argument = options.positions;
+  const Positions positions = positions_of(argument, from, on);
+  const std::int64_t tokens = from.batches * from.tokens, columns = from.heads * from.dim;
+  // At most 1024 chunks, of 64 tokens or more: the order of sums depends on the shape alone.
+  const std::int64_t chunk = std::max<std::int64_t>(64, (tokens + 1023) / 1024);
+  const std::int64_t chunks = (tokens + chunk - 1) / chunk;
+  const Array sums = Array::empty(device, {chunks, from.heads, from.dim}, ScalarType::float32, on);
+  if (sums.size() != 0) {
+    const CosSin angles{contiguous(tables.cos, on), contiguous(tables.sin, on)};
+    const TokenView above = token_view(grad, "the gradient", options.heads_first, on);
+    const Array turned = contiguous(shifts, on);
+    const TokenArray array{
+        from.array.address(), 0, from.strides, {}, static_cast<std::int32_t>(from.heads)};
+    const LaunchConfig config{.grid = {static_cast<std::uint32_t>((columns + 255) / 256),
+                                       static_cast<std::uint32_t>(chunks)},
+                              .block = {256},
+                              .stream = on};
+    launch(shifts_kernel(x.type(), position_type(argument)).on(device), config, array,
+           above.array.address(), above.strides, angles.cos.address(), angles.sin.address(),
+           angles.cos.shape()[0], turned.address(),
+           static_cast<std::int32_t>(turned.ndim() == 2 ? from.dim : 0), positions,
+           static_cast<std::int32_t>(from.dim), chunk, sums.address());
+    for (const Array* each : {&from.array, &above.array, &angles.cos, &angles.sin, &turned, &sums})
+      each->use_on(on);
+    if (argument.ids) argument.ids->use_on(on);
+  }
+  ReductionCall add;
+  add.axes = std::vector<int>{0};
+  if (shifts.ndim() == 1) add.axes->push_back(1);
+  return reduce(sums, add, on);
 }
 
 Array scale_tokens(const Array& x, double floor_scale, double slope, const RopeOptions& options,

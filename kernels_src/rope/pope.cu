@@ -57,6 +57,37 @@ __global__ void __launch_bounds__(kThreads)
   for_token_items<kThreads>(positions, static_cast<unsigned>(x.heads) * dim, tokens_each, work);
 }
 
+/// Block (tile, chunk) adds up what its chunk of tokens does to the shifts of its 256 columns, one
+/// for each head and element: sums[chunk][column].
+template <typename T, typename Id>
+__global__ void __launch_bounds__(kThreads)
+    pope_shifts(const TokenArray<T> x, const T* __restrict__ grad, const TokenStrides grad_strides,
+                const float* __restrict__ cosines, const float* __restrict__ sines, long long rows,
+                const float* __restrict__ shifts, int shift_stride, const Positions<Id> positions,
+                int dim, long long chunk, float* __restrict__ sums) {
+  const int columns = x.heads * dim;
+  const int column = static_cast<int>(blockIdx.x) * kThreads + threadIdx.x;
+  if (column >= columns) return;
+  const int head = column / dim, col = column % dim;
+  const float* const shift = shifts + static_cast<long long>(head) * shift_stride + col;
+  const long long all = static_cast<long long>(positions.batches) * positions.tokens;
+  const long long begin = blockIdx.y * chunk, end = min(begin + chunk, all);
+  Compute<T> sum = 0;
+#pragma unroll 4
+  for (long long flat = begin; flat < end; ++flat) {
+    const unsigned batch = static_cast<unsigned>(flat / positions.tokens);
+    const unsigned token =
+        static_cast<unsigned>(flat - static_cast<long long>(batch) * positions.tokens);
+    const Angle angle(cosines, sines, rows, dim, positions.at(batch, token), col, shift);
+    const T* const above = grad + batch * grad_strides.batch + token * grad_strides.token +
+                           head * grad_strides.head;
+    const Compute<T> across =
+        to_compute(above[col + dim]) * angle.cosine - to_compute(above[col]) * angle.sine;
+    sum += softplus(to_compute(x.source(batch, token, head)[col])) * across;
+  }
+  sums[blockIdx.y * static_cast<long long>(columns) + column] = static_cast<float>(sum);
+}
+
 /// Each token's heads times log(floor((position + 1) / floor_scale) + 1) * slope + 1.
 template <typename T, typename Id, int N>
 __global__ void __launch_bounds__(kThreads)

@@ -12,29 +12,34 @@
 
 namespace kernwright::kernels {
 
-enum class RopeScaling : std::uint8_t { none, linear, ntk, dynamic, yarn, llama3 };
+enum class RopeScaling : std::uint8_t { none, linear, ntk, dynamic, yarn, llama3, longrope };
 /// By the names of transformers' rope_type ("default", "linear", "ntk", ...); ArgumentError for
 /// others, with the list.
 RopeScaling rope_scaling_from_name(std::string_view name);
 
 /// How frequencies follow from the dimension: 1 / base^(2 i / dim), then by `scaling` as in
 /// transformers' modeling_rope_utils.py and its sources: linear (kaiokendev), ntk and dynamic
-/// (bloc97, emozilla), yarn (B. Peng et al., 2023), llama3 (A. Dubey et al., 2024).
+/// (bloc97, emozilla), yarn (B. Peng et al., 2023), llama3 (A. Dubey et al., 2024), longrope
+/// (Y. Ding et al., 2024).
 struct RopeRule {
   std::int64_t dim = 0;
   double base = 10000;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1;
-  double original = 0;       ///< positions before scaling: dynamic, yarn, llama3
+  double original = 0;       ///< positions before scaling: dynamic, yarn, llama3, longrope
   double length = 0;         ///< dynamic: positions in use; below `original` nothing changes
   double low = 1, high = 4;  ///< llama3: low_freq_factor, high_freq_factor
   double beta_fast = 32, beta_slow = 1;            ///< yarn
   bool truncate = true;                            ///< yarn: bounds to whole pairs
-  std::optional<double> attention = std::nullopt;  ///< yarn: attention_factor
+  std::optional<double> attention = std::nullopt;  ///< yarn, longrope: attention_factor
   double mscale = 0, mscale_all_dim = 0;           ///< yarn, of DeepSeek; 0: not there
+  /// longrope: what each frequency is divided by, (dim / 2,) of float64; the caller chooses
+  /// between those of short and of long contexts.
+  std::optional<Array> divisors = std::nullopt;
 };
 
-/// What cosines and sines are multiplied by: 1, for yarn 0.1 log(factor) + 1 unless told otherwise.
+/// What cosines and sines are multiplied by: 1, for yarn 0.1 log(factor) + 1 and for longrope
+/// sqrt(1 + log(factor) / log(original)) unless told otherwise.
 double rope_attention_factor(const RopeRule& rule);
 /// (dim / 2,) frequencies of float32, computed in double on the device.
 Array rope_frequencies(Device& device, const RopeRule& rule, const Stream& stream = {});
@@ -77,6 +82,10 @@ Array alibi_bias(Device& device, std::int64_t heads, std::int64_t queries, std::
 /// of float32, (dim,) or (heads, dim), for keys. With `grad`, of the result, the gradient of x.
 Array pope(const Array& x, const CosSin& tables, const std::optional<Array>& shifts,
            const std::optional<Array>& grad, const RopeOptions& options, const Stream& stream = {});
+/// The gradient of `shifts`, float32 of their shape: sums over batch and tokens, for (dim,) over
+/// heads too, in a fixed order. `grad` is that of pope()'s result.
+Array pope_shifts(const Array& x, const CosSin& tables, const Array& shifts, const Array& grad,
+                  const RopeOptions& options, const Stream& stream = {});
 
 /// Heads times log(floor((position + 1) / floor_scale) + 1) * slope + 1: the temperature of layers
 /// without positions in Llama 4 (iRoPE).

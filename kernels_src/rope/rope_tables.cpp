@@ -16,12 +16,13 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::int64_t kTableThreads = 256;
-constexpr std::array<std::string_view, 6> kScalingNames = {"default", "linear", "ntk",
-                                                           "dynamic", "yarn",   "llama3"};
+constexpr std::array<std::string_view, 7> kScalingNames = {
+    "default", "linear", "ntk", "dynamic", "yarn", "llama3", "longrope"};
 
 /// FrequencyRule of rope_tables.cu.
 struct FrequencyRule {
   double base, factor, low, high, original, attention;
+  CUdeviceptr divisors;
   std::int32_t kind;
 };
 
@@ -45,6 +46,15 @@ LaunchConfig table_blocks(std::int64_t count, const Stream& on) {
           .stream = on};
 }
 
+void check_divisors(const RopeRule& rule) {
+  if (rule.divisors && rule.divisors->type() == ScalarType::float64 &&
+      rule.divisors->is_contiguous() && rule.divisors->shape() == Shape{rule.dim / 2})
+    return;
+  throw InvalidArgument(format("scaling \"longrope\" of {} dimensions takes {} factors, and got {}",
+                               rule.dim, rule.dim / 2,
+                               rule.divisors ? rule.divisors->identify() : "none"));
+}
+
 void check_rule(const RopeRule& rule) {
   if (rule.dim < 0 || rule.dim % 2 != 0 || rule.dim > 65536) {
     throw InvalidArgument(
@@ -55,11 +65,12 @@ void check_rule(const RopeRule& rule) {
                                  rule.base, rule.factor));
   }
   const bool needs = rule.scaling == RopeScaling::dynamic || rule.scaling == RopeScaling::yarn ||
-                     rule.scaling == RopeScaling::llama3;
+                     rule.scaling == RopeScaling::llama3 || rule.scaling == RopeScaling::longrope;
   if (needs && !(rule.original > 0)) {
     throw InvalidArgument(format("scaling \"{}\" needs original_max_position_embeddings above 0",
                                  kScalingNames[static_cast<std::size_t>(rule.scaling)]));
   }
+  if (rule.scaling == RopeScaling::longrope) check_divisors(rule);
   if (rule.scaling == RopeScaling::llama3 && !(rule.high > rule.low)) {
     throw InvalidArgument(
         format("high_freq_factor {} must be above low_freq_factor {}", rule.high, rule.low));
@@ -81,7 +92,7 @@ double pair_of_turns(const RopeRule& rule, double turns) {
 
 FrequencyRule frequency_rule(const RopeRule& rule) {
   check_rule(rule);
-  FrequencyRule made{rule.base, 1, 0, 1, rule.original, rope_attention_factor(rule), 0};
+  FrequencyRule made{rule.base, 1, 0, 1, rule.original, rope_attention_factor(rule), 0, 0};
   switch (rule.scaling) {
     case RopeScaling::none:
       break;
@@ -102,11 +113,14 @@ FrequencyRule frequency_rule(const RopeRule& rule) {
       low = std::max(low, 0.0);
       high = std::min(high, static_cast<double>(rule.dim - 1));
       made = {rule.base,     rule.factor,    low, high == low ? high + 0.001 : high,
-              rule.original, made.attention, 1};
+              rule.original, made.attention, 0,   1};
       break;
     }
     case RopeScaling::llama3:
-      made = {rule.base, rule.factor, rule.low, rule.high, rule.original, made.attention, 2};
+      made = {rule.base, rule.factor, rule.low, rule.high, rule.original, made.attention, 0, 2};
+      break;
+    case RopeScaling::longrope:
+      made.divisors = rule.divisors->address();
       break;
   }
   return made;
@@ -124,13 +138,16 @@ RopeScaling rope_scaling_from_name(std::string_view name) {
   if (found != kScalingNames.end()) return static_cast<RopeScaling>(found - kScalingNames.begin());
   throw ArgumentError(
       format("\"{}\" is no scaling of a rotary embedding; there are default, "
-             "linear, ntk, dynamic, yarn, llama3",
+             "linear, ntk, dynamic, yarn, llama3, longrope",
              name));
 }
 
 double rope_attention_factor(const RopeRule& rule) {
-  if (rule.scaling != RopeScaling::yarn) return 1;
+  const bool longrope = rule.scaling == RopeScaling::longrope;
+  if (rule.scaling != RopeScaling::yarn && !longrope) return 1;
   if (rule.attention) return *rule.attention;
+  if (longrope)
+    return rule.factor <= 1 ? 1 : std::sqrt(1 + std::log(rule.factor) / std::log(rule.original));
   const auto scale = [&](double mscale) {
     return rule.factor <= 1 ? 1.0 : 0.1 * mscale * std::log(rule.factor) + 1;
   };
@@ -147,6 +164,7 @@ Array rope_frequencies(Device& device, const RopeRule& rule, const Stream& strea
   launch(table_kernel(TableKernel::frequencies).on(device), table_blocks(made.size(), on),
          made.address(), static_cast<std::int32_t>(made.size()), numbers);
   made.use_on(on);
+  if (rule.divisors) rule.divisors->use_on(on);
   return made;
 }
 
@@ -163,6 +181,7 @@ CosSin rope_tables(Device& device, const RopeRule& rule, std::int64_t rows, std:
          first, numbers);
   made.cos.use_on(on);
   made.sin.use_on(on);
+  if (rule.divisors) rule.divisors->use_on(on);
   return made;
 }
 

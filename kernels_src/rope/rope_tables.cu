@@ -14,11 +14,13 @@ struct FrequencyRule {
   double low, high;    ///< yarn: pairs between which the ramp is; llama3: wavelengths per turn
   double original;     ///< positions before scaling
   double attention;    ///< multiplies cosines and sines
+  const double* divisors;  ///< of each frequency, or none
   int kind;            ///< 0: divided by factor; 1: yarn; 2: llama3
 };
 
 __device__ double frequency(const FrequencyRule& rule, int pair, int half) {
   const double plain = pow(rule.base, -static_cast<double>(pair) / half);
+  if (rule.divisors != nullptr) return plain / rule.divisors[pair];
   const double scaled = plain / rule.factor;
   if (rule.kind == 1) {
     double ramp = (pair - rule.low) / (rule.high - rule.low);

@@ -1,4 +1,4 @@
-// Lays rows out for the kernel, and values for all rows beside those of each.
+// Lays rows out for the kernels, values for all rows beside those of each, and plans blocks.
 #include "kernels_src/sampling/sampling.h"
 
 #include "base/errors.h"
@@ -8,7 +8,11 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/sampling/sampling.cu.h"
+#include "kernels_src/sort/rows.h"
 
+#include <algorithm>
+#include <limits>
+#include <string>
 #include <vector>
 
 namespace kernwright::kernels {
@@ -16,8 +20,12 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::uint32_t kSamplingThreads = 1024;
+constexpr std::uint32_t kSearchThreads = 256;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 22;
 constexpr std::uint64_t kSamplingPack = 4;
+constexpr std::uint32_t kGroupTokens = 128;
+constexpr std::uint32_t kOwnGroups = 128;  // a row of so many is left to one block
+constexpr std::size_t kHistogramBytes = std::size_t{1024} * 12;
 
 /// As the kernel has it.
 struct SamplingSettings {
@@ -29,11 +37,60 @@ struct SamplingSettings {
   bool wide_previous, wide_out;
 };
 
-const LazyKernel& sampling_kernel(ScalarType type, bool packed) {
+/// As the kernels have it.
+struct SamplingScratch {
+  CUdeviceptr maxima, masses, seen, histograms, arrived;
+};
+
+/// How rows are spread: blocks of each kernel for a row. No search: one block takes a row alone.
+struct SamplingPlan {
+  std::uint32_t groups = 0;
+  std::uint32_t searches = 0, searched = 0;  ///< blocks that find maxima, groups of each
+  std::uint32_t draws = 1;                   ///< blocks that count or weigh tokens
+};
+
+const Family& sampling_family() {
   static const auto& family = *new Family("sampling.cu", text::sampling_cu);
-  return family.instance(InstanceKey().type(type).add(packed, 1), [&] {
-    return format("sample_rows<{}, {}>", device_type(type), packed ? "true" : "false");
+  return family;
+}
+
+/// The kernel that draws; the one that finds maxima is compiled with it where `spread`.
+const LazyKernel& sampling_kernel(ScalarType type, bool packed, bool spread) {
+  const auto name = [&](const char* kernel) {
+    return format("{}<{}, {}>", kernel, device_type(type), packed ? "true" : "false");
+  };
+  const auto key = InstanceKey().type(type).add(packed, 1).add(spread, 1).add(0, 1);
+  return sampling_family().instance(key, [&] {
+    std::vector<std::string> names = {name("sample_rows")};
+    if (spread) names.push_back(name("find_group_maxima"));
+    return names;
   });
+}
+
+const LazyKernel& search_kernel(ScalarType type, bool packed) {
+  return sampling_family().instance(
+      InstanceKey().type(type).add(packed, 1).add(true, 1).add(1, 1), [&] {
+        return format("find_group_maxima<{}, {}>", device_type(type), packed ? "true" : "false");
+      });
+}
+
+SamplingPlan sampling_plan(const Device& device, std::int64_t rows, std::uint32_t tokens,
+                           const SamplingOptions& options) {
+  SamplingPlan plan;
+  plan.groups = (tokens + kGroupTokens - 1) / kGroupTokens;
+  if (plan.groups <= kOwnGroups) return plan;
+  const std::int64_t blocks = std::int64_t{2} * multiprocessors(device);
+  const std::int64_t most = (plan.groups + 31) / 32;
+  // Four groups for each of 8 warps, as loads under way; one where that leaves the device idle.
+  plan.searched = rows * most >= 2 * blocks ? 32 : 8;
+  plan.searches = (plan.groups + plan.searched - 1) / plan.searched;
+  const bool greedy = !options.temperature.each && !(options.temperature.value > 0);
+  const std::int64_t k = options.top_k.value;
+  const bool few = !options.top_k.each && k > 0 && k * 4 <= plan.groups;  // as the kernel says
+  if (!greedy && !few)
+    plan.draws =
+        static_cast<std::uint32_t>(std::clamp((blocks + rows - 1) / rows, std::int64_t{1}, most));
+  return plan;
 }
 
 /// The logits as rows whose tokens follow each other.
@@ -111,6 +168,58 @@ void require_sampling(const Array& out, const Array& logits) {
                logits.identify(), out.identify()));
 }
 
+std::uint32_t grid_of(std::int64_t rows, std::uint32_t each) {
+  const std::int64_t blocks = rows * each;
+  if (blocks > std::numeric_limits<std::int32_t>::max())
+    throw InvalidArgument(format("{} rows of logits are more than a launch has blocks for", rows));
+  return static_cast<std::uint32_t>(blocks);
+}
+
+/// Memory that blocks of a row share.
+Array sampling_scratch(Device& device, const SamplingPlan& plan, std::int64_t rows,
+                       SamplingScratch& scratch, bool seen, const Stream& stream) {
+  const std::int64_t groups = rows * plan.groups;
+  const std::int64_t histograms = plan.draws > 1 ? rows * std::int64_t{kHistogramBytes} : 0;
+  const std::int64_t bits = seen ? groups * (kGroupTokens / 8) : 0;
+  const Array memory =
+      Array::empty(device, {groups * 12 + histograms + bits + rows * 4}, ScalarType::uint8, stream);
+  scratch.masses = memory.address();
+  if (histograms != 0) scratch.histograms = scratch.masses + groups * 8;
+  scratch.maxima = scratch.masses + groups * 8 + histograms;
+  scratch.arrived = scratch.maxima + groups * 4;
+  if (seen) scratch.seen = scratch.arrived + rows * 4;
+  return memory;
+}
+
+void launch_sampling(const Array& out, const Array& rows, const SamplingSettings& settings,
+                     const SamplingPlan& plan, const Stream& on, const Stream& stream) {
+  Device& device = rows.device();
+  const std::int64_t count = out.size();
+  const std::uint64_t item = scalar_size(rows.type());
+  const auto bytes = static_cast<std::uint64_t>(rows.strides()[0]);
+  const std::uint64_t stride = bytes / item;
+  const auto tokens = static_cast<std::uint32_t>(rows.shape()[1]);
+  const bool packed = (rows.address() | (count > 1 ? bytes : 0)) % (kSamplingPack * item) == 0;
+  const bool searched = plan.searches != 0;
+  const LazyKernel& draw = sampling_kernel(rows.type(), packed, searched);
+  SamplingScratch scratch{};
+  Array memory;
+  LaunchConfig config;
+  config.stream = on;
+  if (searched) {
+    memory = sampling_scratch(device, plan, count, scratch, settings.previous != 0, stream);
+    config.grid = {grid_of(count, plan.searches)};
+    config.block = {kSearchThreads};
+    launch(search_kernel(rows.type(), packed).on(device), config, rows.address(), stride, tokens,
+           settings, scratch, plan.searches, plan.searched);
+  }
+  config.grid = {grid_of(count, plan.draws)};
+  config.block = {kSamplingThreads};
+  launch(draw.on(device), config, out.address(), rows.address(), stride, tokens, settings, scratch,
+         plan.draws);
+  if (searched) memory.use_on(on);
+}
+
 }  // namespace
 
 void sample_tokens(const Array& out, const Array& logits, const SamplingOptions& options,
@@ -123,6 +232,7 @@ void sample_tokens(const Array& out, const Array& logits, const SamplingOptions&
   if (count == 0) return;
   const Stream on = stream ? stream : Stream::legacy(device);
   const Array rows = sampling_rows(logits, stream);
+  const auto tokens = static_cast<std::uint32_t>(rows.shape()[1]);
   SamplingOperands operands(count, stream);
   settings.temperature = options.temperature.value;
   settings.top_p = options.top_p.value;
@@ -140,17 +250,7 @@ void sample_tokens(const Array& out, const Array& logits, const SamplingOptions&
   settings.step = options.state.offset;
   settings.wide_out = out.type() == ScalarType::int64;
 
-  const std::uint64_t item = scalar_size(rows.type());
-  const auto stride = static_cast<std::uint64_t>(rows.strides()[0]);
-  const auto tokens = static_cast<std::uint32_t>(rows.shape()[1]);
-  const bool packed = (rows.address() | (count > 1 ? stride : 0)) % (kSamplingPack * item) == 0;
-  LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>(count)};
-  config.block = {kSamplingThreads};
-  config.shared_bytes = settings.previous != 0 ? (tokens + 31) / 32 * 4 : 0;
-  config.stream = on;
-  launch(sampling_kernel(rows.type(), packed).on(device), config, out.address(), rows.address(),
-         stride / item, tokens, settings);
+  launch_sampling(out, rows, settings, sampling_plan(device, count, tokens, options), on, stream);
   if (options.state.counter) advance_counter(*options.state.counter, 1, stream);
   rows.use_on(on);
   out.use_on(on);

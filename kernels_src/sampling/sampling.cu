@@ -1,18 +1,14 @@
-// Draws a token of each row of logits: one block a row, no sort of the row.
+// Draws a token of each row of logits without a sort of the row: the highest logits of groups of
+// tokens tell which groups matter. Long rows are spread over blocks, the last of which draws.
 #include <kernwright/elements.cuh>
+#include <kernwright/logits.cuh>
 #include <kernwright/philox.cuh>
 #include <kernwright/reduce.cuh>
+#include <kernwright/select_tokens.cuh>
 
 using namespace kernwright;
 
-constexpr int kThreads = 1024;
-constexpr int kBins = kThreads;  // a thread looks at one
-constexpr int kDigit = 10;       // bits: as many as there are bins
-constexpr int kList = 2 * kThreads;
-constexpr int kAhead = 4;        // loads of a thread under way, as rows come from afar
-constexpr float kFarthest = 27.7f;        // up to here weights are above 0
-constexpr float kOne = 1099511627776.0f;  // 2 to the 40
-constexpr float kInfinity = 1.0f / 0.0f;
+constexpr int kSearchWarps = 8;  // of find_group_maxima
 
 /// Values for all rows, or one each where there is a pointer.
 struct Settings {
@@ -26,298 +22,63 @@ struct Settings {
   bool wide_previous, wide_out;
 };
 
-/// How many tokens, and the sum of their weights. Weights are whole, so that sums are exact and do
-/// not depend on their order.
-struct Tally {
-  UInt64 count, mass;
-};
-__device__ __forceinline__ Tally operator+(Tally a, Tally b) {
-  return {a.count + b.count, a.mass + b.mass};
-}
-
-/// What a selection stops at: it takes tokens from the most probable one on until it has either.
-struct Goal {
-  UInt64 count, mass;
-  __device__ bool reached(Tally t) const { return t.count >= count || t.mass >= mass; }
+/// What blocks of a row share, for each row one after the other: of each group its highest logit
+/// (as ordered()) and mass, bits of seen tokens; a histogram; how many blocks are done.
+struct Scratch {
+  unsigned* maxima;  // none: a block takes a row alone
+  UInt64* masses;
+  unsigned* seen;
+  Histogram* histograms;  // none: no row is spread
+  unsigned* arrived;
 };
 
-struct Histogram {
-  unsigned count[kBins];
-  UInt64 mass[kBins];
-};
-
-struct Found {
-  Tally before, own;
-  int slot;  // -1: nowhere
-};
-
-struct Shared {
-  Histogram coarse;
-  union {
-    Histogram fine;
-    UInt64 list[kList];
-  };
-  Tally warp[32];
-  Found found;
-  unsigned listed;
-};
-
-// ---- a row
-
-/// In the order of the floats.
-__device__ __forceinline__ unsigned ordered(float x) {
-  const unsigned bits = __float_as_uint(x);
-  return bits ^ (bits >> 31 ? ~0u : 0x80000000u);
-}
-__device__ __forceinline__ float unordered(unsigned bits) {
-  return __uint_as_float(bits ^ (bits >> 31 ? 0x80000000u : ~0u));
-}
-/// Larger for a larger logit, and of equal ones for the lower token.
-__device__ __forceinline__ UInt64 key_of(float x, unsigned token) {
-  return static_cast<UInt64>(ordered(x)) << 32 | (0xffffffffu - token);
-}
-
-/// Apart, as it is rare and a division long.
-__device__ __noinline__ float penalised(float x, float penalty) {
-  return x > 0 ? x / penalty : x * penalty;
-}
-
-template <typename T, int Width>
-__device__ __noinline__ Pack<T, Width> load_end(const T* data, unsigned first, unsigned end) {
-  Pack<T, Width> values = {};
-#pragma unroll
-  for (int i = 0; i < Width; ++i) {
-    if (first + i < end) values.value[i] = data[first + i];
-  }
-  return values;
-}
-
-template <typename T, bool kPacked>
-struct Row {
-  static constexpr int kVector = kPacked ? 4 : 1;
-  static constexpr unsigned kStride = 32 * kVector;
-  using Loaded = Pack<T, kVector>;
-  const T* __restrict__ data;
-  unsigned count;
-  const unsigned* seen;  // a bit a token, or none
-  float penalty;
-  float highest, inverse_temperature;
-
-  __device__ float adjusted(T raw, unsigned token) const {
-    float x = to_compute(raw);
-    if (seen != nullptr && (seen[token / 32] >> token % 32 & 1)) {
-      x = penalised(x, penalty);
-    }
-    return x == x ? x + 0.0f : -kInfinity;  // NaN is never drawn, and -0 is 0
-  }
-  __device__ float distance(float x) const {
-    if (x == highest) return 0;
-    return x == -kInfinity ? kInfinity : (highest - x) * inverse_temperature;
-  }
-  __device__ static UInt64 weight(float distance) {
-    return distance < kFarthest ? static_cast<UInt64>(expf(-distance) * kOne) : 0;
-  }
-  __device__ static int bin(float distance) {
-    return min(static_cast<int>(distance * (kBins / kFarthest)), kBins - 1);
-  }
-
-  __device__ Loaded load(unsigned first, unsigned end) const {
-    if (kPacked && first + kVector <= end) return *reinterpret_cast<const Loaded*>(data + first);
-    return first < end ? load_end<T, kVector>(data, first, end) : Loaded{};
-  }
-  /// visit(first token, its kVector logits) in the order of the tokens, for each warp a part of the
-  /// row; all lanes of a warp come along. What lies behind the row is -infinity.
-  template <typename Visit>
-  __device__ void walk(Visit visit) const {
-    const unsigned part = (count + 32 * kStride - 1) / (32 * kStride) * kStride;
-    const unsigned begin = threadIdx.x / 32 * part;
-    const unsigned end = min(begin + part, count);
-    Loaded ahead[kAhead];
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      ahead[i] = load(begin + i * kStride + threadIdx.x % 32 * kVector, end);
-    }
-#pragma unroll 1
-    for (unsigned base = begin; base < end; base += kStride) {
-      const unsigned first = base + threadIdx.x % 32 * kVector;
-      const Loaded raw = ahead[0];
-#pragma unroll
-      for (int i = 0; i + 1 < kAhead; ++i) ahead[i] = ahead[i + 1];
-      ahead[kAhead - 1] = load(first + kAhead * kStride, end);
-      float x[kVector];
-#pragma unroll
-      for (int i = 0; i < kVector; ++i) {
-        x[i] = first + i < count ? adjusted(raw.value[i], first + i) : -kInfinity;
-      }
-      if (visit(first, x)) return;
-    }
-  }
-  /// visit(token, logit), one after the other: little code for what is rare.
-  template <typename Visit>
-  __device__ void walk_singly(Visit visit) const {
-#pragma unroll 1
-    for (unsigned i = threadIdx.x; i < count; i += kThreads) visit(i, adjusted(data[i], i));
-  }
-};
-
-// ---- sums over the block
-
-__device__ __forceinline__ Tally warp_scan(Tally value) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const Tally before = {__shfl_up_sync(~0u, value.count, distance),
-                          __shfl_up_sync(~0u, value.mass, distance)};
-    if (lane >= distance) value = value + before;
-  }
-  return value;
-}
-
-/// The first thread whose running sum, begun with `before`, reaches the goal.
-__device__ __noinline__ Found locate(Shared& shared, Tally own, Tally before, Goal goal) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Tally within = warp_scan(own);
-  if (lane == 31) shared.warp[warp] = within;
-  if (threadIdx.x == 0) shared.found.slot = -1;
-  __syncthreads();
-  const Tally warps = warp_scan(shared.warp[lane]);
-  const Tally earlier = {__shfl_sync(~0u, warps.count, (warp + 31) % 32),
-                         __shfl_sync(~0u, warps.mass, (warp + 31) % 32)};
-  if (warp > 0) before = before + earlier;
-  const Tally upto = before + within;
-  const Tally until = {upto.count - own.count, upto.mass - own.mass};
-  if (goal.reached(upto) && !goal.reached(until)) {
-    shared.found = {until, own, static_cast<int>(threadIdx.x)};
-  } else if (threadIdx.x == kThreads - 1 && !goal.reached(upto)) {
-    shared.found.before = upto;
-  }
-  __syncthreads();
-  const Found found = shared.found;
-  __syncthreads();
-  return found;
-}
-
-// ---- the least key that is kept
-
-struct Cut {
-  UInt64 key;   // 0: all are kept
-  UInt64 mass;  // of what is kept
-};
-
-__device__ __forceinline__ void clear(Histogram& histogram) {
-  histogram.count[threadIdx.x] = 0;
-  histogram.mass[threadIdx.x] = 0;
-}
-
-/// Keys in descending order; `count` of them, what is behind is overwritten.
-__device__ void sort_list(UInt64* list, unsigned count) {
-  unsigned padded = 2;
-  while (padded < count) padded *= 2;
-  for (unsigned i = count + threadIdx.x; i < padded; i += kThreads) list[i] = 0;
-  for (unsigned size = 2; size <= padded; size *= 2) {
-    for (unsigned stride = size / 2; stride > 0; stride /= 2) {
-      __syncthreads();
-      if (threadIdx.x < padded / 2) {
-        const unsigned i = threadIdx.x / stride * 2 * stride + threadIdx.x % stride;
-        const UInt64 a = list[i], b = list[i + stride];
-        if ((a < b) == ((i & size) == 0)) {
-          list[i] = b;
-          list[i + stride] = a;
-        }
-      }
-    }
-  }
-  __syncthreads();
-}
-
-/// Takes tokens of keys from `floor` on, the highest first, until the goal is reached. The coarse
-/// histogram says in which bin that is; its tokens are sorted, or where they are too many, first
-/// narrowed down by further digits of their keys.
-template <typename Values>
-__device__ __noinline__ Cut select(const Values& row, Shared& shared, Goal goal, UInt64 floor) {
-  Found found = locate(shared, {shared.coarse.count[threadIdx.x], shared.coarse.mass[threadIdx.x]},
-                       {0, 0}, goal);
-  if (found.slot < 0) return {floor, found.before.mass};
-  const int bin = found.slot;
-  int shift = 64;
-  UInt64 prefix = 0;
-  const auto inside = [&](UInt64 key, float distance, int low) {
-    return distance < kFarthest && key >= floor && Values::bin(distance) == bin &&
-           (low == 64 || key >> low == prefix);
-  };
-  while (found.own.count > kList) {
-    const int bits = min(kDigit, shift), mask = (1 << bits) - 1, above = shift;
-    shift -= bits;
-    clear(shared.fine);
-    __syncthreads();
-    row.walk_singly([&](unsigned token, float x) {
-      const float distance = row.distance(x);
-      const UInt64 key = key_of(x, token);
-      if (!inside(key, distance, above)) return;
-      const int slot = mask - static_cast<int>(key >> shift & mask);
-      atomicAdd(&shared.fine.count[slot], 1u);
-      atomicAdd(&shared.fine.mass[slot], Values::weight(distance));
-    });
-    __syncthreads();
-    found = locate(shared, {shared.fine.count[threadIdx.x], shared.fine.mass[threadIdx.x]},
-                   found.before, goal);
-    prefix = prefix << bits | static_cast<UInt64>(mask - found.slot);
-  }
-  if (threadIdx.x == 0) shared.listed = 0;
-  __syncthreads();
-  row.walk([&](unsigned first, const float* x) {
-#pragma unroll
-    for (int i = 0; i < Values::kVector; ++i) {
-      const float distance = row.distance(x[i]);
-      const UInt64 key = key_of(x[i], first + i);
-      if (inside(key, distance, shift)) shared.list[atomicAdd(&shared.listed, 1u)] = key;
-    }
-    return false;
-  });
-  __syncthreads();
-  const unsigned listed = shared.listed;
-  sort_list(shared.list, listed);
-  Tally before = found.before;
-  for (unsigned base = 0; base < listed; base += kThreads) {
-    const unsigned i = base + threadIdx.x;
-    Tally own = {0, 0};
-    if (i < listed) {
-      const float x = unordered(static_cast<unsigned>(shared.list[i] >> 32));
-      own = {1, Values::weight(row.distance(x))};
-    }
-    found = locate(shared, own, before, goal);
-    if (found.slot >= 0) {
-      return {shared.list[base + found.slot], found.before.mass + found.own.mass};
-    }
-    before = found.before;
-  }
-  return {floor, before.mass};
-}
-
-/// The least key that top-k and then top-p keep.
-template <typename Values>
-__device__ UInt64 least_key(const Values& row, Shared& shared, int top_k, float top_p) {
+/// Counts the tokens of groups from `begin` to `end` and of bins up to `last` in the coarse
+/// histogram.
+template <typename Of>
+__device__ void count_tokens(const Of& of, Shared& shared, unsigned begin, unsigned end, int last,
+                             bool masses) {
   clear(shared.coarse);
   __syncthreads();
-  row.walk([&](unsigned, const float* x) {
+  const auto wanted = [&](unsigned group) { return Scale::bin(of.nearest(group)) <= last; };
+  of.row.template walk<kWarps>(
+      begin, end, wanted, [&](unsigned, unsigned, const float (&x)[4]) {
 #pragma unroll
-    for (int i = 0; i < Values::kVector; ++i) {
-      const float distance = row.distance(x[i]);
-      if (!(distance < kFarthest)) continue;
-      const int bin = Values::bin(distance);
-      atomicAdd(&shared.coarse.count[bin], 1u);
-      if (top_p < 1) atomicAdd(&shared.coarse.mass[bin], Values::weight(distance));
-    }
-    return false;
-  });
+        for (int i = 0; i < 4; ++i) {
+          const float distance = of.scale.distance(x[i]);
+          const int bin = Scale::bin(distance);
+          if (bin > last) continue;
+          atomicAdd(&shared.coarse.count[bin], 1u);
+          if (masses) atomicAdd(&shared.coarse.mass[bin], Scale::weight(distance));
+        }
+      });
   __syncthreads();
+}
+
+/// The bin in which the highest logits of `count` groups lie: so many tokens are up to it.
+template <typename Of>
+__device__ int last_bin(const Of& of, Shared& shared, int count) {
+  clear(shared.coarse);
+  __syncthreads();
+  for (unsigned group = threadIdx.x; group < of.row.groups(); group += kThreads) {
+    const int bin = Scale::bin(of.nearest(group));
+    if (bin < kBins) atomicAdd(&shared.coarse.count[bin], 1u);
+  }
+  __syncthreads();
+  const Found found = locate(shared, {shared.coarse.count[threadIdx.x], 0}, {0, 0},
+                             {static_cast<UInt64>(count), ~0ULL});
+  return found.slot < 0 ? kBins - 1 : found.slot;
+}
+
+/// The least key that top-k and then top-p keep, from the coarse histogram.
+template <typename Of>
+__device__ UInt64 least_key(const Of& of, Shared& shared, int top_k, float top_p) {
   const UInt64 most = top_k > 0 ? static_cast<UInt64>(top_k) : ~0ULL;
-  const Cut first = select(row, shared, {most, ~0ULL}, 0);
+  const Cut first = select(of, shared, {most, ~0ULL}, 0);
   if (!(top_p < 1)) return first.key;
   const double part = static_cast<double>(first.mass) * static_cast<double>(fmaxf(top_p, 0));
   const UInt64 mass = min(max(static_cast<UInt64>(part), 1ULL), first.mass);
   __syncthreads();
-  return select(row, shared, {~0ULL, mass}, first.key).key;
+  return select(of, shared, {~0ULL, mass}, first.key).key;
 }
 
 // ---- the draw
@@ -330,100 +91,245 @@ __device__ __forceinline__ void store(void* out, UInt64 row, unsigned token, boo
   }
 }
 
-/// A token of a key from `least` on and within `reach`, with the chance of its weight.
-template <typename Values>
-__device__ void draw(const Values& row, Shared& shared, UInt64 least, float reach, UInt64 random,
-                     void* out, bool wide) {
-  const auto weight_of = [&](float x, unsigned token) {
-    const float distance = row.distance(x);
-    return distance <= reach && key_of(x, token) >= least ? Values::weight(distance) : 0ULL;
-  };
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  UInt64 mass = 0;
-  row.walk([&](unsigned first, const float* x) {
+/// Which tokens may be drawn: those of a key from `least` on and within `reach`.
+template <typename Of>
+struct Kept {
+  const Of& of;
+  UInt64 least;
+  float reach;
+
+  __device__ bool wanted(unsigned group) const {
+    const float nearest = of.nearest(group);
+    return of.maxima[group] >= static_cast<unsigned>(least >> 32) && nearest < kFarthest &&
+           nearest <= reach;
+  }
+  __device__ UInt64 weight(float x, unsigned token) const {
+    const float distance = of.scale.distance(x);
+    return distance <= reach && key_of(x, token) >= least ? Scale::weight(distance) : 0ULL;
+  }
+  /// Of groups from `begin` to `end`, but for those that are not wanted.
+  __device__ void find_masses(unsigned begin, unsigned end) const {
+    of.row.template walk<kWarps>(
+        begin, end, [&](unsigned group) { return wanted(group); },
+        [&](unsigned group, unsigned first, const float (&x)[4]) {
+          UInt64 mass = 0;
 #pragma unroll
-    for (int i = 0; i < Values::kVector; ++i) mass += weight_of(x[i], first + i);
-    return false;
-  });
-  mass = warp_reduce(mass, Sum());
-  if (lane == 0) shared.warp[warp] = {0, mass};
-  __syncthreads();
-  const UInt64 upto = warp_scan(shared.warp[lane]).mass;
-  const UInt64 target = __umul64hi(random, __shfl_sync(~0u, upto, 31));
-  const UInt64 end = __shfl_sync(~0u, upto, warp);
-  if (target >= end || target < end - mass) return;
-  UInt64 before = end - mass;
-  row.walk([&](unsigned first, const float* x) {
-    UInt64 own = 0;
+          for (int i = 0; i < 4; ++i) mass += weight(x[i], first + i);
+          mass = warp_reduce(mass, Sum());
+          if (threadIdx.x % 32 == 0) of.masses[group] = mass;
+        });
+  }
+};
+
+/// The token of `group` at which the sum of weights, begun with `before`, passes `target`; one
+/// warp, of which one lane stores it.
+template <typename Of>
+__device__ void draw_within(const Kept<Of>& kept, unsigned group, UInt64 before, UInt64 target,
+                            void* out, UInt64 number, bool wide) {
+  const unsigned first = group * kGroup + threadIdx.x % 32 * 4;
+  float x[4];
+  kept.of.row.adjust(kept.of.row.load(group), first, x);
+  UInt64 weight[4], own = 0;
 #pragma unroll
-    for (int i = 0; i < Values::kVector; ++i) own += weight_of(x[i], first + i);
-    const UInt64 within = warp_scan({0, own}).mass;
-    const UInt64 all = __shfl_sync(~0u, within, 31);
-    UInt64 at = before + within - own;
-    const bool here = target >= at && target < at + own;
-    before += all;
-    if (!here) return target < before;
-#pragma unroll 1
-    for (int i = 0; i < Values::kVector && first + i < row.count; ++i) {
-      const UInt64 weight = weight_of(row.adjusted(row.data[first + i], first + i), first + i);
-      if (target >= at && target < at + weight) store(out, blockIdx.x, first + i, wide);
-      at += weight;
-    }
-    return true;
-  });
+  for (int i = 0; i < 4; ++i) own += weight[i] = kept.weight(x[i], first + i);
+  UInt64 at = before + warp_scan({0, own}).mass - own;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (target >= at && target < at + weight[i]) store(out, number, first + i, wide);
+    at += weight[i];
+  }
 }
 
-__device__ void mark_seen(unsigned* seen, unsigned count, const Settings& settings) {
-  for (unsigned i = threadIdx.x; i < (count + 31) / 32; i += kThreads) seen[i] = 0;
+/// A token with the chance of its weight, from the masses of the groups.
+template <typename Of>
+__device__ void draw(const Kept<Of>& kept, Shared& shared, UInt64 random, void* out, UInt64 number,
+                     bool wide) {
+  const unsigned groups = kept.of.row.groups();
+  const unsigned part = (groups + kThreads - 1) / kThreads;
+  const auto mass_of = [&](unsigned group) {
+    return group < groups && kept.wanted(group) ? kept.of.masses[group] : 0ULL;
+  };
+  UInt64 own = 0;
+  for (unsigned i = 0; i < part; ++i) own += mass_of(threadIdx.x * part + i);
+  const UInt64 target = __umul64hi(random, block_reduce<kThreads>(own, Sum(), 0ULL));
+  const Found found = locate(shared, {0, own}, {0, 0}, {~0ULL, target + 1});
+  if (threadIdx.x >= 32) return;
+  UInt64 before = found.before.mass;
+  unsigned group = found.slot * part;
+  for (;; ++group) {
+    const UInt64 mass = mass_of(group);
+    if (target < before + mass) break;
+    before += mass;
+  }
+  draw_within(kept, group, before, target, out, number, wide);
+}
+
+/// The lowest token of the highest logit; one warp.
+template <typename Of>
+__device__ void store_highest(const Of& of, unsigned highest, void* out, UInt64 number, bool wide) {
+  unsigned group = threadIdx.x;
+  while (group < of.row.groups() && of.maxima[group] != highest) group += 32;
+  group = warp_reduce(group, Minimum());
+  const unsigned first = group * kGroup + threadIdx.x % 32 * 4;
+  float x[4];
+  of.row.adjust(of.row.load(group), first, x);
+  unsigned token = ~0u;
+#pragma unroll
+  for (int i = 3; i >= 0; --i) {
+    if (first + i < of.row.count && ordered(x[i]) == highest) token = first + i;
+  }
+  token = warp_reduce(token, Minimum());
+  if (threadIdx.x == 0) store(out, number, token, wide);
+}
+
+// ---- rows
+
+/// Sets the bits of tokens from `begin` on, those of `groups`, that are in the row of `previous`.
+__device__ void mark_seen(unsigned* seen, unsigned begin, unsigned groups, const Settings& settings,
+                          UInt64 number) {
+  const unsigned words = groups * kSeenWords;
+  for (unsigned i = threadIdx.x; i < words; i += blockDim.x) seen[i] = 0;
   __syncthreads();
-  const UInt64 base = static_cast<UInt64>(blockIdx.x) * settings.previous_count;
-  for (int i = threadIdx.x; i < settings.previous_count; i += kThreads) {
+  const UInt64 base = number * settings.previous_count;
+  for (int i = threadIdx.x; i < settings.previous_count; i += blockDim.x) {
     const Int64 token = settings.wide_previous
                             ? static_cast<const Int64*>(settings.previous)[base + i]
                             : static_cast<const int*>(settings.previous)[base + i];
-    if (token >= 0 && token < count) atomicOr(&seen[token / 32], 1u << token % 32);
+    const Int64 at = token - begin;
+    if (token >= begin && at / 32 < words) atomicOr(&seen[at / 32], 1u << at % 32);
   }
   __syncthreads();
 }
 
+/// The value of a row, or that of all.
+template <typename T>
+__device__ __forceinline__ T of_row(const T* each, T value, UInt64 number) {
+  return each ? each[number] : value;
+}
+
+template <typename T, bool kPacked>
+__device__ LogitRow<T, kPacked> row_of(const T* logits, UInt64 stride, unsigned count,
+                                       const Settings& settings, UInt64 number) {
+  return {logits + number * stride, count, nullptr,
+          of_row(settings.penalties, settings.penalty, number)};
+}
+
+/// Block c of `chunks` of a row finds the highest logits of its `chunk` groups, at most 32 for each
+/// warp, and which of their tokens are in `previous`. Block 0 clears what blocks add to later.
+template <typename T, bool kPacked>
+__global__ void __launch_bounds__(kSearchWarps * 32)
+    find_group_maxima(const T* logits, UInt64 row_stride, unsigned count, const Settings settings,
+                      const Scratch scratch, unsigned chunks, unsigned chunk) {
+  __shared__ unsigned seen[kSearchWarps * 32 * kSeenWords];
+  const UInt64 number = blockIdx.x / chunks;
+  const unsigned begin = blockIdx.x % chunks * chunk;
+  LogitRow<T, kPacked> row = row_of<T, kPacked>(logits, row_stride, count, settings, number);
+  const unsigned groups = row.groups(), end = min(begin + chunk, groups);
+  if (settings.previous != nullptr && row.penalty != 1) {
+    mark_seen(seen, begin * kGroup, end - begin, settings, number);
+    unsigned* const to = scratch.seen + (number * groups + begin) * kSeenWords;
+    for (unsigned i = threadIdx.x; i < (end - begin) * kSeenWords; i += blockDim.x) to[i] = seen[i];
+    row.seen = seen - begin * kSeenWords;
+  }
+  if (begin == 0 && scratch.histograms != nullptr) {
+    Histogram& histogram = scratch.histograms[number];
+    for (int i = threadIdx.x; i < kBins; i += blockDim.x) {
+      histogram.count[i] = 0;
+      histogram.mass[i] = 0;
+    }
+    if (threadIdx.x == 0) scratch.arrived[number] = 0;
+  }
+  row.template find_maxima<kSearchWarps>(begin, end, scratch.maxima + number * groups);
+}
+
+/// Adds the block's histogram, where it has one, to that of the row; true in the last block, which
+/// then has the whole row's.
+__device__ bool gather_blocks(Shared& shared, Histogram& whole, bool counted, unsigned* arrived,
+                              unsigned chunks) {
+  const int bin = threadIdx.x;
+  if (counted && shared.coarse.count[bin] != 0) {
+    atomicAdd(&whole.count[bin], shared.coarse.count[bin]);
+    atomicAdd(&whole.mass[bin], shared.coarse.mass[bin]);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    shared.last = atomicAdd(arrived, 1u) == chunks - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  if (!shared.last) return false;
+  if (counted) {
+    shared.coarse.count[bin] = whole.count[bin];
+    shared.coarse.mass[bin] = whole.mass[bin];
+    __syncthreads();
+  }
+  return true;
+}
+
+/// Block c of `chunks` of a row. A row of which top-k keeps few tokens takes the first one alone:
+/// no others than those of the highest groups are read again. Else each block counts, or weighs,
+/// its share of the groups, and the last one goes on.
 template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kThreads)
     sample_rows(void* out, const T* logits, UInt64 row_stride, unsigned count,
-                const Settings settings) {
+                const Settings settings, const Scratch scratch, unsigned chunks) {
   __shared__ Shared shared;
-  extern __shared__ unsigned seen[];
-  const UInt64 number = blockIdx.x;
-  const auto of_row = [&](const auto* each, auto value) { return each ? each[number] : value; };
-  const float temperature = of_row(settings.temperatures, settings.temperature);
-  const float top_p = of_row(settings.top_ps, settings.top_p);
-  const float min_p = of_row(settings.min_ps, settings.min_p);
-  const int top_k = of_row(settings.top_ks, settings.top_k);
-  Row<T, kPacked> row = {logits + number * row_stride, count, nullptr,
-                         of_row(settings.penalties, settings.penalty), 0, 1 / temperature};
-  if (settings.previous != nullptr && row.penalty != 1) {
-    mark_seen(seen, count, settings);
-    row.seen = seen;
-  }
-  UInt64 best = 0;
-  row.walk([&](unsigned first, const float* x) {
-#pragma unroll
-    for (int i = 0; i < Row<T, kPacked>::kVector; ++i) {
-      if (first + i < count) best = max(best, key_of(x[i], first + i));
+  const UInt64 number = blockIdx.x / chunks;
+  const unsigned chunk = blockIdx.x % chunks;
+  const float temperature = of_row(settings.temperatures, settings.temperature, number);
+  const float top_p = of_row(settings.top_ps, settings.top_p, number);
+  const float min_p = of_row(settings.min_ps, settings.min_p, number);
+  const int top_k = of_row(settings.top_ks, settings.top_k, number);
+  Groups<T, kPacked> of = {row_of<T, kPacked>(logits, row_stride, count, settings, number),
+                           {0, 1 / temperature},
+                           shared.maxima,
+                           shared.masses};
+  const unsigned groups = of.row.groups();
+  const bool penalty = settings.previous != nullptr && of.row.penalty != 1;
+  if (scratch.maxima != nullptr) {
+    of.maxima = scratch.maxima + number * groups;
+    of.masses = scratch.masses + number * groups;
+    if (penalty) of.row.seen = scratch.seen + number * groups * kSeenWords;
+  } else {
+    if (penalty) {
+      mark_seen(shared.seen, 0, groups, settings, number);
+      of.row.seen = shared.seen;
     }
-    return false;
-  });
-  best = block_reduce<kThreads>(best, Maximum(), 0ULL);
-  row.highest = unordered(static_cast<unsigned>(best >> 32));
-  if (!(temperature > 0) || row.highest == -kInfinity) {
-    if (threadIdx.x == 0)
-      store(out, number, 0xffffffffu - static_cast<unsigned>(best), settings.wide_out);
+    of.row.template find_maxima<kWarps>(0, groups, of.maxima);
+    __syncthreads();
+  }
+  unsigned highest = 0;
+  for (unsigned i = threadIdx.x; i < groups; i += kThreads) highest = max(highest, of.maxima[i]);
+  highest = block_reduce<kThreads>(highest, Maximum(), 0u);
+  of.scale.highest = unordered(highest);
+  const bool greedy = !(temperature > 0) || of.scale.highest == -kInfinity;
+  const bool bounded = top_k > 0 && static_cast<UInt64>(top_k) * 4 <= groups;
+  const bool spread = chunks > 1 && !greedy && !bounded;
+  if (!spread && chunk != 0) return;
+  if (greedy) {
+    if (threadIdx.x < 32) store_highest(of, highest, out, number, settings.wide_out);
     return;
   }
   const bool filters = (top_k > 0 && top_k < count) || top_p < 1;
-  const UInt64 least = filters ? least_key(row, shared, top_k, top_p) : 0;
+  Kept<Groups<T, kPacked>> kept = {of, 0, min_p > 0 ? -logf(min_p) : kInfinity};
+  const unsigned share = spread ? (groups + chunks - 1) / chunks : groups;
+  const unsigned begin = min(chunk * share, groups), end = min(begin + share, groups);
+  if (filters) {
+    const int last = bounded ? last_bin(of, shared, top_k) : kBins - 1;
+    count_tokens(of, shared, begin, end, last, top_p < 1);
+  } else {
+    kept.find_masses(begin, end);
+  }
+  if (spread && !gather_blocks(shared, scratch.histograms[number], filters,
+                               &scratch.arrived[number], chunks))
+    return;
+  if (filters) {
+    kept.least = least_key(of, shared, top_k, top_p);
+    kept.find_masses(0, groups);
+  }
+  __syncthreads();
   const UInt64 step = settings.step + (settings.counter ? *settings.counter : 0);
   const uint4 bits = Philox(settings.seed, number, step).next4();
-  __syncthreads();
-  draw(row, shared, least, min_p > 0 ? -logf(min_p) : kInfinity,
-       static_cast<UInt64>(bits.x) << 32 | bits.y, out, settings.wide_out);
+  draw(kept, shared, static_cast<UInt64>(bits.x) << 32 | bits.y, out, number, settings.wide_out);
 }

@@ -33,11 +33,14 @@ struct SamplingOptions {
 };
 
 /// Writes to `out` (int32 or int64, one a row, contiguous) a token of each row of `logits`
-/// (..., tokens): float16, bfloat16 or float32, any strides. One kernel and a block a row; nothing
-/// is sorted but the tokens around the thresholds, which a histogram finds. Weights are whole
-/// multiples of 2 to the -40 of the most probable token's, and summed exactly: results do not
-/// depend on the launch. NaN counts as -infinity; a row without anything above -infinity gives 0.
-/// Throws InvalidArgument for other shapes and types, and for more than 2 to the 22 tokens.
+/// (..., tokens): float16, bfloat16 or float32, any strides. Nothing is sorted but the tokens
+/// around the thresholds, which a histogram finds. Up to 16384 tokens a block has a row, in one
+/// kernel. Longer rows take two: the first finds the highest logit of each 128 tokens, so that the
+/// second, for a top_k of at most a fourth of their number, reads only those that matter; else its
+/// blocks share a row, and the last one draws. Weights are whole multiples of 2 to the -40 of the
+/// most probable token's, and summed exactly: results do not depend on the launch. NaN counts as
+/// -infinity; a row without anything above -infinity gives 0. Throws InvalidArgument for other
+/// shapes and types, and for more than 2 to the 22 tokens.
 void sample_tokens(const Array& out, const Array& logits, const SamplingOptions& options,
                    const Stream& stream = {});
 

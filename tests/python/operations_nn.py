@@ -86,6 +86,15 @@ norms.add(
     "nn.quantize_rows", lambda x: kw.nn.quantize_rows(x, "float8_e4m3fn", scope="tensor"), BRAIN
 )
 BYTES = s(9, 70, dtype="int8", low=-99, high=99)
+norms.add("nn.quant.pack_int4", kw.nn.quant.pack_int4, BYTES)
+norms.add("nn.quant.pack_int4", lambda x: kw.nn.quant.pack_int4(x[:, :7]), BYTES, form="odd")
+norms.add("nn.quant.unpack_int4", lambda x: kw.nn.quant.unpack_int4(x.view("uint8")), BYTES)
+norms.add(
+    "nn.quant.unpack_int4",
+    lambda x: kw.nn.quant.unpack_int4(x.view("uint8"), signed=False, length=2 * x.shape[1] - 1),
+    *(BYTES,),
+    form="odd",
+)
 norms.add("nn.dequantize_rows", kw.nn.dequantize_rows, BYTES, s(9))
 norms.add("nn.quantize_blocks", kw.nn.quantize_blocks, ROWS)
 norms.add("nn.scaled_matmul", lambda x, *of: kw.nn.scaled_matmul(x, x.T, *of), BYTES, s(9), s(9))
@@ -202,6 +211,12 @@ losses.add(
     *(WIDE, s(2, dtype="int32", low=0, high=70)),
     form="inplace",
 )
+losses.add(
+    "nn.cross_entropy_grad",
+    lambda x, t: kw.nn.cross_entropy_grad(x, t, weight=x[0], label_smoothing=0.1),
+    *(LOGITS, CLASSES),
+    form="weight",
+)
 losses.add("nn.cross_entropy_backward", kw.nn.cross_entropy_backward, s(), LOGITS, CLASSES)
 for name in ("mse_loss", "l1_loss", "huber_loss", "bce_with_logits"):
     losses.add(f"nn.{name}", getattr(kw.nn, name), ROWS, s(9, 70, **BOUND))
@@ -228,6 +243,7 @@ tokens.add(
 tokens.add("nn.greedy", kw.nn.greedy, s(5, 999))
 tokens.add("nn.sample", lambda x: kw.nn.sample(x, top_k=20, top_p=0.9, seed=1), s(5, 999))
 tokens.add("nn.sample", lambda x: kw.nn.sample(x, seed=1), s(2, 9000, dtype="float16"), form="long")
+tokens.add("nn.sample", lambda x: kw.nn.sample(x, top_p=0.9, seed=1), s(1, 17001), form="spread")
 tokens.add(
     "nn.sample",
     lambda x, p: kw.nn.sample(x, repetition_penalty=1.3, previous=p, min_p=0.01, seed=1),
@@ -294,6 +310,11 @@ for name in ("rope", "rope_backward"):
 PAIRS = s(16, 16)
 positions.add("nn.pope", kw.nn.pope, HEADS, PAIRS, PAIRS)
 positions.add("nn.pope_backward", kw.nn.pope_backward, s(2, 9, 3, 32), HEADS, PAIRS, PAIRS)
+positions.add(
+    "nn.pope_shifts_backward",
+    lambda g, x, c, t: kw.nn.pope_shifts_backward(g, x, c, t, shifts=c[0]),
+    *(s(2, 9, 3, 32), HEADS, PAIRS, PAIRS),
+)
 positions.add("nn.alibi_slopes", lambda: kw.nn.alibi_slopes(6))
 positions.add("nn.alibi_bias", lambda: kw.nn.alibi_bias(6, 9, 20, dtype="float16"))
 positions.add(

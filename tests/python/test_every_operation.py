@@ -27,6 +27,9 @@ NO_OPERATIONS = {
     "move memory, which tests of their own look at": (
         "CudaArray Surface TensorMap Texture Transfer TransferEngine pinned"
     ),
+    "read and write files, which tests of their own look at": (
+        "Gguf SafeTensors load_npy load_safetensors save_safetensors"
+    ),
     "measure, look on and judge": (
         "annotate profile time_kernel line_profile trace judge Judge Task Inputs Verdict"
     ),

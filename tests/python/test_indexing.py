@@ -270,6 +270,31 @@ def test_adding_many_floats_is_numpys_to_the_last_bit():
     same(x, values)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "float16", "complex128"])
+@pytest.mark.parametrize("width", [1, 3, 8, 16, 96])
+def test_rows_are_added_in_packs_of_any_alignment(dtype, width):
+    """Rows that are neighbours, that begin askew, that are far apart, reversed, in columns."""
+    rng = np.random.default_rng(width)
+    values = rng.integers(-4, 5, (40, width)).astype(dtype)
+    ids = rng.integers(-7, 7, 40)
+    ids[:9] = 3
+    whole = rng.integers(-4, 5, (7, 2 * width + 3)).astype(dtype)
+    views = [
+        lambda x: x[:, :width], lambda x: x[:, 1 : width + 1], lambda x: x[::-1, 2 : width + 2],
+        lambda x: x[:, width - 1 :: -1], lambda x: x[:, : 2 * width : 2],
+    ]  # fmt: skip
+    for view in views:
+        expected, made = whole.copy(), kw.asarray(whole)
+        np.add.at(view(expected), ids, values)
+        kw.put(view(made), kw.asarray(ids), kw.asarray(values), axis=0, reduce="add")
+        np.testing.assert_array_equal(made.numpy(), expected)
+    flat = np.zeros(7 * width + 1, dtype)
+    made = kw.asarray(flat)
+    kw.put(made[1:].reshape(7, width), kw.asarray(ids), kw.asarray(values), axis=0, reduce="add")
+    np.add.at(flat[1:].reshape(7, width), ids, values)
+    np.testing.assert_array_equal(made.numpy(), flat)
+
+
 def test_equal_positions_take_the_last_value():
     rng = np.random.default_rng(8)
     index = rng.integers(0, 50, 3000)

@@ -97,8 +97,62 @@ def test_a_baseline_makes_a_speedup(judge):
     assert verdict.speedup == pytest.approx(verdict.baseline.median / verdict.timing.median)
     if SIMULATED:
         assert verdict.speedup > 1.2
-    with pytest.raises(kw.InvalidArgument, match="the baseline"):
-        judge.judge(GOOD, AFFINE, baseline="nonsense")
+
+
+BAD_BASELINES = {
+    "does not compile": ("nonsense", "compile"),
+    "has no text": ("", "compile"),
+    "has no entry": ("__global__ void other() {}", "compile"),
+    "takes more": (GOOD.replace("int n)", "int n, int m)"), "compile"),
+    "does nothing": (GOOD.replace("if (i < n)", "if (false)"), "wrong"),
+    "is wrong": (GOOD.replace("+ 1", "+ 2"), "wrong"),
+    "is wrong for some": (GOOD.replace("if (i < n)", "if (i < n && n > 400)"), "wrong"),
+    "writes outside": (GOOD.replace("if (i < n)", "if (i == 0) y[n] = 1; if (i < n)"), "finding"),
+    "faults": (GOOD.replace("y[i] =", "y[i + (1ll << 40)] ="), "finding|crash"),
+    "traps": (GOOD.replace("if (i < n)", "__trap(); if (i < n)"), "finding|crash"),
+    "changes its input": (
+        GOOD.replace("if (i < n)", "if (i < n) const_cast<float*>(x)[i] = 7; if (i < n)"),
+        "cheating|wrong",
+    ),
+}
+
+
+@pytest.mark.parametrize("text, status", BAD_BASELINES.values(), ids=BAD_BASELINES.keys())
+def test_a_baseline_that_is_no_measure_is_the_task_s_fault(judge, text, status):
+    with pytest.raises(kw.InvalidArgument, match=f'the baseline .* is "({status})": .'):
+        judge.judge(GOOD, AFFINE, baseline=text)
+    assert judge.judge(GOOD, AFFINE, baseline=GOOD).speedup > 0
+
+
+def test_an_endless_baseline_costs_its_worker_alone():
+    with kw.Judge(1) as judge:
+        endless = GOOD.replace("if (i < n)", "while (n > 0) if (i < n)")
+        words = r'the baseline .* is "timeout": case 0 .* 2000 ms'
+        with pytest.raises(kw.InvalidArgument, match=words):
+            judge.judge(GOOD, AFFINE, baseline=endless, timeout=2)
+        assert judge.losses >= 1
+        assert judge.judge(GOOD, AFFINE, baseline=GOOD).accepted
+
+
+def test_a_kernel_that_is_refused_has_its_verdict_whatever_the_baseline_does(judge):
+    wrong = GOOD.replace("+ 1", "+ 2")
+    assert judge.judge(wrong, AFFINE, baseline=GOOD.replace("+ 1", "+ 3")).status == "wrong"
+
+
+def test_a_baseline_may_add_to_zeros_where_the_kernel_overwrites(judge):
+    def inputs(seed, case):
+        n = 2000 - 31 * case
+        x = np.random.default_rng([seed, case]).standard_normal(n, np.float32)
+        return x, np.zeros(n, np.float32), n
+
+    adds = GOOD.replace("y[i] = 2", "y[i] += 2")
+    verdict = judge.judge(GOOD, affine(inputs=inputs), baseline=adds)
+    assert verdict.accepted and verdict.speedup, str(verdict)
+
+
+def test_a_baseline_must_take_the_inputs_of_a_task_without_a_signature(judge):
+    with pytest.raises(kw.InvalidArgument, match="the baseline does not take the task's inputs"):
+        judge.judge(GOOD, affine(signature=None), baseline=GOOD.replace("int n", "int n, int m"))
 
 
 def test_what_no_device_can_do_is_impossible(judge):
@@ -370,6 +424,8 @@ def test_command(folder):
     assert [each["status"] for each in json.loads(result.stdout)] == ["accepted", "wrong"]
     result = command(folder, "task.py", "wrong.cu")
     assert result.returncode == 1 and "wrong.cu: wrong: case 0" in result.stdout
+    result = command(folder, "task.py", "good.cu", "--baseline", "wrong.cu")
+    assert result.returncode == 2 and "the baseline is no measure" in result.stderr
 
 
 def test_wrong_use_of_the_command(folder):

@@ -101,6 +101,66 @@ def test_gradient_is_the_slope_of_the_loss():
         assert abs((up - down) / (2 * h) - dx.numpy()[i, j]) < 1e-8
 
 
+def weighted_reference(logits, target, w, smoothing, z, ignore):
+    """As torch's CrossEntropyLoss(weight=...); the last number is what its mean divides by."""
+    x, w = wide(logits), wide(w)
+    s = special.logsumexp(x, axis=-1)
+    rows, counted = np.arange(len(x)), target != ignore
+    t = np.where(counted, target, 0)
+    own, p = w[t], np.exp(x - s[:, None])
+    loss = own * ((1 - smoothing) * (s - x[rows, t]) + z * s**2)
+    loss += smoothing * ((s[:, None] - x) * w).mean(axis=-1)
+    grad = p * (own * (1 - smoothing + 2 * z * s) + smoothing * w.mean())[:, None]
+    grad -= smoothing * w / x.shape[-1]
+    grad[rows, t] -= own * (1 - smoothing)
+    return loss * counted, grad * counted[:, None], (own * counted).sum()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("classes", [7, 1003, 26_001])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_weights_of_classes(dtype, classes, smoothing):
+    x, target = case(4, classes, dtype, "int32")
+    target[1] = -100
+    w = np.random.default_rng(3).uniform(0, 2, classes).astype(np.float32)
+    w[target[0]] = 0
+    a, t, weight = kw.asarray(x), kw.asarray(target), kw.asarray(w)
+    options = {"label_smoothing": smoothing, "z_loss": 0.01, "weight": weight}
+    loss, grad, total = weighted_reference(x, target, w, smoothing, 0.01, -100)
+    real = "float64" if dtype == "float64" else "float32"
+    for reduction, divisor in (("none", 1), ("sum", 1), ("mean", total)):
+        expected = loss if reduction == "none" else loss.sum() / divisor
+        assert_close(nn.cross_entropy(a, t, reduction=reduction, **options), expected, real, 8)
+        got, dx = nn.cross_entropy_grad(a, t, reduction=reduction, **options)
+        assert got.dtype == real and dx.dtype == x.dtype
+        assert_close(got, expected, real, 8)
+        assert_close(dx, grad / divisor, dtype, 8)
+    above = nn.cross_entropy_backward(kw.asarray(np.array(3.0, real)), a, t, **options)
+    assert_close(above, 3 * grad / total, dtype, 8)
+
+
+def test_weights_of_one_change_nothing_but_rounding():
+    x, target = case(5, 300)
+    a, t, ones = kw.asarray(x), kw.asarray(target), kw.ones(300, "float16")
+    for options in ({}, {"label_smoothing": 0.3}):
+        plain, weighted = (nn.cross_entropy_grad(a, t, weight=w, **options) for w in (None, ones))
+        assert_close(weighted[0], plain[0].numpy(), factor=2)
+        assert_close(weighted[1], plain[1].numpy(), factor=2)
+
+
+def test_weights_of_nothing():
+    x, target = case(3, 5)
+    a, t = kw.asarray(x), kw.asarray(target)
+    loss, dx = nn.cross_entropy_grad(a, t, weight=kw.zeros(5), reduction="sum")
+    assert loss.item() == 0 and not dx.numpy().any()
+    assert np.isnan(nn.cross_entropy(a, t, weight=kw.zeros(5)).item())
+    target[1] = 9
+    rows = nn.cross_entropy(a, kw.asarray(target), weight=kw.ones(5), reduction="none").numpy()
+    assert np.isnan(rows).tolist() == [False, True, False]
+    empty = kw.zeros((0, 5)), kw.zeros(0, "int64")
+    assert np.isnan(nn.cross_entropy(*empty, weight=kw.ones(5)).item())
+
+
 def test_views_of_logits():
     x, target = case(6, 35)
     loss, grad = reference(x, target)
@@ -216,6 +276,10 @@ def test_wrong_calls():
         nn.cross_entropy(x, t, reduction="median")
     with pytest.raises(kw.InvalidArgument, match="label_smoothing is 2"):
         nn.cross_entropy(x, t, label_smoothing=2.0)
+    with pytest.raises(kw.InvalidArgument, match=r"weight for each class"):
+        nn.cross_entropy(x, t, weight=kw.ones(2))
+    with pytest.raises(kw.ArgumentError, match="weight"):
+        nn.cross_entropy(x, t, weight=t)
     with pytest.raises(kw.InvalidArgument, match="gradient of the loss"):
         nn.cross_entropy_backward(kw.ones(2), x, t)
     with pytest.raises(kw.InvalidArgument, match="same shape"):
@@ -232,6 +296,7 @@ def test_no_finding_in_any_kernel(sim):
         nn.cross_entropy(a, t)
         nn.cross_entropy_grad(a, t, label_smoothing=0.1)
         nn.cross_entropy_grad(a, t, inplace=True)
+        nn.cross_entropy_grad(a, t, label_smoothing=0.1, weight=kw.ones(530))
         wide_row = kw.asarray(case(1, 26001)[0])
         nn.cross_entropy_grad(wide_row, t[:1])
         nn.huber_loss_grad(kw.ones(700), kw.zeros(700))

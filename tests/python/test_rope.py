@@ -251,6 +251,101 @@ def test_pope(dtype):
         nn.pope(kw.asarray(x), *nn.rope_tables(20, dim))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_gradient_of_the_shifts_of_pope(dtype):
+    for shape, heads_first in (((2, 150, 3, 6), False), ((2, 3, 70, 6), True), ((5, 4, 90), False)):
+        x, grad = values(shape, dtype), values((*shape[:-1], 2 * shape[-1]), dtype, 3)
+        dim, tokens = shape[-1], shape[2] if heads_first else shape[-3]
+        heads = shape[1] if heads_first else shape[-2]
+        cos, sin = nn.rope_tables(200, 2 * dim)
+        order = (0, 2, 1, 3) if heads_first else tuple(range(len(shape)))
+        flat, above = wide(x).transpose(order), wide(grad).transpose(order)
+        angles = (4 + np.arange(tokens))[:, None, None] * 10000.0 ** (-np.arange(dim) / dim)
+        for shifts in (values((heads, dim), seed=2), values((dim,), seed=2)):
+            a = angles + shifts
+            slope = above[..., dim:] * np.cos(a) - above[..., :dim] * np.sin(a)
+            slope = (slope * np.logaddexp(0, flat)).reshape(-1, heads, dim).sum(axis=0)
+            expected = slope if shifts.ndim == 2 else slope.sum(axis=0)
+            got = nn.pope_shifts_backward(
+                kw.asarray(grad), kw.asarray(x), cos, sin, shifts=kw.asarray(shifts), offset=4,
+                heads_first=heads_first,
+            )  # fmt: skip
+            assert got.shape == shifts.shape and got.dtype == np.float32
+            assert_close(got, expected, "float32", 40)
+
+
+def test_shifts_of_pope_by_finite_differences():
+    x, shifts = values((4, 2, 3), "float64"), values((2, 3), seed=2)
+    cos, sin = nn.rope_tables(4, 6)
+    grad = values((4, 2, 6), "float64", 5)
+    ids = kw.asarray(np.array([3, 0, 2, 2]))
+
+    def loss(moved):
+        y = nn.pope(kw.asarray(x), cos, sin, shifts=kw.asarray(moved), positions=ids)
+        return (y.numpy() * grad).sum()
+
+    got = nn.pope_shifts_backward(
+        kw.asarray(grad), kw.asarray(x), cos, sin, shifts=kw.asarray(shifts), positions=ids
+    ).numpy()
+    for at in np.ndindex(2, 3):
+        step = np.zeros((2, 3), np.float32)
+        step[at] = 2.0**-9
+        up, down = shifts + step, shifts - step
+        slope = (loss(up) - loss(down)) / (float(up[at]) - float(down[at]))
+        assert abs(slope - got[at]) < 2e-4
+    none = nn.pope_shifts_backward(
+        kw.zeros((0, 2, 6)), kw.zeros((0, 2, 3)), cos, sin, shifts=kw.asarray(shifts)
+    )
+    assert none.shape == (2, 3) and not none.numpy().any()
+    with pytest.raises(kw.InvalidArgument, match="shifts"):
+        nn.pope_shifts_backward(kw.asarray(grad), kw.asarray(x), cos, sin, shifts=kw.ones(4))
+
+
+def test_longrope():
+    short, long = 1 + np.arange(8) / 8, 2.0 + np.arange(8)
+    scaling = {
+        "rope_type": "longrope", "short_factor": short.tolist(), "long_factor": long.tolist(),
+        "original_max_position_embeddings": 4096, "max_position_embeddings": 131072,
+    }  # fmt: skip
+    plain = 10000.0 ** (-np.arange(8) / 8)
+    for seq_len, factors in ((None, short), (4096, short), (4097, long)):
+        got = nn.rope_frequencies(16, scaling=scaling, seq_len=seq_len)
+        np.testing.assert_allclose(got.numpy(), plain / factors, rtol=2e-7)
+    attention = math.sqrt(1 + math.log(32) / math.log(4096))
+    assert nn.rope_attention_factor(scaling) == pytest.approx(attention, rel=1e-15)
+    for change, expected in (
+        ({"factor": 4.0}, math.sqrt(1 + math.log(4) / math.log(4096))),
+        ({"factor": 0.5}, 1.0),
+        ({"attention_factor": 1.25}, 1.25),
+    ):
+        assert nn.rope_attention_factor({**scaling, **change}) == pytest.approx(expected)
+    for offset, factors in ((0, short), (4090, long)):
+        cos, sin = nn.rope_tables(20, 16, offset=offset, scaling=scaling)
+        angles = (offset + np.arange(20))[:, None] * (plain / factors)
+        np.testing.assert_allclose(cos.numpy(), np.cos(angles) * attention, atol=2e-7)
+        np.testing.assert_allclose(sin.numpy(), np.sin(angles) * attention, atol=2e-7)
+
+
+@pytest.mark.parametrize(
+    "change, error, words",
+    [
+        ({"short_factor": [1.0] * 7}, kw.InvalidArgument, "8 factors"),
+        ({"short_factor": None}, kw.ArgumentError, "short_factor"),
+        ({"short_factor": ["a"]}, kw.ArgumentError, "short_factor"),
+        ({"short_factor": [1.0] * 7 + [0.0]}, kw.ArgumentError, "above 0"),
+        ({"factor": None, "original_max_position_embeddings": 0}, kw.Error, "original"),
+        ({"max_position_embeddings": None}, kw.ArgumentError, "max_position_embeddings"),
+    ],
+)
+def test_wrong_longrope(change, error, words):
+    scaling = {
+        "rope_type": "longrope", "short_factor": [1.0] * 8, "long_factor": [2.0] * 8,
+        "original_max_position_embeddings": 64, "max_position_embeddings": 128, **change,
+    }  # fmt: skip
+    with pytest.raises(error, match=words):
+        nn.rope_frequencies(16, scaling=scaling)
+
+
 def test_scores_of_pope_are_polar():
     q, k = values((1, 4, 1, 8)), values((1, 4, 1, 8), seed=1)
     cos, sin = nn.rope_tables(4, 16)
@@ -316,6 +411,7 @@ def test_no_finding_in_any_kernel(sim):
         wide_cos, wide_sin = nn.rope_tables(9, 20)
         twice = nn.pope(q, wide_cos, wide_sin)
         nn.pope_backward(twice, q, wide_cos, wide_sin)
+        nn.pope_shifts_backward(twice, q, wide_cos, wide_sin, shifts=kw.zeros(10))
         nn.alibi_slopes(6)
         nn.alibi_bias(6, 4)
     report.raise_if_any()

@@ -210,6 +210,20 @@ def test_out_and_a_counter_in_a_graph():
     assert counter.numpy().tolist() == [3]
 
 
+def test_long_rows_in_a_graph():
+    x = kw.asarray(logits((2, 17_000), 1.0))
+    counter, out = kw.zeros(1, "uint64"), kw.empty(2, "int32")
+    expected = [kw.nn.sample(x, seed=7, step=step, top_p=0.95).numpy() for step in range(3)]
+    stream, graph = kw.Stream(), kw.Graph()
+    kw.synchronize()
+    with graph.capture(stream):
+        kw.nn.sample(x, seed=7, counter=counter, out=out, top_p=0.95)
+    for tokens in expected:
+        graph.launch(stream)
+        stream.synchronize()
+        assert np.array_equal(out.numpy(), tokens)
+
+
 def test_a_large_vocabulary():
     row = logits(128_256, 1.0)
     tokens = kw.nn.sample(repeated(row, 2), seed=1, top_k=50, top_p=0.9).numpy()
@@ -217,8 +231,81 @@ def test_a_large_vocabulary():
     assert kw.nn.greedy(kw.asarray(row)).numpy() == row.argmax()
 
 
+SPREAD = {
+    "all": {},
+    "min_p": {"min_p": 0.02},
+    "few": {"top_k": 40, "top_p": 0.9},
+    "many": {"top_k": 3000, "top_p": 0.95, "temperature": 0.8},
+    "nucleus": {"top_p": 0.8},
+    "greedy": {"temperature": 0.0},
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("options", SPREAD.values(), ids=SPREAD)
+def test_rows_spread_over_blocks_draw_as_one_block_does(options, dtype):
+    """Tokens of no chance behind a row make it a long one, which draws the same tokens."""
+    rows = logits((3, 16_384)).astype(getattr(ml_dtypes, dtype, dtype))
+    longer = np.full((3, 50_003), -np.inf, rows.dtype)
+    longer[:, :16_384] = rows
+    ties = np.round(longer.astype(np.float32))
+    previous = kw.asarray(np.array([[1, 16_383, -1, 40]] * 3))
+    for step in range(3):
+        both = [kw.nn.sample(kw.asarray(x), seed=3, step=step, repetition_penalty=1.5,
+                             previous=previous, **options) for x in (rows, longer)]  # fmt: skip
+        assert np.array_equal(both[0].numpy(), both[1].numpy())
+        both = [kw.nn.sample(kw.asarray(x), seed=3, step=step, **options)
+                for x in (ties[:, :16_384], ties)]  # fmt: skip
+        assert np.array_equal(both[0].numpy(), both[1].numpy())
+
+
+@pytest.mark.parametrize("options", SPREAD.values(), ids=SPREAD)
+def test_tokens_of_long_rows_are_among_those_kept(options):
+    """Any place of a row may be drawn, and no other than those that the definition keeps."""
+    row = np.random.default_rng(1).permutation(logits(40_000, 1.0))
+    greedy = options.get("temperature") == 0
+    kept = row == row.max() if greedy else chances(row, **options) > 0
+    tokens = kw.nn.sample(repeated(row, 24), seed=1, **options).numpy()
+    assert kept[tokens].all()
+    if kept.sum() > 1000:
+        assert tokens.min() < 10_000 and tokens.max() > 30_000 and len(set(tokens)) > 15
+
+
+def test_long_rows_with_values_for_each():
+    """Some rows take one block, others several, in one launch."""
+    row = logits(20_000)
+    arrays = {
+        "temperature": np.array([0.0, 1.0, 1.0, 2.0]), "top_k": np.array([0, 5, 10_000, 0]),
+        "top_p": np.array([1.0, 1.0, 0.9, 1.0]),
+    }  # fmt: skip
+    given = {name: kw.asarray(values) for name, values in arrays.items()}
+    for step in range(3):
+        tokens = kw.nn.sample(repeated(row, 4), seed=2, step=step, **given).numpy()
+        for i in range(4):
+            alone = {name: values.tolist() for name, values in arrays.items()}
+            one = {name: values[i] for name, values in alone.items()}
+            expected = kw.nn.sample(repeated(row, 4), seed=2, step=step, **one).numpy()[i]
+            assert tokens[i] == expected
+    assert tokens[0] == row.argmax()
+
+
+def test_special_values_in_long_rows():
+    rows = np.full((4, 20_001), -np.inf, np.float32)
+    rows[1] = np.nan
+    rows[1, 20_000] = -3
+    rows[2, [777, 19_999]] = np.inf
+    rows[3, 12_345] = 3e38
+    for options in ({}, {"top_k": 3}, {"top_p": 0.5}, {"temperature": 0.0}):
+        tokens = kw.nn.sample(kw.asarray(rows), seed=1, **options).numpy()
+        assert tokens[[0, 1, 3]].tolist() == [0, 20_000, 12_345] and tokens[2] in (777, 19_999)
+
+
 def test_every_kernel_under_all_checks(sim):
     with kw.checks("memory", "init", "race", "sync") as report:
+        long = kw.asarray(logits((1, 17_001)))
+        for options in ({}, {"top_k": 9}, {"top_p": 0.9, "min_p": 0.01}):
+            kw.nn.sample(long, seed=1, previous=kw.zeros((1, 2), "int64"), repetition_penalty=2.0,
+                         **options)  # fmt: skip
         x = kw.asarray(logits((2, 3001)))
         previous = kw.zeros((2, 4), "int32")
         counter = kw.zeros(1, "uint64")

@@ -219,9 +219,12 @@ def test_a_session_killed_at_any_moment_is_resumed(tmp_path):
 def test_a_disk_that_refuses_loses_nothing_and_says_so(tmp_path):
     path = tmp_path / "missing" / "store.jsonl"
     tuned = session(store=path)
-    with pytest.warns(RuntimeWarning, match="in memory alone"):
+    with pytest.warns(RuntimeWarning, match="in memory alone") as warned:
         tuned.run()
     assert len(tuned.rows) == 8
+    told = [str(warning.message) for warning in warned]
+    assert len(told) == 2 and "refuses rows" in told[0]
+    assert "is over, and 8 rows of it stayed" in told[1]
     with pytest.raises(kw.StoreError):
         session(store=tmp_path)
 

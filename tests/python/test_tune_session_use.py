@@ -18,6 +18,7 @@ from tune_sessions import LAUNCH, SCALE, N, X, arguments, session, space, status
 
 import kernwright as kw
 from kernwright.tune import Session, Space
+from kernwright.tune._sessions.signature import is_fixed
 
 
 def test_seeds_decide_what_is_asked():
@@ -38,6 +39,8 @@ def test_budgets():
     tuned = session(budget={"evaluations": 2})
     tuned.run()
     assert len(tuned.trials) == 2 and tuned.reason == "budget"
+    with pytest.warns(RuntimeWarning, match="tried nothing: its budget ended"):
+        assert session(budget={"seconds": 1e-6}).run() is None
     tuned = session(budget={"target": 1e30})
     tuned.run()
     assert tuned.reason == "target"
@@ -318,10 +321,41 @@ def test_arguments_are_copied_when_the_session_is_made():
 )
 def test_arguments_that_do_not_fit(args, message):
     tuned = session(args=args, verify=None, problem={"n": N})
-    with pytest.warns(RuntimeWarning, match="no configuration was correct"):
-        assert tuned.run() is None
-    assert message in tuned.trials[0].error
-    assert tuned.trials[0].status == "runtime"
+    with pytest.raises(kw.ArgumentError, match=message):
+        tuned.run()
+    assert tuned.trials == [] and tuned.best is None
+
+
+def test_arguments_that_do_not_fit_some_configurations():
+    text = "#define T REAL\n__global__ void zero(T* y) { y[threadIdx.x] = 0; }"
+    tuned = kw.tune.Session(
+        text, Space(REAL=["double", "float"]), (kw.Out(X.copy()),), grid=1, block=32
+    )
+    assert tuned.run().config["REAL"] == "float"
+    assert sorted(trial.status for trial in tuned.trials) == ["correct", "runtime"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "fixed"),
+    [
+        (SCALE, "scale", True),
+        ("#if VEC > 1\n#endif\n__global__ void k(float* x) {}", "k", False),
+        ("#ifndef VEC\n#define VEC 2\n#endif\n__global__ void k(float* x) {}", "k", True),
+        ("__global__ void k(float* x) {\n#if VEC > 1\n#endif\n}", "k", True),
+        ("using T = Pack<float, VEC>;\n__global__ void k(T* x) {}", "k", False),
+        ("typedef float T;\n__global__ void __launch_bounds__(BLOCK) k(T* x) {}", "k", True),
+        ("struct S { float x[VEC]; };\n__global__ void k(S s) {}", "k", False),
+        ("template <int N = VEC> __global__ void k(P<N> x) {}", "k<>", False),
+        ("template <typename T> __global__ void k(T* x) {}", "k<float>", True),
+        ("template <typename T> __global__ void k(T* x) {}", "k<TYPE>", False),
+        ('#include "own.h"\n__global__ void k(float* x) {}', "k", False),
+        ("#define W VEC\n#define ARGS float* x, V<W> y\n__global__ void k(ARGS) {}", "k", False),
+        ("// k(VEC)\n__global__ void k(float* /* VEC */ x) { f(VEC); }", "k", True),
+        ("KERNEL(k)(float* x) {}", "k", False),
+    ],
+)
+def test_signatures_are_told_from_the_text(text, name, fixed):
+    assert is_fixed(text, name, ["BLOCK", "VEC", "TYPE"], {}, {}) is fixed
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,8 @@ bool CaseCheck::accepts(const HostCase& of, const LaunchOutcome& outcome) const 
 }
 
 void CaseCheck::compare_outcome(const HostCase& of, const LaunchOutcome& outcome,
-                                std::uint64_t seed) {
+                                std::uint64_t seed, const WaitLimits& limits) {
+  limits_ = limits;
   Attempt made;
   made.result = result_of(of);
   look_at(of, outcome, made);

@@ -33,8 +33,10 @@ class CaseCheck {
   void run_again(const HostCase& of, std::uint64_t seed);
   /// Whether a launch of a series left behind what it should. Uses no device.
   bool accepts(const HostCase& of, const LaunchOutcome& outcome) const;
-  /// Compares what a launch of a series left behind; `seed` for launches that tell why.
-  void compare_outcome(const HostCase& of, const LaunchOutcome& outcome, std::uint64_t seed);
+  /// Compares what a launch of a series left behind; `seed` and `limits` for launches that tell
+  /// why.
+  void compare_outcome(const HostCase& of, const LaunchOutcome& outcome, std::uint64_t seed,
+                       const WaitLimits& limits);
 
   /// Of the last launch, on the simulated device.
   const std::optional<CheckReport>& last_report() const noexcept { return report_; }

@@ -85,7 +85,9 @@ void check(const Submission& submission, const Task& task) {
 class Judge::Lane {
  public:
   explicit Lane(State& state)
-      : state_(state), simulated_(state.simulated->lease()), losses_(simulated_->losses()) {}
+      : state_(state), simulated_(state.simulated->lease()), losses_(simulated_->losses()) {
+    simulated_->renew_if_large();
+  }
   ~Lane() { state_.losses += simulated_->losses() - losses_; }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;

@@ -18,8 +18,8 @@ namespace kernwright {
 /// One text to be judged.
 struct Submission {
   Source source;
-  /// A text whose time is the one that the kernel's is compared with; compiled and launched the
-  /// same way.
+  /// A text whose time is the one that the kernel's is compared with. It is compiled, checked and
+  /// compared the same way.
   std::optional<Source> baseline{};
   /// Of the simulated device, as in KERNWRIGHT_CHECKS: memory, init, race, sync, all.
   std::vector<std::string> checks{"all"};
@@ -55,7 +55,9 @@ class Judge {
 
   /// Waits for a free worker. Whatever is the text's fault is in the verdict. Throws:
   /// - InvalidArgument for a task that cannot judge: see Task::check() and draw_case(); for a
-  ///   signature or a baseline that does not compile;
+  ///   signature that does not compile; for a baseline that as a kernel would not be accepted
+  ///   (nobody looks at it where the kernel is refused before it is timed, unless it does not
+  ///   compile);
   /// - any exception of the task's functions;
   /// - OutOfMemory for inputs larger than the device, NvrtcNotFound, Interrupted.
   Verdict judge(const Submission& submission, const Task& task);

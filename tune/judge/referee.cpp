@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "tune/judge/baseline.h"
 #include "tune/judge/floor.h"
 #include "tune/judge/packing.h"
 #include "tune/judge/ruling.h"
@@ -49,6 +50,20 @@ CaseRef smallest_with_elements(const std::vector<CaseRef>& cases) {
 
 double cost(const CheckReport& report) { return launch_counts(report.profile.total()).cost(); }
 
+void note(Verdict& verdict, const Floor& floor) {
+  if (floor.value <= 0) return;
+  verdict.floor = floor.value;
+  verdict.floor_reason = floor.reason;
+}
+
+void compare_with_floor(Verdict& verdict, const Floor& floor, double value, const char* unit) {
+  note(verdict, floor);
+  if (value >= floor.value) return;
+  throw Ruling{VerdictStatus::impossible,
+               format("{:.6g} {} is less than the {:.6g} that the device needs for {}", value, unit,
+                      floor.value, floor.reason)};
+}
+
 }  // namespace
 
 Referee::Referee(const JudgeDevices& devices, const Submission& submission, const Task& task)
@@ -71,7 +86,8 @@ void Referee::run() {
   try {
     timed_step(&Verdict::compile_seconds, [this] { compile(); });
     draw_cases();
-    timed_step(&Verdict::check_seconds, [this] { check(); });
+    timed_step(&Verdict::check_seconds, [this] { check(kernel_, more_launches()); });
+    if (baseline_) baseline_step([this] { check(*baseline_, 0); });
     timed_step(&Verdict::time_seconds, [this] { measure(); });
   } catch (const Ruling& ruling) {
     verdict_.status = ruling.status;
@@ -95,25 +111,30 @@ void Referee::compile() {
   // First, so that a task that cannot judge is not the text's fault.
   std::optional<KernelSignature> declared;
   if (!task_.signature.empty()) declared = declared_signature(task_, simulated);
-  kernel_ = compile_judged(submission_.source, task_, simulated, gpu, verdict_, limits());
+  kernel_.text = compile_judged(submission_.source, task_, simulated, gpu, verdict_, limits());
   if (declared) {
-    const std::string difference = signature_difference(kernel_.signature, *declared);
+    const std::string difference = signature_difference(kernel_.text.signature, *declared);
     if (!difference.empty()) throw Ruling{VerdictStatus::compile, difference};
   }
-  if (!submission_.baseline) return;
-  Verdict its_verdict;
-  try {
-    baseline_ = compile_judged(*submission_.baseline, task_, simulated, gpu, its_verdict, limits());
-  } catch (const Ruling& ruling) {
-    throw InvalidArgument(format("the baseline is no kernel for the task: {}", ruling.reason));
-  }
+  if (submission_.baseline) compile_baseline(declared);
+}
+
+void Referee::compile_baseline(const std::optional<KernelSignature>& declared) {
+  baseline_.emplace(Party{of_baseline_});
+  baseline_step([&] {
+    baseline_->text = compile_judged(*submission_.baseline, task_, devices_.simulated.facts(),
+                                     devices_.gpu_facts, of_baseline_, limits());
+    if (!declared) return;
+    const std::string difference = signature_difference(baseline_->text.signature, *declared);
+    if (!difference.empty()) throw Ruling{VerdictStatus::compile, difference};
+  });
 }
 
 /// Without a signature in the task it is the text that must take the task's inputs.
 void Referee::check_first_inputs() {
   const HostValues first = task_.inputs(submission_.seed, std::min(1, task_.cases - 1));
   try {
-    check_values(kernel_.signature, first);
+    check_values(kernel_.text.signature, first);
   } catch (const InvalidArgument& error) {
     if (!task_.signature.empty()) throw;
     throw Ruling{VerdictStatus::compile,
@@ -125,7 +146,7 @@ void Referee::draw_cases() {
   check_first_inputs();
   for (int number = 0; number < task_.cases; ++number) {
     cases_.push_back(draw_case(task_, submission_.seed, number));
-    check_values(kernel_.signature, cases_.back()->inputs);
+    check_values(kernel_.text.signature, cases_.back()->inputs);
   }
   const auto largest =
       std::max_element(cases_.begin(), cases_.end(),
@@ -136,23 +157,43 @@ void Referee::draw_cases() {
     throw InvalidArgument("all cases of the task are empty, so there is nothing to judge");
   }
   require_same(task_, *small_);
-  plan_ = first_plan(task_, *small_);
+  kernel_.plan = first_plan(task_, *small_);
+  if (baseline_) plan_baseline();
 }
 
-void Referee::check() {
-  if (kernel_.ptx) check_on(devices_.simulated, *kernel_.ptx);
+/// Its plan may become another one than the kernel's.
+void Referee::plan_baseline() {
+  baseline_->plan = kernel_.plan;
+  for (const CaseRef& each : cases_) {
+    try {
+      check_values(baseline_->text.signature, each->inputs);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(
+          format("the baseline does not take the task's inputs: {}", error.what()));
+    }
+  }
+}
+
+std::uint64_t Referee::more_launches() const {
+  return kMoreLaunches + derived_seed(submission_.seed, 3) % kSomeMore;
+}
+
+void Referee::check(Party& party, std::uint64_t more) {
+  if (party.text.ptx) check_on(party, devices_.simulated, *party.text.ptx, more);
   if (devices_.gpu == nullptr) return;
   const std::lock_guard alone(devices_.gpu_use);
-  check_on(*devices_.gpu, *kernel_.cubin);
+  devices_.gpu->renew_if_large();
+  check_on(party, *devices_.gpu, *party.text.cubin, more);
 }
 
-void Referee::check_on(RemoteDevice& device, const ObjectCode& code) {
+void Referee::check_on(Party& party, RemoteDevice& device, const ObjectCode& code,
+                       std::uint64_t more) {
   const bool is_simulated = &device == &devices_.simulated;
   std::optional<CheckOptions> checks;
   if (is_simulated)
     checks.emplace(CheckOptions{.checks = submission_.checks, .limit = kMostFindings});
-  JudgedKernel kernel(device, code, kernel_.signature);
-  CaseCheck check(kernel, task_, plan_, verdict_, checks, limits());
+  JudgedKernel kernel(device, code, party.text.signature);
+  CaseCheck check(kernel, task_, party.plan, party.verdict, checks, limits());
   std::uint64_t launch = 0;
   try {
     for (const CaseRef& each : cases_) {
@@ -161,7 +202,6 @@ void Referee::check_on(RemoteDevice& device, const ObjectCode& code) {
       check.run(*each, derived_seed(submission_.seed, ++launch));
     }
     if (is_simulated && small_->bytes() > kSimulatedBytes) return;
-    const std::uint64_t more = kMoreLaunches + derived_seed(submission_.seed, 3) % kSomeMore;
     for (std::uint64_t i = 0; i < more; ++i) {
       const std::uint64_t seed = derived_seed(submission_.seed, 1000 + i);
       check.run_again(*draw_case(task_, seed, small_->number), seed);
@@ -182,73 +222,67 @@ void Referee::measure() {
   }
 }
 
-void Referee::compare_with_floor(double value, const char* unit) {
-  if (!verdict_.floor || value >= *verdict_.floor) return;
-  throw Ruling{VerdictStatus::impossible,
-               format("{:.6g} {} is less than the {:.6g} that the device needs for {}", value, unit,
-                      *verdict_.floor, verdict_.floor_reason)};
+std::vector<CaseRef> Referee::draw_timed(int count) const {
+  std::vector<CaseRef> drawn;
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t seed = derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
+    drawn.push_back(draw_case(task_, seed, timed_number_));
+  }
+  return drawn;
 }
 
-void Referee::measure_by_counts() {
+std::vector<double> Referee::counts_of(Party& party, const std::vector<CaseRef>& cases) {
   const CheckOptions memory_alone{.checks = {"memory"}};
-  JudgedKernel kernel(devices_.simulated, *kernel_.ptx, kernel_.signature);
-  CaseCheck check(kernel, task_, plan_, verdict_, memory_alone, limits());
-  std::optional<JudgedKernel> baseline;
-  std::vector<double> counts, baseline_counts;
-  if (baseline_) baseline.emplace(devices_.simulated, *baseline_->ptx, baseline_->signature);
-  for (int i = 0; i < kCountedCases; ++i) {
-    const std::uint64_t seed = derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
-    const CaseRef drawn = draw_case(task_, seed, timed_number_);
-    check.run_again(*drawn, seed);
+  JudgedKernel kernel(devices_.simulated, *party.text.ptx, party.text.signature);
+  CaseCheck check(kernel, task_, party.plan, party.verdict, memory_alone, limits());
+  std::vector<double> counts;
+  for (const CaseRef& each : cases) {
+    check.run_again(*each, each->seed);
     const auto& report = check.last_report();
     if (!report) continue;  // nothing was launched
     counts.push_back(cost(*report));
-    const Floor floor = count_floor(task_, *drawn, report->profile.total());
-    if (floor.value > 0) {
-      verdict_.floor = floor.value;
-      verdict_.floor_reason = floor.reason;
-    }
-    compare_with_floor(counts.back(), "instructions + transactions");
-    if (!baseline) continue;
-    const LaunchOutcome outcome = baseline->run(*drawn, plan_, seed, memory_alone, limits());
-    if (outcome.report) baseline_counts.push_back(cost(*outcome.report));
+    compare_with_floor(party.verdict, count_floor(task_, *each, report->profile.total()),
+                       counts.back(), "instructions + transactions");
   }
+  return counts;
+}
+
+void Referee::measure_by_counts() {
+  const std::vector<CaseRef> drawn = draw_timed(kCountedCases);
+  std::vector<double> counts = counts_of(kernel_, drawn);
   if (counts.empty()) return;
   verdict_.timing = summary_of(std::move(counts), timed_number_, true);
-  if (baseline) verdict_.baseline = summary_of(std::move(baseline_counts), timed_number_, true);
+  if (!baseline_) return;
+  baseline_step(
+      [&] { verdict_.baseline = summary_of(counts_of(*baseline_, drawn), timed_number_, true); });
 }
 
 void Referee::measure_on_gpu() {
-  std::vector<CaseRef> drawn;
-  for (int i = 0; i < kTimedCases; ++i) {
-    drawn.push_back(draw_case(task_,
-                              derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i)),
-                              timed_number_));
-  }
+  const std::vector<CaseRef> drawn = draw_timed(kTimedCases);
   if (drawn.front()->shape.grid->count() == 0) return;
-  const Floor floor = time_floor(task_, *drawn.front(), kernel_.signature, *devices_.gpu_facts);
-  if (floor.value > 0) {
-    verdict_.floor = floor.value;
-    verdict_.floor_reason = floor.reason;
-  }
+  const Floor floor =
+      time_floor(task_, *drawn.front(), kernel_.text.signature, *devices_.gpu_facts);
+  note(verdict_, floor);
   std::unique_lock alone(devices_.gpu_use);
-  const WaitLimits limit = limits();
-  JudgedKernel kernel(*devices_.gpu, *kernel_.cubin, kernel_.signature);
-  CaseCheck check(kernel, task_, plan_, verdict_, {}, limit);
-  std::optional<JudgedKernel> baseline;
-  if (baseline_) baseline.emplace(*devices_.gpu, *baseline_->cubin, baseline_->signature);
-  SeriesTimes times;
+  TimedKernel kernel(*devices_.gpu, task_, kernel_.text, kernel_.plan, verdict_, limits());
+  std::optional<TimedKernel> baseline;
+  if (baseline_) {
+    baseline.emplace(*devices_.gpu, task_, baseline_->text, baseline_->plan, of_baseline_,
+                     limits());
+  }
   try {
-    times = time_on_gpu(kernel, baseline ? &*baseline : nullptr, small_, drawn, plan_, check,
-                        derived_seed(submission_.seed, 4), alone, limit);
+    time_on_gpu(kernel, baseline ? &*baseline : nullptr, small_, drawn,
+                derived_seed(submission_.seed, 4), alone);
   } catch (const DriverError& error) {
     throw Ruling{VerdictStatus::crash, error.what()};
   } catch (const LaunchConfigError& error) {
     throw Ruling{VerdictStatus::crash, error.what()};
   }
-  verdict_.timing = summary_of(std::move(times.kernel), timed_number_, false);
-  if (baseline) verdict_.baseline = summary_of(std::move(times.baseline), timed_number_, false);
-  compare_with_floor(verdict_.timing->median, "ms");
+  verdict_.timing = summary_of(std::move(kernel.times), timed_number_, false);
+  if (baseline) verdict_.baseline = summary_of(std::move(baseline->times), timed_number_, false);
+  compare_with_floor(verdict_, floor, verdict_.timing->median, "ms");
+  if (!baseline) return;
+  baseline_step([&] { compare_with_floor(of_baseline_, floor, verdict_.baseline->median, "ms"); });
 }
 
 }  // namespace kernwright

@@ -32,30 +32,41 @@ class Referee {
 
  private:
   using SecondsOf = double Verdict::*;
+  /// The kernel, or its baseline.
+  struct Party {
+    Verdict& verdict;
+    JudgedText text{};
+    ContentsPlan plan{};
+  };
 
   void timed_step(SecondsOf seconds, const std::function<void()>& step);
   void run();
   void compile();
+  void compile_baseline(const std::optional<KernelSignature>& declared);
   void check_first_inputs();
   void draw_cases();
-  void check();
-  void check_on(RemoteDevice& device, const ObjectCode& code);
+  void plan_baseline();
+  /// All cases on each device, then `more` launches of the small one.
+  void check(Party& party, std::uint64_t more);
+  void check_on(Party& party, RemoteDevice& device, const ObjectCode& code, std::uint64_t more);
   void measure();
   void measure_by_counts();
+  std::vector<double> counts_of(Party& party, const std::vector<CaseRef>& cases);
   void measure_on_gpu();
-  void compare_with_floor(double value, const char* unit);
+  /// Other inputs of the timed case.
+  std::vector<CaseRef> draw_timed(int count) const;
+  std::uint64_t more_launches() const;
   WaitLimits limits() const;
 
   const JudgeDevices& devices_;
   const Submission& submission_;
   const Task& task_;
-  Verdict verdict_;
-  JudgedText kernel_;
-  std::optional<JudgedText> baseline_;
+  Verdict verdict_, of_baseline_;  ///< the latter is nobody's
+  Party kernel_{verdict_};
+  std::optional<Party> baseline_;
   std::vector<CaseRef> cases_;
   CaseRef small_;  ///< the smallest of those with elements
   int timed_number_ = 0;
-  ContentsPlan plan_;
 };
 
 }  // namespace kernwright

@@ -7,10 +7,13 @@
 #include <span>
 #include <utility>
 
+#include "tune/judge/baseline.h"
 #include "tune/random.h"
 
 namespace kernwright {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 5;
 
@@ -51,7 +54,6 @@ class GivenAway {
   GivenAway& operator=(const GivenAway&) = delete;
 
  private:
-  using Clock = std::chrono::steady_clock;
   std::unique_lock<std::mutex>& gpu_use_;
   WaitLimits& limits_;
   Clock::time_point begin_ = Clock::now();
@@ -70,34 +72,43 @@ JudgeTiming summary_of(std::vector<double> samples, int case_number, bool is_cou
   return timing;
 }
 
-SeriesTimes time_on_gpu(JudgedKernel& kernel, JudgedKernel* baseline, const CaseRef& small,
-                        const std::vector<CaseRef>& cases, const ContentsPlan& plan,
-                        CaseCheck& check, std::uint64_t seed, std::unique_lock<std::mutex>& gpu_use,
-                        WaitLimits limits) {
-  SeriesTimes times;
+TimedKernel::TimedKernel(RemoteDevice& gpu, const Task& task, const JudgedText& text,
+                         ContentsPlan& its_plan, Verdict& verdict, WaitLimits its_limits)
+    : kernel(gpu, *text.cubin, text.signature),
+      check(kernel, task, its_plan, verdict, {}, its_limits),
+      plan(its_plan),
+      limits(std::move(its_limits)),
+      waits_since(Clock::now()) {}
+
+void time_on_gpu(TimedKernel& kernel, TimedKernel* baseline, const CaseRef& small,
+                 const std::vector<CaseRef>& cases, std::uint64_t seed,
+                 std::unique_lock<std::mutex>& gpu_use) {
   std::vector<LaunchOutcome> outcomes;  // of one series; the next one uses their memory again
-  const auto run = [&](JudgedKernel& which, std::vector<double>& to, std::uint64_t own_seed) {
+  const auto run = [&](TimedKernel& which, std::uint64_t own_seed) {
+    if (which.limits.deadline) *which.limits.deadline += Clock::now() - which.waits_since;
     std::vector<CaseRef> order = some_of(cases, own_seed);
     order.insert(order.begin(), small);
-    const std::vector<double> taken = which.time(order, plan, own_seed, outcomes, limits);
-    to.insert(to.end(), taken.begin(), taken.end());
-    if (&which != &kernel) return;
+    const std::vector<double> taken =
+        which.kernel.time(order, which.plan, own_seed, outcomes, which.limits);
+    which.times.insert(which.times.end(), taken.begin(), taken.end());
     std::vector<char> right;
     {
-      const GivenAway meanwhile(gpu_use, limits);
-      right = right_ones(check, order, outcomes);
+      const GivenAway meanwhile(gpu_use, which.limits);
+      right = right_ones(which.check, order, outcomes);
     }
     for (std::size_t i = 0; i < order.size(); ++i) {
-      if (right[i] == 0)
-        check.compare_outcome(*order[i], outcomes[i], derived_seed(own_seed, 7 + i));
+      if (right[i] != 0) continue;
+      which.check.compare_outcome(*order[i], outcomes[i], derived_seed(own_seed, 7 + i),
+                                  which.limits);
     }
+    which.waits_since = Clock::now();
   };
   for (int round = 0; round < kRounds; ++round) {
     const auto number = static_cast<std::uint64_t>(round);
-    run(kernel, times.kernel, derived_seed(seed, 2 * number));
-    if (baseline != nullptr) run(*baseline, times.baseline, derived_seed(seed, 2 * number + 1));
+    run(kernel, derived_seed(seed, 2 * number));
+    if (baseline == nullptr) continue;
+    baseline_step([&] { run(*baseline, derived_seed(seed, 2 * number + 1)); });
   }
-  return times;
 }
 
 }  // namespace kernwright

@@ -3,8 +3,10 @@
 
 #include "tune/judge/case_check.h"
 #include "tune/judge/judged_kernel.h"
+#include "tune/judge/judged_text.h"
 #include "tune/judge/verdict.h"
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -14,17 +16,27 @@ namespace kernwright {
 /// Median and interval of these numbers.
 JudgeTiming summary_of(std::vector<double> samples, int case_number, bool is_counted);
 
-struct SeriesTimes {
-  std::vector<double> kernel, baseline;  ///< milliseconds
+/// A kernel on a GPU whose series are timed.
+struct TimedKernel {
+  /// What is no value must outlive the object. `limits` hold for the series of this kernel: what
+  /// others take in between is not its time.
+  TimedKernel(RemoteDevice& gpu, const Task& task, const JudgedText& text, ContentsPlan& its_plan,
+              Verdict& verdict, WaitLimits its_limits);
+
+  JudgedKernel kernel;
+  CaseCheck check;  ///< of its results
+  const ContentsPlan& plan;
+  WaitLimits limits;
+  std::chrono::steady_clock::time_point waits_since;  ///< for its next series
+  std::vector<double> times;                          ///< milliseconds
 };
 
-/// On a GPU. The cases are of one size; each series launches some of them in random order, behind a
-/// launch of the small one, which has the module loaded. Every result is compared by `check`:
-/// throws Ruling. `gpu_use` is held but for these comparisons. With a baseline, which is not
-/// compared, the series of both alternate.
-SeriesTimes time_on_gpu(JudgedKernel& kernel, JudgedKernel* baseline, const CaseRef& small,
-                        const std::vector<CaseRef>& cases, const ContentsPlan& plan,
-                        CaseCheck& check, std::uint64_t seed, std::unique_lock<std::mutex>& gpu_use,
-                        WaitLimits limits);
+/// The cases are of one size; each series launches some of them in random order, behind a launch of
+/// the small one, which has the module loaded. Every result is compared: throws Ruling. With a
+/// baseline the series of both alternate; what is wrong with the baseline throws InvalidArgument.
+/// `gpu_use` is held but for the comparisons.
+void time_on_gpu(TimedKernel& kernel, TimedKernel* baseline, const CaseRef& small,
+                 const std::vector<CaseRef>& cases, std::uint64_t seed,
+                 std::unique_lock<std::mutex>& gpu_use);
 
 }  // namespace kernwright

@@ -70,11 +70,13 @@ double score(const Measurement& measurement, Objective objective) {
 
 void write(ByteWriter& out, const MeasurePlan& plan) {
   const auto& [policy, min_samples, max_samples, target_noise, max_time, batch, warm_up,
-               max_warm_up, clock_floor, max_throttle_wait, cap_ms, is_gated, energy, energy_time] = plan;
+               max_warm_up, clock_floor, max_throttle_wait, cap_ms, is_gated, energy, energy_time] =
+      plan;
   out.u8(static_cast<std::uint8_t>(policy));
   for (const int number : {min_samples, max_samples, batch}) out.i32(number);
-  for (const double number : {target_noise, max_time.count(), warm_up.count(), max_warm_up.count(),
-                              clock_floor, max_throttle_wait.count(), energy_time.count(), cap_ms}) {
+  for (const double number :
+       {target_noise, max_time.count(), warm_up.count(), max_warm_up.count(), clock_floor,
+        max_throttle_wait.count(), energy_time.count(), cap_ms}) {
     out.f64(number);
   }
   for (const bool flag : {is_gated, energy}) out.u8(flag ? 1 : 0);

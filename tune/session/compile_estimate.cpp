@@ -9,7 +9,9 @@ namespace {
 
 constexpr double kShrinkage = 1.0;  // as if one sample without an effect had been seen
 constexpr int kSweeps = 4;
-constexpr std::size_t kEnough = 8;  // compiles before deadlines follow the model
+// Compiles before deadlines follow the model: fewer than a session has in flight at once, so that
+// one that is stuck among its first ones has a deadline, too.
+constexpr std::size_t kEnough = 4;
 constexpr double kShortest = 1e-4;  // seconds
 
 }  // namespace
@@ -59,6 +61,8 @@ std::optional<double> CompileEstimate::predict(const Choices& choices) const {
   if (samples_.empty()) return std::nullopt;
   return std::exp(sum(choices));
 }
+
+double CompileEstimate::typical() const { return samples_.empty() ? 0 : std::exp(mean_); }
 
 double CompileEstimate::deadline(const Choices& choices, const CompileDeadlines& deadlines) const {
   if (samples_.size() < kEnough) return std::max(deadlines.first_s, deadlines.floor_s);

@@ -27,6 +27,8 @@ class CompileEstimate {
   void learn(const Choices& choices, double seconds);
   /// Seconds; nothing before a first compile.
   std::optional<double> predict(const Choices& choices) const;
+  /// Seconds that a compile takes on the whole; 0 before a first one.
+  double typical() const;
   /// Seconds after which that compile should be given up.
   double deadline(const Choices& choices, const CompileDeadlines& deadlines) const;
 

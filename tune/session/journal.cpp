@@ -103,6 +103,7 @@ Row trial_row(const Space& space, const Trial& trial) {
   for (const auto& [name, value] : trial.metrics) row["metrics"][name] = number(value);
   if (trial.same_as) row["same_as"] = *trial.same_as;
   if (trial.is_resumed) row["resumed"] = true;
+  if (trial.is_extra) row["extra"] = true;
   return row;
 }
 

@@ -37,7 +37,7 @@ struct SessionOptions {
   /// Gives further configurations to try next; those that were tried are left out. It is asked at
   /// the start, and again after every eighth trial. When none is left, the strategy proposes.
   std::function<std::vector<std::uint64_t>()> propose{};
-  /// Trials in flight at most; 0: by the lanes. What is asked depends on it.
+  /// Questions without an answer at most; 0: by the lanes. What is asked depends on it.
   unsigned window = 0;
   unsigned samples = 8;  ///< of a configuration that is not far behind the best
   CompileDeadlines compile_deadlines{};
@@ -69,7 +69,8 @@ struct SessionResult {
 };
 
 /// Trials end in any order; the strategy hears of them in the order in which it asked, so that the
-/// same seed and the same results give the same trials, however long each takes.
+/// same seed and the same results give the same questions, however long each takes. Where one that
+/// is stuck would leave lanes idle, they try others: Trial::is_extra.
 ///
 /// One thread at a time calls it; stop() is for any.
 class Session {

@@ -18,6 +18,10 @@ constexpr std::uint64_t kProposeEvery = 8;  // trials between two calls of `prop
 constexpr unsigned kFixedWindow = 256;
 // Of the best sample: further samples tell nothing new; nor would a warmer clock, from there on.
 constexpr double kSlow = 1.15, kFar = 1.5;
+// A trial that is at work for so many seconds, and for so many times what compiles usually take, is
+// stuck.
+constexpr double kStuck = 1.0, kStuckTimes = 3;
+constexpr unsigned kBacklog = 2;  // trials for each device that are ready to run; more is no use
 
 std::string strategy_name(const Space& space, const SessionOptions& options) {
   if (!options.strategy.empty()) return options.strategy;
@@ -91,24 +95,41 @@ bool Session::Engine::may_ask() const {
   return !options_.budget.evaluations || asked_ < *options_.budget.evaluations;
 }
 
-std::optional<std::uint64_t> Session::Engine::next_index() {
-  if (options_.propose && told_ >= propose_after_) {
-    propose_after_ = told_ + kProposeEvery;
-    for (const std::uint64_t index : options_.propose()) {
-      if (index < space_.size() && !taken_.contains(index)) options_.initial.push_back(index);
-    }
+void Session::Engine::ask_for_proposals() {
+  if (!options_.propose || told_ < propose_after_) return;
+  propose_after_ = told_ + kProposeEvery;
+  for (const std::uint64_t index : options_.propose()) {
+    if (index < space_.size() && !wanted_.contains(index)) options_.initial.push_back(index);
   }
+}
+
+std::optional<std::uint64_t> Session::Engine::next_index() {
+  ask_for_proposals();
   // The strategy asks for the first ones by itself; these are the ones that came later.
   while (options_.propose && !options_.initial.empty()) {
     const std::uint64_t index = options_.initial.front();
     options_.initial.erase(options_.initial.begin());
-    if (!taken_.contains(index)) return index;
+    if (!wanted_.contains(index)) return index;
   }
   while (true) {
     const std::vector<std::uint64_t> asked = strategy_->ask(1);
     if (asked.empty()) return std::nullopt;
-    if (!taken_.contains(asked.front())) return asked.front();
+    if (!wanted_.contains(asked.front())) return asked.front();
   }
+}
+
+/// The next question; what was tried while the search had to wait is one without a trial of its
+/// own.
+std::optional<std::uint64_t> Session::Engine::ask_next() {
+  const std::optional<std::uint64_t> index = next_index();
+  if (!index) {
+    is_exhausted_ = true;
+    return std::nullopt;
+  }
+  wanted_.insert(*index);
+  const auto taken = taken_.find(*index);
+  questions_.push_back(taken == taken_.end() ? asked_ : taken->second);
+  return index;
 }
 
 Session::Engine::Flight& Session::Engine::take_off(std::uint64_t index) {
@@ -117,7 +138,7 @@ Session::Engine::Flight& Session::Engine::take_off(std::uint64_t index) {
   flight->trial.index = index;
   flight->trial.started_s = now();
   flight->choices = space_.configurations().at(index);
-  taken_.insert(index);
+  taken_.emplace(index, asked_);
   return *(flights_[asked_++] = std::move(flight));
 }
 
@@ -126,8 +147,10 @@ void Session::Engine::plan(Flight& flight) {
   if (const auto known = options_.known.find(trial.index); known != options_.known.end()) {
     const double moment = trial.started_s;
     const std::uint64_t number = trial.number;
+    const bool is_extra = trial.is_extra;
     trial = known->second;
     trial.number = number;
+    trial.is_extra = is_extra;
     trial.index = known->first;
     trial.started_s = trial.compile_started_s = trial.compile_ended_s = moment;
     trial.is_resumed = true;
@@ -146,12 +169,13 @@ void Session::Engine::plan(Flight& flight) {
   }
 }
 
-/// The next result in the order of numbers, if it is there.
+/// The answer to the oldest question, if it is there.
 bool Session::Engine::tell_next() {
-  const auto first = untold_.begin();
-  if (first == untold_.end() || first->first != told_) return false;
-  strategy_->tell(first->second.first, first->second.second);
-  untold_.erase(first);
+  if (questions_.empty()) return false;
+  const auto landed = landed_.find(questions_.front());
+  if (landed == landed_.end()) return false;
+  strategy_->tell(landed->second->index, landed->second->score);
+  questions_.pop_front();
   ++told_;
   return true;
 }
@@ -159,15 +183,57 @@ bool Session::Engine::tell_next() {
 /// One question for each answer, so that their sequence does not depend on how long trials take.
 void Session::Engine::fill() {
   do {
-    while (may_ask() && asked_ - told_ < options_.window) {
-      const std::optional<std::uint64_t> index = next_index();
-      if (!index) {
-        is_exhausted_ = true;
-        break;
-      }
-      plan(take_off(*index));
+    while (may_ask() && questions_.size() < options_.window) {
+      const std::optional<std::uint64_t> index = ask_next();
+      if (index && !taken_.contains(*index)) plan(take_off(*index));
     }
   } while (tell_next());
+}
+
+/// Whether the trial is at work for much longer than others were.
+bool Session::Engine::is_stuck(std::uint64_t number) const {
+  const auto found = flights_.find(number);
+  if (found == flights_.end()) return false;
+  const Flight* flight = found->second.get();
+  if (flight->stage == Stage::follows) {
+    const auto leader = flights_.find(leaders_.at(flight->compiled.same_key));
+    if (leader != flights_.end()) flight = leader->second.get();
+  }
+  if (flight->stage != Stage::compiling && flight->stage != Stage::running) return false;
+  return now() - flight->dispatched_s > std::max(kStuck, kStuckTimes * estimate_.typical());
+}
+
+/// What a second search, which hears of every trial at once, would try next.
+std::optional<std::uint64_t> Session::Engine::scout_index() {
+  if (!scout_)
+    scout_ = make_strategy(strategy_name(space_, options_), space_, {.seed = ~options_.seed});
+  for (; scouted_ < trials_.size(); ++scouted_)
+    scout_->tell(trials_[scouted_]->index, trials_[scouted_]->score);
+  while (true) {
+    const std::vector<std::uint64_t> asked = scout_->ask(1);
+    if (asked.empty()) return std::nullopt;
+    if (!taken_.contains(asked.front())) return asked.front();
+  }
+}
+
+/// Where a stuck trial keeps back the next question, idle lanes try what the scout proposes. The
+/// search hears of it when it asks for the same, so that its questions do not depend on time.
+void Session::Engine::fill_gaps() {
+  if (!may_ask() || questions_.size() < options_.window || !is_stuck(questions_.front())) return;
+  const auto count = [this](Stage stage) {
+    return static_cast<unsigned>(
+        std::count_if(flights_.begin(), flights_.end(),
+                      [stage](const auto& entry) { return entry.second->stage == stage; }));
+  };
+  if (count(Stage::compiled) >= kBacklog * backend_.device_lanes()) return;
+  const unsigned idle = compile_lanes_.idle();
+  for (unsigned waiting = count(Stage::queued); waiting < idle && may_ask(); ++waiting) {
+    const std::optional<std::uint64_t> index = scout_index();
+    if (!index) return;
+    Flight& flight = take_off(*index);
+    flight.trial.is_extra = true;
+    plan(flight);
+  }
 }
 
 // -- lanes -------------------------------------------------------------------------------------
@@ -218,6 +284,7 @@ void Session::Engine::compile(Flight& flight) {
 
 void Session::Engine::start_run(Flight& flight) {
   flight.stage = Stage::running;
+  flight.dispatched_s = now();
   report(true, true, flight);
   // Where something else than time counts, slow ones may be good.
   const std::optional<double> best = options_.score ? std::nullopt : race_.best_sample();
@@ -350,6 +417,7 @@ const Trial* Session::Engine::next() {
       }
       if (const auto limit = reached_limit(options_.budget, spending())) end(*limit);
       fill();
+      fill_gaps();
       if (!end_) dispatch();
       if (delivered_ < trials_.size()) continue;
       const bool waits = std::any_of(flights_.begin(), flights_.end(), [](const auto& entry) {
@@ -371,7 +439,8 @@ const Trial* Session::Engine::next() {
     throw;
   }
   if (!end_) end_ = is_exhausted_ ? SessionEnd::complete : SessionEnd::budget;
-  if (end_ == SessionEnd::budget && taken_.size() == space_.size()) end_ = SessionEnd::complete;
+  // Those that the end dropped were not tried.
+  if (end_ == SessionEnd::budget && trials_.size() == space_.size()) end_ = SessionEnd::complete;
   return nullptr;
 }
 

@@ -22,6 +22,9 @@ bool is_cancelled(const std::exception_ptr& error) {
   }
 }
 
+/// What is further behind the best was no faster for want of clock.
+constexpr double kThrottled = 1.25;
+
 /// Seconds that a sample takes: a multiple of the kernel's own time, and what comes on top.
 double sample_s(const Trial& trial) { return 2 * *trial.median_ms / 1000 + 0.003; }
 
@@ -171,7 +174,6 @@ const Trial& Session::Engine::land(Flight& flight) {
                              (*trial.score == *best_->score && trial.index < best_->index))) {
     best_ = &trial;
   }
-  untold_[trial.number] = {trial.index, trial.score};
   if (options_.record) options_.record(trial);
   for (const std::uint64_t number : followers) {
     const auto follower = flights_.find(number);
@@ -188,11 +190,9 @@ std::optional<Trial> Session::Engine::ask() {
   while (tell_next()) {}
   if (const auto limit = reached_limit(options_.budget, spending())) end(*limit);
   while (may_ask()) {
-    const std::optional<std::uint64_t> index = next_index();
-    if (!index) {
-      is_exhausted_ = true;
-      break;
-    }
+    const std::optional<std::uint64_t> index = ask_next();
+    if (!index) break;
+    if (taken_.contains(*index)) continue;
     Flight& flight = take_off(*index);
     if (options_.known.contains(*index)) {
       plan(flight);
@@ -258,40 +258,70 @@ std::optional<double> Session::Engine::sample_finalist(std::uint64_t index) {
   }
 }
 
-/// The fastest ones, and the default; fewer where `seconds` do not suffice for many.
-std::vector<const Trial*> Session::Engine::finalists(double seconds) const {
-  std::vector<const Trial*> found;
+void Session::Engine::sort_by_rank(std::vector<Finalist>& found) {
+  std::sort(found.begin(), found.end(), [](const Finalist& a, const Finalist& b) {
+    return std::pair(a.rank, a.trial->index) < std::pair(b.rank, b.trial->index);
+  });
+}
+
+/// Who may take part in the final comparison, the fastest first.
+std::vector<Session::Engine::Finalist> Session::Engine::ranked() const {
+  std::vector<Finalist> found;
   for (const auto& trial : trials_) {
     if (trial->is_correct() && !trial->same_as && race_.find(trial->index) != nullptr)
-      found.push_back(trial.get());
+      found.push_back({trial.get(), trial->times_ms, *trial->median_ms});
   }
+  sort_by_rank(found);
+  return found;
+}
+
+/// Who was throttled during all its samples looks slow: those that are not far behind get one more
+/// sample each, and another when the clock may be a different one.
+void Session::Engine::look_again(std::vector<Finalist>& found, double seconds) {
+  const double until = now() + seconds;
+  const double limit = kThrottled * found.front().rank;
+  const auto end = std::find_if(found.begin(), found.end(),
+                                [&](const Finalist& one) { return one.rank > limit; });
+  for (int pass = 0; pass < 2; ++pass) {
+    for (auto one = found.begin(); one != end && now() < until; ++one) {
+      const std::optional<double> time = sample_finalist(one->trial->index);
+      if (!time || !(*time > 0)) continue;
+      one->times.push_back(*time);
+      one->rank = std::min(one->rank, *time);
+    }
+  }
+  sort_by_rank(found);
+}
+
+/// The fastest ones, and the default; fewer where `seconds` do not suffice for many.
+std::vector<Session::Engine::Finalist> Session::Engine::finalists(double seconds) {
+  std::vector<Finalist> found = ranked();
   if (found.empty()) return found;
-  std::sort(found.begin(), found.end(), [](const Trial* a, const Trial* b) {
-    return std::pair(*a->median_ms, a->index) < std::pair(*b->median_ms, b->index);
-  });
-  const auto most = static_cast<std::size_t>(
-      std::clamp(seconds / (kLeastRounds * sample_s(*found.front())), 2.0, double{kMostFinalists}));
-  if (found.size() <= most) return found;
-  found.erase(
-      std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(most), found.end(),
-                     [&](const Trial* trial) { return trial->index != options_.default_index; }),
-      found.end());
+  const auto places = static_cast<std::size_t>(std::clamp(
+      seconds / (kLeastRounds * sample_s(*found.front().trial)), 2.0, double{kMostFinalists}));
+  if (found.size() <= places) return found;
+  look_again(found, kLookPart * seconds);
+  found.erase(std::remove_if(
+                  found.begin() + static_cast<std::ptrdiff_t>(places), found.end(),
+                  [&](const Finalist& one) { return one.trial->index != options_.default_index; }),
+              found.end());
   return found;
 }
 
 void Session::Engine::compare_finalists() {
   const double seconds = std::max(kLeastFinal, kFinalPart * now());
-  const std::vector<const Trial*> candidates = finalists(seconds);
+  const std::vector<Finalist> candidates = finalists(seconds);
   if (candidates.empty()) return;
   RacePlan plan;
-  const double rounds = seconds / 2 / (double(candidates.size()) * sample_s(*candidates.front()));
+  const double rounds =
+      seconds / 2 / (double(candidates.size()) * sample_s(*candidates.front().trial));
   plan.max_rounds =
       static_cast<int>(std::clamp(rounds, double(plan.min_rounds), double(plan.max_rounds)));
   plan.max_final_rounds = static_cast<int>(
       std::clamp(rounds, double(plan.min_final_rounds), double(plan.max_final_rounds)));
   Race race(plan);
-  for (const Trial* const trial : candidates)
-    race.add(trial->index, trial->times_ms, trial->index == options_.default_index);
+  for (const Finalist& one : candidates)
+    race.add(one.trial->index, one.times, one.trial->index == options_.default_index);
   const auto compared = race.finish([this](std::uint64_t index) { return sample_finalist(index); });
   if (!compared) return;
   result_->best = compared->winner;

@@ -58,6 +58,8 @@ struct Trial {
   KernelResources resources{};
   std::optional<std::uint64_t> same_as{};  ///< the trial with the same code, whose result this is
   bool is_resumed = false;                 ///< its result is that of an earlier session
+  /// Tried while another trial kept the search back: not asked for by the search, at first.
+  bool is_extra = false;
 
   bool is_correct() const { return status == TrialStatus::correct; }
   double gpu_s() const { return verify_s + measure_s; }

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "worker/device/device_tasks.h"
 #include "worker/device/shared_memory.h"
+#include "worker/machine_memory.h"
 
 namespace kernwright {
 namespace {
@@ -50,6 +51,11 @@ void require_part(const RemoteBuffer& buffer, std::uint64_t offset, std::uint64_
                                offset, buffer.bytes));
 }
 
+RemoteDeviceOptions with_memory_limit(RemoteDeviceOptions options) {
+  if (options.worker.memory_limit == 0) options.worker.memory_limit = memory_of_worker();
+  return options;
+}
+
 /// New memory; where the worker is this process, the one that all devices in it share, because the
 /// worker's side has one for all.
 std::shared_ptr<SharedMemory> memory_shared_with(const WorkerOptions& options) {
@@ -65,7 +71,7 @@ std::shared_ptr<SharedMemory> memory_shared_with(const WorkerOptions& options) {
 
 struct RemoteDevice::State {
   explicit State(RemoteDeviceOptions wanted)
-      : options(std::move(wanted)),
+      : options(with_memory_limit(std::move(wanted))),
         shared(memory_shared_with(options.worker)),
         worker(options.worker) {}
   ~State() { release_all(); }
@@ -89,8 +95,9 @@ struct RemoteDevice::State {
   std::shared_ptr<SharedMemory> shared;
   Worker worker;
   DeviceFacts facts;
-  std::unique_ptr<Worker> spare;  ///< opens its device while `worker` works
-  std::uint64_t generation = 0;   ///< 0: the device is not open
+  std::unique_ptr<Worker> spare;        ///< opens its device while `worker` works
+  std::uint64_t generation = 0;         ///< 0: the device is not open
+  std::uint64_t resident_at_first = 0;  ///< of the process, with its device open
   int losses = 0;
   std::set<std::uint64_t> buffers, kernels;  ///< what is there
 };
@@ -117,6 +124,7 @@ void RemoteDevice::State::open_process(const WaitLimits& limits) {
     const Message reply = worker.run({"device.open", kOpening, {}, files}, limits);
     ByteReader in = reader_of(reply);
     facts = read_device_facts(in);
+    resident_at_first = worker.resident_bytes();
   } catch (...) {
     worker.kill();  // the next attempt finds nothing of this one
     throw;
@@ -193,6 +201,14 @@ std::uint64_t RemoteDevice::generation() const noexcept { return state_->generat
 pid_t RemoteDevice::process_id() const noexcept { return state_->worker.process_id(); }
 int RemoteDevice::losses() const noexcept { return state_->losses; }
 void RemoteDevice::kill() noexcept { state_->lose(); }
+
+void RemoteDevice::renew_if_large() {
+  const std::uint64_t most = state_->resident_at_first + state_->options.worker.memory_limit / 2;
+  if (state_->generation == 0 || state_->worker.resident_bytes() <= most) return;
+  const int before = state_->losses;
+  state_->lose();
+  state_->losses = before;
+}
 
 Message RemoteDevice::run(const WorkerTask& task, const WaitLimits& limits) {
   return state_->run(task, limits);

@@ -18,6 +18,7 @@ namespace kernwright {
 
 struct RemoteDeviceOptions {
   /// The device is what KERNWRIGHT_DEVICE says in the worker's environment ("sim", "cuda:1").
+  /// Without a memory_limit it has memory_of_worker().
   WorkerOptions worker{};
   /// Keeps a second process ready, with its context made, that takes over at once when the first is
   /// lost. Costs the memory of one more context.
@@ -54,6 +55,10 @@ class RemoteDevice {
   int losses() const noexcept;
   /// Ends the process at once, as a loss does.
   void kill() noexcept;
+  /// For those who have nothing on the device: ends the process if it has grown by more than half
+  /// of its memory limit since the device was opened, so that what earlier work left there costs no
+  /// later one its process. This is no loss.
+  void renew_if_large();
 
   /// New memory straight from the driver, aligned to 256 bytes, never cached; 0 bytes are allowed.
   /// With `guard_bytes` (rounded up to 256) bands with a pattern lie in front of it and behind it,

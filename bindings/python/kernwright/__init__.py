@@ -224,6 +224,9 @@ _TOPICS = {
             "argsort isin searchsorted sort topk unique_all unique_counts unique_inverse "
             "unique_values"
         ),
+        "_files.gguf": "Gguf",
+        "_files.npy": "load_npy",
+        "_files.safetensors": "SafeTensors load_safetensors save_safetensors",
         "_fuse.elementwise": "elementwise",
         "_fuse.fused": "fuse",
         "_fuse.reduction": "reduction",

@@ -24,11 +24,13 @@ from kernwright._core_formats import _dequantize_codes as _dequantize_codes
 from kernwright._core_formats import _dequantize_gguf as _dequantize_gguf
 from kernwright._core_formats import _dequantize_gptq as _dequantize_gptq
 from kernwright._core_formats import _dequantize_tiles as _dequantize_tiles
+from kernwright._core_formats import _pack_nibbles as _pack_nibbles
 from kernwright._core_formats import _pack_weights as _pack_weights
 from kernwright._core_formats import _packed_linear as _packed_linear
 from kernwright._core_formats import _quantize_codes as _quantize_codes
 from kernwright._core_formats import _quantize_gguf as _quantize_gguf
 from kernwright._core_formats import _quantize_tiles as _quantize_tiles
+from kernwright._core_formats import _unpack_nibbles as _unpack_nibbles
 from kernwright._core_formats import _unpack_weights as _unpack_weights
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
@@ -116,6 +118,7 @@ from kernwright._core_nn_pieces import _merge_qkv as _merge_qkv
 from kernwright._core_nn_pieces import _permute as _permute
 from kernwright._core_nn_pieces import _pointwise_loss as _pointwise_loss
 from kernwright._core_nn_pieces import _pope as _pope
+from kernwright._core_nn_pieces import _pope_shifts as _pope_shifts
 from kernwright._core_nn_pieces import _rope as _rope
 from kernwright._core_nn_pieces import _rope_attention_factor as _rope_attention_factor
 from kernwright._core_nn_pieces import _rope_frequencies as _rope_frequencies
@@ -632,6 +635,8 @@ def nvrtc_status() -> dict[str, Any]: ...
 def headers_status() -> dict[str, Any]: ...
 def environment_table() -> list[Mapping[str, str]]: ...
 def _attribute_numbers() -> dict[str, int]: ...
+def _read_file(file: int, name: str, arrays: list[Array], offsets: list[int]) -> None: ...
+def _write_file(file: int, name: str, array: Array) -> None: ...
 def _adopt(value: Any, device: _DeviceLike = None) -> Array | None: ...
 def _call_on_tensors(
     function: Callable[..., Any],

@@ -27,6 +27,7 @@ def _cross_entropy(
     gradient: bool,
     in_place: bool,
     upstream: Any,
+    weight: Any = None,
 ) -> tuple[Array, Array]: ...  # the second is None without `gradient`
 def _pointwise_loss(
     name: str,
@@ -42,7 +43,7 @@ def _rope_attention_factor(
     dim: int, base: float, scaling: str, numbers: list[float], attention: float | None
 ) -> float: ...
 def _rope_frequencies(
-    device: Any, dim: int, base: float, scaling: str, numbers: list[float]
+    device: Any, dim: int, base: float, scaling: str, numbers: list[float], divisors: Any
 ) -> Array: ...
 def _rope_tables(
     device: Any,
@@ -53,6 +54,7 @@ def _rope_tables(
     scaling: str,
     numbers: list[float],
     attention: float | None,
+    divisors: Any,
 ) -> tuple[Array, Array]: ...
 def _rope(
     q: Any,
@@ -72,6 +74,16 @@ def _pope(
     sin: Any,
     shifts: Any,
     grad: Any,
+    positions: Any,
+    offset: int,
+    heads_first: bool,
+) -> Array: ...
+def _pope_shifts(
+    grad: Any,
+    x: Any,
+    cos: Any,
+    sin: Any,
+    shifts: Any,
     positions: Any,
     offset: int,
     heads_first: bool,

@@ -99,7 +99,7 @@ class DeviceFault(Error):
 
 
 class StoreError(Error, OSError):
-    """A tuning store that cannot be read or written; `errno` tells why."""
+    """A file of arrays or a tuning store that cannot be read or written; `errno` tells why."""
 
 
 class Timeout(Error, TimeoutError):

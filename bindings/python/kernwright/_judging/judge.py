@@ -36,8 +36,9 @@ def judge(
     The same `seed` gives the same judgement; None draws one, which the verdict tells.
 
     Whatever is the text's fault is in the verdict. Raises InvalidArgument for a task that cannot
-    judge: functions that raise, values of another shape, NaN where none is allowed, a signature or
-    a baseline that does not compile. Thread-safe; for many at a time see Judge.
+    judge: functions that raise, values of another shape, NaN where none is allowed, a signature
+    that does not compile, a baseline that as a kernel would not be accepted. Thread-safe; for many
+    at a time see Judge.
     """
     return _shared().judge(
         source, task, baseline=baseline, checks=checks, timeout=timeout, seed=seed

@@ -42,6 +42,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     ignore_index: int = -100,
     z_loss: float = 0.0,
+    weight: Any = None,
     check: bool = False,
 ) -> Array:
     """The cross-entropy of rows of logits (..., V) with classes (...) of int32 or int64.
@@ -49,14 +50,16 @@ def cross_entropy(
     With s = log(sum(exp(x))) of a row x, its target t and e = label_smoothing:
     (1 - e) (s - x[t]) + e (s - mean(x)) + z_loss s^2, in float32 (float64 for float64 logits).
     "mean" divides by the number of targets that are not `ignore_index`; rows with that target are
-    0. A target outside of [0, V) gives NaN; with `check` the call waits for the device and raises
-    InvalidArgument with the first such target. Raises ArgumentError for other dtypes,
-    InvalidArgument for shapes that do not fit.
+    0. With `weight`, (V,) of a real floating dtype, it is
+    w[t] ((1 - e) (s - x[t]) + z_loss s^2) + e sum_c w[c] (s - x[c]) / V, and "mean" divides by the
+    sum of w[t]: what torch computes. A target outside of [0, V) gives NaN; with `check` the call
+    waits for the device and raises InvalidArgument with the first such target. Raises
+    ArgumentError for other dtypes, InvalidArgument for shapes that do not fit.
     """
     if check:
         _require_classes(target, logits, ignore_index)
     return _cross_entropy(
-        logits, target, reduction, label_smoothing, z_loss, ignore_index, False, False, None
+        logits, target, reduction, label_smoothing, z_loss, ignore_index, False, False, None, weight
     )[0]
 
 
@@ -87,6 +90,7 @@ def cross_entropy_grad(
     label_smoothing: float = 0.0,
     ignore_index: int = -100,
     z_loss: float = 0.0,
+    weight: Any = None,
     inplace: bool = False,
 ) -> tuple[Array, Array]:
     """cross_entropy() and the gradient of the logits, in one pass over them.
@@ -95,7 +99,16 @@ def cross_entropy_grad(
     the memory of a second array. For logits in chunks of rows take "sum" and divide at the end.
     """
     loss, gradient = _cross_entropy(
-        logits, target, reduction, label_smoothing, z_loss, ignore_index, True, inplace, None
+        logits,
+        target,
+        reduction,
+        label_smoothing,
+        z_loss,
+        ignore_index,
+        True,
+        inplace,
+        None,
+        weight,
     )
     return loss, gradient
 
@@ -109,11 +122,21 @@ def cross_entropy_backward(
     label_smoothing: float = 0.0,
     ignore_index: int = -100,
     z_loss: float = 0.0,
+    weight: Any = None,
     inplace: bool = False,
 ) -> Array:
     """The gradient of the logits, times `grad`, that of the loss and of its shape."""
     return _cross_entropy(
-        logits, target, reduction, label_smoothing, z_loss, ignore_index, True, inplace, grad
+        logits,
+        target,
+        reduction,
+        label_smoothing,
+        z_loss,
+        ignore_index,
+        True,
+        inplace,
+        grad,
+        weight,
     )[1]
 
 

@@ -15,6 +15,7 @@ from kernwright._core import (
     _alibi_slopes,
     _merge_qkv,
     _pope,
+    _pope_shifts,
     _scale_tokens,
     _split_qkv,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "merge_qkv",
     "pope",
     "pope_backward",
+    "pope_shifts_backward",
     "split_qkv",
 ]
 
@@ -81,6 +83,26 @@ def pope_backward(
 ) -> Array:
     """The gradient of x; `grad`, that of the result, has twice the last axis."""
     return _pope(x, cos, sin, shifts, grad, positions, offset, heads_first)
+
+
+def pope_shifts_backward(
+    grad: Any,
+    x: Any,
+    cos: Any,
+    sin: Any,
+    *,
+    shifts: Any,
+    positions: Any = None,
+    offset: int = 0,
+    heads_first: bool = False,
+) -> Array:
+    """The gradient of the shifts of pope(), float32 of their shape.
+
+    Of head h and element c it is the sum over batch and tokens of
+    softplus(x) (cos(a) grad[c + head_dim] - sin(a) grad[c]); shifts of shape (head_dim,) sum over
+    heads too. The order of the sums is fixed.
+    """
+    return _pope_shifts(grad, x, cos, sin, shifts, positions, offset, heads_first)
 
 
 def attention_temperature(

@@ -13,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from kernwright._array.creation import asarray
 from kernwright._core import (
     Array,
     _rope,
@@ -43,7 +46,9 @@ _NUMBERS = {
     "mscale": 0.0,
     "mscale_all_dim": 0.0,
 }
-_OTHERS = ("rope_type", "type", "rope_theta", "attention_factor", "partial_rotary_factor")
+_FACTORS = ("short_factor", "long_factor")
+_OTHERS = ("rope_type", "type", "rope_theta", "attention_factor", "partial_rotary_factor",
+           "max_position_embeddings", *_FACTORS)  # fmt: skip
 
 
 def rope_frequencies(
@@ -66,11 +71,15 @@ def rope_frequencies(
     - "yarn": factor, original_max_position_embeddings, beta_fast (32), beta_slow (1), truncate
       (True), attention_factor or mscale and mscale_all_dim.
     - "llama3": factor, original_max_position_embeddings, low_freq_factor, high_freq_factor.
+    - "longrope": short_factor and long_factor, dim / 2 numbers each that divide the frequencies,
+      the long ones where `seq_len` is above original_max_position_embeddings; attention_factor, or
+      factor, or max_position_embeddings, which over the original number is the factor.
 
     "rope_theta" in it takes the place of `base`. Raises ArgumentError for unknown names,
     InvalidArgument for an odd `dim` or numbers that make no sense.
     """
-    return _rope_frequencies(device, dim, *_rule(base, scaling, seq_len)[:3])
+    rule = _rule(base, scaling, seq_len)
+    return _rope_frequencies(device, dim, *rule[:3], _divisors(rule, scaling, device))
 
 
 def rope_tables(
@@ -86,16 +95,21 @@ def rope_tables(
     """Cosines and sines of position * frequency, each (length, dim / 2) of float32.
 
     Row r is position offset + r. The angles are exact products in double, and both are multiplied
-    by rope_attention_factor(). `scaling` as in rope_frequencies(); "dynamic" takes `seq_len`, or
-    offset + length without it. Made on the device.
+    by rope_attention_factor(). `scaling` as in rope_frequencies(); "dynamic" and "longrope" take
+    `seq_len`, or offset + length without it. Made on the device.
     """
     if seq_len is None:
         seq_len = offset + length
-    return _rope_tables(device, length, offset, dim, *_rule(base, scaling, seq_len))
+    rule = _rule(base, scaling, seq_len)
+    return _rope_tables(device, length, offset, dim, *rule, _divisors(rule, scaling, device))
 
 
 def rope_attention_factor(scaling: Mapping[str, Any] | None = None) -> float:
-    """What cosines and sines are multiplied by: 1, for "yarn" 0.1 log(factor) + 1 or as told."""
+    """What cosines and sines are multiplied by: 1, or as told by attention_factor.
+
+    Without it 0.1 log(factor) + 1 for "yarn", and for "longrope"
+    sqrt(1 + log(factor) / log(original_max_position_embeddings)).
+    """
     return _rope_attention_factor(2, *_rule(10000.0, scaling, None))
 
 
@@ -155,6 +169,8 @@ def _rule(
     kind = given.get("rope_type", given.get("type", "default"))
     if not isinstance(kind, str):
         raise ArgumentError(f"the rope_type of a scaling is a str, got {kind!r}")
+    if kind == "longrope":
+        given = _longrope(given)
     if kind not in ("default", "dynamic") and "factor" not in given:
         raise ArgumentError(f'scaling "{kind}" needs a factor')
     numbers = [_number(name, given.get(name), default) for name, default in _NUMBERS.items()]
@@ -162,7 +178,46 @@ def _rule(
         numbers[2] = float(seq_len)
     attention = given.get("attention_factor")
     theta = _number("rope_theta", given.get("rope_theta"), base)
-    return theta, kind, numbers, None if attention is None else float(attention)
+    if attention is not None:
+        attention = _number("attention_factor", attention, 1.0)
+    return theta, kind, numbers, attention
+
+
+def _longrope(given: dict[str, Any]) -> dict[str, Any]:
+    """With a factor, which follows from the numbers of positions."""
+    if "factor" in given:
+        return given
+    original = _number("original_max_position_embeddings",
+                       given.get("original_max_position_embeddings"), 0.0)  # fmt: skip
+    longest = _number("max_position_embeddings", given.get("max_position_embeddings"), 0.0)
+    if longest > 0 and original > 0:
+        return {**given, "factor": longest / original}
+    if given.get("attention_factor") is not None:
+        return {**given, "factor": 1.0}
+    raise ArgumentError(
+        'scaling "longrope" needs an attention_factor, a factor or max_position_embeddings'
+    )
+
+
+def _divisors(
+    rule: tuple[float, str, list[float], float | None],
+    scaling: Mapping[str, Any] | None,
+    device: Any,
+) -> Array | None:
+    """On the device the factors of longrope that are for so many positions."""
+    if rule[1] != "longrope" or scaling is None:
+        return None
+    original, length = rule[2][1], rule[2][2]
+    name = _FACTORS[length > original]
+    try:
+        factors = np.asarray(scaling.get(name), np.float64)
+    except (TypeError, ValueError):
+        factors = np.empty((0, 0))
+    if factors.ndim != 1 or not (factors > 0).all():
+        raise ArgumentError(
+            f"{name} of a longrope scaling is a list of numbers above 0, got {scaling.get(name)!r}"
+        )
+    return asarray(factors, device=device)
 
 
 def _number(name: str, value: Any, default: float) -> float:

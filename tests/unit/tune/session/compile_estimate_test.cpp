@@ -47,6 +47,11 @@ TEST_CASE("compile estimate: deadlines are wide at first, then a factor above wh
   CompileEstimate estimate(space);
   const CompileDeadlines deadlines{.factor = 5, .floor_s = 0.2, .first_s = 40};
   CHECK(estimate.deadline({0, 0}, deadlines) == 40);
+  CHECK(estimate.typical() == 0);
+  CompileEstimate few(space);
+  for (std::uint32_t b = 0; b < 5; ++b) few.learn({0, b}, 0.5);
+  CHECK(few.deadline({1, 5}, deadlines) == doctest::Approx(2.5));
+  CHECK(few.typical() == doctest::Approx(0.5));
   for (std::uint32_t b = 0; b < 6; ++b) {
     estimate.learn({0, b}, 0.001);
     estimate.learn({5, b}, 1);

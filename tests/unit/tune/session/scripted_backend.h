@@ -34,6 +34,7 @@ class ScriptedBackend final : public TrialBackend {
 
   unsigned compiles = 3, devices = 1;
   bool clock = true;
+  std::function<double()> noise;  ///< a factor of each sample; for one device lane
   std::function<void(const WaitLimits&)> on_prepare;
   std::atomic<int> prepared{0}, compiled{0}, verified{0}, sampled{0}, compiling{0},
       most_compiling{0};
@@ -89,7 +90,10 @@ class ScriptedBackend final : public TrialBackend {
     const Script& script = scripts_.at(static_cast<Work&>(work).index);
     sampled += static_cast<int>(count);
     if (!clock) return {{}, script.time_ms, {{"instructions", script.time_ms}}};
-    return {std::vector<double>(count, script.time_ms), {}, {}};
+    std::vector<double> times(count, script.time_ms);
+    if (noise)
+      for (double& time : times) time *= noise();
+    return {times, {}, {}};
   }
 
   std::vector<std::uint64_t> order() const {

@@ -257,6 +257,34 @@ TEST_CASE("remote device: ten thousand launches take no memory") {
 #endif
 }
 
+TEST_CASE("remote device: a process that outgrows its limit of memory is replaced") {
+  RemoteDeviceOptions options = simulated();
+  options.worker.memory_limit = std::uint64_t{200} << 20;
+  RemoteDevice device(options);
+  const RemoteBuffer large = device.allocate(std::uint64_t{800} << 20);
+  CHECK_THROWS_WITH_AS(device.fill_random(large, 1), doctest::Contains("above its limit of"),
+                       WorkerOutgrown);
+  CHECK(device.losses() == 1);
+  CHECK(works(device));
+}
+
+TEST_CASE("remote device: a process that grew large is renewed between works, which is no loss") {
+  RemoteDeviceOptions options = simulated();
+  options.worker.memory_limit = std::uint64_t{400} << 20;
+  RemoteDevice device(options);
+  device.renew_if_large();
+  CHECK(device.generation() == 0);
+  CHECK(works(device));
+  const std::uint64_t first = device.generation();
+  device.renew_if_large();
+  CHECK(device.generation() == first);
+  device.fill_random(device.allocate(std::uint64_t{220} << 20), 1);
+  device.renew_if_large();
+  CHECK(device.generation() == 0);
+  CHECK(device.losses() == 0);
+  CHECK(works(device));
+}
+
 TEST_CASE("remote device: it ends with its parent, in the middle of a launch, and its spare too") {
   std::array<int, 2> pipe{};
   REQUIRE(::pipe(pipe.data()) == 0);

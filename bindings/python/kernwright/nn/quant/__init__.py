@@ -8,11 +8,12 @@
 """
 
 from kernwright._support.typed import publish
-from kernwright.nn.quant import _formats, _packed
+from kernwright.nn.quant import _formats, _nibbles, _packed
 from kernwright.nn.quant._formats import *
+from kernwright.nn.quant._nibbles import *
 from kernwright.nn.quant._packed import *
 
-__all__ = [*_formats.__all__, *_packed.__all__]
+__all__ = [*_formats.__all__, *_nibbles.__all__, *_packed.__all__]
 
 publish(globals(), __all__)
 del publish

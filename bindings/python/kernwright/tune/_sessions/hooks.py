@@ -93,6 +93,8 @@ class Hooks:
         try:
             return self._arguments.pack(parameters)
         except ArgumentError as error:
+            if self._planner.has_one_signature():  # no other configuration could do better
+                raise
             return str(error)
 
     def check(self, outputs: Sequence[tuple[int, bytes]]) -> str | None:

@@ -15,6 +15,7 @@ from kernwright._jit.options import make_options
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._config import Config, Value
 from kernwright.tune._launch_rule import LaunchRule
+from kernwright.tune._sessions.signature import is_fixed
 from kernwright.tune._space import Space
 from kernwright.tune._store import _fingerprint, source_hash
 
@@ -86,6 +87,22 @@ class TunedSource:
         parts = f"{own} {_fingerprint(self._make)}".encode("utf-8", "replace")
         return hashlib.sha256(parts).hexdigest()[:32]
 
+    def has_one_signature(self) -> bool:
+        """Whether all configurations take the same arguments; False where that cannot be told."""
+        if self._kernel is None:
+            return False
+        program: Any = self._kernel._program
+        options: Any = make_options(program.options, {})
+        if options.include_dirs:
+            return False
+        return is_fixed(
+            program.text,
+            self._kernel.name,
+            self._space.parameters,
+            options.headers,
+            options.defines,
+        )
+
     def warn_of_unused(self) -> None:
         """Parameters that neither the text nor the launch names."""
         if self._kernel is None:
@@ -120,6 +137,9 @@ class Planner:
     ) -> None:
         self._source, self._space, self._problem = source, space, problem
         self._cluster = None if cluster is None else LaunchRule(cluster, 1)
+
+    def has_one_signature(self) -> bool:
+        return self._source.has_one_signature()
 
     def values(self, config: Config) -> dict[str, Value]:
         return {**self._problem, **config}

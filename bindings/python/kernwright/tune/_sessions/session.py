@@ -32,7 +32,7 @@ from kernwright.tune._sessions.settings import (
     worker_program,
 )
 from kernwright.tune._sessions.trial import STATUSES, Best, Trial
-from kernwright.tune._sessions.words import TrialObserver, warn_of_failure, warn_of_unsaved
+from kernwright.tune._sessions.words import TrialObserver, warn_of_end, warn_of_unsaved
 from kernwright.tune._space import Space, seed_argument
 from kernwright.tune._store import Store, kernel_key
 from kernwright.tune._strategy import strategies
@@ -307,10 +307,9 @@ class Session:
         self._result = self._ordered(self._started().finish())
         if self._started_backend is not None:
             self._started_backend.close()  # others want its devices
-        self._warn_of_unsaved()
         best = self.best
-        if is_first and best is None and self._trials:
-            warn_of_failure(self._trials)
+        if is_first:
+            warn_of_end(self._trials, best is None, str(self.reason), *self._core.unsaved())
         return best
 
     def run(self, progress: Any = None) -> Best | None:

@@ -113,6 +113,11 @@ class Trial:
         """Whether the result is that of an earlier session."""
         return bool(self._row.get("resumed"))
 
+    @property
+    def extra(self) -> bool:
+        """Whether idle lanes tried it while another trial kept the search back for long."""
+        return bool(self._row.get("extra"))
+
     def _seconds(self, name: str) -> float:
         return float(self._row.get(name) or 0.0)
 

@@ -20,22 +20,36 @@ class TrialObserver:
         pass
 
 
-def warn_of_failure(trials: Sequence[Trial]) -> None:
-    """All of them failed."""
-    counts = collections.Counter(trial.status for trial in trials)
-    told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    warnings.warn(
-        f"no configuration was correct ({told}), the first because: {trials[0].error}",
-        RuntimeWarning,
-        stacklevel=6,
-    )
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
+def warn_of_end(
+    trials: Sequence[Trial], has_none: bool, reason: str, unsaved: int, why: str
+) -> None:
+    """The session is over: without a correct trial, or with `unsaved` rows that no disk has."""
+    told = []
+    if has_none and trials:
+        counts = collections.Counter(trial.status for trial in trials)
+        statuses = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+        first = trials[0].error
+        told.append(f"no configuration was correct ({statuses}), the first because: {first}")
+    elif has_none and reason != "cancelled":
+        told.append("the session tried nothing: its budget ended before the first trial did")
+    if unsaved:
+        told.append(
+            f"the session is over, and {_rows(unsaved)} of it stayed in memory alone, because "
+            f"{why}. session.rows has all"
+        )
+    for text in told:
+        warnings.warn(text, RuntimeWarning, stacklevel=6)
 
 
 def warn_of_unsaved(count: int, why: str) -> None:
-    """The disk refused rows."""
+    """The disk refuses rows."""
     warnings.warn(
-        f"{count} rows of the session are in memory alone, because {why}. They are written with "
-        "the next one that can be; session.rows has them all",
+        f"the disk refuses rows of the session, {count} so far: they are in memory alone, because "
+        f"{why}. They are written with the next one that can be; session.rows has all",
         RuntimeWarning,
         stacklevel=5,
     )

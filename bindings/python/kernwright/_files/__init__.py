@@ -1,0 +1,1 @@
+"""Arrays in files: safetensors, GGUF and .npy, read to a device some megabytes at a time."""

@@ -1,0 +1,131 @@
+"""Files that are opened to be read, and their parts; lists of arrays by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kernwright import _core
+from kernwright._core import Array
+from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound, StoreError
+
+Path = str | os.PathLike[str]
+
+
+class OpenFile:
+    """A file that is open for reading, with the size that it has then."""
+
+    def __init__(self, path: Any) -> None:
+        self.name = path_of(path)
+        try:
+            self.file = open(self.name, "rb", buffering=0)  # noqa: SIM115
+            self.size = os.fstat(self.file.fileno()).st_size
+        except OSError as error:
+            raise store_error(self.name, "read", error) from None
+        except ValueError as error:
+            raise InvalidArgument(f"{self.name!r} is no path: {error}") from None
+
+    def bytes(self, offset: int, count: int) -> bytes:
+        """As many bytes as were asked for. StoreError where the file ends before."""
+        parts = []
+        try:
+            while count > 0:
+                part = os.pread(self.file.fileno(), min(count, 1 << 24), offset)
+                if not part:
+                    raise self.wrong(f"ends at byte {offset}, and {count} more are needed")
+                parts.append(part)
+                offset += len(part)
+                count -= len(part)
+        except OSError as error:
+            raise store_error(self.name, "read", error) from None
+        return b"".join(parts)
+
+    def read(self, arrays: list[Array], offsets: list[int]) -> None:
+        """Fills arrays from their places, through page-locked memory; waits."""
+        if self.file.closed:
+            raise InvalidArgument(f"{self.name} was closed")
+        _core._read_file(self.file.fileno(), self.name, arrays, offsets)
+
+    def wrong(self, what: str) -> StoreError:
+        """The error for a file that is not what it should be."""
+        return StoreError(f"{self.name} {what}")
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def path_of(path: Any) -> str:
+    """A path as str. Raises ArgumentError."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise ArgumentError(f"a path is a str or os.PathLike, got {path!r:.80}") from None
+
+
+def store_error(name: str, what: str, error: OSError) -> StoreError:
+    made = StoreError(f"{name} cannot be {what}: {error.strerror} (errno {error.errno})")
+    made.errno = error.errno
+    return made
+
+
+class NamedArrays(Mapping[str, Array]):
+    """Arrays of a file by name: each is read when it is asked for, and not kept."""
+
+    _opened: OpenFile
+
+    def _place(self, name: str) -> tuple[tuple[int, ...], Any, int]:
+        """Shape and dtype of what is made for `name`, and the place of its bytes."""
+        raise NotImplementedError
+
+    def _names(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def __init__(self, path: Path, device: Any) -> None:
+        self._device = device
+        self._opened = OpenFile(path)
+
+    def __getitem__(self, name: str) -> Array:
+        return self.load([name])[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def load(self, names: Iterable[str] | None = None) -> dict[str, Array]:
+        """The arrays of these names, or all, in their order. Raises NameNotFound."""
+        if names is None:
+            wanted = list(self)
+        elif isinstance(names, str):
+            raise ArgumentError(f"names are a list of str, got the str {names!r}")
+        else:
+            wanted = list(names)
+        places = [self._place(self._known(name)) for name in wanted]
+        made = [_core.empty(shape, dtype, device=self._device) for shape, dtype, _ in places]
+        self._opened.read(made, [offset for _, _, offset in places])
+        return dict(zip(wanted, made, strict=True))
+
+    def _known(self, name: Any) -> str:
+        known = self._names()
+        if isinstance(name, str) and name in known:
+            return name
+        some = ", ".join(list(known)[:8]) + (", ..." if len(known) > 8 else "")
+        raise NameNotFound(f"{self._opened.name} has no array {name!r:.80}; there are {some}")
+
+    def close(self) -> None:
+        """Closes the file: nothing more can be read."""
+        self._opened.close()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"kw.{type(self).__name__}({self._opened.name!r}, {len(self)} arrays)"

@@ -1,0 +1,200 @@
+"""Files of the safetensors format: arrays by name, behind a header of JSON.
+
+>>> import kernwright as kw, tempfile, os
+>>> path = os.path.join(tempfile.mkdtemp(), "w.safetensors")
+>>> kw.save_safetensors(path, {"w": kw.ones((2, 3), "bfloat16")}, metadata={"by": "me"})
+>>> with kw.SafeTensors(path) as file:
+...     file.shape("w"), file["w"].dtype.name, file.metadata
+((2, 3), 'bfloat16', {'by': 'me'})
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kernwright import _core
+from kernwright._array.operands import device_array
+from kernwright._core import Array
+from kernwright._files.header import parse_json, parse_safetensors
+from kernwright._files.opening import NamedArrays, OpenFile, Path, path_of, store_error
+from kernwright.errors import ArgumentError, InvalidArgument
+
+__all__ = ["SafeTensors", "load_safetensors", "save_safetensors"]
+
+# Names of the format and of dtypes here.
+_DTYPES = {
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16",
+    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool",
+    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "C64": "complex64",
+}  # fmt: skip
+_CODES = {name: code for code, name in _DTYPES.items()}
+
+
+class SafeTensors(NamedArrays):
+    """The arrays of a safetensors file as a mapping by name; each is read when asked for.
+
+    The header is read and checked at once: sizes, shapes and places that do not fit each other or
+    the file raise StoreError. Arrays come to the device through 24 MB of page-locked memory, so
+    that the host never holds one. `device` as for kw.empty(). Use it in a with-statement, or
+    close() it.
+    """
+
+    metadata: dict[str, str]
+    """What the writer noted."""
+
+    def __init__(self, path: Path, *, device: Any = None) -> None:
+        super().__init__(path, device)
+        try:
+            self.metadata, self._tensors, self._begin = parse_safetensors(self._opened)
+        except BaseException:
+            self.close()
+            raise
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an array, without reading it."""
+        return self._tensors[self._known(name)].shape
+
+    def dtype(self, name: str) -> str:
+        """The dtype of an array: ours, or the format's own name where there is none."""
+        code = self._tensors[self._known(name)].dtype
+        return _DTYPES.get(code, code)
+
+    def bytes(self, name: str) -> Array:
+        """The bytes of an array as uint8: for dtypes that there are none of here (F4, F8_E8M0)."""
+        tensor = self._tensors[self._known(name)]
+        made = _core.empty((tensor.end - tensor.begin,), "uint8", device=self._device)
+        self._opened.read([made], [self._begin + tensor.begin])
+        return made
+
+    def _names(self) -> Mapping[str, Any]:
+        return self._tensors
+
+    def _place(self, name: str) -> tuple[tuple[int, ...], Any, int]:
+        tensor = self._tensors[name]
+        if tensor.dtype not in _DTYPES:
+            raise InvalidArgument(
+                f"{name} of {self._opened.name} is of {tensor.dtype}, which no array here has: "
+                "bytes() gives its bytes"
+            )
+        return tensor.shape, _DTYPES[tensor.dtype], self._begin + tensor.begin
+
+
+def load_safetensors(
+    path: Path, names: Iterable[str] | None = None, *, device: Any = None
+) -> dict[str, Array]:
+    """The arrays of a safetensors file, or those of `names`, on a device.
+
+    `path` may be the index of a file in several parts ("model.safetensors.index.json"), which lie
+    beside it. The host holds 24 MB of a file at most: see SafeTensors, which also reads single
+    arrays. Raises StoreError for files that cannot be read or are damaged, NameNotFound.
+    """
+    name = path_of(path)
+    if not name.endswith(".index.json"):
+        file = SafeTensors(path, device=device)
+        try:
+            return file.load(names)
+        finally:
+            file.close()
+    if isinstance(names, str):
+        raise ArgumentError(f"names are a list of str, got the str {names!r}")
+    parts = _parts(name)
+    wanted = list(parts) if names is None else list(names)
+    made: dict[str, Array] = {}
+    for part in dict.fromkeys(parts.get(each, "") for each in wanted):
+        if part == "":
+            missing = next(each for each in wanted if each not in parts)
+            raise InvalidArgument(f"{name} has no array {missing!r}")
+        with SafeTensors(os.path.join(os.path.dirname(name), part), device=device) as file:
+            made.update(file.load([each for each in wanted if parts[each] == part]))
+    return {each: made[each] for each in wanted}
+
+
+def _parts(name: str) -> dict[str, str]:
+    """Which file beside the index has each array."""
+    opened = OpenFile(name)
+    try:
+        if opened.size > 100_000_000:
+            raise opened.wrong(f"has {opened.size} bytes, and an index at most 100000000")
+        given = parse_json(opened, opened.bytes(0, opened.size))
+    finally:
+        opened.close()
+    parts = given.get("weight_map") if isinstance(given, dict) else None
+    if not isinstance(parts, dict):
+        raise opened.wrong("has no weight_map")
+    for part in parts.values():
+        if not isinstance(part, str) or part in ("", ".", "..") or os.path.basename(part) != part:
+            raise opened.wrong(f"names {part!r:.80}, which is no file beside it")
+    return parts
+
+
+class _Entry(NamedTuple):
+    name: str
+    array: Array
+    code: str
+
+
+def save_safetensors(
+    path: Path, arrays: Mapping[str, Array], *, metadata: Mapping[str, str] | None = None
+) -> None:
+    """Writes arrays by name as a safetensors file, which replaces `path` only when it is whole.
+
+    Any strides; views of other libraries' device arrays too. complex128 has no name in the format:
+    InvalidArgument. The host holds 24 MB at most. Raises StoreError.
+    """
+    import json
+
+    target = path_of(path)
+    if not isinstance(arrays, Mapping):
+        raise ArgumentError(f"arrays are a mapping from name to array, got {arrays!r:.80}")
+    entries = sorted((_entry(*item) for item in arrays.items()), key=_order)
+    header: dict[str, Any] = {}
+    if metadata is not None:
+        header["__metadata__"] = _texts(metadata)
+    end = 0
+    for name, array, code in entries:
+        begin, end = end, end + array.nbytes
+        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    made = f"{target}.{os.getpid()}.part"
+    try:
+        with open(made, "wb", buffering=0) as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for entry in entries:
+                whole = entry.array.copy() if not entry.array.is_contiguous else entry.array
+                _core._write_file(file.fileno(), target, whole)
+            os.fsync(file.fileno())
+        os.replace(made, target)
+    except OSError as error:
+        raise store_error(target, "written", error) from None
+    except ValueError as error:
+        raise InvalidArgument(f"{target!r} is no path: {error}") from None
+    finally:
+        if os.path.exists(made):
+            os.unlink(made)
+
+
+def _entry(name: Any, value: Any) -> _Entry:
+    if not isinstance(name, str) or name == "__metadata__":
+        raise ArgumentError(f"{name!r:.80} is no name of an array in a safetensors file")
+    array = device_array(value, f"array {name}")
+    code = _CODES.get(array.dtype.name)
+    if code is None:
+        raise InvalidArgument(f"array {name} is of {array.dtype.name}, which the format lacks")
+    return _Entry(name, array, code)
+
+
+def _order(entry: _Entry) -> tuple[int, str]:
+    """Wide elements first, so that all are aligned; as the format's own library has it."""
+    return -entry.array.dtype.itemsize, entry.name
+
+
+def _texts(metadata: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(metadata, Mapping) or not all(
+        isinstance(text, str) for item in metadata.items() for text in item
+    ):
+        raise ArgumentError("metadata are a mapping from str to str")
+    return dict(metadata)
