@@ -13,7 +13,7 @@ from kernwright.bench._table.work import TOLERANCES, Expected, Operation, Shape,
 
 _ROWS = 8  # of a result that are compared
 _HALVES = ("bfloat16", "float16")
-_HEADS, _KEY_HEADS, _SIZE = 32, 8, 128  # of decoding, as in language models of 8 billion weights
+_GROUP = 4  # heads that share keys when decoding, as in language models of 8 billion weights
 
 
 def _some(rows: int) -> list[slice]:
@@ -44,9 +44,15 @@ def _product(shape: Shape, dtype: str) -> Work:
     )
 
 
-def _square(n: int) -> Shape:
-    side = max(1, math.isqrt(n))
-    return (side, side, side)
+def _cube(n: int) -> Shape:
+    """Of n multiplications."""
+    return (max(1, round(n ** (1 / 3))),) * 3
+
+
+def _heads(n: int) -> Shape:
+    """Of sequences that are not longer than those of today's models."""
+    length = min(max(1, n // 64), 4096)
+    return (max(1, n // (64 * length)), length, 64)
 
 
 def _few(rows: int) -> Callable[[Shape, str], Work]:
@@ -103,15 +109,14 @@ def _attention(causal: bool) -> Callable[[Shape, str], Work]:
 
 
 def _decoding(shape: Shape, dtype: str) -> Work:
-    batch, length = shape
-    q = normal((batch, _HEADS, 1, _SIZE), dtype)
-    k, v = (normal((batch, _KEY_HEADS, length, _SIZE), dtype, i) for i in (1, 2))
-    group = _HEADS // _KEY_HEADS
+    batch, heads, length, size = shape
+    q = normal((batch, heads * _GROUP, 1, size), dtype)
+    k, v = (normal((batch, heads, length, size), dtype, i) for i in (1, 2))
 
     def expect() -> Iterator[Expected]:
         for part in _some(batch)[:1]:
-            keys, values = (np.repeat(host(x, part), group, 1) for x in (k, v))
-            scores = host(q, part) @ keys.swapaxes(-1, -2) / math.sqrt(_SIZE)
+            keys, values = (np.repeat(host(x, part), _GROUP, 1) for x in (k, v))
+            scores = host(q, part) @ keys.swapaxes(-1, -2) / math.sqrt(size)
             yield Expected(0, part, _softmax(scores) @ values)
 
     return Work(
@@ -132,7 +137,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "matmul", "gemm", _product,
         [(1024,) * 3, (2048,) * 3, (4096,) * 3, (8192,) * 3, (4095,) * 3, (4096, 14336, 4096)],
-        (32, 48, 64), _square, ("bfloat16", "float32"), (*_HALVES, "float32"),
+        (32, 48, 64), _cube, ("bfloat16", "float32"), (*_HALVES, "float32"),
     ),
     *(
         Operation(
@@ -146,13 +151,13 @@ OPERATIONS: tuple[Operation, ...] = (
         Operation(
             name, "attention", _attention(causal),
             [(32, 512, 128), (32, 4096, 128), (16, 16384, 128), (32, 2048, 64)],
-            (2, 40, 64), lambda n: (1, max(1, n // 64), 64), ("bfloat16",), _HALVES,
+            (2, 40, 64), _heads, ("bfloat16",), _HALVES,
         )
         for name, causal in (("attention", False), ("attention, causal", True))
     ),
     Operation(
         "decode attention", "attention", _decoding,
-        [(1, 4096), (1, 32768), (8, 8192), (32, 4096)],
-        (2, 50), lambda n: (1, max(1, n // (_KEY_HEADS * _SIZE))), ("bfloat16",), _HALVES,
+        [(1, 8, 4096, 128), (1, 8, 32768, 128), (8, 8, 8192, 128), (32, 8, 4096, 128)],
+        (2, 2, 50, 64), lambda n: (1, 8, max(1, n // 1024), 128), ("bfloat16",), _HALVES,
     ),
 )  # fmt: skip
