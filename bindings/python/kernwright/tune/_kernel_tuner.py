@@ -169,8 +169,9 @@ def _comparison(verify: Any) -> Callable[..., bool]:
 
 def _cost(trial: Trial) -> float:
     """What stands for the time on the simulated device, whatever the objective is."""
-    counts = [trial.metrics.get(name) for name in ("instructions", "transactions")]
-    return float(trial.score if None in counts else sum(counts))
+    if "instructions" not in trial.metrics or trial.score is None:
+        return float("nan") if trial.score is None else trial.score
+    return trial.metrics["instructions"] + trial.metrics["transactions"]
 
 
 class _Metrics:
