@@ -88,19 +88,26 @@ norms.add(
 BYTES = s(9, 70, dtype="int8", low=-99, high=99)
 norms.add("nn.quant.pack_int4", kw.nn.quant.pack_int4, BYTES)
 norms.add("nn.quant.pack_int4", lambda x: kw.nn.quant.pack_int4(x[:, :7]), BYTES, form="odd")
-norms.add("nn.quant.unpack_int4", lambda x: kw.nn.quant.unpack_int4(x.view("uint8")), BYTES)
+NIBBLES = s(9, 70, dtype="uint8", low=0, high=255)
+norms.add("nn.quant.unpack_int4", kw.nn.quant.unpack_int4, NIBBLES)
 norms.add(
     "nn.quant.unpack_int4",
-    lambda x: kw.nn.quant.unpack_int4(x.view("uint8"), signed=False, length=2 * x.shape[1] - 1),
-    *(BYTES,),
+    lambda x: kw.nn.quant.unpack_int4(x, signed=False, length=139),
+    *(NIBBLES,),
     form="odd",
 )
 norms.add("nn.dequantize_rows", kw.nn.dequantize_rows, BYTES, s(9))
 norms.add("nn.quantize_blocks", kw.nn.quantize_blocks, ROWS)
-norms.add("nn.scaled_matmul", lambda x, *of: kw.nn.scaled_matmul(x, x.T, *of), BYTES, s(9), s(9))
+
+
+def scaled_square(x, *of):
+    return kw.nn.scaled_matmul(x, kw.matrix_transpose(x), *of)
+
+
+norms.add("nn.scaled_matmul", scaled_square, BYTES, s(9), s(9))
 norms.add(
     "nn.scaled_matmul",
-    lambda x, *of: kw.nn.scaled_matmul(x, x.T, *of),
+    scaled_square,
     s(9, 160, dtype="float8_e4m3fn"),
     s(9, 2),
     s(2, 1),
@@ -257,13 +264,13 @@ CHOSEN, EXPERTS = s(9, 2, dtype="int32", low=0, high=4), s(4, 24, 16, dtype="bfl
 
 def grouped(x, weights, chosen, **more):
     """Each token's row times the matrices of its experts."""
-    made = kw.nn.permute(x, chosen, weights.shape[0])
+    made = kw.nn.permute(x, chosen, 4)
     return kw.nn.grouped_linear(made.rows, weights, made.offsets, **more)
 
 
 def grouped_gradients(grad, x, weights, chosen):
-    made = kw.nn.permute(x, chosen, weights.shape[0])
-    grads = kw.nn.permute(grad, chosen, weights.shape[0]).rows
+    made = kw.nn.permute(x, chosen, 4)
+    grads = kw.nn.permute(grad, chosen, 4).rows
     return kw.nn.grouped_linear_backward(grads, made.rows, weights, made.offsets)
 
 
@@ -312,8 +319,8 @@ positions.add("nn.pope", kw.nn.pope, HEADS, PAIRS, PAIRS)
 positions.add("nn.pope_backward", kw.nn.pope_backward, s(2, 9, 3, 32), HEADS, PAIRS, PAIRS)
 positions.add(
     "nn.pope_shifts_backward",
-    lambda g, x, c, t: kw.nn.pope_shifts_backward(g, x, c, t, shifts=c[0]),
-    *(s(2, 9, 3, 32), HEADS, PAIRS, PAIRS),
+    lambda g, x, c, t, shifts: kw.nn.pope_shifts_backward(g, x, c, t, shifts=shifts),
+    *(s(2, 9, 3, 32), HEADS, PAIRS, PAIRS, s(16)),
 )
 positions.add("nn.alibi_slopes", lambda: kw.nn.alibi_slopes(6))
 positions.add("nn.alibi_bias", lambda: kw.nn.alibi_bias(6, 9, 20, dtype="float16"))
