@@ -6,21 +6,21 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernel_instances_arrays import ARRAYS
-from kernel_instances_attention import ATTENTION
-from kernel_instances_experts import EXPERT_INSTANCES
-from kernel_instances_few_rows import FEW_ROWS
-from kernel_instances_fma import FMA
-from kernel_instances_products import (
+from kernel_instances.arrays import ARRAYS
+from kernel_instances.attention import ATTENTION
+from kernel_instances.experts import EXPERT_INSTANCES
+from kernel_instances.few_rows import FEW_ROWS
+from kernel_instances.fma import FMA
+from kernel_instances.products import (
     FINISHED,
     PRODUCTS,
     PROMOTED,
     QUANTIZED_BLOCKS,
     SCALED_MMA_PRODUCTS,
 )
-from kernel_instances_tokens import TOKENS
+from kernel_instances.tokens import TOKENS
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
 TYPES += ["Complex64", "Complex128"]
