@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import statistics
 from typing import Any
 
 HERE = pathlib.Path(__file__).parent
@@ -307,6 +308,35 @@ def peers_page() -> str | None:
     return text.replace("|---|---|", "|---|---|---|")
 
 
+def workers() -> str | None:
+    document = load("worker_cost")
+    if document is None:
+        return None
+    one, many = document["one"], document["variants_200"]
+    rows = [
+        (
+            "one small kernel",
+            f"{one['in_process_ms']['median']:.1f} (least {one['in_process_ms']['min']:.1f}) | "
+            f"{one['worker_ms']['median']:.1f} (least {one['worker_ms']['min']:.1f})",
+        ),
+        (
+            f"200 variants, {document['threads']} threads",
+            f"{statistics.median(many['in_process_ms']):.0f} | "
+            f"{statistics.median(many['workers_ms']):.0f}",
+        ),
+    ]
+    text = table(
+        f"Compiles in worker processes, NVRTC {document['nvrtc']}:",
+        ("", "ms, in the process | ms, in workers"),
+        rows,
+    )
+    text = text.replace("|---|---|", "|---|---|---|")
+    return (
+        f"{text}\nA worker costs some milliseconds for one kernel. What is had for it: a crash, an\n"
+        "endless template or too deep a nesting ends a compile and nothing else.\n"
+    )
+
+
 def sessions() -> str | None:
     document = load("tune_session")
     if document is None:
@@ -393,6 +423,7 @@ def main() -> None:
         compile_cost,
         cached,
         imports,
+        workers,
         sessions,
         searches,
         verdicts,
