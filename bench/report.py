@@ -332,8 +332,8 @@ def workers() -> str | None:
     )
     text = text.replace("|---|---|", "|---|---|---|")
     return (
-        f"{text}\nA worker costs some milliseconds for one kernel. What is had for it: a crash, an\n"
-        "endless template or too deep a nesting ends a compile and nothing else.\n"
+        f"{text}\nA worker costs some milliseconds for one kernel. What is had for it: a crash,\n"
+        "an endless template or too deep a nesting ends a compile and nothing else.\n"
     )
 
 
