@@ -147,6 +147,7 @@ class Reader {
       const bool wraps = body.find(kProbe) != std::string_view::npos ||
                          body.find(kEmbedProbe) != std::string_view::npos;
       result_.wraps_probe = result_.wraps_probe || wraps;
+      if (wraps) probes_of(body, has_parameters);
     }
     if (!has_parameters) return note_parts(body);
     for (const std::string_view hash : {"#", "%:"}) {
@@ -158,6 +159,19 @@ class Reader {
       }
     }
     note_parts(body);
+  }
+
+  /// A macro's body may ask by itself. With parameters only the names that stand there are sure.
+  void probes_of(std::string_view body, bool has_parameters) {
+    for (std::string_view rest = body; !rest.empty();) {
+      const std::string_view word = leading_word(rest);
+      rest.remove_prefix(std::max<std::size_t>(word.size(), 1));
+      if (word != kProbe && word != kEmbedProbe) continue;
+      const std::string_view within =
+          trimmed(rest).substr(std::min<std::size_t>(trimmed(rest).size(), 1));
+      const bool is_sure = trimmed(rest).starts_with('(') && !leading_name(trimmed(within)).empty();
+      if (is_sure || !has_parameters) operand(word, rest);
+    }
   }
 
   void note_parts(std::string_view text) {

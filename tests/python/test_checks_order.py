@@ -201,3 +201,12 @@ def test_checks_end_at_the_last_addresses(checks, kind, access):
     environment = {**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_TIMEOUT": "5"}
     ended = run_child(program, **environment)
     assert ended.out == "fault\n" * 4, ended.err
+
+
+def test_an_atomic_that_left_the_value_of_a_store_is_a_race_all_the_same():
+    """In another order the sum is another."""
+    text = "__global__ void k(int* d) { if (blockIdx.x == STORES) d[0] = 1; else atomicAdd(d, 1); }"
+    for storing in (0, 1):
+        for schedule in SCHEDULES:
+            found = findings(text, 2, 1, schedule, STORES=storing)
+            assert [finding.kind for finding in found] == ["race"]

@@ -228,6 +228,10 @@ def test_paths_that_cannot_be_read(tmp_path):
             read("a\0b")
     with pytest.raises(kw.ArgumentError, match="list of str"):
         kw.load_safetensors("x.index.json", "w")
+    os.mkfifo(tmp_path / "pipe")
+    for load in (kw.load_npy, kw.load_safetensors, kw.Gguf):
+        with pytest.raises(kw.StoreError, match="no regular file"):
+            load(tmp_path / "pipe")
 
 
 def test_a_capture_refuses_to_read(tmp_path):

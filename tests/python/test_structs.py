@@ -138,3 +138,18 @@ def test_internal_types_and_odd_macros_leave_the_other_types_alone():
         arguments[0] = out.ptr
         with pytest.raises(kw.ArgumentError, match=r"kw\.Pointer"):
             module[name][1, 1](*arguments)
+
+
+def test_members_that_are_structs_may_be_nested_or_flat():
+    made = kw.kernel("""
+    struct V3 { float x, y, z; };
+    struct P { V3 pos; float m; };
+    __global__ void add_up(P p, float* o) { *o = p.pos.x + 2 * p.pos.y + 3 * p.pos.z + 4 * p.m; }
+    """)
+    nested = [("pos", [("x", "f4"), ("y", "f4"), ("z", "f4")]), ("m", "f4")]
+    for fields in (nested, [("pos", "f4", 3), ("m", "f4")]):
+        out = kw.zeros(1)
+        made[1, 1](np.array([1, 2, 3, 4], "f4").view(fields)[0], out)
+        assert out.item() == 30
+    with pytest.raises(kw.Error, match="the struct has"):
+        made[1, 1](np.zeros((), [("pos", nested[0][1]), ("m", "i4")]), kw.zeros(1))

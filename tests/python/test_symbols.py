@@ -143,3 +143,11 @@ def test_a_scalar_is_not_spread_over_the_bytes_of_more(variables):
         variables.symbol("one")["none"]
     with pytest.raises(kw.ArgumentError):
         variables.symbol("one", dtype=[("a", "f8")] * 1, shape=5)
+
+
+def test_structs_on_a_device_are_not_compared():
+    module = kw.module("struct S { int a, b; }; __device__ S s; __global__ void k() { s.a = 1; }")
+    one = module.symbol("s")
+    for compare in (lambda: one == module.symbol("s"), lambda: one != one, lambda: hash(one)):
+        with pytest.raises((kw.Error, TypeError), match=r"compared|unhashable"):
+            compare()

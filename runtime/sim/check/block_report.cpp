@@ -222,6 +222,8 @@ void BlockCheck::report_uninitialised(const Op* op, Warp& warp, int lane, const 
 
 bool BlockCheck::same_value(const Access& access, Cell other) const {
   if (access.info.kind != CheckKind::store) return false;
+  // What an atomic operation left is right by this order alone: in another it adds to the store.
+  if ((other & kStrong) != 0 && (other & kVolatileWrite) == 0) return false;
   const LaneTouch& touch = access.touch;
   const std::array<std::byte, 16> mine =
       stored_value(access.op, access.warp, access.info, access.lane);

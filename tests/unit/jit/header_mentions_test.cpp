@@ -97,7 +97,8 @@ TEST_CASE("header mentions: __has_include, wherever it stands and whatever stand
         "#define C(a, b) a##b\n#if C(__has_, include)(\"v.h\")\n",
         "#define C(a, b) a##b\nint q = C(__has_, include)(\"v.h\");\n",
         "#define HI __has_include\nint q = HI(<v.h>);\n", "#if LIB_HAS_INCLUDE(<v.h>)\n",
-        "int q = LIB_HAS_INCLUDE(\"v.h\");\n"}) {
+        "int q = LIB_HAS_INCLUDE(\"v.h\");\n", "#define HAS __has_include(<v.h>)\n#if HAS\n",
+        "#define HAS(x) (x && __has_include(\"v.h\"))\n#if HAS(1)\n"}) {
     CHECK_MESSAGE(mentions_probe(text, "v.h"), text);
   }
   CHECK(header_mentions("#if __has_include(S(v.h))\n").mentions.at(0).form ==

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -19,12 +20,18 @@ class OpenFile:
     def __init__(self, path: Any) -> None:
         self.name = path_of(path)
         try:
-            self.file = open(self.name, "rb", buffering=0)  # noqa: SIM115
-            self.size = os.fstat(self.file.fileno()).st_size
+            # Not blocked by a pipe without a writer.
+            opened = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            self.file = open(opened, "rb", buffering=0)  # noqa: SIM115
+            status = os.fstat(opened)
         except OSError as error:
             raise store_error(self.name, "read", error) from None
         except ValueError as error:
             raise InvalidArgument(f"{self.name!r} is no path: {error}") from None
+        if not stat.S_ISREG(status.st_mode):
+            self.file.close()
+            raise self.wrong("is no regular file")
+        self.size = status.st_size
 
     def bytes(self, offset: int, count: int) -> bytes:
         """As many bytes as were asked for. StoreError where the file ends before."""

@@ -140,6 +140,14 @@ class StructArray:
         """The address on the device."""
         return self.bytes.ptr
 
+    def __eq__(self, other: object) -> bool:
+        raise ArgumentError(
+            f"structs of {self._name} are not compared on the device: compare copies (.numpy()), "
+            'or members (a["member"])'
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy on the host."""
         return self.bytes.numpy().view(self.dtype).reshape(self.shape)
