@@ -36,8 +36,8 @@ void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentio
 
 /// The tile for a call; nothing where the other kernel has to do it: on other devices, with a mask,
 /// dropout or ALiBi, where elements are not 16 bytes apart or go backwards. Throws ArgumentError
-/// where force_attention_kernel() asks for what cannot be. `few`: rows are so few that the kernels
-/// of decoding take them, if nothing is forced.
+/// for a forced kernel or tile that does not take the call. `few`: the rows are few. Then the
+/// kernels of decoding take them, if nothing is forced.
 std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttention& made,
                                                            const AttentionOptions& options,
                                                            bool few);

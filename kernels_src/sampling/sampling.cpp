@@ -54,7 +54,7 @@ const Family& sampling_family() {
   return family;
 }
 
-/// The kernel that draws; the one that finds maxima is compiled with it where `spread`.
+/// The kernel of the draw. With `spread`, the kernel of the maxima is compiled in the same text.
 const LazyKernel& sampling_kernel(ScalarType type, bool packed, bool spread) {
   const auto name = [&](const char* kernel) {
     return format("{}<{}, {}>", kernel, device_type(type), packed ? "true" : "false");

@@ -166,10 +166,7 @@ def test_a_store_is_resumed_and_nothing_is_repeated(tmp_path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [row["kind"] for row in rows].count("trial") == 6
     third = session(store=path)
-    kept = third.run()  # on a GPU, a finalist of the rounds that decide between those kept
-    assert kept.config in [trial.config for trial in again.trials]
-    if kw.current_device().is_simulated:
-        assert kept.config in [best.config, *best.ties]
+    assert third.run().config in [best.config, *best.ties]
     assert all(trial.resumed for trial in third.trials)
     fresh = session(store=path, resume=False)
     fresh.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -81,12 +82,13 @@ class NamedArrays(Mapping[str, Array]):
 
     _opened: OpenFile
 
+    @abc.abstractmethod
     def _place(self, name: str) -> tuple[tuple[int, ...], Any, int]:
         """Shape and dtype of what is made for `name`, and the place of its bytes."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _names(self) -> Mapping[str, Any]:
-        raise NotImplementedError
+        """What the file has, by the names of its arrays."""
 
     def __init__(self, path: Path, device: Any) -> None:
         self._device = device

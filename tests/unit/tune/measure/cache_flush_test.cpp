@@ -44,7 +44,7 @@ extern "C" __global__ void chase(const unsigned* x, unsigned loads, unsigned* fo
   found[2] = at;
 })";
 
-/// A ring of lines, each of which tells where the next one is, so that loads wait for each other.
+/// A ring of lines. Each line holds the place of the next one, so loads wait for each other.
 class Ring {
  public:
   Ring() {
