@@ -222,6 +222,10 @@ void hold_in_capture(const Stream& stream, PyObject* const* arguments, std::size
   const std::shared_ptr<Capture> capture = without_gil([&] { return capture_of(stream); });
   if (capture == nullptr) return;
   for (std::size_t i = 0; i < count; ++i) {
+    if (const Array* array = array_of(arguments[i])) {
+      array->use_on(stream);
+      continue;
+    }
     capture->keep_alive(owner_of(py::reinterpret_borrow<py::object>(arguments[i])));
   }
 }

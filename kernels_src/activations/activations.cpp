@@ -61,8 +61,8 @@ InstanceKey activation_key(bool backward, Activation kind, ScalarType type, int 
 
 std::string activation_instance(const char* name, Activation kind, ScalarType type, int width,
                                 const PackGrid& grid) {
-  return format("{}<{}, {}, {}, {}, {}>", name, activation_type(kind), device_type(type), width,
-                grid.packs_each, index_type(grid.wide));
+  return format("{}<{}, {}, {}, {}, {}>", name, activation_type(kind, type), device_type(type),
+                width, grid.packs_each, index_type(grid.wide));
 }
 
 Activation activation_from_name(std::string_view name) {
@@ -80,6 +80,11 @@ std::string_view activation_name(Activation kind) noexcept {
 
 const char* activation_type(Activation kind) noexcept {
   return kActivationNames[static_cast<std::size_t>(kind)].type;
+}
+
+const char* activation_type(Activation kind, ScalarType type) noexcept {
+  const bool is_short = kind == Activation::gelu && scalar_size(type) <= 2;
+  return is_short ? "ShortGelu" : activation_type(kind);
 }
 
 Array activate(const ActivationCall& call, const Array& x, const Stream& stream) {

@@ -46,6 +46,8 @@ Activation activation_from_name(std::string_view name);
 std::string_view activation_name(Activation kind) noexcept;
 /// The struct of include/activations.cuh.
 const char* activation_type(Activation kind) noexcept;
+/// The same for elements of `type`: a short form where that is exact enough for them.
+const char* activation_type(Activation kind, ScalarType type) noexcept;
 /// Of "name<activation, element type, elements of a pack, packs of a thread, index>".
 InstanceKey activation_key(bool backward, Activation kind, ScalarType type, int width,
                            const PackGrid& grid);

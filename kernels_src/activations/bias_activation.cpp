@@ -32,8 +32,8 @@ const LazyKernel& bias_forward_kernel(Activation kind, ScalarType type, int widt
                        .add(grid.packs_each, 3)
                        .add(grid.wide, 1);
   return bias_family().instance(key, [&] {
-    return format("bias_activate<{}, {}, {}, {}, {}>", activation_type(kind), device_type(type),
-                  width, grid.packs_each, index_type(grid.wide));
+    return format("bias_activate<{}, {}, {}, {}, {}>", activation_type(kind, type),
+                  device_type(type), width, grid.packs_each, index_type(grid.wide));
   });
 }
 

@@ -41,9 +41,12 @@ const char* form_name(Form form) {
   return names[static_cast<std::size_t>(form)];
 }
 
-/// Packs of a thread where arrays are contiguous; `size` is that of the result's elements.
-int packs_of(const ElementwiseCall& call, const Array& result) {
-  const int rule = info(call.operation).code == OperationInfo::Code::HEAVY ? 1 : 2;
+/// Packs of a thread where arrays are contiguous: one where two would leave multiprocessors idle.
+int packs_of(const ElementwiseCall& call, const Array& result, std::int64_t pack) {
+  const std::int64_t full =
+      2 * pack * kThreads * result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const bool heavy = info(call.operation).code == OperationInfo::Code::HEAVY;
+  const int rule = heavy || result.size() < full ? 1 : 2;
   return choose(LaunchChoice::elementwise_packs, result.device(), result.size(),
                 scalar_size(result.type()), rule);
 }
@@ -149,7 +152,7 @@ void launch_flat(const ElementwiseCall& call, const Array& result, Variant varia
   }
   const std::int64_t count = result.size();
   variant.pack = static_cast<int>(pack);
-  variant.packs = packs_of(call, result);
+  variant.packs = packs_of(call, result, pack);
   const std::int64_t per_block = pack * variant.packs * kThreads;
   const std::int64_t blocks = (count + per_block - 1) / per_block;
   variant.wide = count > kNarrowLimit - per_block;

@@ -45,6 +45,16 @@ template <typename Bits, int E, int M, bool F>
 __device__ __forceinline__ float widen(SmallFloat<Bits, E, M, F> x) {
   return to_float(x);
 }
+/// By one instruction, which does not keep the sign of a NaN.
+__device__ __forceinline__ float widen(Float16 x) {
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+  return wide == wide ? wide : to_float(x);
+}
+/// The upper half of a float.
+__device__ __forceinline__ float widen(BFloat16 x) {
+  return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
+}
 template <typename Part>
 __device__ __forceinline__ Part widen(Complex<Part> x) {
   return x.real;
@@ -151,15 +161,6 @@ struct Convert<SmallFloat<Bits, E, M, F>> {
     return from_float<SmallFloat<Bits, E, M, F>>(static_cast<float>(x));
   }
 };
-template <>
-struct Convert<Float16> {
-  template <typename Wide>
-  __device__ static Float16 of(Wide x) {
-    return from_float<Float16>(static_cast<float>(x));
-  }
-  __device__ static Float16 of(double x) { return float16_from_double(x); }
-};
-
 template <typename To, typename From>
 struct Element {
   __device__ static To of(From x) { return Convert<To>::of(widen(x)); }
@@ -264,6 +265,43 @@ struct FromCompute<BFloat16> {
 template <typename T>
 __device__ __forceinline__ T from_compute(Compute<T> x) {
   return FromCompute<T>::of(x);
+}
+
+/// By one instruction, which does not keep the sign of a NaN.
+template <>
+struct Convert<Float16> {
+  template <typename Wide>
+  __device__ static Float16 of(Wide x) {
+    const float value = static_cast<float>(x);
+    return value == value ? from_compute<Float16>(value) : from_float<Float16>(value);
+  }
+  __device__ static Float16 of(double x) { return float16_from_double(x); }
+};
+template <>
+struct Convert<BFloat16> {
+  template <typename Wide>
+  __device__ static BFloat16 of(Wide x) {
+    const float value = static_cast<float>(x);
+    return value == value ? from_compute<BFloat16>(value) : from_float<BFloat16>(value);
+  }
+};
+
+/// 2 to the power of x to 2e-7 of itself, by one instruction; results below 2^-126 are 0.
+__device__ __forceinline__ float short_exp2(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+__device__ __forceinline__ float exp_of(float x) { return expf(x); }
+__device__ __forceinline__ double exp_of(double x) { return exp(x); }
+/// exp(x) for results of type T: to 1e-5 of itself where they have 16 bits or fewer.
+template <typename T>
+__device__ __forceinline__ float exp_for(float x) {
+  return sizeof(T) <= 2 ? short_exp2(x * 1.4426950408889634f) : exp_of(x);
+}
+template <typename T>
+__device__ __forceinline__ double exp_for(double x) {
+  return exp_of(x);
 }
 
 /// N neighbours that one load or store moves: N * sizeof(T) is at most 16 and a power of two.

@@ -26,20 +26,6 @@ struct ProductEpilogueValues {
 struct Same {
   __device__ static float value(float x, Knobs<float>) { return x; }
 };
-/// Gelu in few instructions: the complementary error function to 1.2e-7 of itself (W. Press et al.,
-/// "Numerical recipes", erfcc()).
-struct ShortGelu {
-  __device__ static float value(float x, Knobs<float>) {
-    const float z = fabsf(x) * 0.70710678f, t = reciprocal(1 + 0.5f * z);
-    constexpr float kTerms[] = {-0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f,
-                                -0.18628806f, 0.09678418f, 0.37409196f,  1.00002368f};
-    float sum = 0.17087277f;
-#pragma unroll
-    for (float term : kTerms) sum = sum * t + term;
-    const float tail = 0.5f * t * expf(-z * z - 1.26551223f + t * sum);  // beyond |x|
-    return x * (x < 0 ? tail : 1 - tail);
-  }
-};
 struct NoBias {
   char none;
 };

@@ -81,4 +81,23 @@ __device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
   return warp_reduce(lane < kWarps ? partial[lane] : none, combine);
 }
 
+/// Whether this block is the last one of `blocks` that counts itself at `arrived`; what the others
+/// wrote before is there to read. The word is 0 again after the last one. Every thread must call
+/// it.
+__device__ __forceinline__ bool is_last_block(unsigned* arrived, unsigned blocks) {
+  __shared__ bool last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned before;
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(arrived)
+                 : "memory");
+    last = before == blocks - 1;
+    if (last) atomicExch(arrived, 0u);
+  }
+  __syncthreads();
+  return last;
+}
+
 }  // namespace kernwright

@@ -11,6 +11,14 @@ __device__ __forceinline__ T infinity() {
   return static_cast<T>(__int_as_float(0x7f800000));
 }
 
+/// Blocks of `Threads` that a multiprocessor has room for when each thread holds `values` numbers
+/// of type C of a row: registers are given out accordingly.
+template <typename C>
+constexpr int blocks_at_once(int threads, int values) {
+  const int room = sizeof(C) == 8 ? 1 : values <= 16 ? 1536 : 1024;
+  return threads <= room ? room / threads : 1;
+}
+
 /// Of the `Width` threads that share a row: part of a warp, or all `Threads` of the block. Every
 /// thread of the block must call it, and each gets its row's result.
 template <int Width, int Threads, typename T, typename Combine>

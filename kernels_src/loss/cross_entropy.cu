@@ -34,18 +34,22 @@ __device__ __forceinline__ F lowest() {
   return static_cast<F>(__int_as_float(0xff800000));
 }
 
-/// `weights` are those of the elements' classes, or null for 1.
+__device__ __forceinline__ float higher(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ double higher(double a, double b) { return fmax(a, b); }
+
+/// `weights` are those of the elements' classes, or null for 1. A NaN is in the sum, not the
+/// maximum.
 template <int N, typename T, typename F>
 __device__ __forceinline__ void see(Seen<F>& seen, const T (&x)[N], const F* weights) {
   F highest = seen.max;
 #pragma unroll
-  for (int j = 0; j < N; ++j) highest = Maximum()(highest, static_cast<F>(to_compute(x[j])));
+  for (int j = 0; j < N; ++j) highest = higher(highest, static_cast<F>(to_compute(x[j])));
   F sum = seen.max == highest ? seen.exps : seen.exps * exp_of(seen.max - highest);
+  const F shift = highest == lowest<F>() ? F(0) : highest;  // -inf - -inf is no number
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     const F value = to_compute(x[j]);
-    // Where all are -inf there is nothing to add, and -inf - -inf is no number.
-    sum += highest == lowest<F>() ? F(0) : exp_of(value - highest);
+    sum += exp_for<T>(value - shift);
     seen.all += weights == nullptr ? value : value * weights[j];
   }
   seen.max = highest;
@@ -60,11 +64,16 @@ struct RowGradient {
   long long target;
   const F* weights;
 
-  template <typename T>
-  __device__ __forceinline__ T at(T x, long long col) const {
-    const F less = weights == nullptr ? each : each * weights[col];
-    const F value = exp_of(to_compute(x) - log_sum) * slope - less;
-    return from_compute<T>(col == target ? value - hit : value);
+  /// Of N logits from column `col` on, in their place.
+  template <typename T, int N>
+  __device__ __forceinline__ void put(T (&x)[N], long long col) const {
+    const bool has_target = col <= target && target < col + N;
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      const F less = weights == nullptr ? each : each * weights[col + j];
+      const F value = exp_for<T>(to_compute(x[j]) - log_sum) * slope - less;
+      x[j] = from_compute<T>(has_target && col + j == target ? value - hit : value);
+    }
   }
 };
 
@@ -178,8 +187,7 @@ __global__ void __launch_bounds__(Threads)
                                      weights};
     const auto write = [&](int p, Pack<T, N>& pack) {
       const int col = parts.pack(p);
-#pragma unroll
-      for (int j = 0; j < N; ++j) pack.value[j] = gradient.at(pack.value[j], col + j);
+      gradient.put(pack.value, col);
       *reinterpret_cast<Pack<T, N>*>(dx + col) = pack;
     };
 #pragma unroll
@@ -200,7 +208,9 @@ __global__ void __launch_bounds__(Threads)
     }
     for (int e = thread; e < parts.edges; e += Threads) {
       const int col = parts.edge(e);
-      dx[col] = gradient.at(x[col], col);
+      T edge[1] = {x[col]};
+      gradient.put(edge, col);
+      dx[col] = edge[0];
     }
   }
 }

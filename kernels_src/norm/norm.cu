@@ -129,31 +129,28 @@ __device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&
 /// or Float8E4M3.
 template <typename T, typename W, typename Out, int V, int Items, int Width, int Threads, int Kind,
           bool Channels, bool Residual>
-__global__ void __launch_bounds__(Threads)
+__global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V* Items))
     norm_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ residual,
               const Walk<2> view, long long rows, int n, const AffineArguments affine,
               Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
   using C = Compute<T>;
   constexpr int kRows = Threads / Width;
-  const int lane = threadIdx.x % Width, packs = n / V;
-  const long long step = static_cast<long long>(gridDim.x) * kRows;
-  for (long long first = static_cast<long long>(blockIdx.x) * kRows; first < rows; first += step) {
-    const long long row = first + threadIdx.x / Width;
-    const int mine = row < rows ? packs : 0;
-    const WalkOffsets<2> at = walk_offsets(view, row < rows ? row : 0);
-    C value[V * Items];
-    load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.of[0]),
-                                             reinterpret_cast<const T*>(residual + at.of[1]),
-                                             sum_out + row * n, lane, mine);
-    const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, mine, n);
-    const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, n, eps);
-    if constexpr (kQuantized<Out>) {
-      store_quantized<Out, W, V, Items, Width, Threads>(out + row * n, scales + row, value, row_is,
-                                                        affine, lane, mine);
-    } else {
-      store_normal<Out, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine, row,
-                                                      lane, mine, 0);
-    }
+  const int lane = threadIdx.x % Width;
+  const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
+  const int packs = row < rows ? n / V : 0;
+  const WalkOffsets<2> at = walk_offsets(view, row < rows ? row : 0);
+  C value[V * Items];
+  load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.of[0]),
+                                           reinterpret_cast<const T*>(residual + at.of[1]),
+                                           sum_out + row * n, lane, packs);
+  const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, packs, n);
+  const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, n, eps);
+  if constexpr (kQuantized<Out>) {
+    store_quantized<Out, W, V, Items, Width, Threads>(out + row * n, scales + row, value, row_is,
+                                                      affine, lane, packs);
+  } else {
+    store_normal<Out, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine, row, lane,
+                                                    packs, 0);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "kernels_src/launch_choices.h"
 #include "kernels_src/reduce/reduce.cu.h"
 #include "kernels_src/reduce/reduce_plan.h"
+#include "kernels_src/zeroed_words.h"
 
 #include <algorithm>
 #include <bit>
@@ -30,6 +31,11 @@ struct ReduceParameters {
   std::int32_t contiguous;
   double count;
   double parameter;
+};
+
+/// Partial of reduce.cu.
+struct ReducePartial {
+  CUdeviceptr states, arrived;
 };
 
 /// Counts below this fit 32 bits with what a thread looks ahead.
@@ -163,7 +169,8 @@ class ReduceLauncher {
       partial = Array::empty(device, {plan.segments * axes.outputs() * bytes}, ScalarType::uint8,
                              stream_);
     }
-    const CUdeviceptr to = to_.address(), states = partial.address();
+    const CUdeviceptr to = to_.address();
+    const ReducePartial states{partial.address(), words_for(plan)};
     const ReducePart part = plan.rows ? ReducePart::rows : ReducePart::columns;
     const Kernel& kernel =
         reduce_kernel(part, types_, plan.pack, wide, plan.segments > 1).on(device);
@@ -178,8 +185,14 @@ class ReduceLauncher {
       launch(kernel, grid(plan.blocks), to, axes.from, states, with, apart);
     }
     if (plan.segments == 1) return;
-    combine<Index>(axes, plan, states);
+    if (states.arrived == 0) combine<Index>(axes, plan, states.states);
     partial.use_on(stream_);
+  }
+
+  /// Of the blocks that share results; 0: another kernel joins what they leave.
+  CUdeviceptr words_for(const ReducePlan& plan) const {
+    if (plan.segments == 1) return 0;
+    return zeroed_words(static_cast<std::size_t>(plan.blocks / plan.segments), stream_);
   }
 
   template <typename Index>

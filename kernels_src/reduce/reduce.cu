@@ -7,10 +7,9 @@ using namespace kernwright;
 
 constexpr int kBlock = 256;
 /// Loads of a thread that are on their way at once.
-constexpr int kLoads = 4;
+constexpr int kLoads = 8;
 
-/// Where the elements are and the results go. With `partial` a block leaves a state for each of its
-/// results and its segment there: that of result r and segment s is partial[s * outputs + r].
+/// Where the elements are and the results go.
 template <typename Index>
 struct Plan {
   Walk<2, 4> kept;
@@ -22,6 +21,16 @@ struct Plan {
   int lanes;       ///< rows: threads of a result; columns: packs side by side
   int contiguous;  ///< rows: one reduced axis without gaps, packs begin where memory is aligned
   Call call;
+};
+
+/// Where blocks leave a state for each of their results and their segment when there are several
+/// segments: that of result r and segment s is states[s * outputs + r]. The last block of a group
+/// of results joins them where there are `arrived`, a word for each group: zero before and after
+/// the launch.
+template <typename State>
+struct Partial {
+  State* states;
+  unsigned* arrived;
 };
 
 template <typename T, int N>
@@ -110,7 +119,7 @@ struct Combine {
 template <typename Op, int kPack, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_rows(char* __restrict__ to, const char* __restrict__ from,
-                typename Op::State* __restrict__ partial, const Plan<Index> plan) {
+                const Partial<typename Op::State> partial, const Plan<Index> plan) {
   const Index segment = blockIdx.x % plan.segments;
   const Index first = blockIdx.x / plan.segments * (kBlock / plan.lanes);
   const Index mine = first + threadIdx.x / plan.lanes;
@@ -129,12 +138,20 @@ __global__ void __launch_bounds__(kBlock)
       state = Op::combine(state, shuffle_xor(state, mask));
     }
   }
-  if (lane != 0 || !lives) return;
-  if (partial != nullptr) {
-    partial[segment * plan.outputs + output] = state;
-  } else {
-    store<Op>(state, to + at.of[0], plan.call);
+  if (partial.states == nullptr) {
+    if (lane == 0 && lives) store<Op>(state, to + at.of[0], plan.call);
+    return;
   }
+  // Of several segments a result has the whole block.
+  if (lane == 0) partial.states[segment * plan.outputs + output] = state;
+  if (partial.arrived == nullptr) return;
+  if (!is_last_block(partial.arrived + output, static_cast<unsigned>(plan.segments))) return;
+  state = Op::close(Op::begin());
+  for (Index s = threadIdx.x; s < plan.segments; s += kBlock) {
+    state = Op::combine(state, partial.states[s * plan.outputs + output]);
+  }
+  state = block_reduce<kBlock>(state, Combine<Op>(), Op::close(Op::begin()));
+  if (lane == 0) store<Op>(state, to + at.of[0], plan.call);
 }
 
 /// The states of all threads of the same column (threadIdx.x % columns), in its first thread.
@@ -155,16 +172,28 @@ __device__ __forceinline__ typename Op::State combine_columns(typename Op::State
   return state;
 }
 
+/// A thread's share of the segments' states of the result whose first one is at `states`.
+template <typename Op, typename Index>
+__device__ __forceinline__ typename Op::State joined(const typename Op::State* states,
+                                                     const Plan<Index>& plan, bool lives) {
+  typename Op::State state = Op::close(Op::begin());
+  const Index step = kBlock / plan.lanes;
+  for (Index s = threadIdx.x / plan.lanes; lives && s < plan.segments; s += step) {
+    state = Op::combine(state, states[s * plan.outputs]);
+  }
+  return state;
+}
+
 /// For elements that are neighbours along a kept axis: a thread gathers kPack columns side by side.
 /// The extents of plan.kept are in packs, as are its offsets; `apart` is from one result of a pack
 /// to the next, in bytes.
 template <typename Op, int kPack, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_columns(char* __restrict__ to, const char* __restrict__ from,
-                   typename Op::State* __restrict__ partial, const Plan<Index> plan,
+                   const Partial<typename Op::State> partial, const Plan<Index> plan,
                    long long apart) {
-  const Index segment = blockIdx.x % plan.segments;
-  const Index column = blockIdx.x / plan.segments * plan.lanes + threadIdx.x % plan.lanes;
+  const Index segment = blockIdx.x % plan.segments, group = blockIdx.x / plan.segments;
+  const Index column = group * plan.lanes + threadIdx.x % plan.lanes;
   const bool lives = column < plan.outputs / kPack;
   const WalkOffsets<2> at = walk_offsets(plan.kept, lives ? column : Index(0));
   const Index begin = segment * plan.segment;
@@ -196,11 +225,20 @@ __global__ void __launch_bounds__(kBlock)
   for (int j = 0; j < kPack; ++j) {
     const typename Op::State state = combine_columns<Op>(Op::close(part[j]), plan.lanes);
     if (threadIdx.x >= plan.lanes || !lives) continue;
-    if (partial != nullptr) {
-      partial[segment * plan.outputs + column * kPack + j] = state;
+    if (partial.states != nullptr) {
+      partial.states[segment * plan.outputs + column * kPack + j] = state;
     } else {
       store<Op>(state, to + at.of[0] + j * apart, plan.call);
     }
+  }
+  if (partial.arrived == nullptr) return;
+  if (!is_last_block(partial.arrived + group, static_cast<unsigned>(plan.segments))) return;
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) {
+    const typename Op::State* const states = partial.states + column * kPack + j;
+    const typename Op::State state =
+        combine_columns<Op>(joined<Op>(states, plan, lives), plan.lanes);
+    if (threadIdx.x < plan.lanes && lives) store<Op>(state, to + at.of[0] + j * apart, plan.call);
   }
 }
 
@@ -211,12 +249,8 @@ __global__ void __launch_bounds__(kBlock)
                      const Plan<Index> plan) {
   const Index output = blockIdx.x * static_cast<Index>(plan.lanes) + threadIdx.x % plan.lanes;
   const bool lives = output < plan.outputs;
-  typename Op::State state = Op::close(Op::begin());
-  const Index step = kBlock / plan.lanes;
-  for (Index s = threadIdx.x / plan.lanes; lives && s < plan.segments; s += step) {
-    state = Op::combine(state, partial[s * plan.outputs + output]);
-  }
-  state = combine_columns<Op>(state, plan.lanes);
+  const typename Op::State state =
+      combine_columns<Op>(joined<Op>(partial + output, plan, lives), plan.lanes);
   if (threadIdx.x < plan.lanes && lives) {
     store<Op>(state, to + walk_offsets(plan.kept, output).of[0], plan.call);
   }

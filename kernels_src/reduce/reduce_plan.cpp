@@ -14,6 +14,8 @@ constexpr std::int64_t kReduceWidestLoad = 16;
 constexpr std::int64_t kReduceWidestPack = 8;
 /// Packs of a thread that are worth a segment of their own.
 constexpr std::int64_t kReduceShortestPart = 8;
+/// Packs of a thread up to which a block reads as fast as several blocks can meet.
+constexpr std::int64_t kReduceAlone = 24;
 
 std::int64_t reduce_ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -49,7 +51,8 @@ struct ReduceGrid {
 /// each has enough to do. `unit`: elements that a block takes in one step.
 void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, std::int64_t groups,
                      const ReduceGrid& grid) {
-  const std::int64_t wanted = reduce_ceil_div(grid.blocks, groups);
+  const std::int64_t wanted =
+      length <= unit * kReduceAlone ? 1 : reduce_ceil_div(grid.blocks, groups);
   const std::int64_t segment =
       std::clamp(reduce_ceil_div(length, wanted), unit * kReduceShortestPart, unit * kLongestPart);
   plan.segment = reduce_ceil_div(segment, unit) * unit;

@@ -10,6 +10,7 @@
 #include "kernels_src/family.h"
 #include "kernels_src/scan/scan.cu.h"
 #include "kernels_src/scan/scan_plan.h"
+#include "kernels_src/zeroed_words.h"
 #include "memory/transfer.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ struct ScanParameters {
 
 /// Laid out as Board of scan.cu.
 struct ScanBoard {
-  CUdeviceptr ticket, flag, own, whole;
+  CUdeviceptr ticket, done, flag, group_flag = 0, own = 0, total = 0, whole = 0;
 };
 
 /// Counts below this fit 32 bits with what a thread looks ahead.
@@ -165,14 +166,27 @@ class ScanLauncher {
   void run_tiles(const AxesPlan& axes, const ScanPlan& plan, const ScanParameters<Index>& with,
                  CUdeviceptr to) const {
     const std::int64_t tiles = axes.outputs() * plan.tiles;
-    // The ticket and the flags, then the two lists of carries.
-    const std::int64_t flags = (4 * (tiles + 1) + kCarrySize - 1) / kCarrySize * kCarrySize;
-    const Array board =
-        Array::empty(to_.device(), {flags + 2 * tiles * kCarrySize}, ScalarType::uint8, stream_);
-    fill(to_.device(), board.address(), 0, 4, static_cast<std::size_t>(tiles + 1), stream_);
-    const CUdeviceptr carries = board.address() + static_cast<CUdeviceptr>(flags);
-    const ScanBoard all{board.address(), board.address() + 4, carries,
-                        carries + static_cast<CUdeviceptr>(tiles * kCarrySize)};
+    const std::int64_t groups = axes.outputs() * ((plan.tiles + 31) / 32);
+    const std::int64_t flags = tiles + groups;
+    // Three lists of carries, then ticket and flags where no words are zero already.
+    const std::int64_t lists = (tiles + 2 * groups) * kCarrySize;
+    const CUdeviceptr words = zeroed_words(static_cast<std::size_t>(flags) + 2, stream_);
+    const Array board = Array::empty(to_.device(), {lists + (words == 0 ? 4 * (flags + 1) : 0)},
+                                     ScalarType::uint8, stream_);
+    const auto after = [](CUdeviceptr begin, std::int64_t count, std::int64_t size) {
+      return begin + static_cast<CUdeviceptr>(count * size);
+    };
+    ScanBoard all{.ticket = words, .done = words + 4, .flag = words + 8};
+    if (words == 0) {
+      all.ticket = after(board.address(), lists, 1);
+      all.done = 0;
+      all.flag = all.ticket + 4;
+      fill(to_.device(), all.ticket, 0, 4, static_cast<std::size_t>(flags) + 1, stream_);
+    }
+    all.group_flag = after(all.flag, tiles, 4);
+    all.own = board.address();
+    all.total = after(all.own, tiles, kCarrySize);
+    all.whole = after(all.total, groups, kCarrySize);
     launch(kernel<Index>(ScanPart::tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from, with,
            all, static_cast<std::uint32_t>(plan.tiles));
     board.use_on(stream_);

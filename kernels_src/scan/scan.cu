@@ -191,14 +191,18 @@ __global__ void __launch_bounds__(kRowThreads)
 
 // ---- long rows: tiles that look back
 
-/// What tiles tell each other, all of one scan's launch. `flag` counts from 0: nothing yet, `own`,
-/// `whole`.
+/// What tiles tell each other, all of one scan's launch. 32 tiles of a row are a group. A flag of a
+/// tile counts from 0: nothing yet, `own`; that of a group: nothing yet, `total`, `whole`. Where
+/// there is a `done` the last block makes ticket and flags zero for the next launch.
 template <typename Carry>
 struct Board {
   unsigned* ticket;
-  unsigned* flag;
-  Carry* own;    ///< of the tile's elements
-  Carry* whole;  ///< of all elements of the row up to the tile's end
+  unsigned* done;
+  unsigned* flag;        ///< of tiles
+  unsigned* group_flag;  ///< behind those of tiles
+  Carry* own;            ///< of the tile's elements
+  Carry* total;          ///< of the group's elements
+  Carry* whole;          ///< of all elements of the row up to the group's end
 };
 
 __device__ __forceinline__ unsigned load_flag(const unsigned* flag) {
@@ -226,10 +230,10 @@ __device__ __forceinline__ T load_shared_value(const T* from) {
   return words.value;
 }
 
-/// The nearest tile before `tile` whose `whole` is known, once all between have their `own`.
+/// The nearest group before `group` whose `whole` is known, once all between have their `total`.
 /// Tiles of lower numbers were started before: they do not wait for this one.
-__device__ __forceinline__ unsigned nearest_whole(const unsigned* flags, unsigned tile, int lane) {
-  long long last = static_cast<long long>(tile) - 1;
+__device__ __forceinline__ unsigned nearest_whole(const unsigned* flags, unsigned group, int lane) {
+  long long last = static_cast<long long>(group) - 1;
   for (;;) {
     const long long mine = last - lane;
     const unsigned flag = mine >= 0 ? load_flag(flags + mine) : 1u;
@@ -241,50 +245,77 @@ __device__ __forceinline__ unsigned nearest_whole(const unsigned* flags, unsigne
   }
 }
 
-/// That of all elements before `tile`, by one warp. From the nearest `whole` on the tiles' `own`
-/// are added in turn, as each of them did it: the bits are the same wherever it begins. (D.
-/// Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016; they
-/// take any order.)
+/// That of all groups before `group`, by one warp. From the nearest `whole` on the groups' totals
+/// are added in turn, as each of them did it: the bits are the same wherever it begins.
 template <typename Op>
-__device__ __forceinline__ typename Op::Carry look_back(const Board<typename Op::Carry>& board,
-                                                        unsigned tile, int lane) {
+__device__ __forceinline__ typename Op::Carry before_group(const Board<typename Op::Carry>& board,
+                                                           unsigned group, int lane) {
   using Carry = typename Op::Carry;
-  const unsigned start = nearest_whole(board.flag, tile, lane);
+  if (group == 0) return to_carry<Op>(Op::none());
+  const unsigned start = nearest_whole(board.group_flag, group, lane);
   __threadfence();
   __syncwarp();
   Carry before = load_shared_value(board.whole + start);
-  for (unsigned next = start + 1; next < tile; next += 32) {
+  for (unsigned next = start + 1; next < group; next += 32) {
     const unsigned mine = next + lane;
-    const Carry own = mine < tile ? load_shared_value(board.own + mine) : to_carry<Op>(Op::none());
-#pragma unroll 8
-    for (int j = 0; j < 32; ++j) {
-      const Carry other = shuffle_from(own, j);
-      if (next + j < tile) before = Op::combine(before, other);
+    const Carry total =
+        mine < group ? load_shared_value(board.total + mine) : to_carry<Op>(Op::none());
+    for (unsigned j = 0; j < 32 && next + j < group; ++j) {
+      before = Op::combine(before, shuffle_from(total, static_cast<int>(j)));
     }
   }
   return before;
 }
 
+/// That of the `count` tiles before this one in its group, by one warp: a scan of fixed order.
+template <typename Op>
+__device__ __forceinline__ typename Op::Carry before_in_group(const unsigned* flags,
+                                                              const typename Op::Carry* owns,
+                                                              int count, int lane) {
+  using Carry = typename Op::Carry;
+  for (;;) {
+    const unsigned flag = lane < count ? load_flag(flags + lane) : 1u;
+    if (__all_sync(~0u, flag != 0)) break;
+  }
+  __threadfence();
+  __syncwarp();
+  Carry value = lane < count ? load_shared_value(owns + lane) : to_carry<Op>(Op::none());
+#pragma unroll
+  for (int lanes = 1; lanes < 32; lanes *= 2) {
+    const Carry other = shuffle_up(value, lanes);
+    if (lane >= lanes) value = Op::combine(other, value);
+  }
+  return shuffle_from(value, count - 1);
+}
+
 /// Publishes what the tile `own`s and finds what is before it; one warp. The first tile of a row
-/// has nothing before it.
+/// has nothing before it. (D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled
+/// look-back", 2016; groups make the way back short, and the order of additions a fixed one.)
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry publish(const Board<typename Op::Carry>& board,
-                                                      unsigned tile, typename Op::Carry own,
-                                                      int lane) {
+                                                      unsigned tile, unsigned tiles,
+                                                      typename Op::Carry own, int lane) {
   using Carry = typename Op::Carry;
-  Carry before = to_carry<Op>(Op::none());
-  if (tile > 0) {
-    if (lane == 0) {
-      board.own[tile] = own;
-      store_flag(board.flag + tile, 1);
-    }
-    before = look_back<Op>(board, tile, lane);
-  }
+  const unsigned group = tile / 32, first = group * 32;
+  const int place = static_cast<int>(tile - first);
   if (lane == 0) {
-    board.whole[tile] = Op::combine(before, own);
-    store_flag(board.flag + tile, 2);
+    board.own[tile] = own;
+    store_flag(board.flag + tile, 1);
   }
-  return before;
+  Carry inside = to_carry<Op>(Op::none());
+  if (place > 0) inside = before_in_group<Op>(board.flag + first, board.own + first, place, lane);
+  const bool ends_group = place == 31 && tile + 1 < tiles;
+  const Carry total = place > 0 ? Op::combine(inside, own) : own;
+  if (ends_group && lane == 0) {
+    board.total[group] = total;
+    store_flag(board.group_flag + group, 1);
+  }
+  const Carry before = before_group<Op>(board, group, lane);
+  if (ends_group && lane == 0) {
+    board.whole[group] = Op::combine(before, total);
+    store_flag(board.group_flag + group, 2);
+  }
+  return Op::combine(before, inside);
 }
 
 /// A block for each tile of each row, in the order in which they are started.
@@ -314,14 +345,21 @@ __global__ void __launch_bounds__(kTileThreads)
   if (warp == 0) {
     Carry own = carries[0];
     for (int w = 1; w < kWarps; ++w) own = Op::combine(own, carries[w]);
-    const Board<Carry> board = {all.ticket, all.flag + first, all.own + first, all.whole + first};
-    const Carry before = publish<Op>(board, tile, own, lane);
+    const unsigned group = row * ((tiles + 31) / 32);
+    const Board<Carry> board = {
+        all.ticket,      all.done,          all.flag + first, all.group_flag + group,
+        all.own + first, all.total + group, all.whole + group};
+    const Carry before = publish<Op>(board, tile, tiles, own, lane);
     if (lane == 0) carries[kWarps] = before;
   }
   __syncthreads();
   if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
   piece.store(to + at.of[0], plan.to, begin, plan.length, lane,
               Op::combine(carries[kWarps], inside));
+  if (all.done == nullptr || !is_last_block(all.done, gridDim.x)) return;
+  const unsigned flags = gridDim.x + gridDim.x / tiles * ((tiles + 31) / 32);
+  for (unsigned i = threadIdx.x; i < flags; i += kTileThreads) store_flag(all.flag + i, 0);
+  if (threadIdx.x == 0) store_flag(all.ticket, 0);
 }
 
 // ---- columns: the threads are side by side along another axis

@@ -32,8 +32,6 @@ __device__ __forceinline__ C shift_of(C maximum) {
   return maximum == -infinity<C>() ? C(0) : maximum;
 }
 
-__device__ __forceinline__ float exp_of(float x) { return expf(x); }
-__device__ __forceinline__ double exp_of(double x) { return exp(x); }
 __device__ __forceinline__ float log_of(float x) { return logf(x); }
 __device__ __forceinline__ double log_of(double x) { return log(x); }
 __device__ __forceinline__ float product(float a, float b) { return __fmul_rn(a, b); }
@@ -61,7 +59,7 @@ __device__ __forceinline__ Sums<C> no_sums() {
 }
 
 /// How the elements of a row become its results.
-template <typename C, bool Log, bool Masked>
+template <typename Out, typename C, bool Log, bool Masked>
 struct Finish {
   C shift, factor;
 
@@ -71,7 +69,7 @@ struct Finish {
     factor = nothing ? C(0) : Log ? log_of(sum) : C(1) / sum;
   }
   __device__ __forceinline__ C operator()(C x) const {
-    return Log ? x - shift - factor : exp_of(x - shift) * factor;
+    return Log ? x - shift - factor : exp_for<Out>(x - shift) * factor;
   }
 };
 
@@ -85,39 +83,36 @@ __device__ __forceinline__ const Mask* mask_at(const char* mask, long long eleme
 /// its bytes in x (view 0) and in the mask (1); `mask_step` is between the mask's elements.
 template <typename T, typename Out, typename Mask, int V, int Items, int Width, int Threads,
           bool Log>
-__global__ void __launch_bounds__(Threads)
+__global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V* Items))
     softmax_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,
                  const Walk<2> view, long long rows, int n, long long mask_step, Compute<T> scale) {
   using C = Compute<T>;
   constexpr int kRows = Threads / Width;
-  const int lane = threadIdx.x % Width, packs = n / V;
-  const long long step = static_cast<long long>(gridDim.x) * kRows;
-  for (long long first = static_cast<long long>(blockIdx.x) * kRows; first < rows; first += step) {
-    const long long row = first + threadIdx.x / Width;
-    const int mine = row < rows ? packs : 0;
-    const WalkOffsets<2> at = walk_offsets(view, row < rows ? row : 0);
-    C value[V * Items];
-    load_held<V, Items, Width>(value, reinterpret_cast<const T*>(x + at.of[0]), lane, mine,
-                               -infinity<C>());
-    C maximum = -infinity<C>();
-    for_held<V, Items, Width>(lane, mine, [&](int slot, int element) {
-      value[slot] = scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], element, mask_step));
-      maximum = Maximum()(maximum, value[slot]);
-    });
-    maximum = row_reduce<Width, Threads>(maximum, Maximum(), -infinity<C>());
-    const C shift = kMasked<Mask> ? shift_of(maximum) : maximum;
-    C sum = 0;
-    for_held<V, Items, Width>(lane, mine, [&](int slot, int) {
-      const C power = exp_of(value[slot] - shift);
-      if (!Log) value[slot] = power;
-      sum += power;
-    });
-    sum = row_reduce<Width, Threads>(sum, Sum(), C(0));
-    const Finish<C, Log, kMasked<Mask>> finish(maximum, sum);
-    store_held<V, Items, Width>(out + row * n, lane, mine, [&](int slot, int) {
-      return Log ? finish(value[slot]) : value[slot] * finish.factor;
-    });
-  }
+  const int lane = threadIdx.x % Width;
+  const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
+  const int packs = row < rows ? n / V : 0;
+  const WalkOffsets<2> at = walk_offsets(view, row < rows ? row : 0);
+  C value[V * Items];
+  load_held<V, Items, Width>(value, reinterpret_cast<const T*>(x + at.of[0]), lane, packs,
+                             -infinity<C>());
+  C maximum = -infinity<C>();
+  for_held<V, Items, Width>(lane, packs, [&](int slot, int element) {
+    value[slot] = scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], element, mask_step));
+    maximum = Maximum()(maximum, value[slot]);
+  });
+  maximum = row_reduce<Width, Threads>(maximum, Maximum(), -infinity<C>());
+  const C shift = kMasked<Mask> ? shift_of(maximum) : maximum;
+  C sum = 0;
+  for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
+    const C power = exp_for<Out>(value[slot] - shift);
+    if (!Log) value[slot] = power;
+    sum += power;
+  });
+  sum = row_reduce<Width, Threads>(sum, Sum(), C(0));
+  const Finish<Out, C, Log, kMasked<Mask>> finish(maximum, sum);
+  store_held<V, Items, Width>(out + row * n, lane, packs, [&](int slot, int) {
+    return Log ? finish(value[slot]) : value[slot] * finish.factor;
+  });
 }
 
 /// Rows of which the first V * Items * Threads elements are held in registers and `kept` more packs
@@ -157,13 +152,13 @@ __global__ void __launch_bounds__(Threads)
     maximum = block_reduce<Threads>(maximum, Maximum(), -infinity<C>());
     C sum = 0;
     for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
-      const C power = exp_of(value[slot] - maximum);
+      const C power = exp_for<Out>(value[slot] - maximum);
       if (!Log) value[slot] = power;
       sum += power;
     });
-    for_kept([&](C v, int) { sum += exp_of(v - maximum); });
+    for_kept([&](C v, int) { sum += exp_for<Out>(v - maximum); });
     sum = block_reduce<Threads>(sum, Sum(), C(0));
-    const Finish<C, Log, false> finish(maximum, sum);
+    const Finish<Out, C, Log, false> finish(maximum, sum);
     Out* const target = out + row * n;
     store_held<V, Items, Threads>(target, lane, packs, [&](int slot, int) {
       return Log ? finish(value[slot]) : value[slot] * finish.factor;
@@ -205,7 +200,7 @@ __global__ void __launch_bounds__(Threads)
   });
   mine.maximum = block_reduce<Threads>(mine.maximum, Maximum(), -infinity<C>());
   for_held<V, Items, Threads>(threadIdx.x, packs, [&](int slot, int) {
-    mine.sum += exp_of(value[slot] - shift_of(mine.maximum));
+    mine.sum += exp_for<T>(value[slot] - shift_of(mine.maximum));
   });
   mine.sum = block_reduce<Threads>(mine.sum, Sum(), C(0));
   if (threadIdx.x == 0) sums[blockIdx.x] = mine;
@@ -229,7 +224,7 @@ __global__ void __launch_bounds__(Threads)
   for (long long c = threadIdx.x; c < chunks; c += Threads)
     all = CombineSums()(all, sums[row * chunks + c]);
   all = block_reduce<Threads>(all, CombineSums(), no_sums<C>());
-  const Finish<C, Log, kMasked<Mask>> finish(all.maximum, all.sum);
+  const Finish<Out, C, Log, kMasked<Mask>> finish(all.maximum, all.sum);
   store_held<V, Items, Threads>(out + row * n + first, threadIdx.x, packs, [&](int slot, int e) {
     return finish(scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], first + e, mask_step)));
   });
@@ -262,7 +257,8 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
         batch.maximum = Maximum()(batch.maximum, value[i]);
       }
 #pragma unroll
-      for (int i = 0; i < kBatch; ++i) batch.sum += exp_of(value[i] - shift_of(batch.maximum));
+      for (int i = 0; i < kBatch; ++i)
+        batch.sum += exp_for<Out>(value[i] - shift_of(batch.maximum));
       mine = CombineSums()(mine, batch);
     }
     __syncthreads();  // the group before may still be read
@@ -271,7 +267,7 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
     Sums<C> all = partial[0][lane];
 #pragma unroll
     for (int w = 1; w < kColumnWarps; ++w) all = CombineSums()(all, partial[w][lane]);
-    const Finish<C, Log, false> finish(all.maximum, all.sum);
+    const Finish<Out, C, Log, false> finish(all.maximum, all.sum);
 #pragma unroll 4
     for (long long k = warp; inside && k < n; k += kColumnWarps) {
       const C result = finish(to_compute(x[base + k * inner]) * scale);

@@ -5,8 +5,6 @@
 
 using namespace kernwright;
 
-__device__ __forceinline__ float exp_of(float x) { return expf(x); }
-__device__ __forceinline__ double exp_of(double x) { return exp(x); }
 
 /// What each element adds to its row's sum.
 template <bool Log, typename C>

@@ -313,7 +313,12 @@ void Array::assign_from_host(const void* data, const Stream& stream) {
 
 void Array::use_on(const Stream& stream) const {
   if (any_capture()) {
-    if (const auto capture = capture_of(stream)) return capture->keep_alive(owner_);
+    if (const auto capture = capture_of(stream)) {
+      if (buffer_ == nullptr || !buffer_->is_kept_by(*capture, stream)) {
+        capture->keep_alive(owner_);
+      }
+      return;
+    }
   }
   if (buffer_ != nullptr) buffer_->use_on(stream);
 }

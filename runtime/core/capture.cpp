@@ -81,6 +81,14 @@ std::shared_ptr<void> Capture::attachment(const void* key,
   return holdings_.attachments.emplace_back(key, make()).second;
 }
 
+std::shared_ptr<void> Capture::find_attachment(const void* key) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [known, object] : holdings_.attachments) {
+    if (known == key) return object;
+  }
+  return nullptr;
+}
+
 void Capture::at_end(std::function<void()> action) {
   const std::lock_guard lock(mutex_);
   at_end_.push_back(std::move(action));

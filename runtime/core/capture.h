@@ -57,6 +57,8 @@ class Capture {
   /// capture only.
   std::shared_ptr<void> attachment(const void* key,
                                    const std::function<std::shared_ptr<void>()>& make);
+  /// The same where it is there already; else null.
+  std::shared_ptr<void> find_attachment(const void* key);
   /// Runs `action` when the capture has ended, well or not: for what must not happen before, such
   /// as giving memory back that a captured stream used earlier. It must not throw.
   void at_end(std::function<void()> action);

@@ -113,6 +113,11 @@ void Buffer::use_on(const Stream& stream) {
   entry->last_use->record(user);
 }
 
+bool Buffer::is_kept_by(Capture& capture, const Stream& stream) const {
+  return address_ != 0 && is_same_stream(stream, stream_, device()) &&
+         resource_->belongs_to(capture, address_);
+}
+
 void Buffer::order_after_users() {
   Users* const all = users_.load(std::memory_order_acquire);
   if (all == nullptr) return;

@@ -40,6 +40,11 @@ class Buffer {
   /// on another. A stream that is captured is not noted: a graph keeps what it uses. Thread-safe.
   void use_on(const Stream& stream);
 
+  /// Whether the graph of `capture` owns the memory, and `stream`, which is part of the capture, is
+  /// the buffer's own: then work that is captured on it needs nobody to keep the buffer, which may
+  /// be freed, and the memory used again, in the order of that stream.
+  bool is_kept_by(Capture& capture, const Stream& stream) const;
+
   /// Makes the buffer's own stream wait for the work of all others that used the memory. The stream
   /// must not be captured.
   void order_after_users();

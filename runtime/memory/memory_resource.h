@@ -14,6 +14,7 @@
 
 namespace kernwright {
 
+class Capture;
 class Device;
 
 /// Stream-ordered allocation: memory is usable by work queued on `stream` after allocate(), and
@@ -51,6 +52,10 @@ class MemoryResource {
   virtual void note_eviction() noexcept {}
   /// Whether new memory may be used by every stream at once, and deallocate() waits for the device.
   virtual bool is_synchronous() const noexcept { return false; }
+  /// Whether the memory at `address`, the beginning of an allocation, belongs to the graph of
+  /// `capture`: the graph keeps it, and what is freed on a stream of the capture serves later
+  /// requests on that stream.
+  virtual bool belongs_to(Capture&, CUdeviceptr) const { return false; }
   /// Whether addresses are those of host memory, too.
   virtual bool is_host_accessible() const noexcept { return false; }
 };

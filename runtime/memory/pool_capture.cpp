@@ -31,6 +31,13 @@ CUdeviceptr PoolResource::allocate_in_capture(std::size_t bytes, const Stream& s
   return Growth(*this, bytes, stream, std::move(arena)).run();
 }
 
+bool PoolResource::belongs_to(Capture& capture, CUdeviceptr address) const {
+  const std::shared_ptr<void> attached = capture.find_attachment(state_.get());
+  if (attached == nullptr) return false;
+  const std::lock_guard lock(state_->mutex);
+  return static_cast<const Arena*>(attached.get())->heap.find(address) != nullptr;
+}
+
 /// Memory of before the capture that is freed on a captured stream: what was recorded may use it,
 /// and the stream cannot say when that is over. It goes back when the capture has ended.
 bool PoolResource::release_in_capture(CUdeviceptr address, std::size_t bytes,

@@ -67,6 +67,7 @@ class PoolResource final : public MemoryResource,
   std::size_t trim(std::size_t bytes_to_keep = 0) override;
   void set_limit(std::size_t bytes) override;
   bool is_synchronous() const noexcept override { return false; }
+  bool belongs_to(Capture& capture, CUdeviceptr address) const override;
   bool is_host_accessible() const noexcept override { return upstream_->is_host_accessible(); }
 
   MemorySnapshot snapshot() const;

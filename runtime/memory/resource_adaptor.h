@@ -22,6 +22,9 @@ class ResourceAdaptor : public MemoryResource {
   }
   void set_limit(std::size_t bytes) override { upstream_->set_limit(bytes); }
   void note_eviction() noexcept override { upstream_->note_eviction(); }
+  bool belongs_to(Capture& capture, CUdeviceptr address) const override {
+    return upstream_->belongs_to(capture, address);
+  }
   bool is_synchronous() const noexcept override { return upstream_->is_synchronous(); }
   bool is_host_accessible() const noexcept override { return upstream_->is_host_accessible(); }
 

@@ -70,7 +70,7 @@ ACTIVATIONS += ["Tanh", "Silu", "Gelu", "GeluTanh", "QuickGelu", "Softplus", "So
 ACTIVATIONS += ["HardSwish", "HardSigmoid"]
 # An activation, an element type and the elements of a pack, packs of a thread.
 PACKS = [("Silu", "BFloat16, 8", 2), ("Silu", "BFloat16, 8", 4)]
-PACKS += [("GeluTanh", "Float64, 2", 1), ("Gelu", "Float8E4M3, 16", 4)]
+PACKS += [("GeluTanh", "Float64, 2", 1), ("ShortGelu", "Float8E4M3, 16", 4)]
 
 # As PRODUCTS, of mma_gemm.cu, which writes in one way.
 MMA_PRODUCTS = [
@@ -93,8 +93,8 @@ INSTANCES = {
         for index, units in zip(INDICES, (4, 8), strict=True)
     ],
     "cast.cu": [
-        f"cast<{to}, {of}, {index}>"
-        for index in INDICES
+        f"cast<{to}, {of}, {packs}, {index}>"
+        for index, packs in zip(INDICES, ("1, 2", "2, 4"), strict=True)
         for to, of in [*((t, "Float32") for t in TYPES), *(("Float32", t) for t in TYPES)]
     ],
     "elementwise.cu": list(elementwise()),

@@ -174,7 +174,7 @@ def test_a_number_that_is_no_candidate_is_refused():
 CHILD = """
 import kernwright as kw
 kw.nn.softmax(kw.ones((4, 512)))
-kw.ones(5000) + kw.ones(5000)
+kw.ones(1 << 19) + kw.ones(1 << 19)
 """
 
 

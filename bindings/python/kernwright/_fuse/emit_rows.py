@@ -76,7 +76,9 @@ class RowKernel:
         run = 1
         if self.inner and not columns:
             run = run_length(linear, self.inner[0], True)
-        bytes_of_run = max(sum(o.size for o in reads) * run, 1)
+        # What all rows share comes from a cache, and does not make threads worth having.
+        own = [o for o in reads if any(o.dims[self.dims.reduced :])] or reads
+        bytes_of_run = max(sum(o.size for o in own) * run, 1)
         runs = -(-self.length // run)
         if columns:
             width, block = BLOCK // 32, BLOCK

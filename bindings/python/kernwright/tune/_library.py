@@ -18,7 +18,7 @@ from kernwright.tune._choice_table import update
 _CALLS = {
     "elementwise.packs": "add",
     "copy.units": "copy",
-    "cast.elements": "astype",
+    "cast.packs": "astype",
     "transpose.pack": "transpose",
     "reduce.all_blocks": "sum",
     "reduce.row_blocks": "sum_rows",
