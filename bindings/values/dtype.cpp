@@ -163,7 +163,7 @@ py::tuple opaque_parts(const Parameter& parameter) {
   const bool to_pointers = is_pointer && type.find('*') != type.rfind('*');
   const std::size_t size =
       is_pointer || parameter.element_size != 0 ? parameter.element_size : parameter.size;
-  if (parameter.scalar || is_plain || is_number || to_pointers || size == 0) return {};
+  if (parameter.scalar || is_plain || is_number || to_pointers || size == 0) return py::tuple();
   return struct_layout(parameter.fields, size).attr("opaque");
 }
 

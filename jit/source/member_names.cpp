@@ -28,9 +28,15 @@ bool is_declarator(const Token& before, const Token& name, const Token& behind) 
     return false;
   }
   if (before.kind == TokenKind::punctuation)
-    return is_one_of(before.text, {"*", "&", ">", ",", "]"});
+    return is_one_of(before.text, {"*", "&", ">", ",", "]", "}"});
   return before.kind == TokenKind::identifier && !opens_struct(before.text) &&
          !is_one_of(before.text, {"enum", "typename", "return", "namespace", "goto", "case"});
+}
+
+/// Whether tokens[i] is the name in "(*name)(int)" or "(*name)[4]".
+bool is_in_parentheses(const std::vector<Token>& tokens, std::size_t i) {
+  return i > 1 && tokens[i].kind == TokenKind::identifier && tokens[i - 1].text == "*" &&
+         tokens[i - 2].text == "(" && tokens[i + 1].text == ")";
 }
 
 bool is_defined(std::string_view text, std::string_view name) {
@@ -57,7 +63,9 @@ void MemberNames::add(std::string_view text) {
     } else if (word == "}") {
       if (!braces.empty()) braces.pop_back();
     } else if (i > 0 && i + 1 < tokens.size() && !braces.empty() && braces.back() &&
-               is_declarator(tokens[i - 1], tokens[i], tokens[i + 1]) && !is_defined(text, word) &&
+               (is_declarator(tokens[i - 1], tokens[i], tokens[i + 1]) ||
+                is_in_parentheses(tokens, i)) &&
+               !is_defined(text, word) &&
                known_.insert(std::string(word)).second) {
       names_.emplace_back(word);
     }

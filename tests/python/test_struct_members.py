@@ -129,7 +129,7 @@ LAYOUTS = {
 
 @pytest.fixture(scope="module")
 def module():
-    return kw.module(TEXT)
+    return kw.module(TEXT, extra=["--device-int128"])
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -23,7 +23,9 @@ TEST_CASE("member names: declarators of structs, classes and unions") {
   CHECK(members_of("class alignas(16) C : B<int> { long x; }; union U { int i; float x; };") ==
         Names{"x", "i"});
   CHECK(members_of("template <class T> struct Box { T lo; struct { int in; } n; };") ==
-        Names{"lo", "in"});
+        Names{"lo", "in", "n"});
+  CHECK(members_of("struct S { int (*f)(int), (*rows)[4]; struct T { int a; } t[2], *p; };") ==
+        Names{"f", "rows", "a", "t", "p"});
   CHECK(members_of("#define a b\nstruct S { int a; int c; };") == Names{"c"});
 }
 
