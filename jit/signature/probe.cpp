@@ -94,7 +94,7 @@ template <class kernwright_T_> __attribute__((global)) void kernwright_ask_();
 
 /// What the templates, the questions and the name expressions behind them are written with, and a
 /// macro may rename. The compiler cannot bring macros back (it knows no push_macro).
-constexpr std::array<std::string_view, 23> kWords{"namespace",
+constexpr std::array<std::string_view, 25> kWords{"namespace",
                                                   "template",
                                                   "class",
                                                   "struct",
@@ -116,6 +116,8 @@ constexpr std::array<std::string_view, 23> kWords{"namespace",
                                                   "__is_class",
                                                   "__is_union",
                                                   "__is_empty",
+                                                  "__is_final",
+                                                  "__is_polymorphic",
                                                   "__underlying_type"};
 
 /// Lines of questions are numbered from here.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <utility>
 
 #include "base/errors.h"
@@ -31,11 +32,45 @@ template <class kernwright_T_> struct kernwright_member_{0}_<
 }};
 )probe";
 
+/// The members that have a name {0} of a struct {1} of the text, where the class is that or one
+/// that is derived of it: only such have a class of that name in what is derived of them. {2} are
+/// the members.
+constexpr std::string_view kGroup = R"probe(
+template <class kernwright_D_, class kernwright_T_, class = void> struct kernwright_group_{0}_ {{
+  typedef void kernwright_type_;
+}};
+template <class kernwright_D_, class kernwright_T_> struct kernwright_group_{0}_<
+    kernwright_D_, kernwright_T_, decltype(void((typename kernwright_D_::{1}*)0))> {{
+  typedef kernwright_list_<0, {2}> kernwright_type_;
+}};
+template <class kernwright_T_> struct kernwright_group_{0}_<void, kernwright_T_, void> {{
+  typedef kernwright_list_<0, {2}> kernwright_type_;
+}};
+)probe";
+
+/// Those of structs without a name may be any class's.
+constexpr std::string_view kNamelessGroup = R"probe(
+template <class, class kernwright_T_> struct kernwright_group_{0}_ {{
+  typedef kernwright_list_<0, {1}> kernwright_type_;
+}};
+)probe";
+
+/// What nothing is derived of is asked for all names. {0} are the groups.
 constexpr std::string_view kList = R"probe(
-template <class kernwright_T_> struct kernwright_members_<kernwright_T_, true> {{
-  typedef kernwright_list_<__is_union(kernwright_T_) + 2 * __is_empty(kernwright_T_), {}>
+template <class kernwright_T_, bool> struct kernwright_derived_ {{
+  struct kernwright_type_ : kernwright_T_ {{}};
+}};
+template <class kernwright_T_> struct kernwright_derived_<kernwright_T_, false> {{
+  typedef void kernwright_type_;
+}};
+template <class kernwright_D_, class kernwright_T_> struct kernwright_groups_ {{
+  typedef kernwright_list_<__is_union(kernwright_T_) + 2 * __is_empty(kernwright_T_), {0}>
       kernwright_type_;
 }};
+template <class kernwright_T_> struct kernwright_members_<kernwright_T_, true>
+    : kernwright_groups_<typename kernwright_derived_<
+          kernwright_T_, !__is_union(kernwright_T_) && !__is_final(kernwright_T_) &&
+                         !__is_polymorphic(kernwright_T_)>::kernwright_type_, kernwright_T_> {{}};
 )probe";
 
 // The kinds of classes that kList tells.
@@ -47,6 +82,9 @@ constexpr std::size_t kMemberNumbers = 3;  // size, offset, place of the name
 /// Members of members that one answer may tell: a struct of arrays of structs names each type once
 /// and has each of its members as often as it is used. What is beyond stays bytes.
 constexpr std::size_t kMaxMembers = 8192;
+
+/// "x" of "S::x".
+std::string_view own_name(std::string_view member) { return member.substr(member.find("::") + 2); }
 
 class MemberReader {
  public:
@@ -61,8 +99,14 @@ class MemberReader {
     const bool whole = list.children.size() == 2 && list.children[1]->kind == TypeNodeKind::pack;
     if (!whole) answer_not_understood(lowered_);
     std::vector<Found> found;
-    for (const TypeRef& node : list.children[1]->children) {
-      if (node->kind == TypeNodeKind::named) add(*node, found);
+    for (const TypeRef& group : list.children[1]->children) {
+      if (group->kind != TypeNodeKind::named) continue;
+      const bool is_group =
+          group->children.size() == 2 && group->children[1]->kind == TypeNodeKind::pack;
+      if (!is_group) answer_not_understood(lowered_);
+      for (const TypeRef& node : group->children[1]->children) {
+        if (node->kind == TypeNodeKind::named) add(*node, found);
+      }
     }
     // Any of a union's members may be there, also one that is not told.
     const bool is_union = (to_size(*list.children[0], lowered_) & kUnion) != 0;
@@ -113,6 +157,10 @@ class MemberReader {
     if (!whole) answer_not_understood(lowered_);
     if (is_empty(*node.children[2]) || ++count_ > kMaxMembers) return;
     Found member = read_member(node);
+    const bool is_known = std::any_of(found.begin(), found.end(), [&](const Found& other) {
+      return other.field.name == member.field.name;
+    });
+    if (is_known) return;  // several structs have that name, and this is derived of them
     std::size_t begin = member.field.offset;
     std::size_t end = begin + member.field.size;
     bool shares = false;
@@ -135,7 +183,7 @@ class MemberReader {
     field.offset = to_size(*numbers[1], lowered_);
     const std::size_t index = to_size(*numbers[2], lowered_);
     if (index >= members_.size()) answer_not_understood(lowered_);
-    field.name = members_[index];
+    field.name = own_name(members_[index]);
     const ArrayElement element = array_element(*node.children[1], lowered_);
     field.shape = element.shape;
     const ElementType number = element_type(*element.type);
@@ -156,11 +204,22 @@ class MemberReader {
 
 std::string member_templates(std::span<const std::string> members) {
   std::string text = "#pragma nv_diag_suppress 1427\n";  // offsets in what is no plain C struct
-  std::string list;
+  std::map<std::string_view, std::string> groups;        // by the name of the struct
   for (std::size_t i = 0; i < members.size(); ++i) {
-    text += format(kMember, i, members[i]);
-    list += format("{}typename kernwright_member_{}_<kernwright_T_>::kernwright_type_",
-                   list.empty() ? "" : ", ", i);
+    const std::size_t end = members[i].find("::");
+    std::string& group = groups[std::string_view(members[i]).substr(0, end)];
+    text += format(kMember, i, own_name(members[i]));
+    group += format("{}typename kernwright_member_{}_<kernwright_T_>::kernwright_type_",
+                    group.empty() ? "" : ", ", i);
+  }
+  std::string list;
+  std::size_t index = 0;
+  for (const auto& [name, group] : groups) {
+    text +=
+        name.empty() ? format(kNamelessGroup, index, group) : format(kGroup, index, name, group);
+    list +=
+        format("{}typename kernwright_group_{}_<kernwright_D_, kernwright_T_>::kernwright_type_",
+               list.empty() ? "" : ", ", index++);
   }
   return text + format(kList, list);
 }

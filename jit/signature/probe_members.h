@@ -12,9 +12,10 @@
 
 namespace kernwright {
 
-/// Templates that ask every struct for members of these names, and every member that is a struct,
-/// or an array of structs, for its own. Pointers are not followed. They stand in the namespace of
-/// the probe's other templates.
+/// Templates that ask structs for members of these names ("S::x", as MemberNames finds them: what
+/// is an S, or derived of one, for x; "::x" all of them), and every member that is a struct, or an
+/// array of structs, for its own. Pointers are not followed. They stand in the namespace of the
+/// probe's other templates.
 std::string member_templates(std::span<const std::string> members);
 
 /// Reads what these templates answer to a struct of `size` bytes. Members stand in the order of

@@ -176,9 +176,12 @@ def test_nothing_is_opaque_that_has_no_layout(module):
 WRONG = [
     ([("pos", "i4", 3), ("id", "i4")], r"pos\.x at offset 0 is float32 in the kernel, int32 in"),
     ([("pos", [("x", "f4"), ("y", "i4"), ("z", "f4")]), ("id", "i4")], r"pos\.y at offset 4 is fl"),
-    ([("pos", [("x", "f4"), ("z", "f4"), ("y", "f4")]), ("id", "i4")], r"pos\.y is at offset 4 in"),
-    ([("pos", "f4", 4)], r"id at offset 12 is int32 in the kernel, float32 in the value \(pos\[3\]"),
-    ([("id", "i4"), ("pos", "f4", 3)], "pos is at offset 0 in the kernel, at offset 4 in the val"),
+    ([("pos", [("x", "f4"), ("z", "f4"), ("y", "f4")]), ("id", "i4")], r"pos\.z is at offset 8 in"),
+    (
+        [("pos", "f4", 4)],
+        r"id at offset 12 is int32 in the kernel, float32 in the value \(pos\[3\]",
+    ),
+    ([("id", "i4"), ("pos", "f4", 3)], "id is at offset 12 in the kernel, at offset 0 in the val"),
     ([("pos", "f8"), ("z", "f4"), ("id", "i4")], r"pos\.x at offset 0 is float32.*float64"),
     ([("a", "f4"), ("b", "f4"), ("c", "i2", 2), ("id", "i4")], r"pos\.z at offset 8 .* int16"),
     ([("a", "V4"), ("b", "f4", 2), ("c", ">i4")], r"id at offset 12 is int32 in the kernel, >i4"),
@@ -292,7 +295,7 @@ def test_a_dtype_for_a_variable_is_compared(module):
     flat = [("pos", "f4", 3), ("id", "i4")]
     assert module.symbol("var", dtype=flat).numpy()["pos"].shape == (3, 3)
     assert module.symbol("var", dtype=[("all", flat, 3)]).shape == (1,)
-    assert module.symbol("var", dtype="V16").shape == (3,)
+    assert module.symbol("var", dtype=np.dtype("V16")).shape == (3,)
     assert module.symbol("var", dtype="float32").shape == (12,)
     for wrong in ([("pos", "i4", 3), ("id", "i4")], [("all", [("pos", "f4", 4)], 3)]):
         with pytest.raises(kw.ArgumentError, match=r"var has another layout.* in the kernel"):
@@ -301,7 +304,14 @@ def test_a_dtype_for_a_variable_is_compared(module):
         module.symbol("var", dtype=[("a", "f4"), ("b", "f4")])
 
 
-NUMBERS = {"char": "i1", "short": "i2", "int": "i4", "long long": "i8", "float": "f4", "double": "f8"}
+NUMBERS = {
+    "char": "i1",
+    "short": "i2",
+    "int": "i4",
+    "long long": "i8",
+    "float": "f4",
+    "double": "f8",
+}
 
 
 def random_struct(rng, depth):

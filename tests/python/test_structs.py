@@ -52,7 +52,9 @@ def test_the_dtype_of_a_struct_is_its_layout(layout):
 def test_other_layouts_are_refused(layout, fields):
     dtype, out = np.dtype(fields), kw.zeros(4)
     for _ in range(2):
-        with pytest.raises(kw.ArgumentError, match=r"parameter 1 \(const T\*\).*(bytes|in the kernel)"):
+        with pytest.raises(
+            kw.ArgumentError, match=r"parameter 1 \(const T\*\).*(bytes|in the kernel)"
+        ):
             layout["many"][1, 1](kw.In(np.zeros(4, dtype)), out)
         with pytest.raises(kw.ArgumentError, match=r"parameter 1 \(T\).*(bytes|in the kernel)"):
             layout["one"][1, 1](np.zeros((), dtype), out)
