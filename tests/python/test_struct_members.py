@@ -34,7 +34,8 @@ struct Anon {
 };
 struct Numbers {
   float3 f3; float4 f4; half h; __half2 h2; __nv_bfloat16 bf; void* p; int (*fn)(int);
-  enum E : short { A } e; enum class F { B } g; bool ok; char name[8]; const int k; volatile float vol;
+  enum E : short { A } e; enum class F { B } g; bool ok; char name[8];
+  const int k; volatile float vol;
   unsigned long long big; const V cv; Empty empty;
 };
 struct Untold { U u; Closed closed[2]; Bits bits; __int128 wide; V v; };
@@ -67,7 +68,7 @@ P = [("pos", V), ("id", "i4")]
 
 def at(itemsize, *members):
     """A dtype of (name, format, offset)."""
-    names, formats, offsets = zip(*members)
+    names, formats, offsets = zip(*members, strict=True)
     return np.dtype(
         {
             "names": names,
@@ -343,7 +344,7 @@ def changed(rng, dtype):
             base = changed(rng, base) if base.names else np.dtype(others[base.str[1:]])
         formats.append(np.dtype((base, shape)))
     offsets = [dtype.fields[name][1] for name in names]
-    return at(dtype.itemsize, *zip(names, formats, offsets))
+    return at(dtype.itemsize, *zip(names, formats, offsets, strict=True))
 
 
 def is_all_bytes(dtype, other):

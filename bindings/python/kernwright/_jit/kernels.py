@@ -25,11 +25,11 @@ Parameter.__doc__ = """One parameter of a kernel; size and offset are bytes of t
 
 `kind` is "scalar", "pointer", "vector", "aggregate" or, in object code that tells no types,
 "untyped"; `dtype` the element type of the value or of what a pointer points to, None where there is
-none; `const` tells of the latter. The dtype of a struct has its accessible members, those of members
-that are structs too, their offsets and its size, so that NumPy arrays of it are what the kernel
+none; `const` tells of the latter. The dtype of a struct has its accessible members, with those of
+members that are structs, their offsets and its size, so that NumPy arrays of it are what the kernel
 takes. `opaque` names what the compiler does not tell of a struct, and only sizes are compared of:
-members by path ("pos.bits"), and bytes of no known member ("bytes 4:8 of pos": padding, bit-fields,
-private members, unions).
+members by path ("pos.inner"), and bytes of no known member ("bytes 4:8 of pos": padding,
+bit-fields, private members, unions).
 """
 
 KernelAttributes = namedtuple(
