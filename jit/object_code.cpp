@@ -18,7 +18,7 @@ namespace {
 
 /// File: magic, format version, checksum of the body (high, low), length of the body, body.
 constexpr std::string_view kMagic{"KWOBJ\r\n\x1a", 8};
-constexpr std::uint32_t kFormatVersion = 3;
+constexpr std::uint32_t kFormatVersion = 2;
 constexpr std::uint32_t kMaxText = std::uint32_t{1} << 20;
 constexpr std::uint32_t kMaxLog = std::uint32_t{8} << 20;
 constexpr std::uint32_t kMaxCount = std::uint32_t{1} << 20;
