@@ -34,13 +34,13 @@ class _Member(NamedTuple):
     members: tuple[_Member, ...]
 
     @property
-    def count(self) -> int:
+    def elements(self) -> int:
         return prod(self.shape)
 
     @property
     def step(self) -> int:
         """Bytes of one element."""
-        return self.nbytes // (self.count or 1)
+        return self.nbytes // (self.elements or 1)
 
 
 class _Run(NamedTuple):
@@ -84,8 +84,9 @@ def _nested(rows: list[_Row]) -> tuple[_Member, ...]:
 
 def _members_of(dtype: np.dtype[Any]) -> tuple[_Member, ...]:
     members = []
+    fields: Any = dtype.fields
     for name in dtype.names or ():
-        entry: Any = (dtype.fields or {})[name]
+        entry = fields[name]
         base, shape = entry[0].subdtype or (entry[0], ())
         inner = _members_of(base)
         number = None if base.names is not None else base
@@ -158,10 +159,10 @@ class _Flat:
                 if dtype is None:
                     dtype = np.dtype(f"V{member.step}")
                 if dtype.itemsize:
-                    self.runs.append(_Run(name, dtype, start, member.count))
+                    self.runs.append(_Run(name, dtype, start, member.elements))
                 continue
-            is_once = (start, member.step, member.count) in self._once
-            for i in range(1 if is_once else member.count):
+            is_once = (start, member.step, member.elements) in self._once
+            for i in range(1 if is_once else member.elements):
                 element = f"{name}[{i}]" if member.shape else name
                 self._add(member.members, element, start + i * member.step)
 
@@ -170,8 +171,8 @@ def _repeated(members: tuple[_Member, ...], offset: int = 0) -> set[tuple[int, i
     """(offset, bytes of each, count) of long arrays of structs that are not within others."""
     found = set()
     for member in members:
-        if member.count > _MOST_ELEMENTS and member.members:
-            found.add((offset + member.offset, member.step, member.count))
+        if member.elements > _MOST_ELEMENTS and member.members:
+            found.add((offset + member.offset, member.step, member.elements))
         elif member.members and not member.shape:
             found |= _repeated(member.members, offset + member.offset)
     return found
