@@ -102,20 +102,19 @@ void LaunchFrame::refuse_shared(const ArgumentPlan& plan, const py::object& targ
 
 void LaunchFrame::check_layout(const ArgumentPlan& plan, const py::object& layout) const {
   if (!is_checked_ || plan.agreed.load(std::memory_order_relaxed) == layout.ptr()) return;
-  const py::object wanted = struct_dtype(*plan.parameter);
+  const py::object wanted = struct_layout(*plan.parameter);
   if (!wanted) return;
-  const py::module_ structs = py::module_::import("kernwright._jit.structs");
-  const py::object problem = structs.attr("mismatch")(layout, wanted);
+  const py::object problem = wanted.attr("mismatch")(layout);
   if (problem.is_none()) {
-    if (structs.attr("is_kept")(layout).cast<bool>()) plan.agreed = layout.ptr();
+    if (module_member("kernwright._jit.structs", "is_kept")(layout).cast<bool>())
+      plan.agreed = layout.ptr();
     return;
   }
   const std::string advice =
       plan.parameter->fields.empty()
           ? std::string()
           : format("; kernel.parameters[{}].dtype is its layout", plan.index);
-  refuse(plan,
-         format("got a value of another layout: it {}{}", problem.cast<std::string>(), advice));
+  refuse(plan, format("got a value of another layout: {}{}", problem.cast<std::string>(), advice));
 }
 
 CUdeviceptr LaunchFrame::stage(const ArgumentPlan& plan, const HostArgument& host,

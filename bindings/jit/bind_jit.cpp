@@ -104,7 +104,7 @@ void load(const ProgramObject& self, const py::object& device, const py::object&
   self.program.module(chosen);
 }
 
-/// (dtype or None, shape, bytes) of a variable; the dtype of a struct is a structured one.
+/// (dtype or None, shape, bytes) of a variable; of a struct its Layout in the place of a dtype.
 py::tuple symbol_type(const ProgramObject& self, const std::string& name,
                       const py::object& device) {
   const Program& program = self.program;
@@ -127,7 +127,7 @@ py::tuple symbol_type(const ProgramObject& self, const std::string& name,
   if (type.scalar) {
     dtype = dtype_object(*type.scalar);
   } else if (!type.fields.empty() && count > 0) {
-    dtype = struct_dtype(type.fields, size / count);
+    dtype = struct_layout(type.fields, size / count);
   }
   return py::make_tuple(dtype, py::tuple(shape), size);
 }

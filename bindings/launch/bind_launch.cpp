@@ -78,7 +78,8 @@ py::list parameter_list(KernelObject& self) {
     list.append(named_tuple(
         type,
         py::make_tuple(text_object(p.name), text_object(p.type), kind_name(p.kind), dtype, p.lanes,
-                       p.size, p.offset, p.kind == ParameterKind::pointer && p.pointee_const)));
+                       p.size, p.offset, p.kind == ParameterKind::pointer && p.pointee_const,
+                       opaque_parts(p))));
   }
   return list;
 }

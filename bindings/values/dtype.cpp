@@ -124,7 +124,7 @@ ScalarType scalar_argument(py::handle dtype) {
   return *type;
 }
 
-py::object struct_dtype(const std::vector<StructField>& fields, std::size_t size) {
+py::object struct_layout(const std::vector<StructField>& fields, std::size_t size) {
   py::list rows;
   for (const StructField& field : fields) {
     py::list shape;
@@ -135,11 +135,11 @@ py::object struct_dtype(const std::vector<StructField>& fields, std::size_t size
     rows.append(
         py::make_tuple(text_object(field.name), dtype, py::tuple(shape), field.offset, field.size));
   }
-  return module_member("kernwright._jit.structs", "struct_dtype")(rows, size);
+  return module_member("kernwright._jit.structs", "Layout").attr("told")(rows, size);
 }
 
-py::object struct_dtype(const Parameter& parameter) {
-  if (!parameter.fields.empty()) return struct_dtype(parameter.fields, parameter.element_size);
+py::object struct_layout(const Parameter& parameter) {
+  if (!parameter.fields.empty()) return struct_layout(parameter.fields, parameter.element_size);
   if (!parameter.scalar || parameter.lanes < 2) return {};
   std::vector<StructField> fields;
   for (std::size_t i = 0; i < static_cast<std::size_t>(parameter.lanes); ++i) {
@@ -147,7 +147,24 @@ py::object struct_dtype(const Parameter& parameter) {
     fields.push_back({std::string(1, "xyzw"[i % 4]), {}, parameter.scalar, 1, {}, i * item, item});
   }
   const bool is_pointer = parameter.kind == ParameterKind::pointer;
-  return struct_dtype(fields, is_pointer ? parameter.pointee_size : parameter.size);
+  return struct_layout(fields, is_pointer ? parameter.pointee_size : parameter.size);
+}
+
+py::object struct_dtype(const Parameter& parameter) {
+  const py::object layout = struct_layout(parameter);
+  return layout ? py::object(layout.attr("dtype")) : py::object();
+}
+
+py::tuple opaque_parts(const Parameter& parameter) {
+  const bool is_pointer = parameter.kind == ParameterKind::pointer;
+  const std::string& type = parameter.type;
+  const bool is_plain = parameter.kind != ParameterKind::aggregate && !is_pointer;
+  const bool is_number = type.ends_with("__int128") || type.ends_with("decltype(nullptr)");
+  const bool to_pointers = is_pointer && type.find('*') != type.rfind('*');
+  const std::size_t size =
+      is_pointer || parameter.element_size != 0 ? parameter.element_size : parameter.size;
+  if (parameter.scalar || is_plain || is_number || to_pointers || size == 0) return py::tuple();
+  return struct_layout(parameter.fields, size).attr("opaque");
 }
 
 std::optional<ScalarType> scalar_of_type(PyTypeObject* type) {

@@ -28,7 +28,11 @@ std::optional<ScalarType> scalar_of_type(PyTypeObject* type);
 /// The dtype of a struct or vector that a parameter is or points to; null where its layout is
 /// unknown.
 py::object struct_dtype(const Parameter& parameter);
-py::object struct_dtype(const std::vector<StructField>& fields, std::size_t size);
+/// The same as a kernwright._jit.structs.Layout, which also compares.
+py::object struct_layout(const Parameter& parameter);
+py::object struct_layout(const std::vector<StructField>& fields, std::size_t size);
+/// The members and bytes of a struct, by value or pointed to, that nothing is known of.
+py::tuple opaque_parts(const Parameter& parameter);
 
 /// The bytes of a NumPy or ml_dtypes scalar object (they follow the object's head).
 inline const void* scalar_bytes(PyObject* object) noexcept {

@@ -78,7 +78,7 @@ class Session {
     for (const SymbolDeclaration& symbol : request.declared.symbols) {
       plan_.symbols.push_back({symbol.name, symbol.is_managed});
     }
-    if (asks_in_full()) plan_.members = member_names_of(request);
+    if (asks_in_full()) find_members();
   }
 
   ObjectCode run() {
@@ -120,7 +120,28 @@ class Session {
     const bool is_plain = declared != nullptr && !declared->is_template && declared->name == name &&
                           std::all_of(declared->parameter_types.begin(),
                                       declared->parameter_types.end(), spells_known_layout);
-    plan_.kernels.push_back({name, required, is_plain ? Ask::type : Ask::probe});
+    plan_.kernels.push_back({name, required, is_plain ? Ask::type : first_ask_});
+  }
+
+  /// Finds names that members may have. Where structs without a name have some, which may be types
+  /// of members, the form that takes such types comes first: it saves attempts.
+  void find_members() {
+    plan_.members = member_names_of(request_);
+    const bool any_nameless =
+        std::any_of(plan_.members.begin(), plan_.members.end(),
+                    [](const std::string& name) { return name.starts_with("::"); });
+    if (!any_nameless || first_ask_ == Ask::question) return;
+    first_ask_ = Ask::question;
+    for (PlannedKernel& kernel : plan_.kernels) {
+      if (kernel.ask == Ask::probe) kernel.ask = Ask::question;
+    }
+    for (PlannedSymbol& symbol : plan_.symbols) symbol.ask = Ask::question;
+  }
+
+  /// The next form to ask in.
+  Ask after(Ask ask) const {
+    const Ask second = first_ask_ == Ask::probe ? Ask::question : Ask::probe;
+    return ask == Ask::type ? first_ask_ : ask == first_ask_ ? second : Ask::nothing;
   }
 
   bool asks_in_full() const {
@@ -132,9 +153,9 @@ class Session {
   /// Whether another attempt is needed for what the kernels of these names are.
   bool ask_in_full(const std::set<std::string>& names) {
     for (PlannedKernel& kernel : plan_.kernels) {
-      if (names.contains(kernel.name)) kernel.ask = Ask::probe;
+      if (names.contains(kernel.name)) kernel.ask = first_ask_;
     }
-    if (!names.empty() && plan_.members.empty()) plan_.members = member_names_of(request_);
+    if (!names.empty() && plan_.members.empty()) find_members();
     return !names.empty();
   }
 
@@ -149,7 +170,9 @@ class Session {
     }
     for (const std::string& name : attempt.unseen_variables()) {
       const bool is_constant = request_.declared.constants.contains(name);
-      if (!is_constant && plan_.symbols.size() < kMaxNames) plan_.symbols.push_back({name});
+      if (!is_constant && plan_.symbols.size() < kMaxNames) {
+        plan_.symbols.push_back({name, false, first_ask_});
+      }
     }
     return plan_.kernels.size() + plan_.symbols.size() > before;
   }
@@ -199,7 +222,7 @@ class Session {
       const bool is_meant = is_told ? errors.unanswered.contains(index) : errors.in_probe;
       ++index;
       if (is_meant && ask != Ask::nothing) {
-        ask = ask == Ask::type ? Ask::probe : ask == Ask::probe ? Ask::question : Ask::nothing;
+        ask = after(ask);
         changed = true;
       }
       any = any || ask != Ask::nothing;
@@ -269,6 +292,7 @@ class Session {
   const CompileRequest& request_;
   const CompileDeadline& deadline_;
   CompilePlan plan_;
+  Ask first_ask_ = Ask::probe;  ///< of what Ask::type does not do for
   bool minimal_failed_ = false;
   bool blamed_text_ = false;  ///< for an attempt with the probe
   bool asked_for_unseen_ = false;

@@ -13,7 +13,7 @@
 namespace kernwright {
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxDepth = 1000;
 constexpr std::size_t kMaxNodes = 65536;
 constexpr std::size_t kMaxMangled = std::size_t{1} << 20;
 

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "jit/signature/cuda_types.h"
 #include "jit/signature/mangled_type.h"
+#include "jit/signature/probe_members.h"
 
 namespace kernwright {
 namespace {
@@ -58,8 +58,9 @@ template <class kernwright_T_, bool> struct kernwright_members_ {
 template <class kernwright_E_> struct kernwright_layout_
     : kernwright_members_<typename kernwright_E_::kernwright_type_,
                           kernwright_E_::kernwright_is_class_> {};
-template <class...> struct kernwright_list_;
-template <class kernwright_T_, class kernwright_U_, unsigned long long... kernwright_N_>
+template <unsigned long long, class...> struct kernwright_list_;
+template <class kernwright_T_, class kernwright_U_, class kernwright_L_,
+          unsigned long long... kernwright_N_>
 struct kernwright_member_;
 template <class kernwright_T_, class kernwright_U_, class kernwright_L_,
           unsigned long long... kernwright_N_>
@@ -93,28 +94,31 @@ template <class kernwright_T_> __attribute__((global)) void kernwright_ask_();
 
 /// What the templates, the questions and the name expressions behind them are written with, and a
 /// macro may rename. The compiler cannot bring macros back (it knows no push_macro).
-constexpr std::array<std::string_view, 20> kWords{
-    "namespace", "template", "class",         "struct",    "typename",
-    "enum",      "typedef",  "unsigned",      "long",      "bool",
-    "void",      "true",     "false",         "sizeof",    "alignof",
-    "decltype",  "global",   "__attribute__", "__is_enum", "__underlying_type"};
-
-/// Asks any class for a member of that name: what is none of its data members, or not accessible,
-/// is void. {0} is the place in the list, {1} the name.
-constexpr std::string_view kMember = R"probe(
-template <class kernwright_T_, class = void> struct kernwright_member_{0}_ {{
-  typedef void kernwright_type_;
-}};
-template <class kernwright_T_> struct kernwright_member_{0}_<
-    kernwright_T_, decltype(void(__INTADDR__(&(((kernwright_T_*)0)->{1}))),
-                            void(&kernwright_T_::{1}))> {{
-  typedef kernwright_member_<
-      decltype(kernwright_T_::{1}),
-      typename kernwright_plain_<decltype(kernwright_T_::{1})>::kernwright_type_,
-      sizeof(decltype(kernwright_T_::{1})), __INTADDR__(&(((kernwright_T_*)0)->{1})), {0}>
-      kernwright_type_;
-}};
-)probe";
+constexpr std::array<std::string_view, 25> kWords{"namespace",
+                                                  "template",
+                                                  "class",
+                                                  "struct",
+                                                  "typename",
+                                                  "enum",
+                                                  "typedef",
+                                                  "unsigned",
+                                                  "long",
+                                                  "bool",
+                                                  "void",
+                                                  "true",
+                                                  "false",
+                                                  "sizeof",
+                                                  "alignof",
+                                                  "decltype",
+                                                  "global",
+                                                  "__attribute__",
+                                                  "__is_enum",
+                                                  "__is_class",
+                                                  "__is_union",
+                                                  "__is_empty",
+                                                  "__is_final",
+                                                  "__is_polymorphic",
+                                                  "__underlying_type"};
 
 /// Lines of questions are numbered from here.
 constexpr int kFirstQuestion = 1000;
@@ -131,33 +135,18 @@ bool is_question(std::string_view lowered) {
   return lowered.starts_with(kQuestion);
 }
 
-[[noreturn]] void not_understood(std::string_view lowered) {
-  throw InvalidArgument(format("the probe's answer is not understood: {}", lowered.substr(0, 200)));
-}
-
 /// The one template argument of kernwright_ask_<...>, or the one parameter of a question.
 TypeRef asked_type(std::string_view lowered) {
   if (is_question(lowered)) {
     const FunctionNode function = demangle_function(lowered);
-    if (function.parameters.size() != 1) not_understood(lowered);
+    if (function.parameters.size() != 1) answer_not_understood(lowered);
     return function.parameters[0];
   }
   const TypeRef name = demangle_name(lowered);
   if (name->text != "kernwright_probe_::kernwright_ask_" || name->children.size() != 1) {
-    not_understood(lowered);
+    answer_not_understood(lowered);
   }
   return name->children[0];
-}
-
-std::size_t to_size(const TypeNode& literal, std::string_view lowered) {
-  std::size_t value = 0;
-  const auto [end, error] =
-      std::from_chars(literal.text.data(), literal.text.data() + literal.text.size(), value);
-  if (literal.kind != TypeNodeKind::integer || error != std::errc() ||
-      end != literal.text.data() + literal.text.size()) {
-    not_understood(lowered);
-  }
-  return value;
 }
 
 /// `carrier` is the same with an enum's integer in the place of the enum.
@@ -178,26 +167,6 @@ void describe_pointee(const TypeNode& pointee, const TypeNode& carrier, Paramete
                                 element->text == "signed char");
 }
 
-/// What an array of arrays consists of.
-struct ArrayElement {
-  const TypeNode* type = nullptr;
-  std::vector<std::size_t> shape;
-};
-
-ArrayElement array_element(const TypeNode& type, std::string_view lowered) {
-  ArrayElement element{&unqualified(type), {}};
-  while (element.type->kind == TypeNodeKind::array) {
-    const std::string& extent = element.type->text;
-    std::size_t value = 0;
-    const char* const end = extent.data() + extent.size();
-    const auto read = std::from_chars(extent.data(), end, value);
-    if (!extent.empty() && (read.ec != std::errc() || read.ptr != end)) not_understood(lowered);
-    element.shape.push_back(value);
-    element.type = &unqualified(*element.type->children[0]);
-  }
-  return element;
-}
-
 void describe_value(const TypeNode& type, Parameter& parameter) {
   const ElementType element = element_type(type);
   parameter.scalar = element.scalar;
@@ -214,45 +183,8 @@ void describe_value(const TypeNode& type, Parameter& parameter) {
 std::size_t alignment_of(const TypeNode& node, std::string_view lowered) {
   const std::size_t alignment = to_size(*node.children[3]->children[1], lowered);
   const bool power = alignment > 0 && (alignment & (alignment - 1)) == 0;
-  if (!power || alignment > kMaxParameterBytes) not_understood(lowered);
+  if (!power || alignment > kMaxParameterBytes) answer_not_understood(lowered);
   return alignment;
-}
-
-StructField read_field(const TypeNode& node, std::span<const std::string> members,
-                       std::string_view lowered) {
-  const bool whole = node.children.size() == 3 && node.children[2]->kind == TypeNodeKind::pack &&
-                     node.children[2]->children.size() == kParameterFields;
-  if (!whole) not_understood(lowered);
-  const std::vector<TypeRef>& numbers = node.children[2]->children;
-  StructField field;
-  field.type = spell(*node.children[0]);
-  field.size = to_size(*numbers[0], lowered);
-  field.offset = to_size(*numbers[1], lowered);
-  const std::size_t index = to_size(*numbers[2], lowered);
-  if (index >= members.size()) not_understood(lowered);
-  field.name = members[index];
-  const ArrayElement element = array_element(*node.children[1], lowered);
-  field.shape = element.shape;
-  const ElementType number = element_type(*element.type);
-  field.scalar = number.scalar;
-  field.lanes = std::max(number.lanes, 1);
-  if (element.type->kind == TypeNodeKind::pointer) field.scalar = ScalarType::uint64;
-  return field;
-}
-
-/// In the order of their offsets; `list` is void where nothing is known of them.
-std::vector<StructField> read_fields(const TypeNode& list, std::span<const std::string> members,
-                                     std::string_view lowered) {
-  std::vector<StructField> fields;
-  if (list.kind != TypeNodeKind::named) return fields;
-  std::vector<TypeRef> nodes = list.children;
-  if (nodes.size() == 1 && nodes[0]->kind == TypeNodeKind::pack) nodes = nodes[0]->children;
-  for (const TypeRef& node : nodes) {
-    if (node->kind == TypeNodeKind::named) fields.push_back(read_field(*node, members, lowered));
-  }
-  std::stable_sort(fields.begin(), fields.end(),
-                   [](const StructField& a, const StructField& b) { return a.offset < b.offset; });
-  return fields;
 }
 
 ProbedParameter read_parameter(const TypeNode& node, std::span<const std::string> members,
@@ -260,7 +192,7 @@ ProbedParameter read_parameter(const TypeNode& node, std::span<const std::string
   const bool whole = node.kind == TypeNodeKind::named && node.children.size() == 4 &&
                      node.children[3]->kind == TypeNodeKind::pack &&
                      node.children[3]->children.size() == kParameterFields;
-  if (!whole) not_understood(lowered);
+  if (!whole) answer_not_understood(lowered);
   const TypeNode& declared = *node.children[0];
   const TypeNode& type = unqualified(declared);
   ProbedParameter result;
@@ -274,7 +206,7 @@ ProbedParameter read_parameter(const TypeNode& node, std::span<const std::string
     parameter.kind = ParameterKind::pointer;
     parameter.pointee_size = to_size(*node.children[3]->children[2], lowered);
     const TypeNode& carrier = unqualified(*node.children[1]);
-    if (carrier.kind != TypeNodeKind::pointer) not_understood(lowered);
+    if (carrier.kind != TypeNodeKind::pointer) answer_not_understood(lowered);
     describe_pointee(*type.children[0], *carrier.children[0], parameter);
     parameter.element_size = parameter.pointee_size;
     for (const std::size_t extent : array_element(*type.children[0], lowered).shape) {
@@ -284,7 +216,9 @@ ProbedParameter read_parameter(const TypeNode& node, std::span<const std::string
     describe_value(*node.children[1], parameter);
     parameter.element_size = parameter.size;
   }
-  if (!parameter.scalar) parameter.fields = read_fields(*node.children[2], members, lowered);
+  if (!parameter.scalar) {
+    parameter.fields = read_members(*node.children[2], parameter.element_size, members, lowered);
+  }
   return result;
 }
 
@@ -293,7 +227,7 @@ std::vector<TypeRef> answered_types(std::string_view lowered) {
   const TypeRef asked = asked_type(lowered);
   const bool is_type =
       asked->kind == TypeNodeKind::pointer && asked->children[0]->kind == TypeNodeKind::function;
-  if (!is_type) not_understood(lowered);
+  if (!is_type) answer_not_understood(lowered);
   const std::vector<TypeRef>& types = asked->children[0]->children;
   return {types.begin() + 1, types.end()};  // without the result
 }
@@ -317,21 +251,6 @@ bool tells_pointee(const TypeNode& declared) {
   if (type.kind != TypeNodeKind::pointer) return true;
   const TypeNode& pointee = *type.children[0];
   return unqualified(pointee).text == "void" || known_layout(pointee);
-}
-
-std::string member_templates(std::span<const std::string> members) {
-  std::string text = "#pragma nv_diag_suppress 1427\n";  // offsets in what is no plain C struct
-  std::string list;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    text += format(kMember, i, members[i]);
-    list += format("{}typename kernwright_member_{}_<kernwright_T_>::kernwright_type_",
-                   list.empty() ? "" : ", ", i);
-  }
-  return text + format(
-                    "template <class kernwright_T_>\n"
-                    "struct kernwright_members_<kernwright_T_, true> {{\n"
-                    "  typedef kernwright_list_<{}> kernwright_type_;\n}};\n",
-                    list);
 }
 
 }  // namespace
@@ -417,11 +336,11 @@ std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered,
       result.push_back(read_parameter(*node, members, lowered));
     } else {
       const auto told = parameter_of_type(*node);
-      if (!told || !tells_pointee(*node)) not_understood(lowered);
+      if (!told || !tells_pointee(*node)) answer_not_understood(lowered);
       result.push_back(*told);
     }
     Parameter& parameter = result.back().parameter;
-    if (parameter.size > kMaxParameterBytes) not_understood(lowered);
+    if (parameter.size > kMaxParameterBytes) answer_not_understood(lowered);
     const std::size_t alignment = parameter.alignment;
     parameter.offset = (offset + alignment - 1) / alignment * alignment;
     offset = parameter.offset + parameter.size;
@@ -431,17 +350,21 @@ std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered,
 
 SymbolType read_symbol_probe(std::string_view lowered, std::span<const std::string> members) {
   const std::vector<TypeRef> types = answered_types(lowered);
-  if (types.size() != 1 || !is_described(*types[0])) not_understood(lowered);
+  if (types.size() != 1 || !is_described(*types[0])) answer_not_understood(lowered);
   const TypeNode& told = *types[0];
   SymbolType result;
   result.type = read_parameter(told, members, lowered).parameter.type;
-  ArrayElement element = array_element(*told.children[1], lowered);
-  result.shape = std::move(element.shape);
+  const ArrayElement element = array_element(*told.children[1], lowered);
+  result.shape = element.shape;
   const ElementType number = element_type(*element.type);
   result.scalar = number.scalar;
   result.lanes = std::max(number.lanes, 1);
   if (element.type->kind == TypeNodeKind::pointer) result.scalar = ScalarType::uint64;
-  if (!result.scalar) result.fields = read_fields(*told.children[2], members, lowered);
+  const std::size_t count = element.count();
+  if (!result.scalar && count > 0) {
+    const std::size_t bytes = to_size(*told.children[3]->children[0], lowered);
+    result.fields = read_members(*told.children[2], bytes / count, members, lowered);
+  }
   return result;
 }
 

@@ -20,8 +20,8 @@ inline constexpr std::string_view kProbeFile = "kernwright_probe";
 
 /// Templates to append to a source, and what `questions` ask, a line each. All is declared only, so
 /// nothing of it reaches the object code. Macros that are named like words of the language end
-/// there. `members` are names that members of structs may have: the answers tell which are and
-/// where.
+/// there. `members` are names that members of structs may have, as MemberNames finds them: the
+/// answers tell which are and where.
 std::string probe_text(std::span<const std::string> members,
                        std::span<const std::string> questions);
 

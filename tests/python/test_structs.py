@@ -52,9 +52,11 @@ def test_the_dtype_of_a_struct_is_its_layout(layout):
 def test_other_layouts_are_refused(layout, fields):
     dtype, out = np.dtype(fields), kw.zeros(4)
     for _ in range(2):
-        with pytest.raises(kw.ArgumentError, match=r"parameter 1 \(const T\*\).* byte"):
+        with pytest.raises(
+            kw.ArgumentError, match=r"parameter 1 \(const T\*\).*(bytes|in the kernel)"
+        ):
             layout["many"][1, 1](kw.In(np.zeros(4, dtype)), out)
-        with pytest.raises(kw.ArgumentError, match=r"parameter 1 \(T\).* byte"):
+        with pytest.raises(kw.ArgumentError, match=r"parameter 1 \(T\).*(bytes|in the kernel)"):
             layout["one"][1, 1](np.zeros((), dtype), out)
 
 
@@ -81,7 +83,7 @@ def test_kinds_of_values_for_a_struct(layout):
         layout["one"][1, 1](right, out)
         assert out.item() == 3
     for wrong in (Wrong(0, 3), np.zeros(2, "i4"), np.zeros(2, "f4"), np.float64(3), np.int64(3)):
-        with pytest.raises(kw.ArgumentError, match="struct has"):
+        with pytest.raises(kw.ArgumentError, match="in the kernel"):
             layout["one"][1, 1](wrong, out)
 
 
@@ -151,5 +153,5 @@ def test_members_that_are_structs_may_be_nested_or_flat():
         out = kw.zeros(1)
         made[1, 1](np.array([1, 2, 3, 4], "f4").view(fields)[0], out)
         assert out.item() == 30
-    with pytest.raises(kw.Error, match="the struct has"):
+    with pytest.raises(kw.Error, match="in the kernel"):
         made[1, 1](np.zeros((), [("pos", nested[0][1]), ("m", "i4")]), kw.zeros(1))

@@ -7,9 +7,11 @@
 #include "jit/compile/compile_trace.h"
 #include "unit/jit/jit_fixture.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace kernwright;
@@ -259,13 +261,46 @@ TEST_CASE("probe: members of structs, wherever they are declared") {
     CHECK(box[3].scalar == ScalarType::int16);
     CHECK(box[4].scalar == ScalarType::uint64);
     for (const std::size_t i : {1, 2}) {
-      REQUIRE(p[i].fields.size() == 4);
+      REQUIRE(p[i].fields.size() == 5);  // bytes 16 to 20 twice, and that they are of a union
       CHECK(p[i].fields[1].name == "d");
       CHECK(p[i].fields[1].offset == 8);
       CHECK(p[i].fields[3].offset == 16);
     }
     CHECK(p[3].fields.empty());
     CHECK_FALSE(contains(code.log, "1427"));
+  }
+}
+
+TEST_CASE("probe: members of members, behind the member that has them") {
+  const std::string text =
+      "struct V { float x, y, z; }; struct Empty {}; class Closed { int q; };\n"
+      "union U { int i; V v; }; struct Node { Node* next; V pos; };\n"
+      "struct P { V pos; short id; Node nodes[2][3]; U u; Empty empty; Closed closed; float3 f; "
+      "};\n"
+      "__global__ void k(P p, const P* q, Node* n, U u) {}\n__device__ P s[2];";
+  const std::vector<std::pair<std::string, std::size_t>> members{
+      {"pos", 0},          {"pos.x", 0},        {"pos.y", 4},        {"pos.z", 8},
+      {"id", 12},          {"nodes", 16},       {"nodes.next", 16},  {"nodes.pos", 24},
+      {"nodes.pos.x", 24}, {"nodes.pos.y", 28}, {"nodes.pos.z", 32}, {"u", 160},
+      {"u.i", 160},        {"u.v", 160},        {"u.v.x", 160},      {"u.v.y", 164},
+      {"u.v.z", 168},      {"closed", 176},     {"f", 180}};
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    const auto code = Compiler(nvrtc).compile(request_for(text));
+    CHECK(code.trace->attempts == 1);
+    const auto& p = code.kernel("k").parameters;
+    for (const auto* fields : {&p[0].fields, &p[1].fields, &code.symbol_types.at("s").fields}) {
+      std::vector<std::pair<std::string, std::size_t>> found;
+      for (const StructField& field : *fields) {
+        const bool is_union = field.name.ends_with('.');
+        if (!is_union) found.emplace_back(field.name, field.offset);
+      }
+      CHECK(found == members);
+    }
+    CHECK(p[2].fields.size() == 5);
+    CHECK(p[2].fields.at(0).scalar == ScalarType::uint64);
+    CHECK(std::any_of(p[3].fields.begin(), p[3].fields.end(), [](const StructField& field) {
+      return field.name.empty() && field.offset == 0 && field.size == 12;
+    }));
   }
 }
 

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
     from kernwright._jit.background import CompileFuture
     from kernwright._jit.symbols import StructArray
 
-Parameter = namedtuple("Parameter", "name type kind dtype lanes size offset const")
+Parameter = namedtuple("Parameter", "name type kind dtype lanes size offset const opaque")
 Parameter.__module__ = __name__
 Parameter.__doc__ = """One parameter of a kernel; size and offset are bytes of the argument block.
 
 `kind` is "scalar", "pointer", "vector", "aggregate" or, in object code that tells no types,
 "untyped"; `dtype` the element type of the value or of what a pointer points to, None where there is
-none; `const` tells of the latter. The dtype of a struct has its accessible members, their offsets
-and its size, so that NumPy arrays of it are what the kernel takes.
+none; `const` tells of the latter. The dtype of a struct has its accessible members, with those of
+members that are structs, their offsets and its size, so that NumPy arrays of it are what the kernel
+takes. `opaque` names what the compiler does not tell of a struct, and only sizes are compared of:
+members by path ("pos.inner"), and bytes of no known member ("bytes 4:8 of pos": padding,
+bit-fields, private members, unions).
 """
 
 KernelAttributes = namedtuple(

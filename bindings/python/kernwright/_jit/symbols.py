@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernwright import _core
-from kernwright._jit.structs import mismatch
+from kernwright._jit.structs import Layout
 from kernwright.errors import ArgumentError
 
 _TYPES = {
@@ -72,8 +72,11 @@ def variable(
     device: Any,
 ) -> _core.Array | StructArray:
     """The variable with the type that it has, or the one that is given."""
+    layout = None
     if dtype is None:
         known, extents, nbytes = program.symbol_type(name, device)
+        if isinstance(known, Layout):
+            layout, known = known, known.dtype
         told: tuple[Any, tuple[int, ...] | None] = known, extents
         if told[0] is None:
             told = declared_type(program.text, name)
@@ -83,8 +86,28 @@ def variable(
         shape = told[1] if shape is None else shape
     structured = isinstance(dtype, (np.dtype, list)) and np.dtype(dtype)
     if structured and structured.kind == "V" and _is_opaque(structured):
-        return StructArray(program, name, structured, shape, device)
+        if layout is None and structured.names:
+            layout = _checked_layout(program, name, structured, device)
+        return StructArray(program, name, structured, shape, device, layout)
     return program.symbol(name, dtype, shape, device)
+
+
+def _checked_layout(
+    program: _core._Program, name: str, dtype: np.dtype[Any], device: Any
+) -> Layout | None:
+    """The layout of elements of a dtype that is given for a variable; refuses one that is wrong."""
+    known = program.symbol_type(name, device)[0]
+    if not isinstance(known, Layout):
+        return None
+    count, rest = divmod(dtype.itemsize, known.size)
+    layout = known if rest or count < 2 else known.repeated(count)
+    problem = layout.mismatch(dtype)
+    if problem:
+        raise ArgumentError(
+            f'{name} has another layout than the given dtype: {problem}; symbol("{name}").dtype is '
+            "its layout, and .bytes are its bytes"
+        )
+    return layout
 
 
 def _is_opaque(dtype: np.dtype[Any]) -> bool:
@@ -96,10 +119,11 @@ class StructArray:
     """Structs in a variable of the device. A view: what is written is written there.
 
     ``a.numpy()`` copies to the host, ``a[...] = values`` from it, ``a["member"]`` is an Array of
-    one member of all structs. `dtype` is NumPy's, with the offsets of the device's compiler.
+    one member of all structs. `dtype` is NumPy's, with the offsets of the device's compiler, also
+    of members that are structs; `opaque` names what the compiler does not tell.
     """
 
-    __slots__ = ("_device", "_name", "_program", "bytes", "dtype", "shape")
+    __slots__ = ("_device", "_layout", "_name", "_program", "bytes", "dtype", "shape")
 
     def __init__(
         self,
@@ -108,8 +132,10 @@ class StructArray:
         dtype: np.dtype[Any],
         shape: tuple[int, ...] | None,
         device: Any,
+        layout: Layout | None = None,
     ) -> None:
         self._program, self._name, self._device = program, name, device
+        self._layout = layout or Layout.of(dtype)
         self.bytes = program.symbol(name, "uint8", None, device)
         if shape is None:
             shape = (self.bytes.size // dtype.itemsize,)
@@ -119,6 +145,11 @@ class StructArray:
                 f"{name} has {self.bytes.size} bytes, not {self.shape} elements of "
                 f"{dtype.itemsize} bytes"
             )
+
+    @property
+    def opaque(self) -> tuple[str, ...]:
+        """Members, by path, and bytes of a struct that the compiler tells no more of."""
+        return self._layout.opaque
 
     @property
     def size(self) -> int:
@@ -204,14 +235,14 @@ class StructArray:
             given = np.asarray(value)
         if given.dtype == np.uint8 and given.nbytes == self.nbytes:
             return given
-        problem: str | None = "is no struct"
+        problem: str | None = "it is no struct"
         if given.dtype.kind == "V":
             same = given.dtype.itemsize == self.dtype.itemsize
-            problem = mismatch(given.dtype, self.dtype) if same else "has another size"
+            problem = self._layout.mismatch(given.dtype) if same else "it has another size"
         if problem:
             raise ArgumentError(
-                f"{self._name} has {self.nbytes} bytes of {self._what()}, and what is assigned "
-                f"{problem}: assign NumPy values of its dtype, a tuple of all members, or "
+                f"{self._name} has {self.nbytes} bytes of {self._what()}, and what is assigned is "
+                f"another: {problem}; assign NumPy values of its dtype, a tuple of all members, or "
                 f"{self.nbytes} bytes{self._advice()}"
             )
         if given.dtype.fields is not None and self.dtype.fields is not None:

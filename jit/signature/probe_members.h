@@ -1,0 +1,46 @@
+// The part of the probe that asks for the members of structs, and of members that are structs.
+#pragma once
+
+#include "core/kernel_signature.h"
+#include "jit/signature/mangled_type.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernwright {
+
+/// Templates that ask structs for members of these names ("S::x", as MemberNames finds them: what
+/// is an S, or derived of one, for x; "::x" all of them), and every member that is a struct, or an
+/// array of structs, for its own. Pointers are not followed. They stand in the namespace of the
+/// probe's other templates.
+std::string member_templates(std::span<const std::string> members);
+
+/// Reads what these templates answer to a struct of `size` bytes. Members stand in the order of
+/// their offsets, and behind each that is a struct its own, with paths for names ("pos.x") and
+/// offsets from the outermost struct on; of an array of structs those of the first. A path without
+/// a name in the end ("", "pos.") is bytes of a union, which may hold what is not told. Nothing of
+/// a struct none of whose members is told.
+std::vector<StructField> read_members(const TypeNode& answer, std::size_t size,
+                                      std::span<const std::string> members,
+                                      std::string_view lowered);
+
+/// What an array of arrays consists of.
+struct ArrayElement {
+  const TypeNode* type = nullptr;
+  std::vector<std::size_t> shape;
+
+  /// The number of elements; `bytes` / count() is the size of one, unless an extent is 0.
+  std::size_t count() const noexcept;
+};
+
+ArrayElement array_element(const TypeNode& type, std::string_view lowered);
+
+/// The number that a template argument is.
+std::size_t to_size(const TypeNode& literal, std::string_view lowered);
+
+[[noreturn]] void answer_not_understood(std::string_view lowered);
+
+}  // namespace kernwright
