@@ -215,10 +215,8 @@ class Walker {
   }
 
   void follow(HeaderMention mention, const Place& place) {
-    // As the compiler is given it.
-    if (!place.is_file && !options_.headers.contains(mention.name)) {
-      mention.name = plain_name(mention.name);
-    }
+    const std::string spelled = mention.name;
+    if (!place.is_file && !options_.headers.contains(spelled)) mention.name = plain_name(spelled);
     const std::string& name = mention.name;
     if (const auto own = options_.headers.find(name); own != options_.headers.end()) {
       const std::optional<bool> asks = builtin_asks_for_arch_specific(name, own->second);
@@ -232,13 +230,25 @@ class Walker {
       refuse(mention, place, format("names the absolute path \"{}\"", name),
              "name the file's folder in include_dirs");
     }
-    if (!place.is_file && climbs(name)) {
-      refuse(mention, place, format("leaves the folders of headers by \"..\" (\"{}\")", name),
+    if (!place.is_file && (climbs(name) || leads_elsewhere(spelled, name))) {
+      refuse(mention, place, format("leaves the folders of headers by \"..\" (\"{}\")", spelled),
              climbing_advice(mention, place));
     }
     const bool is_found = find_file(mention, place.folder);
     const bool is_own_text = host_header(name) && !host_header_needs_library(name);
     if (!is_found && !mention.is_probe && !is_own_text) result_.needs_cuda_headers = true;
+  }
+
+  /// Whether a link in some folder makes of "link/../name" another file than "name". Not every
+  /// spelling of an #include is given to the compiler in its plain form.
+  bool leads_elsewhere(const std::string& spelled, const std::string& plain) const {
+    if (!climbs(spelled)) return false;
+    return std::any_of(
+        options_.include_dirs.begin(), options_.include_dirs.end(), [&](const fs::path& folder) {
+          std::error_code error;
+          return fs::exists(folder / spelled, error) &&
+                 !fs::equivalent(folder / spelled, folder / plain, error);
+        });
   }
 
   static std::string climbing_advice(const HeaderMention& mention, const Place& place) {

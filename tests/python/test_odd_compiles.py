@@ -29,8 +29,8 @@ MACRO = '#define MAKE(n) extern "C" __global__ void n(float* x) { x[0] = 1; }\nM
 
 
 def test_kernels_of_macros_and_headers_are_listed():
-    assert "there are: aa, bb" in failure(kw.NameNotFound, MACRO, name="cc")
-    assert "there are: aa, bb" in failure(kw.NameNotFound, MACRO, name="cc<float>")
+    for name in ("cc", "cc<float>"):
+        assert failure(kw.NameNotFound, MACRO, name=name).endswith(": aa, bb")
     header = "template <class T> __global__ void scale(T* x) {}\n" + MACRO
     text = '#include "h.h"\n__global__ void own(float* x) {}'
     said = failure(kw.NameNotFound, text, name="ab", headers={"h.h": header})
@@ -85,7 +85,7 @@ def test_a_define_of_any_name(name):
     text = 'extern "C" __global__ void k(float* out) {{ out[0] = {}; }}'
     assert result(text.format(name), defines={name: 16}) == 16
     assert result(text.format(name), extra=[f"-D{name}=17"]) == 17
-    assert result(text.format(name), extra=["-D", f"{name}"]) == 1
+    assert result(text.format(name), extra=[f"-D{name}"]) == 1
 
 
 def test_a_define_that_breaks_the_preamble_keeps_the_others():
@@ -124,8 +124,7 @@ def test_dots_in_names_of_other_headers_are_followed(tmp_path):
     (tmp_path / "b").symlink_to(os.path.join(tmp_path.root, "usr"))
     for include in ("<b/../d.h>", '"b/../d.h"', "<./d.h>"):
         assert result(f"#include {include}\n" + TEXT, include_dirs=[tmp_path]) == 8
-    names = ("cuda/std/../std/array", "kernwright/../kernwright/philox.cuh")
-    text = "".join(f"#include <{name}>\n" for name in names) + TEXT
+    text = "#include <cuda/std/../std/array>\n" + TEXT
     try:
         kw.kernel("#include <cuda/std/array>\n" + TEXT, defines={"VALUE": 9}).compile()
     except kw.CompileError:
@@ -141,6 +140,20 @@ def test_dots_that_leave_all_folders_are_refused(tmp_path):
     for include in ('"../d.h"', "<../d.h>", "<a/../../d.h>"):
         said = failure(kw.InvalidArgument, f"#include {include}\n", include_dirs=[tmp_path])
         assert 'leaves the folders of headers by ".."' in said and "give headers" not in said
+
+
+def test_dots_behind_a_link_reach_no_other_folder(tmp_path):
+    for folder in ("headers", "other/sub"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "headers" / "link").symlink_to(tmp_path / "other" / "sub")
+    (tmp_path / "other" / "secret.h").write_text("#define VALUE 1\n")
+    for text in (
+        "#include <link/../secret.h>\n",
+        '#define H "link/../secret.h"\n#include H\n',
+        "#if __has_include(<link/../secret.h>)\n#endif\n",
+    ):
+        said = failure(kw.InvalidArgument, text + TEXT, include_dirs=[tmp_path / "headers"])
+        assert 'leaves the folders of headers by ".."' in said
 
 
 # Headers of the host.
@@ -190,7 +203,7 @@ def test_bytes_that_are_no_text_are_refused_by_name(tmp_path):
 
 def test_names_with_a_nul_or_a_lone_surrogate():
     module = kw.module("__device__ int v[4];\n" + TEXT, defines={"VALUE": 1})
-    code = kw.Program(TEXT, defines={"VALUE": 1}).compile("ptx")
+    code = kw.Program(TEXT, kw.ProgramOptions(defines={"VALUE": 1})).compile("ptx")
     for call, kind in (
         (lambda bad: kw.Device("sim" + bad), kw.DeviceNotFound),
         (lambda bad: kw.zeros(4, device="sim" + bad), kw.DeviceNotFound),

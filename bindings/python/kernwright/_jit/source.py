@@ -18,7 +18,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 _SUFFIXES = (".cu", ".cuh", ".ptx", ".cubin", ".fatbin", ".cpp", ".cc", ".h", ".hpp", ".txt")
 # Of a file: enough for the comments above the directives that open PTX.
 _HEAD = 4096
-_PTX = re.compile(rb"^[ \t]*\.version[ \t]+\d", re.MULTILINE)
+_PTX = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*\.version[ \t]+\d", re.MULTILINE)
 # Of a str, which is CUDA C++ mostly: what comes first but for comments.
 _PTX_TEXT = re.compile(r"\ufeff?(?:\s|//[^\n]*|/\*.*?\*/)*\.version[ \t]+\d", re.DOTALL)
 # ELF, ObjectCode.save(), a fat binary, LTO-IR, a library, LLVM bitcode.
