@@ -243,12 +243,12 @@ class Walker {
   /// spelling of an #include is given to the compiler in its plain form.
   bool leads_elsewhere(const std::string& spelled, const std::string& plain) const {
     if (!climbs(spelled)) return false;
-    return std::any_of(
-        options_.include_dirs.begin(), options_.include_dirs.end(), [&](const fs::path& folder) {
-          std::error_code error;
-          return fs::exists(folder / spelled, error) &&
-                 !fs::equivalent(folder / spelled, folder / plain, error);
-        });
+    return std::any_of(options_.include_dirs.begin(), options_.include_dirs.end(),
+                       [&](const fs::path& folder) {
+                         std::error_code error;
+                         return fs::exists(folder / spelled, error) &&
+                                !fs::equivalent(folder / spelled, folder / plain, error);
+                       });
   }
 
   static std::string climbing_advice(const HeaderMention& mention, const Place& place) {

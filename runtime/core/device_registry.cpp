@@ -250,7 +250,7 @@ Device& DeviceRegistry::by_name(std::string_view name) {
     if (Device* device = find_by_identity(name)) return *device;
     throw DeviceNotFound(format(
         "'{}' names no device: use cuda, cuda:N, sim, sim:N, a UUID or a PCI bus id; there is: {}",
-        name, list_devices()));
+        printable(name), list_devices()));
   }
   switch (request->kind) {
     case DeviceRequest::Kind::cuda:

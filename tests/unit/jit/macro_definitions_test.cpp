@@ -9,12 +9,9 @@ TEST_CASE("macro definitions: of defines and of -D in each form, and the rest wi
   ProgramOptions options;
   options.defines = {{"N", "4"}, {"BARE", ""}, {"MAX(a,b)", "((a) > (b) ? (a) : (b))"}};
   options.extra = {"-DX=1", "--use_fast_math", "-D", "Y=2", "--define-macro=Z", "-G"};
-  const std::vector<MacroDefinition> expected{{"BARE", ""},
-                                              {"MAX(a,b)", "((a) > (b) ? (a) : (b))"},
-                                              {"N", "4"},
-                                              {"X", "1"},
-                                              {"Y", "2"},
-                                              {"Z", ""}};
+  const std::vector<MacroDefinition> expected{{"BARE", ""}, {"MAX(a,b)", "((a) > (b) ? (a) : (b))"},
+                                              {"N", "4"},   {"X", "1"},
+                                              {"Y", "2"},   {"Z", ""}};
   CHECK(macro_definitions(options) == expected);
   const ProgramOptions plain = without_macros(options);
   CHECK(plain.defines.empty());
