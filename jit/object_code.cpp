@@ -10,6 +10,8 @@
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/nearest_name.h"
+#include "base/printable.h"
+#include "base/regular_file.h"
 #include "base/whole_file.h"
 #include "jit/signature/image_reader.h"
 
@@ -22,7 +24,7 @@ constexpr std::uint32_t kFormatVersion = 2;
 constexpr std::uint32_t kMaxText = std::uint32_t{1} << 20;
 constexpr std::uint32_t kMaxLog = std::uint32_t{8} << 20;
 constexpr std::uint32_t kMaxCount = std::uint32_t{1} << 20;
-constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{4} << 30;
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 
 std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -246,7 +248,7 @@ const KernelSignature& ObjectCode::kernel(const std::string& name) const {
   std::vector<std::string> names;
   for (const KernelSignature& kernel : kernels) names.push_back(kernel.name);
   throw NameNotFound(
-      format("no kernel {} in this object code{}", name, describe_names(name, names)));
+      format("no kernel {} in this object code{}", printable(name), describe_names(name, names)));
 }
 
 bool ObjectCode::is_saved(std::string_view bytes) noexcept { return bytes.starts_with(kMagic); }
@@ -297,18 +299,13 @@ void ObjectCode::save(const std::filesystem::path& path) const {
 }
 
 ObjectCode ObjectCode::load(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    throw Error(format("object code cannot be loaded: {} is no file", path.string()));
+  const RegularFile file = read_regular_file(path.string(), kMaxFileBytes);
+  if (!file.reason.empty()) {
+    throw Error(format("{} cannot be loaded: {}", path.string(), file.reason));
   }
-  const auto size = std::filesystem::file_size(path, error);
-  if (error || size > kMaxFileBytes) {
-    throw Error(format("object code cannot be loaded: {} has {} bytes", path.string(), size));
-  }
-  const auto bytes = read_whole_file(path.string());
-  if (!bytes) throw Error(format("object code cannot be loaded: {} cannot be read", path.string()));
+  const std::string& bytes = file.bytes;
   try {
-    return is_saved(*bytes) ? deserialize(*bytes) : object_code_of_image(*bytes);
+    return is_saved(bytes) ? deserialize(bytes) : object_code_of_image(bytes);
   } catch (const Error& reason) {
     throw Error(format("{} cannot be loaded: {}", path.string(), reason.what()));
   }

@@ -59,7 +59,8 @@ struct ObjectCode {
   /// One self-describing file (magic, version, fields, checksum). Throws Error with path and
   /// reason.
   void save(const std::filesystem::path& path) const;
-  /// Of such a file, or of a cubin or PTX as object_code_of_image() reads it.
+  /// Of such a file, or of a cubin or PTX as object_code_of_image() reads it; a regular file of at
+  /// most 256 MiB.
   static ObjectCode load(const std::filesystem::path& path);
   /// Whether bytes begin as save() writes them.
   static bool is_saved(std::string_view bytes) noexcept;

@@ -10,12 +10,14 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/nearest_name.h"
+#include "base/printable.h"
 #include "core/device.h"
 #include "core/image_info.h"
 #include "jit/cache/code_cache.h"
 #include "jit/compile/target.h"
 #include "jit/signature/variable_names.h"
 #include "jit/source/builtin_headers.h"
+#include "jit/source/declared_kernels.h"
 
 namespace kernwright {
 
@@ -59,15 +61,7 @@ struct Program::Box {
       : source{{}, std::move(name), 1, {}},
         ready(std::make_shared<const ObjectCode>(std::move(code))) {}
 
-  bool declares_all() const {
-    if (ready) return true;
-    const bool found_elsewhere = !options.headers.empty() || !options.include_dirs.empty();
-    const bool includes = source.text.find("include") != std::string::npos;
-    return declared.is_whole && !(found_elsewhere && includes) && options.extra.empty() &&
-           std::none_of(options.defines.begin(), options.defines.end(), [](const auto& define) {
-             return define.second.find("__global__") != std::string::npos;
-           });
-  }
+  bool declares_all() const { return ready || declares_all_kernels(source, options, declared); }
 
   CodeRequest request_for(TargetWish wish, std::vector<std::string> names, bool with_declared,
                           bool with_lines) const {
@@ -236,9 +230,9 @@ struct Program::Box {
         std::any_of(declared.symbols.begin(), declared.symbols.end(),
                     [&](const SymbolDeclaration& s) { return s.is_managed && s.name == wanted; });
     if (is_managed) return {devices[&device].modules.front().module, lowered_variable(wanted)};
-    throw NameNotFound(
-        format("no __device__, __constant__ or __managed__ variable {} in {}{}", name, source.name,
-               describe_names(name, std::vector<std::string>(names.begin(), names.end()))));
+    throw NameNotFound(format(
+        "no __device__, __constant__ or __managed__ variable {} in {}{}", printable(name),
+        source.name, describe_names(name, std::vector<std::string>(names.begin(), names.end()))));
   }
 
   const ProgramScope scope = ProgramScope::whole;

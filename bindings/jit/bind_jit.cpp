@@ -3,6 +3,8 @@
 #include "base/counted.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/printable.h"
+#include "base/regular_file.h"
 #include "bindings/jit/program_object.h"
 #include "bindings/launch/kernel_object.h"
 #include "bindings/support/bindings.h"
@@ -21,6 +23,7 @@
 #include <pybind11/stl.h>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace kernwright::python {
@@ -74,7 +77,7 @@ std::string source_text(const py::str& text) {
 CodeKind code_kind(const std::string& name) {
   if (name == "cubin") return CodeKind::cubin;
   if (name == "ptx") return CodeKind::ptx;
-  throw InvalidArgument(format("code of kind \"{}\": it is \"cubin\" or \"ptx\"", name));
+  throw InvalidArgument(format("code of kind \"{}\": it is \"cubin\" or \"ptx\"", printable(name)));
 }
 
 /// Compiles for the arch of the options, else for that of the current device.
@@ -257,21 +260,48 @@ ObjectCode read_image(std::string_view image) {
   return ObjectCode::is_saved(image) ? ObjectCode::deserialize(image) : object_code_of_image(image);
 }
 
+/// The text of a str that is no path: PTX, or what was meant to be.
+std::optional<std::string> code_text(const py::object& source) {
+  if (PyUnicode_Check(source.ptr()) == 0) return std::nullopt;
+  const auto breaks = source.attr("count")("\n").cast<Py_ssize_t>();
+  const bool is_blank = source.attr("strip")().attr("__len__")().cast<Py_ssize_t>() == 0;
+  if (breaks == 0 && !is_blank) return std::nullopt;
+  return source_text(py::str(source));
+}
+
 /// Code of that kind from bytes, PTX as a str, or a file that a path names.
 ObjectCode image_of_kind(const py::object& source, CodeKind kind) {
   ObjectCode code;
-  const bool is_text = PyUnicode_Check(source.ptr()) != 0 &&
-                       source.cast<std::string>().find(".version") != std::string::npos;
-  if (is_text) {
-    code = object_code_of_image(source.cast<std::string>());
+  if (const auto text = code_text(source)) {
+    code = object_code_of_image(*text);
   } else if (PyObject_CheckBuffer(source.ptr()) != 0) {
     code = read_image(std::string_view(py::bytes(source)));
   } else {
     code = ObjectCode::load(path_argument(source, "ObjectCode"));
   }
   if (code.kind == kind) return code;
+  const bool is_ptx = code.kind == CodeKind::ptx;
+  throw InvalidArgument(format("this is {} for {}, and {} is wanted: {}() and load() take it",
+                               is_ptx ? "PTX" : "a cubin", code.arch, is_ptx ? "a cubin" : "PTX",
+                               is_ptx ? "from_ptx" : "from_cubin"));
+}
+
+/// A file as the source of a kernel; InvalidArgument says why it cannot be one.
+py::bytes read_source_file(const py::object& path) {
+  const std::string name = path_argument(path, "a kernel's source");
+  RegularFile file;
+  {
+    const GilRelease unlocked;
+    file = read_regular_file(name, kMaxSourceBytes);
+  }
+  if (file.reason.empty()) return py::bytes(file.bytes);
   throw InvalidArgument(
-      format("this is {}, where {} is wanted", code_kind_name(code.kind), code_kind_name(kind)));
+      format("{} cannot be used as a source: {}", short_repr(path, 4096), file.reason));
+}
+
+/// The beginning of a file that may be object code; empty where it cannot be read.
+py::bytes file_head(const py::object& path, std::size_t count) {
+  return py::bytes(read_file_head(path_argument(path, "a kernel's source"), count).bytes);
 }
 
 void bind_object_code(py::module_& m) {
@@ -350,6 +380,8 @@ ProgramObject make_program(Source source, const py::object& options) {
 }
 
 void bind_jit(py::module_& m) {
+  m.def("_file_head", &file_head, py::arg("path"), py::arg("count"));
+  m.def("_read_source_file", &read_source_file, py::arg("path"));
   watch_openings();
   bind_program(m);
   bind_object_code(m);

@@ -1,12 +1,18 @@
 // A table of source texts by the code that was made of them.
 #include "bindings/launch/kernel_source.h"
 
+#include "base/errors.h"
+#include "base/regular_file.h"
+#include "jit/source/cuda_headers.h"
+#include "jit/source/include_closure.h"
+
+#include <algorithm>
 #include <deque>
 #include <filesystem>
-#include <mutex>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace kernwright::python {
 namespace {
@@ -28,15 +34,30 @@ KnownSources& known_sources() {
 
 std::size_t bytes_of(const KernelSource& source) {
   std::size_t bytes = source.source.text.size();
-  for (const auto& [name, text] : source.headers) bytes += name.size() + text.size();
+  for (const auto& [name, text] : source.options.headers) bytes += name.size() + text.size();
   return bytes;
+}
+
+/// Empty where there is none.
+std::string canonical(const std::string& file) {
+  std::error_code failure;
+  return std::filesystem::canonical(file, failure).string();
+}
+
+/// The oldest first.
+std::vector<std::shared_ptr<const KernelSource>> all_sources() {
+  std::vector<std::shared_ptr<const KernelSource>> result;
+  KnownSources& known = known_sources();
+  const std::lock_guard lock(known.mutex);
+  for (const std::uint64_t code : known.order) result.push_back(known.by_code.at(code));
+  return result;
 }
 
 }  // namespace
 
 const std::string* KernelSource::text_of(const std::string& file) const {
   if (file == source.name) return &source.text;
-  for (const auto& header : headers) {
+  for (const auto& header : options.headers) {
     if (file == header.first) return &header.second;
     // The compiler puts the working directory of that time before the name.
     if (!file.ends_with("/" + header.first)) continue;
@@ -48,9 +69,22 @@ const std::string* KernelSource::text_of(const std::string& file) const {
   return nullptr;
 }
 
+bool KernelSource::reads(const std::string& path) const {
+  std::call_once(looked_, [&] {
+    if (source.directory.empty() && options.include_dirs.empty()) return;
+    try {
+      for (const IncludedFile& file : include_closure(source, options).files) {
+        files_.insert(canonical(file.path));
+      }
+    } catch (const Error&) {
+      // Files have changed since the compile: none is shown.
+    }
+  });
+  return !path.empty() && files_.contains(path);
+}
+
 void remember_source(const Program& program, std::uint64_t code) {
-  auto made = std::make_shared<const KernelSource>(
-      KernelSource{program.source(), program.options().headers});
+  auto made = std::make_shared<const KernelSource>(program);
   KnownSources& known = known_sources();
   const std::lock_guard lock(known.mutex);
   const auto [place, is_new] = known.by_code.try_emplace(code, made);
@@ -75,6 +109,27 @@ std::shared_ptr<const KernelSource> source_of_code(std::uint64_t code) {
   const std::lock_guard lock(known.mutex);
   const auto found = known.by_code.find(code);
   return found == known.by_code.end() ? nullptr : found->second;
+}
+
+std::optional<std::string> shown_text(const std::string& file, int first_line) {
+  const auto sources = all_sources();
+  std::optional<std::string> found;
+  for (const auto& source : sources) {
+    const int begins = file == source->source.name ? source->source.first_line : 1;
+    const std::string* const text = begins == first_line ? source->text_of(file) : nullptr;
+    if (text == nullptr) continue;
+    // Texts without a file share their name: which one is meant?
+    if (found && *found != *text && file.starts_with('<')) return std::nullopt;
+    found = *text;
+  }
+  if (found || first_line != 1) return found;
+  const std::string path = canonical(file);
+  const bool is_read = std::any_of(sources.begin(), sources.end(),
+                                   [&](const auto& source) { return source->reads(path); });
+  if (path.empty() || !(is_read || is_cuda_header(path))) return std::nullopt;
+  RegularFile read = read_regular_file(path, kMaxSourceBytes);
+  if (!read.reason.empty()) return std::nullopt;
+  return std::move(read.bytes);
 }
 
 }  // namespace kernwright::python

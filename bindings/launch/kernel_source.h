@@ -4,19 +4,31 @@
 #include "jit/program.h"
 
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 
 namespace kernwright::python {
 
-/// What the compiler was given besides files. Immutable.
-struct KernelSource {
-  kernwright::Source source;
-  std::map<std::string, std::string> headers;  ///< by the name that is included
+/// What the compiler was given. Immutable, thread-safe.
+class KernelSource {
+ public:
+  explicit KernelSource(const Program& program)
+      : source(program.source()), options(program.options()) {}
 
   /// The text that the line table calls `file`; null where that is a file on the disk.
   const std::string* text_of(const std::string& file) const;
+  /// Whether the compile read that file of the user's. `path` is a canonical one.
+  bool reads(const std::string& path) const;
+
+  const kernwright::Source source;
+  const ProgramOptions options;
+
+ private:
+  mutable std::once_flag looked_;
+  mutable std::set<std::string> files_;  ///< canonical paths; known after the first reads()
 };
 
 /// Keeps a copy of the program's texts under the module's code (sim::code_id()). The oldest go
@@ -24,5 +36,10 @@ struct KernelSource {
 void remember_source(const Program& program, std::uint64_t code);
 /// Null when it is not known or no longer.
 std::shared_ptr<const KernelSource> source_of_code(std::uint64_t code);
+
+/// The text that begins on `first_line` of what a line table calls `file`, for reports: one of the
+/// texts that are remembered, else a file that the compile of one of them read, or a header of
+/// CUDA's. Nothing for any other file: a #line gives a text whatever name it likes.
+std::optional<std::string> shown_text(const std::string& file, int first_line);
 
 }  // namespace kernwright::python

@@ -1,8 +1,10 @@
 // Traces and line profiles of simulated devices: what kw.trace and kw.line_profile are made of.
 #include "bindings/launch/kernel_object.h"
+#include "bindings/launch/kernel_source.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
 #include "core/launch_history.h"
 #include "sim/line_profile.h"
 #include "sim/observe/source_text.h"
@@ -14,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -60,7 +63,7 @@ class TraceObject {
                    const std::vector<KnownText>& headers) {
     update();
     place(name, first_line);
-    sim::SourceText source;
+    sim::SourceText source(&shown_text);
     if (!text.empty()) source.add(name, text, first_line);
     for (const auto& [header, its_text, its_line] : headers) source.add(header, its_text, its_line);
     return trace_.to_text(source);
@@ -109,7 +112,7 @@ class LineProfileObject {
   std::string text(const std::vector<KnownText>& known) {
     const GilRelease nogil;
     update();
-    sim::SourceText source;
+    sim::SourceText source(&shown_text);
     for (const auto& [name, text, first_line] : known) source.add(name, text, first_line);
     return profile_.to_text(source);
   }
@@ -154,6 +157,20 @@ void bind_observe(py::module_& m) {
       .def("text", &LineProfileObject::text);
   m.def("_line_cells", &cells_of);
   m.def("_line_columns", &columns);
+  m.def(
+      "_shown_text",
+      [](const py::str& file, int first_line) -> py::object {
+        std::optional<std::string> text;
+        try {
+          const std::string name = path_argument(file, "the name of a source");
+          const GilRelease unlocked;
+          text = shown_text(name, first_line);
+        } catch (const InvalidArgument&) {
+          // A NUL in the name, which no file has.
+        }
+        return text ? py::object(text_object(*text)) : py::object(py::none());
+      },
+      py::arg("file"), py::arg("first_line"));
   py::class_<TraceObject>(m, "_Trace")
       .def(py::init<py::object, const std::array<unsigned, 3>&, const std::array<unsigned, 3>&,
                     std::uint64_t, std::uint64_t, std::uint64_t>())

@@ -11,6 +11,7 @@
 #include "base/byte_reader.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/regular_file.h"
 #include "jit/cache/code_cache.h"
 
 namespace kernwright {
@@ -126,23 +127,6 @@ Contents decode(std::span<const std::byte> bytes) {
   }
   body_in.expect_end();
   return contents;
-}
-
-std::vector<std::byte> read_whole(const fs::path& path) {
-  FileSystem& system = FileSystem::real();
-  const FileHandle file(system, system.open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0));
-  struct stat status {};
-  const int opened = file ? system.status(file.get(), status) : file.get();
-  if (opened < 0) throw Error(describe_failure(opened));
-  if (!S_ISREG(status.st_mode)) throw Error("it is no regular file");
-  if (static_cast<std::uint64_t>(status.st_size) > kMaxPack) {
-    throw Error(format("it has {} bytes; the limit is {}", status.st_size, kMaxPack));
-  }
-  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-  const ssize_t count = read_fully(system, file.get(), bytes.data(), bytes.size());
-  if (count < 0) throw Error(describe_failure(count));
-  bytes.resize(static_cast<std::size_t>(count));
-  return bytes;
 }
 
 /// What a device of that architecture would ask for, or the architecture itself.
@@ -288,7 +272,9 @@ std::shared_ptr<const Pack> Pack::load(const fs::path& path) {
   auto state = std::make_unique<State>();
   state->path = path.string();
   try {
-    Contents contents = decode(read_whole(path));
+    const RegularFile file = read_regular_file(path.string(), kMaxPack);
+    if (!file.reason.empty()) throw Error(file.reason);
+    Contents contents = decode(as_bytes(file.bytes));
     state->rows = std::move(contents.rows);
     for (Stored& stored : contents.entries) {
       state->entries.push_back(stored.entry);

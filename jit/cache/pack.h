@@ -54,7 +54,7 @@ std::vector<PackEntry> write_pack(const std::filesystem::path& path,
 /// The distinct items that a file of KERNWRIGHT_RECORD asks for. Throws Error naming path and line.
 std::vector<PackItem> read_record(const std::filesystem::path& path);
 
-/// A pack that was read and verified. Immutable, thread-safe.
+/// A pack that was read and verified: a regular file of at most 2 GiB. Immutable, thread-safe.
 class Pack {
  public:
   using Code = std::shared_ptr<const ObjectCode>;

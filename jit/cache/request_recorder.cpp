@@ -14,12 +14,14 @@
 #include "base/file_system.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "base/whole_file.h"
+#include "base/regular_file.h"
 
 namespace kernwright {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::uint64_t kMaxRecordBytes = std::uint64_t{256} << 20;
 
 Json json_of(const ProgramOptions& options) {
   Json json = {{"std", options.std},
@@ -125,8 +127,11 @@ void record_request(const CodeRequest& request) {
 }
 
 std::vector<PackItem> read_record(const std::filesystem::path& path) {
-  const auto text = read_whole_file(path.string());
-  if (!text) throw Error(format("the record {} cannot be opened", path.string()));
+  const RegularFile file = read_regular_file(path.string(), kMaxRecordBytes);
+  if (!file.reason.empty()) {
+    throw Error(format("the record {} cannot be used: {}", path.string(), file.reason));
+  }
+  const std::string* const text = &file.bytes;
   std::vector<PackItem> items;
   std::set<std::string> known;
   std::size_t begin = 0;

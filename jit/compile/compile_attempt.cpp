@@ -18,6 +18,7 @@
 #include "jit/signature/ptx_parameters.h"
 #include "jit/signature/signature_builder.h"
 #include "jit/signature/variable_names.h"
+#include "jit/source/macro_definitions.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -71,6 +72,7 @@ std::string assembled_text(const CompileRequest& request, const CompilePlan& pla
   const std::size_t bytes = prefix ? prefix->bytes : 0;
   std::string text;
   text.reserve(source.size() + 4096);
+  if (plan.defines_in_text) text += define_lines(request.options);
   text.append(source, 0, bytes);
   if (prefix) text += "static_assert(true, \"\");\n";
   text += format("#line {} {}\n", prefix ? prefix->lines + 1 : 1, quoted(request.texts.name));
@@ -81,7 +83,8 @@ std::string assembled_text(const CompileRequest& request, const CompilePlan& pla
 
 std::vector<std::string> nvrtc_options(const CompileRequest& request, const CompilePlan& plan) {
   std::vector<std::string> options =
-      to_nvrtc_options(request.options, request.target.nvrtc_arch, request.header_folders);
+      to_nvrtc_options(plan.defines_in_text ? without_macros(request.options) : request.options,
+                       request.target.nvrtc_arch, request.header_folders);
   if (plan.default_device) options.push_back("--device-as-default-execution-space");
   if (plan.minimal) options.push_back("--minimal");
   return options;
@@ -118,6 +121,8 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
   }
   return text;
 }
+
+bool is_error(const Diagnostic& diagnostic) { return diagnostic.severity == Severity::error; }
 
 /// NVRTC keeps results of its own beside the driver's, from 12.9 on. That cache takes no notice of
 /// --ftz and --prec-div (seen with NVRTC 13.0 and driver 580: with --ftz=true came the code
@@ -181,6 +186,7 @@ PchPlan CompileAttempt::plan_pch() const {
   key.field(reinterpret_cast<std::uintptr_t>(nvrtc_.api.nvrtcCompileProgram));
   key.field(nvrtc_.version()).field(request_.source.directory);
   for (const std::string& option : options_) key.field(option);
+  key.field(plan_.defines_in_text ? define_lines(options) : std::string());
   key.field(std::string_view(request_.texts.text).substr(0, prefix_->bytes));
   for (const auto& [name, text] : request_.texts.headers) key.field(name).field(text);
   const IncludeClosure& included = request_.included;
@@ -380,6 +386,7 @@ AttemptErrors CompileAttempt::errors() const {
     }
     const std::string& expression = message.name_expression;
     const std::string& file = message.diagnostic.file;
+    result.in_preamble = result.in_preamble || file == kPreambleFile;
     if (file != kNameMapFile && file != kProbeFile) {
       // A template of the user may hold an error that nothing but the probe brings to light.
       const bool by_probe =
@@ -421,7 +428,9 @@ std::vector<Diagnostic> CompileAttempt::user_diagnostics() const {
     if (file == kProbeFile || file == kNameMapFile) continue;
     result.push_back(message.diagnostic);
   }
-  add_hints(result, request_.header_folders);
+  if (std::any_of(result.begin(), result.end(), is_error)) {
+    add_hints(result, request_.header_folders, macro_names(request_.options, request_.texts.text));
+  }
   shift_lines(result, request_.source.name, request_.source.first_line);
   return result;
 }

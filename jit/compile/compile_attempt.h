@@ -43,11 +43,15 @@ struct CompilePlan {
   bool probe = true;
   bool minimal = false;
   bool default_device = false;  ///< functions without __device__ are the device's too
+  /// The options' macros are #define lines in front of the text, behind the compiler's preamble,
+  /// which has names such as T and x of its own.
+  bool defines_in_text = false;
 };
 
 /// Where the errors of a failed attempt lie.
 struct AttemptErrors {
   bool in_pch = false;               ///< in the making of a precompiled header, not in any text
+  bool in_preamble = false;          ///< in the text that the compiler puts before every other
   bool in_source = false;            ///< in the user's text, a header or a later stage (ptxas)
   bool host_code = false;            ///< an unannotated function or variable was met
   bool in_probe = false;             ///< in the lines of the probe, whatever they were asked for

@@ -15,15 +15,18 @@
 #include "jit/compile/compile_wait.h"
 #include "jit/signature/cuda_types.h"
 #include "jit/signature/signature_builder.h"
+#include "jit/source/declared_kernels.h"
 #include "jit/source/include_closure.h"
+#include "jit/source/macro_definitions.h"
 #include "jit/source/member_names.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
 namespace {
 
-/// Enough for: without precompiled headers, without --minimal, without names behind a false #if,
-/// types asked for in each way, without the probe, with it once more, and without it in the end.
+/// Enough for: without precompiled headers, with macros behind the compiler's preamble, without
+/// --minimal, without names behind a false #if, types asked for in each way, without the probe,
+/// with it once more, and without it in the end.
 constexpr int kMaxAttempts = 12;
 constexpr std::size_t kMaxNames = 4096;
 
@@ -60,6 +63,22 @@ std::vector<std::string> member_names_of(const CompileRequest& request) {
 std::vector<std::string> declared_names(const CompileRequest& request) {
   std::vector<std::string> names;
   for (const KernelDeclaration& kernel : request.declared.kernels) names.push_back(kernel.name);
+  return names;
+}
+
+/// Of the text and of all headers of the user's that it includes.
+std::vector<std::string> template_names(const CompileRequest& request) {
+  std::vector<std::string> names;
+  const auto look_into = [&](const std::string& text) {
+    for (KernelDeclaration& kernel : find_kernels(text)) {
+      if (kernel.is_template) names.push_back(std::move(kernel.name));
+    }
+  };
+  look_into(request.source.text);
+  for (const auto& [name, text] : request.options.headers) look_into(text);
+  for (const IncludedFile& file : request.included.files) {
+    if (const auto text = read_whole_file(file.path)) look_into(*text);
+  }
   return names;
 }
 
@@ -188,6 +207,11 @@ class Session {
   Next learn(const CompileAttempt& attempt) {
     const AttemptErrors errors = attempt.errors();
     if (errors.in_pch) return Next::again;  // which makes none
+    if (errors.in_preamble && !plan_.defines_in_text &&
+        !macro_definitions(request_.options).empty()) {
+      plan_.defines_in_text = true;
+      return Next::again;
+    }
     if (plan_.minimal) {
       plan_.minimal = false;  // the text may use what --minimal leaves out
       minimal_failed_ = true;
@@ -248,6 +272,24 @@ class Session {
     return kernels + symbols > 0;
   }
 
+  /// What there is to be named: as the text shows it, or as the compiler sees it where macros and
+  /// headers may make kernels.
+  std::vector<std::string> known_names() const {
+    std::vector<std::string> names = declared_names(request_);
+    if (declares_all_kernels(request_.source, request_.options, request_.declared)) return names;
+    CompilePlan plan = plan_;
+    plan.kernels.clear();
+    plan.symbols.clear();
+    plan.probe = false;
+    CompileAttempt attempt(nvrtc_, request_, plan);
+    if (!attempt.compile(deadline_)) return names;
+    names = template_names(request_);
+    for (const std::string& name : attempt.unseen_kernels()) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+  }
+
   [[noreturn]] void unknown_name(const std::string& name, const CompileAttempt& attempt) const {
     const std::string& source = request_.source.name;
     const auto& kernels = request_.declared.kernels;
@@ -276,7 +318,7 @@ class Session {
     for (const SymbolDeclaration& symbol : request_.declared.symbols) {
       if (symbol.name != name) continue;
       throw NameNotFound(format("{} in {} is a variable, no __global__ function{}", name, source,
-                                describe_names(name, declared_names(request_))));
+                                describe_names(name, known_names())));
     }
     if (declared != kernels.end()) {
       throw NameNotFound(
@@ -285,7 +327,7 @@ class Session {
     }
     throw NameNotFound(format("no kernel {} in {}{}{}", name, source,
                               said.empty() ? "" : " (" + said + ")",
-                              describe_names(name, declared_names(request_))));
+                              describe_names(name, known_names())));
   }
 
   const LoadedNvrtc& nvrtc_;

@@ -87,13 +87,14 @@ class Reader {
   void rename() {
     const std::map<std::string, std::string>& given = options_.headers;
     result_.text = with_includes_renamed(result_.text, [&](const IncludeDirective& include) {
-      return respelled(include, meant(include, {}, source_.directory));
+      const bool is_file = !source_.directory.empty();
+      return respelled(include, meant(include, {}, source_.directory), is_file);
     });
     std::map<std::string, std::string> renamed;
     for (const auto& [name, text] : result_.headers) {
       const auto spell = [&, &own_name = name](const IncludeDirective& include) {
         const std::string found = meant(include, own_name, {});
-        return found.empty() ? found : bracketed(found);
+        return found.empty() ? respelled(include, found, false) : bracketed(found);
       };
       renamed[name] = with_includes_renamed(text, spell);
     }
@@ -102,14 +103,19 @@ class Reader {
       renamed[compiler_name(path)] =
           with_includes_renamed(text, [&](const IncludeDirective& include) {
             const bool is_given = given.contains(include.name);
-            return is_given ? std::string() : respelled(include, file_meant(include, folder));
+            return is_given ? std::string() : respelled(include, file_meant(include, folder), true);
           });
     }
     result_.headers = std::move(renamed);
   }
 
-  /// The name in the include's own quotes or brackets; empty for none.
-  static std::string respelled(const IncludeDirective& include, const std::string& name) {
+  /// The name, in the include's own quotes or brackets; empty for none. In a text of no file no
+  /// folder is there whose links "name/.." could follow.
+  static std::string respelled(const IncludeDirective& include, std::string name, bool is_file) {
+    if (name.empty() && !is_file) {
+      name = plain_name(include.name);
+      if (name == include.name) name.clear();
+    }
     if (name.empty()) return name;
     return include.quoted ? "\"" + name + "\"" : "<" + name + ">";
   }

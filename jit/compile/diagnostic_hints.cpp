@@ -57,6 +57,10 @@ constexpr std::string_view kHostName =
 constexpr std::string_view kHostLibrary =
     "this library is the host's: kernels cannot call it. Leave the include out, or give the "
     "option strip_host=True, which leaves all host code out";
+constexpr std::string_view kHostAlgorithm =
+    "these headers of CUDA's C++ library are the host's: their algorithms, containers and streams "
+    "launch kernels themselves. Call kw.sort, kw.sum and the like from Python; within kernels use "
+    "cub's warp and block primitives (<cub/block/block_reduce.cuh>) and <cuda/std/...>";
 constexpr std::string_view kOwnHeader =
     "give its text in the option headers={name: text}, or name its folder in include_dirs";
 
@@ -119,6 +123,10 @@ constexpr std::string_view kHostCall =
     "this is the host's: a kernel cannot call the CUDA runtime or the driver. Allocate, copy, "
     "launch and synchronize in Python; strip_host=True leaves host code out";
 
+constexpr std::string_view kClusters =
+    "clusters need a newer architecture (sm_90): a GPU that has it, or on the simulated device "
+    "KERNWRIGHT_SIM_CAPABILITY=9.0 in the environment";
+
 constexpr std::array kIdentifierHints{
     WordHint{"uint8_t", kFixedWidth},
     WordHint{"uint16_t", kFixedWidth},
@@ -147,6 +155,9 @@ constexpr std::array kIdentifierHints{
     WordHint{"curand*", kCurand},
     WordHint{"std", kHostName},
     WordHint{"CUtensorMap", "#include <cuda.h>"},
+    WordHint{"__cluster*", kClusters},
+    WordHint{"__isCtaShared", kClusters},
+    WordHint{"__isClusterShared", kClusters},
     WordHint{"cout", "a kernel prints with printf, which needs no header"},
     WordHint{"fprintf", "a kernel prints with printf, which needs no header"},
     WordHint{"FLT_MAX", kLimits},
@@ -250,7 +261,8 @@ std::string architecture_hint(std::string_view message) {
     return message.find(word) != std::string_view::npos;
   };
   if (mentions("tcgen05")) return "it needs a GPU of arch=\"sm_100a\"";
-  const bool is_specific = mentions("wgmma") || mentions("setmaxnreg");
+  const bool is_specific =
+      mentions("wgmma") || mentions("setmaxnreg") || mentions("_on_SM_90a") || mentions("sm_90a");
   return format(
       "it needs {}: a GPU that has it, or on the simulated device "
       "KERNWRIGHT_SIM_CAPABILITY=9.0 in the environment",
@@ -260,6 +272,10 @@ std::string architecture_hint(std::string_view message) {
 /// Of what is wrong with a kernel, whatever names are in it.
 std::string_view language_hint(std::string_view message) {
   static constexpr std::array kRows{
+      WordHint{"__cluster_dims__ is not supported", kClusters},
+      WordHint{"\"cooperative_groups\" has no member \"this_cluster\"", kClusters},
+      WordHint{"\"cooperative_groups\" has no member \"cluster_", kClusters},
+      WordHint{"\"cooperative_groups::__v1\" has no member \"cluster_", kClusters},
       WordHint{"device-side kernel launch could not be processed",
                "a kernel cannot launch kernels here (dynamic parallelism needs the device runtime "
                "library): launch from Python, or turn the inner kernel into a __device__ function"},
@@ -281,7 +297,9 @@ std::string_view language_hint(std::string_view message) {
 std::string hint_for(std::string_view message, std::span<const std::string> folders) {
   if (const auto hint = language_hint(message); !hint.empty()) return std::string(hint);
   if (message.find("not supported on .target") != std::string_view::npos ||
-      message.find("requires .target") != std::string_view::npos) {
+      message.find("requires .target") != std::string_view::npos ||
+      message.find("is_not_supported_before_SM_90") != std::string_view::npos ||
+      message.find("is_only_supported_on_SM_90a") != std::string_view::npos) {
     return architecture_hint(message);
   }
   if (message.find("open source file") != std::string_view::npos) {
@@ -304,7 +322,41 @@ std::string hint_for(std::string_view message, std::span<const std::string> fold
 
 }  // namespace
 
-void add_hints(std::vector<Diagnostic>& diagnostics, std::span<const std::string> header_folders) {
+namespace {
+
+/// Of an error in a header of CUDA's that only host code has a use for.
+bool is_host_algorithm(std::string_view file, std::string_view message) {
+  const auto has = [](std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+  };
+  return has(file, "/thrust/") || has(file, "/cub/device/") || has(file, "/cuda/experimental/") ||
+         has(message, "is not supported when compiling with NVRTC") ||
+         has(message, "__host__ function is not allowed in JIT mode") ||
+         has(message, "cuda::stream_ref") || has(message, "has no member \"stream_ref\"");
+}
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// Of an error on a line of CUDA's own text that has the name of one of the user's macros.
+std::string macro_hint(std::string_view line, const std::set<std::string>& macros) {
+  while (!line.empty()) {
+    const auto begin = std::find_if(line.begin(), line.end(), is_word);
+    const auto end = std::find_if_not(begin, line.end(), is_word);
+    const std::string word(begin, end);
+    if (macros.contains(word)) {
+      return format("the macro {} replaces a name in CUDA's own headers: call it otherwise", word);
+    }
+    line.remove_prefix(static_cast<std::size_t>(end - line.begin()));
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_hints(std::vector<Diagnostic>& diagnostics, std::span<const std::string> header_folders,
+               const std::set<std::string>& macros) {
   for (Diagnostic& diagnostic : diagnostics) {
     if (!diagnostic.hint.empty() || diagnostic.severity != Severity::error) continue;
     // Where such a library is installed, its own headers are what does not compile.
@@ -313,9 +365,17 @@ void add_hints(std::vector<Diagnostic>& diagnostics, std::span<const std::string
         std::any_of(header_folders.begin(), header_folders.end(),
                     [&](const std::string& folder) { return file.starts_with(folder); });
     const std::string_view name = file.substr(file.rfind('/') + 1);  // npos + 1 is 0
-    const bool is_host_library = in_folders && look_up(kHeaderHints, name) == kHostLibrary;
-    diagnostic.hint =
-        is_host_library ? std::string(kHostLibrary) : hint_for(diagnostic.message, header_folders);
+    if (in_folders || file == kPreambleFile) {
+      diagnostic.hint = macro_hint(diagnostic.caret.substr(0, diagnostic.caret.find('\n')), macros);
+      if (!diagnostic.hint.empty()) continue;
+    }
+    if (in_folders && look_up(kHeaderHints, name) == kHostLibrary) {
+      diagnostic.hint = kHostLibrary;
+    } else if (in_folders && is_host_algorithm(file, diagnostic.message)) {
+      diagnostic.hint = kHostAlgorithm;
+    } else {
+      diagnostic.hint = hint_for(diagnostic.message, header_folders);
+    }
   }
 }
 

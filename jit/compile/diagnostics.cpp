@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/format.h"
@@ -289,8 +290,11 @@ std::string summarize(const std::vector<Diagnostic>& diagnostics, const std::str
   if (cause != errors.end()) std::rotate(errors.begin(), cause, cause + 1);
   const auto count = static_cast<std::ptrdiff_t>(errors.size());
   std::string text = source_name + " did not compile:\n";
+  std::set<std::string> hints;  // each is shown once
   for (std::ptrdiff_t i = 0; i < std::min(count, kMaxShown); ++i) {
-    text += errors[static_cast<std::size_t>(i)]->to_string() + "\n";
+    Diagnostic shown = *errors[static_cast<std::size_t>(i)];
+    if (!shown.hint.empty() && !hints.insert(shown.hint).second) shown.hint.clear();
+    text += shown.to_string() + "\n";
   }
   return text + format("({} error{}{}; the whole log is kept with this error)", count,
                        count == 1 ? "" : "s",

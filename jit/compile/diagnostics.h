@@ -3,6 +3,7 @@
 
 #include "base/diagnostic.h"
 
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,10 +27,14 @@ inline constexpr std::string_view kNameMapFile = "__nv_name_map";
 /// Places are as the compiler counts them, columns in characters. Never throws for odd text.
 std::vector<LogMessage> parse_compile_log(std::string_view log);
 
+/// File name of the text that NVRTC puts before every source.
+inline constexpr std::string_view kPreambleFile = "__nv_nvrtc_builtin_header.h";
+
 /// Adds what usually helps where the cause is a usual one (`hint` of each diagnostic). What the
-/// folders of CUDA's headers hold is not to be installed.
+/// folders of CUDA's headers hold is not to be installed. `macros` are the user's, by name.
 void add_hints(std::vector<Diagnostic>& diagnostics,
-               std::span<const std::string> header_folders = {});
+               std::span<const std::string> header_folders = {},
+               const std::set<std::string>& macros = {});
 
 /// Gives messages about the end of the source its name and the last line of its text.
 void place_at_end(std::vector<LogMessage>& messages, const std::string& name,

@@ -12,6 +12,7 @@
 #include "jit/compile/nvrtc_unit.h"
 #include "jit/compile/target.h"
 #include "jit/source/include_closure.h"
+#include "jit/source/macro_definitions.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -20,10 +21,11 @@ namespace {
 /// One pass over the text with one set of options.
 class LintPass {
  public:
-  LintPass(const LoadedNvrtc& nvrtc, const Source& source, const CompilerTexts& texts)
+  LintPass(const LoadedNvrtc& nvrtc, const Source& source, const CompilerTexts& texts,
+           const std::string& defines)
       : source_(source),
         texts_(texts),
-        unit_(nvrtc, "#line 1 " + quoted_name() + "\n" + texts.text, program_path(),
+        unit_(nvrtc, defines + "#line 1 " + quoted_name() + "\n" + texts.text, program_path(),
               texts.headers) {}
 
   /// True when the front end has nothing against the text.
@@ -50,11 +52,12 @@ class LintPass {
     });
   }
 
-  std::vector<Diagnostic> diagnostics(bool is_good, std::span<const std::string> folders) {
+  std::vector<Diagnostic> diagnostics(bool is_good, std::span<const std::string> folders,
+                                      const ProgramOptions& options) {
     if (!is_good && std::none_of(diagnostics_.begin(), diagnostics_.end(), is_error)) {
       diagnostics_.push_back({Severity::error, log_, source_.name, 0, 0, {}, {}});
     }
-    add_hints(diagnostics_, folders);
+    add_hints(diagnostics_, folders, macro_names(options, texts_.text));
     shift_lines(diagnostics_, source_.name, source_.first_line);
     return std::move(diagnostics_);
   }
@@ -103,14 +106,14 @@ std::vector<Diagnostic> lint_with(const LoadedNvrtc& nvrtc, const Source& source
                  (options.minimal == Tristate::automatic && includes_nothing);
   bool default_device = includes_nothing;
   for (;;) {
-    LintPass pass(nvrtc, source, texts);
+    LintPass pass(nvrtc, source, texts, define_lines(options));
     const bool is_good = pass.run(arguments, minimal, default_device, deadline);
     if (!is_good && minimal && options.minimal == Tristate::automatic) {
       minimal = false;
     } else if (!is_good && !default_device && pass.met_host_code()) {
       default_device = true;
     } else {
-      return pass.diagnostics(is_good, folders);
+      return pass.diagnostics(is_good, folders, options);
     }
   }
 }
@@ -125,7 +128,8 @@ std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
   // It holds the folders open.
   const CudaHeaders headers =
       included.needs_cuda_headers ? cuda_headers(nvrtc, places) : CudaHeaders();
-  ProgramOptions plain = options;
+  // Macros stand behind the compiler's preamble, which has names such as T of its own.
+  ProgramOptions plain = without_macros(options);
   plain.minimal = Tristate::off;
   plain.pch = Tristate::off;
   const auto arguments =

@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/printable.h"
 
 namespace kernwright {
 namespace {
@@ -57,7 +58,8 @@ std::string Arch::virtual_name() const {
 Arch parse_arch(std::string_view text) {
   const auto refuse = [&] {
     throw InvalidArgument(
-        format("architecture \"{}\" is not understood: write sm_90, sm_90a or compute_80", text));
+        format("architecture \"{}\" is not understood: write sm_90, sm_90a or compute_80",
+               printable(text)));
   };
   Arch arch;
   std::string_view rest = text;

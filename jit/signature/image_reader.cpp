@@ -2,6 +2,7 @@
 #include "jit/signature/image_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/errors.h"
@@ -63,12 +64,54 @@ ObjectCode of_cubin(std::string_view image, const std::string& target) {
   return code;
 }
 
+/// What begins with these bytes, and what to do with it.
+struct OtherImage {
+  std::string_view front;
+  std::string_view what;
+};
+
+constexpr std::string_view kExtract =
+    "take a cubin out of it with cuobjdump -xelf all, or PTX with cuobjdump -xptx all";
+
+constexpr std::array kOtherImages{
+    OtherImage{"\x50\xed\x55\xba", "a fat binary"},
+    OtherImage{"\xb1\x43\x62\x46", "a fat binary"},
+    OtherImage{"\x7f\x45LF", "an ELF file of the host"},
+    OtherImage{"!<arch>", "a library of object files"},
+    OtherImage{"\xed\x43\x4e\x7f", "LTO-IR"},
+    OtherImage{"BC\xc0\xde", "LLVM bitcode"},
+    OtherImage{"\x1f\x8b", "a compressed file"},
+    OtherImage{"\xff\xfe", "text in UTF-16"},
+    OtherImage{"\xfe\xff", "text in UTF-16"},
+};
+
+/// What the bytes are instead, and what helps; empty where nothing tells.
+std::string other_image(std::string_view image) {
+  if (image.empty()) return ": there are none";
+  const auto* const found =
+      std::find_if(kOtherImages.begin(), kOtherImages.end(),
+                   [&](const OtherImage& other) { return image.starts_with(other.front); });
+  if (found == kOtherImages.end()) {
+    const bool is_text = image.substr(0, 256).find('\0') == std::string_view::npos;
+    return is_text ? ": PTX begins with a line such as .version 8.0" : "";
+  }
+  const auto index = found - kOtherImages.begin();
+  std::string_view help = index < 4 ? kExtract : "unpack it";
+  if (found->what == "LTO-IR" || found->what == "LLVM bitcode") help = "compile it to a cubin";
+  if (found->what == "text in UTF-16") help = "save it as UTF-8";
+  return format(": they are {}; {}", found->what, help);
+}
+
 }  // namespace
 
 ObjectCode object_code_of_image(std::string_view image) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";  // of a text in UTF-8
+  if (image.starts_with(kMark)) image.remove_prefix(kMark.size());
   const ImageInfo info = describe_image(image);
   if (info.kind == ImageKind::unknown) {
-    throw Error("these bytes are no object code: neither saved by save(), nor a cubin, nor PTX");
+    throw Error(
+        format("these bytes are no object code, neither saved by save(), nor a cubin, nor PTX{}",
+               other_image(image)));
   }
   ObjectCode code =
       info.kind == ImageKind::ptx ? of_ptx(image, info.target) : of_cubin(image, info.target);

@@ -209,4 +209,20 @@ CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc, const HeaderPlaces& places) {
   return headers;
 }
 
+bool is_cuda_header(const std::string& path, const HeaderPlaces& places) {
+  const auto lies_below = [&](const fs::path& folder, std::string_view stem) {
+    std::error_code error;
+    const std::string real = fs::canonical(folder, error).string() + "/";
+    return !error && real.size() > 1 && path.starts_with(real) &&
+           std::string_view(path).substr(real.size()).starts_with(stem);
+  };
+  const auto any = [&](const std::vector<std::string>& roots, const char* folder) {
+    return std::any_of(roots.begin(), roots.end(), [&](const std::string& root) {
+      return lies_below(fs::path(root) / folder, {});
+    });
+  };
+  return (!places.cache_folder.empty() && lies_below(places.cache_folder, kUnpackedStem)) ||
+         any(places.toolkits, "include") || any(places.site_packages, "nvidia");
+}
+
 }  // namespace kernwright

@@ -40,4 +40,8 @@ CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc,
 /// The same without the memory of earlier calls.
 CudaHeaders find_cuda_headers(const LoadedNvrtc& nvrtc, const HeaderPlaces& places);
 
+/// Whether a file, by its canonical path, lies in a folder where such headers are looked for.
+bool is_cuda_header(const std::string& path,
+                    const HeaderPlaces& places = HeaderPlaces::of_process());
+
 }  // namespace kernwright

@@ -64,6 +64,12 @@ std::string header_meant(const std::map<std::string, std::string>& headers,
   return headers.contains(include.name) ? include.name : known(include.name);
 }
 
+std::string plain_name(const std::string& name) {
+  const std::string normal = std::filesystem::path(name).lexically_normal().string();
+  const bool is_below = normal != "." && !normal.starts_with("..") && !normal.starts_with('/');
+  return is_below ? normal : name;
+}
+
 std::string with_includes_renamed(std::string text, const Renaming& rename) {
   if (text.find("include") == std::string::npos && text.find("embed") == std::string::npos) {
     return text;

@@ -16,6 +16,10 @@ namespace kernwright {
 std::string header_meant(const std::map<std::string, std::string>& headers,
                          std::string_view includer, const IncludeDirective& include);
 
+/// The name without "." and ".." that stay below where it begins: of "cuda/std/../std/array" it is
+/// "cuda/std/array". Another name as it is.
+std::string plain_name(const std::string& name);
+
 /// A new spelling, with its quotes or brackets, for a name in an #include, an #embed or a
 /// __has_include(); empty keeps the old one.
 using Renaming = std::function<std::string(const IncludeDirective&)>;

@@ -13,10 +13,12 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "base/whole_file.h"
+#include "base/regular_file.h"
 #include "jit/source/builtin_headers.h"
 #include "jit/source/header_mentions.h"
+#include "jit/source/header_names.h"
 #include "jit/source/host_headers.h"
+#include "jit/source/macro_definitions.h"
 
 namespace kernwright {
 namespace {
@@ -89,13 +91,17 @@ class Walker {
   std::size_t macros_known() const { return macros_.size() + macro_mentions_.size(); }
 
   void read(const PendingFile& file) {
-    const auto text = read_whole_file(file.path);
-    if (!text) {
+    const RegularFile read = read_regular_file(file.path, kMaxSourceBytes);
+    if (read.is_too_large) {
+      throw InvalidArgument(format("the header {} cannot be used: {}", file.path, read.reason));
+    }
+    if (!read.reason.empty()) {
       result_.is_complete = false;
       return;
     }
-    result_.files.push_back({file.path, sha256(*text)});
-    if (!file.is_data) visit(*text, {file.path, 1, fs::path(file.path).parent_path(), true, {}});
+    const std::string& text = read.bytes;
+    result_.files.push_back({file.path, sha256(text)});
+    if (!file.is_data) visit(text, {file.path, 1, fs::path(file.path).parent_path(), true, {}});
   }
 
   void visit_memory(bool is_wrapped) {
@@ -139,22 +145,8 @@ class Walker {
   /// Macros of the options; their values are no text of a file.
   void read_defines() {
     std::string text;
-    for (const auto& [name, value] : options_.defines)
+    for (const auto& [name, value] : macro_definitions(options_)) {
       text += "#define " + name + " " + value + "\n";
-    for (std::size_t i = 0; i < options_.extra.size(); ++i) {
-      std::string_view define = options_.extra[i];
-      if (define == "-D" && i + 1 < options_.extra.size()) {
-        define = options_.extra[++i];
-      } else if (define.starts_with("-D")) {
-        define.remove_prefix(2);
-      } else if (define.starts_with("--define-macro=")) {
-        define.remove_prefix(15);
-      } else {
-        continue;
-      }
-      std::string line(define);
-      if (const auto equals = line.find('='); equals != std::string::npos) line[equals] = ' ';
-      text += "#define " + line + "\n";
     }
     if (!text.empty()) take(header_mentions(text), {"the defines", 1, {}, sees_files_, {}});
   }
@@ -222,7 +214,9 @@ class Walker {
                                  what, advice));
   }
 
-  void follow(const HeaderMention& mention, const Place& place) {
+  void follow(HeaderMention mention, const Place& place) {
+    const std::string spelled = mention.name;
+    if (!place.is_file && !options_.headers.contains(spelled)) mention.name = plain_name(spelled);
     const std::string& name = mention.name;
     if (const auto own = options_.headers.find(name); own != options_.headers.end()) {
       const std::optional<bool> asks = builtin_asks_for_arch_specific(name, own->second);
@@ -236,13 +230,33 @@ class Walker {
       refuse(mention, place, format("names the absolute path \"{}\"", name),
              "name the file's folder in include_dirs");
     }
-    if (!place.is_file && climbs(name)) {
-      refuse(mention, place, format("leaves the folders of headers by \"..\" (\"{}\")", name),
-             "name the file's folder in include_dirs");
+    if (!place.is_file && (climbs(name) || leads_elsewhere(spelled, name))) {
+      refuse(mention, place, format("leaves the folders of headers by \"..\" (\"{}\")", spelled),
+             climbing_advice(mention, place));
     }
     const bool is_found = find_file(mention, place.folder);
     const bool is_own_text = host_header(name) && !host_header_needs_library(name);
     if (!is_found && !mention.is_probe && !is_own_text) result_.needs_cuda_headers = true;
+  }
+
+  /// Whether a link in some folder makes of "link/../name" another file than "name". Not every
+  /// spelling of an #include is given to the compiler in its plain form.
+  bool leads_elsewhere(const std::string& spelled, const std::string& plain) const {
+    if (!climbs(spelled)) return false;
+    return std::any_of(options_.include_dirs.begin(), options_.include_dirs.end(),
+                       [&](const fs::path& folder) {
+                         std::error_code error;
+                         return fs::exists(folder / spelled, error) &&
+                                !fs::equivalent(folder / spelled, folder / plain, error);
+                       });
+  }
+
+  static std::string climbing_advice(const HeaderMention& mention, const Place& place) {
+    const std::string beside =
+        (fs::path(place.memory_folder) / mention.name).lexically_normal().string();
+    const bool may_be_given = mention.form == Form::quoted && !climbs(beside);
+    return format("{}name the file's folder in include_dirs",
+                  may_be_given ? format("give headers the text of \"{}\", or ", beside) : "");
   }
 
   /// A header in memory that another one names as files name their neighbours.

@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/printable.h"
 #include "jit/source/extra_options.h"
 
 namespace kernwright {
@@ -17,13 +18,6 @@ constexpr std::size_t kMaxOptions = 1000;
 constexpr std::size_t kMaxHeaders = 4000;
 constexpr std::size_t kMaxHeaderBytes = std::size_t{64} << 20;
 constexpr int kMaxRegisters = 255;
-
-/// The text with a '?' for each control character: a message must not end at a NUL.
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
-  return text;
-}
 
 /// Refuses a NUL, and a line break where `one_line`: the option behind it would be another one.
 void check_text(const std::string& what, const std::string& text, bool one_line) {
@@ -41,7 +35,7 @@ void check_std(const std::string& std) {
   if (std::find(kKnown.begin(), kKnown.end(), std) != kKnown.end()) return;
   throw InvalidArgument(format(
       "option std=\"{}\" is unknown: use c++11, c++14, c++17, c++20, or c++23 where NVRTC knows it",
-      std));
+      printable(std)));
 }
 
 bool is_identifier(std::string_view name) {
@@ -66,7 +60,7 @@ void check_define(const std::string& name, const std::string& value) {
 void check_header_name(const std::string& name) {
   check_text(format("the name of header \"{}\"", name), name, true);
   const auto refuse = [&](const char* why) {
-    throw InvalidArgument(format("header name \"{}\" {}", name, why));
+    throw InvalidArgument(format("header name \"{}\" {}", printable(name), why));
   };
   if (name.empty()) refuse("is empty");
   if (name.front() == '/' || name.front() == '\\' || name.find(':') != std::string::npos) {
@@ -180,6 +174,17 @@ void check_include_dirs(const ProgramOptions& options) {
   }
 }
 
+namespace {
+
+/// NVRTC drops blanks at the end of an option.
+std::string include_option(const std::string& folder) {
+  const bool ends_blank =
+      !folder.empty() && std::string_view(" \t\f\v").find(folder.back()) != std::string_view::npos;
+  return "--include-path=" + folder + (ends_blank ? "/" : "");
+}
+
+}  // namespace
+
 std::vector<std::string> to_nvrtc_options(const ProgramOptions& options, const std::string& arch,
                                           const std::vector<std::string>& header_folders) {
   std::vector<std::string> result{"--gpu-architecture=" + arch, "--std=" + options.std};
@@ -187,9 +192,9 @@ std::vector<std::string> to_nvrtc_options(const ProgramOptions& options, const s
     result.push_back("--define-macro=" + name + (value.empty() ? "" : "=" + value));
   }
   for (const std::string& folder : options.include_dirs) {
-    result.push_back("--include-path=" + folder);
+    result.push_back(include_option(folder));
   }
-  for (const std::string& folder : header_folders) result.push_back("--include-path=" + folder);
+  for (const std::string& folder : header_folders) result.push_back(include_option(folder));
   if (options.fast_math) result.push_back("--use_fast_math");
   if (options.max_registers) {
     result.push_back("--maxrregcount=" + std::to_string(*options.max_registers));

@@ -5,29 +5,20 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "base/whole_file.h"
+#include "base/regular_file.h"
 
 namespace kernwright {
 
 Source Source::from_file(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) {
-    throw InvalidArgument(format("source file {} does not exist", path.string()));
+  RegularFile file = read_regular_file(path.string(), kMaxSourceBytes);
+  if (!file.reason.empty()) {
+    throw InvalidArgument(
+        format("the source file {} cannot be used: {}", path.string(), file.reason));
   }
-  if (!std::filesystem::is_regular_file(status)) {
-    throw InvalidArgument(format("source file {} is not a regular file", path.string()));
-  }
-  const auto bytes = std::filesystem::file_size(path, error);
-  if (!error && bytes > kMaxSourceBytes) {
-    throw InvalidArgument(format("source file {} has {} bytes; the limit is {}", path.string(),
-                                 bytes, kMaxSourceBytes));
-  }
-  auto text = read_whole_file(path.string());
-  if (!text) throw InvalidArgument(format("source file {} cannot be read", path.string()));
   Source source;
-  source.text = without_byte_order_mark(std::move(*text));
+  source.text = without_byte_order_mark(std::move(file.bytes));
   source.name = path.string();
+  std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error);
   source.directory = (error ? path : absolute).parent_path().string();
   return source;

@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kStem = "headers-";
 constexpr std::string_view kUnfinished = ".new-";  ///< behind the name: a folder being unpacked
 constexpr const char* kList = ".kernwright-files";
 constexpr std::int64_t kUseResolution = 3600;  ///< seconds
@@ -185,7 +184,7 @@ SecureDirectory refused(const SecureDirectory& root, const std::string& name,
 }  // namespace
 
 SecureDirectory unpack_headers(const LoadedNvrtc& nvrtc, const SecureDirectory& root) {
-  const std::string name = std::string(kStem) + nvrtc.version();
+  const std::string name = std::string(kUnpackedStem) + nvrtc.version();
   SecureDirectory present = root.child(name);
   if (!present) return present;
   if (is_whole(by_handle(present))) {
@@ -234,7 +233,7 @@ std::vector<UnpackedHeaders> unpacked_headers(const SecureDirectory& root) {
        at.increment(error)) {
     const std::string name = at->path().filename().string();
     std::error_code none;
-    if (!name.starts_with(kStem) || !fs::is_directory(at->symlink_status(none))) continue;
+    if (!name.starts_with(kUnpackedStem) || !fs::is_directory(at->symlink_status(none))) continue;
     UnpackedHeaders found;
     found.name = name;
     struct stat status {};

@@ -6,9 +6,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kernwright {
+
+/// What names of such folders begin with.
+inline constexpr std::string_view kUnpackedStem = "headers-";
 
 /// The folder `headers-<version>` of NVRTC's own headers below `root`: found whole, or unpacked (at
 /// first use, and where files are missing or have changed). Closed with the reason where that does

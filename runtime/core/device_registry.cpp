@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "core/device.h"
 
 #include <algorithm>
@@ -75,7 +76,8 @@ std::optional<PciAddress> parse_pci_address(std::string_view text) {
 
 DeviceRequest parse_device_request(std::string_view text) {
   if (const auto request = try_parse(text)) return *request;
-  throw DeviceNotFound(format("'{}' names no device: use auto, cuda, cuda:N, sim or sim:N", text));
+  throw DeviceNotFound(
+      format("'{}' names no device: use auto, cuda, cuda:N, sim or sim:N", printable(text)));
 }
 
 DeviceRegistry::DeviceRegistry(Options options) : options_(std::move(options)) {
@@ -248,7 +250,7 @@ Device& DeviceRegistry::by_name(std::string_view name) {
     if (Device* device = find_by_identity(name)) return *device;
     throw DeviceNotFound(format(
         "'{}' names no device: use cuda, cuda:N, sim, sim:N, a UUID or a PCI bus id; there is: {}",
-        name, list_devices()));
+        printable(name), list_devices()));
   }
   switch (request->kind) {
     case DeviceRequest::Kind::cuda:

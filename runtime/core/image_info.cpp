@@ -31,7 +31,12 @@ unsigned byte_at(std::string_view image, std::size_t offset) noexcept {
 /// The word after `directive` at the start of a line, within the directives that open PTX.
 std::string word_after(std::string_view text, std::string_view directive) {
   std::size_t at = text.find(directive);
-  if (at == std::string_view::npos || (at != 0 && text[at - 1] != '\n')) return {};
+  const auto begins_line = [&] {
+    const std::size_t before = text.substr(0, at).find_last_not_of(" \t");
+    return before == std::string_view::npos || text[before] == '\n';
+  };
+  while (at != std::string_view::npos && !begins_line()) at = text.find(directive, at + 1);
+  if (at == std::string_view::npos) return {};
   at += directive.size();
   while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
   std::size_t end = at;

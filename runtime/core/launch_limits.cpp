@@ -6,7 +6,9 @@
 namespace kernwright {
 namespace {
 
-constexpr const char* kNeedsHopper = "compute capability 9.0 and newer support it";
+constexpr const char* kNeedsHopper =
+    "compute capability 9.0 and newer support it, and simulated devices with "
+    "KERNWRIGHT_SIM_CAPABILITY=9.0 in the environment";
 
 bool has_cluster(const LaunchConfig& config) noexcept { return config.cluster != Dim3{0, 0, 0}; }
 

@@ -83,7 +83,7 @@ struct Trace {
   /// The executed lines, each with the instructions that it became and what they changed. `source`
   /// has the text of the lines.
   std::string to_text(SourceText& source) const;
-  std::string to_text() const;  ///< with the lines of the files that can be read
+  std::string to_text() const;  ///< without them
 };
 
 /// How a value of that PTX type reads: "1.5", "-3", "true", "(1, 2)"; bits as "0x0000002a".

@@ -1,8 +1,6 @@
 // The lines of source files, for reports that show them.
 #include "sim/observe/source_text.h"
 
-#include "base/whole_file.h"
-
 namespace kernwright::sim {
 namespace {
 
@@ -31,13 +29,11 @@ void SourceText::add(const std::string& file, std::string_view text, int first_l
 }
 
 std::string_view SourceText::line(const std::string& file, int line, int first_line) {
-  if (const auto known = texts_.find({file, first_line}); known != texts_.end())
-    return at(known->second, line);
-  const auto [found, is_new] = files_.try_emplace(file);
-  if (is_new && !file.empty()) {
-    if (const auto text = read_whole_file(file)) found->second = split(*text);
+  const auto [known, is_new] = texts_.try_emplace({file, first_line});
+  if (is_new && find_ && !file.empty()) {
+    if (const auto text = find_(file, first_line)) known->second = split(*text);
   }
-  return at(found->second, line + first_line - 1);
+  return at(known->second, line);
 }
 
 }  // namespace kernwright::sim

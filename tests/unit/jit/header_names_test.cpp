@@ -25,6 +25,14 @@ TEST_CASE("header names: a quoted name begins beside the header that includes it
   CHECK(meant("", "") == "");
 }
 
+TEST_CASE("header names: dots are followed as far as they stay below the beginning") {
+  CHECK(plain_name("cuda/std/../std/array") == "cuda/std/array");
+  CHECK(plain_name("./a//b.h") == "a/b.h");
+  for (const char* same : {"", "a.h", "a/b.h", "../b.h", "a/../../b.h", "/a/b.h", "."}) {
+    CHECK(plain_name(same) == same);
+  }
+}
+
 TEST_CASE("header names: only the names change, and every line stays") {
   const std::string text =
       "#include \"a.h\"  // a.h\n#  include <b.h>\n#if __has_include(\"a.h\")\nint a_h;\n#endif\n";

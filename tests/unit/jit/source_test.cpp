@@ -26,7 +26,7 @@ TEST_CASE("source: what cannot be read says its path and why") {
   CHECK(contains(error.what(), missing.string()));
   CHECK(contains(error.what(), "does not exist"));
   const auto folder_error = thrown_by<InvalidArgument>([&] { Source::from_file(folder.path()); });
-  CHECK(contains(folder_error.what(), "not a regular file"));
+  CHECK(contains(folder_error.what(), "it is a folder, no regular file"));
 }
 
 TEST_CASE("source: empty texts and NULs are refused with their place") {

@@ -377,7 +377,7 @@ TEST_CASE("trace: as text and as JSON") {
   CHECK(json["fault"].is_null());
 }
 
-TEST_CASE("source text: lines of texts and of files, and none where there is none") {
+TEST_CASE("source text: lines of what was added or found, and of no file besides") {
   SourceText source;
   source.add("k.cu", "one\r\ntwo\n\nfour");
   CHECK(source.line("k.cu", 1) == "one");
@@ -386,6 +386,16 @@ TEST_CASE("source text: lines of texts and of files, and none where there is non
   for (const int line : {0, -1, 5}) CHECK(source.line("k.cu", line).empty());
   CHECK(source.line("no such file", 1).empty());
   CHECK(source.line("", 1).empty());
-  CHECK(source.line(__FILE__, 1).starts_with("// Traces of one thread"));
-  CHECK(source.line(__FILE__, 1, 2) == source.line(__FILE__, 2));
+  CHECK(source.line(__FILE__, 1).empty());
+  int asked = 0;
+  SourceText found([&](const std::string& file, int first_line) {
+    ++asked;
+    return file == "h.h" && first_line == 2 ? std::optional<std::string>("a\nb") : std::nullopt;
+  });
+  for (int i = 0; i < 2; ++i) {
+    CHECK(found.line("h.h", 2, 2) == "b");
+    CHECK(found.line("h.h", 2, 1).empty());
+    CHECK(found.line("k.h", 1).empty());
+  }
+  CHECK(asked == 3);
 }

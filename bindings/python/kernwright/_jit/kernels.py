@@ -49,10 +49,10 @@ def kernel(
 ) -> _core.Kernel:
     """A kernel of `source`, compiled for a device when it is first needed there.
 
-    A str is CUDA C++ text, a path object names a file of it. Object code is taken too: an
-    ObjectCode, bytes of PTX or of a cubin, a file of either or of ObjectCode.save(). `name` may be
-    left out when the text has one
-    __global__ function, and may be a template instance: "scale<float, 4>". Options are those of
+    A str is CUDA C++ text, a path object names a file of it (a regular one of at most 64 MiB).
+    Object code is taken too: an ObjectCode, PTX as a str or bytes, bytes of a cubin, a file of
+    either or of ObjectCode.save() (of at most 256 MiB). `name` may be left out when the text has
+    one __global__ function, and may be a template instance: "scale<float, 4>". Options are those of
     ProgramOptions, as an object or as single fields. The same request from the same line gets the
     same object again, unless its text has variables of its own or options name headers.
     """
@@ -65,6 +65,8 @@ def kernel(
         key = _recent.request_key(source, name, option_fields, sys._getframe(1))
         if key is not None and (known := _recent.find(key)) is not None:
             return known
+    if type(source) is str and (code := _object_code(source, options, option_fields)):
+        return _core._Program.of_code(*code).kernel(_name(name))
     located = locate(source)
     program = _program(located, _options(options, option_fields))
     made = program.kernel(_name(name))
@@ -80,7 +82,7 @@ def module(
     **option_fields: Any,
 ) -> Module:
     """A source, or object code, with several kernels and variables; arguments as for kernel()."""
-    if type(source) is not str and (code := _object_code(source, options, option_fields)):
+    if code := _object_code(source, options, option_fields):
         return Module(_core._Program.of_code(*code))
     located = locate(source)
     return Module(_program(located, _options(options, option_fields)))
@@ -308,6 +310,8 @@ def _object_code(
     source: Any, options: ProgramOptions | None, fields: dict[str, Any]
 ) -> tuple[_core.ObjectCode, str] | None:
     """Object code and its name where `source` is some, None where it is a text."""
+    if isinstance(source, str) and ".version" not in source:
+        return None
     from kernwright._jit.source import object_code
 
     code = object_code(source)

@@ -14,7 +14,18 @@ from kernwright.errors import ArgumentError, InvalidArgument
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ArgumentError(f"the option {name} is a str, got {type(value).__name__}")
-    return value
+    return _characters(name, value)
+
+
+def _characters(name: str, text: str) -> str:
+    """The text. Half of a surrogate pair, which a str may hold, is no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(
+            f"the option {name} has a lone surrogate at index {error.start}, which is no character"
+        ) from error
+    return text
 
 
 def _optional_text(name: str, value: Any) -> str | None:
@@ -108,14 +119,25 @@ def _texts(name: str, value: Any) -> dict[str, str]:
         spelled = "" if item is None else _spelled(item)
         if spelled is None:
             raise ArgumentError(f"{name}[{key!r}] is a str or a number, got {type(item).__name__}")
-        result[_text(f"{name} (a key)", key)] = spelled
+        result[_text(f"{name} (a key)", key)] = _characters(f"{name}[{key!r}]", spelled)
     return result
 
 
 def _paths(name: str, value: Any) -> list[str]:
     if isinstance(value, (str, os.PathLike)):
         raise ArgumentError(f"the option {name} is a list of paths, got one {type(value).__name__}")
-    return [_absolute(name, os.fsdecode(item)) for item in value]
+    return [_absolute(name, _folder(name, os.fsdecode(item))) for item in value]
+
+
+def _folder(name: str, path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(
+            f"the folder {path!r} of the option {name} has bytes in its name that are not UTF-8: "
+            "the compiler cannot be told of it. Give the texts of its headers in headers="
+        ) from error
+    return path
 
 
 def _absolute(name: str, path: str) -> str:

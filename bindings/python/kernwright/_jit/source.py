@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import sys
 from types import FrameType
 from typing import Any, NamedTuple
@@ -14,14 +13,16 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 # Frames above the caller that are searched for the literal, when a helper passed it on.
 _FRAMES = 6
-# As for C++'s Source::read().
-_MOST_BYTES = 1 << 26
 
 _BYTE_ORDER_MARK = "\ufeff"
 _SUFFIXES = (".cu", ".cuh", ".ptx", ".cubin", ".fatbin", ".cpp", ".cc", ".h", ".hpp", ".txt")
 # Of a file: enough for the comments above the directives that open PTX.
 _HEAD = 4096
-_PTX = re.compile(rb"^[ \t]*\.version[ \t]+\d", re.MULTILINE)
+_PTX = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*\.version[ \t]+\d", re.MULTILINE)
+# Of a str, which is CUDA C++ mostly: what comes first but for comments.
+_PTX_TEXT = re.compile(r"\ufeff?(?:\s|//[^\n]*|/\*.*?\*/)*\.version[ \t]+\d", re.DOTALL)
+# ELF, ObjectCode.save(), a fat binary, LTO-IR, a library, LLVM bitcode.
+_CODE = (b"\x7fELF", b"KWOBJ", b"\x50\xed\x55\xba", b"\xed\x43\x4e\x7f", b"!<arch>", b"BC\xc0\xde")
 
 
 class Located(NamedTuple):
@@ -47,18 +48,6 @@ def locate(source: Any, depth: int = 1) -> Located:
     )
 
 
-def _open_regular(path: str, flags: int) -> int:
-    """A descriptor of a file of bounded size: a pipe or a device would hold the reader for ever."""
-    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-    status = os.fstat(file)
-    if stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_BYTES:
-        return file
-    os.close(file)
-    if stat.S_ISREG(status.st_mode):
-        raise InvalidArgument(f"{path!r} has {status.st_size} bytes; the limit is {_MOST_BYTES}")
-    raise InvalidArgument(f"{path!r} is not a regular file")
-
-
 def _refuse_path(text: str) -> None:
     """A str is source text. What can be none, and looks like a path, was meant as one."""
     path = text.strip()
@@ -75,37 +64,31 @@ def object_code(source: Any) -> tuple[_core.ObjectCode, str] | None:
     """What was compiled already, and a name for it: None for texts and files of them."""
     if isinstance(source, _core.ObjectCode):
         return source, f"<{source.kind}>"
+    if isinstance(source, str):
+        return _of_image(source.encode(errors="replace")) if _PTX_TEXT.match(source) else None
     if isinstance(source, (bytes, bytearray, memoryview)):
-        if not _is_code(bytes(source[:_HEAD])):
-            return None
-        code = _core.ObjectCode._of_image(bytes(source))
-        return code, f"<{code.kind}>"
+        return _of_image(bytes(source)) if _is_code(bytes(source[:_HEAD])) else None
     if not isinstance(source, os.PathLike):
         return None
     path = _core._path(source, "a kernel's source")
-    try:
-        with open(path, "rb", opener=_open_regular) as file:
-            head = file.read(_HEAD)
-    except (OSError, InvalidArgument):
-        return None  # reading the text will tell
+    head = _core._file_head(path, _HEAD)
     return (_core.ObjectCode.load(path), path) if _is_code(head) else None
 
 
+def _of_image(image: bytes) -> tuple[_core.ObjectCode, str]:
+    code = _core.ObjectCode._of_image(image)
+    return code, f"<{code.kind}>"
+
+
 def _is_code(head: bytes) -> bool:
-    return head.startswith((b"\x7fELF", b"KWOBJ")) or _PTX.search(head) is not None
+    """Also what looks like code and is none that can be loaded: loading it says so."""
+    return head.startswith(_CODE) or _PTX.search(head) is not None
 
 
 def _read(path: str) -> Located:
     try:
-        with open(
-            path, encoding="utf-8", errors="surrogateescape", newline="", opener=_open_regular
-        ) as file:
-            text = file.read()
-    except OSError as error:
-        raise InvalidArgument(f"cannot read {path!r}: {error.strerror}") from error
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
+        text = _core._read_source_file(path).decode()
+    except UnicodeDecodeError as error:
         raise InvalidArgument(f"{path!r} is not UTF-8 text: save it in that encoding") from error
     text = text.removeprefix(_BYTE_ORDER_MARK)
     # Not abspath(): "link/.." is the folder that the link names, not the one that holds it.

@@ -82,23 +82,17 @@ def source_lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def read_source(file: str) -> str:
-    """Empty where it cannot be read."""
-    # Python ends lines at a carriage return alone, compilers do not.
-    newline = None if file.endswith((".py", ".pyw")) else ""
-    try:
-        with open(file, encoding="utf-8", errors="replace", newline=newline) as opened:
-            return opened.read()
-    except (OSError, ValueError):  # a name with a NUL
-        return ""
+def shown_lines(file: str, first_line: int) -> list[str]:
+    """Of what a compile of this process was given or read, or of CUDA's headers; a #line may call
+    a text by the name of any other file, which is none of its lines' business."""
+    return source_lines(_core._shown_text(file, first_line) or "")
 
 
 class Lines:
-    """The text of source lines: of texts that are known, else of files."""
+    """The text of source lines: of texts that are known, else of those that shown_lines() finds."""
 
     def __init__(self, known: Iterable[Source]) -> None:
         self._texts = {(name, first): source_lines(text) for name, text, first in known if name}
-        self._files: dict[str, list[str]] = {}
 
     def find(self, file: str, line: int, first_line: int) -> str:
         """Line `line`, from 1, of the text that begins on `first_line` of `file`."""
@@ -106,11 +100,8 @@ class Lines:
         return lines[line - 1] if 0 < line <= len(lines) else ""
 
     def text(self, file: str, first_line: int) -> list[str]:
-        """That text, or the rest of the file from there on; empty where it cannot be read."""
-        known = self._texts.get((file, first_line))
-        return self._read(file)[first_line - 1 :] if known is None else known
-
-    def _read(self, file: str) -> list[str]:
-        if file not in self._files:
-            self._files[file] = source_lines(read_source(file))
-        return self._files[file]
+        """That text; empty where it is not known."""
+        key = (file, first_line)
+        if key not in self._texts:
+            self._texts[key] = shown_lines(file, first_line)
+        return self._texts[key]

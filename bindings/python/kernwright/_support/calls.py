@@ -95,9 +95,14 @@ def _explain(
     problem = _unbound(parameters, args, kwargs)
     if problem:
         return ArgumentError(f"{_head(call)}{problem}{takes}")
+    given = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
+    for name, value in given.items():
+        if (place := _lone_surrogate(value)) is not None:
+            return InvalidArgument(
+                f"{_head(call)}{name} has a lone surrogate at index {place}, which is no character"
+            )
     if _DUMP not in str(error):
         return _typed(error, _head(call))
-    given = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
     wrong = _misfit(parameters, given)
     if wrong is None:
         kinds = ", ".join(f"{name}: {_kind(value)}" for name, value in given.items())
@@ -111,6 +116,17 @@ def _explain(
     return ArgumentError(
         f"{_head(call)}{parameter.name} is {words}, got {_kind(value)} {_short(value)}"
     )
+
+
+def _lone_surrogate(value: Any) -> int | None:
+    """Where a str, or one of a list of them, has half of a surrogate pair."""
+    for text in value if isinstance(value, (list, tuple)) else (value,):
+        if isinstance(text, str):
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                return error.start
+    return None
 
 
 def _raised_inside(call: str, error: Exception) -> Error | None:

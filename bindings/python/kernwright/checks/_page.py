@@ -28,7 +28,7 @@ def _lines(file: str, text: str | None, first_line: int) -> tuple[list[str], int
     """The lines of a source, and the number of the first of them."""
     if text is not None:
         return _watch.source_lines(text), first_line
-    return _watch.source_lines(_watch.read_source(file)), 1
+    return _watch.shown_lines(file, 1), 1
 
 
 def _excerpt(lines: list[str], first: int, marks: dict[int, str]) -> str:

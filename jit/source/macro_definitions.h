@@ -1,0 +1,27 @@
+// The macros that options and texts define.
+#pragma once
+
+#include "jit/source/program_options.h"
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kernwright {
+
+/// A macro of the options: "N" or "MAX(a,b)", and its value, empty for a bare define.
+using MacroDefinition = std::pair<std::string, std::string>;
+
+/// The macros of `defines`, then those of -D in `extra`.
+std::vector<MacroDefinition> macro_definitions(const ProgramOptions& options);
+
+/// The options without them, and #define lines that stand for them in a text.
+ProgramOptions without_macros(ProgramOptions options);
+std::string define_lines(const ProgramOptions& options);
+
+/// Names of the macros of the options and of the #define lines of `text`.
+std::set<std::string> macro_names(const ProgramOptions& options, std::string_view text);
+
+}  // namespace kernwright

@@ -1,0 +1,12 @@
+// Text that somebody gave, as a line of a message may hold it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kernwright {
+
+/// The text with a '?' for each control character: a message must not end at a NUL.
+std::string printable(std::string_view text);
+
+}  // namespace kernwright
