@@ -26,6 +26,33 @@ std::string view_text(const ArgumentPlan& plan, ScalarType wanted, Holder holder
                                 : format("{}, which is the same memory", view);
 }
 
+/// Structs, whose bytes a conversion of numbers would lose.
+std::string struct_advice(const ArgumentPlan& plan, const ArrayArgument& array, Holder holder) {
+  std::string advice;
+  if (can_view(array, ScalarType::uint8)) {
+    advice = format("; pass {}, where it holds such structs, or",
+                    view_text(plan, ScalarType::uint8, holder));
+  } else {
+    advice = ";";
+  }
+  const bool read = plan.parameter->pointee_const;
+  if (plan.parameter->fields.empty()) {
+    return advice + " pass an array of uint8 that holds their bytes";
+  }
+  return advice + format(
+                      " fill values = np.zeros(n, kernel.parameters[{}].dtype) on the host and "
+                      "pass kw.{}(values) or kw.asarray(values.view(\"uint8\"))",
+                      plan.index, read ? "In" : "InOut");
+}
+
+/// Addresses, of which a conversion of numbers makes none.
+std::string addresses_advice(const ArgumentPlan& plan, const ArrayArgument& array, Holder holder) {
+  if (!can_view(array, ScalarType::uint64)) {
+    return "; pass kw.asarray([a.ptr for a in arrays], \"uint64\")";
+  }
+  return format("; pass {}, where it holds addresses", view_text(plan, ScalarType::uint64, holder));
+}
+
 }  // namespace
 
 std::string named(const ArgumentPlan& plan) {
@@ -35,6 +62,11 @@ std::string named(const ArgumentPlan& plan) {
 std::string type_advice(const ArgumentPlan& plan, const ArrayArgument& array, ScalarType wanted,
                         Holder holder) {
   if (!array.type) return {};
+  const Parameter& parameter = *plan.parameter;
+  if (!parameter.scalar && !parameter.any_byte_pointee) {
+    return wanted == ScalarType::uint64 ? addresses_advice(plan, array, holder)
+                                        : struct_advice(plan, array, holder);
+  }
   const std::string name = expression(plan, holder);
   const std::string_view type = scalar_name(wanted);
   const bool read = plan.parameter->pointee_const;

@@ -389,9 +389,9 @@ void define_protocols(ArrayClass& type) {
                  "an array of a device is not copied to the host by itself: call "
                  ".numpy()");
            })
-      .def("__bool__", [](const py::object& a) { return helper("item")(a).attr("__bool__")(); })
-      .def("__int__", [](const py::object& a) { return py::int_(helper("item")(a)); })
-      .def("__float__", [](const py::object& a) { return py::float_(helper("item")(a)); })
+      .def("__bool__", [](const py::object& a) { return helper("truth")(a); })
+      .def("__int__", [](const py::object& a) { return py::int_(helper("item")(a, "int")); })
+      .def("__float__", [](const py::object& a) { return py::float_(helper("item")(a, "float")); })
       .def("__complex__", [](const py::object& a) { return helper("as_complex")(a); })
       .def("__index__", [](const py::object& a) { return helper("as_index")(a); })
       .def("__repr__", [](const py::object& a) { return helper("represent")(a); })

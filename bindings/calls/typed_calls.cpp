@@ -6,7 +6,10 @@
 #include "bindings/support/bindings.h"
 #include "bindings/support/python_support.h"
 
+#include <cstdlib>
+#include <cstring>
 #include <string>
+#include <string_view>
 
 namespace kernwright::python {
 namespace {
@@ -62,7 +65,10 @@ void patch_member(PyObject* member) {
 }
 
 std::string named_class(py::handle type) {
-  return "kw." + py::str(type.attr("__name__")).cast<std::string>();
+  const auto name = py::str(type.attr("__name__")).cast<std::string>();
+  const bool is_memory = name.ends_with("Resource") || name.ends_with("Adaptor") ||
+                         name == "MemoryBlock" || name == "Evictable";
+  return (is_memory ? "kw.memory." : "kw.") + name;
 }
 
 constexpr const char* kNotMade = " is not made by calling its class: others return it";
@@ -100,12 +106,23 @@ PyMethodDef method_of(const char* name, Function function, int flags) {
           nullptr};
 }
 
+/// How CPython names the class in its own messages ("'kw.Stream' object is not iterable").
+void name_class(PyTypeObject* type) {
+  const std::string own = named_class(py::handle(reinterpret_cast<PyObject*>(type)));
+  char* const kept = static_cast<char*>(std::malloc(own.size() + 1));
+  if (kept == nullptr) return;
+  std::memcpy(kept, own.c_str(), own.size() + 1);
+  type->tp_name = kept;  // for good, as the class itself
+}
+
 void complete_class(py::handle type) {
   static PyMethodDef call = method_of("__init__", &refuse_call, METH_FASTCALL | METH_KEYWORDS);
   static PyMethodDef pickle = method_of("__reduce__", &refuse_pickle, METH_NOARGS);
   auto* const object = reinterpret_cast<PyTypeObject*>(type.ptr());
   auto* const info = py::detail::get_type_info(object);
   if (info != nullptr) info->operator_new = &refuse_unmade;
+  const std::string_view full = object->tp_name;
+  if (full.starts_with("kernwright._core.")) name_class(object);
   if (object->tp_new == nullptr) object->tp_new = &refuse_new;
   const auto* const base =
       reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
@@ -121,9 +138,22 @@ void complete_class(py::handle type) {
   }
 }
 
-bool is_capture_error(py::handle type) {
-  const py::object refusal = module_member("kernwright.errors", "CaptureError");
-  return PyErr_GivenExceptionMatches(type.ptr(), refusal.ptr()) != 0;
+bool is_a(const py::error_already_set& error, const char* name) {
+  const py::object type = module_member("kernwright.errors", name);
+  return PyErr_GivenExceptionMatches(error.type().ptr(), type.ptr()) != 0;
+}
+
+/// Plain errors become ours. Ours know what they are about; of those the refusals of a capture, and
+/// what was said here about a call that the user did not write, leave with the name of the call.
+bool is_explained(const py::error_already_set& error) {
+  if (is_a(error, "Error")) {
+    return is_a(error, "CaptureError") || has_attribute(error.value(), "_kernwright_call");
+  }
+  for (PyObject* const kind : {PyExc_TypeError, PyExc_ValueError, PyExc_ArithmeticError,
+                               PyExc_LookupError, PyExc_AttributeError}) {
+    if (PyErr_GivenExceptionMatches(error.type().ptr(), kind) != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -131,12 +161,8 @@ bool is_capture_error(py::handle type) {
 void explain_failure(const char* helper, const py::tuple& context, PyObject* const* arguments,
                      std::size_t count, PyObject* keywords) noexcept {
   py::error_already_set error;
-  const PyObject* const type = error.type().ptr();
-  const bool is_plain = type == PyExc_TypeError || type == PyExc_ValueError ||
-                        type == PyExc_OverflowError || type == PyExc_IndexError;
   try {
-    // Others of ours know what they are about; that one leaves with the name of the call.
-    if (!is_plain && !is_capture_error(error.type())) return error.restore();
+    if (!is_explained(error)) return error.restore();
     const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
     py::tuple given(positional);
     for (std::size_t i = 0; i < positional; ++i) given[i] = py::handle(arguments[i]);

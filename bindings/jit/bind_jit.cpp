@@ -84,6 +84,7 @@ CodeKind code_kind(const std::string& name) {
 ObjectCode compile(const ProgramObject& self, const std::string& kind,
                    const std::vector<std::string>& names, const py::object& timeout,
                    const StopObject* stop) {
+  for (const std::string& name : names) require_whole_name(name, "the kernel name");
   const WaitScope scope(wait_limits_argument(timeout, stop));
   const Program& program = self.program;
   const CodeKind wanted = code_kind(kind);
@@ -110,6 +111,7 @@ void load(const ProgramObject& self, const py::object& device, const py::object&
 /// (dtype or None, shape, bytes) of a variable; of a struct its Layout in the place of a dtype.
 py::tuple symbol_type(const ProgramObject& self, const std::string& name,
                       const py::object& device) {
+  require_whole_name(name, "the variable name");
   const Program& program = self.program;
   Device& chosen = device_argument(device);
   SymbolType type;
@@ -140,6 +142,7 @@ py::tuple symbol_type(const ProgramObject& self, const std::string& name,
 Array symbol(const ProgramObject& self, const std::string& name, const py::object& dtype,
              const py::object& shape, const py::object& device, std::size_t offset,
              const py::object& given_strides) {
+  require_whole_name(name, "the variable name");
   const Program& program = self.program;
   Device& chosen = device_argument(device);
   ModuleSymbol found;
@@ -320,6 +323,7 @@ void bind_object_code(py::module_& m) {
       .def(
           "kernel",
           [](const ObjectCode& o, const std::string& name) {
+            require_whole_name(name, "the kernel name");
             return std::make_unique<KernelObject>(std::make_shared<const ObjectCode>(o), name);
           },
           py::arg("name"))

@@ -115,7 +115,7 @@ void bind_device(py::module_& m) {
              enter_device(self.cast<DeviceObject&>().newest());
              return self;
            })
-      .def("__exit__", [](const DeviceObject&, const py::args&) { leave_scope(); })
+      .def("__exit__", [](const DeviceObject& s, const py::args&) { leave_device(s.newest()); })
       .def("__eq__",
            [](const DeviceObject& s, const py::object& other) {
              return py::isinstance<DeviceObject>(other) &&
@@ -251,7 +251,7 @@ void bind_stream(py::module_& m) {
              enter_stream(self.cast<const Stream&>());
              return self;
            })
-      .def("__exit__", [](const Stream&, const py::args&) { leave_scope(); })
+      .def("__exit__", [](const Stream& s, const py::args&) { leave_stream(s); })
       .def("__eq__",
            [](const Stream& s, const py::object& other) {
              return py::isinstance<Stream>(other) &&

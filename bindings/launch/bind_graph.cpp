@@ -99,9 +99,12 @@ Stream enter_capture(CaptureScope& scope) {
 }
 
 void leave_capture(CaptureScope& scope, const py::object& failure) {
-  if (!std::exchange(scope.is_entered, false)) throw Error("left a capture that was not entered");
+  if (!scope.is_entered) {
+    throw InvalidArgument("a capture is left that is not open: it was left before, or not entered");
+  }
   Graph& graph = *scope.graph.cast<GraphObject&>().graph;
-  leave_scope();
+  leave_stream(scope.stream);
+  scope.is_entered = false;
   const bool failed = !failure.is_none();
   const GilRelease unlocked;
   if (failed) {

@@ -152,16 +152,22 @@ void define_inspection(py::class_<KernelObject>& type) {
           [](const KernelObject& k) { return text_object(code_of(k, current_device())->log); })
       .def(
           "occupancy",
-          [](KernelObject& k, int block, std::size_t shared_bytes) {
+          [](KernelObject& k, int block, const py::object& shared_bytes) {
+            if (block < 1) {
+              throw LaunchConfigError(format(
+                  "kw.Kernel.occupancy(): block of {}: a block has at least 1 thread", block));
+            }
+            const std::uint32_t bytes = shared_bytes_argument(shared_bytes.ptr());
             const Kernel& kernel = loaded(k);
-            return without_gil([&] { return kernel.occupancy(block, shared_bytes); });
+            return without_gil([&] { return kernel.occupancy(block, bytes); });
           },
           py::arg("block"), py::arg("shared_bytes") = 0)
       .def(
           "suggest_block",
-          [](KernelObject& k, std::size_t shared_bytes) {
+          [](KernelObject& k, const py::object& shared_bytes) {
+            const std::uint32_t bytes = shared_bytes_argument(shared_bytes.ptr());
             const Kernel& kernel = loaded(k);
-            return without_gil([&] { return kernel.suggest_block(shared_bytes); });
+            return without_gil([&] { return kernel.suggest_block(bytes); });
           },
           py::arg("shared_bytes") = 0);
 }

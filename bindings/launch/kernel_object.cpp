@@ -3,6 +3,7 @@
 #include "bindings/launch/kernel_source.h"
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -24,6 +25,7 @@ LaunchPlan::LaunchPlan(Kernel loaded) : kernel(std::move(loaded)), device(&kerne
 
 std::unique_ptr<KernelObject> make_kernel(const Program& program, std::string name,
                                           py::object origin) {
+  require_whole_name(name, "the kernel name");
   const bool compiles =
       name.empty() && program.declarations().size() != 1 && !program.declares_all();
   if (!compiles) {

@@ -179,6 +179,21 @@ bool has_attribute(py::handle value, const char* name) {
   return false;
 }
 
+void require_whole_name(const std::string& name, const char* what) {
+  if (name.find('\0') == std::string::npos) return;
+  throw InvalidArgument(
+      format("{} {} has a null character, which no name has", what, short_repr(text_object(name))));
+}
+
+std::string name_argument(py::handle name, const char* what) {
+  if (!PyUnicode_Check(name.ptr())) {
+    throw ArgumentError(format("{} is a str, got {} {}", what, type_name(name), short_repr(name)));
+  }
+  const auto text = name.cast<std::string>();
+  require_whole_name(text, what);
+  return text;
+}
+
 std::string path_argument(py::handle path, const char* what) {
   const auto spelled = py::reinterpret_steal<py::object>(PyOS_FSPath(path.ptr()));
   if (!spelled) {

@@ -10,8 +10,10 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -21,6 +23,7 @@ namespace {
 
 struct Scope {
   Device* previous;
+  Device* entered;
   Stream stream;  // empty for `with device:`
 };
 
@@ -82,6 +85,15 @@ std::optional<std::int64_t> integer(PyObject* value, const char* what) {
   return number;
 }
 
+/// What is no integer has none; one that no int holds names no device.
+std::optional<std::int64_t> device_index(py::handle value) {
+  try {
+    return integer(value.ptr(), "a device index");
+  } catch (const LaunchConfigError&) {
+    throw DeviceNotFound(format("there is no device {}", short_repr(value)));
+  }
+}
+
 std::uint32_t extent(PyObject* value, const char* what, std::int64_t least) {
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
   if (PyLong_CheckExact(value)) [[likely]] {  // most are, at each launch
@@ -134,11 +146,11 @@ Device& device_argument(py::handle value) {
   if (py::isinstance<DeviceObject>(value)) return value.cast<DeviceObject&>().newest();
   Runtime& runtime = Runtime::get();
   if (PyUnicode_Check(value.ptr())) {
-    const auto name = value.cast<std::string>();
+    const std::string name = name_argument(value, "the name of a device");
     const GilRelease unlocked;
     return runtime.device(name);
   }
-  const std::optional<std::int64_t> index = integer(value.ptr(), "a device index");
+  const std::optional<std::int64_t> index = device_index(value);
   if (!index) refuse("a device", "a Device, an index or a name", value);
   if (*index < 0 || *index > std::numeric_limits<int>::max()) {
     throw DeviceNotFound(format("there is no device {}: indices count from 0", *index));
@@ -157,24 +169,57 @@ Stream current_stream(Device& device) {
 }
 
 void enter_device(Device& device) {
-  scopes().push_back({&current_device(), {}});
+  scopes().push_back({&current_device(), &device, {}});
   Runtime::get().set_current_device(device);
 }
 
 void enter_stream(const Stream& stream) {
-  scopes().push_back({&current_device(), stream});
+  scopes().push_back({&current_device(), &stream.device(), stream});
   Runtime::get().set_current_device(stream.device());
 }
 
-void leave_scope() {
-  if (thread_scopes == nullptr || scopes().empty())
-    throw Error("left a `with` of a device or stream in another thread");
-  Device* previous = scopes().back().previous;
+namespace {
+
+/// Leaves the last scope of which `is_left` is true: mostly the last of all; a generator may end
+/// others in another order.
+template <typename Predicate>
+void leave_last(const char* what, Predicate&& is_left) {
+  std::vector<Scope> none;
+  std::vector<Scope>& stack = thread_scopes == nullptr ? none : thread_scopes->stack;
+  const auto found = std::find_if(stack.rbegin(), stack.rend(), is_left);
+  if (found == stack.rend()) {
+    throw InvalidArgument(
+        format("{} is left, but no `with` of it is open in this thread: it was left before, or "
+               "entered in another thread",
+               what));
+  }
+  const auto left = std::prev(found.base());
+  Device& previous = *left->previous;
+  const bool is_last = std::next(left) == stack.end();
+  if (!is_last) std::next(left)->previous = &previous;
   {
     const GilRelease unlocked;  // it may be the last to hold its stream
-    scopes().pop_back();
+    stack.erase(left);
   }
-  Runtime::get().set_current_device(*previous);
+  if (is_last) Runtime::get().set_current_device(previous);
+}
+
+}  // namespace
+
+void leave_scope() {
+  leave_last("a device or stream", [](const Scope&) { return true; });
+}
+
+void leave_device(const Device& device) {
+  leave_last("a kw.Device",
+             [&](const Scope& scope) { return !scope.stream && scope.entered == &device; });
+}
+
+void leave_stream(const Stream& stream) {
+  leave_last("a kw.Stream", [&](const Scope& scope) {
+    return scope.stream && scope.entered == &stream.device() &&
+           scope.stream.handle() == stream.handle();
+  });
 }
 
 std::optional<std::uintptr_t> stream_handle(py::handle value) {

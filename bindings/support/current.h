@@ -34,6 +34,10 @@ Stream current_stream(Device& device);
 void enter_device(Device& device);        ///< `with device:` begins in this thread
 void enter_stream(const Stream& stream);  ///< `with stream:` begins: its device is current too
 void leave_scope();                       ///< the innermost of both ends
+/// The innermost `with` of that device or stream ends. Throws InvalidArgument where none is open in
+/// this thread.
+void leave_device(const Device& device);
+void leave_stream(const Stream& stream);
 
 /// None: empty. Else a kw.Stream, a handle as int, an object with __cuda_stream__(), or a stream of
 /// torch (cuda_stream) or CuPy (ptr), which is kept alive as long as the Stream. Throws

@@ -59,6 +59,12 @@ bool has_attribute(py::handle value, const char* name);
 /// anything else, InvalidArgument for a path with a null character, where it would end for C.
 std::string path_argument(py::handle path, const char* what);
 
+/// A str without null characters, where a name would end for C. Throws ArgumentError for anything
+/// that is no str, InvalidArgument for such a name.
+std::string name_argument(py::handle name, const char* what);
+/// The same check of a name that is text already.
+void require_whole_name(const std::string& name, const char* what);
+
 /// What a py::cast_error says, in the words of whoever passed the value.
 std::string cast_failure_text(const py::cast_error& failure);
 

@@ -19,8 +19,8 @@ namespace {
 [[noreturn]] void refuse_index(py::handle key) {
   throw ArgumentError(
       format("an array is indexed by ints, slices, Ellipsis, None, arrays of integers and masks, "
-             "got {}",
-             type_name(key)));
+             "got {} {}",
+             type_name(key), short_repr(key)));
 }
 
 bool is_integer(py::handle key) {
@@ -34,11 +34,13 @@ bool is_numpy_integer(py::handle key) {
 }
 
 std::int64_t position(py::handle key, std::int64_t extent, int axis) {
-  const Py_ssize_t index = PyNumber_AsSsize_t(key.ptr(), PyExc_IndexError);
-  if (index == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-  if (index < -extent || index >= extent) {
-    throw py::index_error(
-        format("index {} is out of bounds for axis {} with size {}", index, axis, extent));
+  const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(key.ptr()));
+  if (!whole) throw py::error_already_set();
+  int overflow = 0;
+  const long long index = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
+  if (overflow != 0 || index < -extent || index >= extent) {
+    throw py::index_error(format("index {} is out of bounds for axis {} with size {}",
+                                 short_repr(whole), axis, extent));
   }
   return index < 0 ? index + extent : index;
 }
@@ -96,12 +98,20 @@ Shape shape_argument(py::handle value, bool allow_minus_one) {
   const auto append = [&](py::handle extent) {
     if (PyBool_Check(extent.ptr()) || !PyIndex_Check(extent.ptr())) {
       throw ArgumentError(
-          format("a shape is an int or a sequence of ints, got {}", type_name(extent)));
+          extent.is(value)
+              ? format("a shape is an int or a sequence of ints, got {} {}", type_name(value),
+                       short_repr(value))
+              : format("a shape is an int or a sequence of ints, got {} with the {} {}",
+                       short_repr(value), type_name(extent), short_repr(extent)));
     }
-    const Py_ssize_t number = PyNumber_AsSsize_t(extent.ptr(), PyExc_OverflowError);
-    if (number == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-    if (number < 0 && !(allow_minus_one && number == -1)) {
-      throw InvalidArgument(format("a shape cannot have the extent {}", number));
+    const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(extent.ptr()));
+    if (!index) throw py::error_already_set();
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    if (overflow != 0 || (number < 0 && !(allow_minus_one && number == -1))) {
+      throw InvalidArgument(
+          format("shape {}: a shape cannot have the extent {}; each is at least 0 and below 2^63",
+                 short_repr(value), short_repr(index)));
     }
     shape.push_back(number);
   };

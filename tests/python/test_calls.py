@@ -12,6 +12,14 @@ import kernwright as kw
 KERNEL = "__global__ void f(float* o, int n) { o[0] = n; }"
 # Words of the binding library, which say nothing to a user.
 DUMPS = ("incompatible", "Unable to cast", "pybind", "C++ type", "kernwright::", "_core.")
+DUMPS += (
+    "arg0",
+    "arg1",
+    "index-sized",
+    "Python int too large",
+    "unsupported operand type",
+    "std::",
+)
 
 
 @pytest.mark.parametrize(
@@ -56,14 +64,14 @@ def test_a_misspelled_keyword_names_the_nearest(call, wrong, nearest):
         (lambda: kw.zeros(3, shape=3), "shape is given twice"),
         (lambda: kw.zeros(3, 4), "zeros((3, 4))"),
         (lambda: kw.ones_like([1, 2]), "take an array, got a list"),
-        (lambda: kw.warmup(3), "kw.warmup(): 'int' object is not iterable"),
+        (lambda: kw.warmup(3), "kw.warmup(): kernels is a sequence, got int 3"),
         (lambda: kw.memory.alloc(np.ones(3)), "a number of bytes, got numpy.ndarray"),
-        (lambda: kw.Stream().synchronize("x"), "kw.Stream.synchronize(): must be real number"),
+        (lambda: kw.Stream().synchronize("x"), "kw.Stream.synchronize(): timeout is a number, got"),
         (lambda: kw.zeros((2, 3)).transpose("ab"), "axes of transpose() are ints, got str"),
         (lambda: kw.kernel(KERNEL)[np.array([2, 2]), 32], "a grid must be an int"),
         (lambda: kw.Kernel(), "kw.Kernel is not made by calling its class"),
         (lambda: kw.Array(3), "kw.Array is not made by calling its class"),
-        (lambda: kw.memory.MemoryBlock(), "kw.MemoryBlock is not made by calling its class"),
+        (lambda: kw.memory.MemoryBlock(), "kw.memory.MemoryBlock is not made by calling"),
     ],
 )
 def test_messages_name_the_parameter_and_the_value(call, words):
@@ -104,6 +112,7 @@ def test_junk_raises_errors_of_this_package(sim, tmp_path, monkeypatch):
     # Not on a GPU: its driver reads through whatever is given to it as a stream.
     monkeypatch.chdir(tmp_path)
     harmless = ("cache.clear", "cache.trim", "cache.verify", "memory.use", "memory.set_limit")
+    harmless += ("tune.library",)  # measures for minutes
     junk = [None, -1, 10**30, 2.5, "a\0b", b"x", object(), [], {}, np.ones(3), 1j, kw.zeros(2)]
     junk += [kw.Stream.__new__(kw.Stream), kw.Array.__new__(kw.Array)]
     calls = [((j,), {}) for j in junk] + [((1, j), {}) for j in junk]
@@ -114,12 +123,12 @@ def test_junk_raises_errors_of_this_package(sim, tmp_path, monkeypatch):
         if not callable(function) or is_error or name in harmless:
             continue
         for arguments, options in calls:
-            if name in ("memory.torch_allocator", "linspace") or name == "checks.CheckFailed":
-                continue  # wants torch; NumPy's own kinds of errors; an exception
+            if name in ("memory.torch_allocator", "checks.CheckFailed"):
+                continue  # wants torch; an exception
             try:
                 function(*arguments, **options)
             except kw.Error as error:
-                assert not any(words in str(error) for words in DUMPS), (name, error)
+                assert str(error) and not any(words in str(error) for words in DUMPS), (name, error)
             tried += 1
     assert tried > 2000
 

@@ -106,6 +106,10 @@ def linspace(
     """`num` evenly spaced values from start to stop, of float32 unless told otherwise. Real values
     are computed on the device, in float64."""
     wanted = None if dtype is None else np.dtype(_dtype(dtype))
+    if _is_whole(num) and not 0 <= num < 2**63:
+        raise InvalidArgument(
+            f"linspace() makes num values, and num is {num}: it is at least 0 and below 2^63"
+        )
     if all(map(_is_real, (start, stop))) and _is_whole(num) and num > 1:
         wanted = np.dtype(np.float32) if wanted is None else wanted
         distance = float(stop) - float(start)
@@ -200,6 +204,7 @@ def _host_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
     if values.dtype.kind in "OSUMmV" and not _known(values.dtype):
         raise ArgumentError(
             f"{_kind(obj)} with elements of dtype {values.dtype}: arrays hold numbers and bools"
+            + ('; pass values.view("uint8"), the bytes of structs' if values.dtype.names else "")
         )
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))

@@ -17,13 +17,24 @@ _EDGE = 3
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
-def item(x: Array) -> Any:
-    """The only element as a Python number."""
+def item(x: Array, function: str = "item") -> Any:
+    """The only element as a Python number, for `function` of it."""
     if x.size != 1:
         raise InvalidArgument(
-            f"item() of an array of shape {x.shape}: it has {x.size} elements, not one"
+            f"{function}() of an array of shape {x.shape}: it has {x.size} elements, not one; "
+            "take one of them, as in x[0], or all as x.numpy()"
         )
     return x.numpy().reshape(()).item()
+
+
+def truth(x: Array) -> bool:
+    """NumPy's rule: only one element is true or false."""
+    if x.size != 1:
+        raise InvalidArgument(
+            f"the truth value of an array of shape {x.shape} is ambiguous: it has {x.size} "
+            "elements; ask kw.any(x), kw.all(x) or x.size"
+        )
+    return bool(item(x))
 
 
 def namespace(api_version: str | None) -> Any:
@@ -38,7 +49,7 @@ def namespace(api_version: str | None) -> Any:
 
 
 def as_complex(x: Array) -> complex:
-    return complex(item(x))
+    return complex(item(x, "complex"))
 
 
 def as_index(x: Array) -> int:

@@ -51,9 +51,17 @@ def host_index(value: Any) -> np.ndarray[Any, Any]:
     if values.dtype.kind not in "iub":
         raise ArgumentError(
             f"an array is indexed by ints, slices, Ellipsis, None, arrays of integers and masks, "
-            f"got {type(value).__name__} of {values.dtype}"
+            f"got {_shown(value, values.dtype)}"
         )
     return values
+
+
+def _shown(value: Any, dtype: np.dtype[Any]) -> str:
+    """An array of a wrong dtype, or a value of a wrong type."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {dtype}"
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:60] + '...'}"
 
 
 def values_like(value: Any, target: Array) -> Array:

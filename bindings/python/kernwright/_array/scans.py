@@ -106,7 +106,7 @@ def diff(
     if len(parts) > 1:
         array = kw.concat(parts, axis=at)
     front = (slice(None),) * at
-    for _ in range(n):
+    for _ in range(min(n, array.shape[at])):  # then there is no element left
         later, earlier = array[(*front, slice(1, None))], array[(*front, slice(None, -1))]
         array = kw.not_equal(later, earlier) if array.dtype == bool else later - earlier
     return array

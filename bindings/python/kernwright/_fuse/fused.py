@@ -162,6 +162,8 @@ def fuse(function: Any = None, *, name: str | None = None) -> Any:
 
 def _identifier(name: str) -> str:
     """A name that is one of C++ too."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"the name of a kernel is a str, got {type(name).__name__} {name!r}")
     made = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name).strip("_")
     return made if made and not made[0].isdigit() else f"fused_{made}".rstrip("_")
 

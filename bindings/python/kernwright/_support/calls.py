@@ -2,49 +2,72 @@
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import re
 import sys
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import kernwright
 from kernwright import _core
+from kernwright._support.culprit import (
+    Finding,
+    called,
+    described,
+    find,
+    is_utf8,
+    place_of,
+    short,
+)
+from kernwright._support.signature import (
+    ANY,
+    KEYWORD_ONLY,
+    Parameter,
+    bound,
+    nearest,
+    parameters_of,
+    parse,
+    text_of,
+    unbound,
+)
 from kernwright.errors import (
     ArgumentError,
     ArgumentRangeError,
     CaptureError,
     Error,
     InvalidArgument,
+    NameNotFound,
     OutOfBounds,
 )
 
+_MARK = "_kernwright_call"  # the C++ side asks for it
+_OR_NONE = " | None"
 _DUMP = "The following argument types are supported"
-_KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
-_POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
-_VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
-_VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
-_ANY = inspect.Parameter.POSITIONAL_OR_KEYWORD
-
+Made = TypeVar("Made", bound=Error)
 _KINDS = {  # pybind11's annotations: words, and what it takes
     "int": ("an int", lambda v: not isinstance(v, float) and _has(v, "__index__", "__int__")),
     "float": ("a number", lambda v: _has(v, "__float__", "__index__")),
     "bool": ("a bool", lambda v: _has(v, "__bool__")),
-    "str": ("a str", lambda v: isinstance(v, (str, bytes))),
+    "str": ("a str", lambda v: isinstance(v, bytes) or (isinstance(v, str) and is_utf8(v))),
     "bytes": ("bytes", lambda v: isinstance(v, bytes)),
     "list": ("a list", lambda v: isinstance(v, list)),
     "collections.abc.Callable": ("something to call", callable),
 }
 
 
-class _Parameter(NamedTuple):
-    name: str
-    kind: Any
-    required: bool
-    default: str = ""
-    annotation: str = ""
+class _Said(NamedTuple):
+    """What an error was made of, kept in it, so that whoever the user called can say it again."""
+
+    finding: Finding
+    text: str  # what Python said, "" where the finding is ours
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        """An error that is pickled or copied leaves the argument behind."""
+        return _nothing, ()
+
+
+def _nothing() -> None:
+    return None
 
 
 def explain_native(
@@ -53,69 +76,79 @@ def explain_native(
 ) -> Error | None:  # fmt: skip
     """The error of a call of the extension module; `signature` as pybind11 writes it. None: the
     user's own code raised it."""
-    if isinstance(error, CaptureError):
-        return _named(error, _call(scope, name) or _method(scope, name))
-    if error.__traceback__ is not None:
-        return _raised_inside(_call(scope, name), error)
-    if signature is None:
-        return _typed(error, _head(_call(scope, name)))
-    parameters = _parse(signature)
-    if isinstance(scope, type) and parameters and parameters[0].name == "self":
+    if isinstance(error, AttributeError):  # who asks whether there is an attribute waits for it
+        return None
+    call = _call(scope, name)
+    parameters = None if signature is None else parse(signature)
+    if parameters and parameters[0].name == "self":
         parameters, args = parameters[1:], args[1:]
-    return _explain(_call(scope, name), parameters, args, kwargs, error)
+    return _said(call or _method(scope, name), call, parameters, args, kwargs, error)
 
 
 def explain_python(
     function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> Error | None:
     """The error of a call of `function`, or None: the user's own code raised it."""
-    name = function.__qualname__.removesuffix(".__init__")
-    package, _, module = function.__module__.partition(".")[2].rpartition(".")
-    is_private = any(part.startswith("_") for part in (*package.split("."), module))
-    public = "" if is_private or module == name.split(".")[0] else f"{module}."
-    call = f"kw.{public}{name}()"
-    if isinstance(error, CaptureError):
-        return _named(error, call)
-    if error.__traceback__ is not None:
-        return _raised_inside(call, error)
-    parameters = [
-        _Parameter(p.name, p.kind, p.default is p.empty, repr(p.default))
-        for p in inspect.signature(function).parameters.values()
-    ]
+    call = f"{_path(function)}()"
+    parameters = parameters_of(function)
     if parameters and parameters[0].name == "self":
         parameters, args = parameters[1:], args[1:]
-    return _explain(call, parameters, args, kwargs, error)
+    return _said(call, call, parameters, args, kwargs, error)
+
+
+def _said(
+    special: str, call: str, parameters: list[Parameter] | None, args: tuple[Any, ...],
+    kwargs: dict[str, Any], error: Exception,
+) -> Error | None:  # fmt: skip
+    if isinstance(error, CaptureError):
+        return _named(error, special)
+    given = bound(parameters or [], args, kwargs)
+    if isinstance(error, Error):
+        return _said_again(error, call, given)
+    if error.__traceback__ is not None:
+        return _raised_inside(call, given, error)
+    if parameters is not None:
+        return _explain(call, parameters, args, kwargs, error)
+    return _typed(error, call, given)
+
+
+def _path(function: FunctionType) -> str:
+    """How users spell it: kw.nn.softmax of kernwright.nn._softmax."""
+    parts = function.__module__.split(".")[1:]
+    private = [i for i, part in enumerate(parts) if part.startswith("_")]
+    parts = parts[: private[0]] if private else parts
+    name = function.__qualname__.removesuffix(".__init__")
+    if not private and parts[-1:] == [name.split(".")[0]]:  # kw.checks() is kw.checks.checks()
+        parts = parts[:-1]
+    return ".".join(["kw", *parts, name])
 
 
 def _explain(
-    call: str, parameters: list[_Parameter], args: tuple[Any, ...], kwargs: dict[str, Any],
+    call: str, parameters: list[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any],
     error: Exception,
 ) -> Error:  # fmt: skip
-    takes = f"; it takes ({_text(parameters)})"
-    problem = _unbound(parameters, args, kwargs)
+    takes = f"; it takes ({text_of(parameters)})"
+    problem = unbound(parameters, args, kwargs)
     if problem:
         return ArgumentError(f"{_head(call)}{problem}{takes}")
-    given = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
+    given = bound(parameters, args, kwargs)
     for name, value in given.items():
         if (place := _lone_surrogate(value)) is not None:
             return InvalidArgument(
                 f"{_head(call)}{name} has a lone surrogate at index {place}, which is no character"
             )
     if _DUMP not in str(error):
-        return _typed(error, _head(call))
+        return _typed(error, call, given)
     wrong = _misfit(parameters, given)
     if wrong is None:
-        kinds = ", ".join(f"{name}: {_kind(value)}" for name, value in given.items())
-        return ArgumentError(f"{_head(call)}got ({kinds}), which does not fit{takes}")
+        return _typed(TypeError("these arguments do not fit"), call, given)
     parameter, words = wrong
     value = given[parameter.name]
     if words is None:
-        return ArgumentRangeError(
-            f"{_head(call)}{parameter.name} of {_short(value)} is out of range"
-        )
-    return ArgumentError(
-        f"{_head(call)}{parameter.name} is {words}, got {_kind(value)} {_short(value)}"
-    )
+        found = Finding(parameter.name, f"of {short(value)} is out of range", value)
+        return _kept(ArgumentRangeError(f"{_head(call)}{found}"), found)
+    found = Finding(parameter.name, f"is {words}, got {described(value)}", value)
+    return _kept(ArgumentError(f"{_head(call)}{found}"), found)
 
 
 def _lone_surrogate(value: Any) -> int | None:
@@ -129,13 +162,55 @@ def _lone_surrogate(value: Any) -> int | None:
     return None
 
 
-def _raised_inside(call: str, error: Exception) -> Error | None:
+def _raised_inside(call: str, given: dict[str, Any], error: Exception) -> Error | None:
     """The same of an error that code of this package, or a library for it, ran into."""
     if not _is_ours(error):
         return None
-    made = _typed(error, _head(call))
+    inner = called(str(error), error) if type(error) is TypeError else None
+    if inner is not None and getattr(inner, "__module__", "").startswith("kernwright."):
+        made: Error = _misbound(call, parameters_of(inner), given, error)
+    else:
+        made = _typed(error, call, given)
     made.__cause__ = error
     return made
+
+
+def _misbound(
+    call: str, parameters: list[Parameter], given: dict[str, Any], error: Exception
+) -> Error:
+    """The error of a function that passes on what it was given by name."""
+    names = [p.name for p in parameters if p.kind in (ANY, KEYWORD_ONLY)]
+    named = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+    lacking = re.search(r"missing .* arguments?: '(\w+)'", str(error))
+    if named and named[1] in given:
+        problem = f"there is no parameter {named[1]}{nearest(named[1], names)}"
+    elif lacking:
+        problem = f"{lacking[1]} is missing"
+    else:
+        problem = str(error).partition("() ")[2]
+    taken = [p for p in parameters if p.name != "self"]
+    return ArgumentError(f"{_head(call)}{problem}; it takes ({text_of(taken)})")
+
+
+def _said_again(error: Error, call: str, given: dict[str, Any]) -> Error | None:
+    """The same error in the words of an outer call, which the user wrote."""
+    said: _Said | None = getattr(error, _MARK, None)
+    if said is None or not call or not _is_ours(error):
+        return None
+    found = said.finding
+    if said.text:
+        found = find(said.text, given)
+    elif found.name not in given:
+        name = place_of(found.value, given)
+        private = re.fullmatch(r"argument \d+", found.name)
+        found = found._replace(name=name or ("an argument" if private else found.name))
+    error.args = (f"{_head(call)}{found}", *error.args[1:])
+    return _kept(error, found, said.text)
+
+
+def _kept(error: Made, finding: Finding, text: str = "") -> Made:
+    setattr(error, _MARK, _Said(finding, text))
+    return error
 
 
 def _is_ours(error: Exception) -> bool:
@@ -163,48 +238,29 @@ def _named(error: CaptureError, call: str) -> CaptureError | None:
 def _method(scope: Any, name: str | None) -> str:
     """A special method, such as those of indexing and conversion."""
     special = isinstance(scope, type) and (name or "").startswith("__")
+    if special and scope.__name__.startswith("_"):
+        return ""
     return f"{_public(scope.__name__)}.{name}()" if special else ""
 
 
-def _unbound(
-    parameters: list[_Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> str | None:
-    """What keeps the arguments from being one for each parameter."""
-    positional = [p for p in parameters if p.kind in (_ANY, _POSITIONAL_ONLY)]
-    named = [p.name for p in parameters if p.kind in (_ANY, _KEYWORD_ONLY)]
-    if not any(p.kind == _VAR_KEYWORD for p in parameters):
-        for name in kwargs:
-            if name not in named:
-                return f"there is no parameter {name}{_nearest(name, named)}"
-    filled = {p.name for p in positional[: len(args)]}
-    for name in kwargs:
-        if name in filled:
-            return f"{name} is given twice, by position and by name"
-    if len(args) > len(positional) and not any(p.kind == _VAR_POSITIONAL for p in parameters):
-        return f"got {len(args)} arguments by position, {len(positional)} at most"
-    missing = [p.name for p in parameters if p.required and p.name not in filled | kwargs.keys()]
-    return f"{missing[0]} is missing" if missing else None
-
-
 def _misfit(
-    parameters: list[_Parameter], given: dict[str, Any]
-) -> tuple[_Parameter, str | None] | None:
+    parameters: list[Parameter], given: dict[str, Any]
+) -> tuple[Parameter, str | None] | None:
     """The first parameter whose value has a wrong type, with the right one in words; None instead
     of words: an int that is out of range."""
     for parameter in parameters:
         if parameter.name in given:
-            words, fits = _expected(parameter.annotation)
+            words, fits = _expected(parameter.annotation.removesuffix(_OR_NONE))
             value = given[parameter.name]
-            if not fits(value) and not (value is None and parameter.default == "None"):
+            takes_none = parameter.default == "None" or parameter.annotation.endswith(_OR_NONE)
+            if not fits(value) and not (value is None and takes_none):
                 return parameter, words
-    for parameter in parameters:
-        value = given.get(parameter.name)
-        if (
-            parameter.annotation == "int"
-            and isinstance(value, int)
-            and not -(2**31) <= value < 2**31
-        ):
-            return parameter, None
+    for low in (-(2**31), 0):
+        for parameter in parameters:
+            value = given.get(parameter.name)
+            is_int = parameter.annotation.removesuffix(_OR_NONE) == "int" and isinstance(value, int)
+            if is_int and not low <= value < 2**31:
+                return parameter, None
     return None
 
 
@@ -219,63 +275,20 @@ def _expected(annotation: str) -> tuple[str, Callable[[Any], bool]]:
     return "", lambda v: True
 
 
-def _parse(signature: str) -> list[_Parameter]:
-    """'(self: A, n: int = 0, *, b: object = None) -> None' as parameters."""
-    found, kind = [], _ANY
-    for part in _split(signature[1 : signature.rindex(") ->")]):
-        if part == "*":
-            kind = _KEYWORD_ONLY
-        elif part == "/":
-            found = [p._replace(kind=_POSITIONAL_ONLY) for p in found]
-        elif part.startswith("*"):
-            star = _VAR_KEYWORD if part.startswith("**") else _VAR_POSITIONAL
-            found.append(_Parameter(part.strip("*").partition(":")[0], star, False))
-        else:
-            head, _, default = part.partition(" = ")
-            name, _, annotation = head.partition(": ")
-            annotation = re.sub(r"typing\.Supports(Int|Float) \| typing\.SupportsIndex",
-                                lambda m: m[1].lower(), annotation)  # fmt: skip
-            found.append(_Parameter(name, kind, not default, default, annotation))
-    return found
-
-
-def _split(text: str) -> list[str]:
-    """Parts between the commas that stand in no bracket."""
-    parts, depth, start = [], 0, 0
-    for i, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    return [part for part in [*parts, text[start:].strip()] if part]
-
-
-def _text(parameters: list[_Parameter]) -> str:
-    """'n=0, *, device=None'"""
-    parts, starred = [], False
-    for p in parameters:
-        star = {_VAR_POSITIONAL: "*", _VAR_KEYWORD: "**"}.get(p.kind, "")
-        if p.kind == _KEYWORD_ONLY and not starred:
-            parts.append("*")
-        starred = starred or p.kind in (_VAR_POSITIONAL, _KEYWORD_ONLY)
-        parts.append(star + p.name + ("" if p.required or star else f"={p.default}"))
-    return ", ".join(parts)
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    close = [known for known in names if known.startswith(name) or name.startswith(known)]
-    close = close or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _typed(error: Exception, prefix: str) -> Error:
-    kinds: dict[type[Exception], type[Error]] = {
-        ValueError: InvalidArgument,
-        OverflowError: ArgumentRangeError,
-        IndexError: OutOfBounds,
-    }
-    text = str(error).replace("kernwright._core.", "kw.")
-    return kinds.get(type(error), ArgumentError)(prefix + text)
+def _typed(error: Exception, call: str, given: dict[str, Any]) -> Error:
+    kinds: tuple[tuple[type[Exception], type[Error]], ...] = (
+        (OverflowError, ArgumentRangeError),
+        (IndexError, OutOfBounds),
+        (KeyError, NameNotFound),
+        (ValueError, InvalidArgument),
+        (ArithmeticError, InvalidArgument),
+    )
+    kind = next((ours for plain, ours in kinds if isinstance(error, plain)), ArgumentError)
+    text = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    if isinstance(error, IndexError):
+        return kind(_head(call) + text)
+    found = find(text, given)
+    return _kept(kind(f"{_head(call)}{found}"), found, text)
 
 
 def _call(scope: Any, name: str | None) -> str:
@@ -293,23 +306,14 @@ def _head(call: str) -> str:
 
 
 def _public(name: str) -> str:
-    return f"kw.{name}" if name in kernwright.__all__ else f"kw.memory.{name}"
+    return f"kw.memory.{name}" if name in kernwright.memory.__all__ else f"kw.{name}"
 
 
 def _has(value: Any, *names: str) -> bool:
-    return any(hasattr(type(value), name) for name in names)
-
-
-def _kind(value: Any) -> str:
-    module, name = type(value).__module__, type(value).__qualname__
-    if module.startswith("kernwright."):
-        return f"kw.{name}"
-    return name if module == "builtins" else f"{module}.{name}"
-
-
-def _short(value: Any) -> str:
+    """Whether its type has one of these methods, and it is no array of several elements."""
     try:
-        text = repr(value)
-    except Exception:
-        return ""
-    return text if len(text) <= 60 else text[:60] + "..."
+        if getattr(value, "shape", ()) not in ((), None):
+            return False
+    except Error:  # an array that was never made
+        return False
+    return any(hasattr(type(value), name) for name in names)

@@ -419,6 +419,10 @@ class checks:
         _core._CheckScope(self._words, self._limit)  # refuses words that it does not know
         self._open: _Open[_core._CheckScope] = _Open("kw.checks(...)")
 
+    def __reduce__(self) -> tuple[type[checks], tuple[str, ...], dict[str, int]]:
+        """The same checks, not yet entered."""
+        return type(self), tuple(self._words), {"_limit": self._limit}
+
     def __enter__(self) -> Report:
         return Report(self._open.enter(_core._CheckScope(self._words, self._limit)))
 

@@ -46,6 +46,16 @@ class Generator:
             self._counter = _core.empty(1, "uint64", device=device)
             self._counter._fill(0)
 
+    def __getstate__(self) -> tuple[int, int, _core.Array | None]:
+        """A copy goes on where this one is, by itself."""
+        with self._lock:
+            counter = self._counter
+            return self._seed, self._offset, None if counter is None else counter.copy()
+
+    def __setstate__(self, state: tuple[int, int, _core.Array | None]) -> None:
+        self._seed, self._offset, self._counter = state
+        self._lock = threading.Lock()
+
     @property
     def seed(self) -> int:
         return self._seed
