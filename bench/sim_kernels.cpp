@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 #include "sim/checks.h"
-#include "sim/exec/dispatch.h"
+#include "sim/code/dispatch.h"
 
 #include <nlohmann/json.hpp>
 

@@ -2,7 +2,7 @@
 # [EXCLUDE regex...]): one static library per room from the folder's *.cpp. Sub-folders belong to
 # the room too. A room sees only the rooms that it lists. Sources are compiled for size but for
 # those on hot paths, which match FAST: these are the target kernwright_<name>_fast. FAST and
-# EXCLUDE match paths from the room's folder on ("exec/dispatch.cpp"), wherever that lies.
+# EXCLUDE match paths from the room's folder on ("ops/dispatch.cpp"), wherever that lies.
 function(kernwright_room name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;OPTIONS;FAST;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*.cpp")

@@ -1,10 +1,10 @@
 // Asynchronous copies: under way from their issue until somebody waits.
 #include "sim/check/block_check.h"
 #include "sim/check/poison.h"
+#include "sim/code/program.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/mbarrier.h"
 #include "sim/exec/scheduler.h"
-#include "sim/ir/program.h"
 
 #include <algorithm>
 #include <bit>
@@ -22,7 +22,7 @@ constexpr std::uint32_t kMbarrierBytes = 8;
 }  // namespace
 
 void BlockCheck::copy(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
-  touch_lane(op, warp, lane, TouchMode::read, copy.from, copy.source, Space::global);
+  touch_lane(op, warp, lane, AccessKind::read, copy.from, copy.source, Space::global);
   if (copy.to > warp.shared_bytes || copy.bytes > warp.shared_bytes - copy.to) return;
   if (copy.to % copy.bytes != 0) return;  // it will fault
   copy.op = warp.op_index(op);
@@ -37,7 +37,8 @@ void BlockCheck::note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy) 
   if (origins_.empty()) origins_.resize(shared_bytes_ / 4 + 1);
   copying_ = &copy;
   priors_.fill(0);
-  examine(op, warp, lane, {TouchMode::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
+  examine(op, warp, lane,
+          {AccessKind::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
   copying_ = nullptr;
   copy.stamp = kUnderWay | kAllBytes | stamp_of(ops[copy.op], warp.thread(lane));
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
@@ -169,8 +170,9 @@ void BlockCheck::end_twin(CopyTwins& twins, Cell before, Cell* cell) {
 void BlockCheck::restamp(const AsyncCopy& copy, Cell cell) {
   if (--under_way_ == 0) sources = {};
   if (copy.read != 0) {
-    copy.reader->reads_.drop(copy.read);
-    copy.reader->reading = copy.reader->reads_.span;
+    auto& reader = static_cast<BlockCheck&>(*copy.reader);
+    reader.reads_.drop(copy.read);
+    reader.reading = reader.reads_.span;
   }
   if (init) write_target(copy);
   new_epoch();
@@ -223,7 +225,7 @@ void BlockCheck::finish(Warp& warp, int lane, const AsyncCopy& copy) {
   restamp(copy, stamp_of(ops[copy.op], warp.thread(lane)) | kAllBytes);
   // It may have read until now: who was ordered after its issue alone is not after it.
   if (!race || copy.source == 0 || (!parts && tick_of(copy.stamp) >= tick_of(floor))) return;
-  examine_global(warp.code + copy.op, warp, lane, TouchMode::read, copy.from, copy.source);
+  examine_global(warp.code + copy.op, warp, lane, AccessKind::read, copy.from, copy.source);
 }
 
 void BlockCheck::wait_for_copies(Warp& warp, std::size_t left, bool all) {
@@ -330,7 +332,7 @@ const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* ad
     one->lanes |= 1u << lane;
     if (owner != this && race) {
       visit(op, warp, lane,
-            {TouchMode::atomic, Space::cluster, at, kMbarrierBytes, nullptr, nullptr, owner});
+            {AccessKind::atomic, Space::cluster, at, kMbarrierBytes, nullptr, nullptr, owner});
     }
   }
   SharedPast past;
@@ -347,8 +349,8 @@ const Op* BlockCheck::mbarrier(const Op* op, Warp& warp, const std::uint64_t* ad
       state.made = stamp_of(info, warp.thread(lane));
     } else if (race && one.owner == this && state.made != 0 &&
                !is_ordered(state.made, warp, lane, false)) {
-      const LaneTouch touch{TouchMode::atomic, Space::shared, one.offset, kMbarrierBytes,
-                            nullptr,           nullptr,       nullptr};
+      const LaneTouch touch{
+          AccessKind::atomic, Space::shared, one.offset, kMbarrierBytes, nullptr, nullptr, nullptr};
       report_race({op, warp, lane, touch, info, false, clustered_,
                    stamp_of(info, warp.thread(lane)), one.offset / 4, one.offset},
                   state.made, true);

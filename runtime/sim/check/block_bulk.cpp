@@ -1,11 +1,11 @@
 // Bulk copies, which the asynchronous proxy does: under way until somebody waits.
 #include "sim/check/block_check.h"
 #include "sim/check/poison.h"
+#include "sim/code/program.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/lane_memory.h"
 #include "sim/exec/scheduler.h"
 #include "sim/exec/warpgroup.h"
-#include "sim/ir/program.h"
 
 #include <algorithm>
 #include <bit>
@@ -19,12 +19,12 @@ AsyncCopy BlockCheck::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
   AsyncCopy copy{.to = to.begin, .from = from.begin, .op = warp.op_index(op)};
   copy.bytes = static_cast<std::uint32_t>(to.bytes);
   each_piece(from.begin, from.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
-    touch_lane(op, warp, lane, TouchMode::read, at, bytes, Space::global);
+    touch_lane(op, warp, lane, AccessKind::read, at, bytes, Space::global);
   });
   before_ = 0;
   by_region(
       from.begin, race ? from.bytes : 0,
-      [&](const LaneTouch& part) { look_at_source(op, warp, lane, part); }, TouchMode::read);
+      [&](const LaneTouch& part) { look_at_source(op, warp, lane, part); }, AccessKind::read);
   BlockCheck* const owner = peer(rank);
   if (owner == nullptr) return copy;
   ++owner->under_way_;
@@ -48,7 +48,7 @@ void BlockCheck::write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t
                                const Piece& to, Cell stamp_of_copy) {
   BlockCheck* const owner = peer(rank);
   const CheckedOp& info = ops[warp.op_index(op)];
-  LaneTouch touch{info.strong ? TouchMode::atomic : TouchMode::write,
+  LaneTouch touch{info.strong ? AccessKind::atomic : AccessKind::write,
                   owner == this ? Space::shared : Space::cluster};
   if (owner != this) touch.owner = owner;
   each_piece(to.begin, to.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
@@ -93,7 +93,7 @@ void BlockCheck::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) 
     });
     if (race) reads_.add(store.read, piece.begin, piece.bytes);
   }
-  const TouchMode mode = info.strong ? TouchMode::atomic : TouchMode::write;
+  const AccessKind mode = info.strong ? AccessKind::atomic : AccessKind::write;
   for (const Piece& piece : store.to) {
     each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
       touch_lane(op, warp, lane, mode, at, bytes, Space::global);
@@ -135,7 +135,7 @@ void BlockCheck::restamp_global(const Piece& piece, F is, Cell cell) {
           if ((write & kExact) == 0 && is(write)) write = cell;
         }
       },
-      TouchMode::write);
+      AccessKind::write);
 }
 
 void BlockCheck::end_bulk_group(const Warp& warp) {
@@ -151,7 +151,7 @@ void BlockCheck::end_read(Warp& warp, int lane, BulkStore& store) {
   for (const Piece& piece : store.source) {
     each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
       examine(warp.code + store.op, warp, lane,
-              {TouchMode::read, Space::shared, at, bytes, nullptr, nullptr});
+              {AccessKind::read, Space::shared, at, bytes, nullptr, nullptr});
     });
   }
 }
@@ -191,7 +191,7 @@ void BlockCheck::forget_stores() {
 void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at,
                                std::uint32_t bytes, const BulkStore* to) {
   if (!has_shared(at, bytes)) return;
-  const LaneTouch touch{TouchMode::read, Space::shared, at, bytes, nullptr, nullptr};
+  const LaneTouch touch{AccessKind::read, Space::shared, at, bytes, nullptr, nullptr};
   if (init) read_unwritten(op, warp, lane, touch, to);
   if (!race) return;
   const CheckedOp& info = ops[warp.op_index(op)];
@@ -321,7 +321,7 @@ void BlockCheck::use_map(const Op* op, Warp& warp, int lane, std::uint64_t addre
     const Cell write = write_of_map(at);
     if (write < launch_floor || (fenced != fenced_maps_.end() && fenced->second[i] == write))
       continue;
-    const LaneTouch touch{TouchMode::read, Space::global, at, 4, region(at), nullptr};
+    const LaneTouch touch{AccessKind::read, Space::global, at, 4, region(at), nullptr};
     report_race({op, warp, lane, touch, info, true, true, stamp_of(info, warp.thread(lane)),
                  at % kRegionBytes / 4, at},
                 write, true, Missing::map_fence);

@@ -56,7 +56,7 @@ void BlockCheck::examine_bytes(const Access& access, Cell& write, Cell& read, st
     examine_cells(access, cells[b], cells[4 + b], access.mine | Cell{1u << b} << kBytesShift);
     if (found_.size() != before) break;
   }
-  if (bytes != 15 || access.touch.mode == TouchMode::read) return;
+  if (bytes != 15 || access.touch.mode == AccessKind::read) return;
   // One pair says it all again, but for bytes that different threads read: another thread's write
   // may race with those alone, where it repeats this one or both are atomic.
   const auto same = [](const Cell* four) {

@@ -2,9 +2,9 @@
 #include "sim/check/block_check.h"
 
 #include "sim/check/poison.h"
+#include "sim/code/program.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/lane_memory.h"
-#include "sim/ir/program.h"
 
 #include <algorithm>
 #include <bit>
@@ -21,22 +21,21 @@ Cell cell_at(std::uint32_t tick) { return Cell{tick} << kTickShift; }
 
 }  // namespace
 
-BlockCheck::BlockCheck(CheckedLaunch& launch, std::uint32_t kernel, std::uint32_t warps,
-                       std::uint64_t shared_bytes, std::uint64_t local_bytes)
+BlockCheck::BlockCheck(CheckedLaunch& launch, const WatchedBlocks& blocks)
     : ops(launch.program.ops.data()),
       init(launch.checks.init),
       race(launch.checks.race),
       sync(launch.checks.sync),
-      parts(launch.program.kernel_orders_parts(kernel)),
+      parts(launch.program.kernel_orders_parts(blocks.kernel)),
       alone(launch.alone),
       defers(race && !parts),
       pauses(launch.seed != 0),
       launch_floor(cell_at(launch.first_tick)),
-      written(shared_bytes),
+      written(blocks.shared_bytes),
       launch_(launch),
       site_store_(launch.program.site_ops.size() + 1),
-      shared_bytes_(shared_bytes),
-      warps_(warps) {
+      shared_bytes_(blocks.shared_bytes),
+      warps_(blocks.warps) {
   static_assert(Ticks::kChunks <= 1u << (31 - Ticks::kChunkShift), "kAside is a tick's bit");
   if (race && !defers) read_epoch = 0;
   if (defers) late.reserve();
@@ -46,14 +45,14 @@ BlockCheck::BlockCheck(CheckedLaunch& launch, std::uint32_t kernel, std::uint32_
     sites = site_store_.data();
   }
   if (race) {
-    const std::size_t words = shared_bytes / 4 + 1;
+    const std::size_t words = shared_bytes_ / 4 + 1;
     shared_cells_.resize(2 * words);
     shared_write = shared_cells_.data();
     shared_read = shared_write + words;
   }
   if (init) {
-    shared_poison_.resize(shared_bytes / 64 + 2);
-    local_poison_.resize(local_bytes / 64 + 2);
+    shared_poison_.resize(shared_bytes_ / 64 + 2);
+    local_poison_.resize(blocks.local_bytes / 64 + 2);
     shared_poison = shared_poison_.data();
     local_poison = local_poison_.data();
   }
@@ -194,15 +193,15 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
   Access access{
       op, warp, lane, touch, info, global, global || clustered_, far ? mine | kAside : mine, 0, 0};
   BlockCheck& owner = far ? *touch.owner : *this;
-  if (!global && touch.mode != TouchMode::read) {
+  if (!global && touch.mode != AccessKind::read) {
     const std::uint64_t at = far ? touch.address % (1u << kRankShift) : touch.address;
     look_at_async_reads(access, owner, at, at + touch.bytes);
   }
-  if (global && touch.mode != TouchMode::read) look_at_sources(access);
+  if (global && touch.mode != AccessKind::read) look_at_sources(access);
   const std::uint64_t end = touch.address + touch.bytes;
   if (!global && defers) {
     settle_reads();
-    if (touch.mode != TouchMode::read) written.mark(touch.address, end);
+    if (touch.mode != AccessKind::read) written.mark(touch.address, end);
     if (((touch.address | touch.bytes) & 3) != 0) note_narrow_read(touch.address, end);
     new_epoch();
   }
@@ -225,7 +224,7 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
 void BlockCheck::examine_cells(const Access& access, Cell& write, Cell& read, Cell mine) {
   if (looking_ != nullptr) return look_at_writes(access, write);
   if (taking_) return note_late_reader(access, read, mine);
-  const bool writes = access.touch.mode != TouchMode::read;
+  const bool writes = access.touch.mode != AccessKind::read;
   const auto before = [&](Cell cell) {
     return cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global);
   };

@@ -11,8 +11,8 @@
 #include "sim/check/mbarrier_state.h"
 #include "sim/check/race/speculated.h"
 #include "sim/check/race/touch.h"
-#include "sim/exec/barriers.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/lane_memory.h"
+#include "sim/exec/watcher.h"
 #include "sim/tensor_map.h"
 
 #include <array>
@@ -30,17 +30,16 @@ namespace kernwright::sim {
 
 /// Lives as long as its BlockRunner, on one host thread. The fields in front are what handlers look
 /// at; the functions are for what they cannot decide at a glance.
-class BlockCheck {
+class BlockCheck final : public Watcher {
  public:
-  BlockCheck(CheckedLaunch& launch, std::uint32_t kernel, std::uint32_t warps,
-             std::uint64_t shared_bytes, std::uint64_t local_bytes);
+  BlockCheck(CheckedLaunch& launch, const WatchedBlocks& blocks);
   /// Hands its findings to the launch.
-  ~BlockCheck();
-  BlockCheck(const BlockCheck&) = delete;
-  BlockCheck& operator=(const BlockCheck&) = delete;
+  ~BlockCheck() override;
+  /// The checks of the block that the warp is of.
+  static BlockCheck& of(const Warp& warp) { return static_cast<BlockCheck&>(*warp.worker->check); }
 
-  /// A block begins; nothing of the one before it is remembered but its accesses to global memory.
-  void begin(const Block& block);
+  /// Nothing of the block before it is remembered but its accesses to global memory.
+  void begin(const Block& block) override;
 
   const CheckedOp* ops = nullptr;  ///< by op index
   CheckSite* sites = nullptr;      ///< by CheckedOp::site
@@ -75,8 +74,8 @@ class BlockCheck {
 
   /// Under a seed: whether the warp lets others go first. Then it parks before `op`.
   bool pause(const Op* op, Warp& warp);
-  /// Under a seed: the warps of the block in the order of their next turns, else null.
-  const std::uint32_t* turns();
+  /// Under a seed at random.
+  const std::uint32_t* warp_order() override;
 
   /// The region around a global address.
   GlobalRegion* region(std::uint64_t address);
@@ -95,10 +94,14 @@ class BlockCheck {
   bool has_copies() const { return !unwritten_copies_.empty(); }
   /// An access that went through locate(), in any space: both checks.
   /// `space` generic: the address's window decides. Memory that is not there is left alone.
-  void touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
+  void touch_lane(const Op* op, Warp& warp, int lane, AccessKind mode, std::uint64_t address,
                   std::uint64_t bytes, ptx::Space space);
-  /// A builtin function uses a value at that generic address: in local memory it has to be written.
-  void use_value(const Op* op, Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
+  /// What a checked handler looks at itself is left to it.
+  void located(const Op* op, Warp& warp, int lane, const LaneAccess& access) override;
+  void accessed(const Op* op, Warp& warp, int lane, const LaneAccess& access) override;
+  /// In local memory the value has to be written.
+  void used(const Op* op, Warp& warp, int lane, std::uint64_t address,
+            std::uint32_t bytes) override;
   /// A load of the active lanes of which only the bytes of CheckedOp::used count.
   void touch_used(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
                   ptx::Space space);
@@ -109,8 +112,7 @@ class BlockCheck {
   void take_loads(const Op* op, Warp& warp);
   /// The copy of a device function's parameter block to local memory.
   void note_parameters(const Op* op, const Warp& warp);
-  /// Memory that device code allocated.
-  void note_fresh(std::uint64_t address, std::uint64_t bytes);
+  void allocated(std::uint64_t address, std::uint64_t bytes) override;
 
   /// One lane's cp.async; only its addresses and sizes are looked at.
   void copy(const Op* op, Warp& warp, int lane, AsyncCopy copy);
@@ -119,16 +121,12 @@ class BlockCheck {
   /// The active lanes' cp.async.wait_group of all groups but the `left` last, or wait_all.
   void wait_for_copies(Warp& warp, std::size_t left, bool all);
 
-  /// One lane issues a bulk copy to shared memory of the block of that rank, `from` global memory
-  /// (or nowhere). Give what it returns to that block's copied() when the bytes have arrived.
   AsyncCopy copy_to(const Op* op, Warp& warp, int lane, std::uint64_t rank, const Piece& to,
-                    const Piece& from);
-  /// The copy, of this block's thread, reads shared memory of this block.
-  void copy_between(const Op* op, Warp& warp, int lane, const Piece& from, AsyncCopy& copy);
-  /// The mbarrier at that offset was told of the copy's bytes.
-  void copied(std::uint64_t mbarrier, const AsyncCopy& copy);
-  /// One lane issues a bulk copy from shared to global memory; only its pieces are looked at.
-  void copy_from(const Op* op, Warp& warp, int lane, BulkStore store);
+                    const Piece& from) override;
+  void copy_between(const Op* op, Warp& warp, int lane, const Piece& from,
+                    AsyncCopy& copy) override;
+  void copied(std::uint64_t mbarrier, const AsyncCopy& copy) override;
+  void copy_from(const Op* op, Warp& warp, int lane, BulkStore store) override;
   /// cp.async.bulk.commit_group and wait_group (.read) of the active lanes.
   void end_bulk_group(const Warp& warp);
   void wait_for_stores(Warp& warp, std::size_t left, bool reads_only);
@@ -136,39 +134,31 @@ class BlockCheck {
   void fence_proxy(const Warp& warp);
   /// fence.proxy.tensormap::generic.acquire at the lanes' addresses.
   void fence_maps(const Op* op, const Warp& warp);
-  /// A tensor copy looks at the map at that generic address.
-  void use_map(const Op* op, Warp& warp, int lane, std::uint64_t address);
+  void use_map(const Op* op, Warp& warp, int lane, std::uint64_t address) override;
   /// A warp's wgmma, commit_group and wait_group.
   void wgmma(const Op* op, Warp& warp);
   void end_wgmma_group(const Warp& warp);
   void wait_for_wgmma(const Warp& warp, std::size_t left);
-  /// The warp's op touches a register of a wgmma in flight, that of op `product`; `what` says
-  /// which.
-  void report_flight(const Op* op, const Warp& warp, std::string what, std::uint32_t product);
+  void product_touched(const Op* op, const Warp& warp, std::string what,
+                       std::uint32_t product) override;
 
   /// Runs an mbarrier instruction, which orders those who arrive before those who wait.
   const Op* mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run);
-  /// A phase of the mbarrier at that offset of shared memory ended.
-  void end_phase(std::uint64_t offset);
+  void end_phase(std::uint64_t mbarrier) override;
 
   /// The checks of the block of that rank in the cluster; null where there is none or it has ended.
   BlockCheck* peer(std::uint64_t rank) const;
   /// Arrival of the active lanes at the cluster's barrier.
   void arrive_at_cluster(const Warp& warp, bool release);
-  /// All have arrived. For one block of the cluster.
-  void end_cluster_phase();
-  /// These lanes go on behind the barrier.
-  void pass_cluster(const Warp& warp, std::uint32_t lanes);
-  /// All threads of the cluster have arrived. `all_wait`: those of the block are about to go on.
-  /// What they did before they arrived is past then.
-  void end_cluster_arrivals(bool all_wait);
-  /// All threads have exited: who still uses the block's shared memory?
-  void end();
+  void end_cluster_phase() override;
+  void pass_cluster(const Warp& warp, std::uint32_t lanes) override;
+  /// What threads did before they arrived is past where all wait.
+  void end_cluster_arrivals(bool all_wait) override;
+  /// Who still uses the block's shared memory?
+  void end() override;
 
   // Order. All take the warp whose lanes act.
-  /// A *.sync instruction was done by the warp's active lanes. `members` as for Warp::converge();
-  /// null: everybody.
-  void meet(const Op* op, Warp& warp, const std::uint32_t* members);
+  void meet(const Op* op, Warp& warp, const std::uint32_t* members) override;
   /// The warp's active lanes have done a shuffle. Needed where some source is lost, or `in_doubt`.
   void shuffle(const Op* op, Warp& warp, const ShuffleSources& read);
   /// `in_doubt`: the op copies, chooses or uses what shuffles gave, if it does.
@@ -179,11 +169,9 @@ class BlockCheck {
                const CheckedOp& op);
   void observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                const CheckedOp& op);
-  /// Arrival of lanes at a block barrier, before it may be complete.
   void arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_t group, bool wait,
-              bool counted);
-  /// The barrier is complete; those who wait go on.
-  void release(const Block& block, std::uint32_t id, const Barriers::One& barrier);
+              bool counted) override;
+  void release(const Block& block, std::uint32_t id, const Barriers::One& barrier) override;
 
   void new_tick();
   /// Words, of the region or of shared memory, need no cells for their bytes where all of those are
@@ -224,7 +212,7 @@ class BlockCheck {
 
     /// An atomic operation, not the read of what a bulk reduction adds.
     bool is_strong() const noexcept {
-      return info.strong && (touch.mode != TouchMode::read || info.kind == CheckKind::load);
+      return info.strong && (touch.mode != AccessKind::read || info.kind == CheckKind::load);
     }
   };
 
@@ -279,7 +267,7 @@ class BlockCheck {
                                       std::size_t reach) const;
   /// Calls f(LaneTouch) for each part of global memory that lies in one region, which is locked.
   template <typename F>
-  void by_region(std::uint64_t address, std::uint64_t bytes, F f, TouchMode mode) {
+  void by_region(std::uint64_t address, std::uint64_t bytes, F f, AccessKind mode) {
     while (bytes != 0) {
       const std::uint64_t rest = kRegionBytes - address % kRegionBytes;
       const auto part = static_cast<std::uint32_t>(bytes < rest ? bytes : rest);
@@ -290,7 +278,7 @@ class BlockCheck {
       bytes -= part;
     }
   }
-  void examine_global(const Op* op, Warp& warp, int lane, TouchMode mode, std::uint64_t address,
+  void examine_global(const Op* op, Warp& warp, int lane, AccessKind mode, std::uint64_t address,
                       std::uint64_t bytes);
   void note_copy(const Op* op, Warp& warp, int lane, AsyncCopy& copy);
   void stamp_word(std::uint64_t word, Cell stamp_of_copy);

@@ -10,11 +10,11 @@ namespace kernwright::sim {
 BlockCheck* BlockCheck::peer(std::uint64_t rank) const {
   const auto& members = in_->member->cluster->members;
   if (rank >= members.size() || members[rank]->exited) return nullptr;
-  return members[rank]->block->warps[0].worker->check;
+  return &of(members[rank]->block->warps[0]);
 }
 
 BlockCheck& BlockCheck::first_of_cluster() const {
-  return *in_->member->cluster->members[0]->block->warps[0].worker->check;
+  return of(in_->member->cluster->members[0]->block->warps[0]);
 }
 
 void BlockCheck::arrive_at_cluster(const Warp& warp, bool release) {

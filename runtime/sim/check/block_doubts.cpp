@@ -46,7 +46,7 @@ std::uint64_t BlockCheck::judge_uninitialised(const Op* op, Warp& warp, int lane
   const CheckedOp& info = ops[warp.op_index(op)];
   const bool loads = info.kind == CheckKind::load;
   // A copy that runs on its own takes the state along.
-  const bool moves = touch.mode == TouchMode::read &&
+  const bool moves = touch.mode == AccessKind::read &&
                      (info.kind == CheckKind::copy || info.kind == CheckKind::bulk);
   LoadedBytes loaded{info.wanted, 0, 0, 0, moves ? kMostAlignment : 0};
   if (info.waits) loaded = launch_.program.loads.at(warp.op_index(op));
@@ -105,7 +105,7 @@ void BlockCheck::settle_doubts(const Op* op, Warp& warp, Space space,
           move_on(warp, lane, padded, space, addresses[lane], use.shift, bits))
         continue;
       if (is_local && (doubt.partly >> lane & 1) != 0) continue;
-      const LaneTouch touch{TouchMode::read, doubt.space[i], doubt.address[i], doubt.bytes[i]};
+      const LaneTouch touch{AccessKind::read, doubt.space[i], doubt.address[i], doubt.bytes[i]};
       report_uninitialised(warp.code + use.load, warp, lane, touch, bits);
     }
   }
@@ -144,7 +144,7 @@ void BlockCheck::end_copies(const Warp& warp) {
             std::uint64_t* const map = to.region->poison.load();
             if (map != nullptr) mark_poison(map, to.address % kRegionBytes, copy.bits);
           },
-          TouchMode::write);
+          AccessKind::write);
     } else if (copy.space == Space::shared) {
       mark_poison(shared_poison, copy.address, copy.bits);
       new_epoch();
@@ -171,16 +171,16 @@ void BlockCheck::write_target(const AsyncCopy& copy) {
             mark_poison(shared_poison, to, poison_bits(map, place, part.bytes));
           to += part.bytes;
         },
-        TouchMode::read);
+        AccessKind::read);
   });
 }
 
-void BlockCheck::use_value(const Op* op, Warp& warp, int lane, std::uint64_t address,
-                           std::uint32_t bytes) {
+void BlockCheck::used(const Op* op, Warp& warp, int lane, std::uint64_t address,
+                      std::uint32_t bytes) {
   if (!init || window_space(address) != Space::local) return;
   address &= ~kWindowMask;
   if (bytes > warp.local_bytes || address > warp.local_bytes - bytes) return;
-  const LaneTouch touch{TouchMode::read, Space::local, address, bytes};
+  const LaneTouch touch{AccessKind::read, Space::local, address, bytes};
   if (unwritten(warp, lane, touch) == low_bits(bytes)) judge_uninitialised(op, warp, lane, touch);
 }
 

@@ -1,8 +1,8 @@
 // What orders accesses: meetings of lanes, barriers, fences with atomics.
 #include "sim/check/block_check.h"
+#include "sim/code/program.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
-#include "sim/ir/program.h"
 
 #include <algorithm>
 #include <bit>

@@ -2,9 +2,9 @@
 #include "base/format.h"
 #include "sim/check/block_check.h"
 #include "sim/check/poison.h"
+#include "sim/code/program.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/lane_memory.h"
-#include "sim/ir/program.h"
 
 #include <algorithm>
 #include <bit>
@@ -22,8 +22,8 @@ const char* noun_of(Space space) {
                                    : "global memory";
 }
 
-const char* verb_of(TouchMode mode) {
-  return mode == TouchMode::read ? "read" : mode == TouchMode::write ? "write" : "atomic access";
+const char* verb_of(AccessKind mode) {
+  return mode == AccessKind::read ? "read" : mode == AccessKind::write ? "write" : "atomic access";
 }
 
 /// The same of an instruction that copies.
@@ -316,7 +316,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
       there.value =
           hexadecimal(stored_value(access.op, access.warp, access.info, lane).data(), touch.bytes);
     }
-  } else if (touch.mode == TouchMode::read && !access.is_late) {
+  } else if (touch.mode == AccessKind::read && !access.is_late) {
     finding.value = hexadecimal(memory, touch.bytes);
   }
   there.thread_known = told != Told::one_of_several && !by_copy;
@@ -338,7 +338,7 @@ void BlockCheck::report_race(const Access& access, Cell other, bool other_wrote,
   const bool out_of_reach = access.info.strong && other_op != nullptr && other_op->strong &&
                             std::min(access.info.reach, other_op->reach) < reach_to(owner);
   const bool same_instruction = breadth == Breadth::warp && other_wrote &&
-                                touch.mode == TouchMode::write && site == access.info.site &&
+                                touch.mode == AccessKind::write && site == access.info.site &&
                                 tick_of(other) == tick_ &&
                                 thread != access.warp.thread(access.lane);
   const bool tells = there.opcode.find("mbarrier") != there.opcode.npos;
@@ -401,8 +401,9 @@ void BlockCheck::report_divergence(const Op* op, const Warp& warp, int lane, std
   keep(key, std::move(finding));
 }
 
-void BlockCheck::report_flight(const Op* op, const Warp& warp, std::string what,
-                               std::uint32_t product) {
+void BlockCheck::product_touched(const Op* op, const Warp& warp, std::string what,
+                                 std::uint32_t product) {
+  if (!sync) return;
   const std::uint64_t key = std::uint64_t{7} << 60 | warp.op_index(op);
   if (seen(key)) return;
   Finding finding = describe(op, warp, std::countr_zero(warp.mask), FaultKind::sync);

@@ -1,8 +1,8 @@
 // Values that shuffles gave from lanes which take no part, and who uses them.
 #include "base/format.h"
 #include "sim/check/block_check.h"
+#include "sim/code/program.h"
 #include "sim/exec/cluster.h"
-#include "sim/ir/program.h"
 
 #include <bit>
 

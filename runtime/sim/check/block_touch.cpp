@@ -1,9 +1,9 @@
 // Accesses of single lanes in any space: what the handlers for whole warps do not do themselves.
 #include "sim/check/block_check.h"
 #include "sim/check/poison.h"
+#include "sim/code/program.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/lane_memory.h"
-#include "sim/ir/program.h"
 
 #include <algorithm>
 #include <bit>
@@ -19,7 +19,7 @@ bool inside_limit(std::uint64_t address, std::uint64_t bytes, std::uint64_t limi
 
 }  // namespace
 
-void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode,
+void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, AccessKind mode,
                             std::uint64_t address, std::uint64_t bytes, Space space) {
   if (space == Space::generic) {
     space = window_space(address);
@@ -57,6 +57,14 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, TouchMode mode,
       address, bytes, [&](const LaneTouch& part) { touch_part(op, warp, lane, part); }, mode);
 }
 
+void BlockCheck::located(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
+  if (!inside) accessed(op, warp, lane, access);
+}
+
+void BlockCheck::accessed(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
+  touch_lane(op, warp, lane, access.kind, access.address, access.size, access.space);
+}
+
 void BlockCheck::touch_used(const Op* op, Warp& warp, const CheckedOp& info,
                             const std::uint64_t* address, Space space) {
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
@@ -67,13 +75,13 @@ void BlockCheck::touch_used(const Op* op, Warp& warp, const CheckedOp& info,
           at == 0 ? 8 : at & (0 - at);  // pieces are aligned, as accesses
       const auto run = static_cast<std::uint32_t>(std::countr_one(rest >> at));
       const std::uint32_t bytes = std::bit_floor(std::min({run, 8u, alignment}));
-      touch_lane(op, warp, lane, TouchMode::read, address[lane] + at, bytes, space);
+      touch_lane(op, warp, lane, AccessKind::read, address[lane] + at, bytes, space);
       rest &= ~(((1u << bytes) - 1) << at);
     }
   }
 }
 
-void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, TouchMode mode,
+void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, AccessKind mode,
                                 std::uint64_t address, std::uint64_t bytes) {
   by_region(
       address, bytes, [&](const LaneTouch& part) { examine(op, warp, lane, part); }, mode);
@@ -82,7 +90,7 @@ void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, TouchMode mo
 /// `at` is the place of the bytes in the bitmap.
 void BlockCheck::init_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                            std::uint64_t* map, std::uint64_t at) {
-  if (touch.mode == TouchMode::write) return set_poison<false>(map, at, touch.bytes);
+  if (touch.mode == AccessKind::write) return set_poison<false>(map, at, touch.bytes);
   LaneTouch all = touch;
   if (const CheckedOp& info = ops[warp.op_index(op)]; info.used != 0) {
     // `touch` is a part of what is loaded. All is looked at together, with the first one.
@@ -94,7 +102,7 @@ void BlockCheck::init_part(const Op* op, Warp& warp, int lane, const LaneTouch& 
   }
   if (!any_poison(map, at, all.bytes)) return;
   clear_poison(map, at, judge_uninitialised(op, warp, lane, all));
-  if (touch.mode == TouchMode::atomic) set_poison<false>(map, at, touch.bytes);
+  if (touch.mode == AccessKind::atomic) set_poison<false>(map, at, touch.bytes);
 }
 
 /// Shared memory of another block of the cluster.
@@ -124,7 +132,7 @@ void BlockCheck::note_parameters(const Op* op, const Warp& warp) {
   }
 }
 
-void BlockCheck::note_fresh(std::uint64_t address, std::uint64_t bytes) {
+void BlockCheck::allocated(std::uint64_t address, std::uint64_t bytes) {
   if (init) launch_.shadow.poison(address, bytes);
 }
 

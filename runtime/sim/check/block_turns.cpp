@@ -32,7 +32,7 @@ bool BlockCheck::pause(const Op* op, Warp& warp) {
   return true;
 }
 
-const std::uint32_t* BlockCheck::turns() {
+const std::uint32_t* BlockCheck::warp_order() {
   if (!pauses) return nullptr;
   if (turns_.empty()) {
     turns_.resize(warps_);

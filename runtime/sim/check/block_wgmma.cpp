@@ -1,6 +1,6 @@
 // wgmma reads its matrices from shared memory until somebody waits for its group.
 #include "sim/check/block_check.h"
-#include "sim/exec/ops/wgmma_matrix.h"
+#include "sim/code/wgmma_matrix.h"
 #include "sim/exec/scheduler.h"
 #include "sim/exec/warpgroup.h"
 

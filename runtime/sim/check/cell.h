@@ -86,11 +86,11 @@ static_assert((kOneThread | kRowOfBytes | kRowOfHalves) == 0xfffe);
 /// What `bytes` says where neighbours touch these bytes of a word with `width` (1 or 2) each: the
 /// word's last ones, its first ones, or all.
 inline std::uint32_t lanes_code(std::uint32_t width, std::uint32_t bytes) {
-  constexpr std::array<std::uint8_t, 16> kBytes = {0,  1, 0, 6, 0, 0, 0,  7,
-                                                   11, 0, 0, 0, 9, 0, 14, kLaneBytes};
-  constexpr std::array<std::uint8_t, 16> kHalves = {0, 0, 0, 3, 0,  0, 0, 0,
-                                                    0, 0, 0, 0, 13, 0, 0, kLaneHalves};
-  return width == 1 ? kBytes[bytes] : kHalves[bytes];
+  constexpr std::array<std::uint8_t, 16> kOfBytes = {0,  1, 0, 6, 0, 0, 0,  7,
+                                                     11, 0, 0, 0, 9, 0, 14, kLaneBytes};
+  constexpr std::array<std::uint8_t, 16> kOfHalves = {0, 0, 0, 3, 0,  0, 0, 0,
+                                                      0, 0, 0, 0, 13, 0, 0, kLaneHalves};
+  return width == 1 ? kOfBytes[bytes] : kOfHalves[bytes];
 }
 /// Whether the cell tells of one thread.
 inline bool is_of_one_thread(Cell cell) { return (kOneThread >> bytes_of(cell) & 1) != 0; }

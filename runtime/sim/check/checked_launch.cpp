@@ -1,6 +1,8 @@
 // Ticks, and what synchronisation variables carry from block to block.
 #include "sim/check/checked_launch.h"
 
+#include "sim/check/block_check.h"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -45,15 +47,19 @@ std::uint32_t Ticks::take(std::uint32_t block) noexcept {
 CheckedLaunch::CheckedLaunch(const CheckedProgram& its_program, CheckSet its_checks,
                              GlobalShadow& its_shadow, Ticks& its_ticks, std::uint64_t its_seed,
                              int width)
-    : program(its_program),
+    : LaunchWatcher(its_seed),
+      program(its_program),
       checks(its_checks),
-      seed(its_seed),
       alone(width <= 1 || its_seed != 0),
       shadow(its_shadow),
       ticks(its_ticks) {
   bool wrapped = false;
   first_tick = ticks.begin_launch(&wrapped);
   if (wrapped) shadow.clear_cells();
+}
+
+std::unique_ptr<Watcher> CheckedLaunch::watch(const WatchedBlocks& blocks) {
+  return std::make_unique<BlockCheck>(*this, blocks);
 }
 
 SharedPast CheckedLaunch::published(const Variable& variable) {

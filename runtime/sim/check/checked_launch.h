@@ -6,6 +6,7 @@
 #include "sim/check/findings.h"
 #include "sim/check/global_shadow.h"
 #include "sim/checks.h"
+#include "sim/exec/watcher.h"
 
 #include <atomic>
 #include <cstdint>
@@ -40,16 +41,17 @@ class Ticks {
 };
 
 /// Made by the launching thread; thread-safe where blocks use it.
-class CheckedLaunch {
+class CheckedLaunch final : public LaunchWatcher {
  public:
   /// A seed chooses which warp goes on before each access to memory; 0: warps run as they do
   /// without checks. `width` as for run_grid().
   CheckedLaunch(const CheckedProgram& program, CheckSet checks, GlobalShadow& shadow, Ticks& ticks,
                 std::uint64_t seed, int width);
 
+  std::unique_ptr<Watcher> watch(const WatchedBlocks& blocks) override;
+
   const CheckedProgram& program;
   const CheckSet checks;
-  const std::uint64_t seed;
   const bool alone;  ///< all blocks run on one host thread
   GlobalShadow& shadow;
   Ticks& ticks;

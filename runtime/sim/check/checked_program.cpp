@@ -2,9 +2,9 @@
 #include "sim/check/checked_program.h"
 
 #include "sim/check/cell.h"
-#include "sim/exec/dispatch.h"
-#include "sim/exec/fast_handlers.h"
-#include "sim/ir/tables.h"
+#include "sim/code/dispatch.h"
+#include "sim/code/fast_handlers.h"
+#include "sim/code/tables.h"
 #include "sim/ptx/isa.h"
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 #include "sim/check/clock.h"
 #include "sim/check/shuffle_flow.h"
 #include "sim/check/used_values.h"
-#include "sim/exec/op.h"
-#include "sim/ir/program.h"
+#include "sim/code/op.h"
+#include "sim/code/program.h"
 #include "sim/ptx/types.h"
 
 #include <cstdint>
@@ -78,7 +78,7 @@ struct CheckedOp {
   bool reads_only = false;               ///< bulk_wait: for the sources
   std::uint8_t tiles = 0;                ///< of tile_load, tile_store; wgmma: columns / 8
   bool swaps = false;                    ///< atom.cas: the plain read of its first guess is no race
-  bool fixed = false;      ///< shared memory through a FixedPlan (exec/fast_handlers.h)
+  bool fixed = false;      ///< shared memory through a FixedPlan (code/fast_handlers.h)
   bool guarded = false;    ///< behind a guard, where nothing may park
   std::uint16_t site = 0;  ///< 1 .. kMostSites
 };

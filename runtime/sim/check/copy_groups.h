@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/check/cell.h"
+#include "sim/exec/watched_copy.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,13 +10,6 @@
 #include <vector>
 
 namespace kernwright::sim {
-
-class BlockCheck;
-
-/// Bytes [begin, begin + bytes) of some memory.
-struct Piece {
-  std::uint64_t begin = 0, bytes = 0;
-};
 
 /// Calls f(begin, bytes) for the pieces in which copies are looked at.
 template <typename F>
@@ -38,28 +32,6 @@ struct Span {
   void add(std::uint64_t begin, std::uint64_t end) noexcept {
     low = begin < low ? begin : low;
     high = end > high ? end : high;
-  }
-};
-
-/// A copy from global to shared memory: one thread's cp.async, or (part of) a bulk copy.
-struct AsyncCopy {
-  Cell stamp = 0;            ///< what the cells of its target say while it is under way
-  std::uint64_t to = 0;      ///< in shared memory
-  std::uint64_t from = 0;    ///< in global memory
-  std::uint32_t bytes = 0;   ///< written
-  std::uint32_t source = 0;  ///< bytes read
-  std::uint32_t op = 0;      ///< index of the instruction
-  std::uint32_t twins = 0;   ///< number of the CopyTwins that it is one of; 0: none
-  std::uint32_t read = 0;    ///< number of the AsyncRead of its source in shared memory; 0: none
-  BlockCheck* reader = nullptr;  ///< of the block whose that memory is
-
-  bool reads(std::uint64_t begin, std::uint64_t end) const noexcept {
-    return begin < from + source && end > from;
-  }
-  /// Whether it writes the same bytes to the same place from the same source.
-  bool repeats(const AsyncCopy& other) const noexcept {
-    return to == other.to && bytes == other.bytes && source == other.source &&
-           (source == 0 || from == other.from);
   }
 };
 
@@ -91,15 +63,6 @@ struct CopyOrigin {
   static std::uint32_t shape_of(const AsyncCopy& copy) noexcept {
     return static_cast<std::uint32_t>(copy.to) << 10 | copy.bytes << 5 | copy.source;
   }
-};
-
-/// A bulk copy from shared to global memory.
-struct BulkStore {
-  Cell stamp = 0;
-  std::uint32_t op = 0;
-  std::uint32_t read = 0;     ///< number of its AsyncRead; 0 when that is over
-  std::vector<Piece> source;  ///< in shared memory
-  std::vector<Piece> to;      ///< in global memory
 };
 
 /// The copies of one block by thread, in order of issue and in groups.

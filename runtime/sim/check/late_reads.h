@@ -20,7 +20,8 @@ struct LateRead {
   std::uint32_t mask = 0;
   std::uint16_t site = 0;
   std::uint8_t warp = 0;
-  std::uint8_t shape = 0;  ///< words per lane, and above kPatternShift a Pattern of exec/ops
+  std::uint8_t shape =
+      0;  ///< words per lane, and above kPatternShift a Pattern of ops/memory_plan.h
 
   static constexpr int kPatternShift = 4;
 };

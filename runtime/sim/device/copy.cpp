@@ -35,7 +35,7 @@ bool is_pageable(std::uint64_t address, Side side) {
   return side != Side::device && platform().memory_of(address) == nullptr;
 }
 
-TouchKind touch(bool write) { return write ? TouchKind::write : TouchKind::read; }
+AccessKind touch(bool write) { return write ? AccessKind::write : AccessKind::read; }
 
 std::byte* located(const CheckedRange& range, AccessLog* log) {
   std::byte* const host = checked_range(range);

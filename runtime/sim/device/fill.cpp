@@ -46,7 +46,7 @@ void perform(const FillWork& fill, AccessLog* log) {
   const std::lock_guard execution(platform().execution);
   std::byte* const begin = located(fill, bytes);
   for (std::size_t y = 0; log != nullptr && y < fill.height; ++y) {
-    log->note(fill.to + y * fill.pitch, fill.width * fill.element, TouchKind::write);
+    log->note(fill.to + y * fill.pitch, fill.width * fill.element, AccessKind::write);
   }
   for (std::size_t y = 0; platform().checks.init() && y < fill.height; ++y) {
     platform().checks.shadow.unpoison(fill.to + y * fill.pitch, fill.width * fill.element);

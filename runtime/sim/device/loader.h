@@ -2,8 +2,8 @@
 #pragma once
 
 #include "sim/check/checked_program.h"
+#include "sim/code/program.h"
 #include "sim/device/resources.h"
-#include "sim/ir/program.h"
 #include "sim/mem/memory.h"
 #include "sim/observe/observed_program.h"
 

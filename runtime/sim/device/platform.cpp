@@ -3,9 +3,9 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "sim/code/dispatch.h"
 #include "sim/device.h"
 #include "sim/device/thread_pool.h"
-#include "sim/exec/dispatch.h"
 
 #include <pthread.h>
 #include <unistd.h>

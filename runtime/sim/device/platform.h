@@ -2,13 +2,13 @@
 #pragma once
 
 #include "driver/driver_api.h"
-#include "sim/check/stream_order.h"
 #include "sim/device/captures.h"
 #include "sim/device/checks.h"
 #include "sim/device/graph.h"
 #include "sim/device/handle_table.h"
 #include "sim/device/objects.h"
 #include "sim/device/observation.h"
+#include "sim/device/stream_order.h"
 #include "sim/device/work_queues.h"
 #include "sim/exec/texture.h"
 

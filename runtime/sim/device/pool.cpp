@@ -192,14 +192,14 @@ CUresult mem_pool_set_access(CUmemoryPool handle, const CUmemAccessDesc* descrip
 void perform(const AllocWork& work, AccessLog* log) {
   if (work.graph != nullptr) work.graph->live = true;
   if (log == nullptr) return;
-  log->note(work.address, work.bytes, TouchKind::write);
+  log->note(work.address, work.bytes, AccessKind::write);
 }
 
 void perform(const FreeWork& work, AccessLog* log) {
   if (log != nullptr) {
     const Memory* const memory = platform().memory_of(work.address);
     const AddressRange range = memory == nullptr ? AddressRange{} : memory->find_own(work.address);
-    log->note(range.begin, range.end - range.begin, TouchKind::write);
+    log->note(range.begin, range.end - range.begin, AccessKind::write);
   }
   if (work.graph != nullptr) {
     work.graph->live = false;

@@ -3,8 +3,8 @@
 
 #include "base/byte_reader.h"
 #include "base/errors.h"
+#include "sim/code/program.h"
 #include "sim/exec/warp.h"
-#include "sim/ir/program.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,9 +1,9 @@
 // Work for a stream: run at once, kept in the stream's queue, or captured as a node of a graph.
 #pragma once
 
-#include "sim/check/stream_order.h"
 #include "sim/device/checked_range.h"
 #include "sim/device/objects.h"
+#include "sim/device/stream_order.h"
 
 #include <variant>
 

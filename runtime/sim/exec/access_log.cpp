@@ -14,7 +14,7 @@ AccessLog::Page& AccessLog::page(std::uint64_t number) {
   return *slot;
 }
 
-void AccessLog::note(std::uint64_t address, std::uint64_t bytes, TouchKind kind) {
+void AccessLog::note(std::uint64_t address, std::uint64_t bytes, AccessKind kind) {
   constexpr std::uint64_t kPageBytes = std::uint64_t{1} << kPageShift;
   const auto row = static_cast<std::size_t>(kind);
   while (bytes != 0) {
@@ -56,7 +56,7 @@ std::vector<Touched> AccessLog::ranges() const {
   for (const auto& entry : pages_) numbers.push_back(entry.first);
   std::sort(numbers.begin(), numbers.end());
   std::vector<Touched> result;
-  for (const TouchKind kind : {TouchKind::read, TouchKind::atomic, TouchKind::write}) {
+  for (const AccessKind kind : {AccessKind::read, AccessKind::write, AccessKind::atomic}) {
     const auto row = static_cast<std::size_t>(kind);
     const std::size_t first = result.size();
     const auto add = [&](std::uint64_t begin, std::uint64_t end) {

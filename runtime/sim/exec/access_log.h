@@ -1,6 +1,8 @@
 // Which bytes of global memory device code touched, for the check of order between streams.
 #pragma once
 
+#include "sim/mem/access_kind.h"
+
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -9,19 +11,16 @@
 
 namespace kernwright::sim {
 
-/// How bytes were touched. Two atomic accesses never conflict with each other.
-enum class TouchKind : std::uint8_t { read, atomic, write };
-
 /// Bytes [begin, end) in device addresses.
 struct Touched {
   std::uint64_t begin = 0, end = 0;
-  TouchKind kind = TouchKind::read;
+  AccessKind kind = AccessKind::read;
 };
 
 /// Exact to the byte. Not thread-safe: each worker of a launch has its own.
 class AccessLog {
  public:
-  void note(std::uint64_t address, std::uint64_t bytes, TouchKind kind);
+  void note(std::uint64_t address, std::uint64_t bytes, AccessKind kind);
   /// Adds what `other` saw.
   void merge(const AccessLog& other);
   /// Forgets the pages of an allocation that no other shares a page with.

@@ -2,9 +2,9 @@
 #include "sim/exec/barriers.h"
 
 #include "base/format.h"
-#include "sim/check/block_check.h"
+#include "sim/code/program.h"
 #include "sim/exec/scheduler.h"
-#include "sim/ir/program.h"
+#include "sim/exec/watcher.h"
 
 #include <bit>
 
@@ -100,7 +100,7 @@ bool Barriers::release(Block& block) {
     const auto id = static_cast<std::uint32_t>(std::countr_zero(m));
     One& barrier = all[id];
     if (!is_complete(barrier, block)) continue;
-    if (BlockCheck* const check = block.warps[0].worker->check; check != nullptr) {
+    if (Watcher* const check = block.warps[0].worker->check; check != nullptr) {
       check->release(block, id, barrier);
     }
     const Tally sum = barrier.reduces ? tally(barrier) : Tally{};

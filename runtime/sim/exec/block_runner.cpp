@@ -1,7 +1,8 @@
 // A block in flight: its warps take turns until all have exited.
 #include "sim/exec/block_runner.h"
 
-#include "sim/check/block_check.h"
+#include "sim/code/program.h"
+#include "sim/code/tables.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/block_waits.h"
 #include "sim/exec/cluster.h"
@@ -9,9 +10,7 @@
 #include "sim/exec/scheduler.h"
 #include "sim/exec/stop_request.h"
 #include "sim/exec/warpgroup.h"
-#include "sim/ir/program.h"
-#include "sim/ir/tables.h"
-#include "sim/observe/observer.h"
+#include "sim/exec/watcher.h"
 
 #include <algorithm>
 #include <bit>
@@ -27,8 +26,7 @@ struct BlockRunner::State {
   Worker worker;
   Block block;
   Barriers barriers;
-  std::unique_ptr<BlockCheck> check;
-  std::unique_ptr<Observer> observer;
+  std::unique_ptr<Watcher> check, observer;  ///< null where nobody watches
   std::vector<Warp::Schedule> schedules;
   std::vector<Warp> warps;
   std::vector<std::uint32_t> lanes;  ///< per warp: those that stand for threads
@@ -42,9 +40,10 @@ struct BlockRunner::State {
 
   void make_warps();
   void make_local_memory();
+  void call_watchers(std::uint64_t shared_bytes);
   Progress give_up();
-  bool may_poll() const;
-  bool polls_for_ever() const;
+  bool may_wait_busily() const;
+  bool waits_for_ever() const;
 };
 
 namespace {
@@ -53,9 +52,9 @@ namespace {
 constexpr std::uint32_t kTurnsToLook = 16;
 
 /// After so many turns of all warps of a cluster in which nobody did more than look at shared
-/// memory, in loops that nothing else ends (ir/polls.h), they do so for ever. One would do, but
-/// under a seed warps have turns in which they do not look.
-constexpr std::uint32_t kPollingTurns = 64;
+/// memory, in loops that nothing else ends (code/busy_waits.h), they do so for ever. One would do,
+/// but under a seed warps have turns in which they do not look.
+constexpr std::uint32_t kBusyTurns = 64;
 
 /// Waits for an mbarrier run out this often, with nobody able to go on and no phase ending in
 /// between, before they count as endless.
@@ -105,6 +104,15 @@ void BlockRunner::State::make_local_memory() {
   }
 }
 
+void BlockRunner::State::call_watchers(std::uint64_t shared_bytes) {
+  const WatchedBlocks blocks{launch.function, block.warp_count, shared_bytes,
+                             warps.size() * kLanes * std::uint64_t{worker.local_bytes}};
+  if (launch.checks != nullptr) check = launch.checks->watch(blocks);
+  if (launch.observed != nullptr) observer = launch.observed->watch(blocks);
+  worker.check = check.get();
+  worker.observer = observer.get();
+}
+
 BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
@@ -130,18 +138,7 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
   }
   state.block.shared.resize(end + 63);
   const auto start = reinterpret_cast<std::uintptr_t>(state.block.shared.data());
-  if (launch.checks != nullptr) {
-    const std::uint64_t local =
-        state.warps.size() * kLanes * std::uint64_t{state.worker.local_bytes};
-    state.check =
-        std::make_unique<BlockCheck>(*launch.checks, launch.function,
-                                     static_cast<std::uint32_t>(state.warps.size()), shared, local);
-    state.worker.check = state.check.get();
-  }
-  if (launch.observed != nullptr) {
-    state.observer = std::make_unique<Observer>(*launch.observed);
-    state.worker.observer = state.observer.get();
-  }
+  state.call_watchers(shared);
   for (Warp& warp : state.warps) {
     warp.shared = state.block.shared.data() + (64 - start % 64) % 64;
     warp.shared_bytes = shared;
@@ -176,21 +173,21 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
 }
 
 /// Whether all that can run stands in loops that only wait for shared memory.
-bool BlockRunner::State::may_poll() const {
+bool BlockRunner::State::may_wait_busily() const {
   if (!waits.seem_long()) return false;
-  const std::vector<bool>& polls = launch.program->tables->polls;
+  const std::vector<bool>& busy = launch.program->tables->busy_waits;
   return std::all_of(warps.begin(), warps.end(), [&](const Warp& warp) {
     const Split* const splits = warp.schedule->splits.data();
     return std::all_of(splits, splits + warp.schedule->count, [&](const Split& split) {
-      return split.state != SplitState::ready || polls[split.pc];
+      return split.state != SplitState::ready || busy[split.pc];
     });
   });
 }
 
-bool BlockRunner::State::polls_for_ever() const {
+bool BlockRunner::State::waits_for_ever() const {
   const auto& members = member.cluster->members;
   return std::all_of(members.begin(), members.end(), [](const ClusterMember* other) {
-    return other->exited || other->polling_turns >= kPollingTurns;
+    return other->exited || other->busy_turns >= kBusyTurns;
   });
 }
 
@@ -206,23 +203,23 @@ void BlockRunner::give_up_waiting() noexcept {
 
 Progress BlockRunner::advance() {
   State& state = *state_;
-  bool ran = false, left = false, polls = state.may_poll();
+  bool ran = false, left = false, busy = state.may_wait_busily();
   TurnKind kind = TurnKind::plain;
   if (++state.turns % kTurnsToLook == 0 && state.launch.stop != nullptr &&
       state.launch.stop->is_due()) {
     return state.give_up();
   }
   if (state.observer != nullptr) state.observer->attach();
-  const std::uint32_t* const turns = state.check == nullptr ? nullptr : state.check->turns();
+  const std::uint32_t* const order = state.check == nullptr ? nullptr : state.check->warp_order();
   for (std::size_t w = 0; w < state.warps.size(); ++w) {
-    Warp& warp = state.warps[turns == nullptr ? w : turns[w]];
+    Warp& warp = state.warps[order == nullptr ? w : order[w]];
     if (warp.schedule->count == 0) continue;
     if (!can_run(warp)) {
       left = true;
       continue;
     }
     ran = true;
-    const WarpStatus status = polls ? run_warp(warp, polls) : run_warp(warp);
+    const WarpStatus status = busy ? run_warp(warp, busy) : run_warp(warp);
     if (status == WarpStatus::faulted) return Progress::faulted;
     if (status == WarpStatus::done) {
       kind = TurnKind::work;
@@ -252,10 +249,10 @@ Progress BlockRunner::advance() {
     give_up_waiting();
   }
   const bool changed = met || released;
-  member.polling_turns = !changed && (polls || !ran) ? member.polling_turns + 1 : 0;
-  if (polls && state.polls_for_ever()) {
+  member.busy_turns = !changed && (busy || !ran) ? member.busy_turns + 1 : 0;
+  if (busy && state.waits_for_ever()) {
     // What that lets go must show first, in all blocks.
-    for (ClusterMember* other : member.cluster->members) other->polling_turns = 0;
+    for (ClusterMember* other : member.cluster->members) other->busy_turns = 0;
     return relieve();
   }
   if (ran || changed) return Progress::running;

@@ -1,11 +1,11 @@
 // malloc, free, memcpy and kin, and the table of all built-in functions.
-#include "sim/exec/builtins.h"
+#include "sim/code/builtins.h"
 
 #include "base/format.h"
-#include "sim/check/block_check.h"
 #include "sim/exec/builtins_print.h"
 #include "sim/exec/heap.h"
 #include "sim/exec/lane_memory.h"
+#include "sim/exec/watcher.h"
 
 #include <array>
 #include <bit>
@@ -30,11 +30,11 @@ const Op* call_malloc(const Op* op, Warp& warp, const BuiltinCall& call) {
   auto* heap = static_cast<Heap*>(warp.worker->launch->heap);
   return each_lane(op, call, [&](int lane) {
     const auto bytes = read_argument<std::uint64_t>(call, lane, 0);
-    BlockCheck* const check = warp.worker->check;
+    Watcher* const check = warp.worker->check;
     const std::uint64_t address = heap == nullptr ? 0 : heap->allocate(bytes, check != nullptr);
     if (address != 0) warp.charge(kHeapCost);
     write_result(call, lane, address);
-    if (check != nullptr && address != 0) check->note_fresh(address, bytes);
+    if (check != nullptr && address != 0) check->allocated(address, bytes);
     return true;
   });
 }

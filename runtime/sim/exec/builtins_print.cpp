@@ -2,10 +2,9 @@
 #include "sim/exec/builtins_print.h"
 
 #include "base/format.h"
-#include "sim/check/block_check.h"
 #include "sim/exec/lane_memory.h"
 #include "sim/exec/printf_format.h"
-#include "sim/observe/observer.h"
+#include "sim/exec/watcher.h"
 
 #include <algorithm>
 #include <bit>
@@ -54,8 +53,8 @@ struct Printer {
       const LaneAccess access{.address = arguments + offset, .size = bytes};
       const std::byte* host = locate(op, warp, lane, access);
       if (host == nullptr) return std::nullopt;
-      if (BlockCheck* const check = warp.worker->check; check != nullptr)
-        check->use_value(op, warp, lane, access.address, bytes);
+      if (Watcher* const check = warp.worker->check; check != nullptr)
+        check->used(op, warp, lane, access.address, bytes);
       std::uint64_t value = 0;
       std::memcpy(&value, host, bytes);
       return value;

@@ -1,7 +1,7 @@
 // printf and assert as built-in functions, and how built-ins reach their arguments.
 #pragma once
 
-#include "sim/exec/builtins.h"
+#include "sim/code/builtins.h"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // Asynchronous copies of a block: bulk groups, and what runs later when copies are deferred.
 #pragma once
 
-#include "sim/exec/op.h"
+#include "sim/code/op.h"
 
 #include <cstdint>
 #include <deque>

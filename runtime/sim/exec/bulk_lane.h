@@ -2,11 +2,11 @@
 #pragma once
 
 #include "base/fault_report.h"
-#include "sim/check/copy_groups.h"
 #include "sim/exec/bulk_copies.h"
 #include "sim/exec/bulk_ops.h"
 #include "sim/exec/lane_memory.h"
 #include "sim/exec/warp.h"
+#include "sim/exec/watched_copy.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,7 @@ struct BulkLane {
   bool find_targets(std::uint64_t target, std::uint64_t bytes, std::uint64_t alignment,
                     std::uint64_t mbarrier, std::uint32_t mask,
                     std::vector<BulkTarget>& found) const;
-  BlockCheck* check() const { return warp.worker->check; }
+  Watcher* check() const { return warp.worker->check; }
   /// Tells the checks of a copy that is issued: `bytes` to each target, from `source` in global
   /// memory or nowhere.
   void note(std::vector<BulkTarget>& targets, std::span<const Piece> bytes,

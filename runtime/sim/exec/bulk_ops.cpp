@@ -2,12 +2,12 @@
 #include "sim/exec/bulk_ops.h"
 
 #include "base/format.h"
-#include "sim/check/block_check.h"
+#include "sim/code/program.h"
 #include "sim/exec/bulk_lane.h"
 #include "sim/exec/bulk_reduce.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/mbarrier.h"
-#include "sim/ir/program.h"
+#include "sim/exec/watcher.h"
 
 #include <bit>
 #include <cstring>
@@ -104,7 +104,7 @@ bool BulkLane::complete(const BulkTarget& target, std::uint64_t bytes) const {
   barrier.complete_if_done();
   word = barrier.pack();
   std::memcpy(target.mbarrier, &word, sizeof word);
-  BlockCheck* const check = target.block->warps[0].worker->check;
+  Watcher* const check = target.block->warps[0].worker->check;
   for (const AsyncCopy& copy : target.checked) check->copied(target.barrier_offset, copy);
   if (barrier.phase == phase) return true;
   ++warp.block->member->cluster->phases;
@@ -163,7 +163,7 @@ bool to_shared(const BulkLane& lane) {
   if (from == nullptr) return false;
   const Piece to{0, bytes}, source{lane.address(op->b, 1), local ? 0 : bytes};
   lane.note(targets, {&to, 1}, {&source, 1});
-  if (BlockCheck* const check = lane.check(); check != nullptr && local) {
+  if (Watcher* const check = lane.check(); check != nullptr && local) {
     const Piece own{lane.address(op->b, 1) & kOffsetMask, bytes};
     check->copy_between(op, lane.warp, lane.lane, own, targets[0].checked[0]);
   }

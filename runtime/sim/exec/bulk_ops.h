@@ -1,7 +1,7 @@
 // What bulk copies, tensor copies and remote stores do: one handler for full and masked code.
 #pragma once
 
-#include "sim/exec/op.h"
+#include "sim/code/op.h"
 #include "sim/ptx/types.h"
 
 #include <cstdint>

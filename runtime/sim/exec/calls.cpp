@@ -2,9 +2,9 @@
 #include "sim/exec/scheduler.h"
 
 #include "base/format.h"
+#include "sim/code/program.h"
+#include "sim/code/tables.h"
 #include "sim/exec/strided_copy.h"
-#include "sim/ir/program.h"
-#include "sim/ir/tables.h"
 
 #include <algorithm>
 #include <bit>

@@ -2,8 +2,8 @@
 #include "sim/exec/cluster.h"
 
 #include "base/format.h"
-#include "sim/check/block_check.h"
 #include "sim/exec/scheduler.h"
+#include "sim/exec/watcher.h"
 
 #include <bit>
 #include <utility>
@@ -56,12 +56,12 @@ bool Cluster::release() {
     for (const std::uint32_t lanes : member->arrived) any |= lanes != 0;
   }
   if (!any) return false;
-  if (BlockCheck* const check = members[0]->block->warps[0].worker->check; check != nullptr) {
+  if (Watcher* const check = members[0]->block->warps[0].worker->check; check != nullptr) {
     check->end_cluster_phase();
   }
   for (ClusterMember* member : members) {
     if (member->exited) continue;
-    BlockCheck* const check = member->block->warps[0].worker->check;
+    Watcher* const check = member->block->warps[0].worker->check;
     if (check != nullptr) check->end_cluster_arrivals(everybody_waits(*member));
     for (std::size_t w = 0; w < member->arrived.size(); ++w) {
       member->passed[w] |= std::exchange(member->arrived[w], 0);
@@ -81,7 +81,7 @@ void ClusterMember::reset(std::uint32_t warps) {
   arrived.assign(warps, 0);
   passed.assign(warps, 0);
   seen_phases = cluster->phases;
-  polling_turns = 0;
+  busy_turns = 0;
 }
 
 bool ClusterMember::wake() {
@@ -169,7 +169,7 @@ const Op* cluster_wait(const Op* op, Warp& warp) {
                       "barrier.cluster.wait without a barrier.cluster.arrive before it");
   }
   const std::uint32_t here = warp.op_index(op), through = passed & warp.mask;
-  if (BlockCheck* const check = warp.worker->check; check != nullptr && through != 0) {
+  if (Watcher* const check = warp.worker->check; check != nullptr && through != 0) {
     check->pass_cluster(warp, through);
   }
   if ((warp.mask & ~passed) == 0) {

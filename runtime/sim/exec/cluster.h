@@ -40,8 +40,8 @@ struct ClusterMember {
   std::vector<std::uint32_t> arrived;  ///< per warp: lanes that arrived in the barrier's open phase
   std::vector<std::uint32_t> passed;   ///< per warp: lanes whose phase ended and that did not wait
   std::uint64_t seen_phases = 0;
-  std::uint32_t polling_turns = 0;  ///< in a row, in which nobody did more than wait
-  BulkCopies copies;                ///< asynchronous ones that this block issued
+  std::uint32_t busy_turns = 0;  ///< in a row, in which nobody did more than wait
+  BulkCopies copies;             ///< asynchronous ones that this block issued
 
   /// A block of `warps` warps begins.
   void reset(std::uint32_t warps);

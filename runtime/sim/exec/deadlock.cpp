@@ -2,10 +2,10 @@
 #include "sim/exec/deadlock.h"
 
 #include "base/format.h"
+#include "sim/code/program.h"
+#include "sim/code/tables.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
-#include "sim/ir/program.h"
-#include "sim/ir/tables.h"
 #include "sim/ptx/isa.h"
 
 #include <bit>
@@ -15,7 +15,8 @@
 namespace kernwright::sim {
 namespace {
 
-/// Where a split waits: one that polls stands anywhere in its loop, which is told by what it reads.
+/// Where a split waits: one that waits busily stands anywhere in its loop, which is told by what it
+/// reads.
 std::uint32_t waiting_op(const Program& program, const Split& split) {
   const Program::Tables& tables = *program.tables;
   const auto reads = [&](std::uint32_t op) {
@@ -23,11 +24,11 @@ std::uint32_t waiting_op(const Program& program, const Split& split) {
     return instruction != nullptr && (instruction->row->handler == ptx::Handler::mbarrier ||
                                       instruction->row->handler == ptx::Handler::ld);
   };
-  if (split.state != SplitState::ready || !tables.polls[split.pc]) return split.pc;
-  for (std::uint32_t op = split.pc; op < tables.polls.size() && tables.polls[op]; ++op) {
+  if (split.state != SplitState::ready || !tables.busy_waits[split.pc]) return split.pc;
+  for (std::uint32_t op = split.pc; op < tables.busy_waits.size() && tables.busy_waits[op]; ++op) {
     if (reads(op)) return op;
   }
-  for (std::uint32_t op = split.pc; op != 0 && tables.polls[op]; --op) {
+  for (std::uint32_t op = split.pc; op != 0 && tables.busy_waits[op]; --op) {
     if (reads(op)) return op;
   }
   return split.pc;

@@ -2,9 +2,9 @@
 #include "sim/exec/lane_memory.h"
 
 #include "base/format.h"
-#include "sim/check/block_check.h"
 #include "sim/exec/access_log.h"
 #include "sim/exec/cluster.h"
+#include "sim/exec/watcher.h"
 
 #include <algorithm>
 #include <string>
@@ -201,21 +201,13 @@ std::byte* locate(const Op* op, Warp& warp, int lane, const LaneAccess& access) 
              region_of(warp, lane, access.space, access.address).host == nullptr) {
     note_access(warp, access.kind, access.address, access.size);
   }
-  BlockCheck* const check = warp.worker->check;
-  if (host != nullptr && check != nullptr && !check->inside) {
-    const TouchMode mode = access.kind == AccessKind::read    ? TouchMode::read
-                           : access.kind == AccessKind::write ? TouchMode::write
-                                                              : TouchMode::atomic;
-    check->touch_lane(op, warp, lane, mode, access.address, access.size, access.space);
-  }
+  Watcher* const check = warp.worker->check;
+  if (host != nullptr && check != nullptr) check->located(op, warp, lane, access);
   return host;
 }
 
 void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::uint64_t size) {
-  const TouchKind touch = kind == AccessKind::read    ? TouchKind::read
-                          : kind == AccessKind::write ? TouchKind::write
-                                                      : TouchKind::atomic;
-  warp.worker->launch->accesses->note(address, size, touch);
+  warp.worker->launch->accesses->note(address, size, kind);
 }
 
 std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address,

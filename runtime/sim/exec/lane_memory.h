@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sim/exec/warp.h"
+#include "sim/mem/access_kind.h"
 #include "sim/ptx/types.h"
 
 #include <cstddef>
@@ -12,8 +13,6 @@ namespace kernwright::sim {
 
 /// Where a generic address leads; shared memory may be another block's of the cluster.
 ptx::Space window_space(std::uint64_t address) noexcept;
-
-enum class AccessKind : std::uint8_t { read, write, atomic };
 
 /// One access of one lane. `space` generic means: the address's window decides.
 struct LaneAccess {

@@ -10,7 +10,7 @@ inline constexpr int kLanes = 32;
 
 /// The last address pattern of one instruction on one worker. While the lanes keep the same
 /// distances from the first active lane, the access goes straight to vector loads and one range
-/// check serves the whole warp. All fields belong to exec/ops/memory_plan.h; a zeroed site is
+/// check serves the whole warp. All fields belong to ops/memory_plan.h; a zeroed site is
 /// "nothing known yet".
 struct alignas(64) MemorySite {
   std::uint64_t generation = 0;  ///< Memory::generation() when the range was looked up; 0 = no plan

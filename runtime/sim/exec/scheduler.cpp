@@ -1,9 +1,9 @@
 // Picks, merges and runs the splits of a warp.
 #include "sim/exec/scheduler.h"
 
-#include "sim/exec/dispatch.h"
-#include "sim/ir/program.h"
-#include "sim/ir/tables.h"
+#include "sim/code/dispatch.h"
+#include "sim/code/program.h"
+#include "sim/code/tables.h"
 
 #include <algorithm>
 #include <array>
@@ -257,11 +257,11 @@ WarpStatus run_warp(Warp& warp) {
   });
 }
 
-WarpStatus run_warp(Warp& warp, bool& polls) {
-  const std::vector<bool>& known = warp.program->tables->polls;
+WarpStatus run_warp(Warp& warp, bool& busy) {
+  const std::vector<bool>& known = warp.program->tables->busy_waits;
   return run_by(warp, [&](const Op* op) {
     do {
-      polls = polls && known[warp.op_index(op)];
+      busy = busy && known[warp.op_index(op)];
       op = op->fn(op, warp);
     } while (op != nullptr);
   });

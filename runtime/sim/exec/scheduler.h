@@ -85,9 +85,9 @@ void begin_warp(Warp& warp, std::uint32_t lanes);
 /// Runs until all lanes exited, wait at barriers or *.sync instructions, or let other warps run.
 WarpStatus run_warp(Warp& warp);
 
-/// The same. `polls` becomes false unless all ops that ran are of loops that only wait for shared
-/// memory (Tables::polls).
-WarpStatus run_warp(Warp& warp, bool& polls);
+/// The same. `busy` becomes false unless all ops that ran are of loops that only wait for shared
+/// memory (Tables::busy_waits).
+WarpStatus run_warp(Warp& warp, bool& busy);
 
 /// True when some split of the warp can run.
 bool can_run(const Warp& warp);

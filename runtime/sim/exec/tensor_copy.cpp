@@ -1,10 +1,10 @@
 // Tensor copies: a box of a tensor in global memory, or im2col's pixels, to or from shared memory.
 #include "base/format.h"
-#include "sim/check/block_check.h"
 #include "sim/exec/bulk_lane.h"
 #include "sim/exec/bulk_reduce.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/tensor_tile.h"
+#include "sim/exec/watcher.h"
 
 #include <algorithm>
 #include <cstring>

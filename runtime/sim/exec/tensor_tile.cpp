@@ -2,8 +2,8 @@
 #include "sim/exec/tensor_tile.h"
 
 #include "base/format.h"
-#include "sim/check/block_check.h"
-#include "sim/ir/program.h"
+#include "sim/code/program.h"
+#include "sim/exec/watcher.h"
 
 #include <algorithm>
 #include <limits>
@@ -23,7 +23,7 @@ bool read_map(const BulkLane& lane, std::uint64_t address, Tile& tile) {
   const std::byte* bytes =
       lane.find(Space::generic, AccessKind::read, address, kTensorMapBytes, kMapAlignment);
   if (bytes == nullptr) return false;
-  BlockCheck* const check = lane.check();
+  Watcher* const check = lane.check();
   if (check != nullptr && lane.form.kind != BulkForm::tensor_prefetch) {
     check->use_map(lane.op, lane.warp, lane.lane, address);
   }

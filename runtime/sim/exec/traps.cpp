@@ -2,7 +2,7 @@
 #include "sim/exec/traps.h"
 
 #include "base/format.h"
-#include "sim/ir/program.h"
+#include "sim/code/program.h"
 
 #include <bit>
 

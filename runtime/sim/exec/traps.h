@@ -1,4 +1,4 @@
-// Findings that op handlers report and that need text: kept out of exec/ops, whose files are built
+// Findings that op handlers report and that need text: kept out of ops, whose files are built
 // several times.
 #pragma once
 

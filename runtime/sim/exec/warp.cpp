@@ -2,10 +2,10 @@
 #include "sim/exec/warp.h"
 
 #include "base/format.h"
+#include "sim/code/program.h"
+#include "sim/code/tables.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/scheduler.h"
-#include "sim/ir/program.h"
-#include "sim/ir/tables.h"
 
 #include <algorithm>
 #include <bit>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/fault_report.h"
+#include "sim/code/op.h"
 #include "sim/exec/memory_site.h"
-#include "sim/exec/op.h"
 #include "sim/mem/memory.h"
 #include "sim/ptx/ast.h"
 
@@ -20,12 +20,10 @@
 namespace kernwright::sim {
 
 class AccessLog;
-class BlockCheck;
-class CheckedLaunch;
-class ObservedLaunch;
+class LaunchWatcher;
 class StopRequest;
 class TextureTable;
-class Observer;
+class Watcher;
 struct ClusterMember;
 struct Program;
 struct Block;
@@ -195,10 +193,10 @@ struct LaunchContext {
   std::uint64_t residents = 1;  ///< blocks that the device holds at a time
   /// Of a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
   std::uint64_t grid_workspace = 0;
-  AccessLog* accesses = nullptr;       ///< takes every access to global memory; null = nobody asks
-  CheckedLaunch* checks = nullptr;     ///< check/checked_launch.h; null = no check beyond `memory`
-  ObservedLaunch* observed = nullptr;  ///< observe/observed_launch.h; null = nobody watches
-  StopRequest* stop = nullptr;         ///< exec/stop_request.h; null = runs to its end
+  AccessLog* accesses = nullptr;      ///< takes every access to global memory; null = nobody asks
+  LaunchWatcher* checks = nullptr;    ///< null = no check beyond `memory`
+  LaunchWatcher* observed = nullptr;  ///< traces or counts; null = nobody does
+  StopRequest* stop = nullptr;        ///< exec/stop_request.h; null = runs to its end
   const TextureTable* textures = nullptr;  ///< exec/texture.h; null = there are none
 };
 
@@ -220,8 +218,8 @@ struct Worker {
   std::byte* local = nullptr;     ///< local memory of all threads of the block in flight
   std::uint32_t local_bytes = 0;  ///< per thread
   std::uint32_t smid = 0;         ///< %smid of the blocks that run here
-  BlockCheck* check = nullptr;    ///< check/block_check.h; null where the launch has no checks
-  Observer* observer = nullptr;   ///< observe/observer.h; null where nobody watches the launch
+  Watcher* check = nullptr;       ///< of LaunchContext::checks
+  Watcher* observer = nullptr;    ///< of LaunchContext::observed
 };
 
 }  // namespace kernwright::sim

@@ -1,8 +1,8 @@
 // How lanes of a warp wait for each other at *.sync instructions.
-#include "sim/check/block_check.h"
+#include "sim/code/program.h"
+#include "sim/code/tables.h"
 #include "sim/exec/scheduler.h"
-#include "sim/ir/program.h"
-#include "sim/ir/tables.h"
+#include "sim/exec/watcher.h"
 #include "sim/ptx/isa.h"
 
 #include <bit>

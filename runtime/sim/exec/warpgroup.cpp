@@ -2,10 +2,11 @@
 #include "sim/exec/warpgroup.h"
 
 #include "base/format.h"
-#include "sim/check/block_check.h"
+#include "sim/code/program.h"
+#include "sim/code/wgmma_registers.h"
 #include "sim/exec/scheduler.h"
 #include "sim/exec/warp.h"
-#include "sim/ir/program.h"
+#include "sim/exec/watcher.h"
 
 #include <algorithm>
 #include <string>
@@ -30,9 +31,9 @@ const std::uint32_t* first_common(Registers some, Registers others) {
   return found == some.end() ? nullptr : &*found;
 }
 
-std::string name_of(const Warp& warp, std::uint32_t flight) {
+std::string name_of(const Warp& warp, std::uint32_t name) {
   const auto& functions = warp.program->module->functions;
-  const std::uint32_t function = flight >> 20, reg = flight & 0xfffff;
+  const std::uint32_t function = name >> 20, reg = name & 0xfffff;
   if (function >= functions.size() || reg >= functions[function].registers.size())
     return "a register";
   return "register " + full_name(functions[function].registers[reg]);
@@ -71,10 +72,8 @@ void Warpgroups::end_products(const Op* op, Warp& warp, Part& part, F touched) {
       std::string what = touched(product);
       if (what.empty()) return false;
       ends = true;
-      BlockCheck* const check = warp.worker->check;
-      if (check != nullptr && check->sync) {
-        check->report_flight(op, warp, std::move(what), product.op);
-      }
+      Watcher* const check = warp.worker->check;
+      if (check != nullptr) check->product_touched(op, warp, std::move(what), product.op);
     }
     product.is_over = true;
     return false;
@@ -204,7 +203,7 @@ bool Warpgroups::release(Block& block) {
   return any;
 }
 
-const Op* check_flight(const Op* op, Warp& warp) {
+const Op* touch_product_registers(const Op* op, Warp& warp) {
   Warpgroups& products = *warp.block->warpgroups;
   if (!products.in_flight(warp)) return op + 1;
   if (op->flags != 0) {

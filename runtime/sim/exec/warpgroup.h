@@ -9,7 +9,7 @@
 // illegal instruction; here that is a fault.
 #pragma once
 
-#include "sim/exec/op.h"
+#include "sim/code/op.h"
 
 #include <cstdint>
 #include <deque>
@@ -24,16 +24,12 @@ struct Warp;
 inline constexpr std::uint32_t kWarpgroupWarps = 4;
 
 /// One warp's part of a wgmma.mma_async. Op::f is its list of registers in flight: those of D, then
-/// those of A, as numbers that name a register of a function (flight_register()).
+/// those of A (code/wgmma_registers.h).
 struct PendingProduct {
   std::uint32_t op = 0;                               ///< index
   std::uint32_t registers = 0, sums = 0, inputs = 0;  ///< place in Program::lists, counts
   bool is_over = false;  ///< before any wait: its registers were touched
 };
-
-constexpr std::uint32_t flight_register(std::uint32_t function, std::uint32_t reg) {
-  return function << 20 | (reg & 0xfffff);
-}
 
 /// All warpgroups of a block. One host thread runs them in turn.
 class Warpgroups {
@@ -83,10 +79,6 @@ class Warpgroups {
   std::vector<Warpgroup> groups_;  ///< empty until one is asked for
 };
 
-/// In front of an instruction that touches registers of products: sources a and b are lists of
-/// those that it reads and writes (Op::imm and imm2 of them); with flags 1 or 2 only where
-/// predicate c holds or does not.
-const Op* check_flight(const Op* op, Warp& warp);
 const Op* commit_products(const Op* op, Warp& warp);
 const Op* wait_for_products(const Op* op, Warp& warp);
 

@@ -1,10 +1,10 @@
 // The binary floating-point formats of PTX as compile-time descriptions.
 //
 // Everything in this folder lives in the namespace of its instruction-set build, because its code
-// is compiled once for each (exec/ops/isa_namespace.h says why).
+// is compiled once for each (numeric/isa_namespace.h says why).
 #pragma once
 
-#include "sim/exec/ops/isa_namespace.h"
+#include "sim/numeric/isa_namespace.h"
 
 #include <cstdint>
 

@@ -2,14 +2,12 @@
 #pragma once
 
 #include "sim/numeric/formats.h"
-#include "sim/ptx/types.h"
+#include "sim/numeric/rounding_mode.h"
 
 #include <bit>
 #include <cstdint>
 
 namespace kernwright::sim::KW_SIM_NS::numeric {
-
-using ptx::Rounding;
 
 /// What to do beyond rounding.
 struct Finish {

@@ -1,7 +1,13 @@
 // The counts of a launch, apart for each host thread.
 #include "sim/observe/observed_launch.h"
 
+#include "sim/observe/observer.h"
+
 namespace kernwright::sim {
+
+std::unique_ptr<Watcher> ObservedLaunch::watch(const WatchedBlocks&) {
+  return std::make_unique<Observer>(*this);
+}
 
 LineCounts* ObservedLaunch::own_counts() {
   if (!counts) return nullptr;

@@ -1,11 +1,13 @@
 // One launch that is watched: what its blocks share.
 #pragma once
 
+#include "sim/exec/watcher.h"
 #include "sim/line_profile.h"
 #include "sim/observe/observed_program.h"
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -15,12 +17,14 @@ namespace kernwright::sim {
 class TraceRecorder;
 
 /// Made by the launching thread; thread-safe where blocks use it.
-class ObservedLaunch {
+class ObservedLaunch final : public LaunchWatcher {
  public:
   /// `trace` is null where no thread of this launch is traced; `counts` says whether lines are
   /// counted.
   ObservedLaunch(const ObservedProgram& its_program, TraceRecorder* its_trace, bool its_counts)
       : program(its_program), trace(its_trace), counts(its_counts) {}
+
+  std::unique_ptr<Watcher> watch(const WatchedBlocks& blocks) override;
 
   const ObservedProgram& program;
   TraceRecorder* const trace;

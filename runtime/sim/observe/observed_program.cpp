@@ -14,7 +14,9 @@ namespace {
 using ptx::Handler;
 using ptx::OperandKind;
 
-const Op* observed(const Op* op, Warp& warp) { return warp.worker->observer->step(op, warp); }
+const Op* observed(const Op* op, Warp& warp) {
+  return static_cast<Observer*>(warp.worker->observer)->step(op, warp);
+}
 
 AddressPlace place_of(const ptx::Function& function, const ptx::Operand& operand,
                       ptx::Space space) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "sim/check/checked_program.h"
-#include "sim/ir/program.h"
-#include "sim/ir/tables.h"
+#include "sim/code/program.h"
+#include "sim/code/tables.h"
 
 #include <cstdint>
 #include <memory>

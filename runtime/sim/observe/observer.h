@@ -1,6 +1,7 @@
 // Watches the blocks of one runner: stands in front of every op of an observed program.
 #pragma once
 
+#include "sim/exec/watcher.h"
 #include "sim/observe/observed_launch.h"
 
 #include <array>
@@ -25,16 +26,15 @@ std::uint64_t lane_address(const Op* op, const Warp& warp, const ObservedOp& inf
 std::uint32_t copied_bytes(const Op* op, const Warp& warp, const ObservedOp& info, int lane);
 
 /// One per runner. Not thread-safe.
-class Observer {
+class Observer final : public Watcher {
  public:
   explicit Observer(ObservedLaunch& launch) : launch_(launch) {}
 
-  /// The calling host thread runs the block from now on.
-  void attach();
+  void attach() override;
   /// Runs the op and tells who wants to know. What OpFn does.
   const Op* step(const Op* op, Warp& warp);
   /// A lane printed, within step().
-  void printed(const Warp& warp, int lane, std::string_view text);
+  void printed(const Warp& warp, int lane, std::string_view text) override;
 
  private:
   void count_guard(const Warp& warp, const ObservedOp& info, std::uint32_t index,

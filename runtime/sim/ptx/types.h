@@ -2,6 +2,8 @@
 // carries.
 #pragma once
 
+#include "sim/numeric/rounding_mode.h"
+
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -62,7 +64,7 @@ enum class Space : std::uint8_t {
   cluster,
 };
 
-enum class Rounding : std::uint8_t { none, rn, rz, rm, rp, rna, rs, rni, rzi, rmi, rpi };
+using sim::Rounding;
 enum class Compare : std::uint8_t {
   none,
   eq,

@@ -1,7 +1,7 @@
 // Built-in functions as PTX calls them: printf, assert, malloc, free, memcpy, memset.
 #include "memory_ops_runner.h"
 
-#include "sim/exec/builtins.h"
+#include "sim/code/builtins.h"
 #include "sim/ptx/parser.h"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "exec_support.h"
 #include "op_harness.h"
 
-#include "sim/exec/fast_handlers.h"
+#include "sim/code/fast_handlers.h"
 
 #include <doctest/doctest.h>
 

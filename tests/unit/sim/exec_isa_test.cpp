@@ -2,7 +2,7 @@
 #include "base/errors.h"
 #include "exec_support.h"
 
-#include "sim/exec/dispatch.h"
+#include "sim/code/dispatch.h"
 
 #include <doctest/doctest.h>
 

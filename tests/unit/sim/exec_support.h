@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/fault_report.h"
+#include "sim/code/program.h"
 #include "sim/exec/block_runner.h"
-#include "sim/ir/program.h"
 #include "sim/mem/memory.h"
 #include "sim/ptx/parser.h"
 

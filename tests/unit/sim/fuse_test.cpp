@@ -2,9 +2,9 @@
 // patterns of indices and bases bring what the instructions one by one would.
 #include "exec_support.h"
 
-#include "sim/exec/dispatch.h"
-#include "sim/ir/fuse.h"
-#include "sim/ir/tables.h"
+#include "sim/code/dispatch.h"
+#include "sim/code/fuse.h"
+#include "sim/code/tables.h"
 
 #include <doctest/doctest.h>
 

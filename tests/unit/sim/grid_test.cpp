@@ -2,8 +2,8 @@
 // threads, text in block order.
 #include "sim/device/grid.h"
 
+#include "sim/code/program.h"
 #include "sim/device/print.h"
-#include "sim/ir/program.h"
 #include "sim/ptx/parser.h"
 
 #include <doctest/doctest.h>

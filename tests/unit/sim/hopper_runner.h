@@ -2,11 +2,11 @@
 #pragma once
 
 #include "sim/check/checked_launch.h"
+#include "sim/code/program.h"
 #include "sim/device/grid.h"
 #include "sim/device/loader.h"
 #include "sim/exec/heap.h"
 #include "sim/exec/warp.h"
-#include "sim/ir/program.h"
 #include "sim/observe/observed_launch.h"
 #include "sim/tensor_map.h"
 

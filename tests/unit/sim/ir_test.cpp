@@ -1,9 +1,9 @@
 // Decoding: block order, slots, layouts, errors.
 #include "exec_support.h"
 
-#include "sim/exec/dispatch.h"
-#include "sim/ir/cfg.h"
-#include "sim/ir/slots.h"
+#include "sim/code/cfg.h"
+#include "sim/code/dispatch.h"
+#include "sim/code/slots.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include "ptx_fixture.h"
 
 #include "sim/check/checked_program.h"
-#include "sim/ir/program.h"
+#include "sim/code/program.h"
 #include "sim/observe/observed_program.h"
 #include "sim/ptx/parser.h"
 

@@ -1,11 +1,11 @@
 // Runs PTX snippets on the block runner, with memory and parameters made by hand: for op tests.
 #pragma once
 
+#include "sim/code/program.h"
 #include "sim/device/loader.h"
 #include "sim/exec/block_runner.h"
 #include "sim/exec/heap.h"
 #include "sim/exec/warp.h"
-#include "sim/ir/program.h"
 
 #include <doctest/doctest.h>
 

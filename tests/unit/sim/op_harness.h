@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ptx_fixture.h"
-#include "sim/exec/dispatch.h"
+#include "sim/code/dispatch.h"
 #include "sim/exec/warp.h"
 #include "unit/base/environment_guard.h"
 

@@ -3,7 +3,7 @@
 #include "control_support.h"
 #include "ptx_fixture.h"
 
-#include "sim/ir/program.h"
+#include "sim/code/program.h"
 #include "sim/ptx/parser.h"
 
 #include <array>

@@ -1,9 +1,9 @@
 // Endless calls and too large frames are stopped.
 #include "control_support.h"
 
+#include "sim/code/program.h"
 #include "sim/device/grid.h"
 #include "sim/exec/stop_request.h"
-#include "sim/ir/program.h"
 
 #include <chrono>
 #include <cstring>

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <thread>
 
+#include "sim/code/program.h"
 #include "sim/device/grid.h"
-#include "sim/ir/program.h"
 #include "sim/ptx/parser.h"
 
 using namespace kernwright;

@@ -2,7 +2,7 @@
 #include "sim/tensor_map.h"
 
 #include "base/format.h"
-#include "sim/ir/program.h"
+#include "sim/code/program.h"
 #include "sim/ptx/parser.h"
 
 #include <doctest/doctest.h>

@@ -36,19 +36,19 @@ TEST_CASE("vector clock: steps and joins, against a map") {
 
 TEST_CASE("access log: exactly the bytes that were noted, in joined ranges, against a set") {
   std::mt19937 random(11);
-  constexpr TouchKind kKinds[] = {TouchKind::read, TouchKind::atomic, TouchKind::write};
+  constexpr AccessKind kKinds[] = {AccessKind::read, AccessKind::atomic, AccessKind::write};
   for (int round = 0; round < 20; ++round) {
     AccessLog first, second;
-    std::map<TouchKind, std::set<std::uint64_t>> expected;
+    std::map<AccessKind, std::set<std::uint64_t>> expected;
     for (int i = 0; i < 200; ++i) {
       const std::uint64_t address = (std::uint64_t{1} << 52) + 4000 + random() % 9000;
       const std::uint64_t bytes = i % 20 == 0 ? random() % 9000 : random() % 17;
-      const TouchKind kind = kKinds[random() % 3];
+      const AccessKind kind = kKinds[random() % 3];
       (i % 2 == 0 ? first : second).note(address, bytes, kind);
       for (std::uint64_t b = 0; b < bytes; ++b) expected[kind].insert(address + b);
     }
     first.merge(second);
-    std::map<TouchKind, std::set<std::uint64_t>> seen;
+    std::map<AccessKind, std::set<std::uint64_t>> seen;
     Touched before{};
     for (const Touched& range : first.ranges()) {
       REQUIRE(range.begin < range.end);
@@ -60,10 +60,10 @@ TEST_CASE("access log: exactly the bytes that were noted, in joined ranges, agai
   }
   AccessLog log;
   CHECK(log.empty());
-  log.note(0x5000, 8, TouchKind::read);
-  log.note(0x9000, 8, TouchKind::write);
+  log.note(0x5000, 8, AccessKind::read);
+  log.note(0x9000, 8, AccessKind::write);
   log.drop(0x5000, 256);
   CHECK(log.ranges().size() == 1);
-  log.note(0x5000, 1, TouchKind::read);
+  log.note(0x5000, 1, AccessKind::read);
   CHECK(log.ranges().size() == 2);
 }

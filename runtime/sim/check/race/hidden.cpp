@@ -2,7 +2,7 @@
 // race with each other, so that several of them, and a plain write before them, may still race with
 // what comes next.
 #include "sim/check/block_check.h"
-#include "sim/ir/program.h"
+#include "sim/code/program.h"
 
 #include <algorithm>
 #include <iterator>
@@ -39,7 +39,7 @@ bool BlockCheck::is_load(Cell write) const {
 /// Whether the access races with what the write cell tells of, where nothing orders the two.
 bool BlockCheck::conflicts(Cell write, const Access& access) const {
   const Conduct other = conduct_of(write);
-  if (other.reads && access.touch.mode == TouchMode::read) return false;
+  if (other.reads && access.touch.mode == AccessKind::read) return false;
   if (other.swaps && access.info.kind == CheckKind::load) return false;
   if (other.reads && access.info.swaps) return false;
   if (!other.strong || !access.is_strong()) return true;
@@ -125,7 +125,7 @@ void BlockCheck::look_at_hidden(const Access& access, Cell& write) {
   }
   const auto found = all.find(&write);
   if (found == all.end()) return;
-  const bool writes = access.touch.mode != TouchMode::read;
+  const bool writes = access.touch.mode != AccessKind::read;
   Cell farthest = 0;
   for (const Cell cell : found->second) {
     if (is_write_ordered(cell, access.warp, access.lane, access.global) ||

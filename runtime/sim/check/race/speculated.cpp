@@ -1,8 +1,8 @@
 // Loads that compilers make early and drop afterwards: for the race check they are reads of the
 // lanes that take the value, at the time when they loaded it.
 #include "sim/check/block_check.h"
+#include "sim/code/program.h"
 #include "sim/exec/lane_memory.h"
-#include "sim/ir/program.h"
 
 #include <algorithm>
 #include <bit>
@@ -48,7 +48,7 @@ void BlockCheck::speculate(const Op* op, Warp& warp, const CheckedOp& info,
     const bool waits =
         window == Space::global || (window == Space::shared && at >> kRankShift == 0);
     each_run(read & ~(waits ? info.speculated : 0), [&](std::uint32_t offset, std::uint32_t bytes) {
-      touch_lane(op, warp, lane, TouchMode::read, address[i] + offset, bytes, space);
+      touch_lane(op, warp, lane, AccessKind::read, address[i] + offset, bytes, space);
     });
     if (!waits || address[i] % info.bytes != 0) continue;
     load.lanes |= 1u << lane;
@@ -74,8 +74,8 @@ void BlockCheck::examine_load(Speculated& load, std::uint32_t index, int lane) {
   const Cell now = std::exchange(stamp, load.stamp[i]);
   const bool was_init = std::exchange(init, false);
   each_run(ops[index].speculated, [&](std::uint32_t offset, std::uint32_t bytes) {
-    touch_lane(load.warp->code + index, *load.warp, lane, TouchMode::read, load.address[i] + offset,
-               bytes, load.space[i]);
+    touch_lane(load.warp->code + index, *load.warp, lane, AccessKind::read,
+               load.address[i] + offset, bytes, load.space[i]);
   });
   stamp = now;
   init = was_init;
@@ -147,7 +147,7 @@ void BlockCheck::take_load(Speculated& load, std::uint32_t index, int lane) {
   const auto i = static_cast<std::size_t>(lane);
   const CheckedOp& info = ops[index];
   if ((load.pending >> lane & 1) != 0) {
-    const LaneTouch touch{TouchMode::read, load.space[i], load.address[i], info.bytes};
+    const LaneTouch touch{AccessKind::read, load.space[i], load.address[i], info.bytes};
     const bool global = load.space[i] == Space::global;
     Access access{load.warp->code + index,
                   *load.warp,

@@ -3,6 +3,7 @@
 
 #include "sim/check/global_shadow.h"
 #include "sim/exec/memory_site.h"
+#include "sim/mem/access_kind.h"
 #include "sim/ptx/types.h"
 
 #include <array>
@@ -12,7 +13,7 @@ namespace kernwright::sim {
 
 enum class Apart : std::uint8_t { unknown, yes, no };
 
-/// The last address pattern of one op, as MemorySite; belongs to exec/ops/checked_access.cpp.
+/// The last address pattern of one op, as MemorySite; belongs to check/handlers/checked_access.cpp.
 struct alignas(64) CheckSite {
   std::array<std::uint64_t, kLanes> offsets{};  ///< from the first active lane
   std::uint32_t mask = 0;
@@ -29,11 +30,9 @@ struct alignas(64) CheckSite {
 
 class BlockCheck;
 
-enum class TouchMode : std::uint8_t { read, write, atomic };
-
 /// One lane's access to up to 16 bytes that do not cross a region.
 struct LaneTouch {
-  TouchMode mode = TouchMode::read;
+  AccessKind mode = AccessKind::read;
   ptx::Space space = ptx::Space::global;  ///< global, shared, local or cluster
   std::uint64_t address = 0;              ///< within the space
   std::uint32_t bytes = 0;

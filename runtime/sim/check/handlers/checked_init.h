@@ -1,0 +1,71 @@
+// The init check of one access of a warp.
+#pragma once
+
+#include "sim/check/handlers/checked_sites.h"
+#include "sim/check/poison.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+
+/// Reads or clears the bits of the bytes that the lanes touch. `at` is the first active lane's
+/// place in the bitmap. Returns whether a byte that is read was never written.
+[[gnu::always_inline]] inline bool poisoned(const CheckSite& site, const WarpTouch& touch,
+                                            std::uint64_t* map, std::uint64_t at) {
+  const Pattern pattern = touch.pattern;
+  if (touch.mode != AccessKind::write) {
+    if (pattern == Pattern::uniform) return any_poison(map, at, touch.bytes);
+    if (pattern == Pattern::contiguous && touch.mask == kAllLanes)
+      return any_poison(map, at, touch.bytes * std::uint64_t{kLanes});
+    if (pattern == Pattern::half_uniform)
+      return any_poison(map, at, touch.bytes) ||
+             any_poison(map, at + site.offsets[16], touch.bytes);
+    if (pattern == Pattern::half_contiguous)
+      return any_poison(map, at, touch.bytes * std::uint64_t{kLanes / 2}) ||
+             any_poison(map, at + site.offsets[16], touch.bytes * std::uint64_t{kLanes / 2});
+    std::uint64_t bits = 0;  // aligned accesses never straddle a word of the map
+    const auto look = [&](std::uint64_t place) { bits |= map[place >> 6] >> (place & 63); };
+    if (touch.mask == kAllLanes) {
+      KW_LANES for (std::uint32_t i = 0; i < kLanes; ++i) look(at + site.offsets[i]);
+    } else {
+      const std::uint64_t home = site.offsets[static_cast<unsigned>(touch.first)];
+      KW_LANES for (std::uint32_t i = 0; i < kLanes; ++i) {
+        look(at + ((touch.mask >> i & 1) != 0 ? site.offsets[i] : home));
+      }
+    }
+    return (bits & ((std::uint64_t{1} << touch.bytes) - 1)) != 0;
+  }
+  if (pattern == Pattern::contiguous && touch.mask == kAllLanes) {
+    set_poison<false>(map, at, touch.bytes * std::uint64_t{kLanes});
+  } else {
+    each_lane(site, touch,
+              [&](int, std::uint64_t offset) { set_poison<false>(map, at + offset, touch.bytes); });
+  }
+  return false;
+}
+
+/// Finds the lanes that read what nobody wrote. Those that take part in an atomic operation write.
+[[gnu::noinline]] inline void report_poison(BlockCheck& check, Warp& warp, const CheckSite& site,
+                                            const WarpTouch& touch, ptx::Space space,
+                                            std::uint64_t* map, std::uint64_t at,
+                                            std::uint64_t base) {
+  const bool reads = touch.mode == AccessKind::read;
+  const std::uint64_t matters = reads ? std::uint64_t{touch.info->wanted} : ~std::uint64_t{0};
+  each_lane(site, touch, [&](int lane, std::uint64_t offset) {
+    if ((poison_bits(map, at + offset, touch.bytes) & matters) == 0) return;
+    clear_poison(map, at + offset,
+                 check.judge_uninitialised(
+                     touch.op, warp, lane,
+                     {touch.mode, space, base + offset, touch.bytes, nullptr, nullptr}));
+  });
+  if (reads) return;
+  each_lane(site, touch,
+            [&](int, std::uint64_t offset) { set_poison<false>(map, at + offset, touch.bytes); });
+}
+
+[[gnu::always_inline]] inline void init(BlockCheck& check, Warp& warp, const CheckSite& site,
+                                        const WarpTouch& touch, ptx::Space space,
+                                        std::uint64_t* map, std::uint64_t at, std::uint64_t base) {
+  if (poisoned(site, touch, map, at)) [[unlikely]]
+    report_poison(check, warp, site, touch, space, map, at, base);
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

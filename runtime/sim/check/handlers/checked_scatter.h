@@ -1,0 +1,88 @@
+// The race check of stores whose lanes lie far apart in global memory, as when a matrix is
+// transposed: all regions in one pass, and one look at all granules of a region instead of many.
+#pragma once
+
+#include "sim/check/handlers/checked_sites.h"
+#include "sim/check/poison.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace kernwright::sim::KW_SIM_NS {
+
+/// Holds regions that are locked from lower addresses to higher ones, so that no two workers wait
+/// for each other.
+class RegionLocks {
+ public:
+  explicit RegionLocks(bool alone) : alone_(alone) {}
+  ~RegionLocks() {
+    for (std::size_t i = 0; i < count_; ++i) held_[i]->unlock();
+  }
+  RegionLocks(const RegionLocks&) = delete;
+  RegionLocks& operator=(const RegionLocks&) = delete;
+
+  void add(GlobalRegion& region) noexcept {
+    if (alone_) return;
+    region.lock();
+    held_[count_++] = &region;
+  }
+
+ private:
+  bool alone_;
+  std::size_t count_ = 0;
+  std::array<GlobalRegion*, kLanes> held_;
+};
+
+/// Whether scatter() may be asked.
+[[gnu::always_inline]] inline bool scatters(const BlockCheck& check, const CheckSite& site,
+                                            const WarpTouch& touch, std::uint64_t base) {
+  return touch.mode == AccessKind::write && touch.pattern == Pattern::gather &&
+         touch.mask == kAllLanes && site.apart == Apart::yes && check.race && !touch.info->strong &&
+         touch.info->site < kMostSites && !check.sources.meets(base - site.low, base + site.high);
+}
+
+/// Every lane stores one word, no two the same. Whether nobody touched these words in this launch;
+/// then the checks are done. False where there may be more to look at.
+[[gnu::noinline]] inline bool scatter(BlockCheck& check, const Warp& warp, const CheckSite& site,
+                                      const WarpTouch& touch, std::uint64_t base) {
+  std::array<Cell*, kLanes> cells;
+  RegionLocks locks(check.alone);
+  const Cell launch = check.launch_floor;
+  std::uint64_t before = 0;
+  std::uint32_t old = 0;
+  bool known = true;
+  for (std::size_t i = 0; i < kLanes;) {
+    const std::uint64_t address = base + site.offsets[i], number = address >> kRegionShift;
+    if (number <= before) return false;
+    before = number;
+    GlobalRegion& region = *check.region(address);
+    locks.add(region);
+    known &= region.is_scattered(launch);
+    const std::uint64_t origin = base - (number << kRegionShift);
+    std::uint64_t at = address % kRegionBytes;
+    const std::size_t first = i;
+    do {
+      cells[i] = region.write + at / 4;
+      old += *cells[i] < launch ? 1 : 0;
+      if (++i == kLanes) break;
+      at = origin + site.offsets[i];
+    } while (at < kRegionBytes);
+    std::uint64_t* const poison = check.init ? region.poison.load() : nullptr;
+    for (std::size_t lane = first; poison != nullptr && lane < i; ++lane) {
+      set_poison<false>(poison, origin + site.offsets[lane], 4);
+    }
+  }
+  if (!known || old != kLanes) return false;
+  const Cell mine = check.stamp | Cell{touch.info->site} << kSiteShift | kAllBytes |
+                    warp.index * std::uint32_t{kLanes};
+  // Cells of neighbours mostly come next.
+  constexpr std::size_t kCellsOfLine = 64 / sizeof(Cell);
+  for (std::uint32_t i = 0; i < kLanes; ++i) {
+    *cells[i] = mine + i;
+    __builtin_prefetch(cells[i] + kCellsOfLine, 1);
+  }
+  return true;
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

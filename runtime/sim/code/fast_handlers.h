@@ -1,0 +1,55 @@
+// Handlers for what decode() recognises in a function's code: addresses that stay the same in every
+// block, operands that are constants, and pairs of ops that often follow each other. Full warps
+// only; masked code keeps the ops one by one.
+#pragma once
+
+#include "sim/code/dispatch.h"
+
+#include <cstdint>
+
+namespace kernwright::sim {
+
+/// How one memory op of a frame reaches shared memory: made when the op first runs. All zero =
+/// nothing known yet. Lies in the frame at Op::e, so each warp has its own.
+struct FixedPlan {
+  std::uint32_t pattern = 0;  ///< a Pattern of ops/memory_plan.h
+  std::uint32_t base = 0;     ///< of lane 0, within the block's shared memory
+  std::int32_t half = 0;      ///< as MemorySite::half; of a gather what CheckSite::tag was, or 0
+  std::uint32_t epoch = 0;    ///< when the checks looked at it (BlockCheck::read_epoch)
+};
+static_assert(sizeof(FixedPlan) == 16);
+
+/// The full-warp handler of a load from or store to shared memory whose address register keeps its
+/// value as long as the frame; null when there is none for this form.
+OpFn fixed_handler(const ptx::Instruction& instruction, const OperandWidths& widths);
+
+/// mad.wide: d (64-bit) = c (64-bit) + a * b, of which a and b are 32-bit integers.
+OpPair index_address_handlers(bool is_signed);
+
+/// Such an address op and behind it the load or store of the full-warp handler `access`, which has
+/// the address for its own and as many bytes for each lane as b says. Where it cannot do both it
+/// runs handler_alone() of the address op, and goes to the access. Null when there
+/// is none.
+OpFn indexed_handler(OpFn access);
+
+/// The comparison whose full-warp handler is `compare` and the Internal::branch on its result
+/// behind it; null when there is none.
+OpFn branching_handler(OpFn compare);
+/// The same, and before them the sum of 32-bit integers that the comparison has as one operand.
+/// Null for other types too.
+OpFn stepping_handler(OpFn compare);
+
+/// The shuffle whose full-warp handler is `shuffle`, where the warp is one segment and all lanes
+/// have the same lane or distance, 0 to 31: in Op::imm. Null when there is none.
+OpFn constant_shuffle_handler(OpFn shuffle);
+
+/// Makes `address` run `both`, an indexed_handler(), and keeps its own handler in Op::imm.
+inline void set_indexed(Op& address, OpFn both) {
+  address.imm = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address.fn));
+  address.fn = both;
+}
+inline OpFn handler_alone(const Op& address) {
+  return reinterpret_cast<OpFn>(static_cast<std::uintptr_t>(address.imm));
+}
+
+}  // namespace kernwright::sim

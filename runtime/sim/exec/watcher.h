@@ -1,0 +1,107 @@
+// The one interface through which somebody looks on while blocks run: the checks, traces, counts.
+#pragma once
+
+#include "sim/exec/barriers.h"
+#include "sim/exec/lane_memory.h"
+#include "sim/exec/warp.h"
+#include "sim/exec/watched_copy.h"
+#include "sim/ptx/types.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kernwright::sim {
+
+/// Watches the blocks of one BlockRunner, on its host thread. What the handlers of ops tell a
+/// watcher of their own accord is between the two; here is what the rest of this folder tells. All
+/// of it may be ignored.
+class Watcher {
+ public:
+  Watcher() = default;
+  virtual ~Watcher();
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  /// A block begins.
+  virtual void begin(const Block&) {}
+  /// The calling host thread runs the block from now on.
+  virtual void attach() {}
+  /// All threads of the block have exited.
+  virtual void end() {}
+  /// The warps of the block in the order of their next turns; null: by number.
+  virtual const std::uint32_t* warp_order() { return nullptr; }
+
+  /// locate() found the bytes of an access by one lane. `space` generic: the address decides.
+  virtual void located(const Op*, Warp&, int /*lane*/, const LaneAccess&) {}
+  /// The same, of an instruction that tells of its accesses itself.
+  virtual void accessed(const Op*, Warp&, int /*lane*/, const LaneAccess&) {}
+  /// A builtin function uses the bytes at that generic address.
+  virtual void used(const Op*, Warp&, int /*lane*/, std::uint64_t /*address*/,
+                    std::uint32_t /*bytes*/) {}
+  /// Device code allocated memory.
+  virtual void allocated(std::uint64_t /*address*/, std::uint64_t /*bytes*/) {}
+  /// A lane printed.
+  virtual void printed(const Warp&, int /*lane*/, std::string_view /*text*/) {}
+
+  /// Lanes arrive at a block barrier, before it may be complete.
+  virtual void arrive(const Op*, Warp&, std::uint32_t /*id*/, std::uint32_t /*lanes*/,
+                      bool /*wait*/, bool /*counted*/) {}
+  /// The barrier is complete; those who wait go on.
+  virtual void release(const Block&, std::uint32_t /*id*/, const Barriers::One&) {}
+  /// The warp's active lanes did a *.sync instruction. `members` as for Warp::converge(); null:
+  /// everybody.
+  virtual void meet(const Op*, Warp&, const std::uint32_t* /*members*/) {}
+
+  /// All have arrived at the cluster's barrier. For one block of the cluster.
+  virtual void end_cluster_phase() {}
+  /// All threads of the cluster have arrived. `all_wait`: those of the block are about to go on.
+  virtual void end_cluster_arrivals(bool /*all_wait*/) {}
+  /// These lanes go on behind the cluster's barrier.
+  virtual void pass_cluster(const Warp&, std::uint32_t /*lanes*/) {}
+
+  /// One lane issues a bulk copy to shared memory of the block of that rank, `from` global memory
+  /// (or nowhere). What it returns goes to that block's copied() when the bytes have arrived.
+  virtual AsyncCopy copy_to(const Op*, Warp&, int /*lane*/, std::uint64_t /*rank*/,
+                            const Piece& /*to*/, const Piece& /*from*/) {
+    return {};
+  }
+  /// The copy, of this block's thread, reads shared memory of this block.
+  virtual void copy_between(const Op*, Warp&, int /*lane*/, const Piece& /*from*/, AsyncCopy&) {}
+  /// The mbarrier at that offset was told of the copy's bytes.
+  virtual void copied(std::uint64_t /*mbarrier*/, const AsyncCopy&) {}
+  /// One lane issues a bulk copy from shared to global memory; only its pieces are looked at.
+  virtual void copy_from(const Op*, Warp&, int /*lane*/, BulkStore) {}
+  /// A phase of the mbarrier at that offset of shared memory ended.
+  virtual void end_phase(std::uint64_t /*mbarrier*/) {}
+  /// A tensor copy looks at the map at that generic address.
+  virtual void use_map(const Op*, Warp&, int /*lane*/, std::uint64_t /*address*/) {}
+  /// The op touches a register of a wgmma in flight, that of op `product`; `what` says which.
+  virtual void product_touched(const Op*, const Warp&, std::string /*what*/,
+                               std::uint32_t /*product*/) {}
+};
+
+/// What a watcher knows of the blocks before the first begins.
+struct WatchedBlocks {
+  std::uint32_t kernel = 0;  ///< index into Program::functions
+  std::uint32_t warps = 0;
+  std::uint64_t shared_bytes = 0;
+  std::uint64_t local_bytes = 0;  ///< of all threads of a block
+};
+
+/// One launch that is watched: gives each BlockRunner its watcher. Thread-safe.
+class LaunchWatcher {
+ public:
+  explicit LaunchWatcher(std::uint64_t its_seed = 0) : seed(its_seed) {}
+  virtual ~LaunchWatcher();
+  LaunchWatcher(const LaunchWatcher&) = delete;
+  LaunchWatcher& operator=(const LaunchWatcher&) = delete;
+
+  virtual std::unique_ptr<Watcher> watch(const WatchedBlocks& blocks) = 0;
+
+  const std::uint64_t seed;  ///< chooses who goes on; 0: as without a watcher
+};
+
+}  // namespace kernwright::sim

@@ -1,0 +1,262 @@
+// Building blocks of handlers: loops over the 32 lanes of a register, in a full and a masked
+// variant.
+//
+// A handler is a template instance `fn<kMasked>` or, where it writes register d alone, one for full
+// warps whose masked form computes every lane and restores those that are off, so it must not trap
+// on any input (integer division checks its divisor); `pair<...>()` helpers give both as an OpPair.
+// Functors are stateless structs with a call operator on one lane, inlined into a loop that g++ and
+// clang vectorise. Use the *_serial forms where computing is dear.
+#pragma once
+
+#include "sim/code/dispatch.h"
+#include "sim/exec/warp.h"
+#include "sim/numeric/isa_namespace.h"
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__x86_64__)
+#include <emmintrin.h>  // the whole takes the compiler as long as all else here
+#endif
+
+/// Before a loop over lanes: a destination may be the same register as a source, never a shifted
+/// one, so lanes do not depend on each other.
+#if defined(__clang__)
+#define KW_LANES _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define KW_LANES _Pragma("GCC ivdep")
+#endif
+
+namespace kernwright::sim::KW_SIM_NS {
+
+/// What full handlers of most families are made with for their parameter kMasked: builds for size
+/// have one handler, the masked one, for both.
+#ifdef KW_SIM_SMALL
+inline constexpr bool kFull = true;
+#else
+inline constexpr bool kFull = false;
+#endif
+
+/// Bit i of the result = (flags[i] != 0), where flags hold 0 or -1 as wide as T.
+template <typename T>
+inline std::uint32_t pack_mask(const T* flags) {
+  std::uint32_t bits = 0;
+#if defined(__AVX512BW__)
+  constexpr int kStep = 64 / static_cast<int>(sizeof(T));
+  for (int i = 0; i < kLanes; i += kStep) {
+    const __m512i v = _mm512_load_si512(flags + i);
+    if constexpr (sizeof(T) == 2) bits |= _mm512_movepi16_mask(v);
+    if constexpr (sizeof(T) == 4) bits |= static_cast<std::uint32_t>(_mm512_movepi32_mask(v)) << i;
+    if constexpr (sizeof(T) == 8) bits |= static_cast<std::uint32_t>(_mm512_movepi64_mask(v)) << i;
+  }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 8) {
+    for (int i = 0; i < kLanes; i += 4) {
+      const __m256d v = _mm256_load_pd(reinterpret_cast<const double*>(flags + i));
+      bits |= static_cast<std::uint32_t>(_mm256_movemask_pd(v)) << i;
+    }
+  } else if constexpr (sizeof(T) == 4) {
+    for (int i = 0; i < kLanes; i += 8) {
+      const __m256 v = _mm256_load_ps(reinterpret_cast<const float*>(flags + i));
+      bits |= static_cast<std::uint32_t>(_mm256_movemask_ps(v)) << i;
+    }
+  } else {
+    for (int i = 0; i < kLanes; i += 16) {
+      const __m128i low = _mm_load_si128(reinterpret_cast<const __m128i*>(flags + i));
+      const __m128i high = _mm_load_si128(reinterpret_cast<const __m128i*>(flags + i + 8));
+      bits |= static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high))) << i;
+    }
+  }
+#else
+  for (int i = 0; i < kLanes; ++i) bits |= static_cast<std::uint32_t>(flags[i] & 1) << i;
+#endif
+  return bits;
+}
+
+/// Signed integer as wide as T: the type of comparison flags.
+template <typename T>
+using FlagOf = std::conditional_t<sizeof(T) == 8, std::int64_t,
+                                  std::conditional_t<sizeof(T) == 4, std::int32_t, std::int16_t>>;
+
+/// Bit i = f(a[i], b[i]).
+template <typename T, typename F>
+inline std::uint32_t compare_lanes(const T* a, const T* b, F f) {
+  alignas(64) FlagOf<T> flags[kLanes];
+  KW_LANES for (int i = 0; i < kLanes; ++i) {
+    flags[i] = f(a[i], b[i]) ? FlagOf<T>{-1} : FlagOf<T>{0};
+  }
+  return pack_mask(flags);
+}
+
+/// d[i] = bit i of `mask` ? a[i] : b[i].
+template <typename T>
+inline void blend_lanes(T* d, std::uint32_t mask, const T* a, const T* b) {
+#if defined(__AVX512BW__)
+  constexpr int kStep = 64 / static_cast<int>(sizeof(T));
+  for (int i = 0; i < kLanes; i += kStep) {
+    const __m512i x = _mm512_load_si512(a + i), y = _mm512_load_si512(b + i);
+    __m512i r;
+    if constexpr (sizeof(T) == 2) r = _mm512_mask_blend_epi16(mask, y, x);
+    if constexpr (sizeof(T) == 4)
+      r = _mm512_mask_blend_epi32(static_cast<__mmask16>(mask >> i), y, x);
+    if constexpr (sizeof(T) == 8)
+      r = _mm512_mask_blend_epi64(static_cast<__mmask8>(mask >> i), y, x);
+    _mm512_store_si512(d + i, r);
+  }
+#else
+  KW_LANES for (int i = 0; i < kLanes; ++i) d[i] = ((mask >> i) & 1) != 0 ? a[i] : b[i];
+#endif
+}
+
+/// Writes a predicate: all lanes, or those of the running split.
+template <bool kMasked>
+inline void write_predicate(Warp& warp, std::uint32_t offset, std::uint32_t bits) {
+  std::uint32_t& p = warp.pred(offset);
+  p = kMasked ? (p & ~warp.mask) | (bits & warp.mask) : bits;
+}
+
+/// d[i] = value(i) for all lanes or those of the running split; `value` may read any register of
+/// lane i.
+template <bool kMasked, typename D, typename F>
+[[gnu::always_inline]] inline void write_lanes(Warp& warp, std::uint32_t offset, F value) {
+  D* d = warp.reg<D>(offset);
+  if constexpr (!kMasked) {
+    KW_LANES for (int i = 0; i < kLanes; ++i) d[i] = value(i);
+  } else {
+    const std::uint32_t* m = warp.lane_mask.data();
+    KW_LANES for (int i = 0; i < kLanes; ++i) {
+      const D r = value(i);
+      d[i] = m[i] != 0 ? r : d[i];
+    }
+  }
+}
+
+/// The same, one active lane after the other: for functions that do not vectorise or must not run
+/// for lanes that are off.
+template <bool kMasked, typename F>
+[[gnu::always_inline]] inline void for_active(const Warp& warp, F f) {
+  if constexpr (!kMasked) {
+    for (int i = 0; i < kLanes; ++i) f(i);
+  } else {
+    for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) f(std::countr_zero(m));
+  }
+}
+
+// ---- handlers for masked code from those for full warps
+
+template <std::size_t kBytes>
+using WordOf = std::conditional_t<kBytes == 8, std::uint64_t,
+                                  std::conditional_t<kBytes == 4, std::uint32_t, std::uint16_t>>;
+
+/// Runs a handler of full warps that writes nothing but register d, whose lanes are as wide as T,
+/// and gives the lanes that are off back what they had. One copy serves all handlers.
+template <typename T>
+[[gnu::noinline]] const Op* run_and_restore(const Op* op, Warp& warp, OpFn full) {
+  alignas(64) T before[kLanes];
+  T* d = warp.reg<T>(op->d);
+  KW_LANES for (int i = 0; i < kLanes; ++i) before[i] = d[i];
+  const Op* const next = full(op, warp);
+#if defined(__AVX512BW__)
+  blend_lanes(d, warp.mask, d, before);
+#else
+  const std::uint32_t* m = warp.lane_mask.data();
+  KW_LANES for (int i = 0; i < kLanes; ++i) d[i] = m[i] != 0 ? d[i] : before[i];
+#endif
+  return next;
+}
+
+template <OpFn kRun, typename D>
+const Op* masked_run(const Op* op, Warp& warp) {
+  return run_and_restore<WordOf<sizeof(D)>>(op, warp, kRun);
+}
+
+/// The handler with the masked one that restores; D is the type of register d's lanes.
+template <OpFn kRun, typename D>
+OpPair restored_pair(std::uint32_t flags = 0) {
+  return {kRun, masked_run<kRun, D>, flags};
+}
+
+// ---- handlers from one-lane functors
+
+template <typename F, typename D, typename A>
+const Op* unary(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  write_lanes<false, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i])); });
+  return op + 1;
+}
+
+template <typename F, typename D, typename A, typename B>
+const Op* binary(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  const B* b = warp.reg<B>(op->b);
+  write_lanes<false, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i], b[i])); });
+  return op + 1;
+}
+
+template <typename F, typename D, typename A, typename B, typename C>
+const Op* ternary(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  const B* b = warp.reg<B>(op->b);
+  const C* c = warp.reg<C>(op->c);
+  write_lanes<false, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i], b[i], c[i])); });
+  return op + 1;
+}
+
+/// These run for the active lanes alone, in full warps too.
+template <typename F, typename D, typename A>
+const Op* unary_serial(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  D* d = warp.reg<D>(op->d);
+  for_active<true>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i])); });
+  return op + 1;
+}
+
+template <typename F, typename D, typename A, typename B>
+const Op* binary_serial(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  const B* b = warp.reg<B>(op->b);
+  D* d = warp.reg<D>(op->d);
+  for_active<true>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i])); });
+  return op + 1;
+}
+
+template <typename F, typename D, typename A, typename B, typename C>
+const Op* ternary_serial(const Op* op, Warp& warp) {
+  const A* a = warp.reg<A>(op->a);
+  const B* b = warp.reg<B>(op->b);
+  const C* c = warp.reg<C>(op->c);
+  D* d = warp.reg<D>(op->d);
+  for_active<true>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i], c[i])); });
+  return op + 1;
+}
+
+template <typename F, typename D, typename A = D>
+OpPair unary_pair() {
+  return restored_pair<&unary<F, D, A>, D>();
+}
+template <typename F, typename D, typename A = D, typename B = A>
+OpPair binary_pair() {
+  return restored_pair<&binary<F, D, A, B>, D>();
+}
+template <typename F, typename D, typename A = D, typename B = A, typename C = A>
+OpPair ternary_pair() {
+  return restored_pair<&ternary<F, D, A, B, C>, D>();
+}
+template <typename F, typename D, typename A = D>
+OpPair unary_serial_pair() {
+  return {&unary_serial<F, D, A>, &unary_serial<F, D, A>};
+}
+template <typename F, typename D, typename A = D, typename B = A>
+OpPair binary_serial_pair() {
+  return {&binary_serial<F, D, A, B>, &binary_serial<F, D, A, B>};
+}
+template <typename F, typename D, typename A = D, typename B = A, typename C = A>
+OpPair ternary_serial_pair() {
+  return {&ternary_serial<F, D, A, B, C>, &ternary_serial<F, D, A, B, C>};
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS
