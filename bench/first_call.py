@@ -111,7 +111,12 @@ def child_plain(name, folder):
             made = made or nvrtc.nvrtcAddNameExpression(program, each.encode())
         made = made or nvrtc.nvrtcCompileProgram(program, len(options), strings(options))
         if made != 0:
-            raise SystemExit(f"NVRTC answered {made}")
+            size = ctypes.c_size_t()
+            nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+            log = ctypes.create_string_buffer(size.value)
+            nvrtc.nvrtcGetProgramLog(program, log)
+            said = log.value.decode(errors="replace")[:500]
+            raise SystemExit(f"NVRTC answered {made}: {said}")
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
     compile('extern "C" __global__ void nothing(int n) {}', {}, [])

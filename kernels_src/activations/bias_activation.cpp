@@ -89,7 +89,11 @@ Array bias_activate(const ActivationCall& call, const Array& x, const Array& bia
   const Array from = contiguous(x, on), shift = contiguous(bias, on);
   const int width = bias_width(x, {&from, &shift, &result});
   const std::int64_t cols = x.shape().back(), rows = x.size() / cols;
-  const PackGrid grid = pack_grid(rows * ((cols + width - 1) / width), width, on);
+  const std::int64_t row_packs = (cols + width - 1) / width;
+  PackGrid grid = pack_grid(rows * row_packs, width, on);
+  while (grid.packs_each > rows) grid.packs_each /= 2;
+  const std::int64_t groups = (rows + grid.packs_each - 1) / grid.packs_each;
+  grid.config.grid = {bias_blocks(groups * row_packs, kBiasThreads)};
   const Kernel& kernel = bias_forward_kernel(call.kind, x.type(), width, grid).on(x.device());
   with_index(grid.wide, [&](auto zero) {
     using Index = decltype(zero);

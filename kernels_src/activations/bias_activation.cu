@@ -1,39 +1,36 @@
 // y = activation(x + bias) for rows, and the gradients of x and of the bias.
 #include <kernwright/activations.cuh>
-#include <kernwright/elements.cuh>
 #include <kernwright/edge_packs.cuh>
+#include <kernwright/elements.cuh>
 
 using namespace kernwright;
 
 constexpr int kThreads = 256;
 constexpr int kLanes = 32, kWays = 8;  // packs of a row and rows that a block of the backward has
 
-/// Rows are contiguous; each thread has K packs of N elements, one block apart.
+/// Rows are contiguous; each thread has the same pack of N columns of K rows, one below the other.
 template <typename Op, typename T, int N, int K, typename Index>
 __global__ void __launch_bounds__(kThreads)
     bias_activate(const T* __restrict__ x, const T* __restrict__ bias, T* __restrict__ y,
                   Index rows, Index cols, Knobs<Compute<T>> knobs) {
-  const Index row_packs = (cols + N - 1) / N, packs = rows * row_packs;
-  const Index first = static_cast<Index>(blockIdx.x) * (K * kThreads) + threadIdx.x;
-  Pack<T, N> value[K], shift[K];
-  Index row[K], col[K];
+  const Index row_packs = (cols + N - 1) / N;
+  const Index i = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
+  const Index group = i / row_packs, first = group * K, col = (i - group * row_packs) * N;
+  Pack<T, N> value[K], shift;
 #pragma unroll
   for (int k = 0; k < K; ++k) {
-    const Index i = first + k * kThreads;
-    row[k] = i / row_packs;
-    col[k] = i < packs ? (i - row[k] * row_packs) * N : cols;
-    if (i >= packs) row[k] = 0;
-    load_pack<N>(x + row[k] * cols, col[k], cols, value[k]);
-    load_pack<N>(bias, col[k], cols, shift[k]);
+    if (first + k < rows) load_pack<N>(x + (first + k) * cols, col, cols, value[k]);
   }
+  load_pack<N>(bias, col, cols, shift);
 #pragma unroll
   for (int k = 0; k < K; ++k) {
+    if (first + k >= rows) break;
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const Compute<T> at = to_compute(value[k].value[j]) + to_compute(shift[k].value[j]);
+      const Compute<T> at = to_compute(value[k].value[j]) + to_compute(shift.value[j]);
       value[k].value[j] = from_compute<T>(Op::value(at, knobs));
     }
-    store_pack<N>(y + row[k] * cols, col[k], cols, value[k]);
+    store_pack<N>(y + (first + k) * cols, col, cols, value[k]);
   }
 }
 

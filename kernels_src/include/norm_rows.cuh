@@ -41,6 +41,48 @@ __device__ __forceinline__ void load_affine(C (&into)[V], const void* array,
   }
 }
 
+/// Weight and bias of a thread's packs of a row. `Early`: they are loaded before they are needed,
+/// which takes registers; for launches whose blocks all run at once.
+template <bool Early, bool Channels, typename W, int V, int Items, int Width>
+struct HeldAffine {
+  static constexpr bool kHolds = Early && !Channels;
+  Pack<W, V> weight[kHolds ? Items : 1], bias[kHolds ? Items : 1];
+
+  __device__ __forceinline__ HeldAffine(const AffineArguments& affine, int lane, int packs,
+                                        int first_pack) {
+    if constexpr (kHolds) {
+#pragma unroll
+      for (int i = 0; i < Items; ++i) {
+        const int pack = i * Width + lane;
+        if (pack >= packs) continue;
+        if (affine.weight != nullptr) weight[i] = at(affine.weight, first_pack + pack);
+        if (affine.bias != nullptr) bias[i] = at(affine.bias, first_pack + pack);
+      }
+    }
+  }
+  /// Those of the thread's pack `i`, which is pack `pack` of the row.
+  template <typename C>
+  __device__ __forceinline__ void get(C (&weights)[V], C (&biases)[V],
+                                      const AffineArguments& affine, long long row, int i,
+                                      int pack) const {
+    if constexpr (kHolds) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        weights[j] = affine.weight == nullptr ? C(1) : C(to_compute(weight[i].value[j]));
+        biases[j] = affine.bias == nullptr ? C(0) : C(to_compute(bias[i].value[j]));
+      }
+    } else {
+      load_affine<Channels, V, W>(weights, affine.weight, affine, row, pack, C(1));
+      load_affine<Channels, V, W>(biases, affine.bias, affine, row, pack, C(0));
+    }
+  }
+
+ private:
+  __device__ static const Pack<W, V>& at(const void* array, int pack) {
+    return static_cast<const Pack<W, V>*>(array)[pack];
+  }
+};
+
 __device__ __forceinline__ float root_of(float x) { return sqrtf(x); }
 __device__ __forceinline__ double root_of(double x) { return sqrt(x); }
 

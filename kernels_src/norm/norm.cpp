@@ -38,7 +38,9 @@ struct NormJob {
 
 enum class NormPart { rows, moments, finish };
 
-const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile) {
+/// `early`: weight and bias are loaded early.
+const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile,
+                        bool early = false) {
   static const auto& family = *new Family("norm.cu", text::norm_cu);
   const auto key = InstanceKey()
                        .add(part, 2)
@@ -48,6 +50,7 @@ const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile) 
                        .add(job.options.kind, 2)
                        .add(job.shape.channels, 1)
                        .add(job.has_residual(), 1)
+                       .add(early, 1)
                        .add(tile.pack, 5)
                        .add(tile.items, 7)
                        .add(tile.width, 11)
@@ -62,9 +65,9 @@ const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile) 
                tile.threads, kind, job.shape.channels);
     switch (part) {
       case NormPart::rows:
-        return std::vector{format("norm_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
-                                  out, tile.pack, tile.items, tile.width, tile.threads, kind,
-                                  job.shape.channels, job.has_residual())};
+        return std::vector{format("norm_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
+                                  weight, out, tile.pack, tile.items, tile.width, tile.threads,
+                                  kind, job.shape.channels, job.has_residual(), early)};
       case NormPart::moments:
         return std::vector{format("norm_moments<{}, {}, {}, {}, {}, {}>", x, tile.pack, tile.items,
                                   tile.threads, kind, job.has_residual()),
@@ -83,8 +86,11 @@ LaunchConfig norm_config(std::uint32_t blocks, int threads, const Stream& stream
 
 template <typename C>
 void launch_norm_rows(const NormJob& job, const RowTile& tile, C eps) {
-  launch(norm_part(NormPart::rows, job, tile),
-         norm_config(tile.blocks(job.shape.rows), tile.threads, job.stream),
+  const std::uint32_t blocks = tile.blocks(job.shape.rows);
+  const auto processors =
+      static_cast<std::uint32_t>(job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const bool early = !job.options.quantized && !job.shape.channels && blocks <= 2 * processors;
+  launch(norm_part(NormPart::rows, job, tile, early), norm_config(blocks, tile.threads, job.stream),
          job.result.out.address(), job.x.address(), job.residual.address(), job.view(),
          job.shape.rows, static_cast<std::int32_t>(job.shape.n),
          affine_arguments(job.options.weight, job.options.bias, job.shape), eps, job.sum(),

@@ -65,17 +65,18 @@ __device__ __forceinline__ Two<C> moments_of(const C (&value)[V * Items], int la
 }
 
 /// Stores the results of what is held, normalised and scaled.
-template <typename Out, typename W, int V, int Items, int Width, bool Channels, typename C>
-__device__ __forceinline__ void store_normal(Out* out, const C (&value)[V * Items],
-                                             RowStatistics<C> row_is, const AffineArguments& affine,
-                                             long long row, int lane, int packs, int first_pack) {
+template <typename Out, bool Early, typename W, int V, int Items, int Width, bool Channels,
+          typename C>
+__device__ __forceinline__ void store_normal(
+    Out* out, const C (&value)[V * Items], RowStatistics<C> row_is, const AffineArguments& affine,
+    const HeldAffine<Early, Channels, W, V, Items, Width>& held, long long row, int lane, int packs,
+    int first_pack) {
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
     const int pack = i * Width + lane;
     if (pack >= packs) continue;
     C weight[V], bias[V];
-    load_affine<Channels, V, W>(weight, affine.weight, affine, row, first_pack + pack, C(1));
-    load_affine<Channels, V, W>(bias, affine.bias, affine, row, first_pack + pack, C(0));
+    held.get(weight, bias, affine, row, i, first_pack + pack);
     Out result[V];
 #pragma unroll
     for (int j = 0; j < V; ++j) {
@@ -126,10 +127,11 @@ __device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
 /// its bytes in x (view 0) and in the residual (1). `scales` has one for each row where Out is Int8
-/// or Float8E4M3.
+/// or Float8E4M3. `Early`: see HeldAffine.
 template <typename T, typename W, typename Out, int V, int Items, int Width, int Threads, int Kind,
-          bool Channels, bool Residual>
-__global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V* Items))
+          bool Channels, bool Residual, bool Early>
+__global__ void __launch_bounds__(Threads,
+                                  Early ? 1 : blocks_at_once<Compute<T>>(Threads, V * Items))
     norm_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ residual,
               const Walk<2> view, long long rows, int n, const AffineArguments affine,
               Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
@@ -143,14 +145,15 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
   load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.of[0]),
                                            reinterpret_cast<const T*>(residual + at.of[1]),
                                            sum_out + row * n, lane, packs);
+  const HeldAffine<Early, Channels, W, V, Items, Width> held(affine, lane, packs, 0);
   const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, packs, n);
   const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, n, eps);
   if constexpr (kQuantized<Out>) {
     store_quantized<Out, W, V, Items, Width, Threads>(out + row * n, scales + row, value, row_is,
                                                       affine, lane, packs);
   } else {
-    store_normal<Out, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine, row, lane,
-                                                    packs, 0);
+    store_normal<Out, Early, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine,
+                                                           held, row, lane, packs, 0);
   }
 }
 
@@ -209,9 +212,11 @@ __global__ void __launch_bounds__(Threads)
   const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
   C value[V * Items];
   load_held<V, Items, Threads>(value, source, threadIdx.x, packs, C(0));
+  const int first_pack = static_cast<int>(first / V);
+  const HeldAffine<true, Channels, W, V, Items, Threads> held(affine, threadIdx.x, packs,
+                                                              first_pack);
   const Two<C> all = combined<Kind, Threads>(moments + row * chunks, chunks, kChunk, n);
   const RowStatistics<C> row_is = statistics_of<Kind>(all.a, all.b, n, eps);
-  store_normal<Out, W, V, Items, Threads, Channels>(out + row * n + first, value, row_is, affine,
-                                                    row, threadIdx.x, packs,
-                                                    static_cast<int>(first / V));
+  store_normal<Out, true, W, V, Items, Threads, Channels>(
+      out + row * n + first, value, row_is, affine, held, row, threadIdx.x, packs, first_pack);
 }

@@ -44,20 +44,18 @@ __device__ __forceinline__ void store(const typename Op::State& state, char* to,
 }
 
 /// Adds the packs `first`, `first` + `step` ... below `count`, each at its element
-/// `begin` + number * kPack, to kPack parts.
-template <typename Op, int kPack, typename Index>
-__device__ __forceinline__ void gather(typename Op::Part* part, const char* from,
-                                       const Plan<Index>& plan, Index begin, Index first,
-                                       Index step, Index count) {
+/// `begin` + number * kPack and the address place(element), to kPack parts.
+template <typename Op, int kPack, typename Index, typename PlaceOfElement>
+__device__ __forceinline__ void gather(typename Op::Part* part, const Plan<Index>& plan,
+                                       Index begin, Index first, Index step, Index count,
+                                       PlaceOfElement place) {
   using Elements = Pack<typename Op::Input, kPack>;
   for (Index u = first; u < count; u += step * kLoads) {
     Elements elements[kLoads];
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
       const Index at = begin + (u + k * step) * kPack;
-      if (u + k * step < count) {
-        elements[k] = load<typename Op::Input, kPack>(from + walk_offsets(plan.reduced, at).of[1]);
-      }
+      if (u + k * step < count) elements[k] = load<typename Op::Input, kPack>(place(at));
     }
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
@@ -98,8 +96,15 @@ __device__ __forceinline__ typename Op::State gather_row(const char* from, const
       Op::add(part[0], load<Element, 1>(place).value[0], i, plan.call);
     }
   }
-  gather<Op, kPack>(part, from, plan, begin + head, static_cast<Index>(lane),
-                    static_cast<Index>(plan.lanes), packs);
+  const auto gather_at = [&](auto place) {
+    gather<Op, kPack>(part, plan, begin + head, static_cast<Index>(lane),
+                      static_cast<Index>(plan.lanes), packs, place);
+  };
+  if (plan.contiguous) {
+    gather_at([&](Index at) { return from + static_cast<long long>(at) * sizeof(Element); });
+  } else {
+    gather_at([&](Index at) { return from + walk_offsets(plan.reduced, at).of[1]; });
+  }
   typename Op::State state = Op::close(part[0]);
 #pragma unroll
   for (int j = 1; j < kPack; ++j) state = Op::combine(state, Op::close(part[j]));

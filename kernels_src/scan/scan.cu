@@ -306,7 +306,8 @@ __device__ __forceinline__ typename Op::Carry publish(const Board<typename Op::C
   if (place > 0) inside = before_in_group<Op>(board.flag + first, board.own + first, place, lane);
   const bool ends_group = place == 31 && tile + 1 < tiles;
   const Carry total = place > 0 ? Op::combine(inside, own) : own;
-  if (ends_group && lane == 0) {
+  // NOTE: the first group has no other state than `whole`: those behind it look no further.
+  if (ends_group && group > 0 && lane == 0) {
     board.total[group] = total;
     store_flag(board.group_flag + group, 1);
   }

@@ -403,9 +403,9 @@ INSTANCES = {
         "softmax_backward_columns<Float32, false>",
     ],
     "norm.cu": [
-        "norm_rows<Float32, Float32, Float32, 4, 2, 8, 128, 0, false, false>",
-        "norm_rows<BFloat16, BFloat16, Int8, 8, 1, 512, 512, 0, false, true>",
-        "norm_rows<Float16, Float32, Float8E4M3, 4, 2, 512, 512, 1, false, false>",
+        "norm_rows<Float32, Float32, Float32, 4, 2, 8, 128, 0, false, false, true>",
+        "norm_rows<BFloat16, BFloat16, Int8, 8, 1, 512, 512, 0, false, true, false>",
+        "norm_rows<Float16, Float32, Float8E4M3, 4, 2, 512, 512, 1, false, false, false>",
         "norm_moments<BFloat16, 8, 1, 256, 1, true>",
         "norm_finish<Float64, Float64, Float64, 2, 2, 256, 1, true>",
     ],
