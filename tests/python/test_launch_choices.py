@@ -129,6 +129,19 @@ def entropy():
     return result[1] if isinstance(result, tuple) else result, (softmax64(x) - hot) / 2
 
 
+def sort():
+    outs, wanted = [], []
+    for x in (values(2, 4099), values(1, 30001), np.float64(values(1, 9001))):
+        outs.append(kw.sort(kw.asarray(x)).numpy().ravel())
+        wanted.append(np.sort(x).ravel())
+    return np.concatenate(outs), np.concatenate(wanted)
+
+
+def argsort():
+    x = values(2, 12289)
+    return kw.argsort(kw.asarray(x)), np.argsort(x, kind="stable").astype(float)
+
+
 CASES = {
     "elementwise.packs": add,
     "copy.units": copy,
@@ -144,6 +157,10 @@ CASES = {
     "activation.packs": activation,
     "gate.packs": gate,
     "cross_entropy.packs": entropy,
+    "sort.threads": sort,
+    "sort.words": sort,
+    "argsort.threads": argsort,
+    "argsort.words": argsort,
 }
 
 
