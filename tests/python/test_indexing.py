@@ -224,6 +224,18 @@ def test_along_an_axis(dtype):
     same(kw.take_along_axis(x, narrow, 1), np.take_along_axis(values, narrow, 1))
 
 
+def test_a_mask_beside_an_int():
+    """What a slice or None separates from it: the true elements come first."""
+    values, mask = np.arange(15.0).reshape(1, 3, 5), np.array([1, 0, 1, 1, 0], bool)
+    for given in (np.arange(3.0)[:, None], np.arange(3.0)[None], np.float64(4), np.arange(9.0)):
+        given = given.reshape(3, 3) if given.size == 9 else given
+        x = kw.asarray(values)
+        x[0, :, kw.asarray(mask)], values[0, :, mask] = kw.asarray(given), given
+        same(x, values)
+    x = kw.zeros((1, 0))
+    x[0, None, kw.zeros(0, "bool")] = kw.zeros((0, 1))
+
+
 def test_gather_and_scatter_are_torchs():
     rng = np.random.default_rng(5)
     values = rng.random((6, 5)).astype(np.float32)
