@@ -386,6 +386,7 @@ __global__ void __launch_bounds__(Threads, 768 / Threads)
   __shared__ Count place[kDigits];
   __shared__ unsigned taken;
   if (threadIdx.x == 0) taken = atomicAdd(ticket, 1u);
+  const unsigned rests_first = *idle;  // of row 0, before the ticket is known
   if (next_board != nullptr && threadIdx.x < kDigits)
     next_board[static_cast<Int64>(blockIdx.x) * kDigits + threadIdx.x] = 0;
 #pragma unroll
@@ -393,7 +394,7 @@ __global__ void __launch_bounds__(Threads, 768 / Threads)
     reinterpret_cast<unsigned*>(dynamic)[threadIdx.x / 32 * kDigits + i + threadIdx.x % 32] = 0;
   __syncthreads();
   const unsigned row = taken / tiles, tile = taken - row * tiles;
-  const unsigned busy = ~idle[row] & ((1u << kPlaces) - 1);
+  const unsigned busy = ~(row == 0 ? rests_first : idle[row]) & ((1u << kPlaces) - 1);
   if ((busy >> pass & 1) == 0) return;
   const Move<Bits, Count> move(sides, busy, pass, row * n);
   const Keys<Bits, Floats> keys(order, pass);

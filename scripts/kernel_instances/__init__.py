@@ -147,7 +147,6 @@ INSTANCES = {
         *(f"write_where<{unit}, {index}>" for unit in NAMED_UNITS for index in NAMED_INDICES),
     ],
     "segment_add.cu": [
-        *("make_entries", "count_digits", "place_entries"),
         *(f"add_segments<{of}, 1>" for of in TYPES if of != "Bool"),
         *(f"add_segments<{of}>" for of in ("BFloat16, 8", "Float32, 4", "Float64, 2", "Int8, 16")),
     ],
