@@ -19,4 +19,13 @@ ORDERING = {
         *(f"sort_short_rows<{of}>" for of in BITS),
         *(f"sort_long_rows<{of}, {items}>" for of in BITS for items in (8, 16)),
     ],
+    "topk.cu": [f"topk_tiles<{of}>" for of in BITS],
+    "search.cu": [
+        *(f"search_sorted<{of}, {right}>" for of in BITS for right in ("false", "true")),
+        *(f"find_members<{of}>" for of in BITS),
+    ],
+    "unique.cu": [
+        *(f"{part}_groups<{of}>" for part in ("count", "write") for of in BITS),
+        "measure_groups",
+    ],
 }  # fmt: skip
