@@ -4,26 +4,32 @@
 
 namespace kernwright {
 
-/// The sum of `value` over the threads of the block with lower numbers, and over all in `total`.
-/// Every thread of the `Threads` (a multiple of 32) must call it.
-template <int Threads>
-__device__ __forceinline__ unsigned block_sum_before(unsigned value, unsigned& total) {
-  __shared__ unsigned sums[Threads / 32];
+template <typename T>
+struct ItsType {
+  using Type = T;
+};
+
+/// The sum of `value` over the threads of the block with lower numbers, and over all in `total`,
+/// which says what is summed: unsigned numbers of 32 or 64 bits. Every thread of the `Threads` (a
+/// multiple of 32) must call it.
+template <int Threads, typename T>
+__device__ __forceinline__ T block_sum_before(typename ItsType<T>::Type value, T& total) {
+  __shared__ T sums[Threads / 32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  unsigned through = value;
+  T through = value;
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
-    const unsigned other = __shfl_up_sync(~0u, through, step);
+    const T other = __shfl_up_sync(~0u, through, step);
     if (lane >= step) through += other;
   }
   __syncthreads();  // an earlier call may still be read
   if (lane == 31) sums[warp] = through;
   __syncthreads();
-  unsigned before = 0;
+  T before = 0;
   total = 0;
 #pragma unroll
   for (int i = 0; i < Threads / 32; ++i) {
-    const unsigned sum = sums[i];
+    const T sum = sums[i];
     if (i < warp) before += sum;
     total += sum;
   }
@@ -47,14 +53,25 @@ __device__ __forceinline__ long long block_total(long long value) {
 
 constexpr int kDigits = 256;
 
-/// The lanes of the warp whose digit is that of the caller. All lanes must call it.
+/// The lanes of the warp whose digit is that of the caller. All lanes must call it. As assembly, in
+/// four instructions a bit: left to compilers, tests of bits move to where digits are made, and are
+/// kept, and spilled, until they are needed.
 __device__ __forceinline__ unsigned lanes_of_digit(unsigned digit) {
   unsigned lanes = ~0u;
 #pragma unroll
-  for (int bit = 0; bit < 8; ++bit) {
-    const bool set = digit >> bit & 1;
-    const unsigned those = __ballot_sync(~0u, set);
-    lanes &= set ? those : ~those;
+  for (unsigned bit = 1; bit < kDigits; bit *= 2) {
+    asm volatile(
+        "{\n"
+        ".reg .pred set;\n"
+        ".reg .b32 those, other;\n"
+        "and.b32 those, %1, %2;\n"
+        "setp.ne.b32 set, those, 0;\n"
+        "vote.sync.ballot.b32 those, set, 0xffffffff;\n"
+        "selp.b32 other, 0, -1, set;\n"
+        "lop3.b32 %0, %0, those, other, 0x60;\n"  // %0 & (those ^ other)
+        "}"
+        : "+r"(lanes)
+        : "r"(digit), "r"(bit));
   }
   return lanes;
 }

@@ -17,6 +17,7 @@ constexpr long long kNowhere = -9223372036854775807LL - 1;
 /// Negative positions count from the end; what lies beyond an end is the nearest element.
 template <typename Position>
 struct Clamped {
+  static constexpr bool kSparse = false;  ///< whether `of` may give kNowhere
   __device__ static long long of(Position position, long long extent, long long stride) {
     long long at = position < 0 ? position + extent : static_cast<long long>(position);
     at = at < 0 ? 0 : at >= extent ? extent - 1 : at;
@@ -33,10 +34,21 @@ struct Checked {
 };
 /// The positions are offsets in bytes.
 struct Offset {
+  static constexpr bool kSparse = false;
   __device__ static long long of(Int64 position, long long, long long) { return position; }
 };
 
-/// `Place` is Clamped<Position> or Offset, `Index` holds count plus one grid of threads.
+/// The positions are numbers from 1 on, as mark_owners() in slots.cu gives them.
+template <typename Position>
+struct Owned {
+  static constexpr bool kSparse = true;
+  __device__ static long long of(Position number, long long, long long stride) {
+    return number == 0 ? kNowhere : (static_cast<long long>(number) - 1) * stride;
+  }
+};
+
+/// `Place` is Clamped<Position>, Owned<Position> or Offset, `Index` holds count plus one grid of
+/// threads.
 template <typename Unit, typename Position, typename Place, typename Index>
 __global__ void gather(char* __restrict__ plain, const char* __restrict__ indexed,
                        const char* __restrict__ index, const Walk<3> view, long long extent,
@@ -52,16 +64,19 @@ __global__ void gather(char* __restrict__ plain, const char* __restrict__ indexe
       const WalkOffsets<3> at = walk_offsets(view, i);
       const Position position = *reinterpret_cast<const Position*>(index + at.of[kIndex]);
       to[u] = at.of[kPlain];
-      from[u] = at.of[kIndexed] + Place::of(position, extent, stride);
+      const long long place = Place::of(position, extent, stride);
+      from[u] = Place::kSparse && place == kNowhere ? kNowhere : at.of[kIndexed] + place;
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       if (first + static_cast<Index>(u) * blockDim.x >= count) break;
+      if (Place::kSparse && from[u] == kNowhere) continue;
       value[u] = *reinterpret_cast<const Unit*>(indexed + from[u]);
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       if (first + static_cast<Index>(u) * blockDim.x >= count) break;
+      if (Place::kSparse && from[u] == kNowhere) continue;
       *reinterpret_cast<Unit*>(plain + to[u]) = value[u];
     }
   }

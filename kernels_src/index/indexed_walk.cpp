@@ -17,18 +17,28 @@ namespace {
 
 constexpr std::uint32_t kMoveBlock = 256;
 constexpr std::int64_t kMoveUnroll = 4;
-enum class MovePlace : std::uint8_t { int32, int64, offset };
+enum class MovePlace : std::uint8_t { int32, int64, offset, owner32, owner64 };
+
+MovePlace move_place(const IndexedWalk& walk) {
+  const bool narrow = scalar_size(walk.index.type()) == 4;
+  if (walk.offsets) return MovePlace::offset;
+  if (walk.owners) return narrow ? MovePlace::owner32 : MovePlace::owner64;
+  return narrow ? MovePlace::int32 : MovePlace::int64;
+}
 
 const LazyKernel& move_kernel(bool scatter, int log2_unit, MovePlace place, bool wide) {
   static const auto& family = *new Family("gather.cu", text::gather_cu);
   const InstanceKey key =
-      InstanceKey().add(scatter, 1).add(log2_unit, 3).add(place, 2).add(wide, 1);
+      InstanceKey().add(scatter, 1).add(log2_unit, 3).add(place, 3).add(wide, 1);
   return family.instance(key, [&] {
     constexpr std::array units = {"UInt8", "UInt16", "UInt32", "UInt64", "Unit16"};
-    const char* const position = place == MovePlace::int32 ? "Int32" : "Int64";
-    const std::string rule = place == MovePlace::offset
-                                 ? "Offset"
-                                 : format("{}<{}>", scatter ? "Checked" : "Clamped", position);
+    constexpr std::array positions = {"Int32", "Int64", "Int64", "UInt32", "UInt64"};
+    const char* const position = positions[static_cast<std::size_t>(place)];
+    const char* const kind = place >= MovePlace::owner32 ? "Owned"
+                             : scatter                   ? "Checked"
+                                                         : "Clamped";
+    const std::string rule =
+        place == MovePlace::offset ? "Offset" : format("{}<{}>", kind, position);
     return format("{}<{}, {}, {}, {}>", scatter ? "scatter" : "gather",
                   units[static_cast<std::size_t>(log2_unit)], position, rule,
                   wide ? "UInt64" : "UInt32");
@@ -46,10 +56,7 @@ void launch_move(bool scatter, const Array& plain, const Array& x, const Indexed
   constexpr std::array<std::size_t, 2> kMoved = {0, 1};
   const int log2_unit =
       plan.widen_unit(kMoved, walk.alignment | static_cast<std::uint64_t>(walk.stride));
-  const bool narrow_index = walk.index.type() == ScalarType::int32;
-  const MovePlace place = walk.offsets   ? MovePlace::offset
-                          : narrow_index ? MovePlace::int32
-                                         : MovePlace::int64;
+  const MovePlace place = move_place(walk);
   plan.for_each_part([&](const WalkPlan<3>& part) {
     const std::int64_t count = part.count();
     const bool wide = is_wide(count);

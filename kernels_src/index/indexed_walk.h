@@ -17,8 +17,9 @@ struct IndexedWalk {
   Shape shape;            ///< of the plain side
   Shape indexed_strides;  ///< 0 along the axes of the index
   Shape index_strides;    ///< 0 along all others
-  Array index;            ///< int32 or int64
-  bool offsets = false;   ///< the index holds offsets in bytes, else positions:
+  Array index;            ///< int32 or int64; owners are unsigned
+  bool offsets = false;   ///< the index holds offsets in bytes
+  bool owners = false;    ///< or what mark_owners() gives, to be read only; else positions:
   std::int64_t extent = 1;
   std::int64_t stride = 0;      ///< of the indexed axis
   std::uint64_t alignment = 0;  ///< of all offsets
@@ -70,6 +71,9 @@ struct Slots {
 Slots slots_at(const Array& x, const IndexedAxes& at, const Stream& stream);
 Slots slots_along(const Array& x, int axis, const Array& index, const Stream& stream);
 
+/// The number from 1 on of the last of the positions, which have no gaps, that name each of `slots`
+/// slots; 0 where none does. Negative ones count from the end. uint32, or uint64 for as many.
+Array mark_owners(const Array& positions, std::int64_t slots, const Stream& on);
 /// Offsets in bytes for the last element that goes to each slot; all others go nowhere.
 Array owners_offsets(const Slots& slots, const Stream& on);
 

@@ -8,9 +8,11 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/index/indexed_walk.h"
 #include "kernels_src/index/segment_add.h"
+#include "kernels_src/sort/rows.h"
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 namespace kernwright::kernels {
 
@@ -51,6 +53,54 @@ void launch_owners(const Array& values, const Array& x, IndexedWalk walk, std::s
   launch_scatter(values, x, walk, on);
 }
 
+/// Places for each position up to which all places are looked at: of short rows, of others.
+constexpr std::int64_t kMostPlaces = 4, kShortPlace = 16;
+
+bool visits_places(std::int64_t places, std::int64_t positions, std::int64_t bytes) {
+  return places <= positions * (bytes <= kShortPlace ? kMostPlaces : 1);
+}
+
+/// The bytes between neighbours along `count` axes from `first` on, counted row-major; none where
+/// they are not the same everywhere.
+std::optional<std::int64_t> one_stride(const Array& array, std::size_t first, std::size_t count) {
+  WalkPlan<1> walk;
+  for (std::size_t d = first + count; d-- > first;) {
+    walk.add(array.shape()[d], {array.strides()[d]});
+  }
+  if (walk.dims.size() > 1) return std::nullopt;
+  return walk.dims.empty() ? 0 : walk.dims.front().stride[0];
+}
+
+/// Each place of `x` takes from `values` what the last of the positions has for it, which lie in
+/// `rank` axes of `values` from `first` on. `axes` of `x`, whose slots they name, are in the order
+/// of the slots.
+void launch_places(const Array& x, const std::vector<int>& axes, const Array& given,
+                   std::size_t first, std::size_t rank, const Array& owners, const Stream& on) {
+  const std::optional<std::int64_t> known = one_stride(given, first, rank);
+  const Array values = known ? given : copy(given, on);
+  IndexedWalk walk;
+  walk.shape = x.shape();
+  walk.index = owners;
+  walk.owners = true;
+  walk.stride = known ? *known : *one_stride(values, first, rank);
+  walk.indexed_strides.assign(x.shape().size(), 0);
+  walk.index_strides.assign(x.shape().size(), 0);
+  auto step = static_cast<std::int64_t>(scalar_size(owners.type()));
+  for (std::size_t k = axes.size(); k-- > 0;) {
+    const auto axis = static_cast<std::size_t>(axes[k]);
+    walk.index_strides[axis] = step;
+    step *= x.shape()[axis];
+  }
+  std::size_t d = 0;
+  for (int axis = 0; axis < x.ndim(); ++axis) {
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) continue;
+    const std::size_t of_value = d < first ? d : d + rank;
+    walk.indexed_strides[static_cast<std::size_t>(axis)] = values.strides()[of_value];
+    ++d;
+  }
+  launch_gather(x, values, walk, on);
+}
+
 /// An array that shares no memory with `x`.
 Array apart_from(const Array& x, const Array& array, const Stream& stream) {
   return may_overlap(x, array) ? copy(array, stream) : array;
@@ -67,12 +117,21 @@ void put_at(const Array& x, const IndexedAxes& at, const Array& given, Repeats r
   IndexedAxes known = at;
   for (Array& index : known.indices) index = as_positions(apart_from(x, index, stream), stream);
   const IndexedWalk walk = walk_at(x, known);
-  if (repeats == Repeats::never && known.axes.size() == 1) {
-    launch_scatter(values, x, walk, on);
-  } else {
-    launch_owners(values, x, walk, static_cast<std::size_t>(at.position),
-                  slots_at(x, known, stream), on);
+  const bool along_one = known.axes.size() == 1;
+  if (repeats == Repeats::never && along_one) return launch_scatter(values, x, walk, on);
+  const Shape common = known.common_shape();
+  const auto first = static_cast<std::size_t>(at.position);
+  const std::int64_t positions = element_count(common);
+  std::int64_t places = 1;
+  for (const int axis : at.axes) places *= x.shape()[static_cast<std::size_t>(axis)];
+  const std::int64_t bytes =
+      values.size() / positions * static_cast<std::int64_t>(scalar_size(x.type()));
+  if (!visits_places(places, positions, bytes)) {
+    return launch_owners(values, x, walk, first, slots_at(x, known, stream), on);
   }
+  const Array numbers =
+      along_one ? without_gaps(known.indices[0], stream) : slots_at(x, known, stream).numbers;
+  launch_places(x, at.axes, values, first, common.size(), mark_owners(numbers, places, on), on);
 }
 
 void scatter(const Array& x, int axis, const Array& index, const Array& given, Repeats repeats,
@@ -84,6 +143,13 @@ void scatter(const Array& x, int axis, const Array& index, const Array& given, R
   const Stream on = stream ? stream : Stream::legacy(x.device());
   const Array values = apart_from(x, given, stream);
   if (repeats == Repeats::never) return launch_scatter(values, x, walk, on);
+  if (visits_places(x.size(), index.size(), 1)) {
+    std::vector<int> axes(x.shape().size());
+    std::iota(axes.begin(), axes.end(), 0);
+    const Array numbers = x.ndim() == 1 ? without_gaps(positions, stream)
+                                        : slots_along(x, axis, positions, stream).numbers;
+    return launch_places(x, axes, values, 0, axes.size(), mark_owners(numbers, x.size(), on), on);
+  }
   // The offsets are from the first element of `x`, whatever the axis.
   walk.indexed_strides.assign(walk.shape.size(), 0);
   for (const std::int64_t stride : x.strides()) {

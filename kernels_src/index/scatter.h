@@ -5,8 +5,13 @@
 
 namespace kernwright::kernels {
 
-/// Whether two positions may name one place. With `may_repeat` the last of them wins, at the cost
-/// of a pass over the indices and a number for each place; `never` is a promise of the caller.
+/// Whether two positions may name one place. With `may_repeat` the last of them wins; `never` is a
+/// promise of the caller.
+///
+/// Each place has a number: that of the last position that names it, found with atomicMax(). Where
+/// places are not many more than positions, a walk over the places then reads what each is to hold:
+/// two passes in random order, over the numbers and the values. Else the positions look up whether
+/// they are the last, and write. Sorting the positions takes more passes than either.
 enum class Repeats : std::uint8_t { may_repeat, never };
 
 /// The place that IndexedAxes selects from `x` becomes `values`, which has the selection's shape

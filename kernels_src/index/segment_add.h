@@ -7,8 +7,8 @@ namespace kernwright::kernels {
 
 /// Adds row i of `values`, whose first axes are those of `slots.numbers`, to slot numbers[i] of
 /// `x`; `row` walks the elements of a slot. The additions to an element are in the order of i, in
-/// the type that the elements compute in, and rounded once. A stable radix sort of the slots, by 8
-/// bits a pass, brings rows together. Throws InvalidArgument for bool.
+/// the type that the elements compute in, and rounded once. A stable sort of the slots brings
+/// rows together. Throws InvalidArgument for bool.
 void add_segments(const Array& x, const Array& values, const Slots& slots, const WalkPlan<1>& row,
                   const Stream& stream);
 

@@ -24,7 +24,7 @@ const Family& slots_family() {
   return family;
 }
 
-enum class SlotKernel : std::uint8_t { add, mark, owners, outside, split };
+enum class SlotKernel : std::uint8_t { add, mark, owners, outside, split, mark_narrow };
 
 const LazyKernel& slots_add_kernel(bool narrow_index, bool wide) {
   return slots_family().instance(
@@ -36,8 +36,10 @@ const LazyKernel& slots_add_kernel(bool narrow_index, bool wide) {
 
 const LazyKernel& slots_owner_kernel(SlotKernel kind, bool wide) {
   return slots_family().instance(InstanceKey().add(kind, 3).add(wide, 2), [&] {
-    return format("{}<{}>", kind == SlotKernel::mark ? "mark_owners" : "owners_offsets",
-                  wide ? "UInt64" : "UInt32");
+    const char* const number = wide ? "UInt64" : "UInt32";
+    if (kind == SlotKernel::owners) return format("owners_offsets<{}>", number);
+    const bool narrow = kind == SlotKernel::mark_narrow;
+    return format("mark_owners<{}, {}>", narrow ? "Int32" : "Int64", number);
   });
 }
 
@@ -140,19 +142,29 @@ Slots slots_along(const Array& x, int axis, const Array& index, const Stream& st
   return slots;
 }
 
+Array mark_owners(const Array& positions, std::int64_t slots, const Stream& on) {
+  Device& device = positions.device();
+  const std::int64_t count = positions.size();
+  const bool wide = count >= std::numeric_limits<std::uint32_t>::max();
+  const bool narrow = positions.type() == ScalarType::int32;
+  Array owner = Array::empty(device, {slots}, wide ? ScalarType::uint64 : ScalarType::uint32, on);
+  fill(device, owner.address(), 0, scalar_size(owner.type()), static_cast<std::size_t>(slots), on);
+  const SlotKernel kind = narrow ? SlotKernel::mark_narrow : SlotKernel::mark;
+  launch(slots_owner_kernel(kind, wide).on(device), over_slots(count, on), positions.address(),
+         owner.address(), slots, count);
+  positions.use_on(on);
+  owner.use_on(on);
+  return owner;
+}
+
 Array owners_offsets(const Slots& slots, const Stream& on) {
   const Array& numbers = slots.numbers;
   Device& device = numbers.device();
   const std::int64_t count = numbers.size();
-  const bool wide = count >= std::numeric_limits<std::uint32_t>::max();
   const SlotAxes axes = slot_axes(slots.space.axes);
-  const Array owner =
-      Array::empty(device, {slots.space.count}, wide ? ScalarType::uint64 : ScalarType::uint32, on);
-  fill(device, owner.address(), 0, scalar_size(owner.type()),
-       static_cast<std::size_t>(slots.space.count), on);
+  const Array owner = mark_owners(numbers, slots.space.count, on);
+  const bool wide = owner.type() == ScalarType::uint64;
   Array offsets = Array::empty(device, numbers.shape(), ScalarType::int64, on);
-  launch(slots_owner_kernel(SlotKernel::mark, wide).on(device), over_slots(count, on),
-         numbers.address(), owner.address(), slots.space.count, count);
   launch(slots_owner_kernel(SlotKernel::owners, wide).on(device), over_slots(count, on),
          numbers.address(), owner.address(), offsets.address(), axes, slots.space.count, count);
   for (const Array* const used : {&numbers, &owner, &static_cast<const Array&>(offsets)}) {

@@ -30,15 +30,18 @@ __global__ void add_positions(char* __restrict__ out, long long base,
   }
 }
 
-/// The last of the elements that go to a slot is its owner.
-template <typename Number>
-__global__ void mark_owners(const long long* __restrict__ slots, Number* __restrict__ owner,
+/// The last of the elements that go to a slot is its owner: owner[slot], 0 before, gets its number,
+/// from 1 on. Negative positions count from the end of the slots.
+template <typename Position, typename Number>
+__global__ void mark_owners(const Position* __restrict__ positions, Number* __restrict__ owner,
                             long long slot_count, long long count) {
   const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
   for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < count;
        i += step) {
-    const long long slot = slots[i];
-    if (slot < slot_count) atomicMax(&owner[slot], static_cast<Number>(i + 1));
+    long long slot = positions[i];
+    if (slot < 0) slot += slot_count;
+    if (slot < 0 || slot >= slot_count) continue;
+    atomicMax(&owner[slot], static_cast<Number>(i + 1));
   }
 }
 

@@ -10,9 +10,8 @@ namespace kernwright::kernels {
 /// keep their order. -0 and 0 are equal, NaN is above all numbers: last, or first if descending.
 ///
 /// Rows of up to 1024 elements are sorted by a bitonic network, many in a block; of up to 4096 by
-/// one block, digit by digit of 8 bits; longer ones by several blocks, which count digits, sum the
-/// counts and move the elements to their places, once for each byte of the type. (Merrill and
-/// Grimshaw, High Performance and Scalable Radix Sorting, 2011.) The result does not depend on the
+/// one block, digit by digit of 8 bits; longer ones by several blocks (radix_sort.h), in a launch
+/// for each byte of the type and two before. The result does not depend on the
 /// split. Queued on `stream` (empty: the device's legacy stream). Throws InvalidArgument for an
 /// axis outside, ArgumentError for complex numbers, CompileError, OutOfMemory, DriverError.
 Array sort(const Array& array, int axis, bool descending, const Stream& stream = {});

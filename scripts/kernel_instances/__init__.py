@@ -11,6 +11,7 @@ from kernel_instances.attention import ATTENTION
 from kernel_instances.experts import EXPERT_INSTANCES
 from kernel_instances.few_rows import FEW_ROWS
 from kernel_instances.fma import FMA
+from kernel_instances.ordering import ORDERING
 from kernel_instances.products import (
     FINISHED,
     PRODUCTS,
@@ -125,12 +126,17 @@ INSTANCES = {
         for unit in NAMED_UNITS
         for position, place in PLACES
         for index in NAMED_INDICES
+    ]
+    + [
+        f"gather<{unit}, {number}, Owned<{number}>, UInt32>"
+        for unit in NAMED_UNITS
+        for number in NAMED_INDICES
     ],
     "slots.cu": [
         *(f"add_positions<{p}, {index}>" for p in ("Int32", "Int64") for index in NAMED_INDICES),
         *(
-            f"{name}<{number}>"
-            for name in ("mark_owners", "owners_offsets")
+            f"{name}{number}>"
+            for name in ("mark_owners<Int32, ", "mark_owners<Int64, ", "owners_offsets<")
             for number in NAMED_INDICES
         ),
         *(f"count_outside<{p}>" for p in ("Int32", "Int64")),
@@ -141,7 +147,6 @@ INSTANCES = {
         *(f"write_where<{unit}, {index}>" for unit in NAMED_UNITS for index in NAMED_INDICES),
     ],
     "segment_add.cu": [
-        *("make_entries", "count_digits", "place_entries"),
         *(f"add_segments<{of}, 1>" for of in TYPES if of != "Bool"),
         *(f"add_segments<{of}>" for of in ("BFloat16, 8", "Float32, 4", "Float64, 2", "Int8, 16")),
     ],
@@ -420,5 +425,6 @@ INSTANCES = {
     ],
     **FEW_ROWS,
     **ARRAYS,
+    **ORDERING,
 } | FMA
 INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_INSTANCES.items()}

@@ -224,6 +224,18 @@ def test_along_an_axis(dtype):
     same(kw.take_along_axis(x, narrow, 1), np.take_along_axis(values, narrow, 1))
 
 
+def test_a_mask_beside_an_int():
+    """What a slice or None separates from it: the true elements come first."""
+    values, mask = np.arange(15.0).reshape(1, 3, 5), np.array([1, 0, 1, 1, 0], bool)
+    for given in (np.arange(3.0)[:, None], np.arange(3.0)[None], np.float64(4), np.arange(9.0)):
+        given = given.reshape(3, 3) if given.size == 9 else given
+        x = kw.asarray(values)
+        x[0, :, kw.asarray(mask)], values[0, :, mask] = kw.asarray(given), given
+        same(x, values)
+    x = kw.zeros((1, 0))
+    x[0, None, kw.zeros(0, "bool")] = kw.zeros((0, 1))
+
+
 def test_gather_and_scatter_are_torchs():
     rng = np.random.default_rng(5)
     values = rng.random((6, 5)).astype(np.float32)
@@ -307,6 +319,51 @@ def test_equal_positions_take_the_last_value():
     same(x, values)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("places", [40, 900, 5000])
+def test_written_by_places_or_by_positions(dtype, places):
+    """Few places for many positions are walked themselves, many are not."""
+    rng = np.random.default_rng(places)
+    index = rng.integers(-places, places, 700)
+    given = rng.integers(0, 100, (700, 3)).astype(dtype)
+    for key in (index, index.astype(np.int32), np.repeat(index, 2)[::2]):
+        values = np.zeros(places, dtype)
+        x = kw.asarray(values)
+        x[kw.asarray(key)], values[key] = kw.asarray(given)[:, 1], given[:, 1]
+        same(x, values)
+    # Beside other axes, at any place, from values of any strides.
+    values = np.zeros((3, places, 2), dtype)
+    x = kw.asarray(values)
+    pairs = index.reshape(350, 2)
+    block = given[:, 0].reshape(2, 350)
+    x[1:, kw.asarray(pairs), 1] = kw.asarray(block).T
+    values[1:, pairs, 1] = block.T
+    same(x, values)
+    x[::-1, kw.asarray(index)[::-1], :] = kw.asarray(given)[:, :2]
+    values[::-1, index[::-1], :] = given[:, :2]
+    same(x, values)
+    x[:, kw.asarray(index)], values[:, index] = 7, 7
+    same(x, values)
+
+
+def test_scattered_by_places():
+    rng = np.random.default_rng(3)
+    for rows in (20, 300):
+        index = rng.integers(0, rows, (40, 6))
+        x, written = rng.random((rows, 7)), rng.random((6, 40)).T
+        found = kw.scatter(kw.asarray(x), 0, kw.asarray(index), kw.asarray(written))
+        for i, j in np.ndindex(40, 6):
+            x[index[i, j], j] = written[i, j]
+        same(found, x)
+    line, values = rng.integers(0, 9, 50), rng.random(50)
+    found = kw.scatter(
+        kw.zeros(9, "f8"), 0, kw.asarray(line), kw.asarray(values[::-1].copy())[::-1]
+    )
+    x = np.zeros(9)
+    x[line] = values
+    same(found, x)
+
+
 def test_sources_that_share_memory_with_the_target():
     values = np.arange(12.0)
     x = kw.asarray(values)
@@ -359,6 +416,10 @@ def test_every_kernel_under_all_checks():
         x[index, index] = kw.ones(5)
         x[mask] = 3
         x[index] = 2
+        many = kw.asarray(np.arange(500) * 7 % 300)
+        kw.put(kw.zeros(256), many, kw.ones(500))
+        kw.put(kw.zeros(9000), many, kw.ones(500))
+        kw.scatter(kw.zeros((30, 4)), 0, many.reshape(125, 4) % 30, kw.ones((125, 4)))
         kw.put(x, index, kw.ones((5, 5)), axis=0, reduce="add")
         kw.put_along_axis(x, index.reshape(5, 1), 4, 0)
         kw.repeat(x, kw.asarray([2] * 8), axis=0)

@@ -129,6 +129,19 @@ def entropy():
     return result[1] if isinstance(result, tuple) else result, (softmax64(x) - hot) / 2
 
 
+def sort():
+    outs, wanted = [], []
+    for x in (values(2, 4099), values(1, 12301), np.float64(values(1, 4100))):
+        outs.append(kw.sort(kw.asarray(x)).numpy().ravel())
+        wanted.append(np.sort(x).ravel())
+    return np.concatenate(outs), np.concatenate(wanted)
+
+
+def argsort():
+    x = values(2, 12289)
+    return kw.argsort(kw.asarray(x)), np.argsort(x, kind="stable").astype(float)
+
+
 CASES = {
     "elementwise.packs": add,
     "copy.units": copy,
@@ -144,6 +157,10 @@ CASES = {
     "activation.packs": activation,
     "gate.packs": gate,
     "cross_entropy.packs": entropy,
+    "sort.threads": sort,
+    "sort.words": sort,
+    "argsort.threads": argsort,
+    "argsort.words": argsort,
 }
 
 
@@ -249,6 +266,12 @@ def test_library_measures_and_keeps_what_other_devices_have(table, device):
         if row["value"] is not None:
             assert mine[row["number"]][row["class"]] == row["value"]
     check(softmax)
+
+
+def test_sorts_are_measured_with_random_numbers():
+    rows = kw.tune.library("argsort", dtypes=["float32"], tiny=True, save=False, seconds=0.01)
+    assert [row["number"] for row in rows] == ["argsort.threads", "argsort.words"]
+    assert all(row["shape"] == [5000] and row["class"] == "short/4" for row in rows)
 
 
 def test_library_says_what_it_cannot_do(tmp_path, table):

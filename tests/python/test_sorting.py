@@ -1,6 +1,7 @@
 """sort, argsort, searchsorted and isin beside NumPy."""
 
 import pathlib
+import struct
 
 import numpy as np
 import pytest
@@ -218,6 +219,7 @@ def test_the_kernels_under_all_checks(sim):
         check(values(kw, (2, 100), "float64"))
         check(values(kw, (2, 1030), "float16"))
         check(values(kw, (1, 4500), "int16"))
+        check(values(kw, (2, 7000), "float32"), descending=True)
         x = kw.asarray(np.sort(values(kw, (300,), "int32")))
         kw.searchsorted(x, x, sorter=kw.argsort(x))
         kw.isin(x, x[::2])
@@ -225,24 +227,53 @@ def test_the_kernels_under_all_checks(sim):
     report.raise_if_any()
 
 
-def test_the_instance_for_rows_of_more_than_32_bits():
-    """No test has memory for such rows; the kernels do not care how many elements there are."""
+def sort_wide(x, tile=(256, 8)):
+    """What the kernels for rows of 2^30 elements and more make of rows of uint16."""
     text = (pathlib.Path(__file__).parents[2] / "kernels_src/sort/radix_sort.cu").read_text()
     kernels = kw.module(text)
-    n, chunk, chunks, rising = 9000, 4096, 3, bytes(24)
-    host = np.random.default_rng(2).integers(0, 1 << 16, n).astype(np.uint16)
-    source = kw.asarray(host)
-    counts, totals = kw.empty((256, chunks), "int64"), kw.empty(256, "int64")
-    moved, numbers = kw.empty(n, "uint16"), kw.empty(n, "int64")
-    result, indices = kw.empty(n, "uint16"), kw.empty(n, "int64")
-    for shift, sides in (
-        (0, (source, moved, None, numbers, None)),
-        (8, (moved, result, numbers, None, indices)),
-    ):
-        size = (n, chunk, chunks, shift, rising)
-        kernels["count_digits<UInt16, 16>"][chunks, 256](sides[0], counts, *size)
-        kernels["sum_digits"][32, 256](counts, totals, 256, chunks)
-        move = kernels["move_digits<UInt16, 16, true, Int64>"]
-        move[chunks, 256](*sides, counts, totals, *size)
-    np.testing.assert_array_equal(indices.numpy(), np.argsort(host, kind="stable"))
-    np.testing.assert_array_equal(result.numpy(), np.sort(host))
+    rows, n = x.shape
+    threads, items = tile
+    tiles, chunks, rising = -(-n // (threads * items)), 3, bytes(24)
+    source, indices = kw.asarray(x), kw.empty(x.shape, "int64")
+    values = [kw.empty(x.shape, "uint16") for _ in range(2)]
+    numbers = [kw.empty(x.shape, "uint64") for _ in range(2)]
+    counts, arrived = kw.zeros((rows, 2, 256), "uint64"), kw.zeros(rows, "uint32")
+    idle, tickets = kw.empty(rows, "uint32"), kw.zeros(2, "uint32")
+    boards = [kw.empty(rows * tiles * 256, "uint64") for _ in range(2)]
+    kernels["count_digits<UInt16, false, true>"][rows * chunks, 256](
+        source, counts, arrived, idle, boards[0], boards[0].size, n, -(-n // chunks), chunks, rising
+    )
+    addresses = [array.ptr for array in (source, *values, *numbers, indices)]
+    sides = struct.pack("<6Qi4x", *addresses, 1)
+    move = kernels[f"move_digits<UInt16, false, {threads}, {items}, true, true>"]
+    for place, following in enumerate((boards[1], None)):
+        move[rows * tiles, threads, None, 8 * threads * items](
+            sides, counts, idle, tickets[place:], boards[place], following, n, tiles, place, rising
+        )
+    return values[0].numpy(), indices.numpy()
+
+
+def test_the_instance_for_rows_of_2_to_the_30_elements():
+    """No test has memory for such rows; the kernels do not care how many elements there are."""
+    x = np.random.default_rng(2).integers(0, 1 << 16, (2, 9000)).astype(np.uint16)
+    x[1] &= 0xFF00
+    with kw.checks("memory", "init", "race", "sync") as report:
+        found, places = sort_wide(x)
+    report.raise_if_any()
+    np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
+    np.testing.assert_array_equal(found, np.sort(x))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint64", "float64"])
+def test_rows_without_one_digit_or_another(dtype):
+    """Passes that would move nothing are left out, of each row others."""
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 1 << 16, (5, 4200)).astype(dtype)
+    x[0] %= 256
+    x[1] = 7
+    if dtype == "uint64":
+        x[2] <<= np.uint64(24)
+        x[3] |= np.uint64(1 << 40)
+    for descending in (False, True):
+        check(x, descending=descending)
+    check(x[1:3] * x.dtype.type(3), kw.asarray(x[1:3]) * 3)

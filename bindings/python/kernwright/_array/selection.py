@@ -48,6 +48,8 @@ def _assign_masked(found: _Selection, mask: Array, values: Array) -> bool:
     """Without counting the mask, where the values are the same for all that it selects."""
     view, at = found.view, found.arrays[0][0]
     after = view.ndim - at - max(mask.ndim, 1)
+    if found.position != at and values.ndim > after and values.size != 1:
+        return False  # the axis of the true elements comes first
     while values.ndim > after + 1 + at and values.shape[0] == 1:
         values = values[0]
     split = values.ndim - after

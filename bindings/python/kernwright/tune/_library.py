@@ -31,6 +31,12 @@ _CALLS = {
     "gate.packs": "swiglu",
     "cross_entropy.packs": "cross_entropy_grad",
 }
+# Rows of random numbers: what it takes to sort them depends on their values.
+_SORTS = {
+    **dict.fromkeys(("sort.threads", "sort.words"), "sort"),
+    **dict.fromkeys(("argsort.threads", "argsort.words"), "argsort"),
+}
+_SHORTEST_SORT = 5000  # shorter rows are a block's
 # Rows of 1024, 4096 and 16384 elements, and wholes of 2^19, 2^23 and 2^26, one for each class.
 _ROWS = (1024, 4096, 16384)
 _WHOLES = (1 << 19, 1 << 23, 1 << 26)
@@ -64,6 +70,8 @@ def _numbers(families: Iterable[str] | None) -> list[_Number]:
 
 def _shapes(number: _Number, tiny: bool) -> list[tuple[tuple[int, ...], int]]:
     """Shapes to measure, with the extent that tells their class."""
+    if number.key in _SORTS:
+        return [((count,), count) for count in ((_SHORTEST_SORT,) if tiny else _WHOLES)]
     if not number.by_row and tiny:
         return [((16, 256), 4096)]
     if not number.by_row:
@@ -97,8 +105,9 @@ def library(
     uses the table from then on, others from their first launch.
 
     `families` are some of "elementwise", "copy", "cast", "transpose", "reduce", "softmax", "norm",
-    "activation", "gate" and "cross_entropy"; `tiny` takes arrays that the simulated device is done
-    with soon, whose times say nothing of a GPU (by itself there). Each candidate gets `seconds`.
+    "activation", "gate", "cross_entropy", "sort" and "argsort"; `tiny` takes arrays that the
+    simulated device is done with soon, whose times say nothing of a GPU (by itself there). Each
+    candidate gets `seconds`.
 
     Returns a row for each measurement: number, class, dtype, the candidates' milliseconds, those of
     the launch until now, and what the table says ("value", None for the rule). Raises ArgumentError
@@ -126,6 +135,17 @@ def library(
     return rows
 
 
+def _call(number: _Number, dtype: str, shape: tuple[int, ...], device: Any) -> Any:
+    if number.key not in _SORTS:
+        return Prepared(_CALLS[number.key], dtype, shape, device).make()
+    import kernwright as kw
+
+    with device:
+        x = kw.astype(kw.random.normal(shape, seed=1), dtype)
+    function = getattr(kw, _SORTS[number.key])
+    return lambda: function(x)
+
+
 def _measure(
     number: _Number,
     shape: tuple[int, ...],
@@ -134,7 +154,7 @@ def _measure(
     device: Any,
     seconds: float,
 ) -> dict[str, Any]:
-    run = Prepared(_CALLS[number.key], dtype, shape, device).make()
+    run = _call(number, dtype, shape, device)
 
     def timed(value: int | None) -> float:
         _core._force_launch_choice(number.place, value)

@@ -1,0 +1,31 @@
+"""Instances of the kernels that sort, for the compile gate."""
+
+BITS = ("UInt8", "UInt16", "UInt32", "UInt64")
+FLOATS = ("false", "true")
+# Threads, items of a thread, whether places are moved too, whether counts have 64 bits.
+MOVES = ("384, 20, false, false", "256, 8, true, false", "512, 12, true, true")
+ORDERING = {
+    "radix_sort.cu": [
+        *(
+            f"count_digits<{of}, {floats}, {wide}>"
+            for of in BITS
+            for floats in FLOATS
+            for wide in ("false", "true")
+        ),
+        *(f"move_digits<{of}, {floats}, {move}>"
+          for of in BITS for floats in FLOATS for move in MOVES),
+    ],
+    "row_sort.cu": [
+        *(f"sort_short_rows<{of}>" for of in BITS),
+        *(f"sort_long_rows<{of}, {items}>" for of in BITS for items in (8, 16)),
+    ],
+    "topk.cu": [f"topk_tiles<{of}>" for of in BITS],
+    "search.cu": [
+        *(f"search_sorted<{of}, {right}>" for of in BITS for right in ("false", "true")),
+        *(f"find_members<{of}>" for of in BITS),
+    ],
+    "unique.cu": [
+        *(f"{part}_groups<{of}>" for part in ("count", "write") for of in BITS),
+        "measure_groups",
+    ],
+}  # fmt: skip
