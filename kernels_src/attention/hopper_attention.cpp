@@ -53,45 +53,6 @@ std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& op
   return known ? std::min(queries, options.most_queries) : queries;
 }
 
-/// Whether a tensor map can describe it: of extents above 1, strides are positive multiples of 16
-/// bytes, but for repeated batches and heads.
-bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads,
-              std::int64_t tokens) {
-  constexpr std::int64_t kMostElements = std::int64_t{1} << 38;
-  const auto fits = [](std::int64_t stride, std::int64_t extent, bool repeats) {
-    return extent == 1 || (stride > 0 && stride < kMostElements) || (repeats && stride == 0);
-  };
-  return fits(at.batch, batches, true) && fits(at.head, heads, true) &&
-         fits(at.token, tokens, false);
-}
-
-/// Why the kernel cannot do it; null where it can.
-const char* hopper_obstacle(const PreparedAttention& made, const AttentionOptions& options) {
-  const AttentionCall& call = made.call;
-  const Array& q = made.q;
-  if (!q.device().capabilities().wgmma) return "the device has no wgmma";
-  if (q.type() != ScalarType::float16 && q.type() != ScalarType::bfloat16) {
-    return "elements are not of 16 bits";
-  }
-  if (options.mask || options.slopes || options.dropout > 0) {
-    return "it has no mask, ALiBi or dropout";
-  }
-  if (options.page_table || options.k_scales) return "it has no pages or scales";
-  if (call.scale <= 0) return "the scale is not above 0";
-  if (call.keys == 0 || call.dim == 0 || call.value_dim == 0) return "there are no keys";
-  if (!made.moves_packs(true)) return "elements do not lie at multiples of 16 bytes";
-  const bool packed = options.q_starts.has_value();
-  const std::int64_t batches = packed ? 1 : call.batches;
-  if (!fits_map(call.q_at, batches, call.heads, call.queries) ||
-      !fits_map(call.k_at, batches, call.kv_heads, call.keys) ||
-      !fits_map(call.v_at, batches, call.kv_heads, call.keys)) {
-    return "strides are not above 0";
-  }
-  const std::int64_t rows = parts_of(call.queries, kHopperGroupRows);
-  if (rows * call.heads * call.batches > std::int64_t{1} << 30) return "there are too many rows";
-  return nullptr;
-}
-
 /// 192 rows of small heads, 128 else, and 64 where few blocks would come of these.
 HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
                                        const AttentionOptions& options) {
@@ -119,16 +80,6 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   // Sequences of other lengths than the longest leave blocks without work: others take their place.
   tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
   return tile;
-}
-
-CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
-                     std::int64_t heads, std::int64_t tokens, int box_rows) {
-  return gemm_map(array.device(), {.address = array.address(),
-                                   .shape = {at.batch == 0 ? 1 : batches, at.head == 0 ? 1 : heads,
-                                             tokens, array.shape().back()},
-                                   .strides = {at.batch * 2, at.head * 2, at.token * 2, 2},
-                                   .type = array.type(),
-                                   .box_rows = static_cast<std::uint32_t>(box_rows)});
 }
 
 /// The result as one row of heads: those of all batches, or of all packed tokens.
@@ -182,6 +133,52 @@ const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
 }
 
 }  // namespace
+
+bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads,
+              std::int64_t tokens) {
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 38;
+  const auto fits = [](std::int64_t stride, std::int64_t extent, bool repeats) {
+    return extent == 1 || (stride > 0 && stride < kMostElements) || (repeats && stride == 0);
+  };
+  return fits(at.batch, batches, true) && fits(at.head, heads, true) &&
+         fits(at.token, tokens, false);
+}
+
+CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
+                     std::int64_t heads, std::int64_t tokens, int box_rows) {
+  return gemm_map(array.device(), {.address = array.address(),
+                                   .shape = {at.batch == 0 ? 1 : batches, at.head == 0 ? 1 : heads,
+                                             tokens, array.shape().back()},
+                                   .strides = {at.batch * 2, at.head * 2, at.token * 2, 2},
+                                   .type = array.type(),
+                                   .box_rows = static_cast<std::uint32_t>(box_rows)});
+}
+
+const char* hopper_obstacle(const PreparedAttention& made, const AttentionOptions& options) {
+  const AttentionCall& call = made.call;
+  const Array& q = made.q;
+  if (!q.device().capabilities().wgmma) return "the device has no wgmma";
+  if (q.type() != ScalarType::float16 && q.type() != ScalarType::bfloat16) {
+    return "elements are not of 16 bits";
+  }
+  if (options.mask || options.slopes || options.dropout > 0) {
+    return "it has no mask, ALiBi or dropout";
+  }
+  if (options.page_table || options.k_scales) return "it has no pages or scales";
+  if (call.scale <= 0) return "the scale is not above 0";
+  if (call.keys == 0 || call.dim == 0 || call.value_dim == 0) return "there are no keys";
+  if (!made.moves_packs(true)) return "elements do not lie at multiples of 16 bytes";
+  const bool packed = options.q_starts.has_value();
+  const std::int64_t batches = packed ? 1 : call.batches;
+  if (!fits_map(call.q_at, batches, call.heads, call.queries) ||
+      !fits_map(call.k_at, batches, call.kv_heads, call.keys) ||
+      !fits_map(call.v_at, batches, call.kv_heads, call.keys)) {
+    return "strides are not above 0";
+  }
+  const std::int64_t rows = parts_of(call.queries, kHopperGroupRows);
+  if (rows * call.heads * call.batches > std::int64_t{1} << 30) return "there are too many rows";
+  return nullptr;
+}
 
 int HopperAttentionTile::shared_bytes(int dim, int value_dim) const {
   const int columns = (dim + 63) / 64, value_columns = (value_dim + 63) / 64;

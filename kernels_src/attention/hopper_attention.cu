@@ -40,19 +40,6 @@ struct Maps {
   const TensorMap &q, &k, &v, &out;
 };
 
-/// A place in a ring of stages, and the parity of the rounds.
-template <int kStages>
-struct Ring {
-  int stage = 0;
-  unsigned parity = 0;
-  __device__ __forceinline__ void advance() {
-    if (++stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-};
-
 template <typename Of>
 struct Shared {
   static constexpr int kStages = Of::kStages;
@@ -340,11 +327,6 @@ __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2]
     commit_stores();
     wait_for_reads_of_stores<0>();
   }
-}
-
-/// Of a warp: that it is done with what is in a stage.
-__device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
-  if (lane == 0) empty.arrive();
 }
 
 /// What a warpgroup has of the queries of one part.

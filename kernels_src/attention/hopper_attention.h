@@ -2,14 +2,20 @@
 #pragma once
 
 #include "core/stream.h"
+#include "driver/driver_api.h"
 
 #include <cstdint>
 #include <optional>
 #include <span>
 
+namespace kernwright {
+class Array;
+}
+
 namespace kernwright::kernels {
 
 struct AttentionOptions;
+struct HeadStrides;
 struct PreparedAttention;
 
 /// Blocks of `groups` warpgroups, 64 queries each, meet `keys` keys at a time; `stages` tiles of
@@ -43,5 +49,14 @@ std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttenti
                                                            bool few);
 void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& options,
                              HopperAttentionTile tile, const Stream& on);
+
+/// Why the kernel cannot do it; null where it can.
+const char* hopper_obstacle(const PreparedAttention& made, const AttentionOptions& options);
+/// Whether a tensor map can describe it: of extents above 1, strides are positive multiples of 16
+/// bytes, but for repeated batches and heads.
+bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads, std::int64_t tokens);
+/// Boxes of so many tokens of one head; batches and heads that are the same are one.
+CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
+                     std::int64_t heads, std::int64_t tokens, int box_rows);
 
 }  // namespace kernwright::kernels

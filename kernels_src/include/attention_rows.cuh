@@ -3,9 +3,28 @@
 #pragma once
 
 #include <kernwright/attention.cuh>
+#include <kernwright/mbarrier.cuh>
 #include <kernwright/wgmma_rows.cuh>
 
 namespace kernwright {
+
+/// A place in a ring of stages, and the parity of the rounds.
+template <int kStages>
+struct Ring {
+  int stage = 0;
+  unsigned parity = 0;
+  __device__ __forceinline__ void advance() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+/// Of a warp: that it is done with what is in a stage.
+__device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
+  if (lane == 0) empty.arrive();
+}
 
 /// So many threads meet at one of the block's 16 barriers, which some of them may only pass.
 __device__ __forceinline__ void meet(int barrier, int threads) {
