@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <string>
+#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 constexpr std::int64_t kBackwardKeys = 128;   // of a block
 constexpr std::int64_t kBackwardSums = 8192;  // of a tile of queries
 constexpr int kBackwardThreads = 384;
+constexpr int kBackwardSharedBytes = 232448;  // at most
 constexpr std::int64_t kFinishThreads = 256;
 constexpr std::int64_t kFewBackwardQueries = 16;
 constexpr std::int64_t kBackwardSection = std::int64_t{32} << 20;  // bytes of heads at a time
@@ -30,7 +33,7 @@ constexpr HopperBackwardTile kBackwardTiles[] = {
 /// `Plan` of gradient_part.cuh.
 struct BackwardPlan {
   CUdeviceptr sums = 0, turns = 0;
-  std::int32_t key_tiles, section, row_tiles, query_tiles;
+  std::int32_t heads, key_tiles, section, query_tiles;
   std::int32_t q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
 };
 
@@ -65,18 +68,6 @@ ForcedBackward& forced_backward() {
 
 std::int64_t tiles_of(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
 
-/// Queries of the longest sequence.
-std::int64_t most_backward_rows(const AttentionCall& call, const AttentionOptions& options) {
-  const bool known = options.q_starts && options.most_queries > 0;
-  return known ? std::min<std::int64_t>(call.queries, options.most_queries) : call.queries;
-}
-
-/// Keys of the longest sequence, which is known where its queries are its keys.
-std::int64_t most_backward_keys(const AttentionCall& call, const AttentionOptions& options) {
-  const bool same = call.q_starts == call.k_starts && call.q_starts != 0;
-  return same ? std::min<std::int64_t>(call.keys, most_backward_rows(call, options)) : call.keys;
-}
-
 bool leaves_registers(const BackwardShape& shape) { return shape.dim + shape.value_dim <= 192; }
 
 /// Why the kernel cannot do it; null where it can.
@@ -93,7 +84,7 @@ const char* backward_obstacle(const PreparedGradient& made, const AttentionOptio
   if (!fits_map(made.call.grad_at, batches, call.heads, call.queries)) {
     return "strides are not above 0";
   }
-  const std::int64_t parts = tiles_of(call.queries, 64) + tiles_of(call.keys, kBackwardKeys);
+  const std::int64_t parts = tiles_of(call.queries, 64) + tiles_of(call.keys, kBackwardKeys) + 2;
   if (parts * call.heads * call.batches > std::int64_t{1} << 28) return "there are too many rows";
   return nullptr;
 }
@@ -101,18 +92,19 @@ const char* backward_obstacle(const PreparedGradient& made, const AttentionOptio
 BackwardPlan plan_backward(const PreparedGradient& made, const AttentionOptions& options,
                            const BackwardShape& shape, bool wide) {
   const AttentionCall& call = made.forward.call;
-  const std::int64_t rows = most_backward_rows(call, options);
-  const std::int64_t heads = std::int64_t{call.batches} * call.kv_heads;
+  const bool packed = options.q_starts.has_value();
   const std::int64_t group = call.heads / call.kv_heads;
   BackwardPlan plan{};
-  plan.key_tiles =
-      static_cast<std::int32_t>(tiles_of(most_backward_keys(call, options), kBackwardKeys));
-  plan.row_tiles = static_cast<std::int32_t>(tiles_of(rows, shape.queries));
-  plan.query_tiles =
-      options.q_starts ? call.queries / shape.queries + call.batches + 1 : plan.row_tiles;
-  const std::int64_t bytes = group * rows * (2 * (call.dim + call.value_dim) + 4 * call.dim);
+  plan.heads = packed ? call.kv_heads : call.kv_heads * call.batches;
+  plan.key_tiles = static_cast<std::int32_t>(packed ? call.keys / kBackwardKeys + call.batches
+                                                    : tiles_of(call.keys, kBackwardKeys));
+  plan.query_tiles = static_cast<std::int32_t>(packed ? call.queries / shape.queries + call.batches
+                                                      : tiles_of(call.queries, shape.queries));
+  const std::int64_t bytes =
+      group * call.queries * (2 * (call.dim + call.value_dim) + 4 * call.dim);
   const std::int64_t at_once = std::max<std::int64_t>(1, kBackwardSection / bytes);
-  plan.section = static_cast<std::int32_t>(wide ? heads : std::min(heads, at_once));
+  plan.section =
+      static_cast<std::int32_t>(wide ? plan.heads : std::min<std::int64_t>(plan.heads, at_once));
   const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };
   plan.q_batch = step(call.q_at.batch);
   plan.q_head = step(call.q_at.head);
@@ -137,9 +129,10 @@ std::string tile_text(const BackwardShape& shape, const HopperBackwardTile& tile
 
 enum class BackwardStep : std::uint8_t { rows, gradients, queries };
 
+/// One compile makes the kernels of all steps, by the first.
 const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of,
                                   const BackwardShape& shape, const HopperBackwardTile& tile) {
-  const bool capped = of.call.soft_cap > 0 && step == BackwardStep::gradients;
+  const bool capped = of.call.soft_cap > 0;
   const auto key = InstanceKey()
                        .type(of.q.type())
                        .add(static_cast<int>(step), 2)
@@ -151,15 +144,12 @@ const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of
   return backward_family().instance(key, [&] {
     const char* type = device_type(of.q.type());
     const std::string made = tile_text(shape, tile);
-    switch (step) {
-      case BackwardStep::rows:
-        return format("sum_rows<{}, {}>", type, shape.value_dim <= 64 ? 8 : 16);
-      case BackwardStep::gradients:
-        return format("hopper_backward<{}, {}, {}>", type, made, capped);
-      case BackwardStep::queries:
-        break;
-    }
-    return format("finish_queries<{}, {}>", type, made);
+    std::vector<std::string> names = {
+        format("sum_rows<{}, {}>", type, shape.value_dim <= 64 ? 8 : 16),
+        format("hopper_backward<{}, {}, {}>", type, made, capped),
+        format("finish_queries<{}, {}>", type, made)};
+    names.erase(names.begin(), names.begin() + static_cast<int>(step));
+    return names;
   });
 }
 
@@ -208,6 +198,9 @@ std::optional<HopperBackwardTile> choose_hopper_backward(const PreparedGradient&
   if (obstacle == nullptr && tile && tile->overlaps && !leaves_registers(shape)) {
     obstacle = "heads are too large for products of two tiles at a time";
   }
+  if (obstacle == nullptr && tile && shape.shared_bytes(*tile) > kBackwardSharedBytes) {
+    obstacle = "the tile does not fit shared memory";
+  }
   if (obstacle == nullptr) {
     if (tile) return tile;
     return HopperBackwardTile{2, leaves_registers(shape), false};
@@ -227,8 +220,7 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   BackwardPlan plan = plan_backward(made, options, shape, tile.wide);
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
-  const std::int64_t all_heads = std::int64_t{call.heads} * call.batches;
-  const std::int64_t tiles = (packed ? call.heads : all_heads) * plan.query_tiles;
+  const std::int64_t tiles = batches * call.heads * plan.query_tiles;
   const Array delta = Array::empty(device, of.made.lse->shape(), ScalarType::float32, on);
   const Array sums = Array::empty(device, {tiles, kBackwardSums}, ScalarType::float32, on);
   const Array turns = Array::empty(device, {tiles + 1}, ScalarType::uint32, on);
@@ -248,12 +240,12 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
       head_map(made.grad, made.call.grad_at, batches, call.heads, call.queries, shape.queries);
   const CUtensorMap k = head_map(of.k, call.k_at, batches, call.kv_heads, call.keys, keys);
   const CUtensorMap v = head_map(of.v, call.v_at, batches, call.kv_heads, call.keys, keys);
-  const std::int64_t parts = std::int64_t{call.kv_heads} * call.batches * plan.key_tiles;
+  const std::int64_t parts = std::int64_t{plan.heads} * plan.key_tiles;
   launch(kernel(BackwardStep::gradients),
          backward_config(parts, kBackwardThreads, shape.shared_bytes(tile), on), q, grad, k, v,
          call, made.call, plan);
-  launch(kernel(BackwardStep::queries),
-         backward_config(all_heads * plan.row_tiles, kFinishThreads, 0, on), call, made.call, plan);
+  launch(kernel(BackwardStep::queries), backward_config(tiles, kFinishThreads, 0, on), call,
+         made.call, plan);
   for (const Array* each : {&delta, &sums, &turns}) each->use_on(on);
 }
 

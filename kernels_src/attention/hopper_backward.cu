@@ -147,9 +147,7 @@ __device__ __forceinline__ void store_gradient(const float (&sums)[kDim / 2], fl
 template <typename T, typename Of, bool kCapped>
 __device__ __forceinline__ void make_gradients(const Shared<Of>& shared, const AttentionCall& call,
                                                const Gradients& more, const Part<Of>& part) {
-  // What the compiler knows to be the same in a warp stays out of its registers.
-  const int group = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0) - 1;
-  const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32 % 4), 0);
+  const int group = same(threadIdx.x / 128) - 1, warp = same(threadIdx.x / 32 % 4);
   const int lane = threadIdx.x % 32;
   const Sequence& sequence = part.sequence;
   const int group_key = part.first_key + group * kGroupKeys;
@@ -203,7 +201,8 @@ __device__ __forceinline__ void make_gradients(const Shared<Of>& shared, const A
 #pragma unroll
         for (float& score : s) score = quick_tanh(score * self.inner);
       }
-      const bool partial = group_key + kGroupKeys > sequence.end_key(call, first) ||
+      const bool partial = first + 64 > sequence.queries ||
+                           group_key + kGroupKeys > sequence.end_key(call, first) ||
                            group_key < sequence.first_key(call, first + 63);
       if (partial) hide_queries(s, call, sequence, self.key, first);
       weigh<T, kCapped>(s, weights[half], facts, self);
@@ -303,17 +302,23 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   __syncthreads();
   // Blocks with the first keys, whose queries see the most, come first.
-  const int number = static_cast<int>(*shared.number);
+  const int number = same(static_cast<int>(*shared.number));
   const int all = plan.section * plan.key_tiles;
   const int section = number / all, inside = number % all;
-  const int first = section * plan.section;
-  const int heads = min(plan.section, call.kv_heads * call.batches - first);
-  const Part<Of> part(call, plan, inside / heads, first + inside % heads);
+  const int first = section * plan.section, heads = min(plan.section, plan.heads - first);
+  const int flat = first + inside % heads;
+  int tile = inside / heads, batch = flat / call.kv_heads;
+  if (call.k_starts != nullptr) {
+    batch = same(sequence_of<kKeys, kThreads>(call.k_starts, call.batches, call.keys, tile));
+    if (batch < 0) return;
+    tile -= same(min(max(call.k_starts[batch], 0), call.keys) / kKeys + batch);
+  }
+  const Part<Of> part(call, plan, tile, flat % call.kv_heads, batch);
   if (call.k_starts != nullptr && part.first_key >= part.sequence.keys) return;
   if (threadIdx.x < 128) {
     if constexpr (Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if constexpr (!Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-    const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
+    const int warp = same(threadIdx.x / 32);
     if (warp == 0) load_part<Of>(shared, maps, call, plan, part);
     if (warp == 1) load_facts<Of>(shared, call, more, part);
     if (warp == 2 && threadIdx.x % 32 == 0) add_sums<Of>(shared, call, plan, part);
@@ -362,8 +367,13 @@ __global__ void __launch_bounds__(256)
     finish_queries(const __grid_constant__ AttentionCall call,
                    const __grid_constant__ Gradients more, const __grid_constant__ Plan plan) {
   using Eight = Pack<T, 8>;
-  const int tile = blockIdx.x % plan.row_tiles, flat = blockIdx.x / plan.row_tiles;
-  const int head = flat % call.heads, batch = flat / call.heads;
+  int tile = blockIdx.x % plan.query_tiles, batch = blockIdx.x / plan.query_tiles / call.heads;
+  const int head = blockIdx.x / plan.query_tiles % call.heads;
+  if (call.q_starts != nullptr) {
+    batch = sequence_of<Of::kQueries, 256>(call.q_starts, call.batches, call.queries, tile);
+    if (batch < 0) return;
+    tile -= min(max(call.q_starts[batch], 0), call.queries) / Of::kQueries + batch;
+  }
   const Sequence sequence(call, batch);
   const int stored = call.q_starts != nullptr ? sequence.queries : call.queries;
   if (tile * Of::kQueries >= stored) return;

@@ -35,16 +35,19 @@ struct Tile {
   static_assert(queries / 64 * kColumns == 2, "a part of each warpgroup");
 };
 
-/// How the work is shared out: heads of keys of all batches are numbered, `section` of them are
-/// worked on at the same time. The longest sequence has `row_tiles` tiles of queries, a head has
-/// sums of `query_tiles`.
+/// How the work is shared out: heads of keys are numbered, those of all batches where sequences are
+/// not packed; `section` of them are worked on at the same time. Sums are kept of `query_tiles`
+/// tiles of each head, of packed sequences of all.
 struct Plan {
   float* sums;      // kSums of each tile
   unsigned* turns;  // blocks that have begun; of each tile, blocks that have added to it
-  int key_tiles, section, row_tiles, query_tiles;
+  int heads, key_tiles, section, query_tiles;
   // What batches and heads are multiplied by for a place in the maps: 0 where all are the same.
   int q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
 };
+
+/// What the compiler knows to be the same in a warp stays out of its registers.
+__device__ __forceinline__ int same(int of_warp) { return __shfl_sync(~0u, of_warp, 0); }
 
 struct Maps {
   const TensorMap &q, &grad, &k, &v;
@@ -102,6 +105,26 @@ struct Shared {
   }
 };
 
+/// Which of the packed sequences has tile `slot`: each begins a tile of `kEach` tokens behind that
+/// of its first token among all. -1 for none, and where starts fall. By all kBlock threads.
+template <int kEach, int kBlock>
+__device__ __forceinline__ int sequence_of(const int* starts, int batches, int tokens, int slot) {
+  int begun = 0;
+  bool falls = false;
+#pragma unroll 1
+  for (int first = 0; first < batches; first += kBlock) {
+    const int batch = first + static_cast<int>(threadIdx.x);
+    bool begins = false;
+    if (batch < batches) {
+      const int at = min(max(starts[batch], 0), tokens);
+      begins = at / kEach + batch <= slot;
+      falls |= min(max(starts[batch + 1], 0), tokens) < at;
+    }
+    begun += __syncthreads_count(begins);
+  }
+  return __syncthreads_or(falls) ? -1 : begun - 1;
+}
+
 /// Keys of one head, and the tiles of queries that see them, in each of the `group` heads of
 /// queries: `tiles` of them from `low` on.
 template <typename Of>
@@ -110,13 +133,14 @@ struct Part {
   long long first_tile;  // the number of the first tile of the batch and its first head
   Sequence sequence;
 
-  __device__ __forceinline__ Part(const AttentionCall& call, const Plan& plan, int tile_, int flat)
+  __device__ __forceinline__ Part(const AttentionCall& call, const Plan& plan, int tile_,
+                                  int kv_head_, int batch_)
       : tile(tile_),
         first_key(tile_ * kKeys),
-        kv_head(flat % call.kv_heads),
-        batch(flat / call.kv_heads),
+        kv_head(kv_head_),
+        batch(batch_),
         group(call.heads / call.kv_heads),
-        sequence(call, flat / call.kv_heads) {
+        sequence(call, batch_) {
     int first, high;
     find_columns<true>(call, sequence, first_key, min(first_key + kKeys, sequence.keys), first,
                        high);
@@ -124,7 +148,7 @@ struct Part {
     tiles = high > first ? (high + Of::kQueries - 1) / Of::kQueries - low : 0;
     first_tile = tile_of(call, plan, sequence, batch, 0);
   }
-  /// Of packed sequences, each begins a tile behind that of its first query among all.
+  /// See sequence_of().
   __device__ __forceinline__ static long long tile_of(const AttentionCall& call, const Plan& plan,
                                                       const Sequence& sequence, int batch,
                                                       int head) {

@@ -1,4 +1,4 @@
-"""The instances of attention's forward kernels that the compile gate compiles, by text."""
+"""The instances of attention's kernels for many queries that the compile gate compiles, by text."""
 
 # A type, elements of a head and of its values, keys, stages, warpgroups, whether scores are capped.
 HOPPER = [
@@ -11,6 +11,15 @@ HOPPER = [
     ("Float16", "192, 128, 128, 2, 2", "true"),
     ("BFloat16", "256, 256, 80, 2, 2", "false"),
     ("Float16", "256, 256, 64, 2, 1", "true"),
+]
+# A type, elements of a head and of its values, queries, stages, overlaps, whether scores are capped.
+HOPPER_BACKWARD = [
+    ("BFloat16", "128, 128, 64, 2, false", "false"),
+    ("Float16", "128, 128, 64, 3, false", "true"),
+    ("BFloat16", "64, 64, 128, 2, true", "false"),
+    ("Float16", "64, 64, 128, 2, false", "true"),
+    ("Float16", "96, 96, 64, 3, true", "false"),
+    ("BFloat16", "96, 128, 64, 2, false", "false"),
 ]
 ATTENTION = {
     "attention.cu": [
@@ -28,5 +37,10 @@ ATTENTION = {
     ],
     "hopper_attention.cu": [
         f"hopper_attention<{of}, Tile<{tile}>, {capped}>" for of, tile, capped in HOPPER
+    ],
+    "hopper_backward.cu": [
+        *(f"hopper_backward<{of}, Tile<{tile}>, {capped}>" for of, tile, capped in HOPPER_BACKWARD),
+        *(f"finish_queries<{of}, Tile<{tile}>>" for of, tile, _ in HOPPER_BACKWARD),
+        *("sum_rows<BFloat16, 8>", "sum_rows<Float16, 16>"),
     ],
 }
