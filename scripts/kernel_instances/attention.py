@@ -12,7 +12,7 @@ HOPPER = [
     ("BFloat16", "256, 256, 80, 2, 2", "false"),
     ("Float16", "256, 256, 64, 2, 1", "true"),
 ]
-# A type, elements of a head and of its values, queries, stages, overlaps, whether scores are capped.
+# A type, elements of a head and of its values, queries, stages, overlaps, whether there is a cap.
 HOPPER_BACKWARD = [
     ("BFloat16", "128, 128, 64, 2, false", "false"),
     ("Float16", "128, 128, 64, 3, false", "true"),
