@@ -356,11 +356,29 @@ class Backward:
     def head(self, array: kw.Array, batch: int, head: int) -> np.ndarray:
         return array[batch, head].numpy().astype(np.float64)
 
+    def changes(
+        self,
+        query: np.ndarray,
+        grad: np.ndarray,
+        lse: np.ndarray,
+        delta: np.ndarray,
+        key: np.ndarray,
+        value: np.ndarray,
+        rows: Any,
+        columns: Any,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of some queries and keys of a head, and the gradients of their products."""
+        scale = self.shape.dim**-0.5
+        score = query[rows] @ key[columns].T * scale - lse[rows, None]
+        if self.shape.causal:
+            score[np.asarray(columns)[None] > np.asarray(rows)[:, None]] = -np.inf
+        weight = np.exp(score)
+        return weight, weight * (grad[rows] @ value[columns].T - delta[rows, None]) * scale
+
     def is_right(self, made: tuple[kw.Array, ...]) -> bool:
         """Some rows of each gradient of the first and of the last head, in float64 by the result
         and the logarithms of the forward pass."""
         shape = self.shape
-        scale = shape.dim**-0.5
         rows = sorted({0, shape.queries // 2, shape.queries - 1})
         columns = sorted({0, shape.keys // 2, shape.keys - 1})
         group = shape.heads // shape.kv_heads
@@ -372,17 +390,7 @@ class Backward:
                     self.head(x, batch, head) for x in (self.arrays[0], self.grad, self.out)
                 )
                 lse, delta = self.head(self.lse, batch, head), (grad * out).sum(-1)
-
-                def changes(
-                    i: Any, j: Any, query: Any = query, grad: Any = grad, lse: Any = lse,
-                    delta: Any = delta,
-                ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-                    score = query[i] @ key[j].T * scale - lse[i, None]
-                    if shape.causal:
-                        score[np.asarray(j)[None] > np.asarray(i)[:, None]] = -np.inf
-                    weight = np.exp(score)
-                    return weight, weight * (grad[i] @ value[j].T - delta[i, None]) * scale
-
+                changes = functools.partial(self.changes, query, grad, lse, delta, key, value)
                 weight, change = changes(np.arange(shape.queries), columns)
                 wanted_keys += change.T @ query
                 wanted_values += weight.T @ grad
