@@ -53,6 +53,12 @@ std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& op
   return known ? std::min(queries, options.most_queries) : queries;
 }
 
+/// `Extras` of hopper_attention.cu.
+int of_scores(const AttentionCall& call) {
+  if (call.mask_kind != 0 || call.slopes != 0) return 2;
+  return call.soft_cap > 0 ? 1 : 0;
+}
+
 /// 192 rows of small heads, 128 else, and 64 where few blocks would come of these.
 HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
                                        const AttentionOptions& options) {
@@ -61,7 +67,7 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   const std::int64_t rows = most_rows(made, options);
   const std::int64_t heads = std::int64_t{call.batches} * call.heads;
   HopperAttentionTile tile;
-  const bool capped = call.soft_cap > 0;  // which takes registers
+  const bool capped = of_scores(call) > 0;  // which takes registers
   if (most > 192) {
     tile.keys = capped ? 64 : 80;
   } else if (made.value_class > 128) {
@@ -116,8 +122,10 @@ HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& op
 }
 
 const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
-                                          const HopperAttentionTile& tile, bool capped) {
+                                          const HopperAttentionTile& tile) {
   static const auto& family = *new Family("hopper_attention.cu", text::hopper_attention_cu);
+  constexpr const char* names[] = {"kPlain", "kCapped", "kBiased"};
+  const int extras = of_scores(made.call);
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .add(made.dim_class / 32, 4)
@@ -125,10 +133,11 @@ const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
                        .add(tile.keys / 16, 4)
                        .add(tile.stages, 3)
                        .add(tile.groups, 2)
-                       .add(capped, 1);
+                       .add(extras, 2);
   return family.instance(key, [&] {
     return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}>, {}>", device_type(made.q.type()),
-                  made.dim_class, made.value_class, tile.keys, tile.stages, tile.groups, capped);
+                  made.dim_class, made.value_class, tile.keys, tile.stages, tile.groups,
+                  names[extras]);
   });
 }
 
@@ -161,8 +170,9 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
   if (q.type() != ScalarType::float16 && q.type() != ScalarType::bfloat16) {
     return "elements are not of 16 bits";
   }
-  if (options.mask || options.slopes || options.dropout > 0) {
-    return "it has no mask, ALiBi or dropout";
+  if (options.dropout > 0) return "it has no dropout";
+  if ((options.mask || options.slopes) && std::max(made.dim_class, made.value_class) > 128) {
+    return "heads above 128 elements have no mask or ALiBi";
   }
   if (options.page_table || options.k_scales) return "it has no pages or scales";
   if (call.scale <= 0) return "the scale is not above 0";
@@ -246,8 +256,7 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
                             .shared_bytes = static_cast<std::uint32_t>(
                                 tile.shared_bytes(made.dim_class, made.value_class)),
                             .stream = on};
-  launch(hopper_attention_kernel(made, tile, call.soft_cap > 0).on(made.q.device()), config, q, k,
-         v, out, call, plan);
+  launch(hopper_attention_kernel(made, tile).on(made.q.device()), config, q, k, v, out, call, plan);
 }
 
 }  // namespace kernwright::kernels

@@ -75,6 +75,7 @@ const char* backward_obstacle(const PreparedGradient& made, const AttentionOptio
   const PreparedAttention& of = made.forward;
   const AttentionCall& call = of.call;
   if (const char* obstacle = hopper_obstacle(of, options)) return obstacle;
+  if (options.mask || options.slopes) return "it has no mask or ALiBi";
   if (std::max(of.dim_class, of.value_class) > 128) return "heads are larger than 128";
   if (call.queries == 0) return "there are no queries";
   const std::uint64_t bits = access_bits(made.grad, made.call.grad_at, call.value_dim) |

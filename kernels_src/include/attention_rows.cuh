@@ -97,6 +97,65 @@ __device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCa
   }
 }
 
+/// A mask's values, where keys are seen, make scores.
+template <int kScores, typename Join>
+__device__ __forceinline__ void join_mask(float (&s)[kScores], const AttentionCall& call,
+                                          const Sequence& sequence, long long mask_first, int row,
+                                          int first, Join join) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int query = row + 8 * r;
+    const long long at = mask_first + query * call.mask_query;
+    const int end = query < sequence.queries ? sequence.keys : 0;
+#pragma unroll
+    for (int i = 0; i < kScores; i += 4) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int key = first + i * 2 + j + static_cast<int>(threadIdx.x % 4) * 2;
+        if (key < end) join(s[i + 2 * r + j], at + key * call.mask_key);
+      }
+    }
+  }
+}
+
+/// Products become scores in units of log2, with all that can go into them but windows.
+template <typename T, int kScores>
+__device__ __forceinline__ void bend_scores(float (&s)[kScores], const AttentionCall& call,
+                                            const Sequence& sequence, const ScoreTerms& terms,
+                                            int row, int first) {
+  if (call.soft_cap > 0) {
+    const float inner = call.scale / call.soft_cap, outer = call.soft_cap * kLog2E;
+#pragma unroll
+    for (float& score : s) score = quick_tanh(score * inner) * outer;
+  } else {
+#pragma unroll
+    for (float& score : s) score *= call.scale * kLog2E;
+  }
+  if (terms.slope != 0) {
+    const int behind = row + sequence.diagonal - first - static_cast<int>(threadIdx.x % 4) * 2;
+#pragma unroll
+    for (int i = 0; i < kScores; ++i) {
+      const int distance = behind + i / 2 % 2 * 8 - (i / 4 * 8 + i % 2);
+      s[i] -= terms.slope * fabsf(static_cast<float>(distance));
+    }
+  }
+  if (call.mask_kind == kBoolMask) {
+    const auto* mask = static_cast<const unsigned char*>(call.mask);
+    join_mask(s, call, sequence, terms.mask_first, row, first, [&](float& score, long long at) {
+      if (mask[at] == 0) score = minus_infinity();
+    });
+  } else if (call.mask_kind == kOwnMask) {
+    const T* mask = static_cast<const T*>(call.mask);
+    join_mask(s, call, sequence, terms.mask_first, row, first, [&](float& score, long long at) {
+      score = fmaf(to_compute(mask[at]), kLog2E, score);
+    });
+  } else if (call.mask_kind == kFloatMask) {
+    const float* mask = static_cast<const float*>(call.mask);
+    join_mask(s, call, sequence, terms.mask_first, row, first,
+              [&](float& score, long long at) { score = fmaf(mask[at], kLog2E, score); });
+  }
+}
+
 /// Weights as left operands of 16 keys each.
 template <typename T, int kScores>
 __device__ __forceinline__ void pack_weights(const float (&s)[kScores],
