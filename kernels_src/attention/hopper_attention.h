@@ -40,10 +40,10 @@ std::span<const HopperAttentionTile> hopper_attention_tiles();
 /// hopper_attention_tiles(). Thread-safe.
 void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile);
 
-/// The tile for a call; nothing where the other kernel has to do it: on other devices, with dropout,
-/// with a mask or ALiBi and heads above 128 elements, where elements are not 16 bytes apart or go backwards. Throws ArgumentError
-/// for a forced kernel or tile that does not take the call. `few`: the rows are few. Then the
-/// kernels of decoding take them, if nothing is forced.
+/// The tile for a call; nothing where the other kernel has to do it: on other devices, with
+/// dropout, with a mask or ALiBi and heads above 128 elements, where elements are not 16 bytes
+/// apart or go backwards. Throws ArgumentError for a forced kernel or tile that does not take the
+/// call. `few`: the rows are few. Then the kernels of decoding take them, if nothing is forced.
 std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttention& made,
                                                            const AttentionOptions& options,
                                                            bool few);
