@@ -143,141 +143,173 @@ __device__ __forceinline__ void store_gradient(const float (&sums)[kDim / 2], fl
   }
 }
 
-/// The part of a warpgroup.
+/// What a warpgroup has of a part: 64 keys.
 template <typename T, typename Of, bool kCapped>
-__device__ __forceinline__ void make_gradients(const Shared<Of>& shared, const AttentionCall& call,
-                                               const Gradients& more, const Part<Of>& part) {
-  const int group = same(threadIdx.x / 128) - 1, warp = same(threadIdx.x / 32 % 4);
-  const int lane = threadIdx.x % 32;
-  const Sequence& sequence = part.sequence;
-  const int group_key = part.first_key + group * kGroupKeys;
-  const Self self{group,
-                  warp,
-                  lane,
-                  group_key + warp * kWarpKeys + lane / 4,
-                  kCapped ? call.soft_cap * kLog2E : call.scale * kLog2E,
-                  kCapped ? call.scale / call.soft_cap : 0.0f};
-  const int rows = (group * kGroupKeys + warp * kWarpKeys) * 128;  // bytes
-  const unsigned keys = shared_address(shared.keys), values = shared_address(shared.values);
-  float dk[Of::kDim / 2], dv[Of::kValueDim / 2];
+struct Deriving {
+  static constexpr int kLast = Of::kHalves - 1;
+  static constexpr int kHalfBytes = 64 * 128;  // of 64 queries in a column
+
+  const Shared<Of>& shared;
+  const AttentionCall& call;
+  const Part<Of>& part;
+  Self self;
+  int group_key, rows;  // the first key; bytes before the warp's rows in a column of keys
+  unsigned keys, values;
   Ring<Of::kStages> ring;
   int previous = 0, set = 0;
   unsigned sums_parity = 1;
+  float dk[Of::kDim / 2], dv[Of::kValueDim / 2];
   unsigned weights[Of::kHalves][4][4], changes[Of::kHalves][4][4] = {};
-  if (part.tiles > 0) shared.kv_full->wait(0);
-  const int steps = part.tiles * part.group;
-  for (int step = 0, n = part.tiles; step < steps; ++step) {
-    n = n == 0 ? part.tiles - 1 : n - 1;
-    const unsigned queries = shared_address(shared.queries(ring.stage));
-    const unsigned grads = shared_address(shared.grads(ring.stage));
-    unsigned char* const to = shared.changes(set);
-#pragma unroll
-    for (int half = 0; half < Of::kHalves; ++half) {
-      constexpr int kHalfBytes = 64 * 128;
-      const int first = (part.low + n) * Of::kQueries + half * 64;
-      const float* const facts = shared.facts(ring.stage) + half * 64;
-      float s[32], d[32];
-      if (half == 0) shared.q_full[ring.stage].wait(ring.parity);
-      begin_products();
-      multiply_rows<T, Of::kDim, Of::kQueries>(s, keys + group * (kGroupKeys * 128),
-                                               queries + half * kHalfBytes);
-      if (half == 0) {
-        shared.grad_full[ring.stage].wait(ring.parity);
-        shared.facts_full[ring.stage].wait(ring.parity);
-      }
-      begin_products();
-      multiply_rows<T, Of::kValueDim, Of::kQueries>(d, values + group * (kGroupKeys * 128),
-                                                    grads + half * kHalfBytes);
-      wait_for_products<1>();
-      settle(s);
-      if (half > 0) {
-        keep_weights(weights[0]);
-        keep_weights(changes[0]);
-      } else if (Of::kOverlaps) {
-        keep_weights(changes[Of::kHalves - 1]);
-        if (step > 0) give_back(shared.q_empty[previous], lane);
-      }
-      if constexpr (kCapped) {
-#pragma unroll
-        for (float& score : s) score = quick_tanh(score * self.inner);
-      }
-      const bool partial = first + 64 > sequence.queries ||
-                           group_key + kGroupKeys > sequence.end_key(call, first) ||
-                           group_key < sequence.first_key(call, first + 63);
-      if (partial) hide_queries(s, call, sequence, self.key, first);
-      weigh<T, kCapped>(s, weights[half], facts, self);
-      begin_products();
-      add_rows<T, Of::kValueDim, Of::kQueries>(dv, weights[half], grads + half * kHalfBytes,
-                                               step > 0 || half > 0);
-      wait_for_products<1>();
-      settle(d);
-      if (partial) {
-#pragma unroll
-        for (int i = 0; i < 32; ++i) d[i] = s[i] == 0 ? 0.0f : d[i];
-      }
-      change<T>(s, d, changes[half], facts + Of::kQueries, self);
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        store_matrices(
-            shared_address(to + half * kKeyColumn + rows + swizzled(lane % 16, k * 2 + lane / 16)),
-            changes[half][k]);
-      }
-      if (half + 1 < Of::kHalves) {
-        begin_products();
-        add_rows<T, Of::kDim, Of::kQueries>(dk, changes[half], queries + half * kHalfBytes,
-                                            step > 0 || half > 0);
-      }
+
+  __device__ __forceinline__ Deriving(const Shared<Of>& shared_, const AttentionCall& call_,
+                                      const Part<Of>& part_)
+      : shared(shared_), call(call_), part(part_) {
+    self.group = same(threadIdx.x / 128) - 1;
+    self.warp = same(threadIdx.x / 32 % 4);
+    self.lane = threadIdx.x % 32;
+    group_key = part.first_key + self.group * kGroupKeys;
+    self.key = group_key + self.warp * kWarpKeys + self.lane / 4;
+    self.scale = kCapped ? call.soft_cap * kLog2E : call.scale * kLog2E;
+    self.inner = kCapped ? call.scale / call.soft_cap : 0.0f;
+    rows = (self.group * kGroupKeys + self.warp * kWarpKeys) * 128;
+    keys = shared_address(shared.keys);
+    values = shared_address(shared.values);
+  }
+
+  /// Queued: scores, and products of gradients and values. Waits for the scores, and so for all
+  /// products before them.
+  template <int kHalf>
+  __device__ __forceinline__ void multiply(float (&s)[32], float (&d)[32], bool is_first) {
+    const unsigned queries = shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes;
+    const unsigned grads = shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes;
+    const unsigned own = self.group * (kGroupKeys * 128);
+    if (kHalf == 0) shared.q_full[ring.stage].wait(ring.parity);
+    begin_products();
+    multiply_rows<T, Of::kDim, Of::kQueries>(s, keys + own, queries);
+    if (kHalf == 0) {
+      shared.grad_full[ring.stage].wait(ring.parity);
+      shared.facts_full[ring.stage].wait(ring.parity);
     }
+    begin_products();
+    multiply_rows<T, Of::kValueDim, Of::kQueries>(d, values + own, grads);
+    wait_for_products<1>();
+    settle(s);
+    if constexpr (kHalf > 0) {
+      keep_weights(weights[0]);
+      keep_weights(changes[0]);
+    } else if constexpr (Of::kOverlaps) {
+      keep_weights(changes[kLast]);
+      if (!is_first) give_back(shared.q_empty[previous], self.lane);
+    }
+  }
+
+  /// 64 queries: weights meet gradients, changes of scores go to shared memory and, but for the
+  /// last 64 of a tile, meet queries.
+  template <int kHalf>
+  __device__ __forceinline__ void take(int tile_query, bool is_first) {
+    const int first = tile_query + kHalf * 64;
+    const float* const facts = shared.facts(ring.stage) + kHalf * 64;
+    float s[32], d[32];
+    multiply<kHalf>(s, d, is_first);
+    if constexpr (kCapped) {
+#pragma unroll
+      for (float& score : s) score = quick_tanh(score * self.inner);
+    }
+    const bool partial = first + 64 > part.sequence.queries ||
+                         group_key + kGroupKeys > part.sequence.end_key(call, first) ||
+                         group_key < part.sequence.first_key(call, first + 63);
+    if (partial) hide_queries(s, call, part.sequence, self.key, first);
+    weigh<T, kCapped>(s, weights[kHalf], facts, self);
+    const bool adds = !is_first || kHalf > 0;
+    begin_products();
+    add_rows<T, Of::kValueDim, Of::kQueries>(
+        dv, weights[kHalf], shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes, adds);
+    wait_for_products<1>();
+    settle(d);
+    if (partial) {
+#pragma unroll
+      for (int i = 0; i < 32; ++i) d[i] = s[i] == 0 ? 0.0f : d[i];
+    }
+    change<T>(s, d, changes[kHalf], facts + Of::kQueries, self);
+    unsigned char* const to = shared.changes(set) + kHalf * kKeyColumn + rows;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      store_matrices(shared_address(to + swizzled(self.lane % 16, k * 2 + self.lane / 16)),
+                     changes[kHalf][k]);
+    }
+    if constexpr (kHalf < kLast) {
+      begin_products();
+      add_rows<T, Of::kDim, Of::kQueries>(
+          dk, changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes,
+          adds);
+    }
+  }
+
+  /// The tile's part of the queries' gradient, beside the last products for keys.
+  __device__ __forceinline__ void sum_queries(bool is_first) {
     // Of two sets, this one's last products ended before the other warpgroup came here last time.
     show_to_copies();
     meet(1, 256);
-    constexpr int kLast = Of::kHalves - 1;
     float dq[32];
     begin_products();
-    multiply_changes<T, Of>(dq, shared_address(to), keys, group);
-    add_rows<T, Of::kDim, Of::kQueries>(dk, changes[kLast], queries + kLast * 64 * 128,
-                                        step > 0 || kLast > 0);
+    multiply_changes<T, Of>(dq, shared_address(shared.changes(set)), keys, self.group);
+    add_rows<T, Of::kDim, Of::kQueries>(
+        dk, changes[kLast], shared_address(shared.queries(ring.stage)) + kLast * kHalfBytes,
+        !is_first || kLast > 0);
     wait_for_products<1>();
     settle(dq);
     keep_weights(weights[kLast]);
-    give_back(shared.grad_empty[ring.stage], lane);
+    give_back(shared.grad_empty[ring.stage], self.lane);
     shared.sums_empty->wait(sums_parity);
     sums_parity ^= 1;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      shared.sums[(group * 8 + i) * 128 + threadIdx.x % 128] =
+      shared.sums[(self.group * 8 + i) * 128 + threadIdx.x % 128] =
           make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
     }
     show_to_copies();
     __syncwarp();
-    give_back(*shared.sums_full, lane);
+    give_back(*shared.sums_full, self.lane);
     if constexpr (!Of::kOverlaps) {
       wait_for_products<0>();
       keep_weights(changes[kLast]);
-      give_back(shared.q_empty[ring.stage], lane);
+      give_back(shared.q_empty[ring.stage], self.lane);
     }
     previous = ring.stage;
     set ^= 1;
     ring.advance();
   }
-  wait_for_products<0>();
-  settle(dk);
-  settle(dv);
-  keep_weights(changes[Of::kHalves - 1]);
-  meet(1, 256);  // all products with keys are done: gradients go through their place
-  const int first = group_key + warp * kWarpKeys;
-  const int stored = (call.k_starts != nullptr ? sequence.keys : call.keys) - first;
-  const int left = steps > 0 ? sequence.keys - first : 0;
-  const auto place = [&](const HeadStrides& at) {
-    return sequence.k_place(at) + part.kv_head * at.head + first * at.token;
-  };
-  store_gradient<T, Of::kValueDim>(dv, 1.0f, shared.values + rows,
-                                   static_cast<T*>(more.dv) + place(more.dv_at), more.dv_at.token,
-                                   call.value_dim, left, stored, lane);
-  store_gradient<T, Of::kDim>(dk, call.scale, shared.keys + rows,
-                              static_cast<T*>(more.dk) + place(more.dk_at), more.dk_at.token,
-                              call.dim, left, stored, lane);
-}
+
+  __device__ __forceinline__ void run(const Gradients& more) {
+    if (part.tiles > 0) shared.kv_full->wait(0);
+    const int steps = part.tiles * part.group;
+    for (int step = 0, n = part.tiles; step < steps; ++step) {
+      n = n == 0 ? part.tiles - 1 : n - 1;
+      const int first = (part.low + n) * Of::kQueries;
+      take<0>(first, step == 0);
+      if constexpr (kLast > 0) take<kLast>(first, step == 0);
+      sum_queries(step == 0);
+    }
+    wait_for_products<0>();
+    settle(dk);
+    settle(dv);
+    keep_weights(changes[kLast]);
+    meet(1, 256);  // all products with keys are done: gradients go through their place
+    const Sequence& sequence = part.sequence;
+    const int first = group_key + self.warp * kWarpKeys;
+    const int stored = (call.k_starts != nullptr ? sequence.keys : call.keys) - first;
+    const int left = steps > 0 ? sequence.keys - first : 0;
+    const auto place = [&](const HeadStrides& at) {
+      return sequence.k_place(at) + part.kv_head * at.head + first * at.token;
+    };
+    store_gradient<T, Of::kValueDim>(dv, 1.0f, shared.values + rows,
+                                     static_cast<T*>(more.dv) + place(more.dv_at), more.dv_at.token,
+                                     call.value_dim, left, stored, self.lane);
+    store_gradient<T, Of::kDim>(dk, call.scale, shared.keys + rows,
+                                static_cast<T*>(more.dk) + place(more.dk_at), more.dk_at.token,
+                                call.dim, left, stored, self.lane);
+  }
+};
 
 /// kThreads threads. Dynamic shared memory: keys, values, stages of queries and of gradients, two
 /// sets of changes, sums, facts of each stage, five barriers for each stage and four, a number.
@@ -325,7 +357,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     if constexpr (Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (!Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-    make_gradients<T, Of, kCapped>(shared, call, more, part);
+    Deriving<T, Of, kCapped>(shared, call, part).run(more);
   }
 }
 
