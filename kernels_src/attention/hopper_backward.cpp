@@ -75,7 +75,9 @@ const char* backward_obstacle(const PreparedGradient& made, const AttentionOptio
   const PreparedAttention& of = made.forward;
   const AttentionCall& call = of.call;
   if (const char* obstacle = hopper_obstacle(of, options)) return obstacle;
-  if (options.mask || options.slopes) return "it has no mask or ALiBi";
+  if ((options.mask || options.slopes) && call.soft_cap > 0) {
+    return "a cap comes with a mask or ALiBi";
+  }
   if (std::max(of.dim_class, of.value_class) > 128) return "heads are larger than 128";
   if (call.queries == 0) return "there are no queries";
   const std::uint64_t bits = access_bits(made.grad, made.call.grad_at, call.value_dim) |
@@ -133,7 +135,9 @@ enum class BackwardStep : std::uint8_t { rows, gradients, queries };
 /// One compile makes the kernels of all steps, by the first.
 const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of,
                                   const BackwardShape& shape, const HopperBackwardTile& tile) {
-  const bool capped = of.call.soft_cap > 0;
+  constexpr const char* kinds[] = {"kPlain", "kCapped", "kBiased"};
+  const bool biased = of.call.mask_kind != 0 || of.call.slopes != 0;
+  const int extras = biased ? 2 : of.call.soft_cap > 0 ? 1 : 0;
   const auto key = InstanceKey()
                        .type(of.q.type())
                        .add(static_cast<int>(step), 2)
@@ -141,13 +145,13 @@ const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of
                        .add(shape.value_dim / 32, 4)
                        .add(tile.stages, 3)
                        .add(tile.overlaps, 1)
-                       .add(capped, 1);
+                       .add(extras, 2);
   return backward_family().instance(key, [&] {
     const char* type = device_type(of.q.type());
     const std::string made = tile_text(shape, tile);
     std::vector<std::string> names = {
         format("sum_rows<{}, {}>", type, shape.value_dim <= 64 ? 8 : 16),
-        format("hopper_backward<{}, {}, {}>", type, made, capped),
+        format("hopper_backward<{}, {}, {}>", type, made, kinds[extras]),
         format("finish_queries<{}, {}>", type, made)};
     names.erase(names.begin(), names.begin() + static_cast<int>(step));
     return names;

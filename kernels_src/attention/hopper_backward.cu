@@ -57,29 +57,8 @@ struct Self {
   float scale, inner;  // of scores to units of log2; before the cap
 };
 
-/// Scores that queries do not have are -infinity.
-template <int kScores>
-__device__ __forceinline__ void hide_queries(float (&s)[kScores], const AttentionCall& call,
-                                             const Sequence& sequence, int key, int first) {
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int position = key + 8 * r - sequence.diagonal - first;
-    const bool behind = key + 8 * r >= sequence.keys;
-    const int low = call.right < 0 ? 0 : position - call.right;
-    const int high = behind ? -1 : call.left < 0 ? kScores * 2 : position + call.left;
-#pragma unroll
-    for (int i = 0; i < kScores; i += 4) {
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const int query = i * 2 + j + static_cast<int>(threadIdx.x % 4) * 2;
-        if (query < low || query > high) s[i + 2 * r + j] = minus_infinity();
-      }
-    }
-  }
-}
-
 /// Scores become weights, which are packed; with a cap `s` is that times the cap's derivative.
-template <typename T, bool kCapped, int kScores>
+template <typename T, bool kHasCap, int kScores>
 __device__ __forceinline__ void weigh(float (&s)[kScores], unsigned (&weights)[kScores / 8][4],
                                       const float* logarithms, const Self& self) {
 #pragma unroll
@@ -91,8 +70,8 @@ __device__ __forceinline__ void weigh(float (&s)[kScores], unsigned (&weights)[k
       const float2 whole =
           make_float2(power2(fmaf(a, self.scale, -lse.x)), power2(fmaf(b, self.scale, -lse.y)));
       weights[i / 8][i % 8 / 2 + r] = pair_of<T>(whole.x, whole.y);
-      a = kCapped && whole.x != 0 ? whole.x * (1 - a * a) : whole.x;
-      b = kCapped && whole.y != 0 ? whole.y * (1 - b * b) : whole.y;
+      a = kHasCap && whole.x != 0 ? whole.x * (1 - a * a) : whole.x;
+      b = kHasCap && whole.y != 0 ? whole.y * (1 - b * b) : whole.y;
     }
   }
 }
@@ -143,9 +122,13 @@ __device__ __forceinline__ void store_gradient(const float (&sums)[kDim / 2], fl
   }
 }
 
+/// What goes into scores beside scale, window and lengths: nothing, a cap, or ALiBi and a mask.
+enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
+
 /// What a warpgroup has of a part: 64 keys.
-template <typename T, typename Of, bool kCapped>
+template <typename T, typename Of, Extras kExtras>
 struct Deriving {
+  static constexpr bool kHasCap = kExtras == kCapped;
   static constexpr int kLast = Of::kHalves - 1;
   static constexpr int kHalfBytes = 64 * 128;  // of 64 queries in a column
 
@@ -169,8 +152,8 @@ struct Deriving {
     self.lane = threadIdx.x % 32;
     group_key = part.first_key + self.group * kGroupKeys;
     self.key = group_key + self.warp * kWarpKeys + self.lane / 4;
-    self.scale = kCapped ? call.soft_cap * kLog2E : call.scale * kLog2E;
-    self.inner = kCapped ? call.scale / call.soft_cap : 0.0f;
+    self.scale = kExtras == kBiased ? 1.0f : (kHasCap ? call.soft_cap : call.scale) * kLog2E;
+    self.inner = kHasCap ? call.scale / call.soft_cap : 0.0f;
     rows = (self.group * kGroupKeys + self.warp * kWarpKeys) * 128;
     keys = shared_address(shared.keys);
     values = shared_address(shared.values);
@@ -206,12 +189,16 @@ struct Deriving {
   /// 64 queries: weights meet gradients, changes of scores go to shared memory and, but for the
   /// last 64 of a tile, meet queries.
   template <int kHalf>
-  __device__ __forceinline__ void take(int tile_query, bool is_first) {
+  __device__ __forceinline__ void take(int head, int tile_query, bool is_first) {
     const int first = tile_query + kHalf * 64;
     const float* const facts = shared.facts(ring.stage) + kHalf * 64;
     float s[32], d[32];
     multiply<kHalf>(s, d, is_first);
-    if constexpr (kCapped) {
+    if constexpr (kExtras == kBiased) {
+      const ScoreTerms terms(call, part.batch, part.kv_head * part.group + head);
+      bias_scores<T>(s, call, part.sequence, terms, self.key, first);
+    }
+    if constexpr (kHasCap) {
 #pragma unroll
       for (float& score : s) score = quick_tanh(score * self.inner);
     }
@@ -219,7 +206,7 @@ struct Deriving {
                          group_key + kGroupKeys > part.sequence.end_key(call, first) ||
                          group_key < part.sequence.first_key(call, first + 63);
     if (partial) hide_queries(s, call, part.sequence, self.key, first);
-    weigh<T, kCapped>(s, weights[kHalf], facts, self);
+    weigh<T, kHasCap>(s, weights[kHalf], facts, self);
     const bool adds = !is_first || kHalf > 0;
     begin_products();
     add_rows<T, Of::kValueDim, Of::kQueries>(
@@ -283,11 +270,12 @@ struct Deriving {
   __device__ __forceinline__ void run(const Gradients& more) {
     if (part.tiles > 0) shared.kv_full->wait(0);
     const int steps = part.tiles * part.group;
-    for (int step = 0, n = part.tiles; step < steps; ++step) {
+    for (int step = 0, n = part.tiles, head = 0; step < steps; ++step) {
+      head += n == 0;
       n = n == 0 ? part.tiles - 1 : n - 1;
       const int first = (part.low + n) * Of::kQueries;
-      take<0>(first, step == 0);
-      if constexpr (kLast > 0) take<kLast>(first, step == 0);
+      take<0>(head, first, step == 0);
+      if constexpr (kLast > 0) take<kLast>(head, first, step == 0);
       sum_queries(step == 0);
     }
     wait_for_products<0>();
@@ -313,7 +301,7 @@ struct Deriving {
 
 /// kThreads threads. Dynamic shared memory: keys, values, stages of queries and of gradients, two
 /// sets of changes, sums, facts of each stage, five barriers for each stage and four, a number.
-template <typename T, typename Of, bool kCapped>
+template <typename T, typename Of, Extras kExtras>
 __global__ void __launch_bounds__(kThreads, 1)
     hopper_backward(const __grid_constant__ TensorMap map_q,
                     const __grid_constant__ TensorMap map_grad,
@@ -357,7 +345,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     if constexpr (Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (!Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-    Deriving<T, Of, kCapped>(shared, call, part).run(more);
+    Deriving<T, Of, kExtras>(shared, call, part).run(more);
   }
 }
 

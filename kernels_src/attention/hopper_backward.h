@@ -29,10 +29,10 @@ std::span<const HopperBackwardTile> hopper_backward_tiles();
 /// As force_attention_kernel(), of attention_backward() alone.
 void force_backward_kernel(AttentionKernel kernel, std::optional<HopperBackwardTile> tile);
 
-/// The tile for a call; nothing where the other kernels have to do it: on other devices, with a
-/// mask, dropout or ALiBi, for heads above 128 elements, where elements are not 16 bytes apart or
-/// go backwards, for few queries. Throws ArgumentError for a forced kernel or tile that does not
-/// take the call.
+/// The tile for a call; nothing where the other kernels have to do it: on other devices, with
+/// dropout, with a cap beside a mask or ALiBi, for heads above 128 elements, where elements are not
+/// 16 bytes apart or go backwards, for few queries. Throws ArgumentError for a forced kernel or
+/// tile that does not take the call.
 std::optional<HopperBackwardTile> choose_hopper_backward(const PreparedGradient& made,
                                                          const AttentionOptions& options);
 void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& options,

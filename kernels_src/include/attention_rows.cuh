@@ -156,6 +156,78 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
   }
 }
 
+// Of sums whose rows are keys and whose columns are queries.
+
+/// Scores that queries do not have are -infinity.
+template <int kScores>
+__device__ __forceinline__ void hide_queries(float (&s)[kScores], const AttentionCall& call,
+                                             const Sequence& sequence, int key, int first) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int position = key + 8 * r - sequence.diagonal - first;
+    const bool behind = key + 8 * r >= sequence.keys;
+    const int low = call.right < 0 ? 0 : position - call.right;
+    const int high = behind ? -1 : call.left < 0 ? kScores * 2 : position + call.left;
+#pragma unroll
+    for (int i = 0; i < kScores; i += 4) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int query = i * 2 + j + static_cast<int>(threadIdx.x % 4) * 2;
+        if (query < low || query > high) s[i + 2 * r + j] = minus_infinity();
+      }
+    }
+  }
+}
+
+/// A mask's values, where there are such queries and keys, make scores.
+template <typename Join>
+__device__ __forceinline__ void join_mask_turned(float (&s)[32], const AttentionCall& call,
+                                                 const Sequence& sequence, long long mask_first,
+                                                 int key, int first, Join join) {
+  const int end = sequence.queries - first - static_cast<int>(threadIdx.x % 4) * 2;
+  const long long base =
+      mask_first + (first + static_cast<int>(threadIdx.x % 4) * 2) * call.mask_query;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    long long at = base + (key + 8 * r) * call.mask_key;
+    const int queries = key + 8 * r < sequence.keys ? end : 0;
+#pragma unroll
+    for (int i = 0; i < 32; i += 4) {
+      if (i * 2 < queries) join(s[i + 2 * r], at);
+      if (i * 2 + 1 < queries) join(s[i + 2 * r + 1], at + call.mask_query);
+      at += 8 * call.mask_query;
+    }
+  }
+}
+
+/// Products become scores in units of log2, with ALiBi and a mask.
+template <typename T>
+__device__ __forceinline__ void bias_scores(float (&s)[32], const AttentionCall& call,
+                                            const Sequence& sequence, const ScoreTerms& terms,
+                                            int key, int first) {
+  const int ahead = first + sequence.diagonal - key + static_cast<int>(threadIdx.x % 4) * 2;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    const int distance = ahead + i / 4 * 8 + i % 2 - i / 2 % 2 * 8;
+    s[i] = s[i] * (call.scale * kLog2E) - terms.slope * fabsf(static_cast<float>(distance));
+  }
+  const auto join = [&](auto take) {
+    join_mask_turned(s, call, sequence, terms.mask_first, key, first, take);
+  };
+  if (call.mask_kind == kBoolMask) {
+    const auto* mask = static_cast<const unsigned char*>(call.mask);
+    join([&](float& score, long long at) {
+      if (mask[at] == 0) score = minus_infinity();
+    });
+  } else if (call.mask_kind == kOwnMask) {
+    const T* mask = static_cast<const T*>(call.mask);
+    join([&](float& score, long long at) { score = fmaf(to_compute(mask[at]), kLog2E, score); });
+  } else if (call.mask_kind == kFloatMask) {
+    const float* mask = static_cast<const float*>(call.mask);
+    join([&](float& score, long long at) { score = fmaf(mask[at], kLog2E, score); });
+  }
+}
+
 /// Weights as left operands of 16 keys each.
 template <typename T, int kScores>
 __device__ __forceinline__ void pack_weights(const float (&s)[kScores],

@@ -15,14 +15,16 @@ HOPPER = [
     ("BFloat16", "128, 128, 128, 2, 2", "kBiased"),
     ("Float16", "96, 128, 128, 2, 1", "kBiased"),
 ]
-# A type, elements of a head and of its values, queries, stages, overlaps, whether there is a cap.
+# A type, elements of a head and of its values, queries, stages, overlaps, what goes into scores.
 HOPPER_BACKWARD = [
-    ("BFloat16", "128, 128, 64, 2, false", "false"),
-    ("Float16", "128, 128, 64, 3, false", "true"),
-    ("BFloat16", "64, 64, 128, 2, true", "false"),
-    ("Float16", "64, 64, 128, 2, false", "true"),
-    ("Float16", "96, 96, 64, 3, true", "false"),
-    ("BFloat16", "96, 128, 64, 2, false", "false"),
+    ("BFloat16", "128, 128, 64, 2, false", "kPlain"),
+    ("Float16", "128, 128, 64, 3, false", "kCapped"),
+    ("BFloat16", "64, 64, 128, 2, true", "kPlain"),
+    ("Float16", "64, 64, 128, 2, false", "kCapped"),
+    ("Float16", "96, 96, 64, 3, true", "kPlain"),
+    ("BFloat16", "96, 128, 64, 2, false", "kPlain"),
+    ("BFloat16", "128, 128, 64, 2, false", "kBiased"),
+    ("Float16", "64, 64, 128, 2, true", "kBiased"),
 ]
 ATTENTION = {
     "attention.cu": [
@@ -42,7 +44,7 @@ ATTENTION = {
         f"hopper_attention<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER
     ],
     "hopper_backward.cu": [
-        *(f"hopper_backward<{of}, Tile<{tile}>, {capped}>" for of, tile, capped in HOPPER_BACKWARD),
+        *(f"hopper_backward<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER_BACKWARD),
         *(f"finish_queries<{of}, Tile<{tile}>>" for of, tile, _ in HOPPER_BACKWARD),
         *("sum_rows<BFloat16, 8>", "sum_rows<Float16, 16>"),
     ],

@@ -145,6 +145,30 @@ def test_caps_sinks_and_scales(forced):
 
 
 @hopper_alone
+@pytest.mark.parametrize("dim", [64, 128])
+def test_masks_and_alibi(forced, dim):
+    random = np.random.default_rng(5)
+    host = operands(2, 4, 2, 140, 201, dim)
+    slopes = random.random((2, 4)).astype("f4")
+    seen = random.random((2, 1, 140, 201)) < 0.7
+    seen[:, :, 4] = False  # a query that sees nothing
+    added = random.standard_normal((140, 201)).astype(np.float16)
+    hidden = np.where(random.random((4, 1, 201)) < 0.5, -np.inf, 0.5).astype(np.float32)
+    lengths = np.array([201, 77], np.int32)
+    for mask, options in ((None, {"alibi": slopes[0]}), (seen, {"lengths": lengths}),
+                          (added, {"scale": 0.3, "alibi": slopes}),
+                          (hidden, {"left": 60, "right": 10}),
+                          (added.T.copy().T, {"sinks": slopes[1]})):  # fmt: skip
+        given = {k: kw.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+        if "left" in given:
+            given["window"] = (given.pop("left"), given.pop("right"))
+        if mask is not None:
+            given["attn_mask"] = kw.asarray(mask)
+            mask = np.broadcast_to(mask if mask.ndim > 2 else mask[None], (2, 4, 140, 201))
+        assert_gradients(run(on_device(host), **given), gradients(*host, mask=mask, **options))
+
+
+@hopper_alone
 def test_lengths_of_batches(forced):
     """What lies behind lengths takes no part, whatever it is."""
     q, k, v, dy = operands(4, 2, 2, 150, 190, 64)
@@ -247,9 +271,8 @@ def test_what_the_other_kernel_does():
     _core._force_attention_backward("hopper")
     try:
         for arrays, options, reason in [
-            (device, {"attn_mask": kw.ones((70, 90), "bool")}, "mask"),
+            (device, {"attn_mask": kw.ones((70, 90), "bool"), "soft_cap": 2.0}, "mask"),
             (device, {"dropout_p": 0.5, "seed": 1}, "dropout"),
-            (device, {"alibi": kw.ones(2)}, "ALiBi"),
             ([*device[:3], odd[3]], {}, "16 bytes"),
             ([large] * 4, {}, "larger than 128"),
         ]:
@@ -307,6 +330,7 @@ def test_under_all_checks(sim, forced, tile):
         for dim in dims:
             q, kv = kw.ones((1, 2, 140, dim), "float16"), kw.ones((1, 1, 300, dim), "float16")
             run([q, kv, kv, q], is_causal=True)
+            run([q, kv, kv, q], attn_mask=kw.ones((140, 300), "bool"), alibi=kw.ones(2))
             run([q, kv, kv, q], lengths=kw.asarray(np.array([200], np.int32)), soft_cap=2.0,
                 query_lengths=kw.asarray(np.array([70], np.int32)))  # fmt: skip
             q, kv = kw.ones((200, 2, dim), "float16"), kw.ones((300, 1, dim), "float16")
