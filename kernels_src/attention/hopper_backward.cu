@@ -213,7 +213,7 @@ struct Deriving {
         dv, weights[kHalf], shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes, adds);
     wait_for_products<1>();
     settle(d);
-    if (partial) {
+    if (kExtras == kBiased || partial) {
 #pragma unroll
       for (int i = 0; i < 32; ++i) d[i] = s[i] == 0 ? 0.0f : d[i];
     }

@@ -22,7 +22,7 @@ HOPPER_BACKWARD = [
     ("BFloat16", "64, 64, 128, 2, true", "kPlain"),
     ("Float16", "64, 64, 128, 2, false", "kCapped"),
     ("Float16", "96, 96, 64, 3, true", "kPlain"),
-    ("BFloat16", "96, 128, 64, 2, false", "kPlain"),
+    ("BFloat16", "128, 64, 64, 2, true", "kPlain"),
     ("BFloat16", "128, 128, 64, 2, false", "kBiased"),
     ("Float16", "64, 64, 128, 2, true", "kBiased"),
 ]
