@@ -1,10 +1,11 @@
-"""Attention beside torch's scaled_dot_product_attention with each backend, forward and decoding.
+"""Attention beside torch's scaled_dot_product_attention with each backend, forward, backward and
+decoding.
 
 Subjects take turns on one stream; decoding starts with a cold L2. Forward in TFLOP/s (half of them
-where causal), decoding in TB/s of keys and values. `--kernel` names the kernel of the forward pass;
-`--candidates` measures each of its tiles for Hopper, beside the other kernel and torch. Where only
-the simulated device is there, shapes are small and nothing is timed: what is left is whether
-results are right.
+where causal), backward with five products for the forward pass's two, decoding in TB/s of keys and
+values. `--kernel` names the kernel of the forward and backward pass; `--candidates` measures each
+of their tiles for Hopper, beside the other kernel and torch. Where only the simulated device is
+there, shapes are small and nothing is timed: what is left is whether results are right.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BACKENDS = ["FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION"]
 
 
 class Shape(NamedTuple):
-    """Queries and keys of one call; `causal` for the forward pass alone."""
+    """Queries and keys of one call; `causal` not for decoding."""
 
     batch: int
     heads: int
@@ -59,6 +60,18 @@ FORWARD = [
     Shape(1, 64, 8, 8192, 8192, 128, True),
     Shape(4, 32, 32, 4096, 4096, 64, True),
     Shape(2, 16, 16, 4096, 4096, 256, True),
+]
+BACKWARD = [
+    *(
+        Shape(max(1, 16384 // s), 16, 16, s, s, 128, causal)
+        for causal in (False, True)
+        for s in (512, 1024, 2048, 4096, 8192, 16384)
+    ),
+    Shape(2, 32, 8, 4096, 4096, 128, True),
+    Shape(1, 64, 8, 8192, 8192, 128, True),
+    Shape(4, 32, 32, 4096, 4096, 64, False),
+    Shape(4, 32, 32, 4096, 4096, 64, True),
+    Shape(4, 16, 16, 4096, 4096, 96, True),
 ]
 DECODE = [
     Shape(1, 32, 8, 1, 4096),
@@ -289,6 +302,146 @@ def measure_candidates(shape: Shape, timed: bool) -> dict[str, Any]:
     return row
 
 
+class Backward:
+    """Operands of the backward pass, and what forward made of them."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape, self.grouped = shape, shape.heads != shape.kv_heads
+        self.arrays = operands(shape)
+        self.grad = normal(shape.batch, shape.heads, shape.queries, shape.dim, seed=4)
+        self.out, self.lse = nn.attention(
+            *self.arrays, is_causal=shape.causal, enable_gqa=self.grouped, return_lse=True
+        )
+
+    def by(self, kernel: str, tile: tuple[int, bool, bool] | None = None) -> Any:
+        _core._force_attention_backward(kernel, tile)
+        try:
+            return nn.attention_backward(
+                self.grad,
+                *self.arrays,
+                self.out,
+                self.lse,
+                is_causal=self.shape.causal,
+                enable_gqa=self.grouped,
+            )
+        finally:
+            _core._force_attention_backward("auto")
+
+    def peers(self) -> Iterator[tuple[str, Any]]:
+        """torch's autograd alone, by the backend that its forward pass took."""
+        torch = torch_names()
+        if torch is None:
+            return
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        attention = torch.nn.functional.scaled_dot_product_attention
+        given = [torch.from_dlpack(x).detach().requires_grad_() for x in self.arrays]
+        grad = torch.from_dlpack(self.grad)
+        for name in BACKENDS:
+            backend = getattr(SDPBackend, name, None)
+            if backend is None:
+                continue
+            title = f"torch {name.split('_')[0].lower()}"
+            try:
+                with sdpa_kernel([backend]):
+                    out = attention(*given, is_causal=self.shape.causal, enable_gqa=self.grouped)
+            except Exception as error:  # its figures are missing, the others' are not
+                print(title, "cannot run:", str(error)[:200], file=sys.stderr)
+                continue
+            yield (
+                title,
+                functools.partial(torch.autograd.grad, out, given, grad, retain_graph=True),
+            )
+
+    def head(self, array: kw.Array, batch: int, head: int) -> np.ndarray:
+        return array[batch, head].numpy().astype(np.float64)
+
+    def changes(
+        self,
+        query: np.ndarray,
+        grad: np.ndarray,
+        lse: np.ndarray,
+        delta: np.ndarray,
+        key: np.ndarray,
+        value: np.ndarray,
+        rows: Any,
+        columns: Any,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of some queries and keys of a head, and the gradients of their products."""
+        scale = self.shape.dim**-0.5
+        score = query[rows] @ key[columns].T * scale - lse[rows, None]
+        if self.shape.causal:
+            score[np.asarray(columns)[None] > np.asarray(rows)[:, None]] = -np.inf
+        weight = np.exp(score)
+        return weight, weight * (grad[rows] @ value[columns].T - delta[rows, None]) * scale
+
+    def is_right(self, made: tuple[kw.Array, ...]) -> bool:
+        """Some rows of each gradient of the first and of the last head, in float64 by the result
+        and the logarithms of the forward pass."""
+        shape = self.shape
+        rows = sorted({0, shape.queries // 2, shape.queries - 1})
+        columns = sorted({0, shape.keys // 2, shape.keys - 1})
+        group = shape.heads // shape.kv_heads
+        for batch, kv_head in ((0, 0), (shape.batch - 1, shape.kv_heads - 1)):
+            key, value = (self.head(x, batch, kv_head) for x in self.arrays[1:])
+            wanted_keys, wanted_values = np.zeros((2, len(columns), shape.dim))
+            for head in range(kv_head * group, (kv_head + 1) * group):
+                query, grad, out = (
+                    self.head(x, batch, head) for x in (self.arrays[0], self.grad, self.out)
+                )
+                lse, delta = self.head(self.lse, batch, head), (grad * out).sum(-1)
+                changes = functools.partial(self.changes, query, grad, lse, delta, key, value)
+                weight, change = changes(np.arange(shape.queries), columns)
+                wanted_keys += change.T @ query
+                wanted_values += weight.T @ grad
+                of_rows = changes(rows, np.arange(shape.keys))[1] @ key
+                if not is_near(self.head(made[0], batch, head)[rows], of_rows):
+                    return False
+            for array, wanted in zip(made[1:], (wanted_keys, wanted_values), strict=True):
+                if not is_near(self.head(array, batch, kv_head)[columns], wanted):
+                    return False
+        return True
+
+
+def is_near(got: np.ndarray, wanted: np.ndarray) -> bool:
+    return bool(np.linalg.norm(got - wanted) <= TOLERANCE * np.linalg.norm(wanted))
+
+
+def backward_title(tile: tuple[int, bool, bool]) -> str:
+    stages, overlaps, wide = tile
+    text = f"ours, {stages} stages" + (", overlapping" if overlaps else "")
+    return text + (", all heads" if wide else "")
+
+
+def measure_backward(
+    shape: Shape, timed: bool, kernel: str = "auto", candidates: bool = False
+) -> dict[str, Any]:
+    """With `candidates` every tile that has room, the best first."""
+    of = Backward(shape)
+    row: dict[str, Any] = {"subject": "backward", **shape._asdict(), "wrong": [], "left out": {}}
+    runs: dict[str, Callable[[], Any]] = {"ours": lambda: of.by(kernel)}
+    if candidates:
+        runs["ours, mma"] = lambda: of.by("mma")
+        for tile in _core._attention_backward_tiles():
+            runs[backward_title(tile)] = functools.partial(of.by, "hopper", tile)
+    for title, run in list(runs.items()):
+        try:
+            right = of.is_right(run())
+        except kw.Error as error:  # no room for the tile, or no Hopper
+            row["left out"][title] = str(error)[:120]
+        else:
+            if not right:
+                row["wrong"].append(title)
+        if title in row["left out"] or title in row["wrong"]:
+            del runs[title]
+    row["correct"] = not row["wrong"] and "ours" in runs
+    if timed:
+        taken = time_in_turn({**runs, **dict(of.peers())}, False)
+        found = rates(taken, lambda us: {"TFLOP/s": round(2.5 * shape.flops() / us / 1e6, 1)})
+        row |= dict(sorted(found.items(), key=lambda item: -item[1].get("TFLOP/s", 0)))
+    return row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     default = harness.RESULTS / "attention.json"
@@ -296,11 +449,19 @@ def main() -> None:
     parser.add_argument("--kernel", choices=("auto", "mma", "hopper"), default="auto")
     parser.add_argument("--candidates", action="store_true", help="measure every tile")
     parser.add_argument("--forward", action="store_true", help="the forward pass alone")
+    parser.add_argument("--backward", action="store_true", help="the backward pass alone")
     options = parser.parse_args()
     timed = not kw.current_device().is_simulated
     forward = measure_candidates if options.candidates else measure_forward
-    shapes = [(forward, shape) for shape in (FORWARD if timed else SMALL)]
-    if not options.forward and not options.candidates:
+    backward = functools.partial(
+        measure_backward, kernel=options.kernel, candidates=options.candidates
+    )
+    shapes: list[tuple[Callable[[Shape, bool], dict[str, Any]], Shape]] = []
+    if not options.backward:
+        shapes += [(forward, shape) for shape in (FORWARD if timed else SMALL)]
+    if not options.forward:
+        shapes += [(backward, shape) for shape in (BACKWARD if timed else SMALL)]
+    if not options.forward and not options.backward and not options.candidates:
         shapes += [(measure_decode, shape) for shape in (DECODE if timed else SMALL_DECODE)]
     rows: list[dict[str, Any]] = []
     document = {"subject": "attention", "machine": harness.machine(), "kernel": options.kernel}

@@ -64,6 +64,8 @@ def attention_work(row: dict[str, Any], who: str) -> Work:
     cached = 2 * row["batch"] * row["kv_heads"] * row["keys"] * row["dim"]
     half = 2 if row.get("causal") else 1
     element = 1 if "float8" in who else 2
+    if row.get("subject") == "backward":  # five products; all operands and three gradients
+        return Work(10.0 * queries * row["keys"] / half, 2 * element * cached + 2 * 4 * queries)
     return Work(4.0 * queries * row["keys"] / half, element * cached + 2 * 2 * queries)
 
 

@@ -14,6 +14,7 @@
 #include "kernels_src/include/expression.cuh.h"
 #include "kernels_src/include/functions.cuh.h"
 #include "kernels_src/include/fused.cuh.h"
+#include "kernels_src/include/gradient_part.cuh.h"
 #include "kernels_src/include/logits.cuh.h"
 #include "kernels_src/include/matrices.cuh.h"
 #include "kernels_src/include/mbarrier.cuh.h"
@@ -71,6 +72,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/packed_weights.cuh", text::packed_weights_cuh);
     add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
     add_builtin_header("kernwright/fused.cuh", text::fused_cuh);
+    add_builtin_header("kernwright/gradient_part.cuh", text::gradient_part_cuh);
     add_builtin_header("kernwright/ordered_scan.cuh", text::ordered_scan_cuh);
     add_builtin_header("kernwright/complex_math.cuh", text::complex_math_cuh);
     add_builtin_header("kernwright/functions.cuh", text::functions_cuh);

@@ -49,7 +49,7 @@ OLDEST = {f"{name}.cu": 80 for name in FROM_AMPERE}
 OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
 # Texts for wgmma, which no other architecture has.
 HOPPER_ALONE = (
-    "kernels_src/attention/hopper_attention.cu",
+    *(f"kernels_src/attention/{name}.cu" for name in ("hopper_attention", "hopper_backward")),
     *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm")),
     "tests/sim/sources/hopper_gemm.cu",
 )

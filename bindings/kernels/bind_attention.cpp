@@ -5,6 +5,7 @@
 #include "kernels_src/attention/attention.h"
 #include "kernels_src/attention/attention_backward.h"
 #include "kernels_src/attention/hopper_attention.h"
+#include "kernels_src/attention/hopper_backward.h"
 
 #include <string>
 #include <tuple>
@@ -119,30 +120,48 @@ Array append_qkv(const std::vector<py::object>& tokens, py::handle key_cache,
 }
 
 using AttentionTileNumbers = std::tuple<int, int, int, bool>;
+using BackwardTileNumbers = std::tuple<int, bool, bool>;
+
+kernels::AttentionKernel attention_kernel_of(const std::string& kernel) {
+  using kernels::AttentionKernel;
+  if (kernel == "mma") return AttentionKernel::mma;
+  if (kernel == "hopper") return AttentionKernel::hopper;
+  if (kernel == "auto") return AttentionKernel::automatic;
+  throw ArgumentError("a kernel of attention is auto, mma or hopper, not " + kernel);
+}
 
 /// "auto", "mma" or "hopper", and a tile of it, for measurements and tests.
 void force_attention(const std::string& kernel, const std::optional<AttentionTileNumbers>& tile) {
-  using kernels::AttentionKernel;
-  AttentionKernel wanted = AttentionKernel::automatic;
-  if (kernel == "mma") {
-    wanted = AttentionKernel::mma;
-  } else if (kernel == "hopper") {
-    wanted = AttentionKernel::hopper;
-  } else if (kernel != "auto") {
-    throw ArgumentError("a kernel of attention is auto, mma or hopper, not " + kernel);
-  }
   std::optional<kernels::HopperAttentionTile> of;
   if (tile) {
     const auto& [keys, stages, groups, persistent] = *tile;
     of = kernels::HopperAttentionTile{keys, stages, groups, persistent};
   }
-  kernels::force_attention_kernel(wanted, of);
+  kernels::force_attention_kernel(attention_kernel_of(kernel), of);
+}
+
+void force_attention_backward(const std::string& kernel,
+                              const std::optional<BackwardTileNumbers>& tile) {
+  std::optional<kernels::HopperBackwardTile> of;
+  if (tile) {
+    const auto& [stages, overlaps, wide] = *tile;
+    of = kernels::HopperBackwardTile{stages, overlaps, wide};
+  }
+  kernels::force_backward_kernel(attention_kernel_of(kernel), of);
 }
 
 py::list attention_tiles() {
   py::list all;
   for (const auto& tile : kernels::hopper_attention_tiles()) {
     all.append(py::make_tuple(tile.keys, tile.stages, tile.groups, tile.persistent));
+  }
+  return all;
+}
+
+py::list attention_backward_tiles() {
+  py::list all;
+  for (const auto& tile : kernels::hopper_backward_tiles()) {
+    all.append(py::make_tuple(tile.stages, tile.overlaps, tile.wide));
   }
   return all;
 }
@@ -156,6 +175,9 @@ void bind_attention(py::module_& m) {
   m.def("_append_qkv", &append_qkv);
   m.def("_force_attention", &force_attention, py::arg("kernel"), py::arg("tile") = py::none());
   m.def("_attention_tiles", &attention_tiles);
+  m.def("_force_attention_backward", &force_attention_backward, py::arg("kernel"),
+        py::arg("tile") = py::none());
+  m.def("_attention_backward_tiles", &attention_backward_tiles);
 }
 
 }  // namespace kernwright::python

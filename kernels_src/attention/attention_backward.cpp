@@ -4,7 +4,8 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/attention/attention_backward.cu.h"
-#include "kernels_src/attention/attention_call.h"
+#include "kernels_src/attention/gradient_call.h"
+#include "kernels_src/attention/hopper_backward.h"
 #include "kernels_src/attention/plain_backward.cu.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
@@ -21,19 +22,6 @@ constexpr std::int64_t kGradientRows = 64;
 constexpr std::int64_t kPlainGradientRows = 16;
 constexpr std::int64_t kPlainGradientColumns = 32;
 constexpr std::int64_t kFactBytes = 16;
-
-// Gradients of attention_gradient.cuh.
-struct GradientCall {
-  CUdeviceptr grad = 0, delta = 0, dq = 0, dk = 0, dv = 0;
-  HeadStrides grad_at{}, dq_at{}, dk_at{}, dv_at{};
-};
-
-struct PreparedGradient {
-  PreparedAttention forward;
-  GradientCall call{};
-  Array grad;
-  int extras = 0;  ///< as the kernels' template has it
-};
 
 const Family& gradient_family() {
   static const auto& family = *new Family("attention_backward.cu", text::attention_backward_cu);
@@ -138,6 +126,14 @@ Array empty_gradient(const Array& array, const Stream& on) {
   return Array::empty(array.device(), array.shape(), array.type(), on);
 }
 
+void use_gradients_on(const PreparedGradient& made, const AttentionGradients& gradients,
+                      const Stream& on) {
+  made.forward.use_on(on);
+  for (const Array* each : {&made.grad, &gradients.query, &gradients.key, &gradients.value}) {
+    each->use_on(on);
+  }
+}
+
 }  // namespace
 
 AttentionGradients attention_backward(const Array& grad, const Array& query, const Array& key,
@@ -163,6 +159,11 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   made.call.dk_at = like_queries(gradients.key, packed);
   made.call.dv_at = like_queries(gradients.value, packed);
   if (of.call.batches == 0 || of.call.heads == 0) return gradients;
+  if (const auto tile = choose_hopper_backward(made, options)) {
+    launch_hopper_backward(made, options, *tile, on);
+    use_gradients_on(made, gradients, on);
+    return gradients;
+  }
   const Array delta = launch_gradient_rows(made, on);
   if (query.type() == ScalarType::float32) {
     launch_plain_gradient(made, true, on);
@@ -176,12 +177,8 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
     }
     launch_gradient(made, false, kChangeSums, on);
   }
-  of.use_on(on);
-  const AttentionGradients& of_all = gradients;
-  for (const Array* each :
-       {&std::as_const(made.grad), &delta, &of_all.query, &of_all.key, &of_all.value}) {
-    each->use_on(on);
-  }
+  delta.use_on(on);
+  use_gradients_on(made, gradients, on);
   return gradients;
 }
 

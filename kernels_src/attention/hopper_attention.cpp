@@ -53,43 +53,10 @@ std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& op
   return known ? std::min(queries, options.most_queries) : queries;
 }
 
-/// Whether a tensor map can describe it: of extents above 1, strides are positive multiples of 16
-/// bytes, but for repeated batches and heads.
-bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads,
-              std::int64_t tokens) {
-  constexpr std::int64_t kMostElements = std::int64_t{1} << 38;
-  const auto fits = [](std::int64_t stride, std::int64_t extent, bool repeats) {
-    return extent == 1 || (stride > 0 && stride < kMostElements) || (repeats && stride == 0);
-  };
-  return fits(at.batch, batches, true) && fits(at.head, heads, true) &&
-         fits(at.token, tokens, false);
-}
-
-/// Why the kernel cannot do it; null where it can.
-const char* hopper_obstacle(const PreparedAttention& made, const AttentionOptions& options) {
-  const AttentionCall& call = made.call;
-  const Array& q = made.q;
-  if (!q.device().capabilities().wgmma) return "the device has no wgmma";
-  if (q.type() != ScalarType::float16 && q.type() != ScalarType::bfloat16) {
-    return "elements are not of 16 bits";
-  }
-  if (options.mask || options.slopes || options.dropout > 0) {
-    return "it has no mask, ALiBi or dropout";
-  }
-  if (options.page_table || options.k_scales) return "it has no pages or scales";
-  if (call.scale <= 0) return "the scale is not above 0";
-  if (call.keys == 0 || call.dim == 0 || call.value_dim == 0) return "there are no keys";
-  if (!made.moves_packs(true)) return "elements do not lie at multiples of 16 bytes";
-  const bool packed = options.q_starts.has_value();
-  const std::int64_t batches = packed ? 1 : call.batches;
-  if (!fits_map(call.q_at, batches, call.heads, call.queries) ||
-      !fits_map(call.k_at, batches, call.kv_heads, call.keys) ||
-      !fits_map(call.v_at, batches, call.kv_heads, call.keys)) {
-    return "strides are not above 0";
-  }
-  const std::int64_t rows = parts_of(call.queries, kHopperGroupRows);
-  if (rows * call.heads * call.batches > std::int64_t{1} << 30) return "there are too many rows";
-  return nullptr;
+/// `Extras` of hopper_attention.cu.
+int of_scores(const AttentionCall& call) {
+  if (call.mask_kind != 0 || call.slopes != 0) return 2;
+  return call.soft_cap > 0 ? 1 : 0;
 }
 
 /// 192 rows of small heads, 128 else, and 64 where few blocks would come of these.
@@ -100,7 +67,7 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   const std::int64_t rows = most_rows(made, options);
   const std::int64_t heads = std::int64_t{call.batches} * call.heads;
   HopperAttentionTile tile;
-  const bool capped = call.soft_cap > 0;  // which takes registers
+  const bool capped = of_scores(call) > 0;  // which takes registers
   if (most > 192) {
     tile.keys = capped ? 64 : 80;
   } else if (made.value_class > 128) {
@@ -119,16 +86,6 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   // Sequences of other lengths than the longest leave blocks without work: others take their place.
   tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
   return tile;
-}
-
-CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
-                     std::int64_t heads, std::int64_t tokens, int box_rows) {
-  return gemm_map(array.device(), {.address = array.address(),
-                                   .shape = {at.batch == 0 ? 1 : batches, at.head == 0 ? 1 : heads,
-                                             tokens, array.shape().back()},
-                                   .strides = {at.batch * 2, at.head * 2, at.token * 2, 2},
-                                   .type = array.type(),
-                                   .box_rows = static_cast<std::uint32_t>(box_rows)});
 }
 
 /// The result as one row of heads: those of all batches, or of all packed tokens.
@@ -165,8 +122,10 @@ HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& op
 }
 
 const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
-                                          const HopperAttentionTile& tile, bool capped) {
+                                          const HopperAttentionTile& tile) {
   static const auto& family = *new Family("hopper_attention.cu", text::hopper_attention_cu);
+  constexpr const char* names[] = {"kPlain", "kCapped", "kBiased"};
+  const int extras = of_scores(made.call);
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .add(made.dim_class / 32, 4)
@@ -174,14 +133,62 @@ const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
                        .add(tile.keys / 16, 4)
                        .add(tile.stages, 3)
                        .add(tile.groups, 2)
-                       .add(capped, 1);
+                       .add(extras, 2);
   return family.instance(key, [&] {
     return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}>, {}>", device_type(made.q.type()),
-                  made.dim_class, made.value_class, tile.keys, tile.stages, tile.groups, capped);
+                  made.dim_class, made.value_class, tile.keys, tile.stages, tile.groups,
+                  names[extras]);
   });
 }
 
 }  // namespace
+
+bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads,
+              std::int64_t tokens) {
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 38;
+  const auto fits = [](std::int64_t stride, std::int64_t extent, bool repeats) {
+    return extent == 1 || (stride > 0 && stride < kMostElements) || (repeats && stride == 0);
+  };
+  return fits(at.batch, batches, true) && fits(at.head, heads, true) &&
+         fits(at.token, tokens, false);
+}
+
+CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
+                     std::int64_t heads, std::int64_t tokens, int box_rows) {
+  return gemm_map(array.device(), {.address = array.address(),
+                                   .shape = {at.batch == 0 ? 1 : batches, at.head == 0 ? 1 : heads,
+                                             tokens, array.shape().back()},
+                                   .strides = {at.batch * 2, at.head * 2, at.token * 2, 2},
+                                   .type = array.type(),
+                                   .box_rows = static_cast<std::uint32_t>(box_rows)});
+}
+
+const char* hopper_obstacle(const PreparedAttention& made, const AttentionOptions& options) {
+  const AttentionCall& call = made.call;
+  const Array& q = made.q;
+  if (!q.device().capabilities().wgmma) return "the device has no wgmma";
+  if (q.type() != ScalarType::float16 && q.type() != ScalarType::bfloat16) {
+    return "elements are not of 16 bits";
+  }
+  if (options.dropout > 0) return "it has no dropout";
+  if ((options.mask || options.slopes) && std::max(made.dim_class, made.value_class) > 128) {
+    return "heads above 128 elements have no mask or ALiBi";
+  }
+  if (options.page_table || options.k_scales) return "it has no pages or scales";
+  if (call.scale <= 0) return "the scale is not above 0";
+  if (call.keys == 0 || call.dim == 0 || call.value_dim == 0) return "there are no keys";
+  if (!made.moves_packs(true)) return "elements do not lie at multiples of 16 bytes";
+  const bool packed = options.q_starts.has_value();
+  const std::int64_t batches = packed ? 1 : call.batches;
+  if (!fits_map(call.q_at, batches, call.heads, call.queries) ||
+      !fits_map(call.k_at, batches, call.kv_heads, call.keys) ||
+      !fits_map(call.v_at, batches, call.kv_heads, call.keys)) {
+    return "strides are not above 0";
+  }
+  const std::int64_t rows = parts_of(call.queries, kHopperGroupRows);
+  if (rows * call.heads * call.batches > std::int64_t{1} << 30) return "there are too many rows";
+  return nullptr;
+}
 
 int HopperAttentionTile::shared_bytes(int dim, int value_dim) const {
   const int columns = (dim + 63) / 64, value_columns = (value_dim + 63) / 64;
@@ -249,8 +256,7 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
                             .shared_bytes = static_cast<std::uint32_t>(
                                 tile.shared_bytes(made.dim_class, made.value_class)),
                             .stream = on};
-  launch(hopper_attention_kernel(made, tile, call.soft_cap > 0).on(made.q.device()), config, q, k,
-         v, out, call, plan);
+  launch(hopper_attention_kernel(made, tile).on(made.q.device()), config, q, k, v, out, call, plan);
 }
 
 }  // namespace kernwright::kernels

@@ -36,21 +36,11 @@ struct Plan {
   int q_batch, q_head, k_batch, k_head, v_batch, v_head;
 };
 
+/// What goes into scores beside scale, window and lengths; with kBiased ALiBi, masks, caps.
+enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
+
 struct Maps {
   const TensorMap &q, &k, &v, &out;
-};
-
-/// A place in a ring of stages, and the parity of the rounds.
-template <int kStages>
-struct Ring {
-  int stage = 0;
-  unsigned parity = 0;
-  __device__ __forceinline__ void advance() {
-    if (++stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
 };
 
 template <typename Of>
@@ -342,13 +332,8 @@ __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2]
   }
 }
 
-/// Of a warp: that it is done with what is in a stage.
-__device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
-  if (lane == 0) empty.arrive();
-}
-
 /// What a warpgroup has of the queries of one part.
-template <typename T, typename Of, bool kCapped>
+template <typename T, typename Of, Extras kExtras>
 struct Attending {
   const Shared<Of>& shared;
   const AttentionCall& call;
@@ -361,7 +346,11 @@ struct Attending {
   __device__ __forceinline__ void weigh(float (&s)[Of::kKeys / 2], const Part<Of>& part,
                                         const View& view, int first, Running& running,
                                         float (&shrink)[2]) const {
-    if constexpr (kCapped) {
+    if constexpr (kExtras == kBiased) {
+      const ScoreTerms terms(call, part.batch, part.head);
+      bend_scores<T>(s, call, part.sequence, terms, view.row, first);
+    }
+    if constexpr (kExtras == kCapped) {
 #pragma unroll
       for (float& score : s) score = quick_tanh(score * inner);
     }
@@ -429,7 +418,7 @@ struct Attending {
   }
 };
 
-template <typename T, typename Of, bool kCapped>
+template <typename T, typename Of, Extras kExtras>
 __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap& map_out,
                                        const AttentionCall& call, const Plan& plan) {
   // What the compiler knows to be the same in a warp stays out of its registers.
@@ -437,9 +426,10 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32 % 4), 0);
   const int lane = threadIdx.x % 32;
   const Turns<Of::kGroups> turns(group);
-  const float scale = kCapped ? call.soft_cap * kLog2E : call.scale * kLog2E;
-  Attending<T, Of, kCapped> attending{
-      shared, call, turns, group, warp, lane, scale, kCapped ? call.scale / call.soft_cap : 0.0f,
+  constexpr bool kHasCap = kExtras == kCapped;
+  const float scale = kExtras == kBiased ? 1.0f : (kHasCap ? call.soft_cap : call.scale) * kLog2E;
+  Attending<T, Of, kExtras> attending{
+      shared, call, turns, group, warp, lane, scale, kHasCap ? call.scale / call.soft_cap : 0.0f,
       {},     {}};
   unsigned turn = 0;
   for_parts<Of>(call, plan, [&](const Part<Of>& part) {
@@ -466,7 +456,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
 
 /// Of::kThreads threads. Dynamic shared memory: queries of each warpgroup, stages of keys, stages
 /// of values, two barriers for each warpgroup, four for each stage and one.
-template <typename T, typename Of, bool kCapped>
+template <typename T, typename Of, Extras kExtras>
 __global__ void __launch_bounds__(Of::kBound, 1)
     hopper_attention(const __grid_constant__ TensorMap map_q,
                      const __grid_constant__ TensorMap map_k,
@@ -493,6 +483,6 @@ __global__ void __launch_bounds__(Of::kBound, 1)
     if constexpr (Of::kGroups == 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 248;");
     if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-    attend<T, Of, kCapped>(shared, map_out, call, plan);
+    attend<T, Of, kExtras>(shared, map_out, call, plan);
   }
 }

@@ -2,14 +2,20 @@
 #pragma once
 
 #include "core/stream.h"
+#include "driver/driver_api.h"
 
 #include <cstdint>
 #include <optional>
 #include <span>
 
+namespace kernwright {
+class Array;
+}
+
 namespace kernwright::kernels {
 
 struct AttentionOptions;
+struct HeadStrides;
 struct PreparedAttention;
 
 /// Blocks of `groups` warpgroups, 64 queries each, meet `keys` keys at a time; `stages` tiles of
@@ -34,14 +40,23 @@ std::span<const HopperAttentionTile> hopper_attention_tiles();
 /// hopper_attention_tiles(). Thread-safe.
 void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile);
 
-/// The tile for a call; nothing where the other kernel has to do it: on other devices, with a mask,
-/// dropout or ALiBi, where elements are not 16 bytes apart or go backwards. Throws ArgumentError
-/// for a forced kernel or tile that does not take the call. `few`: the rows are few. Then the
-/// kernels of decoding take them, if nothing is forced.
+/// The tile for a call; nothing where the other kernel has to do it: on other devices, with
+/// dropout, with a mask or ALiBi and heads above 128 elements, where elements are not 16 bytes
+/// apart or go backwards. Throws ArgumentError for a forced kernel or tile that does not take the
+/// call. `few`: the rows are few. Then the kernels of decoding take them, if nothing is forced.
 std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttention& made,
                                                            const AttentionOptions& options,
                                                            bool few);
 void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& options,
                              HopperAttentionTile tile, const Stream& on);
+
+/// Why the kernel cannot do it; null where it can.
+const char* hopper_obstacle(const PreparedAttention& made, const AttentionOptions& options);
+/// Whether a tensor map can describe it: of extents above 1, strides are positive multiples of 16
+/// bytes, but for repeated batches and heads.
+bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads, std::int64_t tokens);
+/// Boxes of so many tokens of one head; batches and heads that are the same are one.
+CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
+                     std::int64_t heads, std::int64_t tokens, int box_rows);
 
 }  // namespace kernwright::kernels

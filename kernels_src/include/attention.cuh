@@ -125,6 +125,17 @@ struct ScoreRow {
   }
 };
 
+/// What makes scores of a batch and head more than products.
+struct ScoreTerms {
+  float slope = 0;
+  long long mask_first = 0;
+
+  __device__ __forceinline__ ScoreTerms(const AttentionCall& call, int batch, int head) {
+    if (call.slopes != nullptr) slope = call.slopes[batch * call.slopes_batch + head] * kLog2E;
+    mask_first = batch * call.mask_batch + head * call.mask_head;
+  }
+};
+
 /// The score in units of log2: scaled, capped, biased, masked; `product` is that of query and key.
 /// Only for one score at a time; tiles of matrix units have finish_scores().
 template <typename T>

@@ -32,17 +32,6 @@ struct QueryFacts {
   }
 };
 
-/// What makes scores of a batch and head more than products.
-struct ScoreTerms {
-  float slope = 0;
-  long long mask_first = 0;
-
-  __device__ __forceinline__ ScoreTerms(const AttentionCall& call, int batch, int head) {
-    if (call.slopes != nullptr) slope = call.slopes[batch * call.slopes_batch + head] * kLog2E;
-    mask_first = batch * call.mask_batch + head * call.mask_head;
-  }
-};
-
 /// A score with all that can go into it, in units of log2, from the product of query and key;
 /// `factor` becomes the derivative of the score by the scaled product. A call, as tiles of it are
 /// many instructions.

@@ -3,9 +3,28 @@
 #pragma once
 
 #include <kernwright/attention.cuh>
+#include <kernwright/mbarrier.cuh>
 #include <kernwright/wgmma_rows.cuh>
 
 namespace kernwright {
+
+/// A place in a ring of stages, and the parity of the rounds.
+template <int kStages>
+struct Ring {
+  int stage = 0;
+  unsigned parity = 0;
+  __device__ __forceinline__ void advance() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+/// Of a warp: that it is done with what is in a stage.
+__device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
+  if (lane == 0) empty.arrive();
+}
 
 /// So many threads meet at one of the block's 16 barriers, which some of them may only pass.
 __device__ __forceinline__ void meet(int barrier, int threads) {
@@ -75,6 +94,137 @@ __device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCa
         if (key < low || key >= high) s[i + 2 * r + j] = minus_infinity();
       }
     }
+  }
+}
+
+/// A mask's values, where keys are seen, make scores.
+template <int kScores, typename Join>
+__device__ __forceinline__ void join_mask(float (&s)[kScores], const AttentionCall& call,
+                                          const Sequence& sequence, long long mask_first, int row,
+                                          int first, Join join) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int query = row + 8 * r;
+    const long long at = mask_first + query * call.mask_query;
+    const int end = query < sequence.queries ? sequence.keys : 0;
+#pragma unroll
+    for (int i = 0; i < kScores; i += 4) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int key = first + i * 2 + j + static_cast<int>(threadIdx.x % 4) * 2;
+        if (key < end) join(s[i + 2 * r + j], at + key * call.mask_key);
+      }
+    }
+  }
+}
+
+/// Products become scores in units of log2, with all that can go into them but windows.
+template <typename T, int kScores>
+__device__ __forceinline__ void bend_scores(float (&s)[kScores], const AttentionCall& call,
+                                            const Sequence& sequence, const ScoreTerms& terms,
+                                            int row, int first) {
+  if (call.soft_cap > 0) {
+    const float inner = call.scale / call.soft_cap, outer = call.soft_cap * kLog2E;
+#pragma unroll
+    for (float& score : s) score = quick_tanh(score * inner) * outer;
+  } else {
+#pragma unroll
+    for (float& score : s) score *= call.scale * kLog2E;
+  }
+  if (terms.slope != 0) {
+    const int behind = row + sequence.diagonal - first - static_cast<int>(threadIdx.x % 4) * 2;
+#pragma unroll
+    for (int i = 0; i < kScores; ++i) {
+      const int distance = behind + i / 2 % 2 * 8 - (i / 4 * 8 + i % 2);
+      s[i] -= terms.slope * fabsf(static_cast<float>(distance));
+    }
+  }
+  if (call.mask_kind == kBoolMask) {
+    const auto* mask = static_cast<const unsigned char*>(call.mask);
+    join_mask(s, call, sequence, terms.mask_first, row, first, [&](float& score, long long at) {
+      if (mask[at] == 0) score = minus_infinity();
+    });
+  } else if (call.mask_kind == kOwnMask) {
+    const T* mask = static_cast<const T*>(call.mask);
+    join_mask(s, call, sequence, terms.mask_first, row, first, [&](float& score, long long at) {
+      score = fmaf(to_compute(mask[at]), kLog2E, score);
+    });
+  } else if (call.mask_kind == kFloatMask) {
+    const float* mask = static_cast<const float*>(call.mask);
+    join_mask(s, call, sequence, terms.mask_first, row, first,
+              [&](float& score, long long at) { score = fmaf(mask[at], kLog2E, score); });
+  }
+}
+
+// Of sums whose rows are keys and whose columns are queries.
+
+/// Scores that queries do not have are -infinity.
+template <int kScores>
+__device__ __forceinline__ void hide_queries(float (&s)[kScores], const AttentionCall& call,
+                                             const Sequence& sequence, int key, int first) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int position = key + 8 * r - sequence.diagonal - first;
+    const bool behind = key + 8 * r >= sequence.keys;
+    const int low = call.right < 0 ? 0 : position - call.right;
+    const int high = behind ? -1 : call.left < 0 ? kScores * 2 : position + call.left;
+#pragma unroll
+    for (int i = 0; i < kScores; i += 4) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int query = i * 2 + j + static_cast<int>(threadIdx.x % 4) * 2;
+        if (query < low || query > high) s[i + 2 * r + j] = minus_infinity();
+      }
+    }
+  }
+}
+
+/// A mask's values, where there are such queries and keys, make scores.
+template <typename Join>
+__device__ __forceinline__ void join_mask_turned(float (&s)[32], const AttentionCall& call,
+                                                 const Sequence& sequence, long long mask_first,
+                                                 int key, int first, Join join) {
+  const int end = sequence.queries - first - static_cast<int>(threadIdx.x % 4) * 2;
+  const long long base =
+      mask_first + (first + static_cast<int>(threadIdx.x % 4) * 2) * call.mask_query;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    long long at = base + (key + 8 * r) * call.mask_key;
+    const int queries = key + 8 * r < sequence.keys ? end : 0;
+#pragma unroll
+    for (int i = 0; i < 32; i += 4) {
+      if (i * 2 < queries) join(s[i + 2 * r], at);
+      if (i * 2 + 1 < queries) join(s[i + 2 * r + 1], at + call.mask_query);
+      at += 8 * call.mask_query;
+    }
+  }
+}
+
+/// Products become scores in units of log2, with ALiBi and a mask.
+template <typename T>
+__device__ __forceinline__ void bias_scores(float (&s)[32], const AttentionCall& call,
+                                            const Sequence& sequence, const ScoreTerms& terms,
+                                            int key, int first) {
+  const int ahead = first + sequence.diagonal - key + static_cast<int>(threadIdx.x % 4) * 2;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    const int distance = ahead + i / 4 * 8 + i % 2 - i / 2 % 2 * 8;
+    s[i] = s[i] * (call.scale * kLog2E) - terms.slope * fabsf(static_cast<float>(distance));
+  }
+  const auto join = [&](auto take) {
+    join_mask_turned(s, call, sequence, terms.mask_first, key, first, take);
+  };
+  if (call.mask_kind == kBoolMask) {
+    const auto* mask = static_cast<const unsigned char*>(call.mask);
+    join([&](float& score, long long at) {
+      if (mask[at] == 0) score = minus_infinity();
+    });
+  } else if (call.mask_kind == kOwnMask) {
+    const T* mask = static_cast<const T*>(call.mask);
+    join([&](float& score, long long at) { score = fmaf(to_compute(mask[at]), kLog2E, score); });
+  } else if (call.mask_kind == kFloatMask) {
+    const float* mask = static_cast<const float*>(call.mask);
+    join([&](float& score, long long at) { score = fmaf(mask[at], kLog2E, score); });
   }
 }
 

@@ -1,16 +1,30 @@
-"""The instances of attention's forward kernels that the compile gate compiles, by text."""
+"""The instances of attention's kernels for many queries that the compile gate compiles, by text."""
 
-# A type, elements of a head and of its values, keys, stages, warpgroups, whether scores are capped.
+# A type, elements of a head and of its values, keys, stages, warpgroups, what goes into scores.
 HOPPER = [
-    ("BFloat16", "128, 128, 128, 2, 2", "false"),
-    ("Float16", "128, 128, 176, 2, 2", "false"),
-    ("BFloat16", "64, 64, 128, 3, 3", "false"),
-    ("Float16", "64, 64, 96, 3, 3", "true"),
-    ("Float16", "96, 96, 128, 2, 1", "true"),
-    ("BFloat16", "192, 192, 96, 2, 2", "false"),
-    ("Float16", "192, 128, 128, 2, 2", "true"),
-    ("BFloat16", "256, 256, 80, 2, 2", "false"),
-    ("Float16", "256, 256, 64, 2, 1", "true"),
+    ("BFloat16", "128, 128, 128, 2, 2", "kPlain"),
+    ("Float16", "128, 128, 176, 2, 2", "kPlain"),
+    ("BFloat16", "64, 64, 128, 3, 3", "kPlain"),
+    ("Float16", "64, 64, 96, 3, 3", "kCapped"),
+    ("Float16", "96, 96, 128, 2, 1", "kCapped"),
+    ("BFloat16", "192, 192, 96, 2, 2", "kPlain"),
+    ("Float16", "192, 128, 128, 2, 2", "kCapped"),
+    ("BFloat16", "256, 256, 80, 2, 2", "kPlain"),
+    ("Float16", "256, 256, 64, 2, 1", "kCapped"),
+    ("Float16", "64, 64, 96, 3, 3", "kBiased"),
+    ("BFloat16", "128, 128, 128, 2, 2", "kBiased"),
+    ("Float16", "96, 128, 128, 2, 1", "kBiased"),
+]
+# A type, elements of a head and of its values, queries, stages, overlaps, what goes into scores.
+HOPPER_BACKWARD = [
+    ("BFloat16", "128, 128, 64, 2, false", "kPlain"),
+    ("Float16", "128, 128, 64, 3, false", "kCapped"),
+    ("BFloat16", "64, 64, 128, 2, true", "kPlain"),
+    ("Float16", "64, 64, 128, 2, false", "kCapped"),
+    ("Float16", "96, 96, 64, 3, true", "kPlain"),
+    ("BFloat16", "128, 64, 64, 2, true", "kPlain"),
+    ("BFloat16", "128, 128, 64, 2, false", "kBiased"),
+    ("Float16", "64, 64, 128, 2, true", "kBiased"),
 ]
 ATTENTION = {
     "attention.cu": [
@@ -27,6 +41,11 @@ ATTENTION = {
         ),
     ],
     "hopper_attention.cu": [
-        f"hopper_attention<{of}, Tile<{tile}>, {capped}>" for of, tile, capped in HOPPER
+        f"hopper_attention<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER
+    ],
+    "hopper_backward.cu": [
+        *(f"hopper_backward<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER_BACKWARD),
+        *(f"finish_queries<{of}, Tile<{tile}>>" for of, tile, _ in HOPPER_BACKWARD),
+        *("sum_rows<BFloat16, 8>", "sum_rows<Float16, 16>"),
     ],
 }

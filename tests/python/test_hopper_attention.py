@@ -151,6 +151,33 @@ def test_caps_sinks_and_scales(forced):
 
 
 @hopper_alone
+@pytest.mark.parametrize("dim", [64, 128])
+def test_masks_and_alibi(forced, dim):
+    random = np.random.default_rng(5)
+    host = operands(2, 4, 2, 140, 201, dim)
+    slopes = random.random((2, 4)).astype("f4")
+    seen = random.random((2, 1, 140, 201)) < 0.7
+    seen[:, :, 4] = False  # a query that sees nothing
+    added = random.standard_normal((140, 201)).astype(np.float16)
+    hidden = np.where(random.random((4, 1, 201)) < 0.5, -np.inf, 0.5).astype(np.float32)
+    lengths = np.array([201, 77], np.int32)
+    for mask, options in ((None, {"alibi": slopes[0]}), (seen, {"lengths": lengths}),
+                          (added, {"soft_cap": 2.0, "scale": 0.3, "alibi": slopes}),
+                          (hidden, {"left": 60, "right": 10}), (seen[1], {}),
+                          (added.T.copy().T, {"sinks": slopes[1]})):  # fmt: skip
+        given = {k: kw.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+        if "left" in given:
+            given["window"] = (given.pop("left"), given.pop("right"))
+        if mask is not None:
+            given["attn_mask"] = kw.asarray(mask)
+            mask = np.broadcast_to(mask if mask.ndim > 2 else mask[None], (2, 4, 140, 201))
+        got, lse = attention(*on_device(host), enable_gqa=True, return_lse=True, **given)
+        wanted, logarithms = reference(*host, mask=mask, **options)
+        assert_attention(got, wanted, "float16")
+        np.testing.assert_allclose(lse.numpy(), logarithms, rtol=2e-4, atol=2e-4)
+
+
+@hopper_alone
 def test_lengths_of_batches(forced):
     """What lies behind lengths takes no part, whatever it is."""
     q, k, v = operands(4, 2, 2, 150, 190, 64)
@@ -240,12 +267,12 @@ def test_what_the_other_kernel_does():
            for x in host]  # fmt: skip
     backwards = [kw.asarray(x[:, :, ::-1].copy())[:, :, ::-1] for x in host]
     assert_attention(attention(*odd), reference(*host)[0], "float16")
+    large = on_device(operands(1, 2, 2, 70, 90, 136))
     _core._force_attention("hopper")
     try:
         for arrays, options, reason in [
-            (device, {"attn_mask": kw.ones((70, 90), "bool")}, "mask"),
             (device, {"dropout_p": 0.5, "seed": 1}, "dropout"),
-            (device, {"alibi": kw.ones(2)}, "ALiBi"),
+            (large, {"alibi": kw.ones(2)}, "ALiBi"),
             (device, {"scale": -1.0}, "scale"),
             (odd, {}, "16 bytes"),
             (backwards, {}, "above 0"),
@@ -304,6 +331,7 @@ def test_under_all_checks(sim, forced, tile):
     with kw.checks("memory", "init", "race", "sync") as report:
         q, kv = kw.ones((1, 2, 140, 64), "float16"), kw.ones((1, 1, 150, 64), "float16")
         attention(q, kv, kv, is_causal=True, enable_gqa=True)
+        attention(q, kv, kv, kw.ones((140, 150), "bool"), alibi=kw.ones(2), enable_gqa=True)
         lengths = kw.asarray(np.array([100], np.int32))
         attention(q, kv, kv, lengths=lengths, enable_gqa=True, soft_cap=2.0)
         attention(kw.ones((70, 2, 64), "float16"), *[kw.ones((150, 1, 64), "float16")] * 2,

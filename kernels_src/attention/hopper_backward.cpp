@@ -1,0 +1,258 @@
+// Chooses tiles of attention's backward kernel for Hopper, makes tensor maps, plans its launches.
+#include "kernels_src/attention/hopper_backward.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/attention/gradient_call.h"
+#include "kernels_src/attention/hopper_attention.h"
+#include "kernels_src/attention/hopper_backward.cu.h"
+#include "kernels_src/family.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kBackwardKeys = 128;   // of a block
+constexpr std::int64_t kBackwardSums = 8192;  // of a tile of queries
+constexpr int kBackwardThreads = 384;
+constexpr int kBackwardSharedBytes = 232448;  // at most
+constexpr std::int64_t kFinishThreads = 256;
+constexpr std::int64_t kFewBackwardQueries = 16;
+constexpr std::int64_t kBackwardSection = std::int64_t{32} << 20;  // bytes of heads at a time
+
+constexpr HopperBackwardTile kBackwardTiles[] = {
+    {2, true, false},  {2, false, false}, {3, true, false},
+    {3, false, false}, {2, true, true},   {2, false, true},
+};
+
+/// `Plan` of gradient_part.cuh.
+struct BackwardPlan {
+  CUdeviceptr sums = 0, turns = 0;
+  std::int32_t heads, key_tiles, section, query_tiles;
+  std::int32_t q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
+};
+
+/// The template's extents of heads.
+struct BackwardShape {
+  int dim, value_dim, queries;
+
+  explicit BackwardShape(const PreparedAttention& of)
+      : dim(of.dim_class), value_dim(of.value_class), queries(128) {
+    if (std::max(dim, value_dim) <= 64) return;
+    dim = std::max(dim, 96);  // 128 columns, so that both warpgroups have a part of dq
+    queries = 64;
+    if (dim + value_dim > 192) dim = value_dim = 128;  // for which registers suffice
+  }
+  int shared_bytes(const HopperBackwardTile& tile) const {
+    const int columns = (dim + 63) / 64 + (value_dim + 63) / 64;
+    const int rows = static_cast<int>(kBackwardKeys) + tile.stages * queries;
+    const int changes = 2 * (queries / 64) * static_cast<int>(kBackwardKeys) * 128;
+    return columns * rows * 128 + changes + static_cast<int>(kBackwardSums) * 4 +
+           tile.stages * 2 * queries * 4 + 8 * (5 * tile.stages + 5);
+  }
+};
+
+struct ForcedBackward {
+  std::mutex mutex;
+  AttentionKernel kernel = AttentionKernel::automatic;
+  std::optional<HopperBackwardTile> tile;
+};
+ForcedBackward& forced_backward() {
+  static auto& forced = *new ForcedBackward;
+  return forced;
+}
+
+std::int64_t tiles_of(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
+
+bool leaves_registers(const BackwardShape& shape) { return shape.dim + shape.value_dim <= 192; }
+
+/// Why the kernel cannot do it; null where it can.
+const char* backward_obstacle(const PreparedGradient& made, const AttentionOptions& options) {
+  const PreparedAttention& of = made.forward;
+  const AttentionCall& call = of.call;
+  if (const char* obstacle = hopper_obstacle(of, options)) return obstacle;
+  if ((options.mask || options.slopes) && call.soft_cap > 0) {
+    return "a cap comes with a mask or ALiBi";
+  }
+  if (std::max(of.dim_class, of.value_class) > 128) return "heads are larger than 128";
+  if (call.queries == 0) return "there are no queries";
+  const std::uint64_t bits = access_bits(made.grad, made.call.grad_at, call.value_dim) |
+                             access_bits(of.made.out, call.out_at, call.value_dim);
+  if (bits % 16 != 0) return "elements do not lie at multiples of 16 bytes";
+  const std::int64_t batches = options.q_starts ? 1 : call.batches;
+  if (!fits_map(made.call.grad_at, batches, call.heads, call.queries)) {
+    return "strides are not above 0";
+  }
+  const std::int64_t parts = tiles_of(call.queries, 64) + tiles_of(call.keys, kBackwardKeys) + 2;
+  if (parts * call.heads * call.batches > std::int64_t{1} << 28) return "there are too many rows";
+  return nullptr;
+}
+
+BackwardPlan plan_backward(const PreparedGradient& made, const AttentionOptions& options,
+                           const BackwardShape& shape, bool wide) {
+  const AttentionCall& call = made.forward.call;
+  const bool packed = options.q_starts.has_value();
+  const std::int64_t group = call.heads / call.kv_heads;
+  BackwardPlan plan{};
+  plan.heads = packed ? call.kv_heads : call.kv_heads * call.batches;
+  plan.key_tiles = static_cast<std::int32_t>(packed ? call.keys / kBackwardKeys + call.batches
+                                                    : tiles_of(call.keys, kBackwardKeys));
+  plan.query_tiles = static_cast<std::int32_t>(packed ? call.queries / shape.queries + call.batches
+                                                      : tiles_of(call.queries, shape.queries));
+  const std::int64_t bytes =
+      group * call.queries * (2 * (call.dim + call.value_dim) + 4 * call.dim);
+  const std::int64_t at_once = std::max<std::int64_t>(1, kBackwardSection / bytes);
+  plan.section =
+      static_cast<std::int32_t>(wide ? plan.heads : std::min<std::int64_t>(plan.heads, at_once));
+  const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };
+  plan.q_batch = step(call.q_at.batch);
+  plan.q_head = step(call.q_at.head);
+  plan.grad_batch = step(made.call.grad_at.batch);
+  plan.grad_head = step(made.call.grad_at.head);
+  plan.k_batch = step(call.k_at.batch);
+  plan.k_head = step(call.k_at.head);
+  plan.v_batch = step(call.v_at.batch);
+  plan.v_head = step(call.v_at.head);
+  return plan;
+}
+
+const Family& backward_family() {
+  static const auto& family = *new Family("hopper_backward.cu", text::hopper_backward_cu);
+  return family;
+}
+
+std::string tile_text(const BackwardShape& shape, const HopperBackwardTile& tile) {
+  return format("Tile<{}, {}, {}, {}, {}>", shape.dim, shape.value_dim, shape.queries, tile.stages,
+                tile.overlaps);
+}
+
+enum class BackwardStep : std::uint8_t { rows, gradients, queries };
+
+/// One compile makes the kernels of all steps, by the first.
+const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of,
+                                  const BackwardShape& shape, const HopperBackwardTile& tile) {
+  constexpr const char* kinds[] = {"kPlain", "kCapped", "kBiased"};
+  const bool biased = of.call.mask_kind != 0 || of.call.slopes != 0;
+  const int extras = biased ? 2 : of.call.soft_cap > 0 ? 1 : 0;
+  const auto key = InstanceKey()
+                       .type(of.q.type())
+                       .add(static_cast<int>(step), 2)
+                       .add(shape.dim / 32, 4)
+                       .add(shape.value_dim / 32, 4)
+                       .add(tile.stages, 3)
+                       .add(tile.overlaps, 1)
+                       .add(extras, 2);
+  return backward_family().instance(key, [&] {
+    const char* type = device_type(of.q.type());
+    const std::string made = tile_text(shape, tile);
+    std::vector<std::string> names = {
+        format("sum_rows<{}, {}>", type, shape.value_dim <= 64 ? 8 : 16),
+        format("hopper_backward<{}, {}, {}>", type, made, kinds[extras]),
+        format("finish_queries<{}, {}>", type, made)};
+    names.erase(names.begin(), names.begin() + static_cast<int>(step));
+    return names;
+  });
+}
+
+LaunchConfig backward_config(std::int64_t blocks, std::int64_t threads, int bytes,
+                             const Stream& on) {
+  return {.grid = {static_cast<std::uint32_t>(blocks)},
+          .block = {static_cast<std::uint32_t>(threads)},
+          .shared_bytes = static_cast<std::uint32_t>(bytes),
+          .stream = on};
+}
+
+}  // namespace
+
+std::span<const HopperBackwardTile> hopper_backward_tiles() { return kBackwardTiles; }
+
+void force_backward_kernel(AttentionKernel kernel, std::optional<HopperBackwardTile> tile) {
+  if (tile && std::find(std::begin(kBackwardTiles), std::end(kBackwardTiles), *tile) ==
+                  std::end(kBackwardTiles)) {
+    throw ArgumentError(
+        format("a tile of attention's gradients has {} stages, overlaps: {}, wide: {}: that is "
+               "none of those that there are",
+               tile->stages, tile->overlaps, tile->wide));
+  }
+  ForcedBackward& forced = forced_backward();
+  const std::lock_guard lock(forced.mutex);
+  forced.kernel = kernel;
+  forced.tile = tile;
+}
+
+std::optional<HopperBackwardTile> choose_hopper_backward(const PreparedGradient& made,
+                                                         const AttentionOptions& options) {
+  AttentionKernel kernel = AttentionKernel::automatic;
+  std::optional<HopperBackwardTile> tile;
+  {
+    ForcedBackward& forced = forced_backward();
+    const std::lock_guard lock(forced.mutex);
+    kernel = forced.kernel;
+    tile = forced.tile;
+  }
+  const bool automatic = kernel == AttentionKernel::automatic;
+  const PreparedAttention& of = made.forward;
+  if (kernel == AttentionKernel::mma) return std::nullopt;
+  if (automatic && of.call.queries <= kFewBackwardQueries) return std::nullopt;
+  const char* obstacle = backward_obstacle(made, options);
+  const BackwardShape shape(of);
+  if (obstacle == nullptr && tile && tile->overlaps && !leaves_registers(shape)) {
+    obstacle = "heads are too large for products of two tiles at a time";
+  }
+  if (obstacle == nullptr && tile && shape.shared_bytes(*tile) > kBackwardSharedBytes) {
+    obstacle = "the tile does not fit shared memory";
+  }
+  if (obstacle == nullptr) {
+    if (tile) return tile;
+    return HopperBackwardTile{2, leaves_registers(shape), false};
+  }
+  if (automatic) return std::nullopt;
+  throw ArgumentError(
+      format("gradients of attention by the kernel for Hopper: {}; query is a {}, key a {}",
+             obstacle, of.q.identify(), of.k.identify()));
+}
+
+void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& options,
+                            HopperBackwardTile tile, const Stream& on) {
+  PreparedAttention& of = made.forward;
+  const AttentionCall& call = of.call;
+  Device& device = of.q.device();
+  const BackwardShape shape(of);
+  BackwardPlan plan = plan_backward(made, options, shape, tile.wide);
+  const bool packed = options.q_starts.has_value();
+  const std::int64_t batches = packed ? 1 : call.batches;
+  const std::int64_t tiles = batches * call.heads * plan.query_tiles;
+  const Array delta = Array::empty(device, of.made.lse->shape(), ScalarType::float32, on);
+  const Array sums = Array::empty(device, {tiles, kBackwardSums}, ScalarType::float32, on);
+  const Array turns = Array::empty(device, {tiles + 1}, ScalarType::uint32, on);
+  made.call.delta = delta.address();
+  plan.sums = sums.address();
+  plan.turns = turns.address();
+  const auto kernel = [&](BackwardStep step) -> const Kernel& {
+    return backward_kernel(step, of, shape, tile).on(device);
+  };
+  const std::int64_t lanes = shape.value_dim <= 64 ? 8 : 16;
+  launch(kernel(BackwardStep::rows),
+         backward_config(tiles_of(delta.size() * lanes, kFinishThreads), kFinishThreads, 0, on),
+         call, made.call, turns.address(), tiles + 1);
+  const int keys = static_cast<int>(kBackwardKeys);
+  const CUtensorMap q = head_map(of.q, call.q_at, batches, call.heads, call.queries, shape.queries);
+  const CUtensorMap grad =
+      head_map(made.grad, made.call.grad_at, batches, call.heads, call.queries, shape.queries);
+  const CUtensorMap k = head_map(of.k, call.k_at, batches, call.kv_heads, call.keys, keys);
+  const CUtensorMap v = head_map(of.v, call.v_at, batches, call.kv_heads, call.keys, keys);
+  const std::int64_t parts = std::int64_t{plan.heads} * plan.key_tiles;
+  launch(kernel(BackwardStep::gradients),
+         backward_config(parts, kBackwardThreads, shape.shared_bytes(tile), on), q, grad, k, v,
+         call, made.call, plan);
+  launch(kernel(BackwardStep::queries), backward_config(tiles, kFinishThreads, 0, on), call,
+         made.call, plan);
+  for (const Array* each : {&delta, &sums, &turns}) each->use_on(on);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,430 @@
+// Gradients of attention the Hopper way. A block has 128 keys of a head and walks over its queries,
+// the last first: a warp copies tiles of queries and of the result's gradient by tensor maps, two
+// warpgroups of 64 keys make weights and changes of scores with keys as rows (wgmma). So both are
+// left operands in registers for the gradients of values and of keys; the changes also go to shared
+// memory, where the gradient of the queries needs them. That is a sum over blocks: a warp adds a
+// tile's part to sums in global memory (cp.reduce.async.bulk) once all blocks with earlier keys
+// have added theirs. The order of additions is fixed and scores are computed once; a launch of its
+// own for the queries would need no order, but two products of five once more. Who is waited for
+// has begun, as blocks take their numbers from a counter.
+#include <kernwright/gradient_part.cuh>
+
+using namespace kernwright;
+
+/// Queued: rows of a warpgroup's keys times 64 queries, both along the elements of heads.
+template <typename T, int kDim, int kQueries>
+__device__ __forceinline__ void multiply_rows(float (&s)[32], unsigned keys, unsigned queries) {
+#pragma unroll
+  for (int k = 0; k < kDim / 16; ++k) {
+    const unsigned inside = k % 4 * 32;
+    Products<T, 64, false, false>::add(
+        s, matrix_descriptor(keys + k / 4 * kKeyColumn + inside, kKeyColumn),
+        matrix_descriptor(queries + k / 4 * (kQueries * 128) + inside, kQueries * 128), k > 0);
+  }
+  commit_products();
+}
+
+/// Queued: weights or changes times 64 queries are added; without `adds` that is the sums.
+template <typename T, int kDim, int kQueries>
+__device__ __forceinline__ void add_rows(float (&sums)[kDim / 2], const unsigned (&left)[4][4],
+                                         unsigned queries, bool adds) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    RowProducts<T, kDim>::add(sums, left[k], matrix_descriptor(queries + k * 2048, kQueries * 128),
+                              adds || k > 0);
+  }
+  commit_products();
+}
+
+/// Queued: a warpgroup's 64 x 64 of changes, turned, times keys.
+template <typename T, typename Of>
+__device__ __forceinline__ void multiply_changes(float (&sums)[32], unsigned changes, unsigned keys,
+                                                 int group) {
+  const unsigned a = changes + (Of::kQueries == 128 ? group * kKeyColumn : 0);
+  const unsigned b = keys + (Of::kQueries == 128 ? 0 : group * kKeyColumn);
+#pragma unroll
+  for (int k = 0; k < kKeys / 16; ++k) {
+    Products<T, 64, true, true>::add(sums, matrix_descriptor(a + k * 2048, kKeyColumn),
+                                     matrix_descriptor(b + k * 2048, kKeyColumn), k > 0);
+  }
+  commit_products();
+}
+
+/// What a thread of a warpgroup knows.
+struct Self {
+  int group, warp, lane;
+  int key;             // of its first row, the other is 8 behind
+  float scale, inner;  // of scores to units of log2; before the cap
+};
+
+/// Scores become weights, which are packed; with a cap `s` is that times the cap's derivative.
+template <typename T, bool kHasCap, int kScores>
+__device__ __forceinline__ void weigh(float (&s)[kScores], unsigned (&weights)[kScores / 8][4],
+                                      const float* logarithms, const Self& self) {
+#pragma unroll
+  for (int i = 0; i < kScores; i += 4) {
+    const float2 lse = *reinterpret_cast<const float2*>(logarithms + i * 2 + self.lane % 4 * 2);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float &a = s[i + 2 * r], &b = s[i + 2 * r + 1];
+      const float2 whole =
+          make_float2(power2(fmaf(a, self.scale, -lse.x)), power2(fmaf(b, self.scale, -lse.y)));
+      weights[i / 8][i % 8 / 2 + r] = pair_of<T>(whole.x, whole.y);
+      a = kHasCap && whole.x != 0 ? whole.x * (1 - a * a) : whole.x;
+      b = kHasCap && whole.y != 0 ? whole.y * (1 - b * b) : whole.y;
+    }
+  }
+}
+
+/// Weights and products of gradients and values become packed changes of scores.
+template <typename T, int kScores>
+__device__ __forceinline__ void change(const float (&s)[kScores], const float (&d)[kScores],
+                                       unsigned (&changes)[kScores / 8][4], const float* deltas,
+                                       const Self& self) {
+#pragma unroll
+  for (int i = 0; i < kScores; i += 4) {
+    const float2 delta = *reinterpret_cast<const float2*>(deltas + i * 2 + self.lane % 4 * 2);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int at = i + 2 * r;
+      changes[i / 8][i % 8 / 2 + r] =
+          pair_of<T>(s[at] * (d[at] - delta.x), s[at + 1] * (d[at + 1] - delta.y));
+    }
+  }
+}
+
+/// A warp's 16 rows of a gradient through shared memory; rows behind the last key are 0, and are
+/// left out behind `stored`.
+template <typename T, int kDim>
+__device__ __forceinline__ void store_gradient(const float (&sums)[kDim / 2], float factor,
+                                               unsigned char* staging, T* to, long long apart,
+                                               int dim, int rows, int stored, int lane) {
+  constexpr int kUnits = (kDim + 63) / 64 * 8;  // of 16 bytes
+#pragma unroll
+  for (int i = 0; i < kDim / 8; i += 2) {
+    unsigned pairs[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float* two = sums + 4 * i + 2 * j;
+      pairs[j] = lane / 4 + 8 * (j % 2) < rows ? pair_of<T>(two[0] * factor, two[1] * factor) : 0;
+    }
+    store_matrices(
+        shared_address(staging + i / 8 * kKeyColumn + swizzled(lane % 16, i % 8 + lane / 16)),
+        pairs);
+  }
+  __syncwarp();
+#pragma unroll 1
+  for (int i = lane; i < kWarpKeys * kUnits; i += 32) {
+    const int row = i / kUnits, unit = i % kUnits;
+    if (row >= stored || unit * 8 >= dim) continue;
+    *reinterpret_cast<uint4*>(to + row * apart + unit * 8) =
+        *reinterpret_cast<const uint4*>(staging + unit / 8 * kKeyColumn + swizzled(row, unit % 8));
+  }
+}
+
+/// What goes into scores beside scale, window and lengths: nothing, a cap, or ALiBi and a mask.
+enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
+
+/// What a warpgroup has of a part: 64 keys.
+template <typename T, typename Of, Extras kExtras>
+struct Deriving {
+  static constexpr bool kHasCap = kExtras == kCapped;
+  static constexpr int kLast = Of::kHalves - 1;
+  static constexpr int kHalfBytes = 64 * 128;  // of 64 queries in a column
+
+  const Shared<Of>& shared;
+  const AttentionCall& call;
+  const Part<Of>& part;
+  Self self;
+  int group_key, rows;  // the first key; bytes before the warp's rows in a column of keys
+  unsigned keys, values;
+  Ring<Of::kStages> ring;
+  int previous = 0, set = 0;
+  unsigned sums_parity = 1;
+  float dk[Of::kDim / 2], dv[Of::kValueDim / 2];
+  unsigned weights[Of::kHalves][4][4], changes[Of::kHalves][4][4] = {};
+
+  __device__ __forceinline__ Deriving(const Shared<Of>& shared_, const AttentionCall& call_,
+                                      const Part<Of>& part_)
+      : shared(shared_), call(call_), part(part_) {
+    self.group = same(threadIdx.x / 128) - 1;
+    self.warp = same(threadIdx.x / 32 % 4);
+    self.lane = threadIdx.x % 32;
+    group_key = part.first_key + self.group * kGroupKeys;
+    self.key = group_key + self.warp * kWarpKeys + self.lane / 4;
+    self.scale = kExtras == kBiased ? 1.0f : (kHasCap ? call.soft_cap : call.scale) * kLog2E;
+    self.inner = kHasCap ? call.scale / call.soft_cap : 0.0f;
+    rows = (self.group * kGroupKeys + self.warp * kWarpKeys) * 128;
+    keys = shared_address(shared.keys);
+    values = shared_address(shared.values);
+  }
+
+  /// Queued: scores, and products of gradients and values. Waits for the scores, and so for all
+  /// products before them.
+  template <int kHalf>
+  __device__ __forceinline__ void multiply(float (&s)[32], float (&d)[32], bool is_first) {
+    const unsigned queries = shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes;
+    const unsigned grads = shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes;
+    const unsigned own = self.group * (kGroupKeys * 128);
+    if (kHalf == 0) shared.q_full[ring.stage].wait(ring.parity);
+    begin_products();
+    multiply_rows<T, Of::kDim, Of::kQueries>(s, keys + own, queries);
+    if (kHalf == 0) {
+      shared.grad_full[ring.stage].wait(ring.parity);
+      shared.facts_full[ring.stage].wait(ring.parity);
+    }
+    begin_products();
+    multiply_rows<T, Of::kValueDim, Of::kQueries>(d, values + own, grads);
+    wait_for_products<1>();
+    settle(s);
+    if constexpr (kHalf > 0) {
+      keep_weights(weights[0]);
+      keep_weights(changes[0]);
+    } else if constexpr (Of::kOverlaps) {
+      keep_weights(changes[kLast]);
+      if (!is_first) give_back(shared.q_empty[previous], self.lane);
+    }
+  }
+
+  /// 64 queries: weights meet gradients, changes of scores go to shared memory and, but for the
+  /// last 64 of a tile, meet queries.
+  template <int kHalf>
+  __device__ __forceinline__ void take(int head, int tile_query, bool is_first) {
+    const int first = tile_query + kHalf * 64;
+    const float* const facts = shared.facts(ring.stage) + kHalf * 64;
+    float s[32], d[32];
+    multiply<kHalf>(s, d, is_first);
+    if constexpr (kExtras == kBiased) {
+      const ScoreTerms terms(call, part.batch, part.kv_head * part.group + head);
+      bias_scores<T>(s, call, part.sequence, terms, self.key, first);
+    }
+    if constexpr (kHasCap) {
+#pragma unroll
+      for (float& score : s) score = quick_tanh(score * self.inner);
+    }
+    const bool partial = first + 64 > part.sequence.queries ||
+                         group_key + kGroupKeys > part.sequence.end_key(call, first) ||
+                         group_key < part.sequence.first_key(call, first + 63);
+    if (partial) hide_queries(s, call, part.sequence, self.key, first);
+    weigh<T, kHasCap>(s, weights[kHalf], facts, self);
+    const bool adds = !is_first || kHalf > 0;
+    begin_products();
+    add_rows<T, Of::kValueDim, Of::kQueries>(
+        dv, weights[kHalf], shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes, adds);
+    wait_for_products<1>();
+    settle(d);
+    if (kExtras == kBiased || partial) {
+#pragma unroll
+      for (int i = 0; i < 32; ++i) d[i] = s[i] == 0 ? 0.0f : d[i];
+    }
+    change<T>(s, d, changes[kHalf], facts + Of::kQueries, self);
+    unsigned char* const to = shared.changes(set) + kHalf * kKeyColumn + rows;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      store_matrices(shared_address(to + swizzled(self.lane % 16, k * 2 + self.lane / 16)),
+                     changes[kHalf][k]);
+    }
+    if constexpr (kHalf < kLast) {
+      begin_products();
+      add_rows<T, Of::kDim, Of::kQueries>(
+          dk, changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes,
+          adds);
+    }
+  }
+
+  /// The tile's part of the queries' gradient, beside the last products for keys.
+  __device__ __forceinline__ void sum_queries(bool is_first) {
+    // Of two sets, this one's last products ended before the other warpgroup came here last time.
+    show_to_copies();
+    meet(1, 256);
+    float dq[32];
+    begin_products();
+    multiply_changes<T, Of>(dq, shared_address(shared.changes(set)), keys, self.group);
+    add_rows<T, Of::kDim, Of::kQueries>(
+        dk, changes[kLast], shared_address(shared.queries(ring.stage)) + kLast * kHalfBytes,
+        !is_first || kLast > 0);
+    wait_for_products<1>();
+    settle(dq);
+    keep_weights(weights[kLast]);
+    give_back(shared.grad_empty[ring.stage], self.lane);
+    shared.sums_empty->wait(sums_parity);
+    sums_parity ^= 1;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      shared.sums[(self.group * 8 + i) * 128 + threadIdx.x % 128] =
+          make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
+    }
+    show_to_copies();
+    __syncwarp();
+    give_back(*shared.sums_full, self.lane);
+    if constexpr (!Of::kOverlaps) {
+      wait_for_products<0>();
+      keep_weights(changes[kLast]);
+      give_back(shared.q_empty[ring.stage], self.lane);
+    }
+    previous = ring.stage;
+    set ^= 1;
+    ring.advance();
+  }
+
+  __device__ __forceinline__ void run(const Gradients& more) {
+    if (part.tiles > 0) shared.kv_full->wait(0);
+    const int steps = part.tiles * part.group;
+    for (int step = 0, n = part.tiles, head = 0; step < steps; ++step) {
+      head += n == 0;
+      n = n == 0 ? part.tiles - 1 : n - 1;
+      const int first = (part.low + n) * Of::kQueries;
+      take<0>(head, first, step == 0);
+      if constexpr (kLast > 0) take<kLast>(head, first, step == 0);
+      sum_queries(step == 0);
+    }
+    wait_for_products<0>();
+    settle(dk);
+    settle(dv);
+    keep_weights(changes[kLast]);
+    meet(1, 256);  // all products with keys are done: gradients go through their place
+    const Sequence& sequence = part.sequence;
+    const int first = group_key + self.warp * kWarpKeys;
+    const int stored = (call.k_starts != nullptr ? sequence.keys : call.keys) - first;
+    const int left = steps > 0 ? sequence.keys - first : 0;
+    const auto place = [&](const HeadStrides& at) {
+      return sequence.k_place(at) + part.kv_head * at.head + first * at.token;
+    };
+    store_gradient<T, Of::kValueDim>(dv, 1.0f, shared.values + rows,
+                                     static_cast<T*>(more.dv) + place(more.dv_at), more.dv_at.token,
+                                     call.value_dim, left, stored, self.lane);
+    store_gradient<T, Of::kDim>(dk, call.scale, shared.keys + rows,
+                                static_cast<T*>(more.dk) + place(more.dk_at), more.dk_at.token,
+                                call.dim, left, stored, self.lane);
+  }
+};
+
+/// kThreads threads. Dynamic shared memory: keys, values, stages of queries and of gradients, two
+/// sets of changes, sums, facts of each stage, five barriers for each stage and four, a number.
+template <typename T, typename Of, Extras kExtras>
+__global__ void __launch_bounds__(kThreads, 1)
+    hopper_backward(const __grid_constant__ TensorMap map_q,
+                    const __grid_constant__ TensorMap map_grad,
+                    const __grid_constant__ TensorMap map_k,
+                    const __grid_constant__ TensorMap map_v,
+                    const __grid_constant__ AttentionCall call,
+                    const __grid_constant__ Gradients more, const __grid_constant__ Plan plan) {
+  extern __shared__ __align__(1024) unsigned char storage[];
+  const Shared<Of> shared(storage);
+  const Maps maps{map_q, map_grad, map_k, map_v};
+  if (threadIdx.x == 0) {
+    prefetch(map_q);
+    prefetch(map_grad);
+    prefetch(map_k);
+    prefetch(map_v);
+    *shared.number = atomicAdd(plan.turns, 1u);
+    shared.init();
+  }
+  __syncthreads();
+  // Blocks with the first keys, whose queries see the most, come first.
+  const int number = same(static_cast<int>(*shared.number));
+  const int all = plan.section * plan.key_tiles;
+  const int section = number / all, inside = number % all;
+  const int first = section * plan.section, heads = min(plan.section, plan.heads - first);
+  const int flat = first + inside % heads;
+  int tile = inside / heads, batch = flat / call.kv_heads;
+  if (call.k_starts != nullptr) {
+    batch = same(sequence_of<kKeys, kThreads>(call.k_starts, call.batches, call.keys, tile));
+    if (batch < 0) return;
+    tile -= same(min(max(call.k_starts[batch], 0), call.keys) / kKeys + batch);
+  }
+  const Part<Of> part(call, plan, tile, flat % call.kv_heads, batch);
+  if (call.k_starts != nullptr && part.first_key >= part.sequence.keys) return;
+  if (threadIdx.x < 128) {
+    if constexpr (Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if constexpr (!Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    const int warp = same(threadIdx.x / 32);
+    if (warp == 0) load_part<Of>(shared, maps, call, plan, part);
+    if (warp == 1) load_facts<Of>(shared, call, more, part);
+    if (warp == 2 && threadIdx.x % 32 == 0) add_sums<Of>(shared, call, plan, part);
+  } else {
+    if constexpr (Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if constexpr (!Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    Deriving<T, Of, kExtras>(shared, call, part).run(more);
+  }
+}
+
+/// Before it: delta of each row, the sum of gradient times result, by `kLanes` lanes a row; clears
+/// `count` counters.
+template <typename T, int kLanes>
+__global__ void __launch_bounds__(256)
+    sum_rows(const __grid_constant__ AttentionCall call, const __grid_constant__ Gradients more,
+             unsigned* __restrict__ counters, long long count) {
+  using Eight = Pack<T, 8>;
+  const long long thread = blockIdx.x * 256ll + threadIdx.x, row = thread / kLanes;
+  for (long long i = thread; i < count; i += gridDim.x * 256ll) counters[i] = 0;
+  const int lane = threadIdx.x % kLanes;
+  const int batches = call.q_starts != nullptr ? 1 : call.batches;
+  const bool has_row = row < static_cast<long long>(batches) * call.heads * call.queries;
+  const long long query = row % call.queries, head = row / call.queries % call.heads;
+  const long long batch = row / call.queries / call.heads;
+  const auto place = [&](const HeadStrides& at) {
+    return batch * at.batch + head * at.head + query * at.token;
+  };
+  float sum = 0;
+  if (has_row && lane * 8 < call.value_dim) {
+    const T* const out = static_cast<const T*>(call.out) + place(call.out_at);
+    const T* const grad = static_cast<const T*>(more.grad) + place(more.grad_at);
+    const Eight a = *reinterpret_cast<const Eight*>(out + lane * 8);
+    const Eight b = *reinterpret_cast<const Eight*>(grad + lane * 8);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += to_compute(a.value[i]) * to_compute(b.value[i]);
+  }
+#pragma unroll
+  for (int mask = kLanes / 2; mask > 0; mask /= 2) sum += __shfl_xor_sync(~0u, sum, mask);
+  if (has_row && lane == 0) more.delta[place(call.lse_at)] = sum;
+}
+
+/// Behind it: sums become the gradient of the queries; tiles to which no block added are 0. A block
+/// of 256 threads a tile, those of a head follow each other, heads those of a batch.
+template <typename T, typename Of>
+__global__ void __launch_bounds__(256)
+    finish_queries(const __grid_constant__ AttentionCall call,
+                   const __grid_constant__ Gradients more, const __grid_constant__ Plan plan) {
+  using Eight = Pack<T, 8>;
+  int tile = blockIdx.x % plan.query_tiles, batch = blockIdx.x / plan.query_tiles / call.heads;
+  const int head = blockIdx.x / plan.query_tiles % call.heads;
+  if (call.q_starts != nullptr) {
+    batch = sequence_of<Of::kQueries, 256>(call.q_starts, call.batches, call.queries, tile);
+    if (batch < 0) return;
+    tile -= min(max(call.q_starts[batch], 0), call.queries) / Of::kQueries + batch;
+  }
+  const Sequence sequence(call, batch);
+  const int stored = call.q_starts != nullptr ? sequence.queries : call.queries;
+  if (tile * Of::kQueries >= stored) return;
+  const long long index = Part<Of>::tile_of(call, plan, sequence, batch, head) + tile;
+  const bool has_sums = tile * Of::kQueries < sequence.queries && plan.turns[1 + index] != 0;
+  const float4* const sums = reinterpret_cast<const float4*>(plan.sums + index * kSums);
+  T* const to = static_cast<T*>(more.dq) + sequence.q_place(more.dq_at) + head * more.dq_at.head;
+  const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int i = half * 4 + lane % 4;  // of 8 columns
+    Eight rows[2] = {};
+    if (has_sums) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float4 four = sums[(group * 8 + i) * 128 + warp * 32 + lane / 4 * 4 + j];
+        rows[0].value[2 * j] = from_compute<T>(four.x * call.scale);
+        rows[0].value[2 * j + 1] = from_compute<T>(four.y * call.scale);
+        rows[1].value[2 * j] = from_compute<T>(four.z * call.scale);
+        rows[1].value[2 * j + 1] = from_compute<T>(four.w * call.scale);
+      }
+    }
+    const int column = i * 8 + (Of::kQueries == 128 ? 0 : group * 64);
+    const int first = tile * Of::kQueries + (Of::kQueries == 128 ? group * 64 : 0) + warp * 16;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int query = first + lane / 4 + 8 * r;
+      if (query >= stored || column >= call.dim) continue;
+      const bool is_known = query < sequence.queries;
+      *reinterpret_cast<Eight*>(to + query * more.dq_at.token + column) =
+          is_known ? rows[r] : Eight{};
+    }
+  }
+}

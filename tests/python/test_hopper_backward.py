@@ -1,0 +1,340 @@
+"""Gradients of nn.attention by their kernel for Hopper, against NumPy in float64.
+
+Where the simulated device is an older one, all of this file runs once more in a process of its own,
+whose device is one of 9.0.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attention_model import NORM, gradients, normal
+
+import kernwright as kw
+from kernwright import _core
+from kernwright.errors import ArgumentError
+
+HOPPER = kw.current_device().compute_capability == (9, 0)
+nn = kw.nn
+TILES = _core._attention_backward_tiles()
+hopper_alone = pytest.mark.skipif(not HOPPER, reason="the kernel is for devices of 9.0")
+
+
+@pytest.mark.skipif(not kw.current_device().is_simulated or HOPPER, reason="this is the device")
+def test_on_a_simulated_device_of_9_0():
+    folder = Path(__file__).parent
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__],
+        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        cwd=folder,
+    )
+    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+
+
+@pytest.fixture
+def forced():
+    """Calls with 16-bit elements take the kernel, or the test fails."""
+    _core._force_attention_backward("hopper")
+    yield
+    _core._force_attention_backward("auto")
+
+
+def operands(batch, heads, kv_heads, queries, keys, dim, dtype="float16", value_dim=None):
+    """query, key, value and the gradient of the result."""
+    value_dim = value_dim or dim
+    return [
+        normal(batch, heads, queries, dim, dtype=dtype, seed=1),
+        normal(batch, kv_heads, keys, dim, dtype=dtype, seed=2),
+        normal(batch, kv_heads, keys, value_dim, dtype=dtype, seed=3),
+        normal(batch, heads, queries, value_dim, dtype=dtype, seed=4),
+    ]
+
+
+def on_device(arrays):
+    return [kw.asarray(x) for x in arrays]
+
+
+def run(device, **options):
+    """The logarithms are those of whatever kernel attention() takes."""
+    q, k, v, dy = device
+    options["enable_gqa"] = True
+    y, lse = nn.attention(q, k, v, return_lse=True, **options)
+    return nn.attention_backward(dy, q, k, v, y, lse, **options)
+
+
+def assert_gradients(got, wanted, dtype="float16"):
+    for name, ours, exact in zip(("dq", "dk", "dv"), got, wanted, strict=True):
+        ours = np.asarray(ours.numpy()).astype(np.float64)
+        assert ours.shape == exact.shape, name
+        bound = 2 * NORM[dtype]
+        assert np.linalg.norm(ours - exact) <= bound * np.linalg.norm(exact) + 1e-4, name
+        np.testing.assert_allclose(ours, exact, rtol=8 * bound, atol=16 * bound, err_msg=name)
+
+
+def compare(host, dtype="float16", device=None, **options):
+    """The options are those of the model, which the calls have under other names."""
+    given = {
+        {"causal": "is_causal"}.get(name, name): value
+        for name, value in options.items()
+        if name not in ("left", "right")
+    }
+    given = {k: kw.asarray(v) if isinstance(v, np.ndarray) else v for k, v in given.items()}
+    if "left" in options:
+        given["window"] = (options["left"], options["right"])
+    got = run(device or on_device(host), **given)
+    assert_gradients(got, gradients(*host, **options), dtype)
+    return got
+
+
+@hopper_alone
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dim", [64, 128])
+def test_lengths(forced, dim, causal):
+    lengths = ((1, 1), (63, 65), (64, 128), (129, 127), (40, 300), (300, 40), (257, 257))
+    for queries, keys in lengths:
+        compare(operands(1, 2, 1, queries, keys, dim), causal=causal)
+
+
+@hopper_alone
+@pytest.mark.parametrize("tile", TILES)
+def test_tiles(forced, tile):
+    _core._force_attention_backward("hopper", tile)
+    stages, overlaps, _ = tile
+    for dim in (64, 128):
+        host = operands(1, 4, 2, 210, 390, dim)
+        if (dim == 64 and stages == 3) or (dim == 128 and overlaps):
+            with pytest.raises(ArgumentError, match=r"shared memory|too large"):
+                compare(host)
+        else:
+            compare(host, causal=True)
+    if stages == 3 and overlaps:
+        compare(operands(1, 2, 1, 210, 390, 96), causal=True)
+
+
+@hopper_alone
+@pytest.mark.parametrize(
+    ("dtype", "dim", "value_dim"),
+    [("float16", 8, 8), ("bfloat16", 72, 72), ("bfloat16", 96, 128), ("float16", 128, 40)],
+)  # fmt: skip
+def test_head_dimensions(forced, dtype, dim, value_dim):
+    compare(operands(2, 2, 1, 150, 140, dim, dtype, value_dim), dtype, causal=True)
+
+
+@hopper_alone
+def test_windows(forced):
+    host = operands(1, 2, 1, 390, 330, 64)
+    for left, right in ((0, 0), (30, 0), (3, 90), (-1, 5), (70, -1), (200, 0), (350, 140)):
+        compare(host, left=left, right=right)
+    compare(operands(1, 1, 1, 300, 280, 128), left=130, right=20)
+
+
+@hopper_alone
+def test_caps_sinks_and_scales(forced):
+    host = operands(2, 4, 2, 140, 150, 64)
+    sinks = np.array([0.5, 3.0, -np.inf, -2.0], np.float32)
+    compare(host, soft_cap=1.5)
+    compare(host, sinks=sinks)
+    compare(host, scale=0.3, causal=True)
+    compare(host, soft_cap=5.0, sinks=sinks, left=40, right=0)
+
+
+@hopper_alone
+@pytest.mark.parametrize("dim", [64, 128])
+def test_masks_and_alibi(forced, dim):
+    random = np.random.default_rng(5)
+    host = operands(2, 4, 2, 140, 201, dim)
+    slopes = random.random((2, 4)).astype("f4")
+    seen = random.random((2, 1, 140, 201)) < 0.7
+    seen[:, :, 4] = False  # a query that sees nothing
+    added = random.standard_normal((140, 201)).astype(np.float16)
+    hidden = np.where(random.random((4, 1, 201)) < 0.5, -np.inf, 0.5).astype(np.float32)
+    lengths = np.array([201, 77], np.int32)
+    for mask, options in ((None, {"alibi": slopes[0]}), (seen, {"lengths": lengths}),
+                          (added, {"scale": 0.3, "alibi": slopes}),
+                          (hidden, {"left": 60, "right": 10}),
+                          (added.T.copy().T, {"sinks": slopes[1]})):  # fmt: skip
+        given = {k: kw.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+        if "left" in given:
+            given["window"] = (given.pop("left"), given.pop("right"))
+        if mask is not None:
+            given["attn_mask"] = kw.asarray(mask)
+            mask = np.broadcast_to(mask if mask.ndim > 2 else mask[None], (2, 4, 140, 201))
+        assert_gradients(run(on_device(host), **given), gradients(*host, mask=mask, **options))
+
+
+@hopper_alone
+def test_lengths_of_batches(forced):
+    """What lies behind lengths takes no part, whatever it is."""
+    q, k, v, dy = operands(4, 2, 2, 150, 190, 64)
+    queries, keys = np.array([150, 3, 0, 100], np.int32), np.array([5, 190, 20, 130], np.int32)
+    host = [x.copy() for x in (q, k, v, dy)]
+    for batch, (rows, length) in enumerate(zip(queries, keys, strict=True)):
+        q[batch, :, rows:], dy[batch, :, rows:] = np.nan, np.inf
+        k[batch, :, length:], v[batch, :, length:] = np.nan, np.inf
+    for causal in (False, True):
+        given = {"is_causal": causal, "lengths": kw.asarray(keys)}
+        given["query_lengths"] = kw.asarray(queries)
+        wanted = gradients(*host, causal=causal, lengths=keys, query_lengths=queries)
+        assert_gradients(run(on_device((q, k, v, dy)), **given), wanted)
+
+
+def packed_gradients(host, q_starts, k_starts, causal):
+    wanted = [np.zeros(x.shape) for x in host[:3]]
+    for b in range(len(q_starts) - 1):
+        rows, keys = slice(*q_starts[b : b + 2]), slice(*k_starts[b : b + 2])
+        parts = [x[of].swapaxes(0, 1)[None]
+                 for x, of in zip(host, (rows, keys, keys, rows), strict=True)]  # fmt: skip
+        for to, of, made in zip(wanted, (rows, keys, keys), gradients(*parts, causal=causal),
+                                strict=True):  # fmt: skip
+            to[of] = made[0].swapaxes(0, 1)
+    return wanted
+
+
+@hopper_alone
+@pytest.mark.parametrize("dim", [64, 128])
+def test_packed_sequences(forced, dim):
+    """Rows of neighbours are not written to, nor do their values come in."""
+    host = [x[0].swapaxes(0, 1).copy() for x in operands(1, 4, 2, 400, 450, dim)]
+    q_starts, k_starts = np.array([0, 1, 1, 260, 400]), np.array([0, 40, 60, 231, 450])
+    wanted = packed_gradients(host, q_starts, k_starts, True)
+    options = {"cu_seqlens_q": kw.asarray(q_starts.astype(np.int32)), "is_causal": True,
+               "cu_seqlens_k": kw.asarray(k_starts.astype(np.int32))}  # fmt: skip
+    assert_gradients(run(on_device(host), **options), wanted)
+    for array, at in zip(host, (260, 231, 231, 260), strict=True):  # the last sequence's first
+        array[at] = np.nan
+    got = run(on_device(host), **options)
+    assert_gradients([x[:at] for x, at in zip(got, (260, 231, 231), strict=True)],
+                     [x[:at] for x, at in zip(wanted, (260, 231, 231), strict=True)])  # fmt: skip
+
+
+@hopper_alone
+def test_many_packed_sequences(forced):
+    """More than a block has threads; starts that fall are taken without harm."""
+    host = [x[0].swapaxes(0, 1).copy() for x in operands(1, 1, 1, 500, 500, 64)]
+    starts = np.minimum(np.arange(501), 450) // 2 * 2
+    starts[-1] = 500
+    of = kw.asarray(starts.astype(np.int32))
+    got = run(on_device(host), cu_seqlens_q=of, cu_seqlens_k=of)
+    assert_gradients(got, packed_gradients(host, np.unique(starts), np.unique(starts), False))
+    wild = kw.asarray(np.array([0, 300, 20, 999, -5, 500], np.int32))
+    run(on_device(host), cu_seqlens_q=wild, cu_seqlens_k=wild)
+    run(on_device(host), cu_seqlens_q=wild, cu_seqlens_k=kw.asarray(starts[::100].astype("i4")))
+    kw.synchronize()
+
+
+@hopper_alone
+def test_views(forced):
+    """Tokens before heads, gaps, and what is repeated."""
+    host = operands(2, 2, 2, 140, 140, 64)
+    first = [kw.asarray(x.swapaxes(1, 2).copy()) for x in host]
+    compare(host, device=[kw.permute_dims(x, (0, 2, 1, 3)) for x in first])
+    compare(host, device=[kw.asarray(np.concatenate([x, x], -1))[..., :64] for x in host])
+    one = [kw.broadcast_to(kw.asarray(x[:1, :1]), x.shape) for x in host]
+    compare([np.broadcast_to(x[:1, :1], x.shape) for x in host], device=one)
+
+
+@hopper_alone
+def test_special_values(forced):
+    """What is no number stays with those that see it."""
+    host = operands(1, 1, 1, 140, 200, 64)
+    host[0][0, 0, 139] = -0.0
+    device = on_device(host)
+    y, lse = nn.attention(*device[:3], is_causal=True, return_lse=True)
+    value = host[2].copy()
+    value[0, 0, 150] = np.nan  # which no query sees
+    device[2] = kw.asarray(value)
+    got = nn.attention_backward(device[3], *device[:3], y, lse, is_causal=True)
+    assert_gradients(got, gradients(*host, causal=True))
+    assert np.isnan(run(device)[0].numpy()).all()
+    large = run(on_device([host[0] * np.float16(100), *host[1:]]))
+    assert all(np.isfinite(x.numpy().astype(np.float64)).all() for x in large)
+    alone = run(on_device((host[0], *(x[:, :, :30] for x in host[1:3]), host[3])), window=(5, 0))
+    assert (alone[0].numpy()[0, 0, 35:] == 0).all()
+
+
+@hopper_alone
+def test_what_the_other_kernel_does():
+    """The choice falls by itself; who forces this kernel gets the reason."""
+    host = operands(1, 2, 2, 70, 90, 64)
+    device = on_device(host)
+    odd = [kw.asarray(np.concatenate([np.zeros(1, x.dtype), x.ravel()]))[1:].reshape(x.shape)
+           for x in host]  # fmt: skip
+    assert_gradients(run(odd), gradients(*host))
+    y, lse = nn.attention(*device[:3], return_lse=True)
+    large, large_lse = kw.ones((1, 2, 70, 136), "float16"), kw.ones((1, 2, 70))
+    _core._force_attention_backward("hopper")
+    try:
+        for arrays, options, reason in [
+            (device, {"attn_mask": kw.ones((70, 90), "bool"), "soft_cap": 2.0}, "mask"),
+            (device, {"dropout_p": 0.5, "seed": 1}, "dropout"),
+            ([*device[:3], odd[3]], {}, "16 bytes"),
+            ([large] * 4, {}, "larger than 128"),
+        ]:
+            of = (large, large_lse) if arrays[0] is large else (y, lse)
+            with pytest.raises(ArgumentError, match=reason):
+                nn.attention_backward(arrays[3], *arrays[:3], *of, **options)
+    finally:
+        _core._force_attention_backward("auto")
+    with pytest.raises(ArgumentError, match="none of those"):
+        _core._force_attention_backward("hopper", (7, False, False))
+    with pytest.raises(ArgumentError, match="auto, mma or hopper"):
+        _core._force_attention_backward("best")
+    one = run(device)
+    _core._force_attention_backward("mma")
+    other = run(device)
+    _core._force_attention_backward("auto")
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a.numpy().astype("f4"), b.numpy().astype("f4"), atol=4e-3)
+
+
+@hopper_alone
+def test_the_same_bits(forced):
+    """Whatever order blocks come in."""
+    host = operands(2, 4, 2, 260, 700, 64)
+    found = []
+    for tile in (TILES[0], TILES[0], (2, True, True)):
+        _core._force_attention_backward("hopper", tile)
+        found.append([x.numpy().view(np.uint16) for x in run(on_device(host), is_causal=True)])
+    for others in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(found[0], others, strict=True))
+
+
+@hopper_alone
+def test_in_a_graph(forced):
+    host = operands(1, 2, 2, 130, 140, 64)
+    device, stream, graph = on_device(host), kw.Stream(), kw.Graph()
+    kw.synchronize()
+    with graph.capture(stream):
+        got = run(device, is_causal=True)
+    device[0][...] = 2 * host[0]
+    for _ in range(2):
+        graph.launch(stream)
+    stream.synchronize()
+    assert_gradients(got, gradients(2 * host[0], *host[1:], causal=True))
+
+
+@hopper_alone
+@pytest.mark.parametrize("tile", [(2, False, False), (2, True, False)])
+def test_under_all_checks(sim, forced, tile):
+    if kw.current_device().compute_capability != (9, 0):
+        pytest.skip("the simulated device is an older one")
+    _core._force_attention_backward("hopper", tile)
+    dims = (64,) if tile[1] else (64, 128)
+    with kw.checks("memory", "init", "race", "sync") as report:
+        for dim in dims:
+            q, kv = kw.ones((1, 2, 140, dim), "float16"), kw.ones((1, 1, 300, dim), "float16")
+            run([q, kv, kv, q], is_causal=True)
+            run([q, kv, kv, q], attn_mask=kw.ones((140, 300), "bool"), alibi=kw.ones(2))
+            run([q, kv, kv, q], lengths=kw.asarray(np.array([200], np.int32)), soft_cap=2.0,
+                query_lengths=kw.asarray(np.array([70], np.int32)))  # fmt: skip
+            q, kv = kw.ones((200, 2, dim), "float16"), kw.ones((300, 1, dim), "float16")
+            run([q, kv, kv, q], cu_seqlens_q=kw.asarray(np.array([0, 20, 200], np.int32)),
+                cu_seqlens_k=kw.asarray(np.array([0, 80, 300], np.int32)))  # fmt: skip
+        kw.synchronize()
+    assert not report.findings, str(report)
