@@ -27,6 +27,7 @@ struct PackedArrays {
   const float* table;   ///< nested absmax: what its bytes stand for, ...
   const float* absmax;  ///< ... their scales ...
   const float* factor;  ///< ... and the offset; of nvfp4 the scale of all
+  const UInt32* order;  ///< null, or which column of the weights each one here is
   UInt32 rows, k;
   UInt32 blocks;                                ///< of a row
   UInt32 tile_rows, tile_blocks, tiles_across;  ///< of scales that belong to tiles

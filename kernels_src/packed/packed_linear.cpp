@@ -4,6 +4,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemv/linear.h"
+#include "kernels_src/index/gather.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/packed/packed.h"
 #include "kernels_src/packed/packed_product.cu.h"
@@ -76,6 +77,14 @@ Array packed_rows(const Array& array, std::int64_t rows, std::int64_t columns, s
   return copy(array, on).reshape(shape);
 }
 
+/// The columns of x in the order of the weights, as rows of the right alignment.
+Array packed_columns(const PackedLinearCall& call, std::int64_t rows, const Stream& on) {
+  const PackedWeights& w = call.weights;
+  if (!w.parts[7]) return packed_rows(call.x, rows, w.k, 16, on);
+  const Array x = packed_rows(call.x, rows, w.k, 1, on);
+  return take_at(x, {.axes = {1}, .indices = {*w.parts[7]}, .position = 1}, on);
+}
+
 const char* packed_activation(const PackedLinearCall& call) {
   return call.activation ? activation_type(call.activation->kind) : "Identity";
 }
@@ -111,7 +120,7 @@ const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
 Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stream& on) {
   const PackedWeights& w = call.weights;
   Device& device = call.x.device();
-  const Array x = packed_rows(call.x, rows, w.k, 16, on);
+  const Array x = packed_columns(call, rows, on);
   Array result = Array::empty(device, {rows, w.n}, x.type(), on);
   const SkinnyPlan plan =
       plan_packed(w, rows, call.plan, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));

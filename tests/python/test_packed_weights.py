@@ -41,12 +41,23 @@ def grouped(kind, n, k, group, scale_type="float16", zeros=True):
     return (parts[0], parts[1] if zeros else None, parts[2]), numbers.T
 
 
+def acted(n, k, group, kind="gptq"):
+    """GPTQ's tensors with the group of each column in no order, and the numbers."""
+    blocks, _ = grouped(kind, n, k, group)
+    listed = np.random.default_rng(k).permutation(np.repeat(np.arange(k // group), group))
+    blocks = (*blocks, kw.asarray(listed.astype(np.int32)))
+    return blocks, quant.dequantize(blocks, kind).numpy().T
+
+
 def made(name, n, k):
     """Packed weights of a format and their numbers, decoded by NumPy or dequantize()."""
     if name in BYTES:
         blocks = fuzzed(name, (n, k // (32 if name in ("q4_0", "q8_0") else 256)), k)
         return quant.pack(kw.asarray(blocks), name), decoded(blocks, name)
     kind, _, group = name.partition(" ")
+    if group.startswith("act"):
+        blocks, numbers = acted(n, k, int(group[3:]), kind)
+        return quant.pack(blocks, kind), numbers
     if kind in ("gptq", "gptq_v2", "awq"):
         blocks, numbers = grouped(kind, n, k, int(group))
         return quant.pack(blocks, kind), numbers
@@ -62,6 +73,8 @@ def made(name, n, k):
 SHAPES = {
     "gptq 128": [(40, 256)],
     "gptq_v2 32": [(8, 160)],
+    "gptq act64": [(24, 320)],
+    "gptq_v2 act128": [(8, 256)],
     "awq 64": [(24, 192)],
     "nf4": [(37, 192)],
     "nf4 double": [(90, 192), (17, 256)],
@@ -188,6 +201,25 @@ def test_empty_and_special():
     assert np.isnan(got[0]) and got[2] == 32 and np.isinf(got[3])
 
 
+def test_groups_that_are_none():
+    (codes, zeros, scales, listed), numbers = acted(16, 128, 32)
+    host = listed.numpy().copy()
+    host[host == 2] = 1 << 20  # in the last place of the order
+    packed = quant.pack((codes, zeros, scales, kw.asarray(host)), "gptq")
+    got = quant.unpack(packed).numpy()
+    gone = host == 1 << 20
+    assert np.isnan(got[:, gone]).all() and gone.sum() == 32
+    assert np.array_equal(got[:, ~gone], numbers[:, ~gone])
+    host = listed.numpy().copy()
+    host[host == 1] = 0  # one group of 64 is two of 32
+    packed = quant.pack((codes, zeros, scales, kw.asarray(host)), "gptq")
+    same(quant.unpack(packed), np.ascontiguousarray(
+        quant.dequantize((codes, zeros, scales, kw.asarray(host)), "gptq").numpy().T))
+    host[0] = 3 - host[0]
+    packed = quant.pack((codes, zeros, scales, kw.asarray(host)), "gptq")
+    assert np.isnan(quant.unpack(packed).numpy()).any()
+
+
 def test_sizes():
     """Rows of 16 and k of 128 take what the format's own blocks take."""
     host = kw.ones((32, 512), dtype="bfloat16")
@@ -226,7 +258,7 @@ sys.path.insert(0, {folder!r})
 import numpy as np, kernwright as kw
 from test_packed_weights import check, made
 with kw.checks("memory", "init", "race", "sync"):
-    for name in ("q4_k", "nvfp4", "fp8_block"):
+    for name in ("q4_k", "nvfp4", "fp8_block", "gptq act64"):
         packed, numbers = made(name, 24, 256)
         x = kw.asarray(np.random.default_rng(0).normal(size=(9, 256)) / 64).astype("bfloat16")
         check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
@@ -289,7 +321,11 @@ WORDS = kw.zeros((8, 16), dtype="int32")
         (lambda: quant.pack((Q4, None, kw.zeros((1, 18))), "gptq"), InvalidArgument, "(18, 32)"),
         (lambda: quant.pack((kw.zeros((4, 16)), None, kw.zeros((1, 16))), "gptq"),
          InvalidArgument, "int32"),
-        (lambda: quant.pack((WORDS,) * 4, "gptq"), InvalidArgument, "g_idx"),
+        (lambda: quant.pack((WORDS,) * 4, "awq"), ArgumentError, "qzeros"),
+        (lambda: quant.pack((WORDS, None, kw.zeros((2, 16)), kw.zeros(63, "int32")), "gptq"),
+         InvalidArgument, "64 numbers of groups of columns"),
+        (lambda: quant.pack((WORDS, None, kw.zeros((2, 16)), kw.zeros(64)), "gptq"),
+         InvalidArgument, "int32"),
         (lambda: quant.pack((kw.zeros((4, 256), dtype="float8_e4m3fn"), kw.zeros((1, 3))),
                             "fp8_block"), InvalidArgument, "(1, 3)"),
         (lambda: quant.pack((kw.zeros((4, 256), dtype="float8_e4m3fn"), kw.zeros((1, 4))),
@@ -306,7 +342,7 @@ WORDS = kw.zeros((8, 16), dtype="int32")
          InvalidArgument, "residual"),
         (lambda: linear(kw.zeros((2, 32), "float16"), PACKED, scale=kw.ones(1)), ArgumentError,
          "scales"),
-        (lambda: quant.PackedWeight("q4_0", (4, 32), PACKED.arrays[:3]), ArgumentError, "7"),
+        (lambda: quant.PackedWeight("q4_0", (4, 32), PACKED.arrays[:3]), ArgumentError, "8"),
         (lambda: quant.unpack(quant.PackedWeight("q4_0", (17, 32), PACKED.arrays)),
          InvalidArgument, "codes"),
         (lambda: quant.unpack(quant.PackedWeight("q6_k", (4, 256), PACKED.arrays)),
