@@ -15,6 +15,7 @@
 #pragma once
 
 #include <kernwright/skinny_weights.cuh>
+#include <kernwright/weight_codes.cuh>
 
 namespace kernwright {
 
@@ -357,9 +358,7 @@ struct PowerScales : NoOffset {
     return raw;
   }
   __device__ __forceinline__ float of(int group) const {
-    const unsigned exponent = exponents.value[group];
-    const unsigned bits = exponent == 0 ? 0x00400000u : exponent << 23;
-    return __uint_as_float(exponent == 255 ? 0x7fc00000u : bits);
+    return power_of_byte(exponents.value[group]);
   }
 };
 

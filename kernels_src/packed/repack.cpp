@@ -161,8 +161,8 @@ class Repacker {
     if (count == 0) return;
     const LazyKernel& kernel =
         repack_family().instance(InstanceKey().add(2, 2).add(2, 2), [] { return "find_lines"; });
-    launch(kernel.on(device_), format_grid(count, on_), lines.address(), groups.address(), order.address(),
-           static_cast<std::uint32_t>(call_.group), count);
+    launch(kernel.on(device_), format_grid(count, on_), lines.address(), groups.address(),
+           order.address(), static_cast<std::uint32_t>(call_.group), count);
   }
 
   void pack_words() {

@@ -9,8 +9,8 @@ constexpr int kThreads = 256;
 // ---- where the code of a number is, by format: row n of the weights, column k
 
 /// Rows of bytes or of units in blocks: `bytes` of a block of `values`, from `offset` on, one for
-/// each `step` values. With `columns` groups of k are rows, and each column is of one n; `order` and
-/// `lines`, if not null, have the place of each k and the row of each group.
+/// each `step` values. With `columns` groups of k are rows, and each column is of one n; `order`
+/// and `lines`, if not null, have the place of each k and the row of each group.
 constexpr UInt32 kNoLine = 0xffffffffu;
 struct Field {
   const UInt8* in;
@@ -198,23 +198,6 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- to numbers
 
-__device__ const float kNormalFloat[16] = {-1.0f,
-                                           -0.6961928009986877f,
-                                           -0.5250730514526367f,
-                                           -0.39491748809814453f,
-                                           -0.28444138169288635f,
-                                           -0.18477343022823334f,
-                                           -0.09105003625154495f,
-                                           0.0f,
-                                           0.07958029955625534f,
-                                           0.16093020141124725f,
-                                           0.24611230194568634f,
-                                           0.33791524171829224f,
-                                           0.44070982933044434f,
-                                           0.5626170039176941f,
-                                           0.7229568362236023f,
-                                           1.0f};
-
 /// The numbers that the pairs stand for, in float32.
 template <typename Codes>
 struct Numbers {
@@ -298,7 +281,8 @@ __global__ void __launch_bounds__(kThreads)
           *reinterpret_cast<Pack<T, kWidth>*>(line + at) = pack;
         } else {
 #pragma unroll
-          for (int i = 0; i < kWidth; ++i) line[min(weights.order[at + i], weights.k - 1)] = pack.value[i];
+          for (int i = 0; i < kWidth; ++i)
+            line[min(weights.order[at + i], weights.k - 1)] = pack.value[i];
         }
       }
     }
