@@ -255,8 +255,12 @@ def test_groups_that_are_none():
     host = listed.numpy().copy()
     host[host == 1] = 0  # one group of 64 is two of 32
     packed = quant.pack((codes, zeros, scales, kw.asarray(host)), "gptq")
-    same(quant.unpack(packed), np.ascontiguousarray(
-        quant.dequantize((codes, zeros, scales, kw.asarray(host)), "gptq").numpy().T))
+    same(
+        quant.unpack(packed),
+        np.ascontiguousarray(
+            quant.dequantize((codes, zeros, scales, kw.asarray(host)), "gptq").numpy().T
+        ),
+    )
     host[0] = 3 - host[0]
     packed = quant.pack((codes, zeros, scales, kw.asarray(host)), "gptq")
     assert np.isnan(quant.unpack(packed).numpy()).any()

@@ -122,7 +122,7 @@ def test_opcheck(name):
 
 
 def test_compile_a_step():
-    q, k, v = operands()
+    _, k, v = operands()
 
     @torch.compile(backend="aot_eager", fullgraph=True)
     def step(x, k, v, lengths):

@@ -139,7 +139,7 @@ class Embedding(nn.Embedding):
 
 
 class CrossEntropyLoss(nn.CrossEntropyLoss):
-    """torch.nn.CrossEntropyLoss by cross_entropy(); for targets that are probabilities, torch's own.
+    """torch.nn.CrossEntropyLoss by cross_entropy(); targets that are probabilities go to torch's.
     The loss is of float32 for half precision too.
 
     `one_pass`, an attribute that is False until it is set, is that of cross_entropy(): the gradient
