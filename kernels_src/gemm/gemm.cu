@@ -38,15 +38,6 @@ struct Direct : Types {
                                                 Ring<Of::kStages>& ring,
                                                 typename Types::Sums& sums) const {
     const int steps = part.steps;
-    if (kRagged && steps == 0) {
-#pragma unroll
-      for (int wave = 0; wave < Of::kWaves; ++wave) {
-#pragma unroll
-        for (int i = 0; i < Of::kSums; ++i) sums[wave][i] = 0;
-      }
-      if (Of::kAlternates && self.lane == 0) shared.turns[self.group ^ 1].arrive();
-      return;
-    }
     using Step = Products<typename Types::In, Of::kColumns, Order::kA, Order::kB>;
     constexpr unsigned kAlongA = Order::kA ? 2048 : 32, kAlongB = Order::kB ? 2048 : 32;
     const unsigned rows = Of::kAlternates ? 0 : self.group * Of::kGroupRows * kLine;
@@ -81,7 +72,16 @@ struct Direct : Types {
     wait_for_products<0>();
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) settle(sums[wave]);
-    give_back<Of::kCluster>(shared.empty[previous], self.lane);
+    if (!kRagged || steps > 0) {
+      give_back<Of::kCluster>(shared.empty[previous], self.lane);
+      return;
+    }
+    if (Of::kAlternates && self.lane == 0) shared.turns[self.group ^ 1].arrive();
+#pragma unroll
+    for (int wave = 0; wave < Of::kWaves; ++wave) {
+#pragma unroll
+      for (int i = 0; i < Of::kSums; ++i) sums[wave][i] = 0;
+    }
   }
 };
 
