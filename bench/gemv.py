@@ -240,7 +240,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--formats", nargs="*", default=None, help="packed weights, by format")
     options = parser.parse_args()
     few = options.candidates  # a timing for each of many plans
-    options.rows = options.rows or ([1, 8, 16, 64] if few else ROWS)
+    every = ROWS if options.formats is None else gemv_formats.ROWS
+    options.rows = options.rows or ([1, 8, 16, every[-1]] if few else every)
     options.weights = options.weights or (["bfloat16", "float8_e4m3fn"] if few else WEIGHTS)
     options.shapes = options.shapes or (4 if few else len(SHAPES))
     return options

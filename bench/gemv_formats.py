@@ -1,4 +1,7 @@
-"""Products of few rows with packed weights, for gemv.py: `--formats`."""
+"""Products of few rows and of some more with packed weights, for gemv.py: `--formats`.
+
+Beside torch's there is "numbers": unpack() to bfloat16 and linear(), as more than 512 rows do it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ import kernwright as kw
 FORMATS = ["int4", "nf4", "nf4 double", "q4_k", "q4_0", "q8_0", "q6_k", "mxfp4", "nvfp4"]
 FORMATS += ["fp8_block", "q5_k"]
 SHAPES = [(14336, 4096), (8192, 8192), (4096, 4096), (4096, 14336)]
-ROWS = [1, 2, 4, 8, 16, 32, 64]
+ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+FEW = 64  # rows of the kernel of few
 GROUP = 128
 PARAMETERS = ("warps", "rows", "columns", "unroll", "splits")
 Timer = Callable[[list[Callable[[], Any]]], float]
@@ -32,6 +36,10 @@ class Packed(NamedTuple):
             lambda w=w: one(self.x, w._spec, w._arrays, None, None, "", list(plan))
             for w in self.weights
         ]
+
+    def by_numbers(self) -> list[Callable[[], Any]]:
+        unpack, linear = kw.nn.quant.unpack, kw.nn.linear
+        return [lambda w=w: linear(self.x, unpack(w, dtype="bfloat16")) for w in self.weights]
 
 
 def packed(name: str, n: int, k: int) -> Any:
@@ -73,9 +81,11 @@ def is_right(product: Packed, tolerance: float) -> bool:
 
 
 def peers(
-    product: Packed, name: str, theirs: Callable[..., float]
+    product: Packed, name: str, ours: Timer, theirs: Callable[..., float]
 ) -> Iterator[tuple[str, int, Callable[[], float]]]:
     """Names, the bytes of their weights, and what times them."""
+    if product.x.shape[0] > FEW:
+        yield "numbers", product.weights[0].nbytes, lambda: ours(product.by_numbers())
     try:
         import torch
     except ImportError as error:
@@ -116,17 +126,23 @@ def figure(size: int, time: Callable[[], float]) -> dict[str, Any]:
     return {"us": round(taken, 2), "TB/s": round(size / taken / 1e6, 3)}
 
 
-def candidates(product: Packed, ours: Timer) -> list[dict[str, Any]]:
-    """The parameters of the kernel, the fastest first."""
-    m, size = product.x.shape[0], product.weights[0].nbytes
+def plans(m: int) -> Iterator[tuple[int, ...]]:
+    if m > FEW:
+        yield from itertools.product([4, 8], [1, 2], [8, 16], [2, 3], [1, 2, 4])
+        return
     tiles = 1
     while tiles * 8 < m:
         tiles *= 2
-    made = []
     for warps, rows, unroll, splits in itertools.product([2, 4, 8, 16], [1, 2], [1, 2, 4], [1, 2]):
-        if rows * tiles * unroll > 8:
-            continue
-        plan = (warps, rows, tiles, unroll, splits)
+        if rows * tiles * unroll <= 8:
+            yield warps, rows, tiles, unroll, splits
+
+
+def candidates(product: Packed, ours: Timer) -> list[dict[str, Any]]:
+    """The parameters of the kernel, the fastest first."""
+    m, size = product.x.shape[0], product.weights[0].nbytes
+    made = []
+    for plan in plans(m):
         made.append({"plan": plan, **figure(size, lambda plan=plan: ours(product.run(plan)))})
     return sorted(made, key=lambda row: row.get("us", 1e9))[:8]
 
@@ -152,9 +168,8 @@ def measure(
         if tune:
             row["best"] = candidates(product, ours)
         else:
-            row |= {
-                peer: figure(bytes_, time) for peer, bytes_, time in peers(product, name, theirs)
-            }
+            for peer, bytes_, time in peers(product, name, ours, theirs):
+                row[peer] = figure(bytes_, time)
     print(row, file=sys.stderr, flush=True)
     return row
 

@@ -46,6 +46,7 @@
 #include "kernels_src/include/tokens.cuh.h"
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
+#include "kernels_src/include/weight_codes.cuh.h"
 #include "kernels_src/include/wgmma.cuh.h"
 #include "kernels_src/include/wgmma_k_major.cuh.h"
 #include "kernels_src/include/wgmma_rows.cuh.h"
@@ -90,6 +91,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/skinny_weights.cuh", text::skinny_weights_cuh);
     add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
     add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
+    add_builtin_header("kernwright/weight_codes.cuh", text::weight_codes_cuh);
     add_builtin_header("kernwright/tensor_core.cuh", text::tensor_core_cuh);
     add_builtin_header("kernwright/token_cache.cuh", text::token_cache_cuh);
     add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);

@@ -43,14 +43,19 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
 }
 
 Array grouped_gradient(py::handle grad, py::handle x, py::handle numbers, const std::string& kind,
-                       const py::object& dtype) {
-  const Array of_rows = array_operand(grad, "grad"), rows = array_operand(x, "x");
-  const kernels::RowGroups groups = row_groups_of(numbers, kind);
-  std::optional<ScalarType> type;
-  if (!dtype.is_none()) type = scalar_argument(dtype);
-  return on_current_stream(rows, [&](const Stream& stream) {
-    return kernels::grouped_weight_gradient(of_rows, rows, groups, type, stream);
-  });
+                       const py::object& dtype,
+                       const std::optional<std::tuple<int, int, int, int, bool, int>>& tile,
+                       bool by_mma) {
+  kernels::GroupedGradient of{.grad = array_operand(grad, "grad"),
+                              .x = array_operand(x, "x"),
+                              .groups = row_groups_of(numbers, kind),
+                              .by_mma = by_mma};
+  if (!dtype.is_none()) of.type = scalar_argument(dtype);
+  if (tile) {
+    const auto& [rows, columns, stages, groups, turns, cluster] = *tile;
+    of.tile = kernels::GemmTile{rows, columns, stages, groups, turns, cluster};
+  }
+  return on_current_stream(of.x, [&](const Stream& stream) { return of.run(stream); });
 }
 
 std::string grouped_choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
@@ -99,7 +104,9 @@ void bind_experts(py::module_& m) {
         py::arg("kind"), py::arg("bias") = py::none(), py::arg("activation") = py::none(),
         py::arg("gate") = py::none(), py::arg("tile") = py::none(),
         py::arg("mma_tile") = py::none(), py::arg("by_mma") = false);
-  m.def("_grouped_gradient", &grouped_gradient);
+  m.def("_grouped_gradient", &grouped_gradient, py::arg("grad"), py::arg("x"), py::arg("numbers"),
+        py::arg("kind"), py::arg("dtype") = py::none(), py::arg("tile") = py::none(),
+        py::arg("by_mma") = false);
   m.def("_grouped_choice", &grouped_choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
         py::arg("groups"), py::arg("gated") = false, py::arg("multiprocessors") = 132);
   m.def("_route", &route_tokens);

@@ -21,7 +21,7 @@ kernels::PackedWeights packed_operand(const PackedShape& shape, const py::tuple&
   std::tie(name, made.n, made.k, made.group, made.tile[0], made.tile[1]) = shape;
   made.format = kernels::packed_format(name);
   if (parts.size() != made.parts.size())
-    throw InvalidArgument("packed weights have seven parts, None where the format lacks one");
+    throw InvalidArgument("packed weights have eight parts, None where the format lacks one");
   for (std::size_t i = 0; i < made.parts.size(); ++i)
     made.parts[i] = optional_operand(parts[i], "weight");
   kernels::check_packed(made);
@@ -29,7 +29,7 @@ kernels::PackedWeights packed_operand(const PackedShape& shape, const py::tuple&
 }
 
 py::tuple pack_weights(const PackedShape& shape, int source, const py::tuple& blocks,
-                       int zero_offset) {
+                       int zero_offset, py::handle groups) {
   kernels::PackCall call;
   std::string name;
   std::tie(name, call.n, call.k, call.group, call.tile[0], call.tile[1]) = shape;
@@ -37,6 +37,7 @@ py::tuple pack_weights(const PackedShape& shape, int source, const py::tuple& bl
   call.source = static_cast<kernels::PackedSource>(source);
   call.zero_offset = zero_offset;
   for (const py::handle each : blocks) call.blocks.push_back(array_operand(each, "blocks"));
+  call.groups = optional_operand(groups, "groups");
   if (call.blocks.empty()) throw InvalidArgument("there are no arrays to pack");
   const kernels::PackedWeights made = on_current_stream(
       call.blocks[0], [&](const Stream& on) { return kernels::pack_weights(call, on); });

@@ -1,27 +1,12 @@
 // 4-bit codes of blocks with a scale each: NF4, MXFP4, NVFP4.
 #include <kernwright/elements.cuh>
 #include <kernwright/reduce.cuh>
+#include <kernwright/weight_codes.cuh>
 
 using namespace kernwright;
 
 constexpr int kThreads = 256;
 
-__device__ const float kNormalFloat[16] = {-1.0f,
-                                           -0.6961928009986877f,
-                                           -0.5250730514526367f,
-                                           -0.39491748809814453f,
-                                           -0.28444138169288635f,
-                                           -0.18477343022823334f,
-                                           -0.09105003625154495f,
-                                           0.0f,
-                                           0.07958029955625534f,
-                                           0.16093020141124725f,
-                                           0.24611230194568634f,
-                                           0.33791524171829224f,
-                                           0.44070982933044434f,
-                                           0.5626170039176941f,
-                                           0.7229568362236023f,
-                                           1.0f};
 /// Above the i-th, the code is larger than i.
 __device__ const float kNormalFloatBetween[15] = {
     -0.8480964004993439f,  -0.6106329262256622f,  -0.4599952697753906f,   -0.33967943489551544f,
@@ -47,11 +32,7 @@ struct NestedScale {
 /// 2 to the power of (byte - 127); 255 is NaN.
 struct PowerScale {
   const UInt8* exponents;
-  __device__ static float power(unsigned exponent) {
-    if (exponent == 255) return __uint_as_float(0x7fc00000u);
-    return __uint_as_float(exponent == 0 ? 0x00400000u : exponent << 23);
-  }
-  __device__ float of(UInt64 block) const { return power(exponents[block]); }
+  __device__ float of(UInt64 block) const { return power_of_byte(exponents[block]); }
 };
 /// A float8_e4m3fn times one number for all.
 struct Float8Scale {
@@ -141,7 +122,7 @@ struct ToPowerScale {
       exponent = exponent < 0 ? 0 : exponent;
     }
     if (writes) exponents[block] = static_cast<UInt8>(exponent);
-    return PowerScale::power(exponent);
+    return power_of_byte(exponent);
   }
 };
 /// The largest magnitude over 6, as float8_e4m3fn times the number for all.

@@ -5,7 +5,6 @@
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/matmul/matmul_batch.h"
-#include "kernels_src/reduce/reduce.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -120,23 +119,13 @@ struct FmaGemm {
   }
 
   void run(const Array& result, const FmaChoice& made, const FmaProblem& problem) const {
-    const bool wide = of.a.type() == ScalarType::float64;
-    const bool here = has_short_epilogue(epilogue) && !epilogue.row_scales;
-    if (problem.splits == 1 && here) {
-      launch_on(result, made, problem, epilogue);
-    } else {
-      Shape shape = result.shape();
-      shape.insert(shape.begin(), problem.splits);
-      const Array sums = Array::empty(result.device(), std::move(shape), of.a.type(), on);
-      launch_on(sums, made, problem, GemmEpilogue{});
-      if (wide) {
-        reduce_into(result, sums, {.op = Reduction::sum, .axes = std::vector<int>{0}, .type = {}},
-                    on);
-      } else {
-        finish_sums(sums, result, epilogue, problem.splits, on);
-      }
-      sums.use_on(on);
-    }
+    Shape of_sums = result.shape();
+    of_sums.insert(of_sums.begin(), problem.splits);
+    const bool at_once = has_short_epilogue(epilogue) && !epilogue.row_scales;
+    run_product(result, epilogue, at_once, std::move(of_sums), on,
+                [&](const Array& target, const GemmEpilogue& ending) {
+                  launch_on(target, made, problem, ending);
+                });
     of.a.use_on(on);
     of.b.use_on(on);
   }

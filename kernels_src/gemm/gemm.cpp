@@ -186,15 +186,11 @@ struct FastGemm {
     const GemmChoice made = choice(result);
     const GemmProblem problem =
         problem_of(layout, made, epilogue.gate.has_value(), stage_elements(a.array));
-    if (problem.splits == 1 && has_short_epilogue(epilogue)) {
-      launch_on(result, made, problem, epilogue);
-    } else {
-      const Array sums = Array::empty(
-          result.device(), {problem.splits, problem.batches, layout.rows, layout.columns},
-          ScalarType::float32, on);
-      launch_on(sums, made, problem, GemmEpilogue{});
-      finish_sums(sums, result, epilogue, problem.splits, on);
-    }
+    run_product(result, epilogue, has_short_epilogue(epilogue),
+                {problem.splits, problem.batches, layout.rows, layout.columns}, on,
+                [&](const Array& target, const GemmEpilogue& ending) {
+                  launch_on(target, made, problem, ending);
+                });
     a.array.use_on(on);
     b.array.use_on(on);
     if (scales) {

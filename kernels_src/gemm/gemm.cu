@@ -4,8 +4,9 @@
 
 using namespace kernwright;
 
-/// Sums that stay in one place while the tensor cores add to them.
-template <typename Types>
+/// Sums that stay in one place while the tensor cores add to them. kRagged: the inner dimension is
+/// that of both operands' lines, a tile's part of it may be empty, and behind its end are others'.
+template <typename Types, bool kRagged>
 struct Direct : Types {
   using Of = typename Types::Of;
   using Order = typename Types::Order;
@@ -13,17 +14,39 @@ struct Direct : Types {
 
   __device__ __forceinline__ void load_beside(unsigned char*, int, int, Mbarrier&) const {}
 
+  /// The lines of a stage from `first` on become zero, in all of its parts; by the warpgroups that
+  /// multiply it.
+  __device__ __forceinline__ static void clear_lines(unsigned char* stage, int first,
+                                                     const Multiplier& self) {
+    constexpr int kGroups = Of::kAlternates ? 1 : Of::kGroups;
+    const int group = Of::kAlternates ? 0 : self.group;
+    const int thread = (group * 4 + self.warp) * 32 + self.lane, units = (64 - first) * 8;
+    for (int i = thread; i < units; i += kGroups * 128) {
+#pragma unroll
+      for (int part = 0; part < Of::kStageBytes / kPart; ++part) {
+        *reinterpret_cast<uint4*>(stage + part * kPart + first * kLine + i * 16) = uint4{};
+      }
+    }
+    show_to_copies();  // and to products
+    const int barrier = Of::kAlternates ? 1 + self.group : 1;
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kGroups * 128) : "memory");
+  }
+
   /// One stage's products run while the next one's begin.
-  __device__ __forceinline__ void multiply_tile(const Shared<Direct>& shared, int /*begin*/,
-                                                int steps, int /*column*/, const Multiplier& self,
+  __device__ __forceinline__ void multiply_tile(const Shared<Direct>& shared, const Part& part,
+                                                int /*column*/, const Multiplier& self,
                                                 Ring<Of::kStages>& ring,
                                                 typename Types::Sums& sums) const {
+    const int steps = part.steps;
     using Step = Products<typename Types::In, Of::kColumns, Order::kA, Order::kB>;
     constexpr unsigned kAlongA = Order::kA ? 2048 : 32, kAlongB = Order::kB ? 2048 : 32;
     const unsigned rows = Of::kAlternates ? 0 : self.group * Of::kGroupRows * kLine;
     int previous = 0;
     for (int step = 0; step < steps; ++step) {
       shared.full[ring.stage].wait(ring.parity);
+      if (kRagged && step + 1 == steps && part.last < 64) {
+        clear_lines(shared.a(ring.stage), part.last, self);
+      }
       const unsigned a = shared_address(shared.a(ring.stage)) + rows;
       const unsigned b = shared_address(shared.b(ring.stage));
       begin_products();
@@ -49,12 +72,22 @@ struct Direct : Types {
     wait_for_products<0>();
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) settle(sums[wave]);
-    give_back<Of::kCluster>(shared.empty[previous], self.lane);
+    if (!kRagged || steps > 0) {
+      give_back<Of::kCluster>(shared.empty[previous], self.lane);
+      return;
+    }
+    if (Of::kAlternates && self.lane == 0) shared.turns[self.group ^ 1].arrive();
+#pragma unroll
+    for (int wave = 0; wave < Of::kWaves; ++wave) {
+#pragma unroll
+      for (int i = 0; i < Of::kSums; ++i) sums[wave][i] = 0;
+    }
   }
 };
 
 /// See run_product(). Of 16-bit operands either dimension may be dense, of others the inner one.
-/// Given: a Problem, or Grouped<Problem>, whose table follows in shared memory.
+/// Given: a Problem, or Grouped<Problem> or GroupedInside<Problem>, whose table follows in shared
+/// memory.
 template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish,
           typename Given = Problem>
 __global__ void __launch_bounds__(Of::kThreads, 1)
@@ -62,6 +95,8 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
          const __grid_constant__ TensorMap map_out, void* out, const ProductEpilogueValues with,
          const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
-  const Direct<ProductTypes<In, Out, Of, Order, kStore, Finish>> work;
+  constexpr bool kRagged = ScheduleOf<Given>::Type::kInside;
+  static_assert(!kRagged || (Order::kA && Order::kB));
+  const Direct<ProductTypes<In, Out, Of, Order, kStore, Finish>, kRagged> work;
   run_product(work, storage, {map_a, map_b}, {map_out, out, with}, given);
 }

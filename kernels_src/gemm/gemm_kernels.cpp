@@ -9,9 +9,11 @@
 #include "kernels_src/gemm/mma_gemm.cu.h"
 #include "kernels_src/gemm/own_epilogue.h"
 #include "kernels_src/gemm/promoted_gemm.cu.h"
+#include "kernels_src/reduce/reduce.h"
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -179,6 +181,12 @@ const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue
 
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
                  const Stream& on) {
+  if (result.type() == ScalarType::float64) {
+    const Array all = sums.reshape({parts, result.size()});
+    reduce_into(result.reshape({result.size()}), all,
+                {.op = Reduction::sum, .axes = std::vector<int>{0}, .type = {}}, on);
+    return sums.use_on(on);
+  }
   constexpr unsigned kFinishThreads = 256;
   const auto columns = static_cast<std::int32_t>(result.shape().back());
   const bool packs = columns % 4 == 0 && (!epilogue.c || epilogue.c->address() % 16 == 0);

@@ -8,6 +8,7 @@
 #include "kernels_src/gemm/gemm.h"
 
 #include <cstdint>
+#include <utility>
 
 namespace kernwright::kernels {
 
@@ -96,8 +97,23 @@ bool is_half_float(ScalarType type) noexcept;
 bool has_short_epilogue(const GemmEpilogue& epilogue);
 
 /// Adds up `parts` of sums, which are of so many times the size of `result`, in their order, and
-/// does what follows.
+/// does what follows; of float64 nothing does.
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
                  const Stream& on);
+
+/// How a product ends. `launch_on(target, ending)` makes the result with all that follows if
+/// `at_once` and there is one part; else sums of the shape (parts, ...) that have nothing behind
+/// them, and finish_sums() the result.
+template <typename LaunchOn>
+void run_product(const Array& result, const GemmEpilogue& epilogue, bool at_once, Shape of_sums,
+                 const Stream& on, const LaunchOn& launch_on) {
+  const auto parts = static_cast<int>(of_sums.front());
+  if (at_once && parts == 1) return launch_on(result, epilogue);
+  const bool wide = result.type() == ScalarType::float64;
+  const Array sums = Array::empty(result.device(), std::move(of_sums),
+                                  wide ? ScalarType::float64 : ScalarType::float32, on);
+  launch_on(sums, GemmEpilogue{});
+  finish_sums(sums, result, epilogue, parts, on);
+}
 
 }  // namespace kernwright::kernels

@@ -6,9 +6,7 @@
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/family.h"
-#include "kernels_src/gemm/gemm_kernels.h"
-#include "kernels_src/gemm/gemm_layout.h"
-#include "kernels_src/gemm/gemm_maps.h"
+#include "kernels_src/gemm/grouped_rows.h"
 #include "kernels_src/gemm/mma_gemm.h"
 #include "kernels_src/operands.h"
 #include "memory/transfer.h"
@@ -19,54 +17,6 @@
 
 namespace kernwright::kernels {
 namespace {
-
-constexpr std::int64_t kMostGroups = 2048;  // their table is in shared memory
-constexpr std::int64_t kMostGroupedRows = 1'000'000'000;
-constexpr std::size_t kMostGroupedShared = 232448;
-
-std::int64_t grouped_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-std::size_t table_bytes(std::int64_t groups) { return static_cast<std::size_t>(groups + 1) * 8; }
-
-int multiprocessors_of(const Array& array) {
-  return array.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-}
-
-/// The numbers of groups as kernels read them: int32 without gaps.
-Array ready_numbers(const RowGroups& groups, const Stream& on) {
-  if (groups.numbers.type() == ScalarType::int32) return contiguous(groups.numbers, on);
-  return cast(groups.numbers, ScalarType::int32, on);
-}
-
-void require_groups(const RowGroups& groups, std::int64_t count, const Array& x) {
-  const Array& numbers = groups.numbers;
-  require_one_device(numbers, "the numbers of groups", x, "x");
-  if (numbers.type() != ScalarType::int32 && numbers.type() != ScalarType::int64) {
-    throw ArgumentError(
-        format("the numbers of groups are int32 or int64, not {}", numbers.identify()));
-  }
-  const std::int64_t wanted = count + (groups.kind == RowGroups::Kind::offsets ? 1 : 0);
-  if (numbers.shape() != Shape{wanted}) {
-    throw InvalidArgument(format("Incompatible dimensions: {} groups want {} numbers, not {}",
-                                 count, wanted, numbers.identify()));
-  }
-  if (count > kMostGroups) {
-    throw InvalidArgument(format("there are {} groups, and at most {}", count, kMostGroups));
-  }
-}
-
-void require_grouped_type(const Array& array, const char* name) {
-  if (!is_half_float(array.type())) {
-    throw ArgumentError(
-        format("{} of grouped rows is float16 or bfloat16, not {}: convert it with "
-               "astype()",
-               name, array.identify()));
-  }
-  if (!has_mma(array)) {
-    throw ArgumentError(
-        format("products of grouped rows need compute capability 8.0: {}", array.identify()));
-  }
-}
 
 /// `array` in two dimensions.
 Array as_rows(const Array& array, const Stream& on) {
@@ -80,12 +30,6 @@ Array as_rows(const Array& array, const Stream& on) {
 Array turned_matrices(const Array& array) {
   constexpr std::array<int, 3> kAxes = {0, 2, 1};
   return array.transpose(kAxes);
-}
-
-MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, std::int64_t lines,
-                 std::int64_t length) {
-  const auto unit = static_cast<std::int64_t>(scalar_size(of.array.type()));
-  return {of.array.address(), stride, step, 0, lines, length * unit};
 }
 
 /// Operands that are ready, and the launches.
@@ -132,11 +76,7 @@ struct GroupedLaunch {
 
   GemmChoice choice(bool gated) const {
     GemmChoice chosen = of.tile ? choose_gemm(size(gated), *of.tile, 1) : choose_gemm(size(gated));
-    // The table of many groups takes the place of a stage.
-    while (chosen.tile.stages > 2 &&
-           chosen.tile.shared_bytes(true) + table_bytes(count()) > kMostGroupedShared) {
-      --chosen.tile.stages;
-    }
+    leave_table(chosen.tile, count());
     return chosen;
   }
 
@@ -161,7 +101,7 @@ struct GroupedLaunch {
         .store = columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements,
         .work = ProductWork::grouped};
     const CUtensorMap map_x =
-        matrix_map(x.array, layout.rows, layout.inner, layout.a_stride, tile.rows);
+        line_map(x.array, layout.rows, layout.inner, layout.a_stride, tile.rows);
     const int shared = gated ? std::max(2, tile.cluster) : tile.cluster;
     const auto [lines, dense] =
         turn_b ? std::pair(layout.inner, layout.columns) : std::pair(layout.columns, layout.inner);
@@ -174,7 +114,7 @@ struct GroupedLaunch {
                                         turn_b ? 64 / tile.cluster : tile.columns / shared)});
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
-      map_out = matrix_map(result, layout.rows, columns, columns * 2, 16, 3);
+      map_out = line_map(result, layout.rows, columns, columns * 2, 16, 3);
     }
     const std::int64_t clusters = std::int64_t{problem.of.row_tiles} * problem.of.column_tiles;
     const std::int64_t at_once = std::max(1, multiprocessors_of(result) / tile.cluster);
@@ -186,15 +126,6 @@ struct GroupedLaunch {
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     launch(gemm_kernel(instance, ending).on(result.device()), config, map_x, map_w, map_out,
            result.address(), gemm_epilogue_values(ending), problem);
-  }
-  static CUtensorMap matrix_map(const Array& of, std::int64_t rows, std::int64_t dense,
-                                std::int64_t stride, int box_rows, int rank = 4) {
-    return gemm_map(of.device(), {.address = of.address(),
-                                  .shape = {1, 1, rows, dense},
-                                  .strides = {0, rows * stride, stride, 2},
-                                  .type = of.type(),
-                                  .box_rows = static_cast<std::uint32_t>(box_rows),
-                                  .rank = rank});
   }
 
   MmaTile mma_tile() const {
@@ -304,99 +235,6 @@ Shape check_grouped(const GroupedGemm& of) {
   return shape;
 }
 
-ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std::int64_t rows,
-                             std::int64_t capacity) {
-  const auto kind = [&] {
-    switch (groups.kind) {
-      case RowGroups::Kind::ends:
-        return GroupKind::ends;
-      case RowGroups::Kind::offsets:
-        return GroupKind::offsets;
-      default:
-        return capacity > 0 ? GroupKind::apart : GroupKind::counts;
-    }
-  }();
-  const std::int64_t count = numbers.shape()[0] - (groups.kind == RowGroups::Kind::offsets ? 1 : 0);
-  return {numbers.address(), kind, static_cast<std::int32_t>(count),
-          static_cast<std::int32_t>(capacity > 0 ? capacity : rows)};
-}
-
-GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b) {
-  const std::optional<GemmLayout> layout = gemm_layout(a, b);
-  if (layout && layout->rows <= kMostGroupedRows) return *layout;
-  throw InvalidArgument(format("a product of groups is too large: {} and {}", a.array.identify(),
-                               b.array.identify()));
-}
-
-/// The gradient's launch. `grad` is (n, rows), its columns dense.
-void launch_gradient(const GemmOperand& grad, const GemmOperand& x, const ProductGroups& groups,
-                     const Array& result, const Stream& on) {
-  const GemmLayout layout = grouped_layout(grad, x);
-  const std::int64_t count = groups.count;
-  const GemmSize mean{.rows = layout.rows,
-                      .columns = layout.columns,
-                      .inner = grouped_parts(layout.inner, count),
-                      .batches = count,
-                      .multiprocessors = multiprocessors_of(result),
-                      .out_bytes = scalar_size(result.type())};
-  const auto shared = static_cast<std::size_t>(
-      result.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
-  const MmaTile tile = choose_mma(mean, grouped_parts(mean.inner, 32), shared, false).tile;
-  GroupedProblem<MmaProblem> problem{};
-  problem.groups = groups;
-  MmaProblem& sizes = problem.of;
-  sizes.rows = static_cast<std::int32_t>(layout.rows);
-  sizes.columns = static_cast<std::int32_t>(layout.columns);
-  sizes.row_tiles = static_cast<std::int32_t>(grouped_parts(layout.rows, tile.rows));
-  sizes.column_tiles = static_cast<std::int32_t>(grouped_parts(layout.columns, tile.columns));
-  sizes.group = 8;
-  sizes.batches = sizes.inner_batches = groups.count;
-  sizes.splits = 1;
-  const std::int64_t blocks = std::int64_t{sizes.row_tiles} * sizes.column_tiles * count;
-  if (blocks > 100'000'000) {
-    throw InvalidArgument(format("a gradient of groups is too large: {}", result.identify()));
-  }
-  const MmaInstance instance{.in = x.array.type(),
-                             .out = result.type(),
-                             .tile = tile,
-                             .turn_a = true,
-                             .turn_b = true,
-                             .work = ProductWork::grouped_inside};
-  const LaunchConfig config{
-      .grid = {static_cast<std::uint32_t>(blocks)},
-      .block = {static_cast<std::uint32_t>(tile.threads())},
-      .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes() + table_bytes(count)),
-      .stream = on};
-  launch(mma_kernel(instance, {}).on(result.device()), config,
-         mma_side(grad, layout.a_stride, 0, layout.inner, layout.rows),
-         mma_side(x, layout.b_stride, 0, layout.inner, layout.columns), result.address(),
-         gemm_epilogue_values({}), problem);
-}
-
-std::int64_t groups_of(const RowGroups& groups) {
-  if (groups.numbers.ndim() != 1) {
-    throw InvalidArgument(format("Incompatible dimensions: the numbers of groups have one, not {}",
-                                 groups.numbers.identify()));
-  }
-  return groups.numbers.shape()[0] - (groups.kind == RowGroups::Kind::offsets ? 1 : 0);
-}
-
-void check_gradient(const Array& grad, const Array& x, ScalarType type) {
-  require_one_device(grad, "grad", x, "x");
-  require_grouped_type(grad, "grad");
-  if (grad.ndim() != 2 || x.ndim() != 2 || grad.shape()[0] != x.shape()[0] ||
-      grad.type() != x.type()) {
-    throw InvalidArgument(
-        format("Incompatible dimensions or types: grad is {}, x is {}; both are "
-               "rows in the same groups",
-               grad.identify(), x.identify()));
-  }
-  if (!is_half_float(type) && type != ScalarType::float32) {
-    throw ArgumentError(
-        format("a gradient of weights is float16, bfloat16 or float32, not {}", scalar_name(type)));
-  }
-}
-
 }  // namespace
 
 Array GroupedGemm::run(const Stream& stream) const {
@@ -428,30 +266,6 @@ Array GroupedGemm::run(const Stream& stream) const {
   numbers.use_on(on);
   if (ending.bias) ending.bias->use_on(on);
   return result.reshape(shape);
-}
-
-Array grouped_weight_gradient(const Array& grad, const Array& x, const RowGroups& groups,
-                              std::optional<ScalarType> type, const Stream& stream) {
-  const ScalarType out = type.value_or(grad.type());
-  check_gradient(grad, x, out);
-  const std::int64_t count = groups_of(groups), rows = x.shape()[0];
-  require_groups(groups, count, x);
-  const Stream on = stream ? stream : Stream::legacy(x.device());
-  Array result = Array::empty(x.device(), {count, grad.shape()[1], x.shape()[1]}, out, on);
-  if (result.size() == 0) return result;
-  if (rows == 0) {
-    fill(x.device(), result.address(), 0, scalar_size(out), static_cast<std::size_t>(result.size()),
-         on);
-    return result;
-  }
-  const Array numbers = ready_numbers(groups, on);
-  const GemmOperand left = gemm_operand(grad.transpose(), on, false);
-  const GemmOperand right = gemm_operand(x, on, true);
-  launch_gradient(left, right, product_groups(groups, numbers, rows, 0), result, on);
-  for (const Array* each : {&left.array, &right.array, &numbers, &std::as_const(result)}) {
-    each->use_on(on);
-  }
-  return result;
 }
 
 }  // namespace kernwright::kernels

@@ -45,9 +45,17 @@ struct GroupedGemm {
 
 /// The gradient of the weights: grad[rows of g]^T @ x[rows of g], as (groups, n, k), for grad of
 /// (rows, n) and x of (rows, k), both float16 or bfloat16. The result has their type, or `type`; it
-/// is 0 where a group has no rows. By mma_gemm.cu. Throws as GroupedGemm::run().
-Array grouped_weight_gradient(const Array& grad, const Array& x, const RowGroups& groups,
-                              std::optional<ScalarType> type = std::nullopt,
-                              const Stream& stream = {});
+/// is 0 where a group has no rows. By gemm.cu on compute capability 9.0, by mma_gemm.cu on others:
+/// the inner dimension of a group ends where its rows end.
+struct GroupedGradient {
+  Array grad, x;
+  RowGroups groups;
+  std::optional<ScalarType> type{};
+  std::optional<GemmTile> tile{};
+  bool by_mma = false;  ///< mma_gemm.cu, also where gemm.cu would run
+
+  /// Throws as GroupedGemm::run().
+  Array run(const Stream& stream = {}) const;
+};
 
 }  // namespace kernwright::kernels

@@ -115,15 +115,11 @@ struct MmaGemm {
   void run(const Array& result) const {
     const MmaChoice made = choice(result);
     const MmaProblem problem = problem_of(made);
-    if (problem.splits == 1 && has_short_epilogue(epilogue)) {
-      launch_on(result, made, problem, epilogue);
-    } else {
-      const Array sums = Array::empty(
-          result.device(), {problem.splits, problem.batches, layout.rows, layout.columns},
-          ScalarType::float32, on);
-      launch_on(sums, made, problem, GemmEpilogue{});
-      finish_sums(sums, result, epilogue, problem.splits, on);
-    }
+    run_product(result, epilogue, has_short_epilogue(epilogue),
+                {problem.splits, problem.batches, layout.rows, layout.columns}, on,
+                [&](const Array& target, const GemmEpilogue& ending) {
+                  launch_on(target, made, problem, ending);
+                });
     a.array.use_on(on);
     b.array.use_on(on);
   }

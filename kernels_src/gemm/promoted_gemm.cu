@@ -61,10 +61,11 @@ struct Promoted : Types {
     }
   }
 
-  __device__ __forceinline__ void multiply_tile(const Shared<Promoted>& shared, int begin,
-                                                int steps, int column, const Multiplier& self,
+  __device__ __forceinline__ void multiply_tile(const Shared<Promoted>& shared, const Part& of,
+                                                int column, const Multiplier& self,
                                                 Ring<Of::kStages>& ring,
                                                 typename Types::Sums& sums) const {
+    const int begin = of.begin, steps = of.steps;
     using Step = Products<typename Types::In, Of::kColumns, false, false>;
     const int row = Of::kAlternates ? 0 : self.group * Of::kGroupRows;
     const int blocks_end = kBlock - column % kBlock;

@@ -80,36 +80,12 @@ struct ColumnWalk {
   }
 };
 
-/// Sums of all warps in their order, one tile of x at a time.
-template <typename T, typename Act, int Warps, int ColTiles>
-__device__ __forceinline__ void add_column_warps(const SkinnyProblem& p, UInt64 batch,
-                                                 unsigned first,
-                                                 const float (&sums)[4][ColTiles][4]) {
-  constexpr int kPitch = kWarpColumns + 4;
-  __shared__ float shared[Warps][8 * kPitch];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll
-  for (int c = 0; c < ColTiles; ++c) {
-    if (c * 8 >= p.m) break;
-#pragma unroll
-    for (int r = 0; r < 4; ++r)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int row = lane % 4 * 2 + i % 2, column = lane / 4 * 8 + r * 2 + i / 2;
-        shared[warp][row * kPitch + column] = sums[r][c][i];
-      }
-    __syncthreads();
-    for (int i = threadIdx.x; i < 8 * kWarpColumns; i += Warps * 32) {
-      const int row = i / kWarpColumns, column = i % kWarpColumns;
-      const unsigned m = c * 8 + row, n = first + column;
-      float sum = 0;
-#pragma unroll
-      for (int w = 0; w < Warps; ++w) sum += shared[w][row * kPitch + column];
-      if (m < p.m && n < p.n) store_sum<T, Act>(p, batch, m, n, sum);
-    }
-    __syncthreads();
+/// Where a lane's pairs of weights lie.
+struct PairsOfLanes {
+  __device__ __forceinline__ static int row(int r, int i) {
+    return static_cast<int>(threadIdx.x) % 32 / 4 * 8 + r * 2 + i / 2;
   }
-}
+};
 
 /// Rows of the weights begin at multiples of 16 bytes and n is a multiple of 8; rows of x at
 /// multiples of 8 bytes and k is a multiple of 4.
@@ -138,7 +114,7 @@ __global__ void __launch_bounds__(Warps * 32)
       walk.template advance<Unroll, Hint, true>(group * kGroup);
     }
     if (group < end) walk.template advance<Unroll, Hint, false>(group * kGroup);
-    add_column_warps<T, Act, Warps>(p, batch, first, walk.sums);
+    add_warps<T, Act, Warps, PairsOfLanes>(p, batch, first, walk.sums);
   }
 }
 

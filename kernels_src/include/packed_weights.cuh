@@ -15,6 +15,7 @@
 #pragma once
 
 #include <kernwright/skinny_weights.cuh>
+#include <kernwright/weight_codes.cuh>
 
 namespace kernwright {
 
@@ -27,6 +28,7 @@ struct PackedArrays {
   const float* table;   ///< nested absmax: what its bytes stand for, ...
   const float* absmax;  ///< ... their scales ...
   const float* factor;  ///< ... and the offset; of nvfp4 the scale of all
+  const UInt32* order;  ///< null, or which column of the weights each one here is
   UInt32 rows, k;
   UInt32 blocks;                                ///< of a row
   UInt32 tile_rows, tile_blocks, tiles_across;  ///< of scales that belong to tiles
@@ -356,9 +358,7 @@ struct PowerScales : NoOffset {
     return raw;
   }
   __device__ __forceinline__ float of(int group) const {
-    const unsigned exponent = exponents.value[group];
-    const unsigned bits = exponent == 0 ? 0x00400000u : exponent << 23;
-    return __uint_as_float(exponent == 255 ? 0x7fc00000u : bits);
+    return power_of_byte(exponents.value[group]);
   }
 };
 

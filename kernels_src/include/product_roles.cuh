@@ -28,6 +28,11 @@ struct Multiplier {
   int group, warp, lane;
 };
 
+/// A tile's part of the inner dimension, in steps, and the elements of the last one.
+struct Part {
+  int begin, steps, last;
+};
+
 /// A warpgroup that multiplies, tile after tile.
 template <typename Work, typename Schedule>
 __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
@@ -35,6 +40,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
                                          unsigned rank, int first, int apart, int tiles) {
   using Of = typename Work::Of;
   using Finish = typename Work::Finish;
+  constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
   const Problem& of = schedule.of;
   const int thread = threadIdx.x - 128;
   const Multiplier self{thread / 128, thread / 32 % 4, thread % 32};
@@ -43,16 +49,19 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   int turn = 0, number = 0;
   for (int tile = first; tile < tiles; tile += apart, ++number) {
     const Place at = schedule.place(tile);
-    const int begin = at.split * of.steps_of_split;
-    const int steps = min(of.steps_of_split, of.steps - begin);
+    const Depth deep = schedule.depth(at, kDepth);
     if (Of::kAlternates && number % 2 != self.group) {
-      ring.advance(steps);
+      ring.advance(deep.steps);
       continue;
     }
     if (Of::kAlternates) shared.turns[self.group].wait((number / 2 + self.group + 1) & 1);
     typename Work::Sums sums;
     const int column = at.column * kColumnsOf<Of, Finish>;
-    work.multiply_tile(shared, begin, steps, column, self, ring, sums);
+    Part part{deep.begin / kDepth, deep.steps, kDepth};
+    if (Schedule::kInside) {
+      part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
+    }
+    work.multiply_tile(shared, part, column, self, ring, sums);
     const int z = schedule.matrix(at);
     const int top = top_row<Of>(schedule, at, rank) +
                     (Of::kAlternates ? 0 : self.group * Of::kGroupRows) + self.warp * kWarpRows;
@@ -112,9 +121,9 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
       Ring<Of::kStages> ring;
       for (int tile = first; tile < tiles; tile += apart) {
         const Place at = schedule.place(tile);
-        const int begin = at.split * of.steps_of_split;
-        load_tile(work, shared, maps, of, at, top_row<Of>(schedule, at, rank), begin,
-                  min(begin + of.steps_of_split, of.steps), rank, ring);
+        constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
+        load_tile(work, shared, maps, of, at, top_row<Of>(schedule, at, rank),
+                  schedule.depth(at, kDepth), rank, ring);
       }
     }
   } else {

@@ -111,12 +111,13 @@ __device__ __forceinline__ int top_row(const Schedule& schedule, const Place& at
   return schedule.first_row(at) + (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
 }
 
-/// Loads what a tile from `row` on needs, stage by stage. By one thread. In a gated product the
-/// first half of B's tile are columns of its first half, the second half those of its second.
+/// Loads what a tile from `row` on needs, stage by stage of `part`. By one thread. In a gated
+/// product the first half of B's tile are columns of its first half, the second half those of its
+/// second.
 template <typename Work>
 __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& shared,
                                           const OperandMaps& maps, const Problem& of, Place at,
-                                          int row, int begin, int end, unsigned rank,
+                                          int row, const Depth& part, unsigned rank,
                                           Ring<Work::Of::kStages>& ring) {
   using Of = typename Work::Of;
   using Order = typename Work::Order;
@@ -140,11 +141,11 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
       load_box_for(kAll, target, maps.b, place, full);
     }
   };
-  for (int step = begin; step < end; ++step, ring.advance()) {
+  for (int step = 0; step < part.steps; ++step, ring.advance()) {
     Mbarrier& full = shared.full[ring.stage];
     shared.empty[ring.stage].wait(ring.parity ^ 1);
     full.arrive_expecting(Of::kStageBytes + Work::kBytesBeside);
-    const int deep = step * kDepth;
+    const int deep = part.begin + step * kDepth;
     unsigned char* a = shared.a(ring.stage);
     unsigned char* b = shared.b(ring.stage);
     if constexpr (Order::kA) {
@@ -166,7 +167,7 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
         load_b(b + part * kLine, deep, column_of(part), full);
       }
     }
-    work.load_beside(shared.more(ring.stage), row, step, full);
+    work.load_beside(shared.more(ring.stage), row, deep / kDepth, full);
   }
 }
 

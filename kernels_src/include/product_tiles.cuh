@@ -30,7 +30,7 @@ __device__ __forceinline__ Place walk_tiles(const Problem& of, int row_tiles, in
 /// matrix of the result has them.
 template <typename Problem>
 struct AllTiles {
-  static constexpr bool kGrouped = false, kPrepares = false;
+  static constexpr bool kGrouped = false, kPrepares = false, kInside = false;
   const Problem& of;
 
   __device__ AllTiles(const Problem& problem, void*) : of(problem) {}
@@ -158,7 +158,7 @@ struct Grouped {
 };
 template <typename Problem>
 struct GroupTiles {
-  static constexpr bool kGrouped = true, kPrepares = true;
+  static constexpr bool kGrouped = true, kPrepares = true, kInside = false;
   const Problem& of;
   GroupTable table;
 
@@ -187,7 +187,7 @@ struct GroupedInside {
 };
 template <typename Problem>
 struct InsideTiles : AllTiles<Problem> {
-  static constexpr bool kPrepares = true;
+  static constexpr bool kPrepares = true, kInside = true;
   GroupTable table;
 
   __device__ InsideTiles(const GroupedInside<Problem>& problem, void* memory)

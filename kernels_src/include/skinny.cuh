@@ -71,23 +71,37 @@ __device__ __forceinline__ void store_sum(const SkinnyProblem& p, UInt64 batch, 
   }
 }
 
+/// Which row of all tiles of a warp a thread's sum `i` of tile `r` has: tiles lie below each other.
+struct TilesBelow {
+  __device__ __forceinline__ static int row(int r, int i) {
+    return r * 16 + i / 2 * 8 + static_cast<int>(threadIdx.x) % 32 / 4;
+  }
+};
+
+/// A warp's sums of tile `c` of columns into shared memory, a column behind the other.
+template <typename Rows, int Pitch, int RowTiles, int ColTiles>
+__device__ __forceinline__ void spread_sums(float* shared, int c,
+                                            const float (&sums)[RowTiles][ColTiles][4]) {
+#pragma unroll
+  for (int r = 0; r < RowTiles; ++r)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int column = static_cast<int>(threadIdx.x) % 4 * 2 + i % 2;
+      shared[column * Pitch + Rows::row(r, i)] = sums[r][c][i];
+    }
+}
+
 /// Sums of all warps in their order, one tile of columns at a time.
-template <typename T, typename Act, int Warps, int RowTiles, int ColTiles>
+template <typename T, typename Act, int Warps, typename Rows = TilesBelow, int RowTiles,
+          int ColTiles>
 __device__ __forceinline__ void add_warps(const SkinnyProblem& p, UInt64 batch, unsigned first_row,
                                           const float (&sums)[RowTiles][ColTiles][4]) {
   constexpr int kRows = 16 * RowTiles, kPitch = kRows + 4;
   __shared__ float shared[Warps][8 * kPitch];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
   for (int c = 0; c < ColTiles; ++c) {
     if (c * 8 >= p.m) break;
-#pragma unroll
-    for (int r = 0; r < RowTiles; ++r)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int column = lane % 4 * 2 + i % 2, row = r * 16 + i / 2 * 8 + lane / 4;
-        shared[warp][column * kPitch + row] = sums[r][c][i];
-      }
+    spread_sums<Rows, kPitch>(shared[threadIdx.x / 32], c, sums);
     __syncthreads();
     for (int i = threadIdx.x; i < 8 * kRows; i += Warps * 32) {
       const int column = i / kRows, row = i % kRows;

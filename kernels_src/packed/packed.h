@@ -36,8 +36,9 @@ struct PackedWeights {
   std::array<std::int64_t, 2> tile{1, 1};  ///< of fp8_block
   /// The arrays, contiguous: codes; upper bits (q5_k, q6_k); scales; zeros of groups (int4) or
   /// scales of scales (q6_k); of nested absmax (nf4) the table, scales and offset. nvfp4 keeps its
-  /// number for all in place of the offset.
-  static constexpr std::size_t kParts = 7;
+  /// number for all in place of the offset. Last the order (int4, where groups are not in theirs):
+  /// column i here is column order[i] of the weights, int32.
+  static constexpr std::size_t kParts = 8;
   std::array<std::optional<Array>, kParts> parts{};
 };
 
@@ -64,6 +65,9 @@ struct PackCall {
   std::int64_t group = 0;  ///< of nf4
   std::array<std::int64_t, 2> tile{128, 128};
   int zero_offset = 0;
+  /// Of GPTQ: the group of each column, int32 of k numbers, and each group has k / groups of them:
+  /// where it has not, or is not there, numbers are NaN. Columns are packed group by group.
+  std::optional<Array> groups{};
 };
 PackedWeights pack_weights(const PackCall& call, const Stream& stream = {});
 
@@ -88,8 +92,10 @@ struct PackedLinearCall {
 
 /// activation(x @ weights^T + bias) + residual, of the shape (..., n) and x's type. Up to
 /// kSkinnyRows rows of 16 bits are one kernel: it decodes in registers to whole numbers, whose
-/// sums of a group, in float32, are multiplied with its scale. More rows: linear() of slabs of
-/// weights as numbers of x's type. Throws InvalidArgument, ArgumentError; CompileError,
+/// sums of a group, in float32, are multiplied with its scale. Up to 512 are one that decodes to
+/// numbers of x's type for 64 or 128 rows at a time. More rows: linear() of slabs of weights as
+/// numbers of x's type. Where weights have an order, x's columns are gathered before.
+/// Throws InvalidArgument, ArgumentError; CompileError,
 /// OutOfMemory, DriverError.
 Array packed_linear(const PackedLinearCall& call, const Stream& stream = {});
 

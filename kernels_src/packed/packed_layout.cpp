@@ -14,7 +14,8 @@ namespace {
 constexpr std::array<std::string_view, 10> kPackedNames = {
     "int4", "nf4", "q4_0", "q8_0", "q4_k", "q5_k", "q6_k", "mxfp4", "nvfp4", "fp8_block"};
 constexpr std::array<const char*, PackedWeights::kParts> kPackedPartNames = {
-    "codes", "upper bits", "scales", "zeros or scales of scales", "table", "absmax", "factor"};
+    "codes", "upper bits", "scales", "zeros or scales of scales",
+    "table", "absmax",     "factor", "order"};
 
 const char* packed_name(PackedFormat format) {
   return kPackedNames[static_cast<std::size_t>(format)].data();
@@ -31,12 +32,13 @@ std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& 
   const std::int64_t rows = all * 16, halves = tiles * ((blocks + 1) / 2) * 16;
   const std::int64_t groups = w.group > 0 ? rows * (128 / w.group) : 0;
   std::array<PackedPart, PackedWeights::kParts> p{};
-  auto& [codes, upper, scales, more, table, absmax, factor] = p;
+  auto& [codes, upper, scales, more, table, absmax, factor, order] = p;
   codes.count = all * 1024;
   switch (w.format) {
     case PackedFormat::int4:
       scales = {w.parts[2] ? w.parts[2]->type() : ScalarType::float16, groups};
       if (w.parts[3]) more.count = groups;
+      if (w.parts[7]) order = {ScalarType::int32, w.k};
       break;
     case PackedFormat::nf4:
       scales = {w.parts[4] ? ScalarType::uint8 : ScalarType::float32, groups};

@@ -1,11 +1,13 @@
-// Products with packed weights: one kernel for few rows, numbers and a Gemm for more.
+// Products with packed weights: a kernel for few rows, one for more, numbers and a Gemm beyond.
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemv/linear.h"
+#include "kernels_src/index/gather.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/packed/packed.h"
+#include "kernels_src/packed/packed_gemm.cu.h"
 #include "kernels_src/packed/packed_product.cu.h"
 
 #include <algorithm>
@@ -16,9 +18,15 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::int64_t kPackedSlabBytes = std::int64_t{128} << 20;  ///< of weights as numbers
+constexpr std::int64_t kPackedRows = 512;                           ///< of x, without numbers
 
 const Family& packed_family() {
   static const auto& made = *new Family("packed_product.cu", text::packed_product_cu);
+  return made;
+}
+
+const Family& packed_gemm_family() {
+  static const auto& made = *new Family("packed_gemm.cu", text::packed_gemm_cu);
   return made;
 }
 
@@ -31,12 +39,13 @@ struct PackedProblem {
   float factor = 1;
 };
 
-/// The one place that decides how a product is cut.
+void choose(int& parameter, std::int64_t value) {
+  if (parameter <= 0) parameter = static_cast<int>(value);
+}
+
+/// The one place that decides how a product of few rows is cut.
 SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
                        std::int64_t multiprocessors) {
-  const auto choose = [](int& parameter, std::int64_t value) {
-    if (parameter <= 0) parameter = static_cast<int>(value);
-  };
   const std::int64_t blocks = (w.k + 127) / 128;
   choose(plan.columns, std::bit_ceil(static_cast<unsigned>((m + 7) / 8)));
   // Two tiles of rows share what is loaded of x, where that leaves enough blocks.
@@ -61,6 +70,46 @@ void check_packed_plan(const SkinnyPlan& plan, std::int64_t m) {
   if (!fits) throw InvalidArgument("there is no such plan of a product with packed weights");
 }
 
+// ---- of more rows: a plan's rows and columns are tiles of a warp, unroll is the count of stages
+
+/// Blocks of the grid but for the splits.
+std::int64_t packed_gemm_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
+  const std::int64_t height = std::int64_t{16} * plan.rows * plan.warps;
+  const std::int64_t width = std::int64_t{8} * plan.columns;
+  return (w.n + height - 1) / height * ((m + width - 1) / width);
+}
+
+/// As StagedColumns in packed_gemm.cu.
+std::int64_t packed_gemm_shared(const PackedWeights& w, const SkinnyPlan& plan) {
+  const bool short_runs = w.format == PackedFormat::q6_k || w.format == PackedFormat::nvfp4;
+  return std::int64_t{plan.unroll} * plan.columns * 8 * (128 + (short_runs ? 16 : 32)) * 2;
+}
+
+SkinnyPlan plan_packed_gemm(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
+                            std::int64_t multiprocessors) {
+  // Tiles of 64 rows of x where the last one of 128 would be half empty.
+  choose(plan.columns, (m - 1) % 128 < 64 && m <= 320 ? 8 : 16);
+  choose(plan.warps, 4);
+  choose(plan.unroll, plan.columns > 8 ? 2 : 3);
+  if (plan.rows <= 0) {
+    plan.rows = 2;
+    if (packed_gemm_blocks(w, m, plan) < multiprocessors) plan.rows = 1;
+  }
+  const std::int64_t blocks = packed_gemm_blocks(w, m, plan);
+  choose(plan.splits, std::clamp<std::int64_t>(multiprocessors / blocks, 1,
+                                               std::max<std::int64_t>(1, (w.k + 127) / 128 / 4)));
+  return plan;
+}
+
+void check_packed_gemm_plan(const PackedWeights& w, const SkinnyPlan& plan, Device& device) {
+  const bool fits = (plan.warps == 4 || plan.warps == 8) && plan.rows <= 2 &&
+                    (plan.columns == 8 || plan.columns == 16) && plan.unroll >= 2 &&
+                    plan.unroll <= 4 && plan.splits <= 65535 &&
+                    packed_gemm_shared(w, plan) <=
+                        device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  if (!fits) throw InvalidArgument("there is no such plan of a product with packed weights");
+}
+
 /// `array` as (rows, columns): a view where its strides allow, else a copy. Rows have no gaps.
 Array packed_rows(const Array& array, std::int64_t rows, std::int64_t columns, std::uint64_t align,
                   const Stream& on) {
@@ -76,6 +125,14 @@ Array packed_rows(const Array& array, std::int64_t rows, std::int64_t columns, s
   return copy(array, on).reshape(shape);
 }
 
+/// The columns of x in the order of the weights, as rows of the right alignment.
+Array packed_columns(const PackedLinearCall& call, std::int64_t rows, const Stream& on) {
+  const PackedWeights& w = call.weights;
+  if (!w.parts[7]) return packed_rows(call.x, rows, w.k, 16, on);
+  const Array x = packed_rows(call.x, rows, w.k, 1, on);
+  return take_at(x, {.axes = {1}, .indices = {*w.parts[7]}, .position = 1}, on);
+}
+
 const char* packed_activation(const PackedLinearCall& call) {
   return call.activation ? activation_type(call.activation->kind) : "Identity";
 }
@@ -86,17 +143,17 @@ InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& p
       .add(call.activation ? static_cast<int>(call.activation->kind) + 1 : 0, 5)
       .add(plan.warps, 6)
       .add(plan.rows, 3)
-      .add(plan.columns, 4)
+      .add(plan.columns, 5)
       .add(plan.unroll, 4);
 }
 
-const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
+const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& plan, bool many) {
   const std::uint64_t key =
       packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
-  return packed_family().instance(key, [&] {
-    return format("packed_tiles<{}, {}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
-                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
-                  plan.warps, plan.rows, plan.columns, plan.unroll);
+  return (many ? packed_gemm_family() : packed_family()).instance(key, [&] {
+    return format("{}<{}, {}, {}, {}, {}, {}, {}>", many ? "packed_gemm" : "packed_tiles",
+                  device_type(call.x.type()), packed_device_format(call.weights, call.x.type()),
+                  packed_activation(call), plan.warps, plan.rows, plan.columns, plan.unroll);
   });
 }
 
@@ -107,15 +164,39 @@ const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
   });
 }
 
-/// Up to kSkinnyRows rows of 16-bit numbers, which are views or copies of those of the call.
+SkinnyPlan packed_plan(const PackedLinearCall& call, std::int64_t rows, bool many) {
+  Device& device = call.x.device();
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const auto plan = many ? plan_packed_gemm : plan_packed;
+  const SkinnyPlan made = plan(call.weights, rows, call.plan, processors);
+  if (many) {
+    check_packed_gemm_plan(call.weights, made, device);
+  } else {
+    check_packed_plan(made, rows);
+  }
+  return made;
+}
+
+LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const SkinnyPlan& plan,
+                           bool many, const Stream& on) {
+  const std::int64_t blocks =
+      many ? packed_gemm_blocks(w, rows, plan) : (w.n + 16 * plan.rows - 1) / (16 * plan.rows);
+  LaunchConfig config;
+  config.grid = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(plan.splits)};
+  config.block = {static_cast<std::uint32_t>(plan.warps) * 32};
+  if (many) config.shared_bytes = static_cast<std::uint32_t>(packed_gemm_shared(w, plan));
+  config.stream = on;
+  return config;
+}
+
+/// Up to kPackedRows rows of 16-bit numbers, which are views or copies of those of the call.
 Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stream& on) {
   const PackedWeights& w = call.weights;
   Device& device = call.x.device();
-  const Array x = packed_rows(call.x, rows, w.k, 16, on);
+  const bool many = rows > kSkinnyRows;
+  const SkinnyPlan plan = packed_plan(call, rows, many);
+  const Array x = packed_columns(call, rows, on);
   Array result = Array::empty(device, {rows, w.n}, x.type(), on);
-  const SkinnyPlan plan =
-      plan_packed(w, rows, call.plan, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  check_packed_plan(plan, rows);
   std::vector<Array> used = {x, result};
   PackedProblem p;
   p.x = x.address();
@@ -135,15 +216,12 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   p.n = static_cast<std::uint32_t>(w.n);
   p.k = static_cast<std::uint32_t>(w.k);
   p.splits = static_cast<std::uint32_t>(plan.splits);
-  LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>((w.n + 16 * plan.rows - 1) / (16 * plan.rows)),
-                 p.splits};
-  config.block = {static_cast<std::uint32_t>(plan.warps) * 32};
-  config.stream = on;
-  launch(packed_kernel(call, plan).on(device), config, p, packed_arrays(w));
+  LaunchConfig config = packed_launch(w, rows, plan, many, on);
+  launch(packed_kernel(call, plan, many).on(device), config, p, packed_arrays(w));
   if (plan.splits > 1) {
     config.grid = {static_cast<std::uint32_t>((result.size() + 255) / 256)};
     config.block = {256};
+    config.shared_bytes = 0;
     launch(packed_splits_kernel(call).on(device), config, p);
   }
   for (const Array& array : used) array.use_on(on);
@@ -211,9 +289,9 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
   if (rows * w.n == 0) return Array::empty(call.x.device(), shape, type, on);
-  const bool few = rows <= kSkinnyRows && half && w.n <= (1 << 25) &&
-                   call.x.device().compute_capability().major >= 8;
-  if (few) return packed_product(call, rows, on).reshape(std::move(shape));
+  const bool direct = rows <= kPackedRows && half && w.n <= (1 << 25) &&
+                      call.x.device().compute_capability().major >= 8;
+  if (direct) return packed_product(call, rows, on).reshape(std::move(shape));
   return packed_by_numbers(call, shape, on);
 }
 

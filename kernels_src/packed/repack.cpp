@@ -1,12 +1,14 @@
 // Weights into the packed layout, and to numbers.
 #include "base/errors.h"
 #include "base/format.h"
+#include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/formats/checks.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/packed/packed.h"
 #include "kernels_src/packed/repack.cu.h"
+#include "kernels_src/sort/sort.h"
 
 #include <limits>
 
@@ -24,6 +26,7 @@ struct RepackField {
   std::uint64_t k = 0;
   std::uint32_t values = 1, bytes = 1, offset = 0, step = 1;
   std::uint64_t columns = 0;
+  CUdeviceptr order = 0, lines = 0;
 };
 
 /// One call at work: what is made, and what is held until its launches are queued.
@@ -145,11 +148,29 @@ class Repacker {
            numbers);
   }
 
+  /// The columns in the order of their groups, and the row of scales that each group has.
+  void sort_groups(RepackField& field) {
+    const Array groups = contiguous(*call_.groups, on_);
+    const Array order = cast(argsort(groups, 0, false, on_), ScalarType::int32, on_);
+    made_.parts[7] = order;
+    const auto count = static_cast<std::uint32_t>(call_.k / call_.group);
+    const Array lines = Array::empty(device_, {count}, ScalarType::int32, on_);
+    held_.insert(held_.end(), {groups, order, lines});
+    field.order = order.address();
+    field.lines = lines.address();
+    if (count == 0) return;
+    const LazyKernel& kernel =
+        repack_family().instance(InstanceKey().add(2, 2).add(2, 2), [] { return "find_lines"; });
+    launch(kernel.on(device_), format_grid(count, on_), lines.address(), groups.address(),
+           order.address(), static_cast<std::uint32_t>(call_.group), count);
+  }
+
   void pack_words() {
     const bool awq = call_.source == PackedSource::awq;
     const auto group = static_cast<std::uint32_t>(call_.group);
     RepackField field;
     field.columns = static_cast<std::uint64_t>(call_.n);
+    if (call_.groups) sort_groups(field);
     codes(block(0), awq ? "AwqWords" : "GptqWords", 4, 8, false, field);
     field.values = field.step = group;
     const Array scales = block(1);
@@ -227,6 +248,7 @@ void check_words(const PackCall& call) {
   require_pack(scales, scales.type(), groups * call.n, call, "scales");
   if (call.blocks.size() == 3)
     require_pack(call.blocks[2], ScalarType::int32, groups * call.n / 8, call, "zeros");
+  if (call.groups) require_pack(*call.groups, ScalarType::int32, call.k, call, "groups of columns");
 }
 
 void check_pack_gguf(const PackCall& call) {
@@ -299,6 +321,8 @@ PackedWeights pack_weights(const PackCall& call, const Stream& stream) {
   shape.tile = call.tile;
   check_packed_shape(shape);
   check_pack(call);
+  if (call.groups && call.source != PackedSource::gptq)
+    throw InvalidArgument("only weights of GPTQ have a list of groups");
   const Stream on = stream ? stream : Stream::legacy(call.blocks[0].device());
   return Repacker(call, on).run();
 }

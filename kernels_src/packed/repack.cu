@@ -9,22 +9,35 @@ constexpr int kThreads = 256;
 // ---- where the code of a number is, by format: row n of the weights, column k
 
 /// Rows of bytes or of units in blocks: `bytes` of a block of `values`, from `offset` on, one for
-/// each `step` values. With `columns` groups of k are rows, and each column is of one n.
+/// each `step` values. With `columns` groups of k are rows, and each column is of one n; `order`
+/// and `lines`, if not null, have the place of each k and the row of each group.
+constexpr UInt32 kNoLine = 0xffffffffu;
 struct Field {
   const UInt8* in;
   UInt64 k;
   UInt32 values, bytes, offset, step;
   UInt64 columns;
+  const UInt32 *order, *lines;
+  __device__ UInt32 line(UInt64 at) const {
+    const auto group = static_cast<UInt32>(at / values);
+    return lines == nullptr ? group : lines[group];
+  }
+  /// All ones, a NaN, where a group has no row.
   template <typename Unit>
   __device__ Unit unit(UInt64 row, UInt64 at) const {
     const UInt64 number = row * k + at;
     const UInt8* from =
         in + number / values * bytes + offset + number % values / step * sizeof(Unit);
-    if (columns != 0) from = in + (at / values * columns + row) * sizeof(Unit);
+    bool found = true;
+    if (columns != 0) {
+      const UInt32 group = line(at);
+      found = group != kNoLine;
+      from = in + (group * columns + row) * sizeof(Unit);
+    }
     Unit made;
     auto* const to = reinterpret_cast<UInt8*>(&made);
 #pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(Unit)); ++i) to[i] = from[i];
+    for (int i = 0; i < static_cast<int>(sizeof(Unit)); ++i) to[i] = found ? from[i] : 255;
     return made;
   }
   __device__ unsigned code(UInt64 row, UInt64 at) const { return unit<UInt8>(row, at); }
@@ -44,6 +57,7 @@ struct Nibbles {
 struct GptqWords {
   Field from;
   __device__ unsigned code(UInt64 row, UInt64 at) const {
+    if (from.order != nullptr) at = from.order[at];
     const UInt32 word = reinterpret_cast<const UInt32*>(from.in)[at / 8 * from.columns + row];
     return word >> (at % 8 * 4) & 15;
   }
@@ -155,7 +169,8 @@ __global__ void __launch_bounds__(kThreads)
     const UInt64 at = i / each / 16 % blocks * 128 + i % each * (128 / each);
     unsigned zero = 0;
     if (row < rows && at < k) {
-      const UInt64 line = at / source.values;
+      const UInt32 found = source.line(at);
+      const UInt64 line = found == kNoLine ? 0 : found;
       if constexpr (Awq) {
         zero = awq_nibble(source.in, source.columns, line, row);
       } else {
@@ -168,24 +183,20 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// ---- to numbers
+/// The row of each group of `size` columns, which `order` puts together: what `groups` says of all
+/// of them, and none where they do not agree or there are not as many rows.
+__global__ void __launch_bounds__(kThreads)
+    find_lines(UInt32* lines, const Int32* groups, const UInt32* order, UInt32 size, UInt32 count) {
+  const UInt32 group = blockIdx.x * kThreads + threadIdx.x;
+  if (group >= count) return;
+  const UInt32* const columns = order + static_cast<UInt64>(group) * size;
+  const Int32 line = groups[columns[0]];
+  bool found = line >= 0 && static_cast<UInt32>(line) < count;
+  for (UInt32 i = 1; i < size; ++i) found = found && groups[columns[i]] == line;
+  lines[group] = found ? static_cast<UInt32>(line) : kNoLine;
+}
 
-__device__ const float kNormalFloat[16] = {-1.0f,
-                                           -0.6961928009986877f,
-                                           -0.5250730514526367f,
-                                           -0.39491748809814453f,
-                                           -0.28444138169288635f,
-                                           -0.18477343022823334f,
-                                           -0.09105003625154495f,
-                                           0.0f,
-                                           0.07958029955625534f,
-                                           0.16093020141124725f,
-                                           0.24611230194568634f,
-                                           0.33791524171829224f,
-                                           0.44070982933044434f,
-                                           0.5626170039176941f,
-                                           0.7229568362236023f,
-                                           1.0f};
+// ---- to numbers
 
 /// The numbers that the pairs stand for, in float32.
 template <typename Codes>
@@ -265,7 +276,14 @@ __global__ void __launch_bounds__(kThreads)
           if constexpr (Format::kOffset) value = __fsub_rn(value, minimum_of(scales, group));
           pack.value[i] = from_compute<T>(value);
         }
-        if (at < weights.k) *reinterpret_cast<Pack<T, kWidth>*>(line + at) = pack;
+        if (at >= weights.k) continue;
+        if (weights.order == nullptr) {
+          *reinterpret_cast<Pack<T, kWidth>*>(line + at) = pack;
+        } else {
+#pragma unroll
+          for (int i = 0; i < kWidth; ++i)
+            line[min(weights.order[at + i], weights.k - 1)] = pack.value[i];
+        }
       }
     }
   }

@@ -13,6 +13,15 @@ EXPERT_INSTANCES = {
             ("Float16, Float16", "64, 64, 8, 1, false, 1", "false, false", "kByElements",
              "Epilogue<ShortGelu, NoBias, false>"),
         )
+    ]
+    + [
+        f"gemm<{types}, Tile<{tile}>, Layout<true, true>, {store}, Epilogue<Same, NoBias, false>, "
+        "GroupedInside<Problem>>"
+        for types, tile, store in (
+            ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "kByCopies"),
+            ("BFloat16, Float32", "128, 128, 6, 2, true, 1", "kDirect"),
+            ("Float16, Float16", "64, 64, 8, 1, false, 1", "kByElements"),
+        )
     ],
     "mma_gemm.cu": [
         *(

@@ -33,6 +33,11 @@ def product(of: str, form: str, rest: str) -> str:
     return f"packed_tiles<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
+def many(of: str, form: str, rest: str) -> str:
+    """The name of a product with more rows."""
+    return f"packed_gemm<{of}, Packed<{form.format(of)}>, {rest}>"
+
+
 FEW_ROWS: dict[str, list[str]] = {
     "skinny.cu": [
         *(
@@ -68,9 +73,14 @@ FEW_ROWS: dict[str, list[str]] = {
         *(f"pack_codes<{source}>" for source in SOURCES),
         *(f"pack_units<{unit}, 128>" for unit in ("UInt8", "UInt16", "UInt32")),
         *(f"pack_units<{unit}, 256>" for unit in ("UInt16", "Words")),
-        *("pack_zeros<false>", "pack_zeros<true>"),
+        *("pack_zeros<false>", "pack_zeros<true>", "find_lines"),
         *(f"unpack<Packed<{form.format(BRAIN)}>, {BRAIN}>" for form in FORMATS),
         *(f"unpack<Packed<{FORMATS[i].format(BRAIN)}>, Float32>" for i in (0, 9, 13)),
+    ],
+    "packed_gemm.cu": [
+        *(many(BRAIN, form, "Identity, 4, 1, 8, 3") for form in FORMATS),
+        *(many("Float16", FORMATS[i], "Identity, 4, 1, 8, 3") for i in (0, 4, 8, 11)),
+        many("Float16", FORMATS[2], "GeluTanh, 4, 2, 16, 2"),
     ],
     "packed_product.cu": [
         *(product(BRAIN, form, "Identity, 8, 1, 1, 4") for form in FORMATS),

@@ -185,7 +185,14 @@ formats.add(
     *(s(8, 40, **WORDS), s(2, 5, **WORDS), s(2, 40, dtype="float16")),
     form="gptq",
 )
-for rows in (3, 70):
+formats.add(
+    "nn.quant.pack",
+    lambda *b: kw.nn.quant.pack(b, "gptq").arrays,
+    *(s(8, 40, **WORDS), s(2, 5, **WORDS), s(2, 40, dtype="float16")),
+    s(64, dtype="int32", low=0, high=2),
+    form="act-order",
+)
+for rows in (3, 70, 520):
     formats.add(
         "nn.linear",
         lambda x, b: kw.nn.linear(x, kw.nn.quant.pack(b, "q4_k"), activation="silu"),

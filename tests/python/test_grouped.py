@@ -269,6 +269,41 @@ def test_gradients():
     assert (nothing.numpy() == 0).all()
 
 
+def gradient(grad, x, sizes):
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    return np.stack([wide(grad[a:b]).T @ wide(x[a:b]) for a, b in itertools.pairwise(edges)])
+
+
+@pytest.mark.parametrize("tile", TILES if HOPPER else [None], ids=str)
+def test_tiles_of_gradients(tile):
+    x, grad = random(203, 136), random(203, 72, seed=1)
+    numbers = ends_of(SIZES)
+    arrays = kw.asarray(grad), kw.asarray(x)
+    for dtype in ("bfloat16", "float32"):
+        got = _core._grouped_gradient(*arrays, numbers, "ends", dtype, tile=tile)
+        close(got, gradient(grad, x, SIZES), dtype)
+    halves = [kw.asarray(each.astype(np.float16)) for each in (grad[:, :51], x[:, :33])]
+    got = _core._grouped_gradient(*halves, numbers, "ends", tile=tile)  # no whole units of 16 bytes
+    close(got, gradient(*(each.numpy() for each in halves), SIZES), "float16")
+    if HOPPER:
+        other = _core._grouped_gradient(*arrays, numbers, "ends", "float32", by_mma=True)
+        close(other, gradient(grad, x, SIZES), "float32")
+
+
+def test_special_values_stay_in_their_gradients():
+    x, grad = random(100, 40), random(100, 24, seed=1)
+    x[30:33], grad[33:36] = np.nan, np.inf  # the group in the middle
+    sizes = [30, 6, 64]
+    arrays = kw.asarray(grad), kw.asarray(x)
+    got = wide(_core._grouped_gradient(*arrays, ends_of(sizes), "ends").numpy())
+    assert np.isfinite(got[[0, 2]]).all() and np.isnan(got[1]).all()
+    offsets = kw.asarray(np.array([2, 30, 30, 36], np.int64))
+    got = _core._grouped_gradient(*arrays, offsets, "offsets", "float32")
+    values = got.numpy()
+    assert np.isfinite(values[0]).all() and (values[1] == 0).all() and np.isnan(values[2]).all()
+    close(got[:1], (wide(grad[2:30]).T @ wide(x[2:30]))[None], "float32")
+
+
 def test_in_a_graph():
     x, w = kw.asarray(random(90, 72)), kw.asarray(random(3, 40, 72, seed=1))
     ends = ends_of([40, 0, 50])
@@ -304,7 +339,10 @@ def test_under_all_checks():
         kw.nn.grouped_linear(apart, weights[:3], counts=few, gate="silu")
         for kind in ("ends", "counts"):
             _core._grouped_product(rows, weights, nonsense, kind, **ONE)
-            _core._grouped_gradient(grad, rows, nonsense, kind, None)
+            _core._grouped_gradient(grad, rows, nonsense, kind)
+        for tile in TILES[:3] if HOPPER else [None]:
+            _core._grouped_gradient(grad, rows, ends, "ends", tile=tile)
+        _core._grouped_gradient(grad, rows, ends, "ends", "float32")
     assert report.findings == []
 
 

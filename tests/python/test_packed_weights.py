@@ -41,12 +41,23 @@ def grouped(kind, n, k, group, scale_type="float16", zeros=True):
     return (parts[0], parts[1] if zeros else None, parts[2]), numbers.T
 
 
+def acted(n, k, group, kind="gptq"):
+    """GPTQ's tensors with the group of each column in no order, and the numbers."""
+    blocks, _ = grouped(kind, n, k, group)
+    listed = np.random.default_rng(k).permutation(np.repeat(np.arange(k // group), group))
+    blocks = (*blocks, kw.asarray(listed.astype(np.int32)))
+    return blocks, quant.dequantize(blocks, kind).numpy().T
+
+
 def made(name, n, k):
     """Packed weights of a format and their numbers, decoded by NumPy or dequantize()."""
     if name in BYTES:
         blocks = fuzzed(name, (n, k // (32 if name in ("q4_0", "q8_0") else 256)), k)
         return quant.pack(kw.asarray(blocks), name), decoded(blocks, name)
     kind, _, group = name.partition(" ")
+    if group.startswith("act"):
+        blocks, numbers = acted(n, k, int(group[3:]), kind)
+        return quant.pack(blocks, kind), numbers
     if kind in ("gptq", "gptq_v2", "awq"):
         blocks, numbers = grouped(kind, n, k, int(group))
         return quant.pack(blocks, kind), numbers
@@ -62,6 +73,8 @@ def made(name, n, k):
 SHAPES = {
     "gptq 128": [(40, 256)],
     "gptq_v2 32": [(8, 160)],
+    "gptq act64": [(24, 320)],
+    "gptq_v2 act128": [(8, 256)],
     "awq 64": [(24, 192)],
     "nf4": [(37, 192)],
     "nf4 double": [(90, 192), (17, 256)],
@@ -106,7 +119,45 @@ def test_narrow_numbers():
         same(quant.unpack(packed, dtype=dtype), expected)
 
 
-@pytest.mark.parametrize("m", [8, 17, 64, 150])
+def product(x, packed, *plan):
+    """By a plan: warps, tiles of rows, tiles of columns, loads or stages, splits."""
+    spec, arrays = packed._spec, packed._arrays
+    return kw._core._packed_linear(x, spec, arrays, None, None, "", list(plan))
+
+
+MANY = ["gptq 128", "gptq act64", "nf4", "nf4 double", "q4_k", "q6_k", "q8_0", "mxfp4", "nvfp4",
+        "fp8_block"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_products_of_many_rows(name):
+    """What a product of the weights as numbers gives, but for sums of another order."""
+    rng = np.random.default_rng(6)
+    n, k = SHAPES[name][0]
+    packed, numbers = made(name, n, k)
+    dtype = "float16" if name in ("nf4", "q6_k", "fp8_block") else "bfloat16"
+    x = (rng.normal(size=(67, k)) / 64).astype(TYPES[dtype])
+    with kw.checks("memory", "init", "race", "sync"):
+        got = linear(kw.asarray(x), packed)
+    check(got, x, numbers, dtype)
+    rounded = quant.unpack(packed, dtype=dtype).numpy().astype(np.float64)
+    expected = (x.astype(np.float64) @ rounded.T).astype(TYPES[dtype]).astype(np.float64)
+    limit = LIMIT[dtype] if name.startswith("nf4") else LIMIT[dtype] / 4
+    off = np.linalg.norm(got.numpy().astype(np.float64) - expected)
+    assert off <= limit * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize(("m", "plan"), [(512, []), (200, [4, 2, 16, 2, 3]), (65, [8, 1, 8, 3, 2]),
+                                         (130, [4, 1, 8, 2, 9])])  # fmt: skip
+def test_plans_of_many_rows(m, plan):
+    packed, numbers = made("q4_k", 150, 1024)
+    x = np.random.default_rng(m).normal(size=(m, 1024)).astype(ml_dtypes.bfloat16)
+    got = product(kw.asarray(x), packed, *plan)
+    check(got, x, numbers, "bfloat16")
+    assert np.array_equal(product(kw.asarray(x), packed, *plan).numpy(), got.numpy())
+
+
+@pytest.mark.parametrize("m", [8, 17, 64, 150, 520])
 def test_rows_of_x(m):
     packed, numbers = made("q4_k", 37, 512)
     x = np.random.default_rng(m).normal(size=(m, 512)).astype(ml_dtypes.bfloat16)
@@ -134,7 +185,7 @@ def test_blocks_share_k():
 def test_what_follows():
     rng = np.random.default_rng(2)
     packed, numbers = made("q8_0", 18, 96)
-    for m in (5, 35):
+    for m in (5, 35, 260):
         x = (rng.normal(size=(2, m, 96)) / 64).astype(np.float16)
         bias, residual = rng.normal(size=18), rng.normal(size=(2, m, 18))
         bias, residual = bias.astype(np.float16), residual.astype(np.float16)
@@ -159,6 +210,10 @@ def test_layouts_of_x():
     for given in (wide, shifted, turned, kw.asarray(x[::-1].copy())[::-1]):
         assert np.array_equal(linear(given, packed).numpy(), expected)
     check(linear(kw.asarray(x)[::2], packed), x[::2], numbers, "float16")
+    x = np.random.default_rng(4).normal(size=(70, 96)).astype(np.float16)
+    shifted = kw.asarray(np.concatenate([x[0, :1], x.ravel()]))[1:].reshape((70, 96))
+    check(linear(shifted, packed), x, numbers, "float16")
+    check(linear(kw.asarray(x)[::-1], packed), x[::-1], numbers, "float16")
 
 
 def test_no_zeros_and_scales_of_each_type():
@@ -186,6 +241,29 @@ def test_empty_and_special():
     same(quant.unpack(special), quant.dequantize(parts, "mxfp4").numpy())
     got = linear(kw.ones((1, 32), dtype="bfloat16"), special).numpy().astype(np.float32)[0]
     assert np.isnan(got[0]) and got[2] == 32 and np.isinf(got[3])
+
+
+def test_groups_that_are_none():
+    (codes, zeros, scales, listed), numbers = acted(16, 128, 32)
+    host = listed.numpy().copy()
+    host[host == 2] = 1 << 20  # in the last place of the order
+    packed = quant.pack((codes, zeros, scales, kw.asarray(host)), "gptq")
+    got = quant.unpack(packed).numpy()
+    gone = host == 1 << 20
+    assert np.isnan(got[:, gone]).all() and gone.sum() == 32
+    assert np.array_equal(got[:, ~gone], numbers[:, ~gone])
+    host = listed.numpy().copy()
+    host[host == 1] = 0  # one group of 64 is two of 32
+    packed = quant.pack((codes, zeros, scales, kw.asarray(host)), "gptq")
+    same(
+        quant.unpack(packed),
+        np.ascontiguousarray(
+            quant.dequantize((codes, zeros, scales, kw.asarray(host)), "gptq").numpy().T
+        ),
+    )
+    host[0] = 3 - host[0]
+    packed = quant.pack((codes, zeros, scales, kw.asarray(host)), "gptq")
+    assert np.isnan(quant.unpack(packed).numpy()).any()
 
 
 def test_sizes():
@@ -226,9 +304,11 @@ sys.path.insert(0, {folder!r})
 import numpy as np, kernwright as kw
 from test_packed_weights import check, made
 with kw.checks("memory", "init", "race", "sync"):
-    for name in ("q4_k", "nvfp4", "fp8_block"):
-        packed, numbers = made(name, 24, 256)
-        x = kw.asarray(np.random.default_rng(0).normal(size=(9, 256)) / 64).astype("bfloat16")
+    for name in ("q4_k", "nvfp4", "fp8_block", "gptq act64"):
+        packed, numbers = made(name, 24, k := 256)
+        x = kw.asarray(np.random.default_rng(0).normal(size=(9, k)) / 64).astype("bfloat16")
+        check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
+        x = kw.asarray(np.random.default_rng(1).normal(size=(70, k)) / 64).astype("bfloat16")
         check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
 """
 
@@ -252,6 +332,16 @@ def test_graph():
     with graph.capture(stream):
         result = linear(x, packed)
     x[...] = kw.asarray((rng.normal(size=(4, 256)) / 64).astype(np.float16))
+    kw.synchronize()
+    graph.launch(stream)
+    stream.synchronize()
+    check(result, x.numpy(), numbers, "float16")
+    packed, numbers = made("gptq act64", 24, 320)
+    x = kw.asarray((rng.normal(size=(80, 320)) / 64).astype(np.float16))
+    linear(x, packed)
+    with (graph := kw.Graph()).capture(stream):
+        result = linear(x, packed)
+    x[...] = kw.asarray((rng.normal(size=(80, 320)) / 64).astype(np.float16))
     kw.synchronize()
     graph.launch(stream)
     stream.synchronize()
@@ -289,7 +379,11 @@ WORDS = kw.zeros((8, 16), dtype="int32")
         (lambda: quant.pack((Q4, None, kw.zeros((1, 18))), "gptq"), InvalidArgument, "(18, 32)"),
         (lambda: quant.pack((kw.zeros((4, 16)), None, kw.zeros((1, 16))), "gptq"),
          InvalidArgument, "int32"),
-        (lambda: quant.pack((WORDS,) * 4, "gptq"), InvalidArgument, "g_idx"),
+        (lambda: quant.pack((WORDS,) * 4, "awq"), ArgumentError, "qzeros"),
+        (lambda: quant.pack((WORDS, None, kw.zeros((2, 16)), kw.zeros(63, "int32")), "gptq"),
+         InvalidArgument, "64 numbers of groups of columns"),
+        (lambda: quant.pack((WORDS, None, kw.zeros((2, 16)), kw.zeros(64)), "gptq"),
+         InvalidArgument, "int32"),
         (lambda: quant.pack((kw.zeros((4, 256), dtype="float8_e4m3fn"), kw.zeros((1, 3))),
                             "fp8_block"), InvalidArgument, "(1, 3)"),
         (lambda: quant.pack((kw.zeros((4, 256), dtype="float8_e4m3fn"), kw.zeros((1, 4))),
@@ -299,6 +393,9 @@ WORDS = kw.zeros((8, 16), dtype="int32")
         (lambda: quant.unpack(Q4), ArgumentError, "PackedWeight"),
         (lambda: quant.unpack(PACKED, dtype="int8"), InvalidArgument, "int8"),
         (lambda: linear(kw.zeros((2, 31), "float16"), PACKED), InvalidArgument, "(4, 32)"),
+        (lambda: product(kw.zeros((70, 32), "float16"), PACKED, 4, 3), InvalidArgument, "plan"),
+        (lambda: product(kw.zeros((70, 32), "float16"), PACKED, 4, 2, 16, 5), InvalidArgument,
+         "plan"),
         (lambda: linear(kw.zeros((2, 32), "int32"), PACKED), InvalidArgument, "int32"),
         (lambda: linear(kw.zeros((2, 32), "float16"), PACKED, kw.zeros(4)), InvalidArgument,
          "bias"),
@@ -306,7 +403,7 @@ WORDS = kw.zeros((8, 16), dtype="int32")
          InvalidArgument, "residual"),
         (lambda: linear(kw.zeros((2, 32), "float16"), PACKED, scale=kw.ones(1)), ArgumentError,
          "scales"),
-        (lambda: quant.PackedWeight("q4_0", (4, 32), PACKED.arrays[:3]), ArgumentError, "7"),
+        (lambda: quant.PackedWeight("q4_0", (4, 32), PACKED.arrays[:3]), ArgumentError, "8"),
         (lambda: quant.unpack(quant.PackedWeight("q4_0", (17, 32), PACKED.arrays)),
          InvalidArgument, "codes"),
         (lambda: quant.unpack(quant.PackedWeight("q6_k", (4, 256), PACKED.arrays)),

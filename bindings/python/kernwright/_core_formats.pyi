@@ -43,7 +43,12 @@ _PackedShape = tuple[str, int, int, int, int, int]
 _PackedParts = tuple[Array | None, ...]
 
 def _pack_weights(
-    shape: _PackedShape, source: int, blocks: tuple[Array, ...], zero_offset: int, /
+    shape: _PackedShape,
+    source: int,
+    blocks: tuple[Array, ...],
+    zero_offset: int,
+    groups: Array | None,
+    /,
 ) -> _PackedParts: ...
 def _unpack_weights(shape: _PackedShape, parts: _PackedParts, dtype: Any, /) -> Array: ...
 def _packed_linear(

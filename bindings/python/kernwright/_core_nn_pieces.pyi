@@ -130,7 +130,15 @@ def _grouped_choice(
     gated: bool = False,
     multiprocessors: int = 132,
 ) -> str: ...
-def _grouped_gradient(grad: Any, x: Any, numbers: Any, kind: str, dtype: Any) -> Array: ...
+def _grouped_gradient(
+    grad: Any,
+    x: Any,
+    numbers: Any,
+    kind: str,
+    dtype: Any = None,
+    tile: tuple[int, int, int, int, bool, int] | None = None,
+    by_mma: bool = False,
+) -> Array: ...
 def _route(
     logits: Any,
     chosen: int,

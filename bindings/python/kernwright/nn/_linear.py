@@ -51,8 +51,8 @@ def linear(
 
     `weight` may also be a PackedWeight of nn.quant.pack(), without `scale`: up to 64 rows of
     float16 or bfloat16 then read the packed bytes once, and products of whole codes are summed in
-    float32, a group of them times its scale. More rows, and float32, take the weights as numbers of
-    x's dtype, a slab of them at a time.
+    float32, a group of them times its scale. Up to 512 rows take the weights rounded to x's dtype,
+    in registers. More rows, and float32, do so by way of memory, a slab of weights at a time.
 
     >>> x, w = kw.ones((2, 3)), kw.ones((4, 3))
     >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()

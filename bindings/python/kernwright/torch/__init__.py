@@ -23,6 +23,7 @@ except ImportError as error:
 from kernwright.torch import (
     _accelerate,
     _attention,
+    _cache,
     _embedding,
     _gates,
     _linear,
@@ -35,6 +36,7 @@ from kernwright.torch import (
 )
 from kernwright.torch._accelerate import *
 from kernwright.torch._attention import *
+from kernwright.torch._cache import *
 from kernwright.torch._embedding import *
 from kernwright.torch._gates import *
 from kernwright.torch._linear import *
@@ -48,6 +50,7 @@ from kernwright.torch._softmax import *
 __all__ = [
     *_accelerate.__all__,
     *_attention.__all__,
+    *_cache.__all__,
     *_embedding.__all__,
     *_gates.__all__,
     *_linear.__all__,

@@ -163,8 +163,6 @@ def _obstacle(module: nn.Module) -> str | None:
         return f"an Embedding with {used[0]}" if used else None
     if isinstance(module, nn.SiLU) and module.inplace:
         return "a SiLU in place"
-    if isinstance(module, nn.CrossEntropyLoss) and module.weight is not None:
-        return "a CrossEntropyLoss with weights of classes"
     if isinstance(module, (nn.Softmax, nn.LogSoftmax)) and module.dim is None:
         return f"a {type(module).__name__} without dim"
     return None

@@ -18,7 +18,7 @@ Reduction = Literal["none", "mean", "sum"]
 def cross_entropy(
     input: torch.Tensor,
     target: torch.Tensor,
-    weight: None = None,
+    weight: torch.Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
     label_smoothing: float = 0.0,
@@ -31,7 +31,8 @@ def cross_entropy(
     torch.nn.functional.cross_entropy() of classes of int32 or int64. With s = log(sum(exp(x))) of
     logits x, a target t and e = label_smoothing: (1 - e) (s - x[t]) + e (s - mean(x)) + z_loss s^2,
     in float32 whatever the logits (float64 for float64): no copy of them in float32 is made.
-    A target outside of [0, V) gives NaN.
+    A target outside of [0, V) gives NaN. `weight`, (V,) of a floating dtype, has the classes'
+    weights, and gets no gradient, as in torch; "mean" divides by those of the targets.
 
     Forward reads the logits once, backward() reads them again, and writes their gradient. With
     `one_pass` forward writes the gradient too; backward() multiplies it in place by what comes from
@@ -39,30 +40,31 @@ def cross_entropy(
     the forward pass on, and backward() runs once. Not for "none", and not inside of torch.compile,
     which run as if it were False.
 
-    Raises InvalidArgument for weights of classes and for targets that are probabilities, which are
-    torch's own, and for shapes that do not fit.
+    Raises InvalidArgument for targets that are probabilities, which are torch's own, and for shapes
+    that do not fit.
 
     >>> import torch, kernwright.torch as kt
     >>> kt.cross_entropy(torch.tensor([[0.0, 100.0]]), torch.tensor([0])).item()
     100.0
     """
-    if weight is not None or target.is_floating_point():
+    if target.is_floating_point():
         raise InvalidArgument(
-            "cross_entropy() takes classes and no weights: for weights of classes, and targets "
-            "that are probabilities, call torch.nn.functional.cross_entropy()"
+            "cross_entropy() takes classes: for targets that are probabilities, call "
+            "torch.nn.functional.cross_entropy()"
         )
     if input.ndim > 2:
         input = input.movedim(1, -1)
     options = reduction, label_smoothing, z_loss, ignore_index
     wanted = one_pass and reduction != "none" and torch.is_grad_enabled() and input.requires_grad
     if wanted and not torch.compiler.is_compiling():
-        return _OnePass.apply(input, target, *options)
-    return _forward(input, target, *options)
+        return _OnePass.apply(input, target, weight, *options)
+    return _forward(input, target, weight, *options)
 
 
 def _loss(
     logits: torch.Tensor,
     target: torch.Tensor,
+    weight: torch.Tensor | None,
     reduction: str,
     smoothing: float,
     z_loss: float,
@@ -70,20 +72,26 @@ def _loss(
     gradient: bool,
     upstream: torch.Tensor | None,
 ) -> Any:
-    def run(logits: Any, target: Any, upstream: Any) -> Any:
-        return _core._cross_entropy(
-            logits, target, reduction, smoothing, z_loss, ignored, gradient, False, upstream
-        )
+    options = reduction, smoothing, z_loss, ignored, gradient, False
 
-    return call(run, logits, logits, target, upstream)
+    def run(logits: Any, target: Any, upstream: Any, weight: Any) -> Any:
+        return _core._cross_entropy(logits, target, *options, upstream, weight)
+
+    return call(run, logits, logits, target, upstream, weight)
 
 
 class _OnePass(torch.autograd.Function):
     """Loss and gradient by one kernel. Eager only: its backward writes over what forward made."""
 
     @staticmethod
-    def forward(ctx: Any, logits: torch.Tensor, target: torch.Tensor, *options: Any) -> Any:
-        loss, ctx.gradient = _loss(logits, target, *options, True, None)
+    def forward(
+        ctx: Any,
+        logits: torch.Tensor,
+        target: torch.Tensor,
+        weight: torch.Tensor | None,
+        *options: Any,
+    ) -> Any:
+        loss, ctx.gradient = _loss(logits, target, weight, *options, True, None)
         return loss
 
     @staticmethod
@@ -95,7 +103,7 @@ class _OnePass(torch.autograd.Function):
                 "cross_entropy(..., one_pass=True) is differentiated once: its gradient was given "
                 "away; take one_pass=False for several backward passes"
             )
-        return scaled(gradient, above), None, None, None, None, None
+        return scaled(gradient, above), *(None,) * 6
 
 
 def scaled(gradient: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
@@ -109,47 +117,48 @@ def scaled(gradient: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
 def _run(
     logits: torch.Tensor,
     target: torch.Tensor,
+    weight: torch.Tensor | None,
     reduction: str,
     smoothing: float,
     z_loss: float,
     ignored: int,
 ) -> torch.Tensor:
-    return _loss(logits, target, reduction, smoothing, z_loss, ignored, False, None)[0]
+    return _loss(logits, target, weight, reduction, smoothing, z_loss, ignored, False, None)[0]
 
 
 def _run_backward(
     above: torch.Tensor,
     logits: torch.Tensor,
     target: torch.Tensor,
+    weight: torch.Tensor | None,
     reduction: str,
     smoothing: float,
     z_loss: float,
     ignored: int,
 ) -> torch.Tensor:
-    return _loss(logits, target, reduction, smoothing, z_loss, ignored, True, above)[1]
+    return _loss(logits, target, weight, reduction, smoothing, z_loss, ignored, True, above)[1]
 
 
-def _fake(logits: torch.Tensor, target: torch.Tensor, reduction: str, *_: Any) -> torch.Tensor:
+def _fake(logits: Any, target: Any, weight: Any, reduction: str, *_: Any) -> torch.Tensor:
     dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
     return empty(logits, target.shape if reduction == "none" else (), dtype)
 
 
 def _setup(ctx: Any, inputs: Any, output: Any) -> None:
-    logits, target, *ctx.options = inputs
-    ctx.save_for_backward(logits, target)
+    logits, target, weight, *ctx.options = inputs
+    ctx.save_for_backward(logits, target, weight)
 
 
 def _gradient(ctx: Any, above: torch.Tensor) -> Any:
-    return _backward(above, *ctx.saved_tensors, *ctx.options), None, None, None, None, None
+    return _backward(above, *ctx.saved_tensors, *ctx.options), *(None,) * 6
 
 
+_INPUTS = "Tensor logits, Tensor target, Tensor? weight"
 _OPTIONS = "str reduction, float smoothing, float z_loss, int ignored"
-_forward = define(
-    "cross_entropy", f"(Tensor logits, Tensor target, {_OPTIONS}) -> Tensor", _run, _fake
-)
+_forward = define("cross_entropy", f"({_INPUTS}, {_OPTIONS}) -> Tensor", _run, _fake)
 _backward = define(
     "cross_entropy_backward",
-    f"(Tensor above, Tensor logits, Tensor target, {_OPTIONS}) -> Tensor",
+    f"(Tensor above, {_INPUTS}, {_OPTIONS}) -> Tensor",
     _run_backward,
     lambda above, logits, *_: empty(logits),
 )

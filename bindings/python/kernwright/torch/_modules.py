@@ -139,8 +139,8 @@ class Embedding(nn.Embedding):
 
 
 class CrossEntropyLoss(nn.CrossEntropyLoss):
-    """torch.nn.CrossEntropyLoss by cross_entropy(); with weights of classes, and for targets that
-    are probabilities, torch's own. The loss is of float32 for half precision too.
+    """torch.nn.CrossEntropyLoss by cross_entropy(); targets that are probabilities go to torch's.
+    The loss is of float32 for half precision too.
 
     `one_pass`, an attribute that is False until it is set, is that of cross_entropy(): the gradient
     is made while the logits are read for the loss, and backward() runs once.
@@ -149,11 +149,12 @@ class CrossEntropyLoss(nn.CrossEntropyLoss):
     one_pass = False
 
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        if self.weight is not None or target.is_floating_point() or not fits(input):
+        if target.is_floating_point() or not fits(input):
             return super().forward(input, target)
         return _loss.cross_entropy(
             input,
             target,
+            self.weight,
             ignore_index=self.ignore_index,
             reduction=self.reduction,
             label_smoothing=self.label_smoothing,

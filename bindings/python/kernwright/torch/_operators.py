@@ -31,11 +31,16 @@ _CARRIERS = {
 
 
 def define(
-    name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]
+    name: str,
+    schema: str,
+    run: Callable[..., Any],
+    fake: Callable[..., Any],
+    changed: tuple[str, ...] = (),
 ) -> Callable[..., Any]:
     """The operator kernwright::name of that schema. `run` gets tensors of one device; `fake` makes
-    results of the right shapes and types, in what no kernel runs for."""
-    made = torch.library.custom_op(f"kernwright::{name}", run, mutates_args=(), schema=schema)
+    results of the right shapes and types, in what no kernel runs for. It writes to the arguments
+    of the names in `changed`."""
+    made = torch.library.custom_op(f"kernwright::{name}", run, mutates_args=changed, schema=schema)
     made.register_fake(fake)
     return getattr(torch.ops.kernwright, name).default
 
@@ -62,20 +67,27 @@ def call(function: Callable[..., Any], like: torch.Tensor, *arguments: Any) -> A
     return _on_simulated_device(function, arguments)
 
 
+def call_changing(
+    function: Callable[..., Any], like: torch.Tensor, changed: list[Any], *arguments: Any
+) -> Any:
+    """function(*changed, *arguments), which writes over the tensors in the lists of `changed`."""
+    if like.device.type != "cpu":
+        return call(function, like, *changed, *arguments)
+    device = _simulated_device()
+    arrays = [_to_array(each, device) for each in changed]
+    with device:
+        made = _to_tensors(function(*arrays, *(_to_array(each, device) for each in arguments)))
+        for tensors, results in zip(changed, arrays, strict=True):
+            for tensor, result in zip(tensors, results, strict=True):
+                tensor.copy_(_to_tensors(result))
+    return made
+
+
 def call_in_place(
     function: Callable[..., None], like: torch.Tensor, changed: list[Any], *arguments: Any
 ) -> None:
-    """function(*changed, *arguments), which writes over the tensors in the lists of `changed`."""
-    if like.device.type == "cuda":
-        call(function, like, *changed, *arguments)
-    else:
-        device = _simulated_device()
-        arrays = [_to_array(each, device) for each in changed]
-        with device:
-            function(*arrays, *(_to_array(each, device) for each in arguments))
-            for tensors, results in zip(changed, arrays, strict=True):
-                for tensor, result in zip(tensors, results, strict=True):
-                    tensor.copy_(_to_tensors(result))
+    """call_changing() outside of an operator: torch's versions of the tensors count on."""
+    call_changing(function, like, changed, *arguments)
     for tensors in changed:
         torch.autograd.graph.increment_version(tensors)
 

@@ -45,7 +45,10 @@ def pack(
     - "q4_0", "q8_0", "q4_k", "q5_k", "q6_k": blocks of shape (n, bytes of a row).
     - "gptq", "gptq_v2", "awq": (qweight, qzeros, scales), which hold the transposed weights, with
       groups of 32, 64 or 128 along k in their order; without zeros, (qweight, None, scales), a
-      number is scale * (code - 8). The result's format is "int4".
+      number is scale * (code - 8). The result's format is "int4". Of GPTQ a fourth may be g_idx,
+      the group of each of k, as act-order makes it: columns are packed group by group, and
+      linear() gathers x's. Leave it out where groups are in their order. Each group has as many
+      columns as the others: what has not, or is no group, is NaN.
     - "nf4": (codes, absmax) or the five arrays of ``double=True``, with blocks of `block` (64; or
       32, 128) numbers. `shape` is needed.
     - "mxfp4", "nvfp4": codes of shape (n, k / 2).
@@ -133,12 +136,10 @@ def _pack_words(
     blocks: Any, format: str, wanted: tuple[int, ...] | None, block: Any
 ) -> PackedWeight:
     _formats._no_block(block, format)
-    if isinstance(blocks, (tuple, list)) and len(blocks) == 4:
-        raise InvalidArgument(
-            "pack() takes groups of k in their order: g_idx, which lists others, is left out"
-        )
-    if not isinstance(blocks, (tuple, list)) or len(blocks) != 3:
-        raise ArgumentError(f"blocks of {format} are (qweight, qzeros, scales) for pack()")
+    counts = (3,) if format == "awq" else (3, 4)
+    if not isinstance(blocks, (tuple, list)) or len(blocks) not in counts:
+        raise ArgumentError(f"blocks of {format} are {_formats._PARTS[format]} for pack()")
+    listed = device_array(blocks[3], "blocks") if len(blocks) == 4 else None
     codes, scales = device_array(blocks[0], "blocks"), device_array(blocks[2], "blocks")
     parts = [codes, scales]
     if blocks[1] is not None:
@@ -165,7 +166,8 @@ def _pack_words(
                 f"of {made_shapes[0]} and zeros of {made_shapes[1]}, not {part.shape}"
             )
     offset = int(format == "gptq")
-    return _made("int4", _WORDS[format], parts, (n, k), k // groups, (128, 128), offset)
+    group = k // groups
+    return _made("int4", _WORDS[format], parts, (n, k), group, (128, 128), offset, listed)
 
 
 def _made(
@@ -176,9 +178,11 @@ def _made(
     group: int,
     tile: tuple[int, int],
     zero_offset: int,
+    listed: Array | None = None,
 ) -> PackedWeight:
     for number in (*shape, group, *tile):
         if number >= 2**31:
             raise InvalidArgument(f"packed weights have less than 2**31 rows, not {number}")
-    arrays = _core._pack_weights((format, *shape, group, *tile), source, tuple(parts), zero_offset)
+    spec = (format, *shape, group, *tile)
+    arrays = _core._pack_weights(spec, source, tuple(parts), zero_offset, listed)
     return PackedWeight(format, shape, arrays, group=group, tile=tile)

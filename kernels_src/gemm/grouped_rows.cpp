@@ -1,0 +1,108 @@
+// Checks and operands of products of groups.
+#include "kernels_src/gemm/grouped_rows.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/cast/cast.h"
+#include "kernels_src/gemm/mma_gemm.h"
+#include "kernels_src/operands.h"
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kMostGroups = 2048;  // their table is in shared memory
+constexpr std::int64_t kMostGroupedRows = 1'000'000'000;
+
+}  // namespace
+
+std::int64_t grouped_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::size_t table_bytes(std::int64_t groups) { return static_cast<std::size_t>(groups + 1) * 8; }
+
+int multiprocessors_of(const Array& array) {
+  return array.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
+Array ready_numbers(const RowGroups& groups, const Stream& on) {
+  if (groups.numbers.type() == ScalarType::int32) return contiguous(groups.numbers, on);
+  return cast(groups.numbers, ScalarType::int32, on);
+}
+
+void require_groups(const RowGroups& groups, std::int64_t count, const Array& x) {
+  const Array& numbers = groups.numbers;
+  require_one_device(numbers, "the numbers of groups", x, "x");
+  if (numbers.type() != ScalarType::int32 && numbers.type() != ScalarType::int64) {
+    throw ArgumentError(
+        format("the numbers of groups are int32 or int64, not {}", numbers.identify()));
+  }
+  const std::int64_t wanted = count + (groups.kind == RowGroups::Kind::offsets ? 1 : 0);
+  if (numbers.shape() != Shape{wanted}) {
+    throw InvalidArgument(format("Incompatible dimensions: {} groups want {} numbers, not {}",
+                                 count, wanted, numbers.identify()));
+  }
+  if (count > kMostGroups) {
+    throw InvalidArgument(format("there are {} groups, and at most {}", count, kMostGroups));
+  }
+}
+
+void require_grouped_type(const Array& array, const char* name) {
+  if (!is_half_float(array.type())) {
+    throw ArgumentError(
+        format("{} of grouped rows is float16 or bfloat16, not {}: convert it with "
+               "astype()",
+               name, array.identify()));
+  }
+  if (!has_mma(array)) {
+    throw ArgumentError(
+        format("products of grouped rows need compute capability 8.0: {}", array.identify()));
+  }
+}
+
+MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, std::int64_t lines,
+                 std::int64_t length) {
+  const auto unit = static_cast<std::int64_t>(scalar_size(of.array.type()));
+  return {of.array.address(), stride, step, 0, lines, length * unit};
+}
+
+CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
+                     int box_rows, int rank) {
+  return gemm_map(of.device(), {.address = of.address(),
+                                .shape = {1, 1, rows, dense},
+                                .strides = {0, rows * stride, stride, 2},
+                                .type = of.type(),
+                                .box_rows = static_cast<std::uint32_t>(box_rows),
+                                .rank = rank});
+}
+
+ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std::int64_t rows,
+                             std::int64_t capacity) {
+  const auto kind = [&] {
+    switch (groups.kind) {
+      case RowGroups::Kind::ends:
+        return GroupKind::ends;
+      case RowGroups::Kind::offsets:
+        return GroupKind::offsets;
+      default:
+        return capacity > 0 ? GroupKind::apart : GroupKind::counts;
+    }
+  }();
+  const std::int64_t count = numbers.shape()[0] - (groups.kind == RowGroups::Kind::offsets ? 1 : 0);
+  return {numbers.address(), kind, static_cast<std::int32_t>(count),
+          static_cast<std::int32_t>(capacity > 0 ? capacity : rows)};
+}
+
+GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b) {
+  const std::optional<GemmLayout> layout = gemm_layout(a, b);
+  if (layout && layout->rows <= kMostGroupedRows) return *layout;
+  throw InvalidArgument(format("a product of groups is too large: {} and {}", a.array.identify(),
+                               b.array.identify()));
+}
+
+void leave_table(GemmTile& tile, std::int64_t groups) {
+  while (tile.stages > 2 && tile.shared_bytes(true) + table_bytes(groups) > kMostGroupedShared) {
+    --tile.stages;
+  }
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,37 @@
+// What products of groups share, forward and of gradients.
+#pragma once
+
+#include "kernels_src/gemm/gemm_kernels.h"
+#include "kernels_src/gemm/gemm_layout.h"
+#include "kernels_src/gemm/gemm_maps.h"
+#include "kernels_src/gemm/grouped_gemm.h"
+
+namespace kernwright::kernels {
+
+inline constexpr std::size_t kMostGroupedShared = 232448;
+
+std::int64_t grouped_parts(std::int64_t a, std::int64_t b);
+/// Of the groups' table in shared memory.
+std::size_t table_bytes(std::int64_t groups);
+int multiprocessors_of(const Array& array);
+
+/// Throws InvalidArgument and ArgumentError for numbers that are not those of `count` groups of x.
+void require_groups(const RowGroups& groups, std::int64_t count, const Array& x);
+void require_grouped_type(const Array& array, const char* name);
+
+/// The numbers of groups as kernels read them: int32 without gaps.
+Array ready_numbers(const RowGroups& groups, const Stream& on);
+ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std::int64_t rows,
+                             std::int64_t capacity);
+/// Throws InvalidArgument for what is too large.
+GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b);
+
+MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, std::int64_t lines,
+                 std::int64_t length);
+/// One matrix of 16-bit numbers: `rows` lines of `dense` numbers.
+CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
+                     int box_rows, int rank = 4);
+/// Leaves a place in shared memory for the table of groups, which takes that of stages.
+void leave_table(GemmTile& tile, std::int64_t groups);
+
+}  // namespace kernwright::kernels

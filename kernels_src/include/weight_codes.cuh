@@ -1,0 +1,32 @@
+// What codes of weights stand for, in formats and in packed weights.
+#pragma once
+
+#include <kernwright/elements.cuh>
+
+namespace kernwright {
+
+/// The numbers of NF4 by code (T. Dettmers et al., QLoRA, 2023).
+__device__ const float kNormalFloat[16] = {-1.0f,
+                                           -0.6961928009986877f,
+                                           -0.5250730514526367f,
+                                           -0.39491748809814453f,
+                                           -0.28444138169288635f,
+                                           -0.18477343022823334f,
+                                           -0.09105003625154495f,
+                                           0.0f,
+                                           0.07958029955625534f,
+                                           0.16093020141124725f,
+                                           0.24611230194568634f,
+                                           0.33791524171829224f,
+                                           0.44070982933044434f,
+                                           0.5626170039176941f,
+                                           0.7229568362236023f,
+                                           1.0f};
+
+/// 2 to the power of (byte - 127), as MX formats have scales; 255 is NaN.
+__device__ __forceinline__ float power_of_byte(unsigned byte) {
+  if (byte == 255) return __uint_as_float(0x7fc00000u);
+  return __uint_as_float(byte == 0 ? 0x00400000u : byte << 23);
+}
+
+}  // namespace kernwright
