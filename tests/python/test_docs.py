@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-RAISES = re.compile(r"#\s+([A-Z]\w*(?:Error|Failed|Fault)): ")
+RAISES = re.compile(r"#\s+([A-Z]\w*(?:Error|Failed|Fault|NotFound|Bounds|Argument)): ")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
 

@@ -143,9 +143,11 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
     @property
     def total(self) -> Counts:
+        """The sum over all lines."""
         return sum((line.counts for line in self.lines), Counts())
 
     def to_text(self) -> str:
+        """The table that print() shows, the most executed line first."""
         return self._made.text(self._known)
 
     def __str__(self) -> str:
@@ -170,6 +172,17 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
     def to_html(self) -> str:
         """A page of the annotated source; the more of the instructions, the darker the line."""
+        return _html.page(self._title(), self._body(), _STYLE)
+
+    def _repr_html_(self) -> str:
+        return _html.box(self._title(), more=_html.part(self._body(), _STYLE))
+
+    def _title(self) -> str:
+        counts = self.launches.items()
+        launched = ", ".join(f"{_core._readable_name(name)}: {count}" for name, count in counts)
+        return f"launches: {launched}" if launched else "no launches"
+
+    def _body(self) -> str:
         listings = self._listings()
         most = max((c.instructions for _, rows in listings for _, _, c in rows if c), default=1)
         body = []
@@ -185,9 +198,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
                 body += [f"<td>{cell}" for cell in _cells(counts)]
                 body.append(f"<td class=number>{number}<td class=source>{html.escape(text)}\n")
             body.append("</table>\n")
-        launched = ", ".join(f"{name}: {count}" for name, count in self.launches.items())
-        title = f"launches: {launched}" if launched else "no launches"
-        return _html.page(title, "".join(body), _STYLE)
+        return "".join(body)
 
     def _listings(self) -> list[tuple[str, list[tuple[int, str, Counts | None]]]]:
         """For each text: its title, and its lines with number in the file, text and counts."""
