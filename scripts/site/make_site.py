@@ -9,6 +9,7 @@ the material theme makes. Nothing is loaded from elsewhere, neither now nor by a
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import pathlib
@@ -56,16 +57,37 @@ def write_pages(folder: pathlib.Path) -> None:
     pages = folder / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     (pages / "reference").mkdir(parents=True)
+    (pages / "tutorial").mkdir()
     for source in sources():
         target = place_of(source)
         (pages / target).write_text(relinked(source, target), encoding="utf-8")
     for picture in ("docs/pictures",):
         shutil.copytree(ROOT / picture, pages / "pictures")
+    for name, text in tutorial().items():
+        (pages / "tutorial" / f"{name}.md").write_text(text, encoding="utf-8")
     for name, text in python_reference.pages().items():
         (pages / "reference" / f"{name}.md").write_text(text, encoding="utf-8")
     for name, text in cpp_reference.pages().items():
         (pages / "reference" / f"cpp_{name}.md").write_text(text, encoding="utf-8")
     (folder / "mkdocs.yml").write_text(json.dumps(configuration(), indent=1))
+
+
+def tutorial() -> dict[str, str]:
+    """Markdown by page: an example in Python, and its twin in C++ where there is one."""
+    made = {}
+    for path in sorted((ROOT / "examples" / "python").glob("[0-9]*.py")):
+        text = path.read_text(encoding="utf-8")
+        doc = ast.get_docstring(ast.parse(text)) or path.stem
+        title, _, rest = doc.partition("\n")
+        code = text.partition('"""\n')[2].lstrip("\n") if text.startswith('"""') else text
+        parts = [f"# {title.rstrip('.')}\n\n{python_reference.markdown(rest.strip())}\n\n"]
+        parts.append(f"`examples/python/{path.name}`\n\n```python\n{code}```\n\n")
+        twin = ROOT / "examples" / "cpp" / f"{path.stem}.cpp"
+        if twin.exists():
+            parts.append(f"## The same in C++\n\n`examples/cpp/{twin.name}`\n\n")
+            parts.append(f"```cpp\n{twin.read_text(encoding='utf-8')}```\n")
+        made[path.stem] = "".join(parts)
+    return made
 
 
 def sources() -> list[pathlib.Path]:
@@ -138,6 +160,8 @@ def reference() -> list[dict[str, object]]:
 def configuration() -> dict[str, object]:
     """mkdocs.yml; YAML reads JSON."""
     about = [{name.partition(".")[0].capitalize(): OUTSIDE[name]} for name in list(OUTSIDE)[1:5]]
+    begin, *others = guides()
+    examples = [f"tutorial/{name}.md" for name in tutorial()]
     features = [
         *("navigation.tabs", "navigation.top", "navigation.footer", "navigation.path"),
         *("toc.follow", "content.code.copy", "search.highlight"),
@@ -162,8 +186,8 @@ def configuration() -> dict[str, object]:
             {"pymdownx.highlight": {"anchor_linenums": False}},
             {"toc": {"permalink": True, "toc_depth": 3}},
         ],
-        "nav": [{"Home": "index.md"}, *guides(), {"Reference": reference()},
-                {"Project": [*about, {"All pages": "all_pages.md"}]}],
+        "nav": [{"Home": "index.md"}, begin, {"Tutorial": examples}, *others,
+                {"Reference": reference()}, {"Project": [*about, {"All pages": "all_pages.md"}]}],
         "validation": {"omitted_files": "warn", "links": {"anchors": "warn", "not_found": "warn"}},
     }  # fmt: skip
 

@@ -239,13 +239,13 @@ def markdown(doc: str) -> str:
         if paragraph.lstrip().startswith(">>>"):
             parts.append(f"```pycon\n{paragraph}\n```")
         else:
-            parts.append("\n".join(escaped(line) for line in paragraph.split("\n")))
+            parts.append(escaped(paragraph))
     return "\n\n".join(parts)
 
 
-def escaped(line: str) -> str:
+def escaped(paragraph: str) -> str:
     """Outside of `code`."""
-    pieces = line.replace("``", "`").split("`")
+    pieces = paragraph.replace("``", "`").split("`")
     for place in range(0, len(pieces), 2):
         for mark in "\\*_[":
             pieces[place] = pieces[place].replace(mark, "\\" + mark)

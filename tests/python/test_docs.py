@@ -84,7 +84,12 @@ def test_a_page_that_is_wrong_is_noticed():
     )
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+PROJECT = [
+    ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY")
+]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PROJECT], ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
     for target in LINK.findall(CODE.sub("", page.read_text())):
         if "://" not in target and target != "...":  # k[grid, block](...)
