@@ -38,6 +38,14 @@ MODULES = (
     *("checks", "memory", "cache", "errors", "tune", "bench", "nn", "nn.quant"),
     *("linalg", "fft", "random", "optim"),
 )
+# What the stubs call what is long.
+ALIASES = {
+    "_core.": "",
+    "_DeviceLike": "Device | int | str | None",
+    "_Extents": "int | tuple[int, ...]",
+    "_Shape": "int | Sequence[int]",
+    "_Ints": "int | Sequence[int]",
+}
 FUNCTIONS = "functions"  # the page of the array library
 
 
@@ -93,7 +101,7 @@ def entry(path: str, value: Any) -> str:
     parts = [f"### {name} {{#{path}}}\n\n"]
     described = inspect.isclass(value) or callable(value)
     if described and not is_exception(value):
-        text = f"class {path}" if is_made_by_others(value) else f"{path}{signature(value)}"
+        text = f"class {path}" if is_made_by_others(value) else f"{path}{signature(value, name)}"
         parts.append(f"```python\n{text}\n```\n\n")
     doc = inspect.getdoc(value) if described else f"`{value!r}`"
     parts.append(f"{markdown(doc or '')}\n\n")
@@ -127,7 +135,7 @@ def member(cls: type, name: str) -> str:
     doc = markdown(inspect.getdoc(value) or "")
     if isinstance(raw, property):
         return f"**`{cls.__name__}.{name}`**\n:   {indented(doc)}\n\n"
-    text = f"{cls.__name__}.{name}{signature(value, drop_self=not is_static(raw))}"
+    text = f"{cls.__name__}.{name}{signature(value, f'{cls.__name__}.{name}', not is_static(raw))}"
     return f"**`{text}`**\n:   {indented(doc)}\n\n"
 
 
@@ -139,9 +147,9 @@ def indented(text: str) -> str:
     return text.replace("\n", "\n    ").replace("    \n", "\n") or "-"
 
 
-def signature(value: Any, drop_self: bool = False) -> str:
+def signature(value: Any, name: str, drop_self: bool = False) -> str:
     """ "(x, axis=-1) -> Array", with the annotations as they were written."""
-    told_by_stub = stub_signature(value)
+    told_by_stub = stub_signature(value, name)
     try:
         found = told_by_stub or inspect.signature(value)
     except (TypeError, ValueError):
@@ -172,7 +180,9 @@ def written(annotation: Any) -> Any:
     if annotation is inspect.Signature.empty:
         return annotation
     if isinstance(annotation, str):
-        return Written(annotation.replace("_core.", ""))
+        for alias, meaning in ALIASES.items():
+            annotation = annotation.replace(alias, meaning)
+        return Written(annotation)
     return Written(inspect.formatannotation(annotation))
 
 
@@ -195,10 +205,10 @@ def wrapped(shown: inspect.Signature) -> str:
     return "(\n" + "".join(f"    {line},\n" for line in lines) + f"){arrow}"
 
 
-def stub_signature(value: Any) -> inspect.Signature | None:
+def stub_signature(value: Any, name: str) -> inspect.Signature | None:
     """With the annotations of the stub, for what the extension has."""
-    name = getattr(value, "__qualname__", "")
-    return stubs().get(name) if "_core" in str(getattr(value, "__module__", "_core")) else None
+    home = str(getattr(value, "__module__", None) or "kernwright._core")
+    return stubs().get(name) if home == "kernwright._core" else None
 
 
 STUBS: dict[str, inspect.Signature] = {}

@@ -13,7 +13,7 @@ import kernwright as kw
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "site" / "make_site.py"
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)")
+LINK = re.compile(r"(?<![!\\])\[[^\]]*\]\(([^)#\s]+)")
 CODE = re.compile(r"^```.*?^```|`[^`]*`", re.DOTALL | re.MULTILINE)
 FOREIGN = re.compile(r"""<(?:script|link|img|iframe)[^>]+(?:src|href)=["']?https?://""")
 
