@@ -533,7 +533,8 @@ class Kernel:
         """The object code for the current device."""
     @property
     def sass(self) -> str:
-        """The machine code, disassembled. NameNotFound without nvdisasm or cuobjdump."""
+        """The machine code, disassembled. An ImportError says what to install where there is no
+        nvdisasm or cuobjdump."""
     @property
     def log(self) -> str:
         """What the compiler said; empty when it said nothing."""
@@ -567,7 +568,8 @@ class Kernel:
         """Blocks of the largest cluster of blocks of `block` threads that can run; 0 on devices
         without clusters."""
     def active_clusters(self, config: LaunchConfig) -> int:
-        """Clusters of `config` that the device runs at once; 0 on devices without clusters."""
+        """Clusters of `config` that the device runs at once. LaunchConfigError on devices without
+        clusters."""
     def __getitem__(
         self,
         configuration: tuple[_Extents, _Extents]
@@ -741,10 +743,10 @@ class ObjectCode:
         """The warnings: severity, message, file, line, column."""
     @property
     def nvrtc_version(self) -> str:
-        """The compiler's version, as "13.0"; empty for code from a file."""
+        """The compiler's version, as "13.0"; empty for PTX and cubins that others made."""
     @property
     def compile_ms(self) -> float:
-        """Milliseconds that the compile took; 0 for code from a file."""
+        """Milliseconds that the compile took; 0 for PTX and cubins that others made."""
     @property
     def kernels(self) -> dict[str, Kernel]:
         """The kernels by name."""

@@ -73,9 +73,8 @@ class Array:
     def copy(self) -> Array:
         """A contiguous copy in new memory of the same device."""
     def astype(self, dtype: Any, *, copy: bool = True) -> Array:
-        """The values converted to `dtype`, in new memory; the array itself where `copy` is False
-        and nothing changes. Floats become integers by truncation; complex to real raises
-        ArgumentError."""
+        """The values converted to `dtype`, in new memory; with `copy=False` the same memory where
+        the type stays. Floats become integers by truncation, complex numbers their real part."""
     def view(self, dtype: Any = None) -> Array:
         """The same memory as elements of another type, as NumPy has it: with elements of another
         size the last axis, which must have no gaps, grows or shrinks. ValueError where the bytes

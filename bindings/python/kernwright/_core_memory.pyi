@@ -135,7 +135,7 @@ class MemoryBlock:
 
     @property
     def ptr(self) -> int:
-        """The device address; 0 once freed."""
+        """The device address. Raises InvalidArgument once the memory was freed."""
     @property
     def nbytes(self) -> int:
         """Bytes that were asked for."""
@@ -179,7 +179,7 @@ class Evictable:
 
 def alloc(nbytes: SupportsIndex, stream: Any = None, /) -> MemoryBlock:
     """Device memory of `nbytes` bytes, in the order of `stream` (default: the current one). Raises
-    OutOfMemory; InvalidArgument for 2**63 bytes or more.
+    OutOfMemory; ArgumentRangeError for 2**63 bytes or more.
 
     >>> block = kw.memory.alloc(1024)
     >>> block.nbytes
