@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
 # Each pair of text and ground has a contrast of at least 4.5 : 1, in light and in dark.
@@ -35,7 +36,8 @@ def page(title: str, body: str, style: str = "") -> str:
 # are translucent.
 _BOX = (
     "font-family:system-ui,sans-serif;font-size:13px;line-height:1.45;border:1px solid #8885;"
-    "border-radius:6px;padding:.6em .9em;display:inline-block;max-width:60em;overflow-x:auto"
+    "border-radius:6px;padding:.6em .9em;display:inline-block;max-width:min(60em,100%);"
+    "box-sizing:border-box;overflow-x:auto"
 )
 _BOX_STYLE = """
 --good: #2da44e; --bad: #e5534b; --warm: #d97a20; --accent: #2f7ed8; --ink: #888; --soft: #888;
@@ -60,8 +62,9 @@ def box(title: str, rows: Mapping[str, object] | None = None, more: str = "") ->
 
 
 def part(body: str, style: str = "") -> str:
-    """The body of a page with its style, to be shown within a box."""
-    return f"<div class=kernwright><style>.kernwright {{{_BOX_STYLE}{style}}}</style>{body}</div>"
+    """The body of a page with its style, to be shown within a box: other boxes do not see it."""
+    name = f"kernwright-{zlib.crc32(style.encode()):08x}"
+    return f"<div class={name}><style>.{name} {{{_BOX_STYLE}{style}}}</style>{body}</div>"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
