@@ -233,7 +233,8 @@ class Device:
         """Major and minor number: (9, 0)."""
     @property
     def attributes(self) -> DeviceAttributes:
-        """The driver's attributes by name, as `attributes["warp_size"]` or `attributes.warp_size`."""
+        """The driver's attributes by name, as `attributes["warp_size"]` or
+        `attributes.warp_size`."""
     def memory_info(self) -> MemoryInfo:
         """Free and total memory in bytes, by the driver."""
     def can_access(self, peer: _DeviceLike) -> bool:
@@ -450,7 +451,8 @@ class Transfer:
         """Blocks until the copy is done, for at most `timeout` seconds: Timeout. Raises what the
         copy met."""
     def wait_on(self, stream: Any = None) -> None:
-        """Later work of `stream` (default: the current one) waits for the copy; the host does not."""
+        """Later work of `stream` (default: the current one) waits for the copy; the host does
+        not."""
     def result(self, timeout: float | None = None) -> Any:
         """Waits as wait() and returns the array that was filled."""
 
@@ -555,7 +557,8 @@ class Kernel:
         """Blocks of `block` threads and `shared_bytes` dynamic shared memory that one
         multiprocessor holds at once."""
     def suggest_block(self, shared_bytes: int = 0) -> int:
-        """The threads of a block with the highest occupancy, given dynamic shared memory in bytes."""
+        """The threads of a block with the highest occupancy, given dynamic shared memory in
+        bytes."""
     def tuned(self, *arguments: Any, **options: Any) -> Tuned:
         """Launches as a store of tuning results says for the problem at hand:
         kernel.tuned(store=None, *, space=None, problem=None, grid=None, block=None,
@@ -658,7 +661,8 @@ class LaunchConfig:
         """Whether the kernel may begin before the one ahead of it in the stream has ended."""
     @property
     def programmatic_event(self) -> Event | None:
-        """The event that is recorded when all blocks have called griddepcontrol.launch_dependents."""
+        """The event that is recorded when all blocks have called
+        griddepcontrol.launch_dependents."""
     @property
     def programmatic_event_at_start(self) -> bool:
         """Whether that event is recorded already when all blocks have begun."""

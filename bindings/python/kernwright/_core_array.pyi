@@ -63,7 +63,8 @@ class Array:
         """A view with the axes in reverse order."""
     @property
     def mT(self) -> Array:
-        """A view with the last two axes exchanged. Raises InvalidArgument for fewer than two axes."""
+        """A view with the last two axes exchanged. Raises InvalidArgument for fewer than two
+        axes."""
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def numpy(self) -> npt.NDArray[Any]:
