@@ -163,3 +163,13 @@ def test_kernels_show_their_parameters():
     assert repr(generic) == "<Kernel f<float>(T* x)>"
     generic.compile()
     assert repr(generic) == "<Kernel f<float>(float* x)>"
+
+
+@pytest.mark.parametrize("name", ["tuned", "online"])
+def test_what_tuning_adds_to_kernels_takes_what_its_class_takes(name):
+    method = inspect.signature(getattr(kw.Kernel, name)).parameters
+    made = inspect.signature(getattr(kw.tune, name.capitalize())).parameters
+    assert list(method)[1:] == list(made)[1:]  # self is the kernel
+    for each in list(made)[1:]:
+        assert method[each].kind == made[each].kind
+        assert method[each].default in (made[each].default, ...)

@@ -2,7 +2,7 @@
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, SupportsIndex, final
 
@@ -182,6 +182,7 @@ from kernwright._jit.report import Report
 from kernwright._support.device import DeviceAttributes, MemoryInfo
 from kernwright.errors import Diagnostic
 from kernwright.tune._online import Online
+from kernwright.tune._space import Space
 from kernwright.tune._tuned import Tuned
 
 __version__: str
@@ -559,14 +560,46 @@ class Kernel:
     def suggest_block(self, shared_bytes: int = 0) -> int:
         """The threads of a block with the highest occupancy, given dynamic shared memory in
         bytes."""
-    def tuned(self, *arguments: Any, **options: Any) -> Tuned:
-        """Launches as a store of tuning results says for the problem at hand:
-        kernel.tuned(store=None, *, space=None, problem=None, grid=None, block=None,
-        shared_bytes=None, cluster=None, default=None, near=False, policy="", objective="time").
-        Arguments as for kw.tune.Tuned."""
-    def online(self, *arguments: Any, **options: Any) -> Online:
-        """Tunes while it serves: kernel.online(space, overhead=0.02, guard=1.10, *, grid, block,
-        ...). Arguments as for kw.tune.Online."""
+    def tuned(
+        self,
+        store: Any = None,
+        *,
+        space: Any = None,
+        problem: Mapping[str, Any] | None = None,
+        grid: Any = None,
+        block: Any = None,
+        shared_bytes: Any = None,
+        cluster: Any = None,
+        default: Mapping[str, Any] | None = None,
+        near: bool | str | Iterable[str] = False,
+        policy: str = "",
+        objective: str = "time",
+    ) -> Tuned:
+        """Launches as a store of tuning results says for the problem at hand. Arguments as for
+        kw.tune.Tuned."""
+    def online(
+        self,
+        space: Space,
+        overhead: float = 0.02,
+        guard: float = 1.1,
+        *,
+        grid: Any,
+        block: Any,
+        shared_bytes: Any = 0,
+        cluster: Any = None,
+        problem: Mapping[str, Any] | None = None,
+        default: Mapping[str, Any] | None = None,
+        store: Any = None,
+        rtol: float = 1e-5,
+        atol: float = 1e-8,
+        patience: int = 50,
+        shadow_bytes: int = 268435456,
+        strategy: str = "portfolio",
+        seed: int = 0,
+        meter: Callable[[Device], Any] = ...,
+    ) -> Online:
+        """Tunes while it serves, within a share of the served time. Arguments as for
+        kw.tune.Online."""
     def max_cluster(self, block: int, shared_bytes: int = 0) -> int:
         """Blocks of the largest cluster of blocks of `block` threads that can run; 0 on devices
         without clusters."""
