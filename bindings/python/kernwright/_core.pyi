@@ -862,8 +862,8 @@ class _Program:
 def devices() -> list[Device]:
     """All devices: the GPUs, or the simulated device where there are none.
 
-    >>> [str(device) for device in kw.devices()]
-    ['sim:0']
+    >>> len(kw.devices()) >= 1
+    True
     """
 
 def synchronize(timeout: float | None = None) -> None:
