@@ -7,7 +7,7 @@ BIN     := $(VENV)/bin
 # Everything the installed package is made from: a change in any of it reinstalls.
 SOURCES := $(shell find runtime jit worker tune kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 
-.PHONY: help setup configure build install demo test lint format bench soak gpu-test asan tsan fuzz wheel wheels wheel-test compile-gate clean
+.PHONY: help setup configure build install demo test lint tidy format docs bench soak gpu-test asan tsan fuzz wheel wheels wheel-test compile-gate clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -40,9 +40,19 @@ demo: install
 test: install build
 	@$(BIN)/python scripts/run_tests.py --build $(BUILD)
 
-## make lint      floors, sizes, ASCII, formatting, ruff, mypy on the stubs
+## make lint      layers, sizes, ASCII, spelling, formatting, ruff, mypy on the stubs
 lint: setup
 	@$(BIN)/python -m pytest -q tests/lint
+
+## make tidy      clang-tidy over FILES, or over what differs from the last commit
+tidy: configure
+	@scripts/tidy.sh $(BUILD) $(FILES)
+
+## make docs      the documentation site in build/docs/site; needs no network once it is installed
+docs: install
+	@$(BIN)/python -c 'import material' 2>/dev/null || \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check 'mkdocs-material>=9.5'
+	@$(BIN)/python scripts/site/make_site.py build/docs && echo "build/docs/site/index.html"
 
 ## make format    clang-format and ruff over the tree
 format: setup

@@ -2,6 +2,7 @@
 #include "bindings/calls/typed_calls.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/support/bindings.h"
+#include "bindings/support/docstrings.h"
 #include "bindings/support/gil.h"
 #include "core/runtime.h"
 #include "driver/nvrtc_loader.h"
@@ -72,6 +73,7 @@ PYBIND11_MODULE(_core_of_main, m) {
 #endif
   python::bind_typed_function(m);
   python::type_calls(m);
+  python::install_docstrings(m);
 }
 
 /// Devices, streams and caches belong to the process, and their callbacks take the main

@@ -250,7 +250,7 @@ py::object box_of(const TensorMapObject& self) {
   return map.im2col ? py::object(py::none()) : axes(self, map.box, slice_of(map));
 }
 
-py::tuple strides_of(const TensorMapObject& self) {
+py::tuple map_strides(const TensorMapObject& self) {
   const TensorMapParameters& map = self.map.parameters();
   const std::uint32_t element = tensor_element_bytes(map.type), slice = tensor_slice_bytes(map);
   auto strides = map.stride;
@@ -280,7 +280,7 @@ void define_properties(TensorMapClass& type) {
                                return axes(o, o.map.parameters().extent,
                                            slice_of(o.map.parameters()));
                              })
-      .def_property_readonly("strides", &strides_of)
+      .def_property_readonly("strides", &map_strides)
       .def_property_readonly("box_dim", &box_of)
       .def_property_readonly(
           "element_strides",

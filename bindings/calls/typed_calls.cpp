@@ -101,9 +101,8 @@ PyObject* refuse_pickle(PyObject* self, PyObject*) {
 }
 
 template <typename Function>
-PyMethodDef method_of(const char* name, Function function, int flags) {
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), flags,
-          nullptr};
+PyMethodDef method_of(const char* name, Function function, int flags, const char* doc) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), flags, doc};
 }
 
 /// How CPython names the class in its own messages ("'kw.Stream' object is not iterable").
@@ -116,8 +115,10 @@ void name_class(PyTypeObject* type) {
 }
 
 void complete_class(py::handle type) {
-  static PyMethodDef call = method_of("__init__", &refuse_call, METH_FASTCALL | METH_KEYWORDS);
-  static PyMethodDef pickle = method_of("__reduce__", &refuse_pickle, METH_NOARGS);
+  static PyMethodDef call = method_of("__init__", &refuse_call, METH_FASTCALL | METH_KEYWORDS,
+                                      "__init__(self, *arguments, **options)\n--\n\n"
+                                      "Raises ArgumentError: others return such objects.");
+  static PyMethodDef pickle = method_of("__reduce__", &refuse_pickle, METH_NOARGS, nullptr);
   auto* const object = reinterpret_cast<PyTypeObject*>(type.ptr());
   auto* const info = py::detail::get_type_info(object);
   if (info != nullptr) info->operator_new = &refuse_unmade;

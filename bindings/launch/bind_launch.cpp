@@ -224,7 +224,7 @@ void bind_kernel(py::module_& m) {
              return module_member("kernwright.tune._online", "online")(self, *args, **kwargs);
            })
       .def("__repr__",
-           [](const KernelObject& k) { return text_object("<Kernel " + k.name() + ">"); })
+           [](const KernelObject& k) { return text_object("<Kernel " + k.described() + ">"); })
       .def(
           "max_cluster",
           [](KernelObject& k, int block, std::size_t shared_bytes) {

@@ -12,9 +12,25 @@
 #include "sim/check/findings.h"
 
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 namespace kernwright::python {
+namespace {
+
+/// "float a, const float* x"
+std::string parameters_of(const KernelDeclaration& declaration) {
+  std::string text;
+  for (std::size_t i = 0; i < declaration.parameter_types.size(); ++i) {
+    std::string type = declaration.parameter_types[i];
+    for (std::size_t at; (at = type.find(" *")) != std::string::npos;) type.erase(at, 1);
+    const std::string& name = declaration.parameter_names[i];
+    text += (i == 0 ? "" : ", ") + type + (name.empty() ? "" : " ") + name;
+  }
+  return text;
+}
+
+}  // namespace
 
 LaunchPlan::LaunchPlan(Kernel loaded) : kernel(std::move(loaded)), device(&kernel.device()) {
   for (const Parameter& parameter : kernel.signature().parameters) {
@@ -51,6 +67,17 @@ KernelObject::~KernelObject() {
   plans_.clear();
   lazy_.reset();
   code_.reset();
+}
+
+std::string KernelObject::described() const {
+  const LaunchPlan* plan = last_.load(std::memory_order_acquire);
+  if (plan != nullptr) return plan->kernel.signature().to_string();
+  if (!lazy_) return code_->kernel(name_).to_string();
+  const std::string_view plain = std::string_view(name_).substr(0, name_.find('<'));
+  for (const KernelDeclaration& each : lazy_->program().declarations()) {
+    if (each.name == plain) return name_ + "(" + parameters_of(each) + ")";
+  }
+  return name_;
 }
 
 std::shared_ptr<const ObjectCode> KernelObject::code(Device& device) const {

@@ -41,6 +41,9 @@ class KernelObject {
   ~KernelObject();
 
   const std::string& name() const noexcept { return name_; }
+  /// "saxpy(float a, const float* x)": as compiled, before that as the text has it where it shows
+  /// the parameters, else the name. Compiles nothing.
+  std::string described() const;
   const py::object& origin() const noexcept { return origin_; }
   const std::optional<LazyKernel>& lazy() const noexcept { return lazy_; }
   /// The code that runs on `device`, compiled if needed. Call without the GIL.

@@ -33,6 +33,17 @@ def test_mypy_on_the_stubs(root):
         "bindings/python/kernwright/_core.pyi")  # fmt: skip
 
 
+def test_spelling(root, tracked):
+    """Of all but the tests, which misspell on purpose."""
+    texts = {".md", ".py", ".pyi", ".h", ".cpp", ".cu", ".cuh", ".cmake", ".toml", ".sh"}
+    files = [str(p) for p in tracked if p.suffix in texts and p.parts[0] != "tests"]
+    run(root, str(BIN / "codespell"), "--toml", "pyproject.toml", *files)
+
+
+def test_the_picture_of_the_architecture_is_fresh(root):
+    run(root, sys.executable, "scripts/architecture_picture.py", "--check")
+
+
 @pytest.mark.parametrize("extra", ["ray", "mcp", "shtab", "matplotlib", "rich"])
 def test_no_test_is_skipped_for_want_of_an_extra(extra):
     assert importlib.util.find_spec(extra) is not None, "make setup"

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-RAISES = re.compile(r"#\s+([A-Z]\w*(?:Error|Failed|Fault)): ")
+RAISES = re.compile(r"#\s+([A-Z]\w*(?:Error|Failed|Fault|NotFound|Bounds|Argument)): ")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
 
@@ -84,7 +84,12 @@ def test_a_page_that_is_wrong_is_noticed():
     )
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+PROJECT = [
+    ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY")
+]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PROJECT], ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
     for target in LINK.findall(CODE.sub("", page.read_text())):
         if "://" not in target and target != "...":  # k[grid, block](...)

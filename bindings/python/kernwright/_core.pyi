@@ -2,7 +2,7 @@
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, SupportsIndex, final
 
@@ -184,6 +184,7 @@ from kernwright._jit.report import Report
 from kernwright._support.device import DeviceAttributes, MemoryInfo
 from kernwright.errors import Diagnostic
 from kernwright.tune._online import Online
+from kernwright.tune._space import Space
 from kernwright.tune._tuned import Tuned
 
 __version__: str
@@ -199,29 +200,55 @@ _Shape = SupportsIndex | Sequence[SupportsIndex]
 _Extents = SupportsIndex | tuple[SupportsIndex, ...] | list[SupportsIndex]
 
 class Device:
-    """A GPU, or the simulated device; made by index, name ("sim", "cuda:1"), UUID or bus id."""
+    """A GPU, or the simulated device.
+
+    `which` is an index, a name ("cuda:1", "sim"), a UUID, a PCI bus id, a Device, or None for the
+    current one. DeviceNotFound where there is none. `with device:` makes it the current device of
+    the thread until the end of the block.
+
+    >>> with kw.Device("sim") as device:
+    ...     x = kw.zeros(4)
+    >>> x.device == device
+    True
+    """
 
     def __init__(self, which: Device | int | str | None = None, /) -> None: ...
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name by the driver, as "NVIDIA H100"."""
     @property
-    def ordinal(self) -> int: ...
+    def ordinal(self) -> int:
+        """The index among the devices of its kind."""
     @property
-    def is_simulated(self) -> bool: ...
+    def is_simulated(self) -> bool:
+        """Whether it is the simulated device, which runs on the CPU."""
     @property
-    def uuid(self) -> str: ...
+    def uuid(self) -> str:
+        """The UUID, as "GPU-..."."""
     @property
-    def pci_bus_id(self) -> str: ...
+    def pci_bus_id(self) -> str:
+        """The place on the bus, as "0000:65:00.0"."""
     @property
-    def driver_version(self) -> int: ...
+    def driver_version(self) -> int:
+        """The CUDA version that the driver serves: 13000 for 13.0."""
     @property
-    def compute_capability(self) -> tuple[int, int]: ...
+    def compute_capability(self) -> tuple[int, int]:
+        """Major and minor number: (9, 0)."""
     @property
-    def attributes(self) -> DeviceAttributes: ...
-    def memory_info(self) -> MemoryInfo: ...
-    def can_access(self, peer: _DeviceLike) -> bool: ...
-    def enable_peer_access(self, peer: _DeviceLike) -> bool: ...
-    def synchronize(self, timeout: float | None = None) -> None: ...
+    def attributes(self) -> DeviceAttributes:
+        """The driver's attributes by name, as `attributes["warp_size"]` or
+        `attributes.warp_size`."""
+    def memory_info(self) -> MemoryInfo:
+        """Free and total memory in bytes, by the driver."""
+    def can_access(self, peer: _DeviceLike) -> bool:
+        """Whether kernels of this device may read and write the memory of `peer` directly."""
+    def enable_peer_access(self, peer: _DeviceLike) -> bool:
+        """Lets kernels of this device use the memory of `peer`; whether that is possible. Copies
+        use it from then on."""
+    def synchronize(self, timeout: float | None = None) -> None:
+        """Waits until all work of the device is done; at most `timeout` seconds. Raises what the
+        work met: DeviceFault, DeviceLost; Timeout when time is up; CaptureError while a stream of
+        the device is captured."""
     @property
     def lost(self) -> bool:
         """Whether a sticky error was seen: all that is done on the device raises DeviceLost."""
@@ -246,44 +273,86 @@ class Device:
 _DeviceLike = Device | int | str | None
 
 class Event:
-    """A marker in a stream: order between streams, and device time."""
+    """A marker in a stream: order between streams, and device time.
+
+    >>> start, end = kw.Event(), kw.Event()
+    >>> start.record(); x = kw.zeros(1000) + 1; end.record()
+    >>> end.synchronize()
+    >>> end.elapsed_ms(start) >= 0
+    True
+    """
 
     def __init__(self, timing: bool = True, *, device: _DeviceLike = None) -> None: ...
     @property
-    def handle(self) -> int: ...
+    def handle(self) -> int:
+        """The CUevent, as an integer."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that it belongs to."""
     @property
-    def timing(self) -> bool: ...
+    def timing(self) -> bool:
+        """Whether it can measure time."""
     @property
-    def done(self) -> bool: ...
-    def record(self, stream: Any = None, *, external: bool = False) -> None: ...
-    def synchronize(self) -> None: ...
-    def elapsed_ms(self, start: Event) -> float: ...
+    def done(self) -> bool:
+        """Whether the work that it marks is done; True before the first record(). Raises
+        CaptureError for an event of a capture."""
+    def record(self, stream: Any = None, *, external: bool = False) -> None:
+        """Marks the work queued on `stream` (default: the current one) so far. In a capture it
+        marks a place in the graph; with `external` each launch of the graph records it."""
+    def synchronize(self) -> None:
+        """Blocks until the marked work is done. Raises DeviceFault or DeviceLost, and CaptureError
+        for an event of a capture."""
+    def elapsed_ms(self, start: Event) -> float:
+        """Milliseconds between `start` and this event. Both must be made with timing and done:
+        InvalidArgument or DriverError otherwise."""
 
 class Stream:
-    """A queue of work on one device. Lower numbers are higher priority."""
+    """A queue of work on one device. Lower numbers are higher priority.
+
+    `with stream:` makes it the current stream of the thread until the end of the block. Wherever a
+    stream is expected, a raw handle and a stream of torch, CuPy or another library will do.
+
+    >>> stream = kw.Stream()
+    >>> with stream:
+    ...     x = kw.zeros(4) + 1
+    >>> stream.synchronize()
+    """
 
     def __init__(self, priority: int = 0, *, device: _DeviceLike = None) -> None: ...
     @staticmethod
-    def legacy(device: _DeviceLike = None) -> Stream: ...
+    def legacy(device: _DeviceLike = None) -> Stream:
+        """The device's legacy default stream (handle 0)."""
     @staticmethod
-    def per_thread(device: _DeviceLike = None) -> Stream: ...
+    def per_thread(device: _DeviceLike = None) -> Stream:
+        """The default stream of the calling thread."""
     @staticmethod
-    def borrow(stream: Any, device: _DeviceLike = None) -> Stream: ...
+    def borrow(stream: Any, device: _DeviceLike = None) -> Stream:
+        """Another library's stream as a Stream; the other library goes on owning it."""
     @property
-    def handle(self) -> int: ...
+    def handle(self) -> int:
+        """The CUstream, as an integer; 0 for the legacy stream."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that it belongs to."""
     @property
-    def priority(self) -> int: ...
+    def priority(self) -> int:
+        """The priority that the device gave it, within its own range."""
     @property
-    def done(self) -> bool: ...
+    def done(self) -> bool:
+        """Whether all work queued so far is done. Raises CaptureError while the stream is
+        captured."""
     @property
-    def is_capturing(self) -> bool: ...
-    def record(self, event: Event | None = None, *, external: bool = False) -> Event: ...
-    def wait(self, event: Any) -> None: ...
-    def synchronize(self, timeout: float | None = None) -> None: ...
+    def is_capturing(self) -> bool:
+        """Whether work is recorded into a graph instead of run."""
+    def record(self, event: Event | None = None, *, external: bool = False) -> Event:
+        """Marks the work queued so far by `event`, or by a new event, and returns it. `external`
+        as for Event.record()."""
+    def wait(self, event: Any) -> None:
+        """Later work of this stream waits for `event`, or for the work that another stream has so
+        far; the host does not wait."""
+    def synchronize(self, timeout: float | None = None) -> None:
+        """Blocks until the work is done, for at most `timeout` seconds. Raises DeviceFault,
+        DeviceLost or Timeout, and CaptureError while the stream is captured."""
     def __cuda_stream__(self) -> tuple[int, int]: ...
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -296,20 +365,27 @@ class Stream:
     def __hash__(self) -> int: ...
 
 class GraphNode:
-    """A kernel of a graph, to be updated."""
+    """A kernel of a graph, for Graph.update(). It stays usable until a capture gives the graph
+    another structure."""
 
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """Its place among the graph's kernels, in the order of their launches."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The kernel's name; empty where another library did not tell it."""
     @property
-    def grid(self) -> tuple[int, int, int]: ...
+    def grid(self) -> tuple[int, int, int]:
+        """Blocks along x, y and z."""
     @property
-    def block(self) -> tuple[int, int, int]: ...
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a block along x, y and z."""
     @property
-    def shared_bytes(self) -> int: ...
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block in bytes."""
     @property
-    def signature(self) -> str | None: ...
+    def signature(self) -> str | None:
+        """The kernel's signature; None for a kernel of another library."""
 
 class _CaptureScope:
     def __enter__(self) -> Stream: ...
@@ -321,25 +397,45 @@ class _CaptureScope:
     ) -> None: ...
 
 class Graph:
-    """Work recorded once from a stream, in `with graph.capture(stream):`, and launched often.
+    """Work recorded once from a stream, and launched often.
 
-    A graph keeps alive what it uses: kernels, arrays, memory allocated during the capture. Without
-    a stream, capture() takes the current one, or makes one of its own.
+    A graph keeps alive what it uses: kernels, arrays, memory allocated during the capture.
+
+    >>> x = kw.zeros(4)
+    >>> graph = kw.Graph()
+    >>> with graph.capture():
+    ...     x += 1
+    >>> graph.launch(); graph.launch()
+    >>> x.numpy().tolist()
+    [2.0, 2.0, 2.0, 2.0]
     """
 
     def __init__(self, *, device: _DeviceLike = None) -> None: ...
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that it runs on."""
     @property
-    def is_capturing(self) -> bool: ...
+    def is_capturing(self) -> bool:
+        """Whether a capture is going on."""
     @property
-    def node_count(self) -> int: ...
+    def node_count(self) -> int:
+        """Nodes of all kinds: kernels, copies, memory; 0 before the first capture."""
     @property
-    def nodes(self) -> list[GraphNode]: ...
-    def capture(self, stream: Any = None) -> _CaptureScope: ...
-    def launch(self, stream: Any = None) -> None: ...
-    def update(self, node: GraphNode | SupportsIndex, *arguments: Any) -> None: ...
-    def reset(self) -> None: ...
+    def nodes(self) -> list[GraphNode]:
+        """The kernels, in the order of their launches."""
+    def capture(self, stream: Any = None) -> _CaptureScope:
+        """A context manager: work that its block queues on `stream` is recorded, not run. Without
+        a stream it takes the current one, or makes one of its own. What raises in the block
+        discards the recording. CaptureError for what cannot be recorded, as a copy to the host."""
+    def launch(self, stream: Any = None) -> None:
+        """Queues the whole graph on `stream` (default: the current one). Raises Error before a
+        capture, CaptureError into one."""
+    def update(self, node: GraphNode | SupportsIndex, *arguments: Any) -> None:
+        """Gives a kernel other arguments, from the next launch on. `node` is one of nodes or its
+        index; arguments are checked as for a launch: ArgumentError. InvalidArgument for a node of
+        another graph."""
+    def reset(self) -> None:
+        """Drops what was recorded; what it kept goes when its launches are done."""
 
 class _Annotation:
     def __init__(self, name: str) -> None: ...
@@ -352,17 +448,28 @@ class Transfer:
     """A copy on its way; `result()` waits and gives the array that was filled."""
 
     @property
-    def done(self) -> bool: ...
-    def wait(self, timeout: float | None = None) -> None: ...
-    def wait_on(self, stream: Any = None) -> None: ...
-    def result(self, timeout: float | None = None) -> Any: ...
+    def done(self) -> bool:
+        """Whether the copy is done."""
+    def wait(self, timeout: float | None = None) -> None:
+        """Blocks until the copy is done, for at most `timeout` seconds: Timeout. Raises what the
+        copy met."""
+    def wait_on(self, stream: Any = None) -> None:
+        """Later work of `stream` (default: the current one) waits for the copy; the host does
+        not."""
+    def result(self, timeout: float | None = None) -> Any:
+        """Waits as wait() and returns the array that was filled."""
 
 class TransferEngine:
     """Copies between host and device on streams of their own, one for each direction.
 
     Both directions and kernels of other streams overlap. NumPy arrays of kw.pinned() are copied
-    directly, others through page-locked chunks that a thread fills and empties. A copy runs after
-    the work of the stream `after` (default: the current one).
+    directly, others through `chunks` page-locked pieces of `chunk_bytes` bytes that a thread fills
+    and empties. A copy runs after the work of the stream `after` (default: the current one).
+
+    >>> engine = kw.TransferEngine()
+    >>> x = engine.upload(np.ones(1000, np.float32)).result()
+    >>> float(engine.download(x).result().sum())
+    1000.0
     """
 
     def __init__(
@@ -374,17 +481,24 @@ class TransferEngine:
         priority: int = 0,
     ) -> None: ...
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that it copies from and to."""
     @property
-    def upload_stream(self) -> Stream: ...
+    def upload_stream(self) -> Stream:
+        """The stream of copies to the device."""
     @property
-    def download_stream(self) -> Stream: ...
+    def download_stream(self) -> Stream:
+        """The stream of copies to the host."""
     def upload(
         self, values: npt.NDArray[Any], out: Array | None = None, *, after: Any = None
-    ) -> Transfer: ...
+    ) -> Transfer:
+        """Begins a copy of `values` to the device, into `out` (contiguous, same dtype and shape)
+        or a new array. `values` must not change before it is done."""
     def download(
         self, array: Array, out: npt.NDArray[Any] | None = None, *, after: Any = None
-    ) -> Transfer: ...
+    ) -> Transfer:
+        """Begins a copy of `array` to the host, into `out` (C order, same dtype and shape) or a
+        new NumPy array."""
 
 @final
 class BoundKernel:
@@ -393,43 +507,107 @@ class BoundKernel:
     def __call__(self, *arguments: Any) -> None: ...
 
 class Kernel:
-    """A kernel by name, compiled and loaded on a device when first needed there."""
+    """A kernel by name, compiled and loaded on a device when first needed there. kw.kernel() makes
+    one.
+
+    `kernel[grid, block](*arguments)` launches; `kernel[grid, block, stream, shared_bytes]` is
+    reusable. grid counts blocks, block threads: an int or up to three. Arguments are checked
+    against the signature before anything is sent: ArgumentError, ArgumentRangeError;
+    LaunchConfigError for grid, block and shared memory outside the limits.
+    """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name, as "scale" or "scale<float, 4>"."""
     @property
-    def signature(self) -> str: ...
+    def signature(self) -> str:
+        """The parameters as compiled: "saxpy(float a, const float* x, float* y, int n)". Compiles
+        where that has not happened."""
     @property
-    def parameters(self) -> list[Parameter]: ...
+    def parameters(self) -> list[Parameter]:
+        """The parameters: name, type, kind, dtype, lanes, size and offset in bytes, const."""
     @property
-    def attributes(self) -> KernelAttributes: ...
+    def attributes(self) -> KernelAttributes:
+        """registers (a thread), shared_bytes (static, a block), local_bytes (a thread),
+        constant_bytes, max_threads_per_block."""
     @property
-    def ptx(self) -> str: ...
+    def ptx(self) -> str:
+        """The PTX for the current device, compiled for it if the kernel runs from a cubin."""
     @property
-    def cubin(self) -> bytes: ...
+    def cubin(self) -> bytes:
+        """The object code for the current device."""
     @property
-    def sass(self) -> str: ...
+    def sass(self) -> str:
+        """The machine code, disassembled. An ImportError says what to install where there is no
+        nvdisasm or cuobjdump."""
     @property
-    def log(self) -> str: ...
-    def compile(self, device: _DeviceLike = None, timeout: float | None = None) -> Kernel: ...
-    def compile_async(self, device: _DeviceLike = None) -> CompileFuture: ...
-    def report(self, device: _DeviceLike = None, phases: bool = True) -> Report: ...
+    def log(self) -> str:
+        """What the compiler said; empty when it said nothing."""
+    def compile(self, device: _DeviceLike = None, timeout: float | None = None) -> Kernel:
+        """Compiles and loads now, for `device` (default: the current one), and returns the kernel.
+        CompileError with diagnostics; Timeout after `timeout` seconds."""
+    def compile_async(self, device: _DeviceLike = None) -> CompileFuture:
+        """The same in the background: a future whose result is the kernel."""
+    def report(self, device: _DeviceLike = None, phases: bool = True) -> Report:
+        """Where the time to a ready kernel went, which cache answered, registers, spills,
+        occupancy."""
     def _facts(self, device: _DeviceLike) -> dict[str, Any]: ...
     def _profile(self, device: _DeviceLike) -> dict[str, Any] | None: ...
     def _compile(
         self, device: _DeviceLike, timeout: float | None, stop: _Stop | None
     ) -> Kernel: ...
-    def occupancy(self, block: int, shared_bytes: int = 0) -> int: ...
-    def suggest_block(self, shared_bytes: int = 0) -> int: ...
-    def tuned(self, *arguments: Any, **options: Any) -> Tuned:
-        """tuned(store=None, *, space=None, problem=None, grid=None, block=None, shared_bytes=None,
-        cluster=None, default=None, near=False, policy="", objective="time"): launches as a store
-        of results says for the problem at hand. Arguments as for kw.tune.Tuned."""
-    def online(self, *arguments: Any, **options: Any) -> Online:
-        """online(space, overhead=0.02, guard=1.10, *, grid, block, ...): tunes while it serves.
-        Arguments as for kw.tune.Online."""
-    def max_cluster(self, block: int, shared_bytes: int = 0) -> int: ...
-    def active_clusters(self, config: LaunchConfig) -> int: ...
+    def occupancy(self, block: int, shared_bytes: int = 0) -> int:
+        """Blocks of `block` threads and `shared_bytes` dynamic shared memory that one
+        multiprocessor holds at once."""
+    def suggest_block(self, shared_bytes: int = 0) -> int:
+        """The threads of a block with the highest occupancy, given dynamic shared memory in
+        bytes."""
+    def tuned(
+        self,
+        store: Any = None,
+        *,
+        space: Any = None,
+        problem: Mapping[str, Any] | None = None,
+        grid: Any = None,
+        block: Any = None,
+        shared_bytes: Any = None,
+        cluster: Any = None,
+        default: Mapping[str, Any] | None = None,
+        near: bool | str | Iterable[str] = False,
+        policy: str = "",
+        objective: str = "time",
+    ) -> Tuned:
+        """Launches as a store of tuning results says for the problem at hand. Arguments as for
+        kw.tune.Tuned."""
+    def online(
+        self,
+        space: Space,
+        overhead: float = 0.02,
+        guard: float = 1.1,
+        *,
+        grid: Any,
+        block: Any,
+        shared_bytes: Any = 0,
+        cluster: Any = None,
+        problem: Mapping[str, Any] | None = None,
+        default: Mapping[str, Any] | None = None,
+        store: Any = None,
+        rtol: float = 1e-5,
+        atol: float = 1e-8,
+        patience: int = 50,
+        shadow_bytes: int = 268435456,
+        strategy: str = "portfolio",
+        seed: int = 0,
+        meter: Callable[[Device], Any] = ...,
+    ) -> Online:
+        """Tunes while it serves, within a share of the served time. Arguments as for
+        kw.tune.Online."""
+    def max_cluster(self, block: int, shared_bytes: int = 0) -> int:
+        """Blocks of the largest cluster of blocks of `block` threads that can run; 0 on devices
+        without clusters."""
+    def active_clusters(self, config: LaunchConfig) -> int:
+        """Clusters of `config` that the device runs at once. LaunchConfigError on devices without
+        clusters."""
     def __getitem__(
         self,
         configuration: tuple[_Extents, _Extents]
@@ -437,24 +615,46 @@ class Kernel:
         | tuple[_Extents, _Extents, Any, SupportsIndex],
         /,
     ) -> BoundKernel: ...
-    def launch(self, config: LaunchConfig, /, *arguments: Any) -> None: ...
+    def launch(self, config: LaunchConfig, /, *arguments: Any) -> None:
+        """Launches with a kw.LaunchConfig, which has what brackets cannot say: clusters,
+        cooperative launches, priority, programmatic dependence. Asynchronous. Raises as a launch
+        in brackets."""
     def forall(
         self, n: SupportsIndex, stream: Any = None, shared_bytes: SupportsIndex = 0
-    ) -> BoundKernel: ...
+    ) -> BoundKernel:
+        """The kernel with one thread for each of `n` elements: block by occupancy, grid to cover
+        n. For 0 elements the launch does nothing.
+
+        >>> saxpy.forall(n)(2.0, x, y, n)
+        """
     @property
     def _program(self) -> _Program | None: ...
     @property
     def _code(self) -> ObjectCode | None: ...
 
 class checked:
-    """Whether launches check their array arguments: at once, and back where a `with` ends."""
+    """Whether launches check their array arguments: for the whole process from now on, and as a
+    context manager until the end of the block.
+
+    Without checks a wrong dtype, device or layout reaches the kernel as it is; the number of
+    arguments, their kinds and the range of numbers are always checked.
+    """
 
     def __init__(self, enabled: bool) -> None: ...
     def __enter__(self) -> None: ...
     def __exit__(self, *exception: object) -> None: ...
 
 class LaunchConfig:
-    """Where and how a kernel is launched."""
+    """Where and how a kernel is launched, for Kernel.launch().
+
+    `grid` counts blocks (of clusters, too), `block` threads, `cluster` the blocks of a cluster: an
+    int or up to three. `shared_bytes` is dynamic shared memory of a block. A `cooperative` launch
+    may synchronise its whole grid. With `programmatic_dependent` the kernel may begin before the
+    one ahead of it in the stream has ended. Limits are checked at the launch: LaunchConfigError.
+
+    >>> config = kw.LaunchConfig(grid=(4, 2), block=256, shared_bytes=1024)
+    >>> kernel.launch(config, x, y, n)
+    """
 
     def __init__(
         self,
@@ -471,31 +671,44 @@ class LaunchConfig:
         launch_completion_event: Event | None = None,
     ) -> None: ...
     @property
-    def grid(self) -> tuple[int, int, int]: ...
+    def grid(self) -> tuple[int, int, int]:
+        """Blocks along x, y and z."""
     @property
-    def block(self) -> tuple[int, int, int]: ...
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a block along x, y and z."""
     @property
-    def stream(self) -> Any: ...
+    def stream(self) -> Any:
+        """The stream as it was given; None for the current one at the launch."""
     @property
-    def shared_bytes(self) -> int: ...
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block in bytes."""
     @property
-    def cluster(self) -> tuple[int, int, int] | None: ...
+    def cluster(self) -> tuple[int, int, int] | None:
+        """Blocks of a cluster along x, y and z; None without clusters."""
     @property
-    def cooperative(self) -> bool: ...
+    def cooperative(self) -> bool:
+        """Whether the grid may synchronise; all blocks must then fit on the device at once."""
     @property
-    def priority(self) -> int: ...
+    def priority(self) -> int:
+        """The launch's own priority; lower numbers are higher. 0: the stream's."""
     @property
-    def programmatic_dependent(self) -> bool: ...
+    def programmatic_dependent(self) -> bool:
+        """Whether the kernel may begin before the one ahead of it in the stream has ended."""
     @property
-    def programmatic_event(self) -> Event | None: ...
+    def programmatic_event(self) -> Event | None:
+        """The event that is recorded when all blocks have called
+        griddepcontrol.launch_dependents."""
     @property
-    def programmatic_event_at_start(self) -> bool: ...
+    def programmatic_event_at_start(self) -> bool:
+        """Whether that event is recorded already when all blocks have begun."""
     @property
-    def launch_completion_event(self) -> Event | None: ...
+    def launch_completion_event(self) -> Event | None:
+        """The event that is recorded when all blocks have begun."""
 
 class HostArgument:
     @property
-    def array(self) -> npt.NDArray[Any]: ...
+    def array(self) -> npt.NDArray[Any]:
+        """The NumPy array."""
 
 class In(HostArgument):
     """A NumPy array that is copied to the device before a launch.
@@ -521,50 +734,77 @@ class InOut(HostArgument):
     def __init__(self, array: npt.NDArray[Any]) -> None: ...
 
 class Pointer:
-    """A raw device address as an argument; with a dtype the pointee is checked."""
+    """A raw device address as an argument; with a dtype the pointee is checked.
+
+    >>> kernel[1, 256](kw.Pointer(address, "float32"), n)
+    """
 
     def __init__(self, address: SupportsIndex, dtype: Any = None) -> None: ...
     @property
-    def address(self) -> int: ...
+    def address(self) -> int:
+        """The address, as an integer."""
     @property
-    def dtype(self) -> np.dtype[Any] | None: ...
+    def dtype(self) -> np.dtype[Any] | None:
+        """The type of the elements there; None where it is not known."""
 
 class strided:
-    """An array argument that need not be contiguous: the kernel gets element 0's address."""
+    """An array argument that need not be contiguous: the kernel gets the address of element 0.
+
+    >>> kernel[1, 256](kw.strided(x[::2]), 2, n)
+    """
 
     def __init__(self, array: Any) -> None: ...
     @property
-    def array(self) -> Any: ...
+    def array(self) -> Any:
+        """The array as it was given."""
 
 class ObjectCode:
-    """What a compile made: code, names, signatures and the compiler's log. A value."""
+    """What a compile made: code, names, signatures and the compiler's log. A value, which can be
+    pickled and saved.
+
+    Program.compile(), load(), from_ptx() and from_cubin() make one.
+    """
 
     @property
-    def code(self) -> bytes: ...
+    def code(self) -> bytes:
+        """The PTX or cubin as bytes."""
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """ "ptx" or "cubin"."""
     @property
-    def arch(self) -> str: ...
+    def arch(self) -> str:
+        """What it was compiled for: "sm_90a", "compute_80"."""
     @property
-    def log(self) -> str: ...
+    def log(self) -> str:
+        """What the compiler said."""
     @property
-    def diagnostics(self) -> list[Diagnostic]: ...
+    def diagnostics(self) -> list[Diagnostic]:
+        """The warnings: severity, message, file, line, column."""
     @property
-    def nvrtc_version(self) -> str: ...
+    def nvrtc_version(self) -> str:
+        """The compiler's version, as "13.0"; empty for PTX and cubins that others made."""
     @property
-    def compile_ms(self) -> float: ...
+    def compile_ms(self) -> float:
+        """Milliseconds that the compile took; 0 for PTX and cubins that others made."""
     @property
-    def kernels(self) -> dict[str, Kernel]: ...
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernels by name."""
     @property
-    def lowered_names(self) -> dict[str, str]: ...
-    def kernel(self, name: str) -> Kernel: ...
-    def save(self, path: str | os.PathLike[str]) -> None: ...
+    def lowered_names(self) -> dict[str, str]:
+        """The names in the object code, by the names that were asked for."""
+    def kernel(self, name: str) -> Kernel:
+        """A kernel by name. NameNotFound lists what is there."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it into a file, whole or not at all."""
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> ObjectCode: ...
+    def load(path: str | os.PathLike[str]) -> ObjectCode:
+        """What save() wrote. Raises Error for a damaged file."""
     @staticmethod
-    def from_ptx(ptx: str | bytes | os.PathLike[str]) -> ObjectCode: ...
+    def from_ptx(ptx: str | bytes | os.PathLike[str]) -> ObjectCode:
+        """Of PTX: text, or a file's path. Names and signatures are read from it."""
     @staticmethod
-    def from_cubin(cubin: bytes | str | os.PathLike[str]) -> ObjectCode: ...
+    def from_cubin(cubin: bytes | str | os.PathLike[str]) -> ObjectCode:
+        """Of a cubin: bytes, or a file's path."""
     @staticmethod
     def _of_image(image: bytes) -> ObjectCode: ...
 
@@ -621,16 +861,43 @@ class _Program:
         strides: tuple[int, ...] | None = None,
     ) -> Array: ...
 
-def devices() -> list[Device]: ...
+def devices() -> list[Device]:
+    """All devices: the GPUs, or the simulated device where there are none.
+
+    >>> len(kw.devices()) >= 1
+    True
+    """
+
 def synchronize(timeout: float | None = None) -> None:
     """Waits until all work of the current device is done, in every stream; at most `timeout`
-    seconds."""
+    seconds. Raises what the work met: DeviceFault, DeviceLost; Timeout when time is up, and
+    CaptureError while a stream of the device is captured into a graph. Any thread may call it."""
 
-def current_device() -> Device: ...
-def current_stream(device: _DeviceLike = None) -> Stream: ...
+def current_device() -> Device:
+    """The device of the innermost `with device:` or `with stream:` of the thread, else the default
+    one: KERNWRIGHT_DEVICE says which."""
+
+def current_stream(device: _DeviceLike = None) -> Stream:
+    """The stream of the innermost `with stream:` of the thread, else the legacy default stream of
+    `device`."""
+
 def cuda_unavailable_reason() -> str: ...
-def empty(shape: _Shape, dtype: Any = None, *, device: _DeviceLike = None) -> Array: ...
-def pinned(shape: _Shape, dtype: Any = None, *, device: _DeviceLike = None) -> npt.NDArray[Any]: ...
+def empty(shape: _Shape, dtype: Any = None, *, device: _DeviceLike = None) -> Array:
+    """A new array whose elements are not set. `dtype` is float32 where none is given. Raises
+    OutOfMemory; InvalidArgument for negative extents.
+
+    >>> kw.empty((2, 3), "float16").nbytes
+    12
+    """
+
+def pinned(shape: _Shape, dtype: Any = None, *, device: _DeviceLike = None) -> npt.NDArray[Any]:
+    """A NumPy array in page-locked host memory, not set: copies from and to it need no detour.
+    Raises OutOfMemory.
+
+    >>> host = kw.pinned((2, 3))
+    >>> host[...] = 1
+    """
+
 def _set_worker_command(command: list[str]) -> None: ...
 def driver_status() -> dict[str, Any]: ...
 def nvrtc_status() -> dict[str, Any]: ...

@@ -13,54 +13,101 @@ _Shape = SupportsIndex | Sequence[SupportsIndex]
 _DeviceLike = Device | int | str | None
 
 class Array:
-    """A strided n-dimensional array in device memory; views share it and keep it alive."""
+    """A strided n-dimensional array in device memory; views share the memory and keep it alive.
+
+    kw.empty(), kw.zeros(), kw.asarray() and others make arrays. Operators and methods follow
+    NumPy's rules of broadcasting and types, are queued on the current stream and return at once.
+    No conversion to the host happens by itself: `numpy()` and `item()` copy and wait.
+
+    >>> x = kw.asarray(np.arange(6, dtype=np.float32)).reshape(2, 3)
+    >>> (x + 1).sum(axis=1).numpy().tolist()
+    [6.0, 15.0]
+    """
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The extents, one an axis."""
     @property
-    def strides(self) -> tuple[int, ...]: ...
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis; may be negative or 0."""
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements as a NumPy dtype; bfloat16 and float8 are those of ml_dtypes."""
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """The number of axes."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """The number of elements."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of all elements: size * itemsize."""
     @property
-    def itemsize(self) -> int: ...
+    def itemsize(self) -> int:
+        """Bytes of one element."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that has the memory."""
     @property
-    def ptr(self) -> int: ...
+    def ptr(self) -> int:
+        """The device address of the first element; 0 for an array without elements."""
     @property
-    def is_contiguous(self) -> bool: ...
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in C order without gaps."""
     @property
-    def read_only(self) -> bool: ...
+    def read_only(self) -> bool:
+        """Whether writing raises ArgumentError: views of memory that another library lent for
+        reading."""
     @property
-    def T(self) -> Array: ...
+    def T(self) -> Array:
+        """A view with the axes in reverse order."""
     @property
-    def mT(self) -> Array: ...
+    def mT(self) -> Array:
+        """A view with the last two axes exchanged. Raises InvalidArgument for fewer than two
+        axes."""
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
-    def numpy(self) -> npt.NDArray[Any]: ...
-    def copy(self) -> Array: ...
-    def astype(self, dtype: Any, *, copy: bool = True) -> Array: ...
+    def numpy(self) -> npt.NDArray[Any]:
+        """A copy in new host memory. Waits for the work that was queued before on the current
+        stream, and raises what that work met: DeviceFault, DeviceLost. CaptureError while the
+        stream is captured."""
+    def copy(self) -> Array:
+        """A contiguous copy in new memory of the same device."""
+    def astype(self, dtype: Any, *, copy: bool = True) -> Array:
+        """The values converted to `dtype`, in new memory; with `copy=False` the same memory where
+        the type stays. Floats become integers by truncation, complex numbers their real part."""
     def view(self, dtype: Any = None) -> Array:
         """The same memory as elements of another type, as NumPy has it: with elements of another
         size the last axis, which must have no gaps, grows or shrinks. ValueError where the bytes
         make no whole elements, or are not aligned for them."""
-    def reshape(self, *shape: Any) -> Array: ...
-    def transpose(self, *axes: Any) -> Array: ...
-    def ravel(self) -> Array: ...
-    def flatten(self) -> Array: ...
-    def squeeze(self, axis: Any = None) -> Array: ...
-    def swapaxes(self, axis1: int, axis2: int, /) -> Array: ...
-    def repeat(self, repeats: Any, /, axis: int | None = None) -> Array: ...
-    def take(self, indices: Any, /, axis: int | None = None, *, mode: str = "clip") -> Array: ...
-    def fill(self, value: Any) -> None: ...
-    def to(self, device: _DeviceLike) -> Array: ...
-    def to_device(self, device: _DeviceLike, /, *, stream: None = None) -> Array: ...
+    def reshape(self, *shape: Any) -> Array:
+        """The elements in C order with another shape: a view where strides allow it, else a copy.
+        One extent may be -1. Raises InvalidArgument where the sizes differ.
+
+        >>> kw.arange(6).reshape(2, -1).shape
+        (2, 3)
+        """
+    def transpose(self, *axes: Any) -> Array:
+        """A view with the axes in the order given; without arguments in reverse order."""
+    def ravel(self) -> Array:
+        """All elements in C order on one axis: a view where strides allow it, else a copy."""
+    def flatten(self) -> Array:
+        """A copy of all elements in C order on one axis."""
+    def squeeze(self, axis: Any = None) -> Array:
+        """A view without axes of extent 1: all of them, or those of `axis` (an int or a tuple)."""
+    def swapaxes(self, axis1: int, axis2: int, /) -> Array:
+        """A view with two axes exchanged."""
+    def repeat(self, repeats: Any, /, axis: int | None = None) -> Array:
+        """Each element `repeats` times, along `axis` or in C order. As kw.repeat()."""
+    def take(self, indices: Any, /, axis: int | None = None, *, mode: str = "clip") -> Array:
+        """The elements at `indices` along `axis`, or in C order. As kw.take()."""
+    def fill(self, value: Any) -> None:
+        """Sets every element to `value`. Raises ArgumentRangeError for a number the dtype cannot
+        hold."""
+    def to(self, device: _DeviceLike) -> Array:
+        """The array itself on its own device, else a copy on `device`."""
+    def to_device(self, device: _DeviceLike, /, *, stream: None = None) -> Array:
+        """As to(), with the array API's name; `stream` must be None: the current one is used."""
     def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
     def __matmul__(self, other: Array) -> Array: ...
     def __rmatmul__(self, other: Array) -> Array: ...
@@ -73,26 +120,33 @@ class Array:
         """kw.argsort() of this array."""
     def nonzero(self) -> tuple[Array, ...]:
         """kw.nonzero() of this array."""
-    def record_stream(self, stream: Any = None) -> None: ...
+    def record_stream(self, stream: Any = None) -> None:
+        """Says that work of `stream` (default: the current one) uses the memory: it is not reused
+        before that work is done. Launches and operations of this library say so by themselves."""
     def sum(
         self, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False
-    ) -> Array: ...
+    ) -> Array:
+        """The sum over `axis` (None: all axes). As kw.sum(); `out` receives the result."""
     def prod(
         self, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False
-    ) -> Array: ...
+    ) -> Array:
+        """The product over `axis`. As kw.prod()."""
     def mean(
         self, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False
-    ) -> Array: ...
-    def max(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array: ...
-    def min(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array: ...
-    def any(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array: ...
-    def all(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array: ...
-    def argmax(
-        self, axis: Any = None, out: Array | None = None, keepdims: bool = False
-    ) -> Array: ...
-    def argmin(
-        self, axis: Any = None, out: Array | None = None, keepdims: bool = False
-    ) -> Array: ...
+    ) -> Array:
+        """The mean over `axis`. As kw.mean()."""
+    def max(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+        """The largest element along `axis`; NaN where there is one. As kw.max()."""
+    def min(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+        """The least element along `axis`; NaN where there is one. As kw.min()."""
+    def any(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+        """Whether any element along `axis` is true. As kw.any()."""
+    def all(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+        """Whether all elements along `axis` are true. As kw.all()."""
+    def argmax(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+        """The place of the first largest element along `axis` (None: in C order), as int64."""
+    def argmin(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+        """The place of the first least element along `axis` (None: in C order), as int64."""
     def var(
         self,
         axis: Any = None,
@@ -100,7 +154,8 @@ class Array:
         keepdims: bool = False,
         *,
         correction: float = 0.0,
-    ) -> Array: ...
+    ) -> Array:
+        """The variance over `axis`, divided by the count less `correction`. As kw.var()."""
     def std(
         self,
         axis: Any = None,
@@ -108,14 +163,17 @@ class Array:
         keepdims: bool = False,
         *,
         correction: float = 0.0,
-    ) -> Array: ...
-    def cumsum(
-        self, axis: int | None = None, dtype: Any = None, out: Array | None = None
-    ) -> Array: ...
+    ) -> Array:
+        """The standard deviation over `axis`, of count less `correction`. As kw.std()."""
+    def cumsum(self, axis: int | None = None, dtype: Any = None, out: Array | None = None) -> Array:
+        """Running sums along `axis` (None: in C order). As kw.cumsum()."""
     def cumprod(
         self, axis: int | None = None, dtype: Any = None, out: Array | None = None
-    ) -> Array: ...
-    def item(self) -> Any: ...
+    ) -> Array:
+        """Running products along `axis` (None: in C order). As kw.cumprod()."""
+    def item(self) -> Any:
+        """The only element as a Python number; waits for the work before. Raises InvalidArgument
+        for another number of elements."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Array]: ...
     def __contains__(self, value: object) -> bool: ...

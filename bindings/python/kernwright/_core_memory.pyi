@@ -10,19 +10,38 @@ from kernwright._core import Array, Device, Stream
 _DeviceLike = Device | int | str | None
 
 class MemoryResource:
-    """Where memory comes from, in the order of a stream. Sizes are bytes."""
+    """Where memory comes from, in the order of a stream. Sizes are bytes.
+
+    Memory may be used by work that is queued on the stream of its allocation after it. It may be
+    given back while work queued before still uses it. kw.memory.use(resource) makes new arrays
+    come from it.
+    """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The class's name, as reports and messages show it."""
     @property
-    def device(self) -> Device: ...
-    def allocate(self, bytes: SupportsIndex, stream: Any = None) -> int: ...
-    def deallocate(self, address: int, bytes: SupportsIndex, stream: Any = None) -> None: ...
-    def stats(self) -> dict[str, Any]: ...
-    def records(self) -> list[dict[str, Any]]: ...
-    def snapshot(self) -> dict[str, Any]: ...
-    def trim(self, keep: SupportsIndex = 0) -> int: ...
-    def set_limit(self, bytes: SupportsIndex | None) -> None: ...
+    def device(self) -> Device:
+        """The device whose memory it is."""
+    def allocate(self, bytes: SupportsIndex, stream: Any = None) -> int:
+        """The address of new memory, aligned to 256 bytes or more, for work of `stream` (default:
+        the current one). Raises OutOfMemory, and InvalidArgument for 0 bytes."""
+    def deallocate(self, address: int, bytes: SupportsIndex, stream: Any = None) -> None:
+        """Gives memory back, after the work of `stream` so far. Raises InvalidArgument for an
+        address or a size that was not allocated."""
+    def stats(self) -> dict[str, Any]:
+        """Bytes in use, cached and reserved, and counts of what happened; as kw.memory.stats()."""
+    def records(self) -> list[dict[str, Any]]:
+        """What is allocated now, in the order of allocation: address, bytes, stream, place in the
+        program."""
+    def snapshot(self) -> dict[str, Any]:
+        """Segments, blocks and records as plain values; kw.memory.snapshot() shows them."""
+    def trim(self, keep: SupportsIndex = 0) -> int:
+        """Gives cached memory back until at most `keep` bytes are reserved; waits for work that
+        uses it. Returns the bytes given back."""
+    def set_limit(self, bytes: SupportsIndex | None) -> None:
+        """Reserves at most that many bytes from now on; None: no limit. Raises InvalidArgument
+        below what is in use."""
 
 class DeviceResource(MemoryResource):
     """The driver's plain device memory, without reuse."""
@@ -56,7 +75,17 @@ class CallbackResource(MemoryResource):
     ) -> None: ...
 
 class PoolResource(MemoryResource):
-    """Keeps freed memory of an upstream resource for reuse, in stream order."""
+    """Keeps freed memory of an upstream resource for reuse, in stream order. The default of
+    arrays.
+
+    `upstream` is a DeviceResource where none is given. It asks upstream for segments of at least
+    `smallest_segment` bytes and grows by at most `largest_step` bytes beyond what is needed;
+    `overhead` bounds how much larger than needed a cached block may be that serves a request.
+    `limit` bounds the bytes reserved.
+
+    >>> with kw.memory.use(kw.memory.PoolResource(limit=1 << 30)):
+    ...     x = kw.zeros(1000)
+    """
 
     def __init__(
         self,
@@ -69,13 +98,15 @@ class PoolResource(MemoryResource):
         limit: SupportsIndex | None = None,
     ) -> None: ...
     @property
-    def upstream(self) -> MemoryResource: ...
+    def upstream(self) -> MemoryResource:
+        """The resource that segments come from."""
 
 class ResourceAdaptor(MemoryResource):
     """Passes calls on to an upstream resource, and adds to them."""
 
     @property
-    def upstream(self) -> MemoryResource: ...
+    def upstream(self) -> MemoryResource:
+        """The resource that calls are passed on to."""
 
 class LimitingAdaptor(ResourceAdaptor):
     """Refuses what would bring the bytes in use above a limit."""
@@ -86,47 +117,75 @@ class TrackingAdaptor(ResourceAdaptor):
     """Knows which line of the program holds which memory, and tells what is left at exit."""
 
     def __init__(self, upstream: MemoryResource) -> None: ...
-    def report(self) -> str: ...
+    def report(self) -> str:
+        """What is allocated, by the line of the program that asked for it, largest first."""
 
 class FailingAdaptor(ResourceAdaptor):
-    """Lets the allocations number `first` (from 1) up to `first + times - 1` fail."""
+    """Lets the allocations number `first` (from 1) up to `first + times - 1` fail with
+    OutOfMemory: for tests of what a program does then."""
 
     def __init__(self, upstream: MemoryResource, first: int, times: int = 1) -> None: ...
     @property
-    def calls(self) -> int: ...
+    def calls(self) -> int:
+        """Allocations asked for so far, failed ones included."""
 
 @final
 class MemoryBlock:
-    """Device memory without a shape, freed with this object."""
+    """Device memory without a shape, freed with this object; made by kw.memory.alloc()."""
 
     @property
-    def ptr(self) -> int: ...
+    def ptr(self) -> int:
+        """The device address. Raises InvalidArgument once the memory was freed."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes that were asked for."""
     @property
-    def device(self) -> Device: ...
-    def free(self) -> None: ...
+    def device(self) -> Device:
+        """The device that has the memory."""
+    def free(self) -> None:
+        """Gives the memory back now, before the object goes. Again: nothing happens."""
 
 class Evictable:
-    """The content of an array, which may move to the host while it is not pinned."""
+    """The content of an array, which may move to the host while it is not pinned.
+
+    When an allocation finds no memory, the contents that were not pinned for longest move to the
+    host; the next pin() brings them back, bit for bit.
+    """
 
     def __init__(self, array: Array) -> None: ...
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the array."""
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of the content."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device where the content is while it is pinned."""
     @property
-    def resident(self) -> bool: ...
+    def resident(self) -> bool:
+        """Whether the content is on the device at this moment."""
     @property
-    def pinned(self) -> bool: ...
-    def pin(self) -> Array: ...
-    def evict(self) -> bool: ...
+    def pinned(self) -> bool:
+        """Whether an array of pin() still lives."""
+    def pin(self) -> Array:
+        """The array, brought to the device; the content stays there while the array or a view
+        lives. Raises OutOfMemory."""
+    def evict(self) -> bool:
+        """Moves the content to the host now. False when it is pinned or there already."""
 
-def alloc(nbytes: SupportsIndex, stream: Any = None, /) -> MemoryBlock: ...
+def alloc(nbytes: SupportsIndex, stream: Any = None, /) -> MemoryBlock:
+    """Device memory of `nbytes` bytes, in the order of `stream` (default: the current one). Raises
+    OutOfMemory; ArgumentRangeError for 2**63 bytes or more.
+
+    >>> block = kw.memory.alloc(1024)
+    >>> block.nbytes
+    1024
+    """
+
 def _memory_resource(device: _DeviceLike = None) -> MemoryResource: ...
 def _memory_use(resource: MemoryResource) -> MemoryResource: ...
 def _pinned_resource(device: _DeviceLike = None) -> MemoryResource: ...

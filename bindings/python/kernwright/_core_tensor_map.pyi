@@ -77,40 +77,54 @@ class TensorMap:
     def array(self) -> Array | None:
         """What the map describes and keeps alive; None for a kw.Pointer."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device of the array."""
     @property
-    def address(self) -> int: ...
+    def address(self) -> int:
+        """The device address of the first element."""
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the tensor, in the order of the array's axes."""
     @property
-    def strides(self) -> tuple[int, ...]: ...
+    def strides(self) -> tuple[int, ...]:
+        """Bytes between elements along each axis, in the order of the array's axes."""
     @property
     def box_dim(self) -> tuple[int, ...] | None:
-        """None for im2col."""
+        """The extents of a box in elements, in the order of the array's axes; None for im2col."""
     @property
-    def element_strides(self) -> tuple[int, ...]: ...
+    def element_strides(self) -> tuple[int, ...]:
+        """Which elements a box takes along each axis: 2 for every second one."""
     @property
     def box_bytes(self) -> int:
         """Bytes that a load brings into shared memory: what its mbarrier is to expect."""
     @property
-    def data_type(self) -> str: ...
+    def data_type(self) -> str:
+        """The type of the elements, in the words of `data_type`."""
     @property
-    def interleave(self) -> str: ...
+    def interleave(self) -> str:
+        """ "none", "16B" or "32B"."""
     @property
-    def swizzle(self) -> str: ...
+    def swizzle(self) -> str:
+        """How rows of a box are spread over the banks of shared memory: "none", "32B", "64B" or
+        "128B"."""
     @property
-    def l2_promotion(self) -> str: ...
+    def l2_promotion(self) -> str:
+        """How much L2 fetches around a box: "none", "64B", "128B" or "256B"."""
     @property
-    def oob_fill(self) -> str: ...
+    def oob_fill(self) -> str:
+        """What lies outside of the tensor: "none" for zeros, or "nan_request_zero_fma"."""
     @property
     def pixel_box_lower_corner(self) -> tuple[int, ...] | None:
         """None unless the map is for im2col, as the next three."""
     @property
-    def pixel_box_upper_corner(self) -> tuple[int, ...] | None: ...
+    def pixel_box_upper_corner(self) -> tuple[int, ...] | None:
+        """None unless the map is for im2col."""
     @property
-    def channels_per_pixel(self) -> int | None: ...
+    def channels_per_pixel(self) -> int | None:
+        """None unless the map is for im2col."""
     @property
-    def pixels_per_column(self) -> int | None: ...
+    def pixels_per_column(self) -> int | None:
+        """None unless the map is for im2col."""
     def __bytes__(self) -> bytes: ...
     def __eq__(self, other: object) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

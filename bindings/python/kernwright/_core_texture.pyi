@@ -58,21 +58,29 @@ class CudaArray:
     def shape(self) -> tuple[int, ...]:
         """Without the axis of the channels."""
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """The type of one channel of an element."""
     @property
-    def channels(self) -> int: ...
+    def channels(self) -> int:
+        """Channels of an element: 1, 2 or 4."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
     @property
-    def layered(self) -> bool: ...
+    def layered(self) -> bool:
+        """Whether the first axis counts layers."""
     @property
-    def cubemap(self) -> bool: ...
+    def cubemap(self) -> bool:
+        """Whether the first axis counts faces of cubes."""
     @property
-    def surface(self) -> bool: ...
+    def surface(self) -> bool:
+        """Whether surfaces can be made of it."""
     @property
-    def gather(self) -> bool: ...
+    def gather(self) -> bool:
+        """Whether tex2Dgather can read it."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that has the memory."""
     @property
     def handle(self) -> int:
         """The CUarray."""
@@ -109,17 +117,23 @@ class Texture:
         channels: int = 1,
     ) -> None: ...
     @property
-    def source(self) -> CudaArray | Array: ...
+    def source(self) -> CudaArray | Array:
+        """What it reads, and keeps alive."""
     @property
-    def address(self) -> tuple[str, str, str]: ...
+    def address(self) -> tuple[str, str, str]:
+        """What happens outside, for each of x, y and z."""
     @property
-    def filter(self) -> str: ...
+    def filter(self) -> str:
+        """ "point" or "linear"."""
     @property
-    def normalized(self) -> bool: ...
+    def normalized(self) -> bool:
+        """Whether coordinates count from 0 to 1."""
     @property
-    def read(self) -> str: ...
+    def read(self) -> str:
+        """ "element", or "normalized": integers are read as floats."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that it is for."""
     @property
     def handle(self) -> int:
         """The CUtexObject, for structs that hold one: keep the texture alive beside them."""
@@ -131,9 +145,11 @@ class Surface:
 
     def __init__(self, source: CudaArray) -> None: ...
     @property
-    def source(self) -> CudaArray: ...
+    def source(self) -> CudaArray:
+        """What it reads and writes, and keeps alive."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that it is for."""
     @property
     def handle(self) -> int:
         """The CUsurfObject, for structs that hold one: keep the surface alive beside them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -159,24 +159,25 @@ def _list_of_text(name: str, value: Any) -> list[str]:
     return [_text(f"{name} (an item)", item) for item in value]
 
 
-# Field -> (default, check). The order is that of the documentation.
-_FIELDS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
-    "arch": (None, _optional_text),
-    "std": ("c++17", _text),
-    "defines": ({}, _texts),
-    "headers": ({}, _texts),
-    "include_dirs": ([], _paths),
-    "fast_math": (False, _flag),
-    "max_registers": (None, _optional_int),
-    "lineinfo": (False, _flag),
-    "device_debug": (False, _flag),
-    "strip_host": (False, _flag),
-    "minimal": ("auto", _tristate),
-    "pch": ("auto", _tristate),
-    "opt_level": (None, _optional_int),
-    "timeout": (None, _seconds),
-    "extra": ([], _list_of_text),
+# What checks the value of each field. The order is that of the documentation.
+_FIELDS: dict[str, Callable[[str, Any], Any]] = {
+    "arch": _optional_text,
+    "std": _text,
+    "defines": _texts,
+    "headers": _texts,
+    "include_dirs": _paths,
+    "fast_math": _flag,
+    "max_registers": _optional_int,
+    "lineinfo": _flag,
+    "device_debug": _flag,
+    "strip_host": _flag,
+    "minimal": _tristate,
+    "pch": _tristate,
+    "opt_level": _optional_int,
+    "timeout": _seconds,
+    "extra": _list_of_text,
 }
+_NONE: Mapping[str, Any] = {}  # never changed
 
 
 def _unknown(name: str) -> ArgumentError:
@@ -190,20 +191,49 @@ def _unknown(name: str) -> ArgumentError:
 class ProgramOptions:
     """How a source is compiled; every field has the compiler's default when left out.
 
-    A value: compare it, pickle it, make a changed one with ``replace()``.
+    `arch` is "sm_90a" or "compute_80" (default: that of the device), `std` the C++ standard.
+    `defines` and `headers` map names to values and include names to texts; relative `include_dirs`
+    are those of the current folder of now. `opt_level` is 0 to 3. `device_debug` and `lineinfo` add
+    what debuggers and profilers read. `strip_host` takes host code out of the text. `minimal` and
+    `pch` ("auto", True, False) choose quicker ways to compile. `timeout` counts seconds, `extra`
+    are options as NVRTC has them. A value: compare it, pickle it, make a changed one with
+    ``replace()``.
+
+    >>> kw.ProgramOptions(defines={"N": 4}, fast_math=True)
+    ProgramOptions(defines={'N': '4'}, fast_math=True)
     """
 
     __slots__ = tuple(_FIELDS)
 
-    def __init__(self, **fields: Any) -> None:
-        for name in fields:
-            if name not in _FIELDS:
-                raise _unknown(name)
-        for name, (default, check) in _FIELDS.items():
-            if name in fields:
-                value = check(name, fields[name])
-            else:  # each object has its own
-                value = default.copy() if isinstance(default, (dict, list)) else default
+    def __init__(
+        self,
+        *,
+        arch: str | None = None,
+        std: str = "c++17",
+        defines: Mapping[str, Any] = _NONE,
+        headers: Mapping[str, str] = _NONE,
+        include_dirs: Sequence[str | os.PathLike[str]] = (),
+        fast_math: bool = False,
+        max_registers: int | None = None,
+        lineinfo: bool = False,
+        device_debug: bool = False,
+        strip_host: bool = False,
+        minimal: bool | str = "auto",
+        pch: bool | str = "auto",
+        opt_level: int | None = None,
+        timeout: float | None = None,
+        extra: Sequence[str] = (),
+        **unknown: Any,
+    ) -> None:
+        given = locals()
+        for name in unknown:
+            raise _unknown(name)
+        for name, check in _FIELDS.items():
+            value = given[name]
+            if value is _NONE:  # each object has its own
+                value = {}
+            elif value is not _DEFAULTS[name] or value == ():
+                value = check(name, value)
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -232,9 +262,12 @@ class ProgramOptions:
         changed = [
             f"{name}={value!r}"
             for name, value in self._as_dict().items()
-            if value != _FIELDS[name][1](name, _FIELDS[name][0])
+            if value != _FIELDS[name](name, _DEFAULTS[name])
         ]
         return f"ProgramOptions({', '.join(changed)})"
+
+
+_DEFAULTS: dict[str, Any] = ProgramOptions.__init__.__kwdefaults__  # type: ignore[assignment]
 
 
 def _rebuild(fields: dict[str, Any]) -> ProgramOptions:

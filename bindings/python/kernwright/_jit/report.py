@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from kernwright import _core
+from kernwright._support import html as _html
 from kernwright.errors import NvrtcNotFound
 
 
@@ -46,7 +47,7 @@ class Report:
     spill_load_bytes: int | None = None
     note: str = ""
 
-    def __str__(self) -> str:
+    def _rows(self) -> list[tuple[str, str]]:
         rows = [
             ("kernel", f"{self.name} on {self.device}"),
             ("code", f"{self.kind} for {self.arch}, {self.code_bytes} bytes"),
@@ -67,8 +68,15 @@ class Report:
         ]
         if self.note:
             rows.append(("note", self.note))
+        return rows
+
+    def __str__(self) -> str:
+        rows = self._rows()
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+    def _repr_html_(self) -> str:
+        return _html.box(f"Kernel {self.name}", dict(self._rows()[1:]))
 
     def _how(self) -> str:
         if self.attempts is None:

@@ -64,6 +64,7 @@ class Judge:
 
     @property
     def workers(self) -> int:
+        """How many processes judge at the same time."""
         return self._workers
 
     @property

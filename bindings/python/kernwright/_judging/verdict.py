@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 from typing import Any
 
+from kernwright._support import html as _html
 from kernwright.errors import Diagnostic
 
 
@@ -100,11 +102,18 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
+        """Whether the status is "accepted"."""
         return self.status == "accepted"
 
     def to_json(self) -> str:
         """One JSON object with the same names."""
         return self._json
+
+    def _repr_html_(self) -> str:
+        first, *rest = str(self).splitlines()
+        more = f"<pre>{html.escape(chr(10).join(rest))}</pre>" if rest else ""
+        rows = {"verdict": first, "device": self.device, "seconds": f"{self.seconds:.3g}"}
+        return _html.box("Verdict", rows, _html.part(more))
 
     def __str__(self) -> str:
         lines = [self.status + (f": {self.reason}" if self.reason else "")]

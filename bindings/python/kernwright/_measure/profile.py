@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from kernwright import _core
+from kernwright._support import html as _html
+from kernwright._support.words import counted
 from kernwright.errors import ArgumentError, Error
 
 Activity = namedtuple(
@@ -29,6 +31,8 @@ line that asked for it; an annotation's `device` is None.
 Row = namedtuple("Row", "kind name count total_ms mean_ms best_ms bytes")
 Row.__module__ = __name__
 Row.__doc__ = """All activities of one kind and name."""
+
+_HEADER = ("kind", "name", "count", "total ms", "mean ms", "best ms", "GB/s")
 
 
 class Profile:
@@ -68,10 +72,8 @@ class Profile:
         rows = [_row(kind, name, group) for (kind, name), group in groups.items()]
         return sorted(rows, key=lambda row: row.total_ms, reverse=True)
 
-    def summary(self) -> str:
-        """A table of rows; drawn by rich when that is installed."""
-        header = ("kind", "name", "count", "total ms", "mean ms", "best ms", "GB/s")
-        cells: list[tuple[str, ...]] = [
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
             (
                 row.kind,
                 row.name,
@@ -83,10 +85,19 @@ class Profile:
             )
             for row in self.rows
         ]
+
+    def summary(self) -> str:
+        """A table of rows; drawn by rich when that is installed."""
         try:
-            return _rich_table(header, cells)
+            return _rich_table(_HEADER, self._cells())
         except ImportError:
-            return _plain_table(header, cells)
+            return _plain_table(_HEADER, self._cells())
+
+    def _repr_html_(self) -> str:
+        if self._activities is None:
+            return _html.box("Profile", {"state": "not done: its block has not ended"})
+        title = f"Profile of {counted(len(self.activities), 'activity', 'activities')}"
+        return _html.box(title, more=_html.table(_HEADER, self._cells(), texts=2))
 
     def __str__(self) -> str:
         return self.summary()

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernwright import _core
-from kernwright._support.words import counted
+from kernwright._support import html as _html
+from kernwright._support.words import counted, time_text
 from kernwright.errors import ArgumentError, InvalidArgument
 
 # While the device is busy with this much more than a launch costs the host, the launch and both
@@ -27,14 +28,17 @@ class Timing:
 
     @property
     def median(self) -> float:
+        """The middle sample."""
         return statistics.median(self.samples)
 
     @property
     def mean(self) -> float:
+        """The mean of all samples."""
         return statistics.fmean(self.samples)
 
     @property
     def best(self) -> float:
+        """The least sample."""
         return min(self.samples)
 
     @property
@@ -57,6 +61,16 @@ class Timing:
             f"<Timing: median {self.median:.6g} ms, best {self.best:.6g} ms, noise "
             f"{100 * self.noise:.2g} %, {counted(len(self.samples), kind + ' sample')}>"
         )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "median": time_text(self.median),
+            "best": time_text(self.best),
+            "mean": time_text(self.mean),
+            "noise": f"{100 * self.noise:.2g} %",
+            "samples": f"{len(self.samples)}, {'cold' if self.cold else 'warm'}",
+        }
+        return _html.box("Timing", rows)
 
 
 def time_kernel(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import itertools
 import json
 import pathlib
 
@@ -143,9 +144,11 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
     @property
     def total(self) -> Counts:
+        """The sum over all lines."""
         return sum((line.counts for line in self.lines), Counts())
 
     def to_text(self) -> str:
+        """The table that print() shows, the most executed line first."""
         return self._made.text(self._known)
 
     def __str__(self) -> str:
@@ -169,25 +172,37 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
         return "".join(parts) or "no launches\n"
 
     def to_html(self) -> str:
-        """A page of the annotated source; the more of the instructions, the darker the line."""
+        """A page of the annotated source; the more of the instructions, the darker the line. What
+        no line did has no column."""
+        return _html.page(self._title(), self._body(), _STYLE)
+
+    def _repr_html_(self) -> str:
+        return _html.box(self._title(), more=_html.part(self._body(), _STYLE))
+
+    def _title(self) -> str:
+        counts = self.launches.items()
+        launched = ", ".join(f"{_core._readable_name(name)}: {count}" for name, count in counts)
+        return f"launches: {launched}" if launched else "no launches"
+
+    def _body(self) -> str:
         listings = self._listings()
-        most = max((c.instructions for _, rows in listings for _, _, c in rows if c), default=1)
+        every = [c for _, rows in listings for _, _, c in rows if c]
+        most = max((c.instructions for c in every), default=1)
+        cells = [_cells(counts) for counts in every]
+        told = [any(row[i] not in ("", "-") for row in cells) for i in range(len(_cells(None)))]
+        columns = list(itertools.compress(_core._line_columns(), told))
         body = []
         for title, rows in listings:
-            body.append(f"<h2>{html.escape(title)}</h2>\n<table>\n<tr>")
-            body += [
-                f"<th title='{html.escape(why)}'>{name}" for name, why in _core._line_columns()
-            ]
+            body.append(f"<h2>{html.escape(title)}</h2>\n<div class=wide><table>\n<tr>")
             body.append("<th>line<th class=source>source\n")
+            body += [f"<th title='{html.escape(why)}'>{name}" for name, why in columns]
             for number, text, counts in rows:
                 heat = counts.instructions / max(most, 1) if counts else 0
                 body.append(f"<tr style='background: rgba(179, 38, 30, {heat * 0.35:.3f})'>")
-                body += [f"<td>{cell}" for cell in _cells(counts)]
                 body.append(f"<td class=number>{number}<td class=source>{html.escape(text)}\n")
-            body.append("</table>\n")
-        launched = ", ".join(f"{name}: {count}" for name, count in self.launches.items())
-        title = f"launches: {launched}" if launched else "no launches"
-        return _html.page(title, "".join(body), _STYLE)
+                body += [f"<td>{cell}" for cell in itertools.compress(_cells(counts), told)]
+            body.append("</table></div>\n")
+        return "".join(body)
 
     def _listings(self) -> list[tuple[str, list[tuple[int, str, Counts | None]]]]:
         """For each text: its title, and its lines with number in the file, text and counts."""
@@ -220,7 +235,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
 
 _STYLE = """
-h2 { font-size: 1.05em; margin: 1.6em 0 .3em; }
+.wide { overflow-x: auto; } h2 { font-size: 1.05em; margin: 1.6em 0 .3em; }
 table { border-collapse: collapse; font: 13px/1.35 ui-monospace, monospace; }
 th, td { text-align: right; padding: 0 .7em; } .source { text-align: left; white-space: pre; }
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import operator
 import pathlib
@@ -13,6 +14,8 @@ from typing import Any, SupportsIndex
 
 from kernwright import _core
 from kernwright._sim import watch as _watch
+from kernwright._support import html as _html
+from kernwright._support.words import counted
 from kernwright.errors import ArgumentError, InvalidArgument
 
 _Value = int | float | bool | tuple[int | float, ...]
@@ -207,10 +210,15 @@ class Trace(_watch.Watch[_core._Trace]):
         return json.dumps(data, indent=2)
 
     def to_text(self) -> str:
+        """The listing that print() shows."""
         return self._made.text(*self._source, _watch.texts_of(self._kernel)[1:])
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def _repr_html_(self) -> str:
+        title = f"Trace of {self._kernel.name}: {counted(self.total, 'step')}"
+        return _html.box(title, more=_html.part(f"<pre>{html.escape(self.to_text())}</pre>"))
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes JSON to a path that ends in .json, else the listing."""

@@ -1,8 +1,10 @@
-"""Pages that reports are written as: one file each, nothing loaded from elsewhere."""
+"""Pages that reports are written as, and boxes of notebooks: nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
 import html
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 
 # Each pair of text and ground has a contrast of at least 4.5 : 1, in light and in dark.
 _STYLE = """
@@ -28,3 +30,52 @@ def page(title: str, body: str, style: str = "") -> str:
         f"<title>{text}</title>\n<style>{_STYLE}{style.lstrip()}</style>\n"
         f"<h1>{text}</h1>\n{body}\n</html>\n"
     )
+
+
+# A box of a notebook takes the notebook's colours of text and ground, light or dark: its own ones
+# are translucent.
+_BOX = (
+    "font-family:system-ui,sans-serif;font-size:13px;line-height:1.45;border:1px solid #8885;"
+    "border-radius:6px;padding:.6em .9em;display:inline-block;max-width:min(60em,100%);"
+    "box-sizing:border-box;overflow-x:auto"
+)
+_BOX_STYLE = """
+--good: #2da44e; --bad: #e5534b; --warm: #d97a20; --accent: #2f7ed8; --ink: #888; --soft: #888;
+--line: #8885; --panel: #8881; --at: #e5534b44; --other: #d9902044;
+pre { padding: .4em .6em; overflow-x: auto; background: var(--panel); }
+p { margin: .2em 0; } .number { opacity: .6; } h2 { font-size: 1em; }
+table { border-collapse: collapse; margin: .3em 0; }
+"""
+
+
+def box(title: str, rows: Mapping[str, object] | None = None, more: str = "") -> str:
+    """What a notebook shows of an object: a title, names with values (plain text; those that are
+    None or empty are left out), and HTML below."""
+    cells = "".join(
+        f"<tr><th style='text-align:left;font-weight:500;opacity:.7;padding-right:1.2em'>"
+        f"{html.escape(name)}</th><td style='text-align:left'>{html.escape(str(value))}</td></tr>"
+        for name, value in (rows or {}).items()
+        if value not in (None, "")
+    )
+    figures = f"<table style='margin:.3em 0'>{cells}</table>" if cells or not more else ""
+    return f"<div style='{_BOX}'><b>{html.escape(title)}</b>{figures}{more}</div>"
+
+
+def part(body: str, style: str = "") -> str:
+    """The body of a page with its style, to be shown within a box: other boxes do not see it."""
+    name = f"kernwright-{zlib.crc32(style.encode()):08x}"
+    return f"<div class={name}><style>.{name} {{{_BOX_STYLE}{style}}}</style>{body}</div>"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
+    """A table of plain text: the first `texts` columns to the left, numbers to the right."""
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        places = ["left"] * texts + ["right"] * (len(cells) - texts)
+        return "".join(
+            f"<{tag} style='text-align:{place};padding:0 .7em 0 0'>{html.escape(cell)}</{tag}>"
+            for place, cell in zip(places, cells, strict=True)
+        )
+
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    return f"<table style='margin:.3em 0'><tr>{line('th', header)}</tr>{body}</table>"

@@ -129,6 +129,9 @@ class Finding:
         found = {self.line} | ({self.other.line} if self.other else set())
         return tuple(sorted(found - {0}))
 
+    def _repr_html_(self) -> str:
+        return _checks_page.box([self], [(None, None)], 0)
+
 
 def _file_line(data: dict[str, Any]) -> int:
     line, first_line = int(data["line"]), int(data["first_line"])
@@ -172,6 +175,7 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
+        """What was found so far, each place once, in the order of discovery."""
         return [_finding(data) for data in json.loads(self._scope.json())]
 
     @property
@@ -204,6 +208,7 @@ class Report:
         return f"<kernwright.checks.Report: {counted(len(self), 'finding')}>"
 
     def to_text(self) -> str:
+        """All findings as text, as print() shows them."""
         return str(self)
 
     def to_json(self) -> str:
@@ -214,6 +219,10 @@ class Report:
         """A page with each finding beside the source around its lines."""
         dropped = self.dropped
         return _checks_page.page(self.findings, self._scope.texts(), dropped)
+
+    def _repr_html_(self) -> str:
+        dropped = self.dropped
+        return _checks_page.box(self.findings, self._scope.texts(), dropped)
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the report as the suffix says: .json, .html or .htm, else text."""

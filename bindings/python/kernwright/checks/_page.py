@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kernwright import _core
 from kernwright._sim import watch as _watch
 from kernwright._support import html as _html
+from kernwright._support.words import counted
 
 if TYPE_CHECKING:
     from kernwright.checks import Finding, Other
@@ -95,7 +96,20 @@ def _section(finding: Finding, texts: Texts) -> str:
 
 def page(findings: Sequence[Finding], texts: Iterable[Texts], dropped: int) -> str:
     """`texts` for each finding; `dropped` says how often something else was found."""
-    title = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
+    return _html.page(_title(findings), _body(findings, texts, dropped), _STYLE)
+
+
+def box(findings: Sequence[Finding], texts: Iterable[Texts], dropped: int) -> str:
+    """The same for a notebook."""
+    body = _html.part(_body(findings, texts, dropped), _STYLE)
+    return _html.box(_title(findings), more=body if findings else "")
+
+
+def _title(findings: Sequence[Finding]) -> str:
+    return counted(len(findings), "finding")
+
+
+def _body(findings: Sequence[Finding], texts: Iterable[Texts], dropped: int) -> str:
     sections = [_section(*pair) for pair in zip(findings, texts, strict=False)]
     if dropped:
         sections.insert(
@@ -103,4 +117,4 @@ def page(findings: Sequence[Finding], texts: Iterable[Texts], dropped: int) -> s
             f"<p>{dropped} more times something was found at other places, beyond the limit of "
             "the list: raise it to see them.</p>",
         )
-    return _html.page(title, "\n".join(sections), _STYLE)
+    return "\n".join(sections)

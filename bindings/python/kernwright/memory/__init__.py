@@ -138,6 +138,7 @@ class Snapshot:
         self.data = data
 
     def to_json(self, indent: int | None = None) -> str:
+        """`data` as JSON."""
         import json
 
         return json.dumps(self.data, indent=indent)
@@ -147,6 +148,11 @@ class Snapshot:
         from kernwright.memory import _picture
 
         return _picture.page(self.data)
+
+    def _repr_html_(self) -> str:
+        from kernwright.memory import _picture
+
+        return _picture.box(self.data)
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes HTML for a name that ends in .html, else JSON."""

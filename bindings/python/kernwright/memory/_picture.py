@@ -119,10 +119,21 @@ def totals(stats: dict[str, Any]) -> str:
 
 
 def page(data: dict[str, Any]) -> str:
-    return pages.page(
-        f"Memory of {data['device']}: {data['resource']}",
+    return pages.page(_title(data), _body(data), STYLE)
+
+
+def box(data: dict[str, Any]) -> str:
+    """The page for a notebook."""
+    return pages.box(_title(data), more=pages.part(_body(data), STYLE))
+
+
+def _title(data: dict[str, Any]) -> str:
+    return f"Memory of {data['device']}: {data['resource']}"
+
+
+def _body(data: dict[str, Any]) -> str:
+    return (
         f"<h2>Over time</h2>{history(data['history'])}"
         f"<h2>Now</h2>{segments(data['segments'])}"
-        f"<h2>Counts</h2>{totals(data['stats'])}",
-        STYLE,
+        f"<h2>Counts</h2>{totals(data['stats'])}"
     )

@@ -58,6 +58,7 @@ class Generator:
 
     @property
     def seed(self) -> int:
+        """The seed that it was made with."""
         return self._seed
 
     @property

@@ -33,10 +33,12 @@ class Match:
 
     @property
     def exact(self) -> bool:
+        """Whether nothing differs from what was asked for."""
         return not self.differences
 
     @property
     def config(self) -> Config:
+        """The configuration that won there."""
         return Config(self.row["config"])
 
 

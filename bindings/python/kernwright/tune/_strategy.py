@@ -78,6 +78,7 @@ class Strategy:
 
     @property
     def best_cost(self) -> float | None:
+        """The least cost that was told; None before any."""
         return self._core.best_cost()
 
     @property

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from typing import Any
 
+from kernwright._support.html import box
 from kernwright._support.words import pairs_text, time_text
 from kernwright.tune._sessions.panel_state import value_text
-
-# One cell's own colours, which follow the notebook's where it says so.
-_STYLE = (
-    "font-family:system-ui,sans-serif;font-size:13px;line-height:1.45;border:1px solid #8885;"
-    "border-radius:6px;padding:.6em .9em;display:inline-block;max-width:60em"
-)
-
-
-def _box(title: str, rows: Mapping[str, Any], more: str = "") -> str:
-    cells = "".join(
-        f"<tr><th style='text-align:left;font-weight:500;opacity:.7;padding-right:1.2em'>"
-        f"{html.escape(name)}</th><td style='text-align:left'>{html.escape(str(value))}</td></tr>"
-        for name, value in rows.items()
-        if value not in (None, "")
-    )
-    return (
-        f"<div style='{_STYLE}'><b>{html.escape(title)}</b>"
-        f"<table style='margin:.3em 0'>{cells}</table>{more}</div>"
-    )
 
 
 def _interval(value: Any) -> str:
@@ -50,7 +31,7 @@ def trial_html(trial: Any) -> str:
         "error": str(getattr(trial, "error", None) or "").strip()[:2000],
         "resources": pairs_text(resources if isinstance(resources, Mapping) else {}),
     }
-    return _box(f"Trial {trial.number}", rows)
+    return box(f"Trial {trial.number}", rows)
 
 
 def best_html(best: Any) -> str:
@@ -64,7 +45,7 @@ def best_html(best: Any) -> str:
         "interval": _interval(getattr(best, "interval", None)),
         "ties": f"{ties} that noise does not tell from it" if ties > 1 else "",
     }
-    return _box("Best configuration", rows)
+    return box("Best configuration", rows)
 
 
 def session_html(rows: Any, title: str) -> str:
@@ -77,7 +58,7 @@ def session_html(rows: Any, title: str) -> str:
     try:
         record = read_record(rows)
     except InvalidArgument:
-        return _box(f"Tuning session of {title}", {"trials": "none yet"})
+        return box(f"Tuning session of {title}", {"trials": "none yet"})
     failed = sum(not trial.correct for trial in record.trials)
     best = record.best
     shown = {
@@ -98,4 +79,4 @@ def session_html(rows: Any, title: str) -> str:
         ".kernwright-tune figcaption{opacity:.7}</style>"
     )
     more = f"{style}<div class=kernwright-tune>{picture}</div>" if picture else ""
-    return _box(f"Tuning session of {record.kernel}", shown, more)
+    return box(f"Tuning session of {record.kernel}", shown, more)

@@ -35,6 +35,11 @@ def _row_of(row: Any, what: str, *keys: str) -> Mapping[str, Any]:
     return row
 
 
+def _seconds(name: str, doc: str) -> property:
+    """A property of a row's seconds."""
+    return property(lambda self: float(self._row.get(name) or 0.0), doc=doc)
+
+
 class Trial:
     """A configuration that a session tried. Immutable.
 
@@ -62,10 +67,12 @@ class Trial:
 
     @property
     def status(self) -> str:
+        """ "correct", "correctness", "compile", "runtime", "timeout" or "constraints"."""
         return str(self._row["status"])
 
     @property
     def error(self) -> str:
+        """What failed, in the failure's own words; empty for a correct trial."""
         return str(self._row.get("error") or "")
 
     @property
@@ -75,6 +82,7 @@ class Trial:
 
     @property
     def times(self) -> tuple[float, ...]:
+        """The samples in milliseconds, in the order in which they were measured."""
         return tuple(self._row.get("times_ms") or ())
 
     @property
@@ -89,6 +97,7 @@ class Trial:
 
     @property
     def metrics(self) -> Mapping[str, float]:
+        """What the session's objective and metrics say of it, by name."""
         return MappingProxyType(self._row.get("metrics") or {})
 
     @property
@@ -98,6 +107,7 @@ class Trial:
 
     @property
     def resources(self) -> Resources:
+        """Registers and local bytes of a thread, static shared bytes of a block."""
         used = self._row.get("resources") or {}
         return Resources(
             *(int(used.get(n, 0)) for n in ("registers", "shared_bytes", "local_bytes"))
@@ -118,16 +128,13 @@ class Trial:
         """Whether idle lanes tried it while another trial kept the search back for long."""
         return bool(self._row.get("extra"))
 
-    def _seconds(self, name: str) -> float:
-        return float(self._row.get(name) or 0.0)
-
-    compile_seconds = property(lambda self: self._seconds("compile_s"), doc="0: from a cache.")
-    verify_seconds = property(lambda self: self._seconds("verify_s"))
-    measure_seconds = property(lambda self: self._seconds("measure_s"))
-    started_seconds = property(lambda self: self._seconds("started_s"))
-    compile_started_seconds = property(lambda self: self._seconds("compile_started_s"))
-    compile_ended_seconds = property(lambda self: self._seconds("compile_ended_s"))
-    ended_seconds = property(lambda self: self._seconds("ended_s"))
+    compile_seconds = _seconds("compile_s", "Seconds that the compile took; 0: from a cache.")
+    verify_seconds = _seconds("verify_s", "Seconds that checking the results took.")
+    measure_seconds = _seconds("measure_s", "Seconds that measuring took.")
+    started_seconds = _seconds("started_s", "When it began, in seconds of the session.")
+    compile_started_seconds = _seconds("compile_started_s", "When its compile began, likewise.")
+    compile_ended_seconds = _seconds("compile_ended_s", "When its compile ended, likewise.")
+    ended_seconds = _seconds("ended_s", "When it ended, likewise.")
 
     def __repr__(self) -> str:
         what = f"{self.status}, {_told(self)}" if self.status == "correct" else self.status
@@ -174,10 +181,12 @@ class Best:
 
     @property
     def time(self) -> float | None:
+        """`median`, by the name that trials have."""
         return self.median
 
     @property
     def kernel(self) -> Any:
+        """The kernel with the winner's defines, compiled already."""
         return self._make_kernel(self.config)
 
     def __repr__(self) -> str:

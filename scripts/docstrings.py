@@ -1,0 +1,69 @@
+"""Writes what the stubs of the extension say as a table for C++: signatures and docstrings.
+
+python scripts/docstrings.py OUTPUT STUB...
+
+A row is class, member, text. The text begins with the signature as CPython wants it, so that
+inspect.signature() can read it, and a member of a module has an empty class.
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import sys
+from collections.abc import Iterator
+
+Row = tuple[str, str, str]
+
+
+def main() -> int:
+    output, stubs = pathlib.Path(sys.argv[1]), map(pathlib.Path, sys.argv[2:])
+    text = "".join(f"{{{literal(a)}, {literal(b)}, {literal(c)}}},\n" for a, b, c in rows(stubs))
+    if not output.exists() or output.read_text() != text:
+        output.write_text(text)
+    return 0
+
+
+def rows(stubs: Iterator[pathlib.Path]) -> Iterator[Row]:
+    for stub in stubs:
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield "", node.name, described(node)
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name, "", ast.get_docstring(node) or ""
+                yield from members(node)
+
+
+def members(node: ast.ClassDef) -> Iterator[Row]:
+    for member in node.body:
+        if not isinstance(member, ast.FunctionDef):
+            continue
+        if member.name.startswith("_") and member.name != "__init__":
+            continue
+        yield node.name, member.name, described(member)
+
+
+def described(node: ast.FunctionDef) -> str:
+    doc = ast.get_docstring(node) or ""
+    if "property" in [ast.unparse(each) for each in node.decorator_list]:
+        return doc
+    return f"{node.name}({parameters(node.args)})\n--\n\n{doc}"
+
+
+def parameters(arguments: ast.arguments) -> str:
+    """As `inspect` wants them: without annotations."""
+    everything = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    for each in (*everything, arguments.vararg, arguments.kwarg):
+        if each is not None:
+            each.annotation = None
+    return ast.unparse(arguments)
+
+
+def literal(text: str) -> str:
+    """A string literal of C++."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""Writes the documentation site: the pages of docs, and a reference made of docstrings and headers.
+
+python scripts/site/make_site.py FOLDER [--pages-only]
+
+FOLDER gets pages/ (Markdown), mkdocs.yml and, unless --pages-only, site/ (HTML), which mkdocs with
+the material theme makes. Nothing is loaded from elsewhere, neither now nor by a reader.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import cpp_reference
+import python_reference
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
+CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^\| ([^|]+?) *\| *\|$")
+PAGE = re.compile(r"\]\((\w+\.md)\)")
+# Pages that stand outside of docs, by their place on the site.
+OUTSIDE = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+    "docs/index.md": "all_pages.md",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--pages-only", action="store_true")
+    arguments = parser.parse_args()
+    write_pages(arguments.folder)
+    if arguments.pages_only:
+        return 0
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--clean"]
+    # The theme advertises its successor on every run.
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(
+        [*command, "-f", str(arguments.folder / "mkdocs.yml")], env=environment, check=False
+    ).returncode
+
+
+def write_pages(folder: pathlib.Path) -> None:
+    pages = folder / "pages"
+    shutil.rmtree(pages, ignore_errors=True)
+    (pages / "reference").mkdir(parents=True)
+    (pages / "tutorial").mkdir()
+    for source in sources():
+        target = place_of(source)
+        (pages / target).write_text(relinked(source, target), encoding="utf-8")
+    for picture in ("docs/pictures",):
+        shutil.copytree(ROOT / picture, pages / "pictures")
+    for name, text in tutorial().items():
+        (pages / "tutorial" / f"{name}.md").write_text(text, encoding="utf-8")
+    for name, text in python_reference.pages().items():
+        (pages / "reference" / f"{name}.md").write_text(text, encoding="utf-8")
+    for name, text in cpp_reference.pages().items():
+        (pages / "reference" / f"cpp_{name}.md").write_text(text, encoding="utf-8")
+    (folder / "mkdocs.yml").write_text(json.dumps(configuration(), indent=1))
+
+
+def tutorial() -> dict[str, str]:
+    """Markdown by page: an example in Python, and its twin in C++ where there is one."""
+    made = {}
+    for path in sorted((ROOT / "examples" / "python").glob("[0-9]*.py")):
+        text = path.read_text(encoding="utf-8")
+        doc = ast.get_docstring(ast.parse(text)) or path.stem
+        title, _, rest = doc.partition("\n")
+        code = text.partition('"""\n')[2].lstrip("\n") if text.startswith('"""') else text
+        parts = [f"# {title.rstrip('.')}\n\n{python_reference.markdown(rest.strip())}\n\n"]
+        parts.append(f"`examples/python/{path.name}`\n\n```python\n{code}```\n\n")
+        twin = ROOT / "examples" / "cpp" / f"{path.stem}.cpp"
+        if twin.exists():
+            parts.append(f"## The same in C++\n\n`examples/cpp/{twin.name}`\n\n")
+            parts.append(f"```cpp\n{twin.read_text(encoding='utf-8')}```\n")
+        made[path.stem] = "".join(parts)
+    return made
+
+
+def sources() -> list[pathlib.Path]:
+    outside = [ROOT / name for name in OUTSIDE if (ROOT / name).exists()]
+    inside = sorted((ROOT / "docs").glob("*.md"))
+    return list(dict.fromkeys([*outside, *inside]))
+
+
+def place_of(source: pathlib.Path) -> str:
+    return OUTSIDE.get(source.relative_to(ROOT).as_posix(), source.name)
+
+
+def relinked(source: pathlib.Path, target: str) -> str:
+    """The text with its links to pages led to their places; links to sources become plain text."""
+    places = {path: place_of(path) for path in sources()}
+
+    def link(match: re.Match[str]) -> str:
+        text, to, anchor = match[1], match[2], match[3] or ""
+        if "://" in to:
+            return match[0]
+        path = (source.parent / to).resolve()
+        if path in places:
+            return f"[{text}]({places[path]}{anchor})"
+        if path.is_relative_to(ROOT / "docs" / "pictures"):
+            return f"[{text}](pictures/{path.name})"
+        return text
+
+    parts = CODE.split(source.read_text(encoding="utf-8"))
+    parts[::2] = [LINK.sub(link, part) for part in parts[::2]]
+    return "".join(parts).replace("(docs/pictures/", "(pictures/")
+
+
+def title_of(page: str) -> str:
+    """The page's heading."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return next(line for line in text.splitlines() if line.startswith("# "))[2:]
+
+
+def guides() -> list[dict[str, object]]:
+    """The sections of docs/index.md with their pages."""
+    sections: dict[str, list[str]] = {"begin": []}
+    current = "begin"
+    for line in (ROOT / "docs" / "index.md").read_text(encoding="utf-8").splitlines():
+        heading = HEADING.match(line)
+        if heading:
+            current = heading[1]
+        seen = {page for pages in sections.values() for page in pages}
+        home = current if line.startswith("|") else "begin"
+        sections.setdefault(home, [])
+        sections[home] += [p for p in dict.fromkeys(PAGE.findall(line)) if p not in seen]
+    return [
+        {name[:1].upper() + name[1:]: [{title_of(page): page} for page in pages]}
+        for name, pages in sections.items()
+        if pages
+    ]
+
+
+def reference() -> list[dict[str, object]]:
+    names = {name: title for name, (title, _) in python_reference.TOPICS.items()}
+    names[python_reference.FUNCTIONS] = "Functions of arrays"
+    python: list[dict[str, str]] = [{t: f"reference/{n}.md"} for n, t in names.items()]
+    python += [
+        {f"kw.{name}": f"reference/{name.replace('.', '_')}.md"}
+        for name in python_reference.MODULES
+    ]
+    cpp = [{title: f"reference/cpp_{name}.md"} for name, title in cpp_reference.TITLES.items()]
+    return [{"Python": python}, {"C++": cpp}]
+
+
+def configuration() -> dict[str, object]:
+    """mkdocs.yml; YAML reads JSON."""
+    about = [{name.partition(".")[0].capitalize(): OUTSIDE[name]} for name in list(OUTSIDE)[1:5]]
+    begin, *others = guides()
+    examples = [f"tutorial/{name}.md" for name in tutorial()]
+    features = [
+        *("navigation.tabs", "navigation.top", "navigation.footer", "navigation.path"),
+        *("toc.follow", "content.code.copy", "search.highlight"),
+    ]
+    palette = [
+        {"media": f"(prefers-color-scheme: {name})", "scheme": scheme, "primary": "blue grey",
+         "accent": "light blue", "toggle": {"icon": icon, "name": f"Use the {other} colours"}}
+        for name, scheme, icon, other in (
+            ("light", "default", "material/weather-night", "dark"),
+            ("dark", "slate", "material/weather-sunny", "light"),
+        )
+    ]  # fmt: skip
+    return {
+        "site_name": "Kernwright",
+        "docs_dir": "pages",
+        "site_dir": "site",
+        "use_directory_urls": False,
+        "theme": {"name": "material", "font": False, "features": features, "palette": palette},
+        "plugins": ["search"],
+        "markdown_extensions": [
+            "tables", "attr_list", "def_list", "pymdownx.superfences",
+            {"pymdownx.highlight": {"anchor_linenums": False}},
+            {"toc": {"permalink": True, "toc_depth": 3}},
+        ],
+        "nav": [{"Home": "index.md"}, begin, {"Tutorial": examples}, *others,
+                {"Reference": reference()}, {"Project": [*about, {"All pages": "all_pages.md"}]}],
+        "validation": {"omitted_files": "warn", "links": {"anchors": "warn", "not_found": "warn"}},
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""Every public name tells what it is: docstrings, signatures, and examples that are true."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import pathlib
+import types
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+from kernwright import _core
+
+PACKAGE = pathlib.Path(kw.__file__).parent
+MODULES = ("bench", "cache", "checks", "fft", "linalg", "memory", "nn", "optim", "random", "tune")
+SAXPY = """
+__global__ void saxpy(float a, const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}"""
+COUNT = "__global__ void count(const float* x, int step, int n) {}"
+TAKE = "__global__ void take(const float* x, int n) {}"
+
+
+def public_names():
+    """Each public object by its dotted name: functions, classes, and what these have."""
+    found = {}
+    for home in ("", *MODULES):
+        module = importlib.import_module(f"kernwright.{home}" if home else "kernwright")
+        for name in module.__all__:
+            visit(f"{home}.{name}".lstrip("."), getattr(module, name), found)
+    return found
+
+
+def visit(path, value, found):
+    if isinstance(value, types.ModuleType) and not callable(value):
+        return
+    found[path] = value
+    if not inspect.isclass(value) or not value.__module__.startswith("kernwright"):
+        return
+    for name, member in vars(value).items():
+        if not name.startswith("_") and is_documented(value, name, member):
+            found[f"{path}.{name}"] = getattr(value, name)
+
+
+def is_documented(cls, name, member):
+    """Methods and properties; not the plain values of attributes, nor fields of tuples."""
+    if issubclass(cls, tuple) and name in getattr(cls, "_fields", ()):
+        return False
+    return callable(member) or isinstance(member, (property, staticmethod, classmethod))
+
+
+NAMES = public_names()
+
+
+def stubbed():
+    """Classes and functions of the stubs, with the names of their parameters."""
+    for stub in sorted(PACKAGE.glob("_core*.pyi")):
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef):
+                yield "", node
+            elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                for member in node.body:
+                    if isinstance(member, ast.FunctionDef):
+                        yield node.name, member
+
+
+def test_there_are_many():
+    assert len(NAMES) > 700
+
+
+def test_everything_public_has_a_docstring():
+    values = (int, float, str, tuple)  # pi, inf, __version__
+    missing = [
+        name
+        for name, value in NAMES.items()
+        if value is not None and not isinstance(value, values)
+        if not (inspect.getdoc(value) or "").strip() or value.__doc__ == type(value).__doc__
+    ]
+    assert missing == []
+
+
+def test_docstrings_of_the_extension_are_sentences():
+    """pybind11's own lines, "f(self: kernwright._core.Array) -> object", are none."""
+    made = [n for n, value in NAMES.items() if "kernwright._core." in (value.__doc__ or "")]
+    assert made == []
+
+
+def test_everything_public_has_a_signature():
+    missing = []
+    for name, value in NAMES.items():
+        if not callable(value) or (inspect.isclass(value) and issubclass(value, BaseException)):
+            continue
+        if inspect.isclass(value) and value.__module__ == "builtins":
+            continue
+        try:
+            inspect.signature(value)
+        except (TypeError, ValueError):
+            missing.append(name)
+    assert missing == []
+
+
+def test_signatures_are_those_of_the_stubs():
+    for scope, node in stubbed():
+        if node.name.startswith("_") and node.name != "__init__":
+            continue
+        if any("property" in ast.unparse(each) for each in node.decorator_list):
+            continue
+        owner = getattr(_core, scope) if scope else _core
+        function = getattr(owner, node.name)
+        names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+        got = [
+            name
+            for name, each in inspect.signature(function).parameters.items()
+            if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        ]
+        assert got == names, f"{scope}.{node.name}"
+
+
+def test_bound_methods_have_no_self():
+    x = kw.ones(3)
+    assert str(inspect.signature(x.astype)) == "(dtype, *, copy=True)"
+    assert list(inspect.signature(kw.kernel(SAXPY).launch).parameters) == ["config", "arguments"]
+    assert str(inspect.signature(kw.Stream)) == "(priority=0, *, device=None)"
+    assert "fast_math" in inspect.signature(kw.ProgramOptions).parameters
+
+
+EXAMPLES = [
+    name
+    for name, value in NAMES.items()
+    if ">>>" in (value.__doc__ or "") and "_core" in str(getattr(value, "__module__", "_core"))
+]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_true(name, sim):
+    count, x, y = 256, kw.ones(512), kw.ones(512)
+    space = {"kw": kw, "np": np, "saxpy": kw.kernel(SAXPY), "x": x, "y": y, "n": count}
+    kernel = {"Pointer": TAKE, "strided": COUNT}.get(name)
+    space["kernel"] = kw.kernel(kernel or "__global__ void k(float* x, float* y, int n) {}")
+    space["address"] = x.ptr
+    test = doctest.DocTestParser().get_doctest(inspect.getdoc(NAMES[name]), space, name, "", 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) > 12
+
+
+def test_kernels_show_their_parameters():
+    saxpy = kw.kernel(SAXPY)
+    expected = "<Kernel saxpy(float a, const float* x, float* y, int n)>"
+    assert repr(saxpy) == expected  # not compiled
+    saxpy.compile()
+    assert repr(saxpy) == expected
+    generic = kw.kernel("template <typename T> __global__ void f(T* x) {}", name="f<float>")
+    assert repr(generic) == "<Kernel f<float>(T* x)>"
+    generic.compile()
+    assert repr(generic) == "<Kernel f<float>(float* x)>"
+
+
+@pytest.mark.parametrize("name", ["tuned", "online"])
+def test_what_tuning_adds_to_kernels_takes_what_its_class_takes(name):
+    method = inspect.signature(getattr(kw.Kernel, name)).parameters
+    made = inspect.signature(getattr(kw.tune, name.capitalize())).parameters
+    assert list(method)[1:] == list(made)[1:]  # self is the kernel
+    for each in list(made)[1:]:
+        assert method[each].kind == made[each].kind
+        assert method[each].default in (made[each].default, ...)
