@@ -257,6 +257,11 @@ template <bool kMasked>
       return checked_meeting(op, warp, check, info, run);
     case CheckKind::shuffle:
       return checked_shuffle(op, warp, check, info, run);
+    case CheckKind::meeting_of_all: {
+      const Op* const next = run(op, warp);
+      if (next != nullptr) check.meet(op, warp, nullptr);
+      return next;
+    }
     case CheckKind::mbarrier:
       return check_mbarrier(op, warp, check, run);
     case CheckKind::bulk:

@@ -68,8 +68,8 @@ inline void find_lost_sources(const Warp& warp, ShuffleSources& read) {
 }
 
 /// Lanes of a warp meet.
-inline const Op* checked_meeting(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info,
-                                 OpFn run) {
+[[gnu::always_inline]] inline const Op* checked_meeting(const Op* op, Warp& warp, BlockCheck& check,
+                                                        const CheckedOp& info, OpFn run) {
   const std::uint32_t operand[] = {op->a, op->b};
   alignas(64) std::uint32_t members[kLanes];
   std::memcpy(members, warp.reg<std::uint32_t>(operand[info.operand]), sizeof members);
@@ -78,8 +78,8 @@ inline const Op* checked_meeting(const Op* op, Warp& warp, BlockCheck& check, co
   return next;
 }
 
-inline const Op* checked_shuffle(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info,
-                                 OpFn run) {
+[[gnu::always_inline]] inline const Op* checked_shuffle(const Op* op, Warp& warp, BlockCheck& check,
+                                                        const CheckedOp& info, OpFn run) {
   ShuffleSources read;
   if (check.sync) read_sources(op, warp, info.shuffle, read);
   const Op* const next = run(op, warp);
@@ -124,8 +124,6 @@ inline void tell_before(const Op* op, Warp& warp, BlockCheck& check, const Check
 /// What is told when the op has run, which it has not where lanes still wait for others: null.
 inline void tell_after(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info) {
   switch (info.kind) {
-    case CheckKind::meeting_of_all:
-      return check.meet(op, warp, nullptr);
     case CheckKind::bulk_wait:
       return check.wait_for_stores(warp, first_value(warp, op->a), info.reads_only);
     case CheckKind::wgmma:
