@@ -22,22 +22,17 @@ AsyncCopy BlockCheck::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
     touch_lane(op, warp, lane, AccessKind::read, at, bytes, Space::global);
   });
   before_ = 0;
-  by_region(
-      from.begin, race ? from.bytes : 0,
-      [&](const LaneTouch& part) { look_at_source(op, warp, lane, part); }, AccessKind::read);
+  regions.each(from.begin, race ? from.bytes : 0, AccessKind::read,
+               [&](const LaneTouch& part) { look_at_source(op, warp, lane, part); });
   BlockCheck* const owner = peer(rank);
   if (owner == nullptr) return copy;
-  ++owner->under_way_;
-  if (owner == this && from.bytes != 0) {
-    copy.source = static_cast<std::uint32_t>(from.bytes);
-    sources.add(from.begin, from.begin + from.bytes);
-  }
+  owner->copies.begin_bulk(copy, from, owner == this);
   if (!race) return copy;
   const CheckedOp& info = ops[copy.op];
   const Cell aside = owner == this ? 0 : kAside;
   copy.stamp =
       stamp_of(info, warp.thread(lane)) | kAllBytes | (info.strong ? kStrong | aside : kUnderWay);
-  if (copy.source != 0) arriving_.push_back(copy);
+  if (copy.source != 0) copies.begin_read(copy);
   if (to.bytes != 0) write_by_copy(op, warp, lane, rank, to, copy.stamp);
   new_tick();  // the copy's end tells nothing of what the warp does from now on
   return copy;
@@ -64,19 +59,7 @@ void BlockCheck::write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t
 }
 
 void BlockCheck::copied(std::uint64_t mbarrier, const AsyncCopy& copy) {
-  if (!init && !race) return;
-  MbarrierState& state = mbarrier_at(mbarrier);
-  state.waiting.push_back({kNoThread, copy});
-  if (copy.stamp == 0) return;
-  const auto arrived = std::find_if(arriving_.begin(), arriving_.end(), [&](const AsyncCopy& one) {
-    return one.stamp == copy.stamp && one.from == copy.from && one.source == copy.source;
-  });
-  if (arrived != arriving_.end()) arriving_.erase(arrived);
-  // Who waits comes after the copy's read of its source, also where its thread arrived before.
-  auto past = std::make_shared<Past>();
-  const std::uint32_t tick = tick_of(copy.stamp);
-  (*past)[launch_.ticks.owner(tick)].places[thread_of(copy.stamp) / kLanes] = tick + 1;
-  state.open = join(state.open, past);
+  if (init || race) copies.end_bulk(mbarrier, copy);
 }
 
 void BlockCheck::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) {
@@ -108,34 +91,17 @@ void BlockCheck::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) 
   stores_.add(thread, std::move(store));
 }
 
-/// The init check of the same. The target of a store that moves it as it is, `to`, will be as
-/// unwritten where some of it is written; null: nobody knows where it goes.
-void BlockCheck::read_unwritten(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
-                                const BulkStore* to) {
-  const std::uint64_t bits = unwritten(warp, lane, touch);
-  if (bits == 0) return;
-  if (to != nullptr && bits != low_bits(touch.bytes)) {
-    const std::uint64_t address = to->to[0].begin + (touch.address - to->source[0].begin);
-    return unwritten_copies_.push_back({Space::global, lane, address, bits});
-  }
-  report_uninitialised(op, warp, lane, touch, bits);
-  set_poison<false>(shared_poison, touch.address, touch.bytes);
-}
-
 /// Whole words of global memory whose write cell `is` right get another one.
 template <typename F>
 void BlockCheck::restamp_global(const Piece& piece, F is, Cell cell) {
-  by_region(
-      piece.begin, piece.bytes,
-      [&](const LaneTouch& part) {
-        const std::uint64_t end = part.address % kRegionBytes + part.bytes;
-        for (std::uint64_t word = (part.address % kRegionBytes + 3) / 4; word < end / 4; ++word) {
-          part.region->by_word(word);
-          Cell& write = part.region->write[word];
-          if ((write & kExact) == 0 && is(write)) write = cell;
-        }
-      },
-      AccessKind::write);
+  regions.each(piece.begin, piece.bytes, AccessKind::write, [&](const LaneTouch& part) {
+    const std::uint64_t end = part.address % kRegionBytes + part.bytes;
+    for (std::uint64_t word = (part.address % kRegionBytes + 3) / 4; word < end / 4; ++word) {
+      part.region->by_word(word);
+      Cell& write = part.region->write[word];
+      if ((write & kExact) == 0 && is(write)) write = cell;
+    }
+  });
 }
 
 void BlockCheck::end_bulk_group(const Warp& warp) {
@@ -192,13 +158,13 @@ void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t
                                std::uint32_t bytes, const BulkStore* to) {
   if (!has_shared(at, bytes)) return;
   const LaneTouch touch{AccessKind::read, Space::shared, at, bytes, nullptr, nullptr};
-  if (init) read_unwritten(op, warp, lane, touch, to);
+  if (init) unwritten.read_by_proxy(op, warp, lane, touch, to);
   if (!race) return;
   const CheckedOp& info = ops[warp.op_index(op)];
-  Access access{op, warp, lane, touch, info, false, clustered_, stamp_of(info, warp.thread(lane)),
-                0,  0};
+  WordAccess access{
+      op, warp, lane, touch, info, false, where.clustered, stamp_of(info, warp.thread(lane)), 0, 0};
   for (std::uint64_t word = at / 4; word < (at + bytes + 3) / 4; ++word) {
-    const Cell write = last_write(hidden_, shared_write[word]);
+    const Cell write = rules.last_write(hidden_, shared_write[word]);
     if (write == before_) continue;  // of a word that was looked at just now
     access.word = word;
     access.begin = 4 * word;
@@ -212,9 +178,9 @@ void BlockCheck::read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t
 
 /// Whether the write comes before a read by the asynchronous proxy, which also takes a proxy fence
 /// between the two.
-bool BlockCheck::look_at_write(const Access& access, Cell write) {
-  if (write == 0 || (!clustered_ && tick_of(write) < begin_tick_)) return true;
-  if (is_under_way(write) || !is_write_ordered(write, access.warp, access.lane, false)) {
+bool BlockCheck::look_at_write(const WordAccess& access, Cell write) {
+  if (write == 0 || (!where.clustered && tick_of(write) < order.begin_tick())) return true;
+  if (is_under_way(write) || !order.is_write_ordered(write, access.warp, access.lane, false)) {
     report_race(access, write, true, is_under_way(write) ? Missing::wait : Missing::order);
     return false;
   }
@@ -225,11 +191,11 @@ bool BlockCheck::look_at_write(const Access& access, Cell write) {
 
 /// Whether a thread wrote it itself, with no proxy fence since then that the warp knows of.
 bool BlockCheck::needs_proxy_fence(Cell write, const Warp& warp) const {
-  const CheckedOp* const writer = op_at(site_of(write));
+  const CheckedOp* const writer = where.op_at(site_of(write));
   const bool generic =
       writer != nullptr && (writer->kind == CheckKind::store || writer->kind == CheckKind::atomic ||
                             writer->kind == CheckKind::tile_store);
-  return generic && !is_proxied(write, warp);
+  return generic && !order.is_proxied(write, warp);
 }
 
 /// What is known of the last writes of a word's bytes, where its cell is `write`.
@@ -239,7 +205,7 @@ std::array<Cell, 4> BlockCheck::writes_of_bytes(const LaneTouch& touch, std::uin
   const Cell* const cells = (write & kExact) != 0 ? byte_cells(touch, word) : nullptr;
   const HiddenAccesses& all = touch.region != nullptr ? touch.region->hidden : hidden_;
   for (std::uint32_t b = 0; b < 4; ++b)
-    bytes[b] = cells != nullptr ? last_write(all, cells[b]) : byte_of(write, b);
+    bytes[b] = cells != nullptr ? rules.last_write(all, cells[b]) : byte_of(write, b);
   return bytes;
 }
 
@@ -247,11 +213,12 @@ std::array<Cell, 4> BlockCheck::writes_of_bytes(const LaneTouch& touch, std::uin
 /// which has looked at the order of the two already.
 void BlockCheck::look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
   const CheckedOp& info = ops[warp.op_index(op)];
-  Access access{op, warp, lane, touch, info, true, true, stamp_of(info, warp.thread(lane)), 0, 0};
+  WordAccess access{op, warp, lane, touch, info, true, true, stamp_of(info, warp.thread(lane)),
+                    0,  0};
   const auto look = [&](Cell write) {
-    if (write == before_ || is_forgotten(write, true) || is_under_way(write)) return;
+    if (write == before_ || order.is_forgotten(write, true) || is_under_way(write)) return;
     before_ = write;
-    if (needs_proxy_fence(write, warp) && is_write_ordered(write, warp, lane, true)) {
+    if (needs_proxy_fence(write, warp) && order.is_write_ordered(write, warp, lane, true)) {
       report_race(access, write, true, Missing::proxy_fence);
     }
   };
@@ -260,9 +227,9 @@ void BlockCheck::look_at_source(const Op* op, Warp& warp, int lane, const LaneTo
     access.word = at % kRegionBytes / 4;
     access.begin = at;
     const Granule& granule = touch.region->granules[access.word / kGranuleWords];
-    if (granule.write < launch_floor) continue;
+    if (granule.write < order.launch_floor) continue;
     touch.region->by_word(access.word);
-    const Cell write = last_write(touch.region->hidden, touch.region->write[access.word]);
+    const Cell write = rules.last_write(touch.region->hidden, touch.region->write[access.word]);
     if (write == 0 || is_of_one_thread(write)) {
       look(write);
       continue;
@@ -298,11 +265,11 @@ void BlockCheck::fence_maps(const Op* op, const Warp& warp) {
 
 /// The write cell of a word of a tensor map, without what it says beside the access.
 Cell BlockCheck::write_of_map(std::uint64_t address) {
-  GlobalRegion& there = *region(address);
+  GlobalRegion& there = *regions.at(address);
   const std::lock_guard lock(there);
   const std::uint64_t word = address % kRegionBytes / 4;
   there.by_word(word);
-  const Cell write = last_write(there.hidden, there.write[word]);
+  const Cell write = rules.last_write(there.hidden, there.write[word]);
   if (write == 0 || is_of_one_thread(write)) return write & ~kAside;
   Cell last = 0;
   for (const Cell one : writes_of_bytes({.region = &there}, word, write))
@@ -319,9 +286,9 @@ void BlockCheck::use_map(const Op* op, Warp& warp, int lane, std::uint64_t addre
   for (std::uint64_t i = 0; i < kTensorMapBytes / 4; ++i) {
     const std::uint64_t at = address + 4 * i;
     const Cell write = write_of_map(at);
-    if (write < launch_floor || (fenced != fenced_maps_.end() && fenced->second[i] == write))
+    if (write < order.launch_floor || (fenced != fenced_maps_.end() && fenced->second[i] == write))
       continue;
-    const LaneTouch touch{AccessKind::read, Space::global, at, 4, region(at), nullptr};
+    const LaneTouch touch{AccessKind::read, Space::global, at, 4, regions.at(at), nullptr};
     report_race({op, warp, lane, touch, info, true, true, stamp_of(info, warp.thread(lane)),
                  at % kRegionBytes / 4, at},
                 write, true, Missing::map_fence);
@@ -329,36 +296,8 @@ void BlockCheck::use_map(const Op* op, Warp& warp, int lane, std::uint64_t addre
   }
 }
 
-bool BlockCheck::is_proxied(Cell write, const Warp& warp) const {
-  const std::uint32_t tick = tick_of(write), w = warp.index;
-  const std::uint32_t place = kProxied + thread_of(write) / kLanes;
-  const std::uint32_t owner = launch_.ticks.owner(tick);
-  if (owner == block_) return tick < known_[w][place];
-  if (past_[w] == nullptr) return false;
-  const auto known = past_[w]->find(owner);
-  return known != past_[w]->end() && tick < known->second.places[place];
-}
-
-/// What the warp knows of, the asynchronous proxy sees from now on.
-void BlockCheck::fence_proxy(const Warp& warp) {
-  if (!race) return;
-  new_tick();
-  const std::uint32_t w = warp.index;
-  const auto reach = [](Known& places, std::uint32_t from) {
-    for (std::uint32_t i = 0; i < kMostWarps; ++i) {
-      places[kProxied + i] = std::max({places[kProxied + i], places[i], from});
-    }
-  };
-  reach(known_[w], tick_of(floor));
-  known_[w][kProxied + w] = tick_;
-  if (past_[w] == nullptr) return;
-  auto past = std::make_shared<Past>(*past_[w]);
-  for (auto& [block, known] : *past) reach(known.places, known.floor);
-  past_[w] = std::move(past);
-}
-
 /// A write to shared memory of `owner` that a copy or wgmma still reads, or may have read.
-void BlockCheck::look_at_async_reads(const Access& access, const BlockCheck& owner,
+void BlockCheck::look_at_async_reads(const WordAccess& access, const BlockCheck& owner,
                                      std::uint64_t begin, std::uint64_t end) {
   if (!owner.reading.meets(begin, end)) return;
   const std::uint32_t w = access.warp.index;
@@ -367,21 +306,21 @@ void BlockCheck::look_at_async_reads(const Access& access, const BlockCheck& own
     const std::uint32_t of_warp = thread_of(read.stamp) / kLanes;
     const std::uint32_t leader = of_warp / kWarpgroupWarps * kWarpgroupWarps;
     // Whether this warp comes after one that waited for the read.
-    const auto follows = [&](const auto& knows) {
+    const auto comes_after = [&](const auto& knows) {
       for (std::uint32_t i = 0; i < kWarpgroupWarps; ++i) {
         if (read.waited[i] != 0 && knows(read.waited[i], leader + i)) return true;
       }
       return false;
     };
     if (&owner == this) {
-      return read.ended >= tick_of(floor) && !follows([&](std::uint32_t tick, std::uint32_t warp) {
-               return warp == w || tick < known_[w][warp];
+      return read.ended >= tick_of(order.floor) &&
+             !comes_after([&](std::uint32_t tick, std::uint32_t warp) {
+               return warp == w || order.knows(w, warp, tick);
              });
     }
-    if (past_[w] == nullptr) return true;
-    const auto known = past_[w]->find(owner.block_);
-    return known == past_[w]->end() || !follows([&](std::uint32_t tick, std::uint32_t warp) {
-             return known->second.covers(tick, warp);
+    const BlockPast* const known = order.past_of(w, owner.where.block);
+    return known == nullptr || !comes_after([&](std::uint32_t tick, std::uint32_t warp) {
+             return known->covers(tick, warp);
            });
   });
   if (found == nullptr) return;

@@ -1,6 +1,5 @@
 // Accesses of single lanes in any space: what the handlers for whole warps do not do themselves.
 #include "sim/check/block_check.h"
-#include "sim/check/poison.h"
 #include "sim/code/program.h"
 #include "sim/exec/cluster.h"
 #include "sim/exec/lane_memory.h"
@@ -44,7 +43,7 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, AccessKind mode,
     if (!init || !inside_limit(address, bytes, warp.local_bytes)) return;
     const std::uint64_t at = lanes * warp.local_bytes + address;
     return init_part(op, warp, lane, {mode, space, address, static_cast<std::uint32_t>(bytes)},
-                     local_poison, at);
+                     unwritten.local, at);
   }
   if (space == Space::shared) {
     if (!inside_limit(address, bytes, warp.shared_bytes)) return;
@@ -53,8 +52,8 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, AccessKind mode,
     return;
   }
   if (space != Space::global) return;
-  by_region(
-      address, bytes, [&](const LaneTouch& part) { touch_part(op, warp, lane, part); }, mode);
+  regions.each(address, bytes, mode,
+               [&](const LaneTouch& part) { touch_part(op, warp, lane, part); });
 }
 
 void BlockCheck::located(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
@@ -83,57 +82,43 @@ void BlockCheck::touch_used(const Op* op, Warp& warp, const CheckedOp& info,
 
 void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, AccessKind mode,
                                 std::uint64_t address, std::uint64_t bytes) {
-  by_region(
-      address, bytes, [&](const LaneTouch& part) { examine(op, warp, lane, part); }, mode);
+  regions.each(address, bytes, mode, [&](const LaneTouch& part) { examine(op, warp, lane, part); });
 }
 
 /// `at` is the place of the bytes in the bitmap.
 void BlockCheck::init_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                            std::uint64_t* map, std::uint64_t at) {
-  if (touch.mode == AccessKind::write) return set_poison<false>(map, at, touch.bytes);
-  LaneTouch all = touch;
-  if (const CheckedOp& info = ops[warp.op_index(op)]; info.used != 0) {
-    // `touch` is a part of what is loaded. All is looked at together, with the first one.
-    const auto start = static_cast<std::uint32_t>(touch.address % info.bytes);
-    if (start != static_cast<std::uint32_t>(std::countr_zero(info.used))) return;
-    at -= start;
-    all.address -= start;
-    all.bytes = info.bytes;
-  }
-  if (!any_poison(map, at, all.bytes)) return;
-  clear_poison(map, at, judge_uninitialised(op, warp, lane, all));
-  if (touch.mode == AccessKind::atomic) set_poison<false>(map, at, touch.bytes);
+  unwritten.touch(op, warp, lane, touch, map, at);
+  note_followed();
 }
 
 /// Shared memory of another block of the cluster.
 void BlockCheck::touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
   BlockCheck& owner = *touch.owner;
   const std::uint64_t at = touch.address & kOffsetMask;
-  if (init) init_part(op, warp, lane, touch, owner.shared_poison, at);
+  if (init) init_part(op, warp, lane, touch, owner.unwritten.shared, at);
   if (!race) return;
   visit(op, warp, lane, touch);
   examine(op, warp, lane, touch);
 }
 
 void BlockCheck::touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
-  std::uint64_t* const map = touch.region != nullptr ? touch.region->poison.load() : shared_poison;
+  std::uint64_t* const map =
+      touch.region != nullptr ? touch.region->poison.load() : unwritten.shared;
   const std::uint64_t at = touch.region != nullptr ? touch.address % kRegionBytes : touch.address;
   if (init && map != nullptr) init_part(op, warp, lane, touch, map, at);
   if (race) examine(op, warp, lane, touch);
 }
 
-void BlockCheck::note_parameters(const Op* op, const Warp& warp) {
-  if (!init) return;
-  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    const auto lane = static_cast<std::size_t>(std::countr_zero(m));
-    const std::uint64_t place = warp.reg<std::uint32_t>(kLocalBaseOffset)[lane] + op->c;
-    const std::uint64_t lanes = warp.index * std::uint64_t{kLanes} + lane;
-    set_poison<false>(local_poison, lanes * warp.local_bytes + place, op->flags);
-  }
+void BlockCheck::used(const Op* op, Warp& warp, int lane, std::uint64_t address,
+                      std::uint32_t bytes) {
+  if (!init || window_space(address) != Space::local) return;
+  unwritten.use_local(op, warp, lane, address & ~kWindowMask, bytes);
+  note_followed();
 }
 
 void BlockCheck::allocated(std::uint64_t address, std::uint64_t bytes) {
-  if (init) launch_.shadow.poison(address, bytes);
+  if (init) where.launch.shadow.poison(address, bytes);
 }
 
 }  // namespace kernwright::sim

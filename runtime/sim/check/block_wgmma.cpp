@@ -4,9 +4,7 @@
 #include "sim/exec/scheduler.h"
 #include "sim/exec/warpgroup.h"
 
-#include <algorithm>
 #include <bit>
-#include <span>
 
 namespace kernwright::sim {
 
@@ -14,8 +12,9 @@ void BlockCheck::wgmma(const Op* op, Warp& warp) {
   const CheckedOp& info = ops[warp.op_index(op)];
   const int lane = std::countr_zero(warp.mask);
   const std::uint32_t w = warp.index;
-  if (race && products_[w].open == 0) {
-    products_[w].open = reads_.begin(
+  std::uint32_t& group = products_.open(w);
+  if (race && group == 0) {
+    group = reads_.begin(
         stamp_of(info, w * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane)) | kAllBytes);
   }
   before_ = 0;
@@ -24,7 +23,7 @@ void BlockCheck::wgmma(const Op* op, Warp& warp) {
       for (unsigned i = 0; i < 8; ++i) {
         const std::uint64_t at = matrix.chunk(row_block, k, i);
         read_by_proxy(op, warp, lane, at, kMatrixChunk);
-        if (race) reads_.add(products_[w].open, at, kMatrixChunk);
+        if (race) reads_.add(group, at, kMatrixChunk);
       }
     }
   };
@@ -37,38 +36,20 @@ void BlockCheck::wgmma(const Op* op, Warp& warp) {
   reading = reads_.span;
 }
 
-void BlockCheck::end_wgmma_group(const Warp& warp) {
-  Products& products = products_[warp.index];
-  products.groups.push_back(std::exchange(products.open, 0));
+void BlockCheck::product_touched(const Op* op, const Warp& warp, std::string what,
+                                 std::uint32_t product) {
+  if (sync) findings.product(op, warp, std::move(what), product);
 }
 
+void BlockCheck::end_wgmma_group(const Warp& warp) { products_.close(warp.index); }
+
 void BlockCheck::wait_for_wgmma(const Warp& warp, std::size_t left) {
-  Products& own = products_[warp.index];
-  if (own.closed() <= left) return;
-  const std::size_t target = own.closed() - left;
-  const std::span group(products_.data() + warp.index / kWarpgroupWarps * kWarpgroupWarps,
-                        kWarpgroupWarps);
-  // Whoever waits knows that the parts of all four warps are done.
-  for (std::size_t g = own.waited; g < target; ++g) {
-    for (const Products& products : group) {
-      if (g < products.dropped || g >= products.closed()) continue;
-      const std::uint32_t number = products.groups[g - products.dropped];
-      if (number != 0) reads_.end(number, warp.index % kWarpgroupWarps, tick_);
-    }
-  }
-  own.waited = std::max(own.waited, target);
-  std::size_t done = own.waited;
-  for (const Products& products : group) done = std::min(done, products.waited);
-  for (Products& products : group) {
-    const std::size_t count = std::min(done - products.dropped, products.groups.size());
-    products.groups.erase(products.groups.begin(),
-                          products.groups.begin() + static_cast<std::ptrdiff_t>(count));
-    products.dropped += count;
-  }
+  if (!products_.wait(warp.index, left, order.tick(), reads_)) return;
   if (!race) return;
-  if (!clustered_) {
-    reads_.drop_if(
-        [&](const AsyncRead& read) { return read.ended != 0 && read.ended < tick_of(floor); });
+  if (!where.clustered) {
+    reads_.drop_if([&](const AsyncRead& read) {
+      return read.ended != 0 && read.ended < tick_of(order.floor);
+    });
   }
   reading = reads_.span;
 }

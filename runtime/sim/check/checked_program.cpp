@@ -5,6 +5,7 @@
 #include "sim/code/dispatch.h"
 #include "sim/code/fast_handlers.h"
 #include "sim/code/tables.h"
+#include "sim/exec/warp.h"
 #include "sim/ptx/isa.h"
 
 #include <algorithm>

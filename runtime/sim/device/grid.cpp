@@ -1,7 +1,7 @@
 // Runs all blocks of a launch over host threads.
 #include "sim/device/grid.h"
 
-#include "sim/device/block_crew.h"
+#include "sim/device/block_set.h"
 #include "sim/device/print.h"
 #include "sim/device/thread_pool.h"
 #include "sim/exec/access_log.h"
@@ -51,30 +51,30 @@ class Grid {
     launch.print = PrintBuffer::append;
     launch.print_sink = &print;
     if (!logs_.empty()) launch.accesses = &logs_[static_cast<std::size_t>(worker)];
-    BlockCrew crew(launch, print, aside_, static_cast<std::uint32_t>(worker));
-    if (!serve(crew)) report(crew.faulty_cluster(), crew.fault());
+    BlockSet blocks(launch, print, aside_, static_cast<std::uint32_t>(worker));
+    if (!serve(blocks)) report(blocks.faulty_cluster(), blocks.fault());
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
     faulty_ = 0;  // the others stop
   }
 
-  /// False after a finding of the crew.
-  bool serve(BlockCrew& crew) {
+  /// False after a finding of the set.
+  bool serve(BlockSet& blocks) {
     while (true) {
       const std::uint64_t first = next_.fetch_add(chunk_, std::memory_order_relaxed);
       const std::uint64_t end = std::min(clusters_, first + chunk_);
       if (first >= clusters_ || first > faulty_.load(std::memory_order_relaxed)) break;
       for (std::uint64_t next = first; next < end; ++next) {
         if (next > faulty_.load(std::memory_order_relaxed)) break;
-        if (!crew.run(next)) return false;
+        if (!blocks.run(next)) return false;
       }
     }
-    while (crew.is_waiting()) {
+    while (blocks.is_waiting()) {
       const std::uint64_t faulty = faulty_.load(std::memory_order_relaxed);
-      if (faulty != kNoFault && crew.is_stuck()) break;  // for what does not begin any more
-      crew.drop_behind(faulty);
-      if (!crew.finish_turn()) return false;
+      if (faulty != kNoFault && blocks.is_stuck()) break;  // for what does not begin any more
+      blocks.drop_behind(faulty);
+      if (!blocks.finish_turn()) return false;
     }
     return true;
   }

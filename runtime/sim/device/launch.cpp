@@ -181,21 +181,21 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   request.stop = &stop;
   Checks& checks = platform().checks;
   Observation& observation = platform().observation;
-  const Observation::Wish wish = observation.begin(work.handle, request);
-  const int width = wish.trace || checks.in_schedule() ? 1 : platform().threads;
+  const Observation::Wanted wanted = observation.begin(work.handle, request);
+  const int width = wanted.trace || checks.in_schedule() ? 1 : platform().threads;
   std::optional<CheckedLaunch> checked;
   std::optional<ObservedLaunch> watched;
   const std::uint64_t seed = checks.next_seed();
   if (checks.current().any() || seed != 0) {
     const CheckedProgram& program =
-        module.code->checked(wish.any() ? CodeForm::as_written : CodeForm::fast);
+        module.code->checked(wanted.any() ? CodeForm::as_written : CodeForm::fast);
     checked.emplace(program, checks.current(), checks.shadow, checks.ticks(), seed, width);
     request.program = &program.program;
     request.checks = &*checked;
   }
-  if (wish.any()) {
+  if (wanted.any()) {
     const ObservedProgram& program = module.code->observed(checked.has_value());
-    watched.emplace(program, wish.trace ? observation.trace : nullptr, wish.counts);
+    watched.emplace(program, wanted.trace ? observation.trace : nullptr, wanted.counts);
     request.program = &program.program;
     request.observed = &*watched;
   }
@@ -203,7 +203,7 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
                       : seed != 0      ? run_scheduled_grid(request, seed, false)
                                        : run_grid(request, width);
   if (watched)
-    observation.end(wish, *watched, request.function, result.fault ? &*result.fault : nullptr);
+    observation.end(wanted, *watched, request.function, result.fault ? &*result.fault : nullptr);
   context.device.memory.reclaim();
   const auto deliver = [&](std::vector<Finding>&& findings) {
     const std::string_view text = module.code->program().module->text;

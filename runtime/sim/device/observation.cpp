@@ -6,17 +6,17 @@
 
 namespace kernwright::sim {
 
-Observation::Wish Observation::begin(CUfunction function, const LaunchContext& launch) {
-  Wish wish;
-  wish.trace = trace != nullptr && trace->function() == function && trace->begin(launch);
-  wish.counts = profile != nullptr && profile->wants(function);
-  return wish;
+Observation::Wanted Observation::begin(CUfunction function, const LaunchContext& launch) {
+  Wanted wanted;
+  wanted.trace = trace != nullptr && trace->function() == function && trace->begin(launch);
+  wanted.counts = profile != nullptr && profile->wants(function);
+  return wanted;
 }
 
-void Observation::end(const Wish& wish, const ObservedLaunch& launch, std::uint32_t entry,
+void Observation::end(const Wanted& wanted, const ObservedLaunch& launch, std::uint32_t entry,
                       const FaultReport* fault) {
-  if (wish.trace) trace->end(fault);
-  if (wish.counts) profile->add(launch.program.program, entry, launch.total());
+  if (wanted.trace) trace->end(fault);
+  if (wanted.counts) profile->add(launch.program.program, entry, launch.total());
 }
 
 TraceScope::TraceScope(const TraceRequest& request)

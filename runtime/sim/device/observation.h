@@ -12,14 +12,14 @@ struct Observation {
   TraceRecorder* trace = nullptr;          ///< null: no thread is traced
   LineProfileRecorder* profile = nullptr;  ///< null: lines are not counted
 
-  struct Wish {
+  struct Wanted {
     bool trace = false, counts = false;
     bool any() const noexcept { return trace || counts; }
   };
   /// A launch of `function` begins: what is wanted of it.
-  Wish begin(CUfunction function, const LaunchContext& launch);
+  Wanted begin(CUfunction function, const LaunchContext& launch);
   /// It ended, on `fault` unless that is null.
-  void end(const Wish& wish, const ObservedLaunch& launch, std::uint32_t entry,
+  void end(const Wanted& wanted, const ObservedLaunch& launch, std::uint32_t entry,
            const FaultReport* fault);
 };
 

@@ -2,14 +2,13 @@
 // what the program says.
 #include "sim/check/handlers/checked_fixed.h"
 #include "sim/check/handlers/checked_init.h"
+#include "sim/check/handlers/checked_order.h"
 #include "sim/check/handlers/checked_race.h"
 #include "sim/check/handlers/checked_run.h"
 #include "sim/check/handlers/checked_scatter.h"
 #include "sim/code/fast_handlers.h"
 #include "sim/exec/cluster.h"
-#include "sim/ops/async_copy.h"
 #include "sim/ops/memory_elements.h"
-#include "sim/ops/shuffle_lane.h"
 
 #include <bit>
 
@@ -19,7 +18,6 @@ CheckedHandlers checked_handlers();
 
 namespace {
 
-using ptx::ShflMode;
 using ptx::Space;
 
 /// Local memory lies lane by lane; only reads of wholly unwritten values are findings, since
@@ -31,17 +29,17 @@ void init_local(BlockCheck& check, Warp& warp, const CheckSite& site, const Warp
     const std::uint64_t place =
         lane0 + static_cast<unsigned>(lane) * warp.local_bytes + base + offset;
     if (touch.mode != AccessKind::write) {
-      const std::uint64_t bits = poison_bits(check.local_poison, place, touch.bytes);
+      const std::uint64_t bits = poison_bits(check.unwritten.local, place, touch.bytes);
       if (bits == 0) return;
       const bool is_whole = std::popcount(bits) == static_cast<int>(touch.bytes);
       if (is_whole || touch.info->waits) {
         const std::uint64_t said = check.judge_uninitialised(
             touch.op, warp, lane,
             {touch.mode, Space::local, base + offset, touch.bytes, nullptr, nullptr});
-        if (touch.mode == AccessKind::read) return clear_poison(check.local_poison, place, said);
+        if (touch.mode == AccessKind::read) return clear_poison(check.unwritten.local, place, said);
       }
     }
-    set_poison<false>(check.local_poison, place, touch.bytes);
+    set_poison<false>(check.unwritten.local, place, touch.bytes);
   });
 }
 
@@ -64,7 +62,7 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
                                                 std::uint64_t at) {
   if (!check.alone) region.lock();
   if (touch.mode != AccessKind::write || touch.pattern != Pattern::gather) {
-    region.end_scatter(check.launch_floor);
+    region.end_scatter(check.order.launch_floor);
   }
   std::uint64_t* const poison = check.init ? region.poison.load() : nullptr;
   if (poison != nullptr) init(check, warp, site, touch, Space::global, poison, at, base);
@@ -85,7 +83,7 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
       here |= (touch.address[i] >> kRegionShift == number ? 1u : 0u) << i;
     }
     part.mask = rest & here;
-    check_region(check, warp, site, part, *check.region(number << kRegionShift), base,
+    check_region(check, warp, site, part, *check.regions.at(number << kRegionShift), base,
                  base - (number << kRegionShift));
   }
 }
@@ -97,7 +95,7 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
   if (number != (base + site.high - 1) >> kRegionShift) [[unlikely]]
     return check_regions(check, warp, site, touch, base);
   if (number != site.region_number) {
-    site.region = check.region(base);
+    site.region = check.regions.at(base);
     site.region_number = number;
   }
   check_region(check, warp, site, touch, *site.region, base, base % kRegionBytes);
@@ -137,7 +135,7 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
   const std::uint64_t limit = is_shared ? warp.shared_bytes : warp.local_bytes;
   if (base < site.low || base >= limit || site.high > limit - base) return;
   if (is_shared) {
-    if (check.init) init(check, warp, site, touch, space, check.shared_poison, base, base);
+    if (check.init) init(check, warp, site, touch, space, check.unwritten.shared, base, base);
     if (check.race) race<false>(check, warp, site, touch, nullptr, base, base);
   } else if (space == Space::local && check.init) {
     init_local(check, warp, site, touch, base);
@@ -174,7 +172,7 @@ template <bool kMasked>
   const Space where = is_shared ? Space::shared : Space::global;
   if (mode != AccessKind::read) check.publish(warp, address, where, info);
   const Op* const next = run(op, warp);
-  if (next != nullptr && mode != AccessKind::write) check.observe(warp, address, where, info);
+  if (next != nullptr && mode != AccessKind::write) check.order.observe(warp, address, where, info);
   return next;
 }
 
@@ -190,62 +188,6 @@ void check_tiles(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& i
   if (touch.mask == 0) return;
   touch.first = std::countr_zero(touch.mask);
   check_access(check, warp, touch, space_of(op));
-}
-
-void check_copies(const Op* op, Warp& warp, BlockCheck& check) {
-  const std::uint32_t size = warp.reg<std::uint32_t>(op->c)[0];
-  const std::uint32_t ignored = (op->flags & kCopyIgnores) != 0 ? warp.pred(op->e) : 0;
-  const std::uint32_t* const sizes =
-      (op->flags & kCopyHasSize) != 0 ? warp.reg<std::uint32_t>(op->e) : nullptr;
-  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    const auto to = copy_address(warp, op->a, (op->flags & kCopyTarget32) != 0, op->imm, lane);
-    const auto from = copy_address(warp, op->b, (op->flags & kCopySource32) != 0, op->imm2, lane);
-    std::uint32_t bytes = sizes != nullptr && sizes[lane] < size ? sizes[lane] : size;
-    if ((ignored >> lane & 1) != 0) bytes = 0;
-    check.copy(op, warp, lane, {.to = to, .from = from, .bytes = size, .source = bytes});
-  }
-}
-
-void check_copy_wait(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info) {
-  const bool all = info.waits_for_all;
-  const std::size_t left = all ? 0 : warp.reg<std::uint32_t>(op->a)[std::countr_zero(warp.mask)];
-  check.wait_for_copies(warp, left, all);
-}
-
-const Op* check_mbarrier(const Op* op, Warp& warp, BlockCheck& check, OpFn run) {
-  alignas(64) std::uint64_t address[kLanes];
-  lane_addresses(op, warp, address);
-  return check.mbarrier(op, warp, address, run);
-}
-
-template <ShflMode kMode>
-void read_sources(const Op* op, const Warp& warp, ShuffleSources& read) {
-  const auto *b = warp.reg<std::int32_t>(op->b), *c = warp.reg<std::int32_t>(op->c);
-  KW_LANES for (int i = 0; i < kLanes; ++i) {
-    const std::int32_t from = source_lane<kMode>(i, b[i], c[i]);
-    read.from[static_cast<std::size_t>(i)] = from < 0 ? i : from;
-  }
-}
-
-/// To be called before the shuffle, whose result may be one of its operands.
-void read_sources(const Op* op, const Warp& warp, ShflMode mode, ShuffleSources& read) {
-  std::memcpy(read.members.data(), warp.reg<std::uint32_t>(op->e), sizeof read.members);
-  if (mode == ShflMode::up) return read_sources<ShflMode::up>(op, warp, read);
-  if (mode == ShflMode::down) return read_sources<ShflMode::down>(op, warp, read);
-  if (mode == ShflMode::bfly) return read_sources<ShflMode::bfly>(op, warp, read);
-  read_sources<ShflMode::idx>(op, warp, read);
-}
-
-/// To be called behind it, when the active lanes are those that took part.
-void find_lost_sources(const Warp& warp, ShuffleSources& read) {
-  alignas(64) std::int32_t lost[kLanes];
-  KW_LANES for (int i = 0; i < kLanes; ++i) {
-    const auto lane = static_cast<std::size_t>(i);
-    const std::uint32_t there = (read.members[lane] | 1u << i) & warp.mask;
-    lost[i] = (there >> read.from[lane] & 1) != 0 ? 0 : -1;
-  }
-  read.lost = pack_mask(lost) & warp.mask;
 }
 
 /// A load that lanes may drop: the race check waits for those that do not.
@@ -268,145 +210,82 @@ template <bool kMasked>
 }
 
 template <bool kMasked>
+[[gnu::always_inline]] inline const Op* checked_load(const Op* op, Warp& warp, BlockCheck& check,
+                                                     const CheckedOp& info) {
+  if (info.speculated != 0 && check.race) [[unlikely]]
+    return checked_early<kMasked>(op, warp, check, info);
+  if (info.used == 0) return transfer<kMasked>(op, warp, check, info, AccessKind::read);
+  alignas(64) std::uint64_t address[kLanes];
+  lane_addresses(op, warp, address);
+  check.touch_used(op, warp, info, address, space_of(op));
+  return (kMasked ? info.masked : info.full)(op, warp);
+}
+
+/// What uses of loaded values tell, before the op that uses them.
+[[gnu::noinline]] void tell_of_uses(const Op* op, Warp& warp, BlockCheck& check,
+                                    const CheckedOp& info) {
+  if (info.uses) {
+    alignas(64) std::uint64_t address[kLanes];
+    if (info.kind == CheckKind::store) lane_addresses(op, warp, address);
+    check.unwritten.settle_loads(op, warp, space_of(op), address);
+  }
+  if (info.flows) check.follow_shuffles(op, warp);
+  if (info.waits) check.forget_loads(op, warp);
+}
+
+template <bool kMasked>
+[[gnu::always_inline]] inline const Op* run_checked(const Op* op, Warp& warp, BlockCheck& check,
+                                                    const CheckedOp& info, OpFn run) {
+  switch (info.kind) {
+    case CheckKind::load:
+      return checked_load<kMasked>(op, warp, check, info);
+    case CheckKind::store: {
+      const Op* const next = transfer<kMasked>(op, warp, check, info, AccessKind::write);
+      if (check.unwritten.has_copies()) [[unlikely]]
+        check.end_copies(warp);
+      return next;
+    }
+    case CheckKind::atomic:
+      return transfer<kMasked>(op, warp, check, info, AccessKind::atomic);
+    case CheckKind::tile_load:
+      check_tiles<kMasked>(op, warp, check, info, AccessKind::read);
+      return run(op, warp);
+    case CheckKind::tile_store:
+      check_tiles<kMasked>(op, warp, check, info, AccessKind::write);
+      return run(op, warp);
+    case CheckKind::meeting:
+      return checked_meeting(op, warp, check, info, run);
+    case CheckKind::shuffle:
+      return checked_shuffle(op, warp, check, info, run);
+    case CheckKind::meeting_of_all: {
+      const Op* const next = run(op, warp);
+      if (next != nullptr) check.meet(op, warp, nullptr);
+      return next;
+    }
+    case CheckKind::mbarrier:
+      return check_mbarrier(op, warp, check, run);
+    case CheckKind::bulk:
+    case CheckKind::own:
+    case CheckKind::use:
+    case CheckKind::none:
+      return run(op, warp);
+    default:
+      return checked_other(op, warp, check, info, run);
+  }
+}
+
+template <bool kMasked>
 const Op* checked(const Op* op, Warp& warp) {
   BlockCheck& check = BlockCheck::of(warp);
   const CheckedOp& info = check.ops[warp.op_index(op)];
-  const OpFn run = kMasked ? info.masked : info.full;
-  const Op* next = nullptr;
   if (check.pauses && !info.guarded && info.bytes != 0 && check.pause(op, warp)) return nullptr;
   check.inside = true;
-  if (check.in_doubt) [[unlikely]] {
-    if (info.uses) {
-      alignas(64) std::uint64_t address[kLanes];
-      if (info.kind == CheckKind::store) lane_addresses(op, warp, address);
-      check.settle_doubts(op, warp, space_of(op), address);
-    }
-    if (info.flows) check.follow_shuffles(op, warp);
-    if (info.waits) check.forget_doubts(op, warp);
-  }
+  if (check.follows) [[unlikely]]
+    tell_of_uses(op, warp, check, info);
   if (check.speculating && info.takes) [[unlikely]]
     check.take_loads(op, warp);
-  switch (info.kind) {
-    case CheckKind::load:
-      if (info.speculated != 0 && check.race) [[unlikely]] {
-        next = checked_early<kMasked>(op, warp, check, info);
-        break;
-      }
-      if (info.used != 0) {
-        alignas(64) std::uint64_t address[kLanes];
-        lane_addresses(op, warp, address);
-        check.touch_used(op, warp, info, address, space_of(op));
-        next = run(op, warp);
-        break;
-      }
-      next = transfer<kMasked>(op, warp, check, info, AccessKind::read);
-      break;
-    case CheckKind::store:
-      next = transfer<kMasked>(op, warp, check, info, AccessKind::write);
-      if (check.has_copies()) [[unlikely]]
-        check.end_copies(warp);
-      break;
-    case CheckKind::atomic:
-      next = transfer<kMasked>(op, warp, check, info, AccessKind::atomic);
-      break;
-    case CheckKind::tile_load:
-    case CheckKind::tile_store:
-      check_tiles<kMasked>(
-          op, warp, check, info,
-          info.kind == CheckKind::tile_load ? AccessKind::read : AccessKind::write);
-      next = run(op, warp);
-      break;
-    case CheckKind::copy:
-      check_copies(op, warp, check);
-      next = run(op, warp);
-      break;
-    case CheckKind::copy_group:
-      check.end_group(warp);
-      next = run(op, warp);
-      break;
-    case CheckKind::copy_wait:
-      check_copy_wait(op, warp, check, info);
-      next = run(op, warp);
-      break;
-    case CheckKind::fence:
-      check.fence(warp, info.reach);
-      next = run(op, warp);
-      break;
-    case CheckKind::meeting: {
-      const std::uint32_t operand[] = {op->a, op->b};
-      alignas(64) std::uint32_t members[kLanes];
-      std::memcpy(members, warp.reg<std::uint32_t>(operand[info.operand]), sizeof members);
-      next = run(op, warp);
-      if (next != nullptr) check.meet(op, warp, members);
-      break;
-    }
-    case CheckKind::shuffle: {
-      ShuffleSources read;
-      if (check.sync) read_sources(op, warp, info.shuffle, read);
-      next = run(op, warp);
-      if (next == nullptr) break;
-      check.meet(op, warp, check.sync ? read.members.data() : nullptr);
-      if (!check.sync) break;
-      find_lost_sources(warp, read);
-      if (read.lost != 0 || check.in_doubt) [[unlikely]]
-        check.shuffle(op, warp, read);
-      break;
-    }
-    case CheckKind::meeting_of_all:
-      next = run(op, warp);
-      if (next != nullptr) check.meet(op, warp, nullptr);
-      break;
-    case CheckKind::mbarrier:
-      next = check_mbarrier(op, warp, check, run);
-      break;
-    case CheckKind::bulk:
-    case CheckKind::own:
-      next = run(op, warp);
-      break;
-    case CheckKind::bulk_group:
-      check.end_bulk_group(warp);
-      next = run(op, warp);
-      break;
-    case CheckKind::bulk_wait:
-      next = run(op, warp);
-      if (next == nullptr) break;
-      check.wait_for_stores(warp, warp.reg<std::uint32_t>(op->a)[std::countr_zero(warp.mask)],
-                            info.reads_only);
-      break;
-    case CheckKind::proxy_fence:
-      check.fence_proxy(warp);
-      next = run(op, warp);
-      break;
-    case CheckKind::map_fence:
-      check.fence_maps(op, warp);
-      next = run(op, warp);
-      break;
-    case CheckKind::wgmma:
-      next = run(op, warp);  // none while other lanes of the warp are elsewhere
-      if (next != nullptr) check.wgmma(op, warp);
-      break;
-    case CheckKind::wgmma_group:
-      next = run(op, warp);
-      if (next != nullptr) check.end_wgmma_group(warp);
-      break;
-    case CheckKind::wgmma_wait:
-      next = run(op, warp);  // none while other warps of the warpgroup are behind
-      if (next == nullptr) break;
-      check.wait_for_wgmma(warp, warp.reg<std::uint32_t>(op->a)[std::countr_zero(warp.mask)]);
-      break;
-    case CheckKind::cluster_arrive:
-      check.arrive_at_cluster(warp, info.release);
-      next = run(op, warp);
-      break;
-    case CheckKind::parameters:
-      next = run(op, warp);
-      check.note_parameters(op, warp);
-      break;
-    case CheckKind::use:
-    case CheckKind::none:
-      next = run(op, warp);
-      break;
-  }
+  const Op* const next =
+      run_checked<kMasked>(op, warp, check, info, kMasked ? info.masked : info.full);
   check.inside = false;
   return next;
 }
@@ -415,7 +294,7 @@ const Op* checked_fixed_load(const Op* op, Warp& warp);
 
 [[gnu::noinline]] const Op* begin_moment(const Op* op, Warp& warp) {
   BlockCheck& check = BlockCheck::of(warp);
-  make_room(check, check.met(warp.index));
+  make_room(check, check.order.met(warp.index));
   return checked_fixed_load(op, warp);
 }
 
@@ -432,7 +311,8 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
     const auto pattern = static_cast<Pattern>(plan.pattern);
     if (!check.race || !check.written.none() || pattern == Pattern::gather)
       return checked<false>(op, warp);
-    if (!check.late.goes_on(check.stamp, check.met(warp.index))) return begin_moment(op, warp);
+    if (!check.late.goes_on(check.order.stamp, check.order.met(warp.index)))
+      return begin_moment(op, warp);
     list_read(check.late, warp.index, info, kAllLanes, pattern, plan.base, plan.half);
     plan.epoch = epoch;
   }

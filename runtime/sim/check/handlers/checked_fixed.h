@@ -17,7 +17,7 @@ namespace kernwright::sim::KW_SIM_NS {
   if (plan.half == 0 || plan.half != site.tag) return false;
   const WarpTouch touch{op,         &info, AccessKind::read, kAllLanes,
                         info.bytes, 0,     nullptr,          Pattern::gather};
-  if (check.init && poisoned(site, touch, check.shared_poison, plan.base)) return false;
+  if (check.init && poisoned(site, touch, check.unwritten.shared, plan.base)) return false;
   const bool plain = info.bytes >= 4 && info.site < kMostSites;
   if (check.race && !is_put_off(check, warp, site, touch, plain, plan.base)) return false;
   plan.epoch = check.read_epoch;
@@ -48,11 +48,11 @@ inline void note_gather(const BlockCheck& check, const Warp& warp, const Op* op,
   const std::uint64_t run = runs ? bytes * (halves ? kLanes / 2 : kLanes) : bytes;
   if (check.init) {
     if (mode == AccessKind::write) {
-      set_poison<false>(check.shared_poison, base, run);
-      if (halves) set_poison<false>(check.shared_poison, base + half, run);
+      set_poison<false>(check.unwritten.shared, base, run);
+      if (halves) set_poison<false>(check.unwritten.shared, base + half, run);
     } else {
-      if (any_poison(check.shared_poison, base, run)) return false;
-      if (halves && any_poison(check.shared_poison, base + half, run)) return false;
+      if (any_poison(check.unwritten.shared, base, run)) return false;
+      if (halves && any_poison(check.unwritten.shared, base + half, run)) return false;
     }
   }
   if (reads) plan.epoch = epoch;

@@ -14,16 +14,17 @@ template <bool kGlobal>
 [[gnu::always_inline]] inline CellView<kGlobal> view_of(const BlockCheck& check,
                                                         const CheckedOp& info, std::uint32_t warp,
                                                         GlobalRegion* region) {
-  const Cell floor = kGlobal && check.floor < check.first ? check.first : check.floor;
+  const Cell floor =
+      kGlobal && check.order.floor < check.order.first ? check.order.first : check.order.floor;
   return {region,
           kGlobal ? region->granules : nullptr,
           kGlobal ? region->write : check.shared_write,
           kGlobal ? region->read : check.shared_read,
           floor,
-          check.first,
-          check.launch_floor,
-          check.stamp | Cell{info.site} << kSiteShift | kAllBytes,
-          check.met(warp)};
+          check.order.first,
+          check.order.launch_floor,
+          check.order.stamp | Cell{info.site} << kSiteShift | kAllBytes,
+          check.order.met(warp)};
 }
 
 /// Distance of the second half, which may lie below the first.
@@ -267,7 +268,7 @@ template <bool kGlobal, bool kReads>
 [[gnu::noinline]] inline void make_room(BlockCheck& check, Cell met) {
   if (check.late.count == LateReads::kMost) check.settle_reads();
   check.replay = replay;
-  check.late.begin_moment(check.stamp, met);
+  check.late.begin_moment(check.order.stamp, met);
 }
 
 /// Lists a read of a moment for which the list is ready.
@@ -291,8 +292,8 @@ template <bool kGlobal, bool kReads>
                                            Pattern pattern, std::uint64_t at, std::uint64_t half,
                                            const std::uint64_t* offsets) {
   LateReads& late = check.late;
-  const Cell met = check.met(warp.index);
-  if (!late.goes_on(check.stamp, met)) make_room(check, met);
+  const Cell met = check.order.met(warp.index);
+  if (!late.goes_on(check.order.stamp, met)) make_room(check, met);
   const bool one = (mask & (mask - 1)) == 0;
   const bool shaped = pattern == Pattern::uniform ? !one : mask == kAllLanes;
   if (!shaped) pattern = Pattern::gather;
@@ -340,13 +341,13 @@ void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch&
   const bool narrow = touch.bytes < 4;
   bool plain = !touch.info->strong && touch.info->site < kMostSites;
   if constexpr (kGlobal) {  // does it write what a copy under way reads?
-    plain &=
-        touch.mode == AccessKind::read || !check.sources.meets(base - site.low, base + site.high);
+    plain &= touch.mode == AccessKind::read ||
+             !check.copies.sources.meets(base - site.low, base + site.high);
   } else {
     plain &=
         touch.mode == AccessKind::read || !check.reading.meets(base - site.low, base + site.high);
   }
-  const bool parts = check.parts || (kGlobal && check.scattered);
+  const bool parts = check.parts || (kGlobal && check.order.scattered);
   const bool words = plain && !narrow;
   if (!kGlobal && is_put_off(check, warp, site, touch, words, base)) return;
   const std::uint32_t thread0 = warp.index * std::uint32_t{kLanes};

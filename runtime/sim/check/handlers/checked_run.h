@@ -20,10 +20,10 @@ template <AccessKind kMode>
   constexpr bool kWrites = kMode == AccessKind::write;
   const std::uint64_t bytes = std::uint64_t{info.bytes} * lanes, at = base % kRegionBytes;
   if (at + bytes > kRegionBytes || info.site >= kMostSites) return false;
-  if (kWrites && check.sources.meets(base, base + bytes)) return false;
+  if (kWrites && check.copies.sources.meets(base, base + bytes)) return false;
   CheckSite& site = check.sites[info.site];
   if (site.region_number != base >> kRegionShift) {
-    site.region = check.region(base);
+    site.region = check.regions.at(base);
     site.region_number = base >> kRegionShift;
   }
   GlobalRegion& region = *site.region;
@@ -33,7 +33,7 @@ template <AccessKind kMode>
     if (next < kRegionBytes) __builtin_prefetch(region.granules + next / kGranuleBytes, 1);
   }
   if (!check.alone) region.lock();
-  region.end_scatter(check.launch_floor);
+  region.end_scatter(check.order.launch_floor);
   std::uint64_t* const poison = check.init ? region.poison.load() : nullptr;
   bool fine = true;
   if (poison != nullptr) {
@@ -46,7 +46,7 @@ template <AccessKind kMode>
   if (fine && check.race && info.bytes < 4) {
     const bool whole = bytes == kGranuleBytes && at % kGranuleBytes == 0;
     const CellView<true> view = view_of<true>(check, info, warp.index, &region);
-    const bool parts = check.parts || check.scattered;
+    const bool parts = check.parts || check.order.scattered;
     const Row row{at, info.bytes, lanes, warp.index * std::uint32_t{kLanes} + first};
     const auto touch = [&] { return touch_halves<kWrites>(view, at / 4, row.thread0); };
     fine = (whole && !parts &&
@@ -55,7 +55,7 @@ template <AccessKind kMode>
   } else if (fine && check.race) {
     const std::uint32_t words = info.bytes / 4u;
     fine = touch_run<kWrites>(view_of<true>(check, info, warp.index, &region),
-                              check.parts || check.scattered, at / 4, words * lanes,
+                              check.parts || check.order.scattered, at / 4, words * lanes,
                               warp.index * std::uint32_t{kLanes} + first,
                               static_cast<std::uint32_t>(std::countr_zero(words)));
   }

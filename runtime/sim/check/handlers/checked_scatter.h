@@ -39,7 +39,8 @@ class RegionLocks {
                                             const WarpTouch& touch, std::uint64_t base) {
   return touch.mode == AccessKind::write && touch.pattern == Pattern::gather &&
          touch.mask == kAllLanes && site.apart == Apart::yes && check.race && !touch.info->strong &&
-         touch.info->site < kMostSites && !check.sources.meets(base - site.low, base + site.high);
+         touch.info->site < kMostSites &&
+         !check.copies.sources.meets(base - site.low, base + site.high);
 }
 
 /// Every lane stores one word, no two the same. Whether nobody touched these words in this launch;
@@ -48,7 +49,7 @@ class RegionLocks {
                                       const WarpTouch& touch, std::uint64_t base) {
   std::array<Cell*, kLanes> cells;
   RegionLocks locks(check.alone);
-  const Cell launch = check.launch_floor;
+  const Cell launch = check.order.launch_floor;
   std::uint64_t before = 0;
   std::uint32_t old = 0;
   bool known = true;
@@ -56,7 +57,7 @@ class RegionLocks {
     const std::uint64_t address = base + site.offsets[i], number = address >> kRegionShift;
     if (number <= before) return false;
     before = number;
-    GlobalRegion& region = *check.region(address);
+    GlobalRegion& region = *check.regions.at(address);
     locks.add(region);
     known &= region.is_scattered(launch);
     const std::uint64_t origin = base - (number << kRegionShift);
@@ -74,7 +75,7 @@ class RegionLocks {
     }
   }
   if (!known || old != kLanes) return false;
-  const Cell mine = check.stamp | Cell{touch.info->site} << kSiteShift | kAllBytes |
+  const Cell mine = check.order.stamp | Cell{touch.info->site} << kSiteShift | kAllBytes |
                     warp.index * std::uint32_t{kLanes};
   // Cells of neighbours mostly come next.
   constexpr std::size_t kCellsOfLine = 64 / sizeof(Cell);

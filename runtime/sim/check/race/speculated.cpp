@@ -2,6 +2,7 @@
 // lanes that take the value, at the time when they loaded it.
 #include "sim/check/block_check.h"
 #include "sim/code/program.h"
+#include "sim/exec/cluster.h"
 #include "sim/exec/lane_memory.h"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ void BlockCheck::speculate(const Op* op, Warp& warp, const CheckedOp& info,
     });
     if (!waits || address[i] % info.bytes != 0) continue;
     load.lanes |= 1u << lane;
-    load.stamp[i] = stamp;
+    load.stamp[i] = order.stamp;
     load.address[i] = at;
     load.space[i] = window;
     look_again(load, index, lane);
@@ -71,23 +72,24 @@ void BlockCheck::look_again(Speculated& load, std::uint32_t index, int lane) {
 
 void BlockCheck::examine_load(Speculated& load, std::uint32_t index, int lane) {
   const auto i = static_cast<std::size_t>(lane);
-  const Cell now = std::exchange(stamp, load.stamp[i]);
+  const Cell now = std::exchange(order.stamp, load.stamp[i]);
   const bool was_init = std::exchange(init, false);
   each_run(ops[index].speculated, [&](std::uint32_t offset, std::uint32_t bytes) {
     touch_lane(load.warp->code + index, *load.warp, lane, AccessKind::read,
                load.address[i] + offset, bytes, load.space[i]);
   });
-  stamp = now;
+  order.stamp = now;
   init = was_init;
 }
 
 /// One word of that. Whatever may have been ordered after the load is no race.
-void BlockCheck::look_at_writes(const Access& access, const Cell& write) {
+void BlockCheck::look_at_writes(const WordAccess& access, const Cell& write) {
   const std::uint32_t lane = 1u << access.lane;
   const auto races = [&](Cell cell) {
-    if (cell == 0 || is_write_ordered(cell, access.warp, access.lane, access.global)) return false;
-    if (!is_under_way(cell) && !conflicts(cell, access)) return false;
-    const bool own = !access.mixed || launch_.ticks.owner(tick_of(cell)) == block_;
+    if (cell == 0 || order.is_write_ordered(cell, access.warp, access.lane, access.global))
+      return false;
+    if (!is_under_way(cell) && !rules.conflicts(cell, access)) return false;
+    const bool own = !access.mixed || where.owner(cell) == where.block;
     const bool same_warp = own && thread_of(cell) / kLanes == access.warp.index;
     return !((looking_->closed & lane) != 0 && (own || parts)) &&
            !((looking_->met & lane) != 0 && same_warp);
@@ -129,7 +131,7 @@ void BlockCheck::look_at_speculated(const Warp* warp) {
 }
 
 void BlockCheck::take_loads(const Op* op, Warp& warp) {
-  for (const ValueUse& use : launch_.program.uses.at(warp.op_index(op))) {
+  for (const ValueUse& use : where.launch.program.uses.at(warp.op_index(op))) {
     const auto known = speculated_.find({warp.frame, use.load});
     if (known == speculated_.end() || (use.bytes & ops[use.load].speculated) == 0) continue;
     Speculated& load = known->second;
@@ -149,16 +151,16 @@ void BlockCheck::take_load(Speculated& load, std::uint32_t index, int lane) {
   if ((load.pending >> lane & 1) != 0) {
     const LaneTouch touch{AccessKind::read, load.space[i], load.address[i], info.bytes};
     const bool global = load.space[i] == Space::global;
-    Access access{load.warp->code + index,
-                  *load.warp,
-                  lane,
-                  touch,
-                  info,
-                  global,
-                  global || clustered_,
-                  0,
-                  0,
-                  load.address[i] & ~std::uint64_t{3}};
+    WordAccess access{load.warp->code + index,
+                      *load.warp,
+                      lane,
+                      touch,
+                      info,
+                      global,
+                      global || where.clustered,
+                      0,
+                      0,
+                      load.address[i] & ~std::uint64_t{3}};
     access.is_late = tick_of(load.other[i]) >= tick_of(load.stamp[i]);
     const Missing missing = is_under_way(load.other[i]) ? Missing::wait : Missing::order;
     return report_race(access, load.other[i], true, missing);
@@ -170,14 +172,14 @@ void BlockCheck::take_load(Speculated& load, std::uint32_t index, int lane) {
 }
 
 /// Notes a read that was made at the tick of `mine`, maybe before the one in the cell.
-void BlockCheck::note_late_reader(const Access& access, Cell& read, Cell mine) {
+void BlockCheck::note_late_reader(const WordAccess& access, Cell& read, Cell mine) {
   const Cell old = read;
-  const bool is_older = !is_forgotten(old, access.global) && tick_of(old) > tick_of(mine) &&
-                        (!access.mixed || launch_.ticks.owner(tick_of(old)) == block_);
+  const bool is_older = !order.is_forgotten(old, access.global) && tick_of(old) > tick_of(mine) &&
+                        (!access.mixed || where.owner(old) == where.block);
   if (!is_older) return note_reader(access, read, mine);
   if (((old ^ mine) & kThreadMask) == 0) return;
   const bool same_warp = ((old ^ mine) & kWarpMask) == 0;
-  if (same_warp && tick_of(mine) < warp_floor_[access.warp.index]) return;
+  if (same_warp && tick_of(mine) < order.warp_floor(access.warp.index)) return;
   read |= same_warp ? kManyLanes : kManyWarps;
   if (parts) readers(access)[&read].push_back(mine);
 }

@@ -15,15 +15,15 @@ namespace kernwright::sim {
 /// for others (a flag of a block further on, a barrier of the grid made by hand) is put aside while
 /// the next ones begin, as many as the device holds at a time, and has a turn after each. Not
 /// thread-safe.
-class BlockCrew {
+class BlockSet {
  public:
-  /// All outlive it. `aside` counts the blocks that were put aside by all crews of the launch. `sm`
+  /// All outlive it. `aside` counts the blocks that were put aside by all sets of the launch. `sm`
   /// is what %smid reads in them.
-  BlockCrew(const LaunchContext& launch, PrintBuffer& print, std::atomic<std::uint64_t>& aside,
-            std::uint32_t sm);
-  ~BlockCrew() { all_aside_ -= aside_.size() * blocks_each_; }
-  BlockCrew(const BlockCrew&) = delete;
-  BlockCrew& operator=(const BlockCrew&) = delete;
+  BlockSet(const LaunchContext& launch, PrintBuffer& print, std::atomic<std::uint64_t>& aside,
+           std::uint32_t sm);
+  ~BlockSet() { all_aside_ -= aside_.size() * blocks_each_; }
+  BlockSet(const BlockSet&) = delete;
+  BlockSet& operator=(const BlockSet&) = delete;
 
   /// Runs the cluster of that number to its end or puts it aside. False after a finding.
   bool run(std::uint64_t cluster);

@@ -1,13 +1,13 @@
 // Blocks one after the other, and beside each other where they wait for those behind them.
-#include "sim/device/block_crew.h"
+#include "sim/device/block_set.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace kernwright::sim {
 
-BlockCrew::BlockCrew(const LaunchContext& launch, PrintBuffer& print,
-                     std::atomic<std::uint64_t>& aside, std::uint32_t sm)
+BlockSet::BlockSet(const LaunchContext& launch, PrintBuffer& print,
+                   std::atomic<std::uint64_t>& aside, std::uint32_t sm)
     : launch_(launch),
       print_(print),
       all_aside_(aside),
@@ -17,17 +17,17 @@ BlockCrew::BlockCrew(const LaunchContext& launch, PrintBuffer& print,
   idle_.push_back(std::make_unique<ClusterRunner>(launch, print, sm));
 }
 
-bool BlockCrew::fail(Member&& member) {
+bool BlockSet::fail(Member&& member) {
   failed_ = std::move(member);
   return false;
 }
 
 template <typename F>
-void BlockCrew::drop_if(F is_over) {
+void BlockSet::drop_if(F is_over) {
   all_aside_ -= std::erase_if(aside_, is_over) * blocks_each_;
 }
 
-bool BlockCrew::run(std::uint64_t cluster) {
+bool BlockSet::run(std::uint64_t cluster) {
   if (idle_.empty()) idle_.push_back(std::make_unique<ClusterRunner>(launch_, print_, sm_));
   ClusterRunner& runner = *idle_.back();
   runner.start(cluster);
@@ -44,7 +44,7 @@ bool BlockCrew::run(std::uint64_t cluster) {
   return fine;
 }
 
-bool BlockCrew::turn(bool is_complete) {
+bool BlockSet::turn(bool is_complete) {
   std::uint64_t waited = 0;
   for (Member& member : aside_) {
     const Progress progress = member.runner->advance();
@@ -60,12 +60,12 @@ bool BlockCrew::turn(bool is_complete) {
   return true;
 }
 
-bool BlockCrew::is_stuck() const noexcept {
+bool BlockSet::is_stuck() const noexcept {
   return std::all_of(aside_.begin(), aside_.end(),
                      [](const Member& member) { return member.runner->seems_to_wait(); });
 }
 
-void BlockCrew::drop_behind(std::uint64_t cluster) {
+void BlockSet::drop_behind(std::uint64_t cluster) {
   drop_if([cluster](const Member& member) { return member.cluster > cluster; });
 }
 

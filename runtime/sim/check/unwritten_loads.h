@@ -13,7 +13,7 @@
 namespace kernwright::sim {
 
 /// What the lanes of a warp read by one load in one frame.
-struct Doubt {
+struct UnwrittenLoad {
   std::uint32_t lanes = 0;
   std::uint32_t partly = 0;                  ///< those who read written bytes too
   std::uint32_t padded = 0;                  ///< those who may have read an object with padding
@@ -24,26 +24,26 @@ struct Doubt {
 };
 
 /// Those of a block.
-class Doubts {
+class UnwrittenLoads {
  public:
   using Key = std::pair<const std::byte*, std::uint32_t>;  ///< a frame and the index of the load
 
   bool any() const noexcept { return open_ != 0; }
   /// Null where there is none.
-  const Doubt* find(const Key& key) const {
+  const UnwrittenLoad* find(const Key& key) const {
     const auto known = all_.find(key);
     return known == all_.end() ? nullptr : &known->second;
   }
-  /// The doubt of the load, which has the lane from now on, with nothing said of it yet.
-  Doubt& add(const Key& key, std::uint32_t lane) {
+  /// What is known of the load, which has the lane from now on, with nothing said of it yet.
+  UnwrittenLoad& add(const Key& key, std::uint32_t lane) {
     if (last_ == nullptr || last_->first != key) last_ = &*all_.try_emplace(key).first;
-    Doubt& doubt = last_->second;
-    if (doubt.lanes == 0) ++open_;
-    doubt.lanes |= 1u << lane;
-    doubt.partly &= ~(1u << lane);
-    doubt.padded &= ~(1u << lane);
-    doubt.bits[lane] = 0;
-    return doubt;
+    UnwrittenLoad& load = last_->second;
+    if (load.lanes == 0) ++open_;
+    load.lanes |= 1u << lane;
+    load.partly &= ~(1u << lane);
+    load.padded &= ~(1u << lane);
+    load.bits[lane] = 0;
+    return load;
   }
   /// These lanes load anew. The entry stays for the next time.
   void forget(const Key& key, std::uint32_t lanes) {
@@ -59,8 +59,8 @@ class Doubts {
   }
 
  private:
-  std::map<Key, Doubt> all_;
-  std::pair<const Key, Doubt>* last_ = nullptr;
+  std::map<Key, UnwrittenLoad> all_;
+  std::pair<const Key, UnwrittenLoad>* last_ = nullptr;
   std::size_t open_ = 0;  ///< those with lanes
 };
 

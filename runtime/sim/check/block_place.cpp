@@ -1,0 +1,53 @@
+// Where a block stands in its launch.
+#include "sim/check/block_place.h"
+
+#include "sim/exec/cluster.h"
+
+namespace kernwright::sim {
+
+void BlockPlace::begin(const Block& its_block) {
+  in = &its_block;
+  clustered = launch.program.spans_cluster && its_block.member->cluster->members.size() > 1;
+  block = static_cast<std::uint32_t>(its_block.linear_index);
+  ctaid = its_block.ctaid;
+  grid_shape = its_block.warps[0].worker->launch->grid;
+  cluster_shape = its_block.warps[0].worker->launch->cluster;
+}
+
+std::uint32_t BlockPlace::block_at(std::uint64_t rank) const {
+  const auto& members = in->member->cluster->members;
+  if (rank >= members.size() || members[rank]->exited) return block;
+  return static_cast<std::uint32_t>(members[rank]->block->linear_index);
+}
+
+std::uint32_t BlockPlace::cluster_of(std::uint32_t other) const {
+  const auto& [x, y, z] = cluster_shape;
+  if (x == 0) return other;
+  const std::uint32_t width = grid_shape[0], height = grid_shape[1];
+  const std::uint32_t cx = other % width / x, cy = other / width % height / y;
+  const std::uint32_t cz = other / width / height / z;
+  return cx + width / x * (cy + height / y * cz);
+}
+
+Reach BlockPlace::reach_to(std::uint32_t other) const {
+  if (other == block) return Reach::block;
+  return cluster_of(other) == cluster_of(block) ? Reach::cluster : Reach::device;
+}
+
+const CheckedOp* BlockPlace::op_at(std::uint32_t site) const {
+  const std::vector<std::uint32_t>& places = launch.program.site_ops;
+  return site != 0 && site < places.size() ? &launch.program.ops[places[site]] : nullptr;
+}
+
+Breadth BlockPlace::breadth_of(const WordAccess& access, Cell other, Told told) const {
+  const std::uint32_t its_block = access.mixed ? owner(other) : block;
+  if (told == Told::one_of_several) {
+    if ((other & kManyBlocks) != 0) return access.global ? Breadth::grid : Breadth::cluster;
+    if (its_block == block) return (other & kManyWarps) != 0 ? Breadth::block : Breadth::warp;
+  }
+  if (its_block != block)
+    return cluster_of(its_block) == cluster_of(block) ? Breadth::cluster : Breadth::grid;
+  return thread_of(other) / kLanes == access.warp.index ? Breadth::warp : Breadth::block;
+}
+
+}  // namespace kernwright::sim

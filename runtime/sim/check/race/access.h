@@ -1,0 +1,46 @@
+// One access as the race check looks at it.
+#pragma once
+
+#include "sim/check/cell.h"
+#include "sim/check/checked_program.h"
+#include "sim/check/race/touch.h"
+#include "sim/exec/warp.h"
+
+#include <cstdint>
+
+namespace kernwright::sim {
+
+/// What a report needs of the current access.
+struct WordAccess {
+  const Op* op;
+  Warp& warp;
+  int lane;
+  const LaneTouch& touch;
+  const CheckedOp& info;
+  bool global;
+  bool mixed;           ///< the cells may be other blocks'
+  Cell mine;            ///< stamp of this access, without bytes
+  std::uint64_t word;   ///< of the space or region
+  std::uint64_t begin;  ///< address of the word
+
+  bool is_late = false;  ///< it is told of after others have written
+
+  /// An atomic operation, not the read of what a bulk reduction adds.
+  bool is_strong() const noexcept {
+    return info.strong && (touch.mode != AccessKind::read || info.kind == CheckKind::load);
+  }
+};
+
+/// How an access takes part in races.
+struct Conduct {
+  bool reads = false, strong = false, is_volatile = false, swaps = false;
+  Reach reach = Reach::device;
+};
+
+/// What a report knows of the other access.
+enum class Told : std::uint8_t { itself, one_of_several, hidden };
+
+/// What two accesses lack.
+enum class Missing : std::uint8_t { order, wait, proxy_fence, map_fence };
+
+}  // namespace kernwright::sim

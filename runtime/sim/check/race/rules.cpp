@@ -1,0 +1,115 @@
+// Which accesses race with each other.
+#include "sim/check/race/rules.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace kernwright::sim {
+namespace {
+
+/// Accesses of one word that are told apart where the program orders parts of blocks.
+constexpr std::size_t kMostApart = 64;
+
+}  // namespace
+
+Conduct RaceRules::conduct_of(Cell cell) const {
+  Conduct conduct;
+  conduct.strong = (cell & kStrong) != 0;
+  conduct.is_volatile = (cell & kVolatileWrite) != 0;
+  if (const CheckedOp* const op = place_.op_at(site_of(cell)); op != nullptr) {
+    conduct.reads = op->kind == CheckKind::load;
+    conduct.swaps = op->swaps;
+    conduct.reach = op->reach;
+  }
+  return conduct;
+}
+
+bool RaceRules::is_load(Cell write) const {
+  return (write & kStrong) != 0 && conduct_of(write).reads;
+}
+
+bool RaceRules::conflicts(Cell write, const WordAccess& access) const {
+  const Conduct other = conduct_of(write);
+  if (other.reads && access.touch.mode == AccessKind::read) return false;
+  if (other.swaps && access.info.kind == CheckKind::load) return false;
+  if (other.reads && access.info.swaps) return false;
+  if (!other.strong || !access.is_strong()) return true;
+  const std::uint32_t owner = place_.owner(write);
+  if (std::min(other.reach, access.info.reach) < place_.reach_to(owner)) return true;
+  const bool same_warp = owner == place_.block && thread_of(write) / kLanes == access.warp.index;
+  return same_warp && (other.is_volatile || access.info.is_volatile);
+}
+
+bool RaceRules::covers(Cell by, Cell cell) const {
+  const Conduct mine = conduct_of(by), other = conduct_of(cell);
+  if (mine.reads && !other.reads) return false;
+  if (!mine.strong) return true;
+  return other.strong && mine.reach <= other.reach && (mine.is_volatile || !other.is_volatile) &&
+         (!mine.swaps || other.swaps);
+}
+
+/// Whether nobody comes after both `a` and `b` but not after `cell`, which came before them, where
+/// only barriers of whole blocks and meetings of warps order anything.
+bool RaceRules::stand_for(Cell a, Cell b, Cell cell) const {
+  const auto block_of = [&](Cell one) { return place_.owner(one); };
+  const std::uint32_t of_a = block_of(a), of_b = block_of(b), block = block_of(cell);
+  if (of_a != of_b) return place_.cluster_of(of_a) != place_.cluster_of(of_b);
+  if (of_a != block) return false;
+  if (((a ^ b) & kWarpMask) != 0) return true;
+  return ((a ^ cell) & kWarpMask) == 0 && ((a ^ b) & kThreadMask) != 0;
+}
+
+/// Leaves those out for which two later ones stand, that cover them. `across`: of other blocks too.
+template <typename F>
+void RaceRules::leave_out(std::vector<Cell>& list, Cell now, bool across, F covers) const {
+  std::vector<Cell> kept{now};  // the newest first
+  const auto block_of = [&](Cell one) { return place_.owner(one); };
+  const auto is_told = [&](Cell cell) {
+    for (std::size_t a = 0; a < kept.size(); ++a) {
+      if (!covers(kept[a], cell) || (!across && block_of(kept[a]) != block_of(cell))) continue;
+      for (std::size_t b = 0; b < a; ++b) {
+        if (covers(kept[b], cell) && (across || block_of(kept[b]) == block_of(cell)) &&
+            stand_for(kept[a], kept[b], cell))
+          return true;
+      }
+    }
+    return false;
+  };
+  for (std::size_t i = list.size(); i-- > 0;) {
+    if (!is_told(list[i])) kept.push_back(list[i]);
+  }
+  list.assign(kept.rbegin(), std::prev(kept.rend()));
+}
+
+void RaceRules::make_room(std::vector<Cell>& list, Cell now) const {
+  const auto covers_all = [](Cell, Cell) { return true; };
+  if (list.size() <= kMostApart) return;
+  leave_out(list, now, false, covers_all);
+  if (list.size() > kMostApart / 2) leave_out(list, now, true, covers_all);
+}
+
+void RaceRules::thin(const WordAccess& access, std::vector<Cell>& list, Cell now) const {
+  std::erase_if(list, [&](Cell cell) {
+    return order_.is_forgotten(cell, access.global) ||
+           (covers(now, cell) &&
+            order_.is_write_ordered(cell, access.warp, access.lane, access.global));
+  });
+  const auto rule = [&](Cell by, Cell cell) { return covers(by, cell); };
+  const bool exact = !parts_ && !place_.launch.program.has_volatile;
+  if (exact && list.size() >= 2) return leave_out(list, now, true, rule);
+  if (list.size() <= kMostApart) return;
+  leave_out(list, now, false, rule);
+  if (list.size() > kMostApart / 2) leave_out(list, now, true, rule);
+}
+
+Cell RaceRules::last_write(const HiddenAccesses& all, const Cell& write) const {
+  if (write == 0 || is_under_way(write) || !is_load(write)) return write;
+  if (!is_contended(write)) return 0;
+  const auto found = all.find(&write);
+  if (found == all.end()) return 0;
+  const auto last = std::find_if(found->second.rbegin(), found->second.rend(),
+                                 [&](Cell cell) { return !is_load(cell); });
+  return last == found->second.rend() ? 0 : *last;
+}
+
+}  // namespace kernwright::sim
