@@ -21,11 +21,11 @@ inline constexpr std::size_t kTo = 0, kFrom = 1;
 /// The kernels' parameter; its layout is that of Walk in include/walk.cuh.
 template <std::size_t Views, std::size_t Dims = kWalkDims, typename Offset = std::int64_t>
 struct Walk {
+  std::int32_t ndim;
+  Offset stride[Dims][Views];
   std::int64_t extent[Dims];
-  Offset stride[Views][Dims];
   std::uint32_t magic[Dims];
   std::uint32_t shift[Dims];
-  std::int32_t ndim;
 };
 static_assert(sizeof(Walk<2>) == 264 && sizeof(Walk<2, 4>) == 136);
 static_assert(sizeof(Walk<4, 8, std::int32_t>) == 264);
@@ -101,7 +101,7 @@ Walk<Views, Dims, Offset> walk_parameter(const WalkDims<Views>& dims) {
   for (std::size_t d = 0; d < dims.size(); ++d) {
     walk.extent[d] = dims[d].extent;
     for (std::size_t v = 0; v < Views; ++v) {
-      walk.stride[v][d] = static_cast<Offset>(dims[d].stride[v]);
+      walk.stride[d][v] = static_cast<Offset>(dims[d].stride[v]);
     }
     if (dims[d].extent < 2 || dims[d].extent > std::numeric_limits<std::int32_t>::max()) continue;
     // floor(i / extent) = i * ceil(2^p / extent) / 2^p for i < 2^31, p = 31 + ceil(log2(extent)).

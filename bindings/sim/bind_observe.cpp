@@ -1,4 +1,5 @@
 // Traces and line profiles of simulated devices: what kw.trace and kw.line_profile are made of.
+#include "base/errors.h"
 #include "bindings/launch/kernel_object.h"
 #include "bindings/launch/kernel_source.h"
 #include "bindings/support/bindings.h"

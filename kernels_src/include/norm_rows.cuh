@@ -85,6 +85,9 @@ struct HeldAffine {
 
 __device__ __forceinline__ float root_of(float x) { return sqrtf(x); }
 __device__ __forceinline__ double root_of(double x) { return sqrt(x); }
+/// To two units in the last place, which takes a third of the time of a root and a division.
+__device__ __forceinline__ float one_over_root(float x) { return rsqrtf(x); }
+__device__ __forceinline__ double one_over_root(double x) { return 1.0 / sqrt(x); }
 
 template <typename C>
 struct alignas(2 * sizeof(C)) Two {
@@ -110,7 +113,7 @@ __device__ __forceinline__ RowStatistics<C> statistics_of(C mean, C squares, lon
     const C norm = root_of(squares);
     return {C(0), C(1) / (norm > eps || norm != norm ? norm : eps)};
   }
-  return {mean, C(1) / root_of(squares / static_cast<C>(n) + eps)};
+  return {mean, one_over_root(squares / static_cast<C>(n) + eps)};
 }
 
 }  // namespace kernwright

@@ -3,13 +3,14 @@
 
 /// Extents and strides, the innermost dimension first. A kernel's parameter. `magic` and `shift`
 /// divide by the extent without a division: for numbers below 2^31. `Offset` holds every distance.
+/// What walks of one dimension read lies together, at the begin.
 template <int Views, int Dims = 8, typename Offset = long long>
 struct Walk {
+  int ndim;
+  Offset stride[Dims][Views];
   long long extent[Dims];
-  Offset stride[Views][Dims];
   unsigned magic[Dims];
   unsigned shift[Dims];
-  int ndim;
 };
 
 template <int Views, typename Offset = long long>
@@ -27,16 +28,18 @@ __device__ __forceinline__ WalkOffsets<Views, Offset> walk_offsets(
 #pragma unroll
   for (int d = 0; d < Dims; ++d) {
     const bool last = d + 1 >= view.ndim;
-    const Index extent = static_cast<Index>(view.extent[d]);
-    Index rest = 0;
-    if constexpr (sizeof(Index) == 4) {
-      if (!last) rest = __umulhi(i, view.magic[d]) >> view.shift[d];
-    } else {
-      if (!last) rest = i / extent;
+    Index rest = 0, within = i;
+    if (!last) {
+      const Index extent = static_cast<Index>(view.extent[d]);
+      if constexpr (sizeof(Index) == 4) {
+        rest = __umulhi(i, view.magic[d]) >> view.shift[d];
+      } else {
+        rest = i / extent;
+      }
+      within = i - rest * extent;
     }
-    const Offset within = static_cast<Offset>(last ? i : i - rest * extent);
 #pragma unroll
-    for (int v = 0; v < Views; ++v) at.of[v] += within * view.stride[v][d];
+    for (int v = 0; v < Views; ++v) at.of[v] += static_cast<Offset>(within) * view.stride[d][v];
     if (last) break;
     i = rest;
   }

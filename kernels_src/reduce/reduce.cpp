@@ -178,7 +178,7 @@ class ReduceLauncher {
     if (plan.rows) {
       launch(kernel, grid(plan.blocks), to, axes.from, states, with);
     } else {
-      const long long apart = with.kept.stride[kTo][0];
+      const long long apart = with.kept.stride[0][kTo];
       WalkDims<2> packs = axes.kept;
       pack_dims(packs, plan.pack);
       with.kept = walk_parameter<kMaxAxes>(packs);

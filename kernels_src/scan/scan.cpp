@@ -195,7 +195,7 @@ class ScanLauncher {
   template <typename Index>
   void run_columns(const AxesPlan& axes, const ScanPlan& plan, ScanParameters<Index> with,
                    CUdeviceptr to) const {
-    const std::int64_t apart = with.kept.stride[kTo][0];
+    const std::int64_t apart = with.kept.stride[0][kTo];
     WalkDims<2> packs = axes.kept;
     pack_dims(packs, plan.pack);
     with.kept = walk_parameter<kMaxAxes>(packs);
