@@ -61,7 +61,8 @@ def _shown(value: Any, dtype: np.dtype[Any]) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {dtype}"
     text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:60] + '...'}"
+    shown = f"{type(value).__name__} {text if len(text) <= 60 else text[:60] + '...'}"
+    return f"{shown} of {dtype}" if isinstance(value, (list, tuple)) else shown
 
 
 def values_like(value: Any, target: Array) -> Array:
