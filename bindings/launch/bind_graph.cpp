@@ -226,7 +226,7 @@ void hold_in_capture(const Stream& stream, PyObject* const* arguments, std::size
   if (capture == nullptr) return;
   for (std::size_t i = 0; i < count; ++i) {
     if (const Array* array = array_of(arguments[i])) {
-      array->use_on(stream);
+      array->hold_in(*capture, stream);
       continue;
     }
     capture->keep_alive(owner_of(py::reinterpret_borrow<py::object>(arguments[i])));

@@ -95,6 +95,27 @@ __device__ __forceinline__ void compute(char* to, const Inputs&... inputs) {
   *reinterpret_cast<Pack<O, N>*>(to) = pack;
 }
 
+/// The distance of a place, `step` bytes each.
+template <typename Index>
+__device__ __forceinline__ long long at(Index place, long long step) {
+  return static_cast<long long>(place) * step;
+}
+
+/// What one operand has at two places.
+template <typename Operand, int N>
+struct LoadedTwice {
+  Loaded<Operand, N> first, second;
+  __device__ __forceinline__ LoadedTwice(const Operand& operand, long long a, long long b)
+      : first(operand, a), second(operand, b) {}
+};
+
+/// At two places; all operands are loaded before.
+template <typename Op, typename R, typename O, int N, typename... Inputs>
+__device__ __forceinline__ void compute_twice(char* a, char* b, const Inputs&... inputs) {
+  compute<Op, R, O, N>(a, inputs.first...);
+  compute<Op, R, O, N>(b, inputs.second...);
+}
+
 /// Contiguous arrays: each thread takes `kPacks` (1 or 2) packs of N elements, and loads them all
 /// before it stores. `Index` holds count plus one grid of threads.
 template <typename Op, typename R, typename O, int N, int kPacks, typename Index,
@@ -103,15 +124,12 @@ __global__ void flat(char* out, Index count, const Operands... operands) {
   const Index packs = count / N;
   const Index i = static_cast<Index>(blockIdx.x) * (kPacks * blockDim.x) + threadIdx.x;
   const Index k = i + blockDim.x;
-  const auto at = [](Index place, long long step) { return static_cast<long long>(place) * step; };
   constexpr long long size = sizeof(O);
   if (kPacks == 2 && k < packs) {
-    [&](const auto&... first) {
-      [&](const auto&... second) {
-        compute<Op, R, O, N>(out + at(i, N * size), first...);
-        compute<Op, R, O, N>(out + at(k, N * size), second...);
-      }(Loaded<Operands, N>(operands, at(k, Operands::template step<N>()))...);
-    }(Loaded<Operands, N>(operands, at(i, Operands::template step<N>()))...);
+    compute_twice<Op, R, O, N>(
+        out + at(i, N * size), out + at(k, N * size),
+        LoadedTwice<Operands, N>(operands, at(i, Operands::template step<N>()),
+                                 at(k, Operands::template step<N>()))...);
   } else if (i < packs) {
     compute<Op, R, O, N>(out + at(i, N * size),
                          Loaded<Operands, N>(operands, at(i, Operands::template step<N>()))...);

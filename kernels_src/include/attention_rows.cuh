@@ -23,6 +23,7 @@ struct Ring {
 
 /// Of a warp: that it is done with what is in a stage.
 __device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
+  __syncwarp();  // the other lanes have read, too
   if (lane == 0) empty.arrive();
 }
 

@@ -174,6 +174,7 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
 /// Gives a stage back to all that load into it.
 template <int kCluster>
 __device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
+  __syncwarp();  // the other lanes have read, too
   if constexpr (kCluster == 1) {
     if (lane == 0) empty.arrive();
   } else {

@@ -14,7 +14,7 @@ __device__ __forceinline__ T infinity() {
 /// Blocks of `Threads` that a multiprocessor has room for when each thread holds `values` numbers
 /// of type C of a row: registers are given out accordingly.
 template <typename C>
-constexpr int blocks_at_once(int threads, int values) {
+__device__ constexpr int blocks_at_once(int threads, int values) {
   const int room = sizeof(C) == 8 ? 1 : values <= 16 ? 1536 : 1024;
   return threads <= room ? room / threads : 1;
 }

@@ -49,19 +49,25 @@ __device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row,
 
 /// Calls visit(slot, weight) for the elements of a row that a thread holds. The weights come from a
 /// cache each time, so that no registers are spent on them.
-template <typename W, int V, int Items, int Width, bool Channels, typename C, typename Visit>
-__device__ __forceinline__ void for_weighted(const AffineArguments& affine, long long row, int lane,
-                                             int packs, Visit visit) {
+template <typename W, int V, int Items, int Width, bool Channels, typename C>
+struct HeldRow {
+  const AffineArguments& affine;
+  long long row;
+  int lane, packs;
+
+  template <typename Visit>
+  __device__ __forceinline__ void operator()(Visit visit) const {
 #pragma unroll
-  for (int i = 0; i < Items; ++i) {
-    const int pack = i * Width + lane;
-    if (pack >= packs) continue;
-    C weight[V];
-    load_affine<Channels, V, W>(weight, affine.weight, affine, row, pack, C(1));
+    for (int i = 0; i < Items; ++i) {
+      const int pack = i * Width + lane;
+      if (pack >= packs) continue;
+      C weight[V];
+      load_affine<Channels, V, W>(weight, affine.weight, affine, row, pack, C(1));
 #pragma unroll
-    for (int j = 0; j < V; ++j) visit(i * V + j, weight[j]);
+      for (int j = 0; j < V; ++j) visit(i * V + j, weight[j]);
+    }
   }
-}
+};
 
 /// The sums of a row's elements, in one reduction, or in two for layers. `for_row` calls
 /// visit(slot, weight).
@@ -154,9 +160,7 @@ __global__ void __launch_bounds__(Threads)
       gradient[slot] = to_compute(next_dy[slot / V].value[slot % V]);
     });
     if (kAhead) load(first + step);
-    const auto for_row = [&](auto visit) {
-      for_weighted<W, V, Items, Width, Channels, C>(affine, row, lane, mine, visit);
-    };
+    const HeldRow<W, V, Items, Width, Channels, C> for_row = {affine, row, lane, mine};
     const RowGradient<C> row_is =
         reduce_row<Kind, Width, Threads>(value, gradient, n, eps, for_row);
     for_row([&](int slot, C weight) {
@@ -189,24 +193,32 @@ __global__ void __launch_bounds__(Threads)
   }
 }
 
-/// Calls visit(x, dy, g, pack, j) for the elements of a row that this thread reads, in packs.
-template <typename T, typename W, int V, int Threads, bool Channels, typename Visit>
-__device__ __forceinline__ void for_long(const T* x, const T* dy, const AffineArguments& affine,
-                                         long long row, int packs, Visit visit) {
-  using C = Compute<T>;
+/// Calls visit(x, g, pack, j) for the elements of a row that this thread reads, in packs; g is dy
+/// times the weight.
+template <typename T, typename W, int V, int Threads, bool Channels>
+struct LongRow {
+  const T *x, *dy;
+  const AffineArguments& affine;
+  long long row;
+  int packs;
+
+  template <typename Visit>
+  __device__ __forceinline__ void operator()(Visit visit) const {
+    using C = Compute<T>;
 #pragma unroll 2
-  for (int pack = threadIdx.x; pack < packs; pack += Threads) {
-    const Pack<T, V> raw_x = reinterpret_cast<const Pack<T, V>*>(x)[pack];
-    const Pack<T, V> raw_dy = reinterpret_cast<const Pack<T, V>*>(dy)[pack];
-    C weight[V];
-    load_affine<Channels, V, W>(weight, affine.weight, affine, row, pack, C(1));
+    for (int pack = threadIdx.x; pack < packs; pack += Threads) {
+      const Pack<T, V> raw_x = reinterpret_cast<const Pack<T, V>*>(x)[pack];
+      const Pack<T, V> raw_dy = reinterpret_cast<const Pack<T, V>*>(dy)[pack];
+      C weight[V];
+      load_affine<Channels, V, W>(weight, affine.weight, affine, row, pack, C(1));
 #pragma unroll
-    for (int j = 0; j < V; ++j) {
-      const C dy_is = to_compute(raw_dy.value[j]);
-      visit(to_compute(raw_x.value[j]), dy_is * weight[j], pack, j);
+      for (int j = 0; j < V; ++j) {
+        const C dy_is = to_compute(raw_dy.value[j]);
+        visit(to_compute(raw_x.value[j]), dy_is * weight[j], pack, j);
+      }
     }
   }
-}
+};
 
 /// Rows of any length, a block each, read twice, by layers three times.
 template <typename T, typename W, int V, int Threads, int Kind, bool Channels>
@@ -219,9 +231,7 @@ __global__ void __launch_bounds__(Threads)
   for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* const x_row = x + row * n;
     const T* const dy_row = dy + row * n;
-    const auto for_row = [&](auto visit) {
-      for_long<T, W, V, Threads, Channels>(x_row, dy_row, affine, row, n / V, visit);
-    };
+    const LongRow<T, W, V, Threads, Channels> for_row = {x_row, dy_row, affine, row, n / V};
     Two<C> plain = none, squared = none;
     if (Kind == kLayer) {
       for_row([&](C value, C g, int, int) {

@@ -156,7 +156,7 @@ struct PackedWalk {
 
 /// Blocks that share a multiprocessor: with few sums 512 threads have registers there.
 template <int Warps, int ColTiles>
-constexpr int resident_blocks() {
+__device__ constexpr int resident_blocks() {
   return ColTiles == 1 && Warps < 16 ? 16 / Warps : 1;
 }
 

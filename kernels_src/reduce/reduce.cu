@@ -96,14 +96,15 @@ __device__ __forceinline__ typename Op::State gather_row(const char* from, const
       Op::add(part[0], load<Element, 1>(place).value[0], i, plan.call);
     }
   }
-  const auto gather_at = [&](auto place) {
-    gather<Op, kPack>(part, plan, begin + head, static_cast<Index>(lane),
-                      static_cast<Index>(plan.lanes), packs, place);
-  };
+  const Index first = begin + head, number = lane, step = plan.lanes;
   if (plan.contiguous) {
-    gather_at([&](Index at) { return from + static_cast<long long>(at) * sizeof(Element); });
+    gather<Op, kPack>(part, plan, first, number, step, packs, [from](Index at) {
+      return from + static_cast<long long>(at) * sizeof(Element);
+    });
   } else {
-    gather_at([&](Index at) { return from + walk_offsets(plan.reduced, at).of[1]; });
+    gather<Op, kPack>(part, plan, first, number, step, packs, [from, &plan](Index at) {
+      return from + walk_offsets(plan.reduced, at).of[1];
+    });
   }
   typename Op::State state = Op::close(part[0]);
 #pragma unroll

@@ -313,14 +313,13 @@ void Array::assign_from_host(const void* data, const Stream& stream) {
 
 void Array::use_on(const Stream& stream) const {
   if (any_capture()) {
-    if (const auto capture = capture_of(stream)) {
-      if (buffer_ == nullptr || !buffer_->is_kept_by(*capture, stream)) {
-        capture->keep_alive(owner_);
-      }
-      return;
-    }
+    if (const auto capture = capture_of(stream)) return hold_in(*capture, stream);
   }
   if (buffer_ != nullptr) buffer_->use_on(stream);
+}
+
+void Array::hold_in(Capture& capture, const Stream& stream) const {
+  if (buffer_ == nullptr || !buffer_->is_kept_by(capture, stream)) capture.keep_alive(owner_);
 }
 
 std::string Array::identify() const {

@@ -15,6 +15,7 @@
 namespace kernwright {
 
 class Buffer;
+class Capture;
 class Device;
 
 /// Shared reference to memory plus shape and strides (bytes, as NumPy's). Views made by slice(),
@@ -84,6 +85,9 @@ class Array {
   /// Says that work queued on `stream` until now uses the memory, which is then not reused before
   /// that work is done. No effect on memory that somebody else owns. See Buffer::use_on.
   void use_on(const Stream& stream) const;
+  /// The same for a stream that `capture` records: the graph keeps the memory, unless it owns it
+  /// already. Calls no driver.
+  void hold_in(Capture& capture, const Stream& stream) const;
 
   /// "float32 array of shape (3, 4) on cuda:0"
   std::string identify() const;

@@ -42,3 +42,20 @@ def test_no_path_of_one_machine(root, tracked):
         for match in MACHINE_PATH.finditer(data.decode("ascii", "replace"))
     ]
     assert not problems, "\n".join(problems)
+
+
+# NVRTC before 13.1 refuses a text with functions of the host, which is then compiled once more.
+HOST_FUNCTION = re.compile(
+    r"^\s*(?:(?:static|inline) )*constexpr [A-Za-z_][\w:<>, ]* [a-z_]\w*\(.*\) *(?:const )?\{",
+    re.MULTILINE,
+)
+
+
+def test_functions_of_device_texts_are_for_the_device(root, tracked):
+    problems = [
+        f"{path}: {match[0].strip()}"
+        for path, data in texts(root, tracked)
+        if path.parts[0] == "kernels_src" and path.suffix in (".cu", ".cuh")
+        for match in HOST_FUNCTION.finditer(data.decode("ascii", "replace"))
+    ]
+    assert not problems, "write __device__ before:\n" + "\n".join(problems)

@@ -192,12 +192,12 @@ formats.add(
     s(64, dtype="int32", low=0, high=2),
     form="act-order",
 )
-for rows in (3, 70, 520):
+for rows, form in ((3, "packed"), (70, "packed"), (520, "packed tiles")):
     formats.add(
         "nn.linear",
         lambda x, b: kw.nn.linear(x, kw.nn.quant.pack(b, "q4_k"), activation="silu"),
         *(s(rows, 512, dtype="bfloat16"), BLOCKS),
-        form="packed",
+        form=form,
     )
 
 losses = Table("losses")
@@ -359,7 +359,7 @@ attention.add(
     *(SINGLE, SINGLE, SINGLE, s(20, 20)),
     form="mask",
 )
-attention.add("nn.attention_backward", backward, QUERY, QUERY, KEYS, KEYS)
+attention.add("nn.attention_backward", backward, QUERY, QUERY, KEYS, KEYS, form="tiles")
 attention.add("nn.attention_backward", backward, SINGLE, SINGLE, SINGLE, SINGLE, form="single")
 attention.add("nn.decode_attention", kw.nn.decode_attention, s(2, 4, 1, 64), *2 * [s(2, 2, 90, 64)])
 attention.add(

@@ -47,7 +47,7 @@ def message(call, error=kw.Error):
         (lambda x: kw.fuse("a + b", name=3), "the name of a kernel is a str, got int 3"),
         (
             lambda x: kw.Judge(device="\udc80"),
-            "kw.Judge(): device is a str without lone surrogates, got",
+            "device has a lone surrogate at index 0, which is no character",
         ),
         (lambda x: kw.synchronize("a"), "kw.synchronize(): timeout is a number, got str 'a'"),
         (lambda x: kw.nn.quant.formats(1), "kw.nn.quant.formats(): got 1"),

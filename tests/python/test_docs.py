@@ -54,6 +54,10 @@ PRELUDE = textwrap.dedent(
 )
 
 
+# Pages about what the simulated device alone can do.
+OF_SIMULATED = ("checks", "trace_and_profile")
+
+
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
 def test_code_runs_as_it_stands(page, tmp_path):
     """The blocks of a page, one after the other, as a reader pastes them."""
@@ -65,6 +69,8 @@ def test_code_runs_as_it_stands(page, tmp_path):
         name = f"{page.name}, block {number}"
         code += f"exec(compile({runnable(block)!r}, {name!r}, 'exec'), space)\n"
     environment = {**os.environ, "KERNWRIGHT_SIM_CAPABILITY": "9.0"}  # has tensor maps
+    if page.stem in OF_SIMULATED:
+        environment["KERNWRIGHT_DEVICE"] = "sim"
     ended = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,

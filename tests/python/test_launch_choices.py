@@ -145,7 +145,7 @@ def argsort():
 CASES = {
     "elementwise.packs": add,
     "copy.units": copy,
-    "cast.elements": cast,
+    "cast.packs": cast,
     "transpose.pack": transpose,
     "reduce.all_blocks": reduce_all,
     "reduce.row_blocks": reduce_rows,
@@ -288,7 +288,7 @@ def test_the_command_prints_what_changed(table, capsys):
     table.parent.mkdir()
     assert main(["tune-kernels", "cast", "--tiny", "--seconds", "0.01", "--table", str(table)]) == 0
     out = capsys.readouterr().out
-    assert "cast.elements short/2" in out and "now" in out and "of 2 changed for" in out
+    assert "cast.packs short/2" in out and "now" in out and "of 2 changed for" in out
     assert json.loads(table.read_text())["format"] == 1
     dry = pathlib.Path(str(table) + "2")
     options = ["--tiny", "--seconds", "0.01", "--dtype", "float32", "--table", str(dry)]

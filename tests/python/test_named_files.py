@@ -121,7 +121,7 @@ def test_cudas_headers_are_shown():
         assert kw._core._shown_text(f"{file}/../../../../../../../etc/passwd", 1) is None
 
 
-PTX = kw.Program(TEXT).compile("ptx").code.decode()
+PTX = kw.Program(TEXT, kw.ProgramOptions(arch="sm_80")).compile("ptx").code.decode()
 
 
 @pytest.mark.parametrize("front", ["", "\ufeff", "\n\n", "\ufeff// a comment\n/* .version 1 */\n"])

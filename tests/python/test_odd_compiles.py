@@ -205,10 +205,10 @@ def test_names_with_a_nul_or_a_lone_surrogate():
     module = kw.module("__device__ int v[4];\n" + TEXT, defines={"VALUE": 1})
     code = kw.Program(TEXT, kw.ProgramOptions(defines={"VALUE": 1})).compile("ptx")
     for call, kind in (
-        (lambda bad: kw.Device("sim" + bad), kw.DeviceNotFound),
-        (lambda bad: kw.zeros(4, device="sim" + bad), kw.DeviceNotFound),
-        (lambda bad: module.symbol("v" + bad), kw.NameNotFound),
-        (lambda bad: code.kernel("k" + bad), kw.NameNotFound),
+        (lambda bad: kw.Device("sim" + bad), kw.InvalidArgument),
+        (lambda bad: kw.zeros(4, device="sim" + bad), kw.InvalidArgument),
+        (lambda bad: module.symbol("v" + bad), (kw.NameNotFound, kw.InvalidArgument)),
+        (lambda bad: code.kernel("k" + bad), (kw.NameNotFound, kw.InvalidArgument)),
         (lambda bad: kw.Program(TEXT).compile("ptx" + bad), kw.InvalidArgument),
         (lambda bad: kw.kernel(TEXT, std="c++17" + bad)[1, 1](kw.zeros(1)), kw.InvalidArgument),
         (lambda bad: kw.kernel(TEXT, arch="sm_80" + bad), kw.InvalidArgument),
@@ -216,6 +216,6 @@ def test_names_with_a_nul_or_a_lone_surrogate():
     ):
         with pytest.raises(kind) as error:
             call("\0end")
-        assert "?end" in str(error.value) or "NUL" in str(error.value)
+        assert any(words in str(error.value) for words in ("?end", "NUL", "null character"))
         with pytest.raises(kw.Error, match="lone surrogate at index"):
             call("\udcff")

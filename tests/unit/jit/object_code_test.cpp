@@ -127,8 +127,8 @@ TEST_CASE("object code: files keep it, and bad files say their path and reason")
     CHECK(contains(text, file.string()));
     return text;
   };
-  CHECK(contains(reason(folder.path() / "missing"), "no file"));
-  CHECK(contains(reason(folder.path()), "no file"));
+  CHECK(contains(reason(folder.path() / "missing"), "does not exist"));
+  CHECK(contains(reason(folder.path()), "a folder, no regular file"));
   CHECK(reason(folder.write("empty", "")) != "");
   CHECK(reason(folder.write("foreign",
                             "\x7f"
