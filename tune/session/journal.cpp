@@ -18,7 +18,7 @@ namespace kernwright {
 namespace {
 
 /// Members besides the key in which sessions must agree for one to go on with the other's trials.
-constexpr const char* kAlike[] = {"launch", "arguments"};
+constexpr const char* kAlike[] = {"launch", "arguments", "checked"};
 
 std::string new_id() {
   std::random_device random;
@@ -173,6 +173,7 @@ std::map<std::uint64_t, Trial> SessionJournal::earlier() {
   if (key_.source.empty()) return trials;
   const Row wanted = key_.to_row();
   std::set<std::string> alike;
+  std::set<std::string> same_limits;
   const StoreContents contents = file_.read();
   for (const Row& row : contents.rows) {
     if (row.at("kind") != "session") continue;
@@ -183,11 +184,19 @@ std::map<std::uint64_t, Trial> SessionJournal::earlier() {
     }
     bool agrees = true;
     for (const char* name : kAlike) agrees &= row.value(name, Row()) == about_.value(name, Row());
-    if (agrees && alike.insert(row.at("session")).second) resumed_.push_back(row.at("session"));
+    if (!agrees) continue;
+    const std::string session = row.at("session");
+    if (alike.insert(session).second) resumed_.push_back(session);
+    if (row.value("limits", Row()) == about_.value("limits", Row())) same_limits.insert(session);
   }
   for (const Row& row : contents.rows) {
     if (row.at("kind") != "trial" || !alike.contains(row.at("session"))) continue;
-    if (auto trial = trial_of_row(space_, row)) trials[trial->index] = std::move(*trial);
+    auto trial = trial_of_row(space_, row);
+    if (!trial) continue;
+    // Another limit may not end it.
+    const bool may_end = trial->status == TrialStatus::timeout &&
+                         !same_limits.contains(row.at("session").get<std::string>());
+    if (!may_end) trials[trial->index] = std::move(*trial);
   }
   return trials;
 }

@@ -29,7 +29,8 @@ Row result_row(const Space& space, const SessionResult& result);
 class SessionJournal {
  public:
   /// Touches no file. `about` holds what the session row says beside its key: what must be equal
-  /// for a resumed session is in its members "launch" and "arguments".
+  /// for a resumed session is in its members "launch", "arguments" and "checked"; with other
+  /// "limits" trials that these ended are repeated.
   SessionJournal(std::string path, StoreKey key, Row about, const Space& space);
 
   /// The session's name in its rows.

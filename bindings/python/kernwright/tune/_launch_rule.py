@@ -109,6 +109,10 @@ class ProblemReader:
         for name, source in self._sources.items():
             self._getter(name, source)
 
+    def knows(self, name: str) -> bool:
+        """Whether the arguments of a launch tell that value."""
+        return name in self._sources or name in self._places
+
     def places(self, names: Sequence[str]) -> list[int] | None:
         """Places of the arguments that are the values, or None where it takes more to know."""
         sources = [self._sources.get(name, name) for name in names]

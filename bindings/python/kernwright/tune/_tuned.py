@@ -165,6 +165,8 @@ class Tuned(_core.TunedCall):
         with self._lock:
             self._sessions: dict[str, Row] = {}
         rows = [row for row in self.store.results if row.get("kernel") == self.kernel.name]
+        self._tunable = set(self._default or ()).union(*(row["config"] for row in rows))
+        self._tunable.update(getattr(self._query["space"], "parameters", ()))
         names: dict[str, None] = {}
         for row in rows:
             names.update(dict.fromkeys(mapping(row.get("problem"), "problem")))
@@ -187,7 +189,9 @@ class Tuned(_core.TunedCall):
             except Error:
                 continue  # it decides nothing but for the problem that was tuned
         # A restriction may name what no argument tells: it is then no reason to fail.
+        # A parameter of other results that this one lacks leaves it without a launch, see _try().
         wanted = (rule.names if rule is not None else set()) - set(row["config"])
+        wanted = {n for n in wanted if n not in self._tunable or self._reader.knows(n)}
         optional = {name for name in names if self._reader.places([name]) is not None}
         return sorted(wanted | (optional - set(row["config"])))
 

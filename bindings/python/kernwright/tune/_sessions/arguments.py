@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, ArgumentRangeError, InvalidArgument
+from kernwright.tune._store import _fingerprint
 
 Parameter = tuple[str, str, bool, Any, int, int]  # name, type, is a pointer, dtype, lanes, size
 
@@ -293,6 +295,18 @@ class Verifier:
                 )
             return
         self._expected = self._read(verify(*arguments.inputs()) if callable(verify) else verify)
+
+    def identity(self, default: Any) -> str:
+        """What results are held against: equal texts mean equal checks. `default` is the
+        configuration whose results are expected with verify="default"."""
+        parts = [f"rtol={self._rtol}", f"atol={self._atol}"]
+        if self._compare is not None:
+            parts.append(f"compare={_fingerprint(self._compare)}")
+        if self.wants_default:
+            parts.append(f"default={default!r}")
+        for i, expected in sorted((self._expected or {}).items()):
+            parts.append(f"{i}:{hashlib.sha256(expected.wanted.tobytes()).hexdigest()[:16]}")
+        return ", ".join(parts)
 
     def _expect(self, i: int, wanted: np.ndarray[Any, Any]) -> Expected:
         return Expected(wanted, self._arguments.values[i].dtype, self._rtol, self._atol)

@@ -167,7 +167,8 @@ class Session:
         if self._store is not None:
             initial += warm_start(self._store, key, self.space)
         symbols = symbol_bytes(constants)
-        about = about_row(rule, cluster, self._arguments, symbols, first)
+        limits = [compile_timeout, run_timeout]
+        about = about_row(rule, cluster, self._arguments, symbols, first, verifier, limits)
         about |= {"strategy": strategy, "seed": seed, "budget": self._budget}
         self._about = about
         self._lanes = lanes_of(workers)

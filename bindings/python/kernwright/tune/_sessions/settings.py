@@ -16,7 +16,7 @@ from kernwright.errors import ArgumentError, Error, InvalidArgument, NameNotFoun
 from kernwright.tune._config import Config, Value, mapping
 from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
-from kernwright.tune._sessions.arguments import Arguments, _host_array
+from kernwright.tune._sessions.arguments import Arguments, Verifier, _host_array
 from kernwright.tune._sessions.kernel import TunedSource
 from kernwright.tune._space import Space
 from kernwright.tune._store import Store, _fingerprint
@@ -184,8 +184,10 @@ def about_row(
     arguments: Arguments,
     symbols: Mapping[str, bytes],
     default: Config | None,
+    verifier: Verifier | None,
+    limits: Sequence[float | None],
 ) -> dict[str, Any]:
-    """What a session's row says besides its key."""
+    """What a session's row says besides its key; `limits` are seconds of a compile and a run."""
     specs = {**rule.specs, **({} if cluster is None else {"cluster": cluster})}
     about: dict[str, Any] = {
         name: told for name, spec in specs.items() if (told := _told(spec)) is not None
@@ -193,6 +195,8 @@ def about_row(
     about["launch"] = "; ".join(f"{name}={_identity(spec)}" for name, spec in specs.items())
     named = [f"{name}:{hashlib.sha256(data).hexdigest()[:16]}" for name, data in symbols.items()]
     about["arguments"] = ", ".join([*arguments.describe(), *named])
+    about["checked"] = None if verifier is None else verifier.identity(default)
+    about["limits"] = list(limits)
     if default is not None:
         about["default"] = dict(default)
     return about

@@ -1,0 +1,88 @@
+"""Which trials of an earlier session another one goes on with, and which results are no hits."""
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+
+pytestmark = pytest.mark.usefixtures("sim")
+
+TEXT = """
+#ifndef VEC
+#define VEC 1
+#endif
+extern "C" __global__ void scale(const float* x, float* y, float a, int n) {
+  int i = blockIdx.x * BLOCK + threadIdx.x;
+  if (i < n) y[i] = (BLOCK == 64 ? WRONG : a) * x[i];
+}
+"""
+N = 1000
+X = np.arange(N, dtype=np.float32)
+
+
+def session(store, space=None, wrong="9", **more):
+    space = kw.tune.Space(BLOCK=[64, 128]) if space is None else space
+    more = {"grid": "-(-n // BLOCK)", "block": "BLOCK", **more}
+    return kw.tune.Session(
+        TEXT.replace("WRONG", wrong), space, (X, kw.Out(np.zeros(N, np.float32)), 2.0, N),
+        store=store, budget={"evaluations": 10}, **more,
+    )  # fmt: skip
+
+
+def outcome(made):
+    made.run()
+    return {trial.config["BLOCK"]: (trial.status, trial.resumed) for trial in made.trials}
+
+
+def right(x, y, a, n):
+    return None, a * x, None, None
+
+
+def mistaken(x, y, a, n):
+    return None, a * x + 1, None, None
+
+
+def test_trials_are_taken_over_from_sessions_that_checked_alike(tmp_path):
+    store = tmp_path / "s.jsonl"
+    assert outcome(session(store)) == {64: ("correct", False), 128: ("correct", False)}
+    assert outcome(session(store)) == {64: ("correct", True), 128: ("correct", True)}
+    wanted = {64: ("correctness", False), 128: ("correct", False)}
+    assert outcome(session(store, verify=right)) == wanted
+    assert outcome(session(store, verify=right)) == {64: ("correctness", True),
+                                                     128: ("correct", True)}  # fmt: skip
+    expected = (None, 2 * X, None, None)  # the same values
+    assert all(resumed for _, resumed in outcome(session(store, verify=expected)).values())
+    assert outcome(session(store, verify=right, rtol=100, atol=1e6))[64] == ("correct", False)
+    assert outcome(session(store, verify="default", default={"BLOCK": 64}))[64][1] is False
+
+
+def test_a_mended_reference_checks_again(tmp_path):
+    store = tmp_path / "s.jsonl"
+    assert {status for status, _ in outcome(session(store, verify=mistaken)).values()} == {
+        "correctness"
+    }
+    assert outcome(session(store, verify=right))[128] == ("correct", False)
+
+
+def test_a_timeout_counts_while_the_limit_is_the_same(tmp_path):
+    store = tmp_path / "s.jsonl"
+    slow = "([] { volatile int q = 0; while (q < 300000) q = q + 1; return 2.0f; }())"
+    assert outcome(session(store, wrong=slow, run_timeout=0.05))[64] == ("timeout", False)
+    assert outcome(session(store, wrong=slow, run_timeout=0.05))[64] == ("timeout", True)
+    found = outcome(session(store, wrong=slow, run_timeout=120))
+    assert found == {64: ("correct", False), 128: ("correct", True)}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("told", [{}, {"space": kw.tune.Space(BLOCK=[64, 128], VEC=[1, 2])}])
+def test_a_result_of_a_narrower_space_is_no_hit(tmp_path, told):
+    store = tmp_path / "s.jsonl"
+    session(store, wrong="a").run()
+    tuned = kw.kernel(TEXT.replace("WRONG", "a")).tuned(
+        store, grid="-(-n // (BLOCK * VEC))", block="BLOCK", default={"BLOCK": 64, "VEC": 1}, **told
+    )
+    y = kw.zeros(N)
+    tuned(kw.asarray(X), y, 2.0, N)
+    np.testing.assert_array_equal(y.numpy(), 2 * X)
+    choice = tuned.choice(n=N)
+    assert not choice.from_store and dict(choice.config) == {"BLOCK": 64, "VEC": 1}
