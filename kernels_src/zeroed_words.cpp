@@ -49,7 +49,7 @@ WordsByStream& words_of_launches() {
 
 CUdeviceptr zeroed_words(std::size_t count, const Stream& stream) {
   const bool may_change_hands = stream.handle() != nullptr && !stream.is_owned();
-  if (count > kZeroedWords || may_change_hands) return 0;
+  if (count > kZeroedWords || may_change_hands || stream.device().is_simulated()) return 0;
   const ContextGuard guard(stream.device());
   const std::uint64_t id = capture_id(stream.device(), stream.handle());
   if (id == 0) return words_of_launches().of(stream);

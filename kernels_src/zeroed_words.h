@@ -1,4 +1,4 @@
-// Words of device memory that are zero between launches, for blocks that count who is last.
+// Counters of blocks: device memory that is zero between launches.
 #pragma once
 
 #include "core/stream.h"
@@ -14,7 +14,8 @@ inline constexpr std::size_t kZeroedWords = 4096;
 /// as each launch leaves them zero: a fill of a microsecond less. Launches of one stream share
 /// them, a graph has words of its own for each of its streams.
 /// 0 when there are none: for more than kZeroedWords, for a stream whose handle another stream may
-/// get, and for one that another library captures. Thread-safe. Throws OutOfMemory.
+/// get, for one that another library captures, and on the simulated device, where a launch can be
+/// interrupted without the device being lost. Thread-safe. Throws OutOfMemory.
 CUdeviceptr zeroed_words(std::size_t count, const Stream& stream);
 
 }  // namespace kernwright::kernels

@@ -161,3 +161,28 @@ def test_a_launch_ends_at_the_limit_of_time(launch):
     assert "took longer than 1 s (KERNWRIGHT_SIM_TIMEOUT)" in out and out.endswith("healthy\n")
     assert "in " in out and "block" in out
     assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("name", ["sum", "cumulative_sum"])
+def test_an_operation_that_was_interrupted_is_right_the_next_time(name):
+    code, out, err = run(
+        f"""
+        operation = kw.{name}
+        some = kw.ones(50000)
+        operation(some)
+        large = kw.ones(1 << 26, dtype="float32")
+        pressed = 0
+        for _ in range(3):
+            press_later()
+            try:
+                while True:
+                    operation(large)
+                    kw.synchronize()
+            except KeyboardInterrupt:
+                pressed += 1
+            for call in (kw.sum, kw.cumulative_sum):
+                assert call(some).numpy().ravel()[-1] == 50000
+        print(pressed)
+        """
+    )
+    assert (code, out) == (0, "3\n"), err
