@@ -93,7 +93,7 @@ struct Shared {
     for (int stage = 0; stage < kStages; ++stage) {
       q_full[stage].init(1);
       grad_full[stage].init(1);
-      facts_full[stage].init(1);
+      facts_full[stage].init(32);
       q_empty[stage].init(8);
       grad_empty[stage].init(8);
     }
@@ -299,8 +299,8 @@ __device__ __forceinline__ void load_facts(const Shared<Of>& shared, const Atten
       facts[row] = lse == minus_infinity() ? -minus_infinity() : lse * kLog2E;
       facts[Of::kQueries + row] = delta;
     }
-    __syncwarp();
-    if (lane == 0) shared.facts_full[ring.stage].arrive();
+    // Each lane: racecheck of CUDA 13 takes what one lane says for that lane's writes alone.
+    shared.facts_full[ring.stage].arrive();
     ring.advance();
   });
 }

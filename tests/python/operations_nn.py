@@ -352,7 +352,7 @@ def backward(g, q, k, v):
     return kw.nn.attention_backward(g, q, k, v, *causal(q, k, v), is_causal=True, enable_gqa=True)
 
 
-attention.add("nn.attention", causal, QUERY, KEYS, KEYS)
+attention.add("nn.attention", causal, QUERY, KEYS, KEYS, form="tiles")
 attention.add(
     "nn.attention",
     lambda q, k, v, m: kw.nn.attention(q, k, v, m, window=9, soft_cap=20.0),
