@@ -379,6 +379,7 @@ attention.add(
     "nn.fused_matmul",
     lambda a, b, c: kw.nn.fused_matmul(a, b, "relu(x) + c", c=c),
     *(s(9, 64, dtype="float16"), s(64, 16, dtype="float16"), s(9, 16, dtype="float16")),
+    form="tiles",
 )
 attention.add(
     "nn.append_qkv",
