@@ -105,7 +105,7 @@ void raise_error(const Error& e) {
   const bool done =
       raise_if<CompileError>("CompileError", e) || raise_if<ArgumentError>("ArgumentError", e) ||
       raise_if<ArgumentRangeError>("ArgumentRangeError", e) ||
-      raise_if<InvalidArgument>("InvalidArgument", e) ||
+      raise_if<AxisError>("AxisError", e) || raise_if<InvalidArgument>("InvalidArgument", e) ||
       raise_if<LaunchConfigError>("LaunchConfigError", e) ||
       raise_if<NameNotFound>("NameNotFound", e) || raise_if<DriverNotFound>("DriverNotFound", e) ||
       raise_if<NvrtcNotFound>("NvrtcNotFound", e) ||

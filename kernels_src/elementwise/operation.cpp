@@ -90,11 +90,7 @@ bool compare_exactly(const OperationInfo& operation, const ScalarType* types) {
 
 ScalarType result_of(const OperationInfo& operation, ScalarType type) {
   if (operation.result == Info::Result::BOOL) return ScalarType::boolean;
-  if (operation.result == Info::Result::PART) {
-    if (type == ScalarType::complex64) return ScalarType::float32;
-    if (type == ScalarType::complex128) return ScalarType::float64;
-  }
-  return type;
+  return operation.result == Info::Result::PART ? real_type_of(type) : type;
 }
 
 }  // namespace

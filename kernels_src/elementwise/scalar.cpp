@@ -83,8 +83,7 @@ void encode(const ScalarOperand& number, ScalarType type, void* to) {
     const auto value = static_cast<std::uint8_t>(number.is_zero() ? 0 : 1);
     std::memcpy(to, &value, 1);
   } else if (is_complex(type)) {
-    const ScalarType part =
-        type == ScalarType::complex64 ? ScalarType::float32 : ScalarType::float64;
+    const ScalarType part = real_type_of(type);
     store_real(number.as_double(), part, to);
     store_real(number.imaginary, part, static_cast<char*>(to) + scalar_size(part));
   } else if (is_floating(type)) {

@@ -37,6 +37,24 @@ __device__ __forceinline__ bool is_nan(Bits bits, const Order& order) {
   return order.nan != 0 && magnitude(bits) >= static_cast<Bits>(order.nan);
 }
 
+/// A complex number: by its real part, then by its imaginary part, as NumPy orders them.
+template <typename Bits>
+struct Pair {
+  Bits real, imag;
+};
+template <typename Bits>
+__device__ __forceinline__ Pair<Bits> order_key(const Pair<Bits>& value, const Order& order) {
+  return {order_key(value.real, order), order_key(value.imag, order)};
+}
+template <typename Bits>
+__device__ __forceinline__ bool operator!=(const Pair<Bits>& a, const Pair<Bits>& b) {
+  return a.real != b.real || a.imag != b.imag;
+}
+template <typename Bits>
+__device__ __forceinline__ bool is_nan(const Pair<Bits>& value, const Order& order) {
+  return is_nan(value.real, order) || is_nan(value.imag, order);
+}
+
 struct WideEntry {
   UInt64 key;
   UInt32 index;

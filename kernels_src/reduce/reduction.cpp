@@ -50,11 +50,6 @@ ScalarType inexact_type(ScalarType type) {
   return is_inexact_type(type) ? type : ScalarType::float64;
 }
 
-ScalarType real_type_of(ScalarType type) {
-  if (type == ScalarType::complex64) return ScalarType::float32;
-  return type == ScalarType::complex128 ? ScalarType::float64 : type;
-}
-
 [[noreturn]] void refuse_reduction(Reduction op, ScalarType type, const char* why) {
   throw InvalidArgument(format("{}() of {}: {}", reduction_name(op), scalar_name(type), why));
 }

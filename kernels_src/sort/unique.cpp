@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
+#include "kernels_src/index/gather.h"
 #include "kernels_src/sort/sort.h"
 #include "kernels_src/sort/unique.cu.h"
 
@@ -19,15 +20,26 @@ const LazyKernel& unique_kernel(UniqueKernel part, ScalarType type) {
   static const auto& family = *new Family("unique.cu", text::unique_cu);
   return family.instance(InstanceKey().add(part, 2).type(type), [&]() -> std::string {
     if (part == UniqueKernel::measure) return "measure_groups";
+    const char* const bits = device_type(bits_of(is_complex(type) ? real_type_of(type) : type));
     return format("{}_groups<{}>", part == UniqueKernel::count ? "count" : "write",
-                  device_type(type));
+                  is_complex(type) ? format("Pair<{}>", bits) : bits);
   });
+}
+
+/// By the imaginary parts, then by the real ones: the second sort keeps the order of equal ones.
+Ordered sort_complex(const Array& flat, const Stream& stream) {
+  const Array parts = flat.view(real_type_of(flat.type())).reshape({flat.size(), 2});
+  const Array by_imag = sort_with_indices(parts.drop_axis(1, 1), 0, false, stream).indices;
+  const Array real = take_at(parts.drop_axis(1, 0), {{0}, {by_imag}}, stream);
+  const Array by_real = sort_with_indices(real, 0, false, stream).indices;
+  Array origin = take_at(by_imag, {{0}, {by_real}}, stream);
+  Array values = take_at(flat, {{0}, {origin}}, stream);
+  return {std::move(values), std::move(origin)};
 }
 
 }  // namespace
 
 Unique unique(const Array& array, const UniqueParts& parts, const Stream& stream) {
-  require_order(array, "unique");
   Device& device = array.device();
   const auto made_of = [&](bool wanted, Shape shape, ScalarType type) {
     return wanted ? Array::empty(device, std::move(shape), type, stream) : Array();
@@ -36,20 +48,25 @@ Unique unique(const Array& array, const UniqueParts& parts, const Stream& stream
   made.inverse = made_of(parts.inverse, array.shape(), ScalarType::int64);
   const std::int64_t size = array.size();
   const Array flat = without_gaps(array, stream).reshape({size});
+  const bool pairs = is_complex(array.type());
   Ordered sorted;
-  if (parts.indices || parts.inverse) {
+  if (pairs) {
+    if (size > 0) sorted = sort_complex(flat, stream);
+  } else if (parts.indices || parts.inverse) {
     sorted = sort_with_indices(flat, 0, false, stream);
   } else {
     sorted.values = sort(flat, 0, false, stream);
   }
+  const ScalarType key_type = pairs ? array.type() : bits_of(array.type());
+  const DeviceOrder order = order_of(pairs ? real_type_of(array.type()) : array.type());
   const Stream on = stream ? stream : Stream::legacy(device);
   const Chunks chunks = size > 0 ? chunks_of(device, size, kSortBlock * kUniqueItems) : Chunks{};
   const Array counts = Array::empty(device, {chunks.count}, ScalarType::int64, stream);
   const LaunchConfig config = blocks_of(chunks.count, on);
   std::int64_t groups = 0;
   if (size > 0) {
-    launch(unique_kernel(UniqueKernel::count, bits_of(array.type())).on(device), config,
-           sorted.values.address(), size, chunks.size, counts.address(), order_of(array.type()));
+    launch(unique_kernel(UniqueKernel::count, key_type).on(device), config, sorted.values.address(),
+           size, chunks.size, counts.address(), order);
     counts.use_on(on);
     groups = sum_on_host(counts, stream);
   }
@@ -58,10 +75,9 @@ Unique unique(const Array& array, const UniqueParts& parts, const Stream& stream
   made.counts = made_of(parts.counts, {groups}, ScalarType::int64);
   const Array starts = made_of(parts.counts, {groups}, ScalarType::int64);
   if (size == 0) return made;
-  launch(unique_kernel(UniqueKernel::write, bits_of(array.type())).on(device), config,
-         sorted.values.address(), sorted.indices.address(), size, chunks.size, counts.address(),
-         made.values.address(), starts.address(), made.indices.address(), made.inverse.address(),
-         order_of(array.type()));
+  launch(unique_kernel(UniqueKernel::write, key_type).on(device), config, sorted.values.address(),
+         sorted.indices.address(), size, chunks.size, counts.address(), made.values.address(),
+         starts.address(), made.indices.address(), made.inverse.address(), order);
   if (parts.counts) {
     launch(unique_kernel(UniqueKernel::measure, ScalarType::int64).on(device),
            spread(device, groups, on), starts.address(), made.counts.address(), groups, size);

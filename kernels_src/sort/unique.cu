@@ -13,7 +13,7 @@ __device__ __forceinline__ unsigned group_bits(const Bits* sorted, Int64 at, Int
                                                const Order& order) {
   unsigned bits = 0;
   if (at >= end) return bits;
-  Bits last = at > 0 ? order_key(sorted[at - 1], order) : Bits(0);
+  Bits last = at > 0 ? order_key(sorted[at - 1], order) : Bits{};
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
     if (at + j >= end) break;

@@ -19,11 +19,11 @@ struct Unique {
   Array counts;   ///< int64: how often each value is there
 };
 
-/// The different elements of `array` (any strides, any real type). Each NaN differs from every
-/// other, as the array API has it. A stable sort, then the groups of equal neighbours. It waits for
-/// the work of its stream, as the number of values has to come to the host. Throws ArgumentError
-/// for complex numbers, CaptureError while the stream is being captured, CompileError, OutOfMemory,
-/// DriverError.
+/// The different elements of `array` (any strides, any type; complex numbers by their real part,
+/// then by their imaginary part). Each NaN differs from every other, as the array API has it. A
+/// stable sort, then the groups of equal neighbours. It waits for the work of its stream, as the
+/// number of values has to come to the host. Throws CaptureError while the stream is being
+/// captured, CompileError, OutOfMemory, DriverError.
 Unique unique(const Array& array, const UniqueParts& parts, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

@@ -139,8 +139,7 @@ std::optional<Shape> reshape_strides(std::span<const std::int64_t> shape,
 
 int normalize_axis(int axis, int ndim) {
   if (axis < -ndim || axis >= ndim) {
-    throw InvalidArgument(
-        format("axis {} is out of range for an array of {} dimensions", axis, ndim));
+    throw AxisError(format("axis {} is out of range for an array of {} dimensions", axis, ndim));
   }
   return axis < 0 ? axis + ndim : axis;
 }

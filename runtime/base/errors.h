@@ -23,6 +23,12 @@ class InvalidArgument : public Error {
   using Error::Error;
 };
 
+/// An axis that an array does not have. Python: also IndexError, as NumPy's.
+class AxisError : public InvalidArgument {
+ public:
+  using InvalidArgument::InvalidArgument;
+};
+
 /// Wrong count, kind, dtype or device of a kernel argument. Python: also TypeError.
 class ArgumentError : public Error {
  public:

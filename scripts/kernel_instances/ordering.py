@@ -25,7 +25,8 @@ ORDERING = {
         *(f"find_members<{of}>" for of in BITS),
     ],
     "unique.cu": [
-        *(f"{part}_groups<{of}>" for part in ("count", "write") for of in BITS),
+        *(f"{part}_groups<{of}>" for part in ("count", "write")
+          for of in (*BITS, "Pair<UInt32>", "Pair<UInt64>")),
         "measure_groups",
     ],
 }  # fmt: skip

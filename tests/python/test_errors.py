@@ -10,6 +10,7 @@ import kernwright as kw
 FAMILIES = {
     "InvalidArgument": ValueError,
     "ArgumentError": TypeError,
+    "AxisError": IndexError,
     "ArgumentRangeError": OverflowError,
     "LaunchConfigError": ValueError,
     "NameNotFound": KeyError,

@@ -184,6 +184,8 @@ def test_wrong_arguments():
         (lambda: kw.concat([x, kw.zeros((3, 5))]), ValueError, "Incompatible dimensions"),
         (lambda: kw.concat([x, kw.zeros(3)]), ValueError, "Incompatible dimensions"),
         (lambda: kw.concat([x], axis=2), ValueError, "axis 2 is out of range"),
+        (lambda: kw.expand_dims(x, axis=9), kw.AxisError, "axis 9 is out of range"),
+        (lambda: kw.flip(x, axis=-9), IndexError, "axis -9 is out of range"),
         (lambda: kw.concat([x, np.zeros((3, 4))]), TypeError, "array 1 .*asarray"),
         (lambda: kw.concat([kw.zeros(()), kw.zeros(())]), ValueError, "axis"),
         (lambda: kw.stack([x, x.T]), ValueError, "Incompatible dimensions"),

@@ -61,6 +61,7 @@ from kernwright._support.typed import publish, typed
 from kernwright.errors import (
     ArgumentError,
     ArgumentRangeError,
+    AxisError,
     CaptureError,
     CompileError,
     DeviceFault,
@@ -95,6 +96,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentRangeError",
     "Array",
+    "AxisError",
     "CaptureError",
     "CompileError",
     "CudaArray",

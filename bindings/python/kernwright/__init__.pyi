@@ -88,6 +88,7 @@ from kernwright._support.libcuda import libcuda_path as libcuda_path
 from kernwright.checks import checks as checks
 from kernwright.errors import ArgumentError as ArgumentError
 from kernwright.errors import ArgumentRangeError as ArgumentRangeError
+from kernwright.errors import AxisError as AxisError
 from kernwright.errors import CaptureError as CaptureError
 from kernwright.errors import CompileError as CompileError
 from kernwright.errors import DeviceFault as DeviceFault

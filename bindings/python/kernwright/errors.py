@@ -22,6 +22,10 @@ class InvalidArgument(Error, ValueError):
     """A value that no state of the program could make right."""
 
 
+class AxisError(InvalidArgument, IndexError):
+    """An axis that an array does not have."""
+
+
 class ArgumentError(Error, TypeError):
     """Wrong count, kind, dtype or device of a kernel argument; nothing was launched."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from kernwright._array.creation import full
 from kernwright._array.methods import _checked
 from kernwright._core import Array, _adopt, _from_numpy
-from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.errors import ArgumentError, AxisError, InvalidArgument
 
 _HOST = (np.ndarray, np.generic, bool, int, float, complex, list, tuple)
 
@@ -92,7 +92,7 @@ def axis_of(axis: Any, ndim: int) -> int:
     """`axis` counted from the front."""
     found = operator.index(axis)
     if not -ndim <= found < ndim:
-        raise InvalidArgument(f"axis {found} is out of range for an array of {ndim} axes")
+        raise AxisError(f"axis {found} is out of range for an array of {ndim} axes")
     return found % ndim
 
 

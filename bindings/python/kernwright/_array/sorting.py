@@ -162,8 +162,9 @@ def unique_all(x: Array, /) -> UniqueAllResult:
     (values, indices, inverse_indices, counts): the values have one dimension and the dtype of `x`;
     the rest is int64. `indices` count row-major through `x`, and values[inverse_indices] is `x`
     again, in its shape. Each NaN differs from all others; of -0 and 0 the first one stands for
-    both. As the number of values is known on the device only, the call waits for it. ArgumentError
-    for complex numbers, CaptureError while the stream is being captured.
+    both. Complex numbers rise by their real part, then by their imaginary part. As the number of
+    values is known on the device only, the call waits for it: CaptureError while the stream is
+    being captured.
 
     >>> kw.unique_all(kw.asarray([5, 7, 5])).counts.numpy()
     array([2, 1])

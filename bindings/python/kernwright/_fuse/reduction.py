@@ -27,7 +27,7 @@ from kernwright._fuse.plan import Plan, _leaf
 from kernwright._fuse.pycuda import c_arguments
 from kernwright._fuse.trace import Statements
 from kernwright._fuse.values import Value
-from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.errors import ArgumentError, AxisError, InvalidArgument
 
 _KINDS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
 
@@ -272,7 +272,7 @@ def _axes(
     given = range(ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = sorted({operator.index(a) + (ndim if a < 0 else 0) for a in given})
     if len(axes) != len(given) or any(not 0 <= a < ndim for a in axes):
-        raise InvalidArgument(f"{name}: axis {axis} is out of range for shape {shape}")
+        raise AxisError(f"{name}: axis {axis} is out of range for shape {shape}")
     kept = [None if a in axes else a for a in range(ndim) if keepdims or a not in axes]
     return tuple(axes), kept
 

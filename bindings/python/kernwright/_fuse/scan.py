@@ -13,7 +13,7 @@ from kernwright._fuse.arguments import adopt
 from kernwright._fuse.fused import Fused, _identifier
 from kernwright._fuse.plan import compiled
 from kernwright._fuse.trace import Statements
-from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.errors import ArgumentError, AxisError, InvalidArgument
 
 _THREADS, _TILE = 256, 2048
 
@@ -151,7 +151,7 @@ class Scan:
             raise ArgumentError(f"{name} takes one array and axis=, got {len(args) + len(kwargs)}")
         at = operator.index(axis)
         if not -max(x.ndim, 1) <= at < max(x.ndim, 1):
-            raise InvalidArgument(f"{name}: axis {axis} is out of range for shape {x.shape}")
+            raise AxisError(f"{name}: axis {axis} is out of range for shape {x.shape}")
         at %= max(x.ndim, 1)
         order = [d for d in range(x.ndim) if d != at] + [at] if x.ndim else []
         rows = x.transpose(order) if x.ndim > 1 else x

@@ -12,7 +12,7 @@ import numpy as np
 from kernwright._fuse import views
 from kernwright._fuse.graph import Graph, Node
 from kernwright._fuse.operations import ALIASES, OPERATIONS, REDUCTIONS
-from kernwright.errors import InvalidArgument
+from kernwright.errors import AxisError, InvalidArgument
 
 
 class Value:
@@ -181,7 +181,7 @@ def reduce(kind: str, x: Any, axis: Any = None, keepdims: bool = False) -> Value
         given = list(range(ndim)) if axis is None else [operator.index(axis)]
     axes = sorted({a + ndim if a < 0 else a for a in given})
     if len(axes) != len(given) or any(not 0 <= a < ndim for a in axes):
-        raise InvalidArgument(f"axis {axis} is out of range for a value of shape {x.shape}")
+        raise AxisError(f"axis {axis} is out of range for a value of shape {x.shape}")
     if kind.startswith("arg") and len(axes) not in (1, ndim):
         raise InvalidArgument(f"{kind} takes one axis or none, got {axis}")
     if not axes and kind in ("any", "all"):
