@@ -7,6 +7,8 @@
 #include "bindings/support/python_support.h"
 #include "bindings/tune/bind_tune.h"
 #include "core/device.h"
+#include "jit/source/kernel_scanner.h"
+#include "tune/session/session_rows.h"
 #include "tune/store/store.h"
 
 #include <pybind11/stl.h>
@@ -87,6 +89,14 @@ std::vector<std::string> parameter_names(const ProgramObject& program, const std
   return {};
 }
 
+/// Names of the __device__, __constant__ and __managed__ variables that the text declares.
+std::vector<std::string> variable_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (SymbolDeclaration& symbol : scan_source(text).symbols)
+    names.push_back(std::move(symbol.name));
+  return names;
+}
+
 py::dict device_members(const py::object& device) {
   const Device& chosen = device_argument(device);
   const DeviceClass its_class = DeviceClass::of(chosen);
@@ -114,8 +124,9 @@ void bind_tune_store(py::module_& m) {
       .def("find", &find)
       .def("results",
            [](Store& self) { return row_list(without_gil([&] { return self.results(); })); })
-      .def("problems",
-           [](Store& self) { return text_list(without_gil([&] { return self.problems(); })); });
+      .def("problems", [](Store& self) {
+        return text_list(without_gil([&] { return self.problems(&trial_problems); }));
+      });
   m.def("_tune_source_hash",
         [](const ProgramObject& program, const std::vector<std::string>& parameters) {
           return without_gil([&] { return source_hash(program.program, parameters); });
@@ -130,6 +141,7 @@ void bind_tune_store(py::module_& m) {
   });
   m.def("_tune_bucket", [](py::handle value) { return problem_bucket(value_argument(value)); });
   m.def("_tune_parameter_names", &parameter_names);
+  m.def("_tune_variable_names", &variable_names);
   m.def("_tune_device_class", &device_members);
 }
 

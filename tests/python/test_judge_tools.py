@@ -93,6 +93,16 @@ def test_tune(tools):
         tools.tune(text, {"N": [1]}, "affine", evaluations=0)
 
 
+def test_tune_tells_of_parameters_that_make_no_difference(tools):
+    text = GOOD.replace("2 * x[i]", "TWO * x[i]")
+    answer = tools.tune(text, {"TWO": [2], "UNROLL": [1, 2]}, "affine", evaluations=1)
+    assert answer["best"] is not None
+    assert answer["warnings"] == ["the text does not use UNROLL: its values make no difference"]
+    assert "warnings" not in tools.tune(text, {"TWO": [2]}, "affine")
+    with pytest.raises(kw.InvalidArgument, match="parameter n has the name of"):
+        tools.tune(text, {"TWO": [2], "n": [1]}, "affine")
+
+
 def test_every_tool_says_what_it_does(tools):
     pytest.importorskip("mcp")  # `make test` has it: see tests/lint/test_tools.py
     listed = asyncio.run(make_server(tools).list_tools())

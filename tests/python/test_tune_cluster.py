@@ -5,6 +5,8 @@ import itertools
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -192,6 +194,21 @@ def test_a_cluster_starts_nothing_before_a_session_does(monkeypatch):
     monkeypatch.setattr(ray, "init", lambda **options: pytest.fail("Ray was started"))
     assert repr(Cluster()) == "Cluster(None, compiles=None)"
     assert repr(Cluster(2)) == "Cluster(2, compiles=None)"
+
+
+def test_a_ray_of_this_machine_starts_without_a_word():
+    code = """
+import numpy as np, kernwright as kw
+session = kw.tune.Session(
+    "__global__ void fill(float* x) { x[threadIdx.x] = BLOCK; }", kw.tune.Space(BLOCK=[32]),
+    (np.zeros(32, np.float32),), grid=1, block="BLOCK", devices=kw.tune.Cluster(1, compiles=1))
+assert session.run().config["BLOCK"] == 32
+"""
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=300,
+        env={**os.environ, "KERNWRIGHT_DEVICE": "sim"},
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
 def test_wrong_clusters(sim, nodes):

@@ -142,8 +142,39 @@ def test_a_wrong_json_file_is_told_with_its_name(folder, capsys, made, changed, 
 
 
 def test_a_file_that_is_missing_within_a_spec_is_named(folder, capsys, made):
-    assert main(["tune", write(folder, kernel_file="none.cu")]) == 1
-    assert "none.cu" in capsys.readouterr().err
+    assert main(["tune", write(folder, kernel_file="none.cu")]) == 2
+    assert "none.cu cannot be read: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import numpy\nx = 1 / 0\n", "line 2 raised ZeroDivisionError: division by zero"),
+        ("import no_such_package\n", "line 1 raised ModuleNotFoundError"),
+        ("x = \n", "raised SyntaxError"),
+        ("def session(**options):\n    return [][1]\n", "line 2 raised IndexError"),
+        ("import kernwright as kw\nspace = kw.tune.Space(A=5)\n", "line 2 raised ArgumentError"),
+    ],
+)
+def test_a_python_file_that_raises_is_told_in_one_line(folder, capsys, text, said):
+    (folder / "raises.py").write_text(text)
+    assert main(["tune", "raises.py"]) == 2
+    told = capsys.readouterr().err
+    assert "the session file 'raises.py'" in told and said in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["verify", "objective"])
+def test_functions_of_a_file_that_raise_are_told(folder, capsys, sim, name):
+    (folder / "raises.py").write_text(
+        "import numpy as np, kernwright as kw\n"
+        "kernel = kw.kernel('__global__ void f(float* x) { x[threadIdx.x] = BLOCK; }')\n"
+        "space = kw.tune.Space(BLOCK=[32])\n"
+        "args, grid, block = (np.ones(32, 'f4'),), 1, 'BLOCK'\n"
+        f"def {name}(x):\n    raise LookupError('mine')\n"
+    )
+    assert main(["tune", "raises.py"]) == 2
+    assert "'raises.py', line 6 raised LookupError: mine" in capsys.readouterr().err
 
 
 def test_options_replace_what_the_file_says(folder, made, capsys):

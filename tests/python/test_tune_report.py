@@ -193,9 +193,9 @@ def test_no_trial_is_an_error_and_leaves_no_file(tmp_path):
         write_report(7, path)
     with pytest.raises(kw.ArgumentError):
         write_report([trial(0, {}, 1.0)], 7)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(kw.StoreError, match=r"none\.jsonl cannot be read"):
         write_report(tmp_path / "none.jsonl", path)
-    with pytest.raises(OSError):
+    with pytest.raises(kw.StoreError, match=r"x\.html cannot be written"):
         write_report([trial(0, {}, 1.0)], tmp_path / "no" / "x.html")
     assert path.read_text() == "before" and len(list(tmp_path.iterdir())) == 2
 

@@ -1,5 +1,7 @@
 """Which trials of an earlier session another one goes on with, and which results are no hits."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,31 @@ def test_a_timeout_counts_while_the_limit_is_the_same(tmp_path):
     assert outcome(session(store, wrong=slow, run_timeout=0.05))[64] == ("timeout", True)
     found = outcome(session(store, wrong=slow, run_timeout=120))
     assert found == {64: ("correct", False), 128: ("correct", True)}
+
+
+def test_trials_outlive_the_row_of_their_session(tmp_path):
+    store = tmp_path / "s.jsonl"
+    session(store).run()
+    lines = store.read_text().splitlines()
+    for first in ("", '{"v": 1, "ki'):
+        store.write_text("\n".join([first, *lines[1:], ""]))
+        assert outcome(session(store)) == {64: ("correct", True), 128: ("correct", True)}
+        assert outcome(session(store, verify=right))[64] == ("correctness", False)
+
+
+def test_a_damaged_line_is_warned_of_once_in_a_process(tmp_path, capfd):
+    store = tmp_path / "s.jsonl"
+    session(store).run()
+    lines = [json.loads(line) for line in store.read_text().splitlines()]
+    lines[1]["status"] = "fine"
+    store.write_text('{"a":\n' + "".join(json.dumps(line) + "\n" for line in lines))
+    capfd.readouterr()
+    assert sorted(resumed for _, resumed in outcome(session(store)).values()) == [False, True]
+    assert len(kw.tune.Store(store).problems) == 2
+    session(store).run()
+    told = capfd.readouterr().err
+    assert told.count("line 1 is no JSON object") == 1
+    assert told.count('line 3 is a trial of the status "fine"') == 1
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

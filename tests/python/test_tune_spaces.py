@@ -438,8 +438,12 @@ def test_files_that_are_no_t1_are_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(kw.InvalidArgument, match=r"space\.json"):
         Space.from_t1(path)
-    with pytest.raises(FileNotFoundError):
-        Space.from_t1(tmp_path / "missing.json")
+    for path in (tmp_path / "missing.json", tmp_path):
+        with pytest.raises(kw.StoreError, match="cannot be read") as caught:
+            Space.from_t1(path)
+        assert caught.value.errno and str(path) in str(caught.value)
+    with pytest.raises(kw.StoreError, match="cannot be written"):
+        Space(x=[1]).to_t1(tmp_path / "no" / "space.json")
 
 
 def test_importing_the_package_does_not_import_tuning():

@@ -24,7 +24,8 @@ def test_rows_are_appended_and_read(tmp_path, kernel):
     assert len(store) == 0 and store.results == [] and store
     assert store.problems == [f"{tmp_path}/store.jsonl: there is no such file"]
     row = result_row(kernel, {"BLOCK": 64})
-    store.append(row, {"kind": "trial", "session": "a", "text": "\u00e9\n\ud800"})
+    trial = {"config": {}, "status": "timeout", "about": "1", "text": "\u00e9\n\ud800"}
+    store.append(row, {"kind": "trial", "session": "a", **trial})
     assert store.results == [row] and len(store) == 1 and store.problems == []
     assert [r["session"] for r in store.rows("trial")] == ["a"]
     assert len(store.rows()) == 2 and len(store.rows(session="a")) == 1
@@ -85,6 +86,45 @@ def test_damaged_lines_are_told_and_the_others_are_used(tmp_path, kernel, junk, 
     assert store.results == [row, row]
     assert len(store.problems) == 1 and problem in store.problems[0]
     assert path.read_bytes() == text
+
+
+TRIAL = {"v": 1, "kind": "trial", "session": "a", "config": {"B": 1}, "status": "correct",
+         "score": 2.0}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({}, None),
+        ({"status": "timeout", "score": None}, None),
+        ({"status": "fine"}, 'is a trial of the status "fine"'),
+        ({"status": 7}, "is a trial without a status"),
+        ({"config": {"B": 3}}, "that its session's space does not have"),
+        ({"config": {"B": 1, "C": 1}}, "that its session's space does not have"),
+        ({"config": 5}, "is a trial without a configuration"),
+        ({"config": {"B": []}}, "is a trial with a value that is none"),
+        ({"score": "2"}, "is a correct trial without a score"),
+        ({"score": None}, "is a correct trial without a score"),
+        ({"times_ms": "1"}, "is a trial with a member of a wrong type"),
+        ({"session": "b"}, "is a trial of a session whose row is lost"),
+        ({"session": "b", "about": "12"}, None),  # what it is about it says itself
+    ],
+)
+def test_trials_that_nobody_can_go_on_with_are_told(tmp_path, change, problem):
+    path = tmp_path / "store.jsonl"
+    session = {"v": 1, "kind": "session", "session": "a", "space": {"parameters": {"B": [1, 2]}}}
+    rows = [session, TRIAL, {**TRIAL, **change}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = Store(path).problems
+    assert told == [] if problem is None else (len(told) == 1 and problem in told[0]), told
+    assert problem is None or f"{path}: line 3 " in told[0]
+
+
+def test_lines_that_are_cut_or_run_together_are_told(tmp_path):
+    path = tmp_path / "store.jsonl"
+    whole = json.dumps(TRIAL, separators=(",", ":"))
+    path.write_text('{"a":\n{"a":' + whole + "\n")
+    assert Store(path).problems == [f"{path}: line 1 (and 1 more) is no JSON object"]
 
 
 def test_stores_merge_with_cat_and_by_a_list(tmp_path, kernel):

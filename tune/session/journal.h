@@ -1,7 +1,7 @@
 // A session on the disk: what it is about, each trial as it ends, and what came out.
 #pragma once
 
-#include "tune/session/session.h"
+#include "tune/session/session_rows.h"
 #include "tune/store/store_file.h"
 #include "tune/store/store_key.h"
 
@@ -12,17 +12,6 @@
 #include <vector>
 
 namespace kernwright {
-
-/// {"config": {"block": 64}} as a row has it.
-Row config_row(const Space& space, std::uint64_t index);
-
-/// The trial as a row of kind "trial", without a session.
-Row trial_row(const Space& space, const Trial& trial);
-/// Nothing for a row whose configuration is not in the space, or that is damaged.
-std::optional<Trial> trial_of_row(const Space& space, const Row& row);
-
-/// The result as members of a row of kind "result".
-Row result_row(const Space& space, const SessionResult& result);
 
 /// Rows of one session in a store. A disk that refuses them loses nothing: they are kept and tried
 /// again with the next one. Not thread-safe.
@@ -38,7 +27,9 @@ class SessionJournal {
   const StoreFile& file() const noexcept { return file_; }
 
   /// Trials of earlier sessions about the same, by index; the last one of each counts. Their
-  /// sessions are named in this one's row. Empty where the key tells too little (no source hash).
+  /// sessions are named in this one's row. A trial tells by itself what it is about, so that it
+  /// counts where its session's row was lost. Trials that nobody can go on with are warned of, each
+  /// once in a process. Empty where the key tells too little (no source hash).
   std::map<std::uint64_t, Trial> earlier();
 
   // Return when the row is on the disk, or was kept: see unsaved().
@@ -53,6 +44,8 @@ class SessionJournal {
 
  private:
   void append(Row row);
+  /// A hash of all in which sessions must agree.
+  std::string about_hash() const;
 
   StoreFile file_;
   std::string id_;

@@ -167,13 +167,15 @@ struct Store::Source {
   std::optional<StoreFile> file;  ///< none for rows without one
   std::optional<Stamp> stamp;     ///< of what was read
   std::vector<Result> results;
-  std::vector<std::string> problems;
+  std::vector<std::string> skipped;   ///< of what was read
+  std::vector<std::string> unusable;  ///< results
 
   void take(StoreContents contents) {
-    problems = std::move(contents.problems);
+    skipped = std::move(contents.problems);
+    unusable.clear();
     results.clear();
     for (Row& row : contents.rows) {
-      if (auto result = result_of(std::move(row), problems)) results.push_back(*std::move(result));
+      if (auto result = result_of(std::move(row), unusable)) results.push_back(*std::move(result));
     }
   }
 };
@@ -192,8 +194,10 @@ void Store::add(std::string name, std::string_view text) {
   auto source = std::make_shared<Source>();
   source->path = std::move(name);
   source->take(read_rows(text, "result"));
-  for (const std::string& problem : source->problems)
-    log(LogLevel::warning, "the store {}: {}", source->path, problem);
+  for (const auto* problems : {&source->skipped, &source->unusable}) {
+    for (const std::string& problem : *problems)
+      log(LogLevel::warning, "the store {}: {}", source->path, problem);
+  }
   const std::lock_guard held(mutex_);
   sources_.push_back(std::move(source));
 }
@@ -204,9 +208,7 @@ void Store::refresh() {
     // Taken first: what is appended while it is read counts as a change.
     const Stamp now = Stamp::of(*system_, source->path);
     if (source->stamp == now) continue;
-    StoreContents contents = source->file->read("result");
-    if (!contents.exists) contents.problems.emplace_back("there is no such file");
-    source->take(std::move(contents));
+    source->take(source->file->read("result"));
     source->stamp = now;
   }
 }
@@ -255,13 +257,26 @@ std::vector<Row> Store::results() {
   return rows;
 }
 
-std::vector<std::string> Store::problems() {
+std::vector<std::string> Store::problems(const RowCheck& check) {
   const std::lock_guard held(mutex_);
   refresh();
   std::vector<std::string> all;
   for (const auto& source : sources_) {
-    for (const std::string& problem : source->problems)
-      all.push_back(format("{}: {}", source->path, problem));
+    std::vector<std::string> texts = source->skipped;
+    if (source->file) {
+      const StoreContents whole = source->file->read();
+      std::vector<LineProblem> lines = whole.skipped;
+      if (check) {
+        const std::vector<LineProblem> more = check(whole);
+        lines.insert(lines.end(), more.begin(), more.end());
+      }
+      std::stable_sort(lines.begin(), lines.end(),
+                       [](const auto& a, const auto& b) { return a.line < b.line; });
+      texts = problem_texts(lines);
+      if (!whole.exists) texts.emplace_back("there is no such file");
+    }
+    texts.insert(texts.end(), source->unusable.begin(), source->unusable.end());
+    for (const std::string& text : texts) all.push_back(format("{}: {}", source->path, text));
   }
   return all;
 }

@@ -5,6 +5,7 @@
 #include "tune/store/store_key.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,9 @@ struct StoreMatch {
   double distance = 0;                     ///< for ranks: 0 for an exact hit
 };
 
+/// Which lines of a file hold rows that cannot be used.
+using RowCheck = std::function<std::vector<LineProblem>(const StoreContents&)>;
+
 /// The results in several files, which are read again when they changed. Writes nothing.
 /// Thread-safe.
 class Store {
@@ -61,8 +65,9 @@ class Store {
 
   /// Every result, in the order of the files and lines.
   std::vector<Row> results();
-  /// What was skipped in the files, as "PATH: line 3 is cut short", and those that are missing.
-  std::vector<std::string> problems();
+  /// What cannot be used in the files, as "PATH: line 3 is cut short", and those that are missing.
+  /// All lines are looked into, also those of no result; `check` tells what is wrong with rows.
+  std::vector<std::string> problems(const RowCheck& check = {});
 
  private:
   struct Source;

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -101,35 +101,6 @@ std::string line_of(const Row& row) {
   return whole.dump(-1, ' ', false, Row::error_handler_t::replace) + '\n';
 }
 
-/// What is wrong with lines, each kind told once.
-class Problems {
- public:
-  void add(std::size_t line, std::string what) {
-    const auto known = std::find_if(kinds_.begin(), kinds_.end(),
-                                    [&](const Kind& kind) { return kind.what == what; });
-    if (known != kinds_.end()) {
-      ++known->more;
-    } else {
-      kinds_.push_back({line, 0, std::move(what)});
-    }
-  }
-  std::vector<std::string> texts() const {
-    std::vector<std::string> result;
-    for (const Kind& kind : kinds_) {
-      const std::string more = kind.more > 0 ? format(" (and {} more)", kind.more) : "";
-      result.push_back(format("line {}{} {}", kind.line, more, kind.what));
-    }
-    return result;
-  }
-
- private:
-  struct Kind {
-    std::size_t line, more;
-    std::string what;
-  };
-  std::vector<Kind> kinds_;
-};
-
 /// Why the value is no row that this library reads; empty when it is one.
 std::string misfit(const Row& row) {
   if (!row.is_object()) return "is no JSON object";
@@ -159,13 +130,62 @@ bool is_other_kind(std::string_view line, std::string_view wanted) {
   });
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : "; ") + text;
-  return all;
-}
+/// The lines that warn_of_lines() has told of, in this process. Thread-safe.
+class WarnedLines {
+ public:
+  static WarnedLines& process() {
+    static auto& lines = *new WarnedLines;
+    return lines;
+  }
+  /// Whether the line is new here.
+  bool add(const std::string& path, std::size_t line) {
+    constexpr std::size_t kMost = 1 << 16;
+    const std::lock_guard held(mutex_);
+    if (lines_.size() >= kMost) lines_.clear();
+    return lines_.emplace(path, line).second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::pair<std::string, std::size_t>> lines_;
+};
 
 }  // namespace
+
+std::vector<std::string> problem_texts(const std::vector<LineProblem>& problems) {
+  struct Kind {
+    const LineProblem* first;
+    std::size_t more;
+  };
+  std::vector<Kind> kinds;
+  for (const LineProblem& problem : problems) {
+    const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) {
+      return kind.first->what == problem.what;
+    });
+    if (known != kinds.end()) {
+      ++known->more;
+    } else {
+      kinds.push_back({&problem, 0});
+    }
+  }
+  std::vector<std::string> texts;
+  for (const Kind& kind : kinds) {
+    const std::string more = kind.more > 0 ? format(" (and {} more)", kind.more) : "";
+    texts.push_back(format("line {}{} {}", kind.first->line, more, kind.first->what));
+  }
+  return texts;
+}
+
+void warn_of_lines(const std::string& path, const std::vector<LineProblem>& problems) {
+  std::vector<LineProblem> fresh;
+  for (const LineProblem& problem : problems) {
+    if (WarnedLines::process().add(path, problem.line)) fresh.push_back(problem);
+  }
+  if (fresh.empty()) return;
+  std::string all;
+  for (const std::string& text : problem_texts(fresh)) all += (all.empty() ? "" : "; ") + text;
+  log(LogLevel::warning, "the store {} has lines that are not used: {}", path, all);
+}
 
 StoreFile::StoreFile(std::string path, FileSystem& system)
     : path_(std::move(path)), system_(&system) {
@@ -213,17 +233,12 @@ StoreContents StoreFile::read(std::string_view kind, std::string_view session) c
   text.resize(static_cast<std::size_t>(count));
   StoreContents contents = read_rows(text, kind, session);
   contents.exists = true;
-  const std::string problems = joined(contents.problems);
-  const std::lock_guard held(mutex_);
-  if (!problems.empty() && problems != logged_)
-    log(LogLevel::warning, "the store {} has lines that were skipped: {}", path_, problems);
-  logged_ = problems;
+  warn_of_lines(path_, contents.skipped);
   return contents;
 }
 
 StoreContents read_rows(std::string_view text, std::string_view kind, std::string_view session) {
   StoreContents contents;
-  Problems problems;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   std::size_t number = 0;
   while (!text.empty()) {
@@ -236,19 +251,21 @@ StoreContents read_rows(std::string_view text, std::string_view kind, std::strin
     if (is_other_kind(line, kind)) continue;
     Row row = Row::parse(line, nullptr, false);
     if (row.is_discarded()) {
-      problems.add(number, is_last ? "is cut short" : "is no JSON object");
+      contents.skipped.push_back({number, is_last ? "is cut short" : "is no JSON object"});
       continue;
     }
     if (std::string what = misfit(row); !what.empty()) {
-      problems.add(number, std::move(what));
+      contents.skipped.push_back({number, std::move(what)});
       continue;
     }
     const auto is = [&](const char* name, std::string_view wanted) {
       return wanted.empty() || row[name].get_ref<const std::string&>() == wanted;
     };
-    if (is("kind", kind) && is("session", session)) contents.rows.push_back(std::move(row));
+    if (!is("kind", kind) || !is("session", session)) continue;
+    contents.rows.push_back(std::move(row));
+    contents.lines.push_back(number);
   }
-  contents.problems = problems.texts();
+  contents.problems = problem_texts(contents.skipped);
   return contents;
 }
 

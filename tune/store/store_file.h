@@ -12,12 +12,24 @@
 
 namespace kernwright {
 
+/// A line that cannot be used.
+struct LineProblem {
+  std::size_t line = 0;  ///< counted from 1
+  std::string what{};    ///< "is no JSON object"
+};
+
+/// One text for each kind: "line 7 (and 2 more) is no JSON object".
+std::vector<std::string> problem_texts(const std::vector<LineProblem>& problems);
+/// Logs a warning of those lines of the file of which this process has not warned yet.
+void warn_of_lines(const std::string& path, const std::vector<LineProblem>& problems);
+
 /// What a StoreFile holds, in the order of its lines.
 struct StoreContents {
   std::vector<Row> rows;
-  /// One for each kind of line that was skipped: "line 7 (and 2 more) is no JSON object".
-  std::vector<std::string> problems;
-  bool exists = false;  ///< whether there is a file
+  std::vector<std::size_t> lines;     ///< where each row stands
+  std::vector<LineProblem> skipped;   ///< in order
+  std::vector<std::string> problems;  ///< the texts of these
+  bool exists = false;                ///< whether there is a file
 };
 
 /// Several processes and threads may append to one file and read it at the same time; files merge
@@ -41,8 +53,9 @@ class StoreFile {
   void append_all(const std::vector<Row>& rows);
 
   /// The rows of one kind and one session; empty: of all. Lines that are no whole row of this
-  /// version are skipped, told in `problems` and logged once as a warning. A missing file has no
-  /// rows. Throws StoreError for a folder, or a file that cannot be read.
+  /// version are skipped, told in `problems` and logged as a warning, each once in this process.
+  /// With a `kind`, what looks like a whole row of another one is not looked into. A missing file
+  /// has no rows. Throws StoreError for a folder, or a file that cannot be read.
   StoreContents read(std::string_view kind = {}, std::string_view session = {}) const;
 
  private:
@@ -50,8 +63,7 @@ class StoreFile {
 
   std::string path_;
   FileSystem* system_;
-  mutable std::mutex mutex_;
-  mutable std::string logged_;  ///< the problems that were logged last
+  std::mutex mutex_;
 };
 
 /// The rows within `text`, as StoreFile::read() tells them. `path` is for messages.

@@ -177,6 +177,7 @@ from kernwright._core_tune import _tune_source_hash as _tune_source_hash
 from kernwright._core_tune import _tune_space_hash as _tune_space_hash
 from kernwright._core_tune import _tune_strategies as _tune_strategies
 from kernwright._core_tune import _tune_text_hash as _tune_text_hash
+from kernwright._core_tune import _tune_variable_names as _tune_variable_names
 from kernwright._jit.background import CompileFuture
 from kernwright._jit.kernels import KernelAttributes, Parameter
 from kernwright._jit.options import ProgramOptions

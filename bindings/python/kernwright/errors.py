@@ -103,7 +103,8 @@ class DeviceFault(Error):
 
 
 class StoreError(Error, OSError):
-    """A file of arrays or a tuning store that cannot be read or written; `errno` tells why."""
+    """A file (of arrays, a tuning store, a report, a table) that cannot be read or written; `errno`
+    tells why."""
 
 
 class Timeout(Error, TimeoutError):

@@ -10,6 +10,7 @@ from typing import Any
 
 from kernwright import _core
 from kernwright._core import Array
+from kernwright._support.files import store_error
 from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound, StoreError
 
 Path = str | os.PathLike[str]
@@ -69,12 +70,6 @@ def path_of(path: Any) -> str:
         return os.fsdecode(path)
     except TypeError:
         raise ArgumentError(f"a path is a str or os.PathLike, got {path!r:.80}") from None
-
-
-def store_error(name: str, what: str, error: OSError) -> StoreError:
-    made = StoreError(f"{name} cannot be {what}: {error.strerror} (errno {error.errno})")
-    made.errno = error.errno
-    return made
 
 
 class NamedArrays(Mapping[str, Array]):

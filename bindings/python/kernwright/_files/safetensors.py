@@ -18,7 +18,8 @@ from kernwright import _core
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright._files.header import parse_json, parse_safetensors
-from kernwright._files.opening import NamedArrays, OpenFile, Path, path_of, store_error
+from kernwright._files.opening import NamedArrays, OpenFile, Path, path_of
+from kernwright._support.files import store_error
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = ["SafeTensors", "load_safetensors", "save_safetensors"]

@@ -107,8 +107,10 @@ class Tools:
         seed: int = 0,
     ) -> dict[str, Any]:
         """Searches values of #define parameters for the fastest right kernel: each configuration is
-        judged. Restrictions are expressions, as "block * tile <= 1024"."""
+        judged. Restrictions are expressions, as "block * tile <= 1024". `warnings` tells of
+        parameters that the text does not use."""
         import kernwright as kw
+        from kernwright.tune._sessions.text_check import KernelText, check_clashes
 
         if not 0 < evaluations <= _MOST_EVALUATIONS:
             raise InvalidArgument(f"evaluations are 1 to {_MOST_EVALUATIONS}, not {evaluations}")
@@ -116,6 +118,9 @@ class Tools:
         space.require(*(restrictions or []))
         search = kw.tune.Strategy(space, seed=seed)
         of = self._task(task)
+        text = KernelText(of.entry, source, of.options)
+        check_clashes(space.parameters, [text])
+        unused = text.unused(space.parameters)
         trials: list[dict[str, Any]] = []
         for _ in range(min(evaluations, len(space))):
             asked = search.ask(1)
@@ -130,7 +135,11 @@ class Tools:
             )
         right = [trial for trial in trials if trial["time"] is not None]
         best = min(right, key=lambda trial: trial["time"]) if right else None
-        return {"best": best, "configurations": len(space), "trials": trials}
+        found = {"best": best, "configurations": len(space), "trials": trials}
+        if unused:
+            names = ", ".join(unused)
+            found["warnings"] = [f"the text does not use {names}: its values make no difference"]
+        return found
 
 
 def _with_defines(task: Task, config: dict[str, Any]) -> Task:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kernwright import _core
 from kernwright._support import html as _html
+from kernwright._support.files import told_of
 from kernwright._support.words import counted
 from kernwright.errors import ArgumentError, Error
 
@@ -131,8 +132,9 @@ class Profile:
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes trace() as JSON, for chrome://tracing or ui.perfetto.dev."""
-        with open(_core._path(path, "save_trace()"), "w", encoding="utf-8") as file:
-            json.dump(self.trace(), file)
+        name, text = _core._path(path, "save_trace()"), json.dumps(self.trace())
+        with told_of(name, "written"), open(name, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 def profile() -> Profile:

@@ -11,6 +11,7 @@ import pathlib
 from kernwright import _core
 from kernwright._sim import watch as _watch
 from kernwright._support import html as _html
+from kernwright._support.files import told_of
 from kernwright.errors import ArgumentError
 
 
@@ -228,7 +229,9 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
         """Writes the profile as the suffix says: .json, .html, .txt (the table), else annotated."""
         path = pathlib.Path(_core._path(path, "save()"))
         forms = {".json": self.to_json, ".html": self.to_html, ".txt": self.to_text}
-        path.write_text(forms.get(path.suffix, self.annotated)(), encoding="utf-8")
+        text = forms.get(path.suffix, self.annotated)()
+        with told_of(path, "written"):
+            path.write_text(text, encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<LineProfile of {sum(self.launches.values())} launches>"

@@ -15,6 +15,7 @@ from typing import Any, SupportsIndex
 from kernwright import _core
 from kernwright._sim import watch as _watch
 from kernwright._support import html as _html
+from kernwright._support.files import told_of
 from kernwright._support.words import counted
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -224,7 +225,8 @@ class Trace(_watch.Watch[_core._Trace]):
         """Writes JSON to a path that ends in .json, else the listing."""
         path = pathlib.Path(_core._path(path, "save()"))
         text = self.to_json() if path.suffix == ".json" else self.to_text()
-        path.write_text(text, encoding="utf-8")
+        with told_of(path, "written"):
+            path.write_text(text, encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<Trace of {self._kernel.name}: {self.total} steps>"

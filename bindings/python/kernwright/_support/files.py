@@ -1,4 +1,4 @@
-"""Files that are written whole, and Python files that are run."""
+"""Files that are read and written whole, and Python files that are run."""
 
 from __future__ import annotations
 
@@ -8,19 +8,61 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
+from kernwright.errors import InvalidArgument, StoreError
+
+
+def store_error(name: str, what: str, error: OSError) -> StoreError:
+    """The error for a file that cannot be read, written, ..."""
+    made = StoreError(f"{name} cannot be {what}: {error.strerror} (errno {error.errno})")
+    made.errno = error.errno
+    return made
+
+
+@contextlib.contextmanager
+def told_of(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """What the system refuses meanwhile is a StoreError: the file cannot be `what` ("read")."""
+    name = os.fsdecode(path)
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise store_error(name, what, error) from None
+    except ValueError as error:
+        if "\0" not in name:
+            raise
+        raise InvalidArgument(f"{name!r} is no path: {error}") from None
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The contents of a file. Raises StoreError."""
+    with told_of(path, "read"):
+        return pathlib.Path(path).read_bytes()
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The same as UTF-8 text. Raises InvalidArgument for what is none."""
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"{os.fsdecode(path)} is no UTF-8 text: {error}") from None
+
 
 def write_whole(path: str | os.PathLike[str], text: str, errors: str = "strict") -> None:
-    """Replaces what is at `path` only by the whole text. Raises OSError, which names `path`."""
-    target = pathlib.Path(path)
-    made = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        made.write_text(text, encoding="utf-8", errors=errors)
-        os.replace(made, target)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(target)) from None
-    finally:
-        with contextlib.suppress(OSError):
-            made.unlink(missing_ok=True)
+    """Replaces the file at `path` only by the whole text; what is there and no file (a pipe, a
+    device) is written to. Raises StoreError, which names `path`."""
+    with told_of(path, "written"):
+        target = pathlib.Path(os.path.realpath(path))  # a link stays
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8", errors=errors)
+            return
+        made = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            made.write_text(text, encoding="utf-8", errors=errors)
+            os.replace(made, target)
+        finally:
+            with contextlib.suppress(OSError):
+                made.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -48,6 +48,7 @@ import numpy
 from kernwright import _core
 from kernwright._sim import watch as _watch
 from kernwright._support import progress as _progress
+from kernwright._support.files import told_of
 from kernwright._support.typed import publish
 from kernwright._support.words import counted
 from kernwright.checks import _page as _checks_page
@@ -228,7 +229,9 @@ class Report:
         """Writes the report as the suffix says: .json, .html or .htm, else text."""
         path = pathlib.Path(_core._path(path, "save()"))
         forms = {".json": self.to_json, ".html": self.to_html, ".htm": self.to_html}
-        path.write_text(forms.get(path.suffix.lower(), self.to_text)(), encoding="utf-8")
+        text = forms.get(path.suffix.lower(), self.to_text)()
+        with told_of(path, "written"):
+            path.write_text(text, encoding="utf-8")
 
     def raise_if_any(self) -> None:
         """Raises CheckFailed with the text of all findings when there are any."""

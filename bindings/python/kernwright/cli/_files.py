@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pathlib
+import traceback
+from collections.abc import Iterator
 
 from kernwright.cli import UsageError
 
@@ -20,6 +23,30 @@ def existing(path: str) -> str:
     if not os.access(path, os.R_OK):
         raise UsageError(f"{path!r} cannot be read: its permissions forbid it")
     return path
+
+
+@contextlib.contextmanager
+def running(path: str, what: str, *, all_of_it: bool = True) -> Iterator[None]:
+    """What the Python file `path` raises meanwhile is a UsageError that names file, line and error:
+    "the task file 't.py', line 3 raised ...". `what`: "task", "benchmark", ... Without `all_of_it`
+    other code runs as well, whose errors stay what they are."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = [frame for frame in frames if _is_same(frame.filename, path)]
+        if not where and not all_of_it:
+            raise
+        line = f", line {where[-1].lineno}" if where else ""
+        raise UsageError(
+            f"the {what} file {path!r}{line} raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def _is_same(one: str, other: str) -> bool:
+    return os.path.abspath(one) == os.path.abspath(other)
 
 
 def writable(path: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from kernwright._support.files import imports_beside, write_whole
 from kernwright._support.words import counted
 from kernwright.cli import UsageError, _bench_table
-from kernwright.cli._files import complete_files, existing, read_text, writable
+from kernwright.cli._files import complete_files, existing, read_text, running, writable
 
 FOLDER = pathlib.Path(".kernwright") / "bench"
 
@@ -156,7 +156,7 @@ def load_file(path: str) -> list[Any]:
 
     from kernwright.bench import Benchmark
 
-    with imports_beside(path):
+    with running(path, "benchmark"), imports_beside(path):
         names = runpy.run_path(path, run_name="kernwright_bench")
     found = [value for value in names.values() if isinstance(value, Benchmark)]
     if not found:

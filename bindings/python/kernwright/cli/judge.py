@@ -9,12 +9,11 @@ import json
 import os
 import pathlib
 import sys
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from kernwright._support.files import imports_beside
 from kernwright.cli import UsageError
-from kernwright.cli._files import complete_files, existing
+from kernwright.cli._files import complete_files, existing, running
 from kernwright.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -48,14 +47,8 @@ def load_task(path: str, name: str = "task") -> Task:
     if spec is None or spec.loader is None:
         raise UsageError(f"{path!r} is no Python file: a task file ends in .py")
     module = importlib.util.module_from_spec(spec)
-    try:
-        with imports_beside(path):
-            spec.loader.exec_module(module)
-    except Exception as error:
-        where = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == spec.origin]
-        line = f", line {where[-1].lineno}" if where else ""
-        text = f"{path!r}{line} raised {type(error).__name__}: {error}"
-        raise UsageError(f"the task file {text}") from error
+    with running(path, "task"), imports_beside(path):
+        spec.loader.exec_module(module)
     task = getattr(module, name, None)
     if isinstance(task, Task):
         return task

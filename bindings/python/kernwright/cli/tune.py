@@ -8,12 +8,14 @@ import inspect
 import json
 import math
 import re
+import runpy
 import sys
 from typing import Any
 
+from kernwright._support.files import imports_beside
 from kernwright._support.words import counted, headline, pairs_text, printable
 from kernwright.cli import UsageError
-from kernwright.cli._files import complete_files, existing, writable
+from kernwright.cli._files import complete_files, existing, running, writable
 
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 
@@ -87,19 +89,31 @@ def _called(make: Any, given: dict[str, Any], path: str) -> Any:
             f"{path!r}: session() does not take {names or 'no argument'}: {error}; write def "
             "session(**options) and give them to kw.tune.Session"
         ) from None
-    return make(**given)
+    with running(path, "session"):
+        return make(**given)
+
+
+def _variables(path: str) -> dict[str, Any]:
+    """Those of a Python file, which is run and may import what lies beside it."""
+    with running(path, "session"), imports_beside(path):
+        return runpy.run_path(path, run_name="kernwright_tune_spec")
 
 
 def make_session(path: str, given: dict[str, Any]) -> Any:
     """The session of a file, with these options in place of its own. Throws UsageError."""
     from kernwright import tune
-    from kernwright.tune._spec import read_json, read_python
+    from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
+    from kernwright.tune._spec import read_json, session_of
 
     if not path.endswith((".json", ".py")):
         raise UsageError(f"{path!r} is neither a .json nor a .py file")
-    found = read_json(path) if path.endswith(".json") else read_python(path)
+    found = read_json(path) if path.endswith(".json") else session_of(_variables(path), path)
     if isinstance(found, dict):
-        return tune.Session(**{**found, **given})
+        try:
+            with running(path, "session", all_of_it=False):
+                return tune.Session(**{**found, **given})
+        except (ArgumentError, InvalidArgument, NameNotFound) as error:
+            raise UsageError(f"{path!r}: {error}") from error
     if hasattr(found, "run"):
         if given:
             names = ", ".join(f"--{name}" for name in given)
@@ -168,7 +182,8 @@ def run(arguments: argparse.Namespace) -> int:
     session = make_session(arguments.spec, given)
     interrupted = False
     try:
-        best = session.run(progress="live")
+        with running(arguments.spec, "session", all_of_it=False):
+            best = session.run(progress="live")
     except KeyboardInterrupt:  # what was found until then is told all the same
         interrupted, best = True, session.best
     if arguments.report is not None and session.trials:

@@ -31,6 +31,7 @@ from kernwright._core import (
     TrackingAdaptor,
     alloc,
 )
+from kernwright._support.files import told_of
 from kernwright._support.typed import publish
 
 __all__ = [
@@ -158,7 +159,9 @@ class Snapshot:
         """Writes HTML for a name that ends in .html, else JSON."""
         path = pathlib.Path(_core._path(path, "Snapshot.save()"))
         is_page = path.suffix.lower() in (".html", ".htm")
-        path.write_text(self.to_html() if is_page else self.to_json(indent=1), encoding="utf-8")
+        text = self.to_html() if is_page else self.to_json(indent=1)
+        with told_of(path, "written"):
+            path.write_text(text, encoding="utf-8")
 
     def __repr__(self) -> str:
         totals = self.data["stats"]

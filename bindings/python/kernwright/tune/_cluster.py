@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +28,18 @@ def _ray() -> Any:
             "kw.tune.Cluster needs Ray: pip install 'kernwright[cluster]'"
         ) from error
     return ray
+
+
+def _start(ray: Any) -> None:
+    """A Ray of this machine alone. What it says of its own defaults is no news to who tunes."""
+    logger = logging.getLogger("ray")
+    level = logger.level
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+    finally:
+        logger.setLevel(level)
 
 
 def _raise(answer: tuple[str, str]) -> Any:
@@ -79,7 +93,7 @@ class Cluster:
         """Ray, started where it is not, with the devices and the compiles of a session."""
         ray = self._ray
         if not ray.is_initialized():
-            ray.init(log_to_driver=False, include_dashboard=False)
+            _start(ray)
         total = ray.cluster_resources()
         simulated = _core.current_device().is_simulated
         gpus = 2 if simulated else int(total.get("GPU", 0))
@@ -125,9 +139,11 @@ class ClusterBackend:
         }
         self._compile = ray.remote(num_cpus=1, max_retries=_RETRIES, num_returns=2)(compile_plan)
         node = ray.remote(**options)(NodeLane)
-        shared = ray.put(dict(lane))
+        # Within a list it is a reference still where it arrives. Each call has it, because an actor
+        # that Ray starts again knows nothing.
+        self._shared = [ray.put(dict(lane))]
         device = "sim" if simulated else ""
-        self._start: Callable[[], Any] = lambda: node.remote(shared, device)
+        self._start: Callable[[], Any] = lambda: node.remote(device)
         self._lanes = [self._start() for _ in range(self.device_lanes)]
 
     def check_devices(self, own: Mapping[str, Any]) -> None:
@@ -188,7 +204,7 @@ class ClusterBackend:
     ) -> Any:  # fmt: skip
         for attempt in range(_RETRIES + 1):
             call = self._lanes[lane].run.remote(
-                stage, work.index, work.name, work.launch, work.code, more, seconds
+                self._shared, stage, work.index, work.name, work.launch, work.code, more, seconds
             )
             try:
                 answer = self._wait(call, seconds, stopped)

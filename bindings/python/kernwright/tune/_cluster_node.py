@@ -72,9 +72,12 @@ class _LaneHooks:
 class NodeLane:
     """An actor: runs trials on one device, each in a process beside it that may be lost."""
 
-    def __init__(self, lane: dict[str, Any], device: str) -> None:
+    def __init__(self, device: str) -> None:
         if device:
             os.environ["KERNWRIGHT_DEVICE"] = device
+        self._session: Any = None
+
+    def _open(self, lane: dict[str, Any]) -> Any:
         from kernwright import _core
         from kernwright.tune._sessions.settings import devices_of, worker_program
         from kernwright.tune._space import Space
@@ -95,7 +98,7 @@ class NodeLane:
             "window": 0,
             "seed": 0,
         }
-        self._session = _core.TuneSession(self._space._core, self._hooks, settings)
+        return _core.TuneSession(self._space._core, self._hooks, settings)
 
     def facts(self) -> dict[str, Any]:
         return device_facts()
@@ -104,13 +107,31 @@ class NodeLane:
         return os.getpid()
 
     def run(
-        self, stage: str, index: int, name: str, launch: tuple[Any, ...], code: Any,
-        more: Sequence[Any], seconds: float | None,
+        self, shared: Sequence[Any], stage: str, index: int, name: str,
+        launch: tuple[Any, ...], code: Any, more: Sequence[Any], seconds: float | None,
     ) -> tuple[str, Any]:  # fmt: skip
-        """("", result) of a stage, or (error, message)."""
+        """("", result) of a stage, or (error, message). `shared`: a reference to what the session
+        tells all its lanes."""
+        try:
+            lane = self._lane(shared)
+            self._plan(lane, index, name, launch, code)
+            limit = _FOREVER if seconds is None else seconds
+            return "", getattr(lane, stage)(index, *more, limit)
+        except Error as error:
+            return _failure(error)
+
+    def _lane(self, shared: Sequence[Any]) -> Any:
+        if self._session is None:
+            import ray
+
+            self._session = self._open(ray.get(shared[0]))
+        return self._session.lane
+
+    def _plan(
+        self, lane: Any, index: int, name: str, launch: tuple[Any, ...], code: Any
+    ) -> None:
         from kernwright import _core
 
-        lane = self._session.lane
         if index not in self._hooks.plans:
             if len(self._hooks.plans) > 64:
                 old = next(iter(self._hooks.plans))
@@ -118,8 +139,3 @@ class NodeLane:
                 lane.forget(old)
             program = _core._Program.of_code(code, "the kernel")
             self._hooks.plans[index] = (program, name, *launch)
-        try:
-            limit = _FOREVER if seconds is None else seconds
-            return "", getattr(lane, stage)(index, *more, limit)
-        except Error as error:
-            return _failure(error)

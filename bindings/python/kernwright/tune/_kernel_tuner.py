@@ -127,8 +127,11 @@ class _Source:
 
     def _text(self, config: Mapping[str, Any]) -> Any:
         source = self._source(dict(config)) if callable(self._source) else self._source
-        if isinstance(source, str) and "\n" not in source and os.path.isfile(source):
-            return pathlib.Path(source)
+        if isinstance(source, str) and "\n" not in source:
+            if os.path.isfile(source):
+                return pathlib.Path(source)
+            if not set(source) & set("{}();"):
+                raise InvalidArgument(f"kernel_source: there is no file {source!r}")
         return source
 
     def _given_defines(self, config: Mapping[str, Any]) -> dict[str, Any]:

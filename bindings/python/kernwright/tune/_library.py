@@ -111,7 +111,7 @@ def library(
 
     Returns a row for each measurement: number, class, dtype, the candidates' milliseconds, those of
     the launch until now, and what the table says ("value", None for the rule). Raises ArgumentError
-    for an unknown family, OSError where the file cannot be written.
+    for an unknown family, StoreError where the file cannot be written.
     """
     numbers = _numbers(families)
     chosen = _core.current_device() if device is None else device

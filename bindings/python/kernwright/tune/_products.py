@@ -14,6 +14,7 @@ from typing import Any
 
 from kernwright import _core
 from kernwright._measure.timing import time_kernel
+from kernwright._support.files import read_text
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.random._functions import normal
 from kernwright.tune._choice_table import update
@@ -88,13 +89,13 @@ def products(
     Returns a row for each shape: types, shape, bucket, the milliseconds of each plan, those of the
     rule and of the best, and what the table says ("plan", [] for the rule); `on_row` gets each as
     it comes. Raises ArgumentError for a part or a shape that is none, InvalidArgument for a file
-    that is no table, OSError where it cannot be written.
+    that is no table, StoreError where it cannot be written.
     """
     chosen = _core.current_device() if device is None else device
     work = _work(shapes, chosen, dtypes, part)
     target = _target(path) if save else None
     if target is not None and target.exists():
-        _core._use_launch_table(target.read_text())
+        _core._use_launch_table(read_text(target))
     rows = []
     for (m, n, k), turned, dtype in work:
         a = normal((m, k), dtype, seed=1, device=chosen)

@@ -6,13 +6,12 @@ import json
 import os
 import pathlib
 import re
-import runpy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from kernwright._support.files import imports_beside
+from kernwright._support.files import read_text
 from kernwright.errors import Error, InvalidArgument
 from kernwright.tune._expression import Expression
 from kernwright.tune._kernel_tuner_options import compile_fields
@@ -128,7 +127,7 @@ def _source(keys: Mapping[str, Any], folder: pathlib.Path) -> str:
         file = keys["kernel_file"]
         if not isinstance(file, str):
             raise InvalidArgument(f"kernel_file is a path, got {json.dumps(file)[:60]}")
-        return (folder / file).read_text(encoding="utf-8")
+        return read_text(folder / file)
     if not isinstance(text, str):
         raise InvalidArgument(f"source is the kernel's text, got {json.dumps(text)[:60]}")
     return text
@@ -246,7 +245,7 @@ def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
         str(row.get("Name")): value for row, value in made if row.get("MemType") == "Constant"
     }
     return {
-        "kernel": kw.kernel(file.read_text(encoding="utf-8"), spec.get("KernelName"), **options),
+        "kernel": kw.kernel(read_text(file), spec.get("KernelName"), **options),
         "space": space,
         "args": tuple(value for row, value in made if row.get("MemType") != "Constant"),
         "constants": in_constant_memory or None,
@@ -257,26 +256,24 @@ def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a Session takes, of a JSON file. Raises InvalidArgument that names the file, OSError for
-    a file that cannot be read."""
+    """What a Session takes, of a JSON file. Raises InvalidArgument that names the file, StoreError
+    for a file that cannot be read."""
     place = pathlib.Path(path)
     try:
-        document = json.loads(place.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        document = json.loads(read_text(place))
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidArgument(f"{os.fspath(path)} is no JSON: {error}") from None
     try:
         keys = _table(document, "a specification")
         return _t1(keys, place) if "ConfigurationSpace" in keys else _own(keys, place.parent)
-    except (Error, UnicodeDecodeError) as error:
+    except Error as error:
         raise InvalidArgument(f"{os.fspath(path)}: {error}") from error
 
 
-def read_python(path: str | os.PathLike[str]) -> Any:
-    """Of a Python file that is run, and may import what lies beside it: its `session` (a session,
-    or a function that makes one), or what a Session takes, from the variables of those names. What
-    the file raises is raised."""
-    with imports_beside(path):
-        names = runpy.run_path(os.fspath(path), run_name="kernwright_tune_spec")
+def session_of(names: Mapping[str, Any], path: str | os.PathLike[str]) -> Any:
+    """Of the variables of a Python file that was run: its `session` (a session, or a function that
+    makes one), or what a Session takes, from the variables of those names. InvalidArgument where it
+    has neither."""
     if "session" in names:
         return names["session"]
     if "kernel" not in names or "space" not in names:

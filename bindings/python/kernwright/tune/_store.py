@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernwright import _core
+from kernwright._support.files import told_of
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config, mapping, plain
 
@@ -54,7 +55,8 @@ def _sources(paths: tuple[Any, ...]) -> tuple[list[Any], list[tuple[str, bytes]]
         elif isinstance(path, (str, os.PathLike)):
             files.append(path)
         elif hasattr(path, "read_bytes"):
-            texts.append((str(path), path.read_bytes()))
+            with told_of(str(path), "read"):
+                texts.append((str(path), path.read_bytes()))
         else:
             raise ArgumentError(
                 "a store is a str, an os.PathLike, what importlib.resources.files() gives, or a "
@@ -93,7 +95,8 @@ class Store:
 
     @property
     def problems(self) -> list[str]:
-        """What was skipped, and files that are missing: "PATH: line 3 is cut short"."""
+        """What cannot be used, trials included, and files that are missing: "PATH: line 3 is cut
+        short". Reads the whole files."""
         return list(self._core.problems())
 
     def rows(self, kind: str = "", session: str = "") -> list[Row]:

@@ -6,11 +6,11 @@ import ast
 import json
 import operator
 import os
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernwright._support.arithmetic import ARITHMETIC
+from kernwright._support.files import read_text, write_whole
 from kernwright.errors import InvalidArgument
 from kernwright.tune._config import Value
 
@@ -178,10 +178,11 @@ def values_of(text: str) -> list[Value]:
 
 
 def read_t1(path: str | os.PathLike[str]) -> tuple[dict[str, list[Value]], list[str]]:
-    """Parameters and conditions. Raises InvalidArgument that names the file."""
+    """Parameters and conditions. Raises InvalidArgument that names the file, StoreError for one
+    that cannot be read."""
     try:
-        document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+        document = json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidArgument(f"{os.fspath(path)} is no JSON: {error}") from None
     try:
         space = document["ConfigurationSpace"]
@@ -242,4 +243,4 @@ def write_t1(
         },
         "KernelSpecification": {"KernelName": name},
     }
-    pathlib.Path(path).write_text(json.dumps(document, indent=4) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(document, indent=4) + "\n")

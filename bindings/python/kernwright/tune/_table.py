@@ -6,11 +6,12 @@ import gzip
 import json
 import math
 import os
-import pathlib
 import statistics
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kernwright._support.files import read_bytes
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config
 from kernwright.tune._space import Space
@@ -29,6 +30,20 @@ def _cost(row: Mapping[str, Any], objective: str) -> float | None:
     if objective != "time" or not times:
         raise InvalidArgument(f"a valid configuration has no measurement {objective!r}")
     return statistics.fmean(times)
+
+
+def _read(row: Any, objective: str, place: int) -> tuple[Config, float | None]:
+    """Raises InvalidArgument that says which of the results is none."""
+    if not isinstance(row, Mapping) or not isinstance(row.get("configuration"), Mapping):
+        raise InvalidArgument(f'result {place + 1} of the T4 file has no "configuration"')
+    try:
+        return Config(row["configuration"]), _cost(row, objective)
+    except InvalidArgument:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidArgument(
+            f"result {place + 1} of the T4 file cannot be read: {type(error).__name__}: {error}"
+        ) from None
 
 
 class Table:
@@ -55,18 +70,22 @@ class Table:
     @classmethod
     def from_t4(cls, path: str | os.PathLike[str], objective: str = "time") -> Table:
         """Of a T4 file (JSON, also .gz) as Kernel Tuner and the benchmark hub write it: rows with
-        `configuration`, `invalidity` and `measurements`."""
-        data = pathlib.Path(path).read_bytes()
+        `configuration`, `invalidity` and `measurements`. InvalidArgument for what is none,
+        StoreError for a file that cannot be read."""
+        name, data = os.fspath(path), read_bytes(path)
         try:
             if data[:2] == b"\x1f\x8b":
                 data = gzip.decompress(data)
-            rows = json.loads(data)["results"]
-            costs = {Config(row["configuration"]): _cost(row, objective) for row in rows}
-        except InvalidArgument as error:
-            raise InvalidArgument(f"{os.fspath(path)}: {error}") from None
-        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InvalidArgument(f"{os.fspath(path)} is no T4 file: {error!r}") from None
-        return cls(costs)
+            document = json.loads(data)
+        except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
+            raise InvalidArgument(f"{name} is no JSON: {error}") from None
+        rows = document.get("results") if isinstance(document, dict) else None
+        if not isinstance(rows, list):
+            raise InvalidArgument(f'{name} is no T4 file: it has no list "results"')
+        try:
+            return cls(dict(_read(row, objective, place) for place, row in enumerate(rows)))
+        except (InvalidArgument, ArgumentError) as error:
+            raise InvalidArgument(f"{name}: {error}") from None
 
     def replay(
         self,

@@ -134,6 +134,65 @@ TEST_CASE("journal: a session resumes what agrees with it, and nothing else") {
   CHECK(other([](StoreKey&, Row& own) { own["arguments"] = "float64[4096]"; }) == 0);
 }
 
+TEST_CASE("journal: trials tell by themselves what they are about") {
+  const Space space = mixed();
+  const test::TemporaryDirectory folder;
+  const std::string path = folder / "store.jsonl";
+  const Row about{{"launch", "n / block"}, {"arguments", "float32[4096]"}, {"limits", {60, 30}}};
+  {
+    SessionJournal journal(path, key_of(space), about, space);
+    journal.begin();
+    journal.record(sample_trial(2));
+    Trial late = sample_trial(5);
+    late.status = TrialStatus::timeout;
+    late.score.reset();
+    journal.record(late);
+  }
+  std::ifstream in(path);
+  std::string session;
+  std::getline(in, session);
+  const std::string trials{std::istreambuf_iterator<char>(in), {}};
+  std::ofstream(path, std::ios::trunc) << session.substr(0, session.size() / 2) << "\n" << trials;
+  // Nothing tells by what limit the late one was ended.
+  CHECK(SessionJournal(path, key_of(space), about, space).earlier().size() == 1);
+  Row other = about;
+  other["launch"] = "1";
+  CHECK(SessionJournal(path, key_of(space), other, space).earlier().empty());
+  const StoreContents whole = StoreFile(path).read();
+  CHECK(whole.problems.size() == 1);
+  CHECK(trial_problems(whole).empty());
+}
+
+TEST_CASE("journal: trials with which nobody can go on are told by their lines") {
+  const Space space = mixed();
+  const test::TemporaryDirectory folder;
+  const std::string path = folder / "store.jsonl";
+  SessionJournal journal(path, key_of(space), {}, space);
+  journal.begin();
+  journal.record(sample_trial(2));
+  StoreFile file(path);
+  Row row = trial_row(space, sample_trial(3));
+  row["session"] = journal.id();
+  const auto add = [&](const char* member, Row value) {
+    Row changed = row;
+    changed[member] = std::move(value);
+    file.append(changed);
+  };
+  add("status", "fine");
+  add("config", {{"block", 48}, {"fast", true}, {"scale", 0.5}, {"order", "row"}});
+  add("config", {{"block", 32}});
+  add("score", "1");
+  add("session", "lost");
+  add("error", "none");
+  const auto problems = trial_problems(file.read());
+  std::vector<std::size_t> lines;
+  for (const LineProblem& problem : problems) lines.push_back(problem.line);
+  CHECK(lines == std::vector<std::size_t>{3, 4, 5, 6, 7});
+  CHECK(problem_texts(problems).size() == 4);
+  CHECK(
+      problem_texts(problems)[1].starts_with("line 4 (and 1 more) is a trial of a configuration"));
+}
+
 TEST_CASE("journal: the result names the best, its ties and why the session ended") {
   const Space space = mixed();
   const test::TemporaryDirectory folder;

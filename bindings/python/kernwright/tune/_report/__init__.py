@@ -23,8 +23,9 @@ def write_report(
 
     `rows` are a store's rows, or the path of a store; `session` is the id of one of its sessions,
     the last one with trials where it is left out. `source` is the kernel's text, which the page
-    shows below the winner's defines. Raises InvalidArgument where there is no trial, OSError where
-    a file cannot be read or written; what was at `path` is replaced only by a whole page.
+    shows below the winner's defines. Raises InvalidArgument where there is no trial,
+    StoreError where a file cannot be read or written; what was at `path` is replaced only by a
+    whole page.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"a path to write is wanted, got {type(path).__name__}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kernwright._support.files import read_bytes
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._report._record import Record, Row, TrialRow, table
 
@@ -19,7 +19,7 @@ _ALSO_SAME = ("arguments", "launch")
 
 def _rows_of(path: str | os.PathLike[str]) -> Iterator[Row]:
     """The JSON objects of a store's lines; other lines, torn ones too, are left out."""
-    for line in pathlib.Path(path).read_bytes().splitlines():
+    for line in read_bytes(path).splitlines():
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
@@ -73,7 +73,7 @@ def _joined(trials: Sequence[Row], sessions: Sequence[Any]) -> tuple[list[TrialR
 def read_record(rows: Iterable[Row] | str | os.PathLike[str], session: str | None = None) -> Record:
     """Of one session of `rows`, or of a store's file: the one of that id alone, else the last one
     that has trials, with those that it went on with. Rows of other kinds are left out. Raises
-    InvalidArgument where there is no trial, OSError for a file that cannot be read."""
+    InvalidArgument where there is no trial, StoreError for a file that cannot be read."""
     store = os.fspath(rows) if isinstance(rows, (str, os.PathLike)) else None
     if store is None and not isinstance(rows, Iterable):
         raise ArgumentError(f"rows, or the path of a store, are wanted, got {type(rows).__name__}")

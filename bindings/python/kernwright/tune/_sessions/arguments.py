@@ -105,6 +105,13 @@ def _fits(array: np.ndarray[Any, Any], dtype: Any, lanes: int) -> bool:
     return bool(pairs and wanted == np.dtype(f"f{array.dtype.itemsize // 2}"))
 
 
+def wrong_count(names: Sequence[str], given: int) -> ArgumentError:
+    """The error for a kernel with parameters of these names."""
+    count = "1 argument" if len(names) == 1 else f"{len(names)} arguments"
+    listed = f" ({', '.join(names)})" if any(names) else ""
+    return ArgumentError(f"the kernel takes {count}{listed}, the session has {given}")
+
+
 class Arguments:
     """Copies of the arguments, made once: later changes of them do not reach a session.
 
@@ -140,9 +147,7 @@ class Arguments:
     def pack(self, parameters: Sequence[Parameter]) -> list[Any]:
         """For a kernel with these parameters: bytes, or (buffer, offset). ArgumentError."""
         if len(parameters) != len(self.values):
-            raise ArgumentError(
-                f"the kernel takes {len(parameters)} arguments, the session has {len(self.values)}"
-            )
+            raise wrong_count([parameter[0] for parameter in parameters], len(self.values))
         packed: list[Any] = []
         for i, (parameter, value, place) in enumerate(
             zip(parameters, self.values, self.places, strict=True)

@@ -68,6 +68,7 @@ class Hooks:
         self.objective_name = ", ".join(names)
         self.wants_energy = any(name in ("energy", "edp") for name in names)
         self.scores = names != ["time"]
+        self._have_fitted = False
         self._lane_event: Any = None
         self._propose: Any = None
 
@@ -91,11 +92,14 @@ class Hooks:
 
     def arguments(self, parameters: Sequence[Parameter]) -> Any:
         try:
-            return self._arguments.pack(parameters)
+            packed = self._arguments.pack(parameters)
         except ArgumentError as error:
-            if self._planner.has_one_signature():  # no other configuration could do better
+            # Whether no other configuration could do better.
+            if not self._have_fitted and self._planner.has_one_signature():
                 raise
             return str(error)
+        self._have_fitted = True
+        return packed
 
     def check(self, outputs: Sequence[tuple[int, bytes]]) -> str | None:
         return None if self._verifier is None else self._verifier(outputs)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kernwright import _core
@@ -16,10 +16,11 @@ from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._config import Config, Value
 from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._sessions.signature import is_fixed
+from kernwright.tune._sessions.text_check import KernelText, check_call, check_clashes, check_names
 from kernwright.tune._space import Space
 from kernwright.tune._store import _fingerprint, source_hash
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_SAMPLE = 16  # configurations that tell what a callable gives
 
 
 class TunedSource:
@@ -34,8 +35,10 @@ class TunedSource:
         self.rule = rule
         self._make: Callable[[Config], Any] | None = None
         self._kernel: _core.Kernel | None = None
+        self._samples: list[_core.Kernel] = []
         if isinstance(source, (_core.Kernel, str, os.PathLike)):
             self._kernel = self._as_kernel(source)
+            check_names([KernelText.of(self._kernel)])
         elif callable(source) and not isinstance(source, (Module, Program)):
             self._make = source
         else:
@@ -87,35 +90,54 @@ class TunedSource:
         parts = f"{own} {_fingerprint(self._make)}".encode("utf-8", "replace")
         return hashlib.sha256(parts).hexdigest()[:32]
 
-    def has_one_signature(self) -> bool:
+    def samples(self, space: Space) -> list[_core.Kernel]:
+        """The kernels of some configurations: the only one there is, or what a callable gives for
+        a few that are far from each other."""
+        if self._kernel is not None:
+            return [self._kernel]
+        if not self._samples:
+            for config in space.sample(min(_SAMPLE, len(space)), seed=0):
+                with contextlib.suppress(Exception):  # the trial says so
+                    self._samples.append(self.base(config))
+        return self._samples
+
+    def check(self, space: Space, given: int, constants: Iterable[str]) -> None:
+        """Raises for a call that no configuration can take: another number of arguments, variables
+        that are nowhere, parameters of the space that have the kernel's own names."""
+        texts = [KernelText.of(kernel) for kernel in self.samples(space)]
+        check_names(texts)
+        check_clashes(space.parameters, texts)
+        check_call(texts, given, constants)
+
+    def has_one_signature(self, space: Space) -> bool:
         """Whether all configurations take the same arguments; False where that cannot be told."""
-        if self._kernel is None:
+        kernels = self.samples(space)
+        programs: list[Any] = [each._program for each in kernels]
+        options: list[Any] = [make_options(program.options, {}) for program in programs]
+        if not programs or any(each.include_dirs for each in options):
             return False
-        program: Any = self._kernel._program
-        options: Any = make_options(program.options, {})
-        if options.include_dirs:
+        first = programs[0].text, options[0].headers
+        if any((p.text, o.headers) != first for p, o in zip(programs, options, strict=True)):
             return False
+        defines = options[0].defines
+        others = {name for each in options for name in each.defines}
+        varying = {n for n in others if any(o.defines.get(n) != defines.get(n) for o in options)}
         return is_fixed(
-            program.text,
-            self._kernel.name,
-            self._space.parameters,
-            options.headers,
-            options.defines,
+            programs[0].text,
+            [each.name for each in kernels],
+            {*self._space.parameters, *varying},
+            options[0].headers,
+            defines,
         )
 
     def warn_of_unused(self) -> None:
         """Parameters that neither the text nor the launch names."""
         if self._kernel is None:
             return
-        program: Any = self._kernel._program
-        options: Any = make_options(program.options, {})
-        texts = [program.text, self._kernel.name, *options.headers.values()]
-        texts += [str(value) for value in options.defines.values()]
-        included = re.findall(r'^\s*#\s*include\s*"([^"]+)"', texts[0], re.MULTILINE)
-        if self.rule.calls or any(name not in options.headers for name in included):
+        text = KernelText.of(self._kernel)
+        if self.rule.calls or text.is_open:
             return  # they may be named where nobody can look
-        words = {word for text in texts for word in _WORD.findall(text)} | self.rule.names
-        unused = [name for name in self._space.parameters if name not in words]
+        unused = text.unused(n for n in self._space.parameters if n not in self.rule.names)
         if unused:
             warnings.warn(
                 f"the kernel does not use {', '.join(unused)}: neither its text nor grid, block "
@@ -139,7 +161,7 @@ class Planner:
         self._cluster = None if cluster is None else LaunchRule(cluster, 1)
 
     def has_one_signature(self) -> bool:
-        return self._source.has_one_signature()
+        return self._source.has_one_signature(self._space)
 
     def values(self, config: Config) -> dict[str, Value]:
         return {**self._problem, **config}

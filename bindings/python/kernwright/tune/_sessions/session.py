@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kernwright import _core
@@ -19,6 +19,7 @@ from kernwright.tune._sessions.arguments import Arguments, Verifier
 from kernwright.tune._sessions.budget import read_budget
 from kernwright.tune._sessions.hooks import Hooks
 from kernwright.tune._sessions.kernel import Planner, TunedSource
+from kernwright.tune._sessions.outcome import told_row
 from kernwright.tune._sessions.settings import (
     about_row,
     devices_of,
@@ -31,7 +32,7 @@ from kernwright.tune._sessions.settings import (
     warm_start,
     worker_program,
 )
-from kernwright.tune._sessions.trial import STATUSES, Best, Trial
+from kernwright.tune._sessions.trial import Best, Trial
 from kernwright.tune._sessions.words import TrialObserver, warn_of_end, warn_of_unsaved
 from kernwright.tune._space import Space, seed_argument
 from kernwright.tune._store import Store, kernel_key
@@ -137,6 +138,8 @@ class Session:
         )
         self.space = space.with_problem(self._problem)
         len(self.space)  # says what is wrong with it
+        symbols = symbol_bytes(constants)
+        self._source.check(self.space, len(self._arguments.values), symbols)
         self._default = None if first is None else self.space.index(first)
         self._default_config = first
         self._source.warn_of_unused()
@@ -166,7 +169,6 @@ class Session:
         self.key = key
         if self._store is not None:
             initial += warm_start(self._store, key, self.space)
-        symbols = symbol_bytes(constants)
         limits = [compile_timeout, run_timeout]
         about = about_row(rule, cluster, self._arguments, symbols, first, verifier, limits)
         about |= {"strategy": strategy, "seed": seed, "budget": self._budget}
@@ -263,7 +265,8 @@ class Session:
         if not hasattr(observer, "trial"):
             if not callable(observer):
                 raise ArgumentError(
-                    f"a {type(observer).__name__} observes nothing: pass a callable"
+                    f"a {type(observer).__name__} observes nothing: pass a callable, or an object "
+                    "with a method trial()"
                 )
             observer = TrialObserver(observer)
         self._observers.append(observer)
@@ -322,6 +325,11 @@ class Session:
         if progress is None:
             return self._run()
         if progress != "live":
+            if isinstance(progress, (bool, str)):
+                raise ArgumentError(
+                    f'progress= is "live", for a panel, or a callable that gets each trial, got '
+                    f"{progress!r}"
+                )
             end = self.subscribe(progress)
             try:
                 return self._run()
@@ -380,26 +388,7 @@ class Session:
     def tell(self, trial: Trial, outcome: Any, error: str = "") -> Trial:
         """The outcome of a trial of ask(): a time in milliseconds, a sequence of them, or a status
         ("compile", "runtime", ...)."""
-        if not isinstance(trial, Trial):
-            raise ArgumentError(f"tell(trial, outcome) wants a Trial, got {type(trial).__name__}")
-        row: dict[str, Any] = {"number": trial.number, "status": "correct", "error": error}
-        if isinstance(outcome, str):
-            if outcome not in STATUSES[1:]:
-                raise InvalidArgument(
-                    f"the outcome {outcome!r} is no status: {', '.join(STATUSES[1:])}"
-                )
-            row["status"] = outcome
-            row["error"] = error or outcome
-        else:
-            times = outcome if isinstance(outcome, Iterable) else [outcome]
-            try:
-                row["times_ms"] = [float(time) for time in times]
-            except (TypeError, ValueError):
-                raise ArgumentError(
-                    f"an outcome is a time, several or a status, got {outcome!r}"
-                ) from None
-            if not row["times_ms"] or not all(0 < time < float("inf") for time in row["times_ms"]):
-                raise InvalidArgument(f"times are numbers above 0, got {outcome!r}")
+        row = told_row(trial, outcome, error)
         told = self._keep(self._started().tell(json.dumps(row)))
         self._warn_of_unsaved()
         return told

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernwright import _core
+from kernwright._support.files import read_text
 from kernwright.errors import ArgumentError, Error, InvalidArgument, NameNotFound
 from kernwright.tune._config import Config, Value, mapping
 from kernwright.tune._expression import Expression
@@ -119,8 +120,8 @@ def read_proposals(proposals: Any, space: Space) -> list[int]:
     if isinstance(proposals, (str, os.PathLike)):
         path = os.fspath(proposals)
         try:
-            proposals = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
+            proposals = json.loads(read_text(path))
+        except (json.JSONDecodeError, RecursionError) as error:
             raise InvalidArgument(f"the proposals in {path} are no JSON: {error}") from None
         if isinstance(proposals, Mapping):
             proposals = [proposals]

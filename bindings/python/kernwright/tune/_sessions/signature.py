@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -25,14 +25,21 @@ _NAMED = (
     ),
 )
 _TYPEDEF = re.compile(r"\btypedef\b([^;]*?)(\w+)\s*;")
+_TEMPLATE_NAME = re.compile(r"(\w+)\s*(?:=[^,>]*)?(?=[,>])")
+_DEPTH = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1}
 
 
 def _words(text: str) -> set[str]:
     return set(_WORD.findall(text))
 
 
-def _declared(text: str, name: str) -> tuple[str, int] | None:
-    """The kernel's list of parameters, behind that of its template, and where it ends; None where
+def base_name(name: str) -> str:
+    """Of "space::scale<float, 4>" what follows __global__ void."""
+    return name.split("<", 1)[0].rsplit("::", 1)[-1].strip()
+
+
+def _declared(text: str, name: str) -> tuple[str, str, int] | None:
+    """The kernel's template, if it is one, its list of parameters, and where that ends; None where
     nothing tells."""
     found = list(re.finditer(rf"\b__global__\b[^;{{}}]*?\b{re.escape(name)}\s*\(", text))
     if len(found) != 1:
@@ -45,7 +52,7 @@ def _declared(text: str, name: str) -> tuple[str, int] | None:
     else:
         return None
     before = re.split(r"[;{}]", text[: found[0].start()])[-1]
-    return (before if "template" in before else "") + " " + text[begin:end], end
+    return before if "template" in before else "", text[begin:end], end
 
 
 def _depending(text: str, parameters: Iterable[str]) -> set[str]:
@@ -60,29 +67,77 @@ def _depending(text: str, parameters: Iterable[str]) -> set[str]:
     return depending
 
 
+def _joined(text: str, headers: Mapping[str, str], defines: Mapping[str, object]) -> str:
+    """All that is in sight, without comments."""
+    lines = [f"#define {key} {value}" for key, value in defines.items()]
+    whole = "\n".join([*lines, *headers.values(), text])
+    return _COMMENT.sub(" ", whole.replace("\\\n", " "))
+
+
 def is_fixed(
     text: str,
-    name: str,
+    names: str | Sequence[str],
     parameters: Iterable[str],
     headers: Mapping[str, str],
     defines: Mapping[str, object],
 ) -> bool:
     """Whether no parameter of the space can change the kernel's signature. False where the text
-    does not tell: included files that are not among `headers`, conditions on a parameter."""
+    does not tell: included files that are not among `headers`, conditions on a parameter. `names`:
+    how configurations name the kernel, with other arguments of its template."""
     if any(header not in headers for header in _QUOTED.findall(text)):
         return False
     known = set(parameters)
-    whole = "\n".join(
-        [*(f"#define {key} {value}" for key, value in defines.items() if key not in known)]
-        + [*headers.values(), text]
-    )
-    whole = _COMMENT.sub(" ", whole.replace("\\\n", " "))
-    whole = _DEFAULT.sub("", whole)
-    base = name.split("<", 1)[0].rsplit("::", 1)[-1].strip()
-    declared = _declared(whole, base)
+    others = {name: value for name, value in defines.items() if name not in known}
+    whole = _DEFAULT.sub("", _joined(text, headers, others))
+    names = [names] if isinstance(names, str) else names
+    bases = {base_name(name) for name in names}
+    declared = _declared(whole, bases.pop()) if len(bases) == 1 else None
     if declared is None:
         return False
-    parameter_list, end = declared
+    template, parameter_list, end = declared
+    if len(set(names)) > 1:
+        known |= set(_TEMPLATE_NAME.findall(template))
+        template = ""
     conditions = " ".join(_CONDITION.findall(whole[:end]))  # what follows cannot change it
-    used = _words(parameter_list) | _words(conditions) | _words(name)
+    used = _words(template + parameter_list) | _words(conditions) | _words(names[0])
     return not used & _depending(whole, known)
+
+
+def _pieces(parameter_list: str) -> list[str]:
+    pieces, depth = [""], 0
+    for letter in parameter_list:
+        depth += _DEPTH.get(letter, 0)
+        if letter == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return [piece.strip() for piece in pieces]
+
+
+def declared_parameters(
+    text: str, name: str, headers: Mapping[str, str], defines: Mapping[str, object]
+) -> list[str] | None:
+    """Names of the kernel's parameters, which may have no other number in any configuration. None
+    where the text does not tell: it has the kernel twice, or macros may stand for parameters."""
+    whole = _joined(text, headers, defines)
+    declared = _declared(whole, base_name(name))
+    if declared is None or any(sign in declared[1] for sign in ("#", "(", "...")):
+        return None
+    pieces = _pieces(declared[1])
+    if pieces in ([""], ["void"]):
+        return []
+    lists = {macro for macro, body in _MACRO.findall(whole) if "," in body}
+    found = []
+    for piece in pieces:
+        words = _WORD.findall(piece.split("=", 1)[0])
+        if len(words) < 2 or lists & set(words):
+            return None
+        found.append(words[-1])
+    return found
+
+
+def macro_arguments(text: str, headers: Mapping[str, str], defines: Mapping[str, object]) -> str:
+    """What is given to macros that are in sight, which may declare variables by it."""
+    whole = _joined(text, headers, defines)
+    names = "|".join(name for name, body in _MACRO.findall(whole) if body.startswith("("))
+    return " ".join(re.findall(rf"\b(?:{names})\s*\(([^;{{}}]*)", whole)) if names else ""

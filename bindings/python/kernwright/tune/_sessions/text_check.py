@@ -1,0 +1,117 @@
+"""What a kernel's text tells of a session's call before anything is compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kernwright import _core
+from kernwright._jit.options import make_options
+from kernwright.errors import InvalidArgument, NameNotFound
+from kernwright.tune._config import Value
+from kernwright.tune._sessions.arguments import wrong_count
+from kernwright.tune._sessions.signature import base_name, declared_parameters, macro_arguments
+
+_QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+_VARIABLE = re.compile(r"__(?:constant|device|managed)__([^;(){}]*)")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class KernelText:
+    """What is in sight of a kernel: its text, headers that are texts, defines."""
+
+    def __init__(self, name: str, text: str, options: Any) -> None:
+        options = make_options(options, {})
+        self.name, self.text = name, text
+        self.kernels: list[str] = []  #: that the text declares
+        self.headers: Mapping[str, str] = options.headers
+        self.defines: Mapping[str, object] = options.defines
+        quoted = [n for t in (self.text, *self.headers.values()) for n in _QUOTED.findall(t)]
+        #: whether files that nobody looks at may declare more
+        self.is_open = bool(options.include_dirs) or any(n not in self.headers for n in quoted)
+
+    @classmethod
+    def of(cls, kernel: _core.Kernel) -> KernelText:
+        program: Any = kernel._program
+        made = cls(kernel.name, str(program.text), program.options)
+        made.kernels = list(program.declared)
+        return made
+
+    def _words(self) -> set[str]:
+        texts = [self.text, *self.headers.values(), *map(str, self.defines.values())]
+        return {word for text in texts for word in _WORD.findall(text)}
+
+    def unused(self, parameters: Iterable[str]) -> list[str]:
+        """Those that nothing in sight names."""
+        words = self._words() | set(_WORD.findall(self.name))
+        return [name for name in parameters if name not in words]
+
+    def lacks_kernel(self) -> bool:
+        """Whether nothing in sight has the kernel's name, or may put it together."""
+        is_made = any("##" in text for text in (self.text, *self.headers.values()))
+        return not self.is_open and not is_made and base_name(self.name) not in self._words()
+
+    def parameters(self) -> list[str] | None:
+        """Names of the kernel's parameters; None where the text does not tell."""
+        return declared_parameters(self.text, self.name, self.headers, self.defines)
+
+    def variables(self) -> list[str]:
+        """Names of __constant__ and __device__ variables."""
+        texts = (self.text, *self.headers.values())
+        return [name for text in texts for name in _core._tune_variable_names(text)]
+
+    def may_have(self, variable: str) -> bool:
+        """Whether there is such a variable, or may be: of an included file, or made by a macro."""
+        if self.is_open or variable in self.variables():
+            return True
+        made = macro_arguments(self.text, self.headers, self.defines)
+        if "<" in variable:  # of a template
+            made += " ".join(_VARIABLE.findall(self.text))
+        return base_name(variable) in _WORD.findall(made)
+
+
+def _names(text: KernelText) -> dict[str, str]:
+    """Names of the kernel and of its parameters, and what they are."""
+    found = dict.fromkeys(text.parameters() or (), f"a parameter of {text.name}")
+    return {**found, base_name(text.name): "the kernel itself"}
+
+
+def check_clashes(parameters: Mapping[str, Iterable[Value]], kernels: Iterable[KernelText]) -> None:
+    """Raises InvalidArgument for a parameter of the space that has the name of the kernels or of
+    one of their own parameters: the define would write a number in its place."""
+    texts = [_names(text) for text in kernels]
+    for name, values in parameters.items():
+        is_text = all(isinstance(value, str) for value in values)
+        if texts and not is_text and all(name in own for own in texts):
+            raise InvalidArgument(
+                f"the space's parameter {name} has the name of {texts[0][name]}: each parameter "
+                f"becomes a define, so that the text would have {next(iter(values))!r} in its "
+                "place. Rename one of both"
+            )
+
+
+def check_names(texts: Sequence[KernelText]) -> None:
+    """Raises NameNotFound where none of the texts has its kernel."""
+    if texts and all(text.lacks_kernel() for text in texts):
+        known = ", ".join(texts[0].kernels)
+        raise NameNotFound(f"the text has no kernel {texts[0].name}; there is: {known or 'none'}")
+
+
+def check_call(texts: Sequence[KernelText], given: int, constants: Iterable[str]) -> None:
+    """Raises ArgumentError where none of the kernels takes as many arguments as are given, and
+    NameNotFound where none has a variable of that name."""
+    if not texts:
+        return
+    wrong = [names for text in texts if (names := text.parameters()) is not None]
+    if len(wrong) == len(texts) and all(len(names) != given for names in wrong):
+        raise wrong_count(wrong[0], given)
+    for name in constants:
+        if any(text.may_have(name) for text in texts):
+            continue
+        known = list(dict.fromkeys(each for text in texts for each in text.variables()))
+        has = f"it has {', '.join(known)}" if known else "it has none"
+        raise NameNotFound(
+            f"there is no __constant__ or __device__ variable {name!r} to fill in the kernel's "
+            f"text: {has}"
+        )
