@@ -23,7 +23,8 @@ struct HostCase {
 
 /// Calls the task's functions, unless task.drawn has the case. Throws what they throw;
 /// InvalidArgument, naming the case and the argument, for another count of values than there are
-/// inputs, another shape, a NaN that the task does not allow, a bad grid or block.
+/// inputs, another shape, a value that no kernel can write there (why_unreachable()), a NaN that
+/// the task does not allow, a bad grid or block.
 CaseRef draw_case(const Task& task, std::uint64_t seed, int number);
 
 /// Throws InvalidArgument where the same seed and number gave other inputs before, apart from

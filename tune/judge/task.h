@@ -62,6 +62,8 @@ struct Task {
 
   /// Throws InvalidArgument for what is missing, negative or not known.
   void check() const;
+  /// That results of the type are compared with.
+  Tolerance tolerance_of(ScalarType dtype) const;
 };
 
 /// A seed of 31 bits, number `index` of the sequence that `seed` begins: for generators that take

@@ -33,7 +33,8 @@ class Finding:
 @dataclasses.dataclass(frozen=True)
 class Difference:
     """The first wrong element of an array (`index` in C order, `place` as ``"[3, 4]"``), how many
-    of its `elements` are wrong (`count`), and by how much at most."""
+    of its `elements` are wrong (`count`), and by how much at most. Of `count`, `not_finite` are wrong
+    by NaN or an infinity, so that `largest_error` knows nothing of them."""
 
     index: int
     place: str
@@ -42,6 +43,7 @@ class Difference:
     count: int
     elements: int
     largest_error: float | None
+    not_finite: int
 
 
 @dataclasses.dataclass(frozen=True)
