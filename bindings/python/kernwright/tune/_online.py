@@ -322,8 +322,3 @@ def _is_capturing() -> bool:
 
 def _has_callable(spec: Any) -> bool:
     return any(map(callable, spec)) if isinstance(spec, (list, tuple)) else callable(spec)
-
-
-def online(kernel: _core.Kernel, *arguments: Any, **options: Any) -> Online:
-    """Kernel.online()."""
-    return Online(kernel, *arguments, **options)

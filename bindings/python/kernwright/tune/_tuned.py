@@ -451,8 +451,3 @@ def packed_rows() -> Store:
             "no pack in use has results of tuning: name a store, or call kw.use_pack() before"
         )
     return Store(rows)
-
-
-def tuned(kernel: _core.Kernel, *arguments: Any, **options: Any) -> Tuned:
-    """Kernel.tuned()."""
-    return Tuned(kernel, *arguments, **options)
