@@ -86,8 +86,8 @@ class Device {
   [[noreturn]] void fail(CUresult result, const char* call, const std::string& object = {},
                          const SourceOrigin& origin = {});
 
-  /// Keeps a fault that a destructor met while it waited, where nobody could be told: the next call
-  /// that waits for the device or a stream throws it. Of several the first counts.
+  /// Keeps an error of a destructor's wait, because destructors do not throw. The next call that
+  /// waits for the device or a stream throws it. Of several the first counts.
   void keep_fault(std::exception_ptr fault) noexcept;
   /// For those calls: throws what was kept. Costs one load.
   void raise_kept_fault() {

@@ -14,8 +14,8 @@ namespace kernwright {
 /// What each argument holds before a launch.
 using ContentsPlan = std::vector<Contents>;
 
-/// The plan to begin with: arrays that a kernel of that signature may write, and whose expected
-/// value does not depend on what they hold, are poisoned.
+/// The first plan. Poisoned are the arrays that are not const in the signature, if their expected
+/// value does not depend on their contents.
 ContentsPlan first_plan(const Task& task, const HostCase& of, const KernelSignature& signature);
 
 /// One kernel on one device. Cases that are right are added to the verdict; the first that is not

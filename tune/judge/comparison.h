@@ -41,9 +41,9 @@ struct Difference {
 std::optional<Difference> compare(const HostValue& got, const HostValue& expected,
                                   Tolerance tolerance);
 
-/// Why no array of `type` holds what is expected, whatever a kernel does: integers for floats
-/// (their fractions were cut off), complex numbers for real ones, a number that an integer type
-/// does not hold within the tolerance. Empty: one does.
+/// Why no kernel can write the expected values into an array of `type`: integers for floats (their
+/// fractions were cut off), complex numbers for real ones, a number beyond an integer type and the
+/// tolerance. Empty: a kernel can.
 std::string why_unreachable(const HostValue& expected, ScalarType type, Tolerance tolerance);
 
 }  // namespace kernwright

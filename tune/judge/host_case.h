@@ -27,8 +27,8 @@ struct HostCase {
 /// the task does not allow, a bad grid or block.
 CaseRef draw_case(const Task& task, std::uint64_t seed, int number);
 
-/// Throws InvalidArgument where the same seed and number gave other inputs before, apart from
-/// arrays of which what is expected does not depend (they may be left as they were allocated).
+/// Throws InvalidArgument if the same seed and number gave other inputs before. Arrays may differ
+/// if no expected value depends on them (they may be uninitialised).
 void require_same(const Task& task, const HostCase& before);
 
 /// For each argument: whether what is expected depends on what the array holds before the launch.

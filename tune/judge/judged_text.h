@@ -27,8 +27,8 @@ JudgedText compile_judged(const Source& source, const Task& task, const DeviceFa
                           const DeviceFacts* gpu, Verdict& verdict, const WaitLimits& limits);
 
 /// The parameters that the task's signature declares, of an empty kernel that is compiled with the
-/// task's options; without a signature there are none. Throws InvalidArgument where the signature
-/// is none, or where the options let not even that kernel compile.
+/// task's options; without a signature there are none. Throws InvalidArgument if the signature or
+/// the options do not compile with that kernel.
 KernelSignature declared_signature(const Task& task, const DeviceFacts& simulated);
 
 /// A kernel without parameters that does nothing, for the device: what it cannot do, no kernel can.

@@ -1,4 +1,4 @@
-// What a kernel is judged by: how it is called, on which inputs, and what it must compute.
+// A task: a kernel's call, its inputs and its expected results.
 #pragma once
 
 #include "core/launch_config.h"

@@ -18,15 +18,15 @@ ALLOWED = ("malloc", "printf", "clock", "nan")
 
 
 class Task:
-    """How a kernel is called, on which inputs, and what it must compute.
+    """A kernel's call, its inputs and its expected results.
 
     - `entry`: its name; `signature`: its parameters in C++, as ``"const float* x, float* y, int
       n"`` (None: whatever takes the inputs).
     - ``inputs(seed, case)``: one value for each parameter: NumPy arrays, numbers. The same seed and
       case give the same values; `case` counts from 0 to `cases` - 1.
-    - ``reference(*inputs)``: for each argument its expected value afterwards, or None where it must
-      be unchanged; a single value instead of a tuple where one argument is written (the one that
-      the signature does not call const). NumPy arrays or torch tensors, best in float64.
+    - ``reference(*inputs)``: a tuple with the expected value of each argument, in their order. None
+      means: unchanged. A single array is enough if the signature has one argument that is not
+      const. NumPy arrays or torch tensors, best in float64.
     - `grid`, `block`, `shared_bytes`, `cluster`: a number, a tuple of up to three, or a function of
       the inputs. Without `grid` one thread for each element of the largest array that is written.
     - `rtol`, `atol`: an element is right when ``|got - expected| <= atol + rtol * |expected|``.
