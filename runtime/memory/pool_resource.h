@@ -50,7 +50,7 @@ class PoolResource final : public MemoryResource,
   /// Throws InvalidArgument for a null upstream and for options that make no sense.
   explicit PoolResource(std::shared_ptr<MemoryResource> upstream);
   PoolResource(std::shared_ptr<MemoryResource> upstream, Options options);
-  /// Gives everything back that is not in use; what is in use is lost, with a line in the log.
+  /// Gives all unused memory back. Memory in use is lost, with a line in the log.
   ~PoolResource() override;
   PoolResource(const PoolResource&) = delete;
   PoolResource& operator=(const PoolResource&) = delete;

@@ -18,16 +18,16 @@ using ContentsPlan = std::vector<Contents>;
 /// value does not depend on their contents.
 ContentsPlan first_plan(const Task& task, const HostCase& of, const KernelSignature& signature);
 
-/// One kernel on one device. Cases that are right are added to the verdict; the first that is not
-/// ends the judgement: throws Ruling.
+/// One kernel on one device. Right cases are added to the verdict. The first wrong one ends the
+/// judgement: throws Ruling.
 class CaseCheck {
  public:
   /// `checks`: of the simulated device; nothing: none. All must outlive the object.
   CaseCheck(JudgedKernel& kernel, const Task& task, ContentsPlan& plan, Verdict& verdict,
             std::optional<CheckOptions> checks, WaitLimits limits);
 
-  /// One launch, in the module of those before. Where the kernel is wrong on random bytes and right
-  /// on what the task's inputs hold, the plan changes.
+  /// One launch, in the module of those before. If the kernel is wrong on random bytes but right on
+  /// the task's inputs, the plan changes.
   void run(const HostCase& of, std::uint64_t seed);
   /// The same without a row in the verdict when it is right. `before`: launches of the same case
   /// in the same module in front of it, which are not compared.

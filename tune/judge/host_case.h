@@ -31,8 +31,9 @@ CaseRef draw_case(const Task& task, std::uint64_t seed, int number);
 /// if no expected value depends on them (they may be uninitialised).
 void require_same(const Task& task, const HostCase& before);
 
-/// For each argument: whether what is expected depends on what the array holds before the launch.
-/// Known by asking the reference again with other contents; a reference that fails then depends.
+/// For each argument: whether expected values depend on the contents of the array before the
+/// launch. Known by asking the reference again with other contents; a reference that fails then
+/// depends.
 std::vector<bool> contents_that_count(const Task& task, const HostCase& of);
 
 }  // namespace kernwright

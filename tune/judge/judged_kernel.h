@@ -28,8 +28,8 @@ struct LaunchOutcome {
 };
 
 /// Not thread-safe. Memory lives during a call only, so that addresses move and nothing of a launch
-/// is there in the next. Throws what RemoteDevice throws; LaunchConfigError where the kernel's own
-/// variables or its stack do not fit, OutOfMemory where its arguments do not.
+/// is there in the next. Throws what RemoteDevice throws; LaunchConfigError if the kernel's own
+/// variables or its stack do not fit, OutOfMemory if its arguments do not.
 class JudgedKernel {
  public:
   JudgedKernel(RemoteDevice& device, ObjectCode code, KernelSignature signature);

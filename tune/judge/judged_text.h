@@ -31,7 +31,7 @@ JudgedText compile_judged(const Source& source, const Task& task, const DeviceFa
 /// the options do not compile with that kernel.
 KernelSignature declared_signature(const Task& task, const DeviceFacts& simulated);
 
-/// A kernel without parameters that does nothing, for the device: what it cannot do, no kernel can.
+/// An empty kernel without parameters, for the device. A launch that it refuses suits no kernel.
 ObjectCode empty_kernel(const DeviceFacts& facts);
 
 }  // namespace kernwright

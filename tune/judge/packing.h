@@ -19,8 +19,8 @@ std::vector<std::byte> pack(const Parameter& parameter, const HostValue& value);
 /// number is wanted, elements of another type.
 void check_values(const KernelSignature& signature, const HostValues& values);
 
-/// Throws InvalidArgument, naming the case and the parameter, where something else is expected of
-/// what a const parameter points to than it holds.
+/// Throws InvalidArgument, naming the case and the parameter, if the expected value of a const
+/// parameter differs from its contents.
 void check_writable(const KernelSignature& signature, const HostCase& of);
 
 /// Why these parameters are not those that a task's signature declares, compiled as a kernel

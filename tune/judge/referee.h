@@ -45,8 +45,8 @@ class Referee {
   void run();
   void compile();
   void compile_baseline(const std::optional<KernelSignature>& declared);
-  /// As draw_case(), for the kernel: where it calls const what must be written, it is the task's
-  /// fault if the task has a signature.
+  /// As draw_case(), for the kernel. If an argument to be written is const, that is the task's
+  /// fault if the task has a signature, else the text's.
   CaseRef case_of(std::uint64_t seed, int number) const;
   void check_first_case() const;
   void draw_cases();

@@ -18,7 +18,7 @@ struct ObjectCode;
 ///
 /// A sample is taken as nvbench takes it (`measure_cold`): flush, wait, block the stream, event,
 /// run, event, unblock, wait. The blocking kernel gives up by itself after a second, so that work
-/// which waits for the device cannot hang; the sample is then taken anew without it.
+/// with waits for the device cannot hang. The sample is then taken anew without it.
 class Timer {
  public:
   /// Compiles its small kernels through the usual caches. Throws NvrtcNotFound, OutOfMemory.

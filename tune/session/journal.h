@@ -1,4 +1,4 @@
-// A session on the disk: what it is about, each trial as it ends, and what came out.
+// A session on the disk: its subject, each trial as it ends, and its result.
 #pragma once
 
 #include "tune/session/session.h"
@@ -18,7 +18,7 @@ Row config_row(const Space& space, std::uint64_t index);
 
 /// The trial as a row of kind "trial", without a session.
 Row trial_row(const Space& space, const Trial& trial);
-/// Nothing for a row whose configuration is not in the space, or that is damaged.
+/// Nothing for a damaged row, and for a configuration outside of the space.
 std::optional<Trial> trial_of_row(const Space& space, const Row& row);
 
 /// The result as members of a row of kind "result".

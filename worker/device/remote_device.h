@@ -30,8 +30,8 @@ struct RemoteDeviceOptions {
 ///
 /// Every call waits until its work is done, and throws what went wrong with its type: DeviceFault
 /// with its report (simulated device), DeviceLost, OutOfMemory, Timeout, LaunchConfigError, ...;
-/// Timeout, Cancelled or Interrupted as `limits` say; WorkerLost. Where the process or its context
-/// is lost by that, the next call gets a new process: memory and kernels are gone then, and
+/// Timeout, Cancelled or Interrupted as `limits` say; WorkerLost. If the process or its context is
+/// lost by that, the next call gets a new process. Memory and kernels are then gone, and
 /// generation() is another number. Calls with a name (buffer, kernel) of before throw WorkerLost.
 ///
 /// One call at a time; not thread-safe. Of no use in a forked child.
