@@ -35,16 +35,16 @@ struct JudgeOptions {
 };
 
 /// Judges in worker processes: one with a simulated device for each judgement at a time, and one
-/// with the GPU. They are kept. A mistake of a kernel costs only its process, and the next judgement
-/// gets another one. Thread-safe.
+/// with the GPU. They are kept. A mistake of a kernel costs only its process, and the next
+/// judgement gets another one. Thread-safe.
 ///
 /// A judgement has these steps. The text is compiled, and the text and its PTX are searched for
 /// forbidden parts. All cases run on the simulated device with its checks, in one module, then
 /// further launches of the smallest one. The same launches run on the GPU, if there is one, with
 /// bands around every buffer. Before each launch, write-only arrays get random bytes. Then come
 /// series of timed launches. Each series has a new module. Each launch has fresh inputs, which are
-/// put on the device right before it, and every result is compared. Expected values are never in the
-/// worker's process or on a device.
+/// put on the device right before it, and every result is compared. Expected values are never in
+/// the worker's process or on a device.
 class Judge {
  public:
   /// Throws InvalidArgument for no workers.
