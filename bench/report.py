@@ -31,21 +31,21 @@ The loop is the plain C++ one that `g++ -O2` compiles: three nested loops for sg
 
 What a user should know:
 
-- Blocks run side by side on `KERNWRIGHT_SIM_THREADS` host threads (all cores by default). Threads
-  of the device stay off the processor of the thread that launches, and after more than
-  50 microseconds of work they look for the next launch for as long before they sleep.
+- Blocks run side by side on `KERNWRIGHT_SIM_THREADS` host threads (all cores by default). These
+  threads do not run on the processor of the launching thread. After more than 50 microseconds of
+  work they poll for the next launch for as long, and then sleep.
 - The best instruction set of the processor is used; `KERNWRIGHT_SIM_ISA` names another one.
-- Code that needs no block's help (from parameters, thread indices and the launch's shape) runs once
-  per warp and launch, so many small blocks cost little more than few large ones.
-- Shared-memory accesses whose address does not change are checked once per warp. Others are
+- Values that depend only on parameters, thread indices and the launch's shape are computed once for
+  each warp and launch. So many small blocks cost little more than few large ones.
+- Shared-memory accesses with a fixed address are checked once per warp. Others are
   recognised by their shape: same address, neighbours, two halves. Scattered ones go lane by lane.
-- `x[i]` of neighbours in global memory is one step: product, sum and access, under the checks too.
-  So are a comparison and the branch behind it, with the sum of a counted loop in front of them.
+- `x[i]` of neighbours in global memory is one step: product, sum and access, also under the checks.
+  The increment of a counted loop, its comparison and its branch are one step too.
 - Memory of the device takes the host's memory when it is first touched.
-- The race and init checks ([checks.md](checks.md)) are measured with one host thread. What a warp
-  touches side by side has one note for sixteen words. Reads of shared memory are noted when
-  somebody writes to it; a barrier in between makes them history. Stores of lanes
-  far apart look at the notes of their words alone where a stretch of 64 KiB has no others.
+- The race and init checks ([checks.md](checks.md)) are measured with one host thread. For a warp's
+  neighbouring accesses they keep one record for sixteen words. Reads of shared memory are recorded
+  when somebody writes to it; a barrier in between makes them history. Stores of lanes that are far
+  apart look only at the records of their words, if a stretch of 64 KiB has no others.
 """
 
 SEARCH_NOTES = """\
