@@ -116,9 +116,9 @@ USELESS_TASKS = {
 def test_values_have_an_order():
     with kw.Judge(1) as judge:
         for unordered in (lambda x, y, n: {"y": x}, lambda x, y, n: {1, 2, 3}):
-            with pytest.raises(kw.ArgumentError, match="reference returned a .*in their order"):
+            with pytest.raises(kw.ArgumentError, match=r"reference returned a .*in their order"):
                 judge.judge(GOOD, affine(reference=unordered))
-        with pytest.raises(kw.ArgumentError, match="inputs.* returned a dict"):
+        with pytest.raises(kw.ArgumentError, match=r"inputs.* returned a dict"):
             judge.judge(GOOD, affine(inputs=lambda seed, case: {"x": 3}))
 
 
