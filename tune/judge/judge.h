@@ -1,4 +1,4 @@
-// The referee: compiles, checks, compares and times kernels that nobody has read.
+// The judge: compiles, checks, compares and times kernels that nobody has read.
 #pragma once
 
 #include "jit/source/source.h"
