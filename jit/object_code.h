@@ -52,8 +52,8 @@ struct ObjectCode {
   std::shared_ptr<const CompileTrace> trace;
   CodeOrigin origin = CodeOrigin::compiled;  ///< not part of the file
 
-  /// The kernel of that name as the user wrote it, or of that lowered name; throws NameNotFound
-  /// listing the names.
+  /// The kernel of that name, as written by the user or lowered. Throws NameNotFound with a list of
+  /// the names.
   const KernelSignature& kernel(const std::string& name) const;
 
   /// One self-describing file (magic, version, fields, checksum). Throws Error with path and

@@ -9,9 +9,9 @@ PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "environment.md"
 INTRODUCTION = """\
 # Environment variables
 
-Written by `scripts/environment_page.py` from the library's own table. A value that is not
-understood is an error that names the variable and what is allowed. A name that looks like one of
-these and is none is warned of. `kernwright doctor` shows what is set.
+Written by `scripts/environment_page.py` from the library's own table. An invalid value raises an
+error with the variable and the allowed values. A misspelt name is warned of. `kernwright doctor`
+shows the variables that are set.
 
 | variable | default | values | meaning |
 |---|---|---|---|

@@ -104,7 +104,7 @@ NOT_FOR_MEMCHECK = (
     *("cache_processes", "checks_edges", "checks_order", "cli_use", "host_code", "left_open"),
     *("libcuda_graphs", "libcuda_programs", "source_files"),
     *("background", "bench", "compile_workers", "headers", "worker_program"),
-    *("judge", "judge_attacks", "judge_tasks", "judge_tools"),
+    *("judge", "judge_attacks", "judge_launches", "judge_tasks", "judge_tools"),
     *("tune_cluster", "tune_command", "tune_kernel", "tune_panel", "tune_report", "tune_session"),
     *("tune_expressions", "tune_session_use", "tune_spaces", "tune_store", "tune_strategies"),
     *("tune_tolerances", "online", "online_shadow"),
@@ -128,7 +128,8 @@ SIDE_BY_SIDE = min(16, max(1, (os.cpu_count() or 1) // 2))
 # Start many processes that hold a GPU and end them after seconds without an answer: too many of
 # them beside each other, and the GPU answers none in time.
 MANY_PROCESSES = (
-    *("judge", "judge_attacks", "judge_tasks", "judge_tools", "online", "online_shadow"),
+    *("judge", "judge_attacks", "judge_launches", "judge_tasks", "judge_tools"),
+    *("online", "online_shadow"),
     *("tune_command", "tune_kernel", "tune_panel", "tune_session", "tune_session_use"),
 )
 # What stands for every kernel of the library, in a process for each group of its table; a call

@@ -12,9 +12,9 @@ namespace kernwright {
 /// Which of its values each parameter has: places in the parameters' lists of values.
 using Choices = std::vector<std::uint32_t>;
 
-/// Configurations that share what follows share the nodes for it: a node chooses a value of one
-/// parameter, and knows how many configurations each choice leads to. Count, index and membership
-/// are exact and take no more than one step for each parameter.
+/// A node chooses a value of one parameter, and has the number of configurations behind each
+/// choice. Configurations with the same remaining choices share the nodes for them. Count, index
+/// and membership are exact and take no more than one step for each parameter.
 ///
 /// Immutable once made; any thread may read it.
 class ConfigurationSet {

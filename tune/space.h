@@ -34,13 +34,13 @@ class Space {
   Space(const Space& other);
   Space& operator=(const Space& other);
 
-  /// Adds a parameter. Throws InvalidArgument for a name that is no identifier, a word of the
-  /// expression language or there already, and for values that are none, equal or NaN.
+  /// Adds a parameter. Throws InvalidArgument for a name that is no identifier, is a word of the
+  /// expression language or exists already; also for no values, equal ones, or NaN.
   Space& add(std::string name, std::vector<Value> values);
 
   /// Adds a restriction. A name in it that is no parameter is one of the problem (set_problem), and
-  /// is looked for when the configurations are. Throws InvalidArgument for a text that is no
-  /// expression, NameNotFound for one with names, none of which is a parameter or of the problem.
+  /// is looked for when the configurations are. Throws InvalidArgument for an invalid expression,
+  /// NameNotFound for one without any name of a parameter or problem value.
   Space& require(std::string_view expression, std::string label = {});
   Space& require(std::string label, Predicate predicate);
 
@@ -64,9 +64,9 @@ class Space {
   /// very much longer, by another: ConfigurationSet::order()). `poll` is called now and then during
   /// the search and may throw to end it.
   ///
-  /// Throws NameNotFound for a name without a value, InvalidArgument when no configuration is valid
-  /// (says which restriction removes most), and when an evaluation fails for a configuration that
-  /// all other restrictions allow (says which and with which values).
+  /// Throws NameNotFound for a name without a value. Throws InvalidArgument if no configuration is
+  /// valid (with the restriction that removes most), and if an evaluation fails for a configuration
+  /// that all other restrictions allow (with the restriction and the values).
   const ConfigurationSet& configurations(const std::function<void()>& poll = {}) const;
   std::uint64_t size() const { return configurations().size(); }
 
@@ -103,7 +103,8 @@ ConfigurationSet find_configurations(std::span<const TuningParameter> parameters
                                      const ProblemValues& problem,
                                      const std::function<void()>& poll);
 
-/// Throws InvalidArgument for restrictions that leave nothing: names what removes most.
+/// Throws InvalidArgument if the restrictions leave no configuration, with the one that removes
+/// most.
 [[noreturn]] void fail_for_empty_space(std::span<const TuningParameter> parameters,
                                        std::span<const Restriction> restrictions,
                                        const ProblemValues& problem);

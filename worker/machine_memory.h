@@ -8,10 +8,10 @@ namespace kernwright {
 /// Bytes that this process and its children may use: of the machine, or of their control group.
 std::uint64_t memory_of_machine();
 
-/// Resident bytes at which a worker is killed: half of that, at least 1 GiB. Somebody watches its
-/// size, since a limit of its address space would forbid CUDA's reservations and those of the
-/// simulated device, which are far larger than any memory; what a limit refuses also ends as a
-/// crash somewhere in a driver or a compiler, where this one ends as an error that says so.
+/// Resident bytes at which a worker is killed: half of that, at least 1 GiB. The parent watches its
+/// size. A limit of address space would forbid the reservations of CUDA and of the simulated
+/// device, which are far larger than any memory. It would also end as a crash in a driver or
+/// compiler, while this limit ends as a clear error.
 std::uint64_t memory_of_worker();
 
 }  // namespace kernwright

@@ -217,11 +217,11 @@ void bind_kernel(py::module_& m) {
           py::arg("n"), py::arg("stream") = py::none(), py::arg("shared_bytes") = 0)
       .def("tuned",
            [](const py::object& self, const py::args& args, const py::kwargs& kwargs) {
-             return module_member("kernwright.tune._tuned", "tuned")(self, *args, **kwargs);
+             return module_member("kernwright.tune._tuned", "Tuned")(self, *args, **kwargs);
            })
       .def("online",
            [](const py::object& self, const py::args& args, const py::kwargs& kwargs) {
-             return module_member("kernwright.tune._online", "online")(self, *args, **kwargs);
+             return module_member("kernwright.tune._online", "Online")(self, *args, **kwargs);
            })
       .def("__repr__",
            [](const KernelObject& k) { return text_object("<Kernel " + k.described() + ">"); })

@@ -1,4 +1,4 @@
-"""A task file in the manner of KernelBench, as the referee takes it.
+"""A task file in the manner of KernelBench, for kw.judge.
 
     python kernelbench.py softmax_task.py softmax.cu [more.cu ...]
 

@@ -7,10 +7,9 @@
 
 namespace kernwright {
 
-/// A new folder of mode 0700 below $TMPDIR or /tmp, removed with all that is in it by the
-/// destructor or, where none runs, at the exit of the process that made it. Those that killed
-/// processes of this user left behind are removed a day later, when a process makes its first. Not
-/// thread-safe.
+/// A new folder of mode 0700 below $TMPDIR or /tmp. The destructor removes it with its contents;
+/// without a destructor the exit of the process does. Those that killed processes of this user left
+/// behind are removed a day later, when a process makes its first. Not thread-safe.
 class ProcessFolder {
  public:
   /// Never throws for a folder that cannot be made: its path is empty then. Where other users could

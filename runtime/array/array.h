@@ -71,8 +71,8 @@ class Array {
   /// NumPy's broadcasting: more axes in front, and those of extent 1 stretched with stride 0.
   Array broadcast(const Shape& shape) const;
   /// The same bytes as elements of `type`, as NumPy has it: with elements of another size the last
-  /// axis, which must have no gaps then, grows or shrinks. Throws InvalidArgument where the bytes
-  /// do not divide, or where memory or strides are no multiples of what `type` is aligned to.
+  /// axis, which must have no gaps then, grows or shrinks. Throws InvalidArgument if the bytes do
+  /// not divide, or if memory or strides are not aligned for `type`.
   Array view(ScalarType type) const;
 
   /// Row-major copy to the host; any strides. Waits for the work of `stream` (empty: of the legacy
@@ -82,7 +82,7 @@ class Array {
   /// and blocks.
   void assign_from_host(const void* data, const Stream& stream = {});
 
-  /// Says that work queued on `stream` until now uses the memory, which is then not reused before
+  /// Tells that the work queued on `stream` so far uses the memory. The memory is not reused before
   /// that work is done. No effect on memory that somebody else owns. See Buffer::use_on.
   void use_on(const Stream& stream) const;
   /// The same for a stream that `capture` records: the graph keeps the memory, unless it owns it

@@ -5,7 +5,7 @@
 
 namespace kernwright {
 
-/// Another library's allocator, which makes the arrays that Array::empty() is asked for.
+/// Another library's allocator, for Array::empty().
 class ArraySource {
  public:
   virtual ~ArraySource() = default;
@@ -14,8 +14,8 @@ class ArraySource {
   virtual Array make(Device& device, Shape shape, ScalarType type, const Stream& stream) = 0;
 };
 
-/// While it lives, Array::empty() of this thread asks `source`, or the devices' resources where
-/// that is null. Scopes nest. A source that makes an array is outside of its own scope.
+/// While it lives, Array::empty() of this thread asks `source`; if that is null, the devices'
+/// resources. Scopes nest. A source that makes an array is outside of its own scope.
 class ArraySourceScope {
  public:
   explicit ArraySourceScope(ArraySource* source) noexcept;

@@ -18,10 +18,10 @@ DLDevice dlpack_device(const Device& device) noexcept;
 /// ourselves only.
 enum class DLPackReceiver { anybody, ourselves };
 
-/// A tensor that holds the array alive until its deleter is called (by the receiver, or by whoever
-/// destroys the capsule that nobody took). Throws InvalidArgument: an array of the simulated device
-/// for anybody, strides that are no multiple of the element size, and, for the unversioned form, a
-/// read-only array.
+/// A tensor that keeps the array alive until its deleter is called: by the receiver, or with a
+/// capsule that nobody took. Throws InvalidArgument: an array of the simulated device for anybody,
+/// strides that are no multiple of the element size, and, for the unversioned form, a read-only
+/// array.
 DLManagedTensor* to_dlpack(const Array& array, DLPackReceiver receiver = DLPackReceiver::anybody);
 DLManagedTensorVersioned* to_dlpack_versioned(const Array& array,
                                               DLPackReceiver receiver = DLPackReceiver::anybody,

@@ -28,8 +28,8 @@ bool strides_are_contiguous(std::span<const std::int64_t> shape,
 /// InvalidArgument, naming both shapes, when that is impossible.
 Shape resolve_reshape(std::span<const std::int64_t> from, Shape shape);
 
-/// Strides with which the elements of (`shape`, `strides`) appear row-major as `to`, which has the
-/// same number of elements; nothing when only a copy could do that.
+/// Strides of a row-major view of (`shape`, `strides`) with the shape `to`, of as many elements.
+/// Nothing if that takes a copy.
 std::optional<Shape> reshape_strides(std::span<const std::int64_t> shape,
                                      std::span<const std::int64_t> strides,
                                      std::span<const std::int64_t> to, std::size_t element_size);

@@ -1,4 +1,4 @@
-// Captures in progress: which streams record into a graph, and what that graph has to keep.
+// Captures in progress: the streams that record into a graph, and the objects of that graph.
 #pragma once
 
 #include "base/errors.h"

@@ -61,10 +61,10 @@ class Device {
 
   /// Destroys the primary context with all that is in it, memory of other libraries in this process
   /// included, and makes a new one; usable after a sticky error, if the driver plays along. This
-  /// object then stays lost, its streams, buffers and kernels raise DeviceLost and let go of their
-  /// handles quietly; the device goes on as the object that is returned, which Runtime knows from
-  /// now on. Page-locked memory made on the device is unmapped: it must not be touched any more.
-  /// Where the device was reset already, returns what it became. Throws DeviceLost when the driver
+  /// object then stays lost. Its streams, buffers and kernels raise DeviceLost, and their
+  /// destructors do not call the driver. The returned object is the device from now on, also for
+  /// Runtime. Page-locked memory made on the device is unmapped: it must not be touched any more.
+  /// If the device was reset already, returns its new object. Throws DeviceLost when the driver
   /// refuses: then only a new process helps. Waits for no work; no other thread may be inside a
   /// call on the device.
   Device& reset();
@@ -86,8 +86,8 @@ class Device {
   [[noreturn]] void fail(CUresult result, const char* call, const std::string& object = {},
                          const SourceOrigin& origin = {});
 
-  /// Keeps a fault that a destructor met while it waited, where nobody could be told: the next call
-  /// that waits for the device or a stream throws it. Of several the first counts.
+  /// Keeps an error of a destructor's wait, because destructors do not throw. The next call that
+  /// waits for the device or a stream throws it. Of several the first counts.
   void keep_fault(std::exception_ptr fault) noexcept;
   /// For those calls: throws what was kept. Costs one load.
   void raise_kept_fault() {

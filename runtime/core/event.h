@@ -14,9 +14,9 @@ class Event {
   Device& device() const;
   bool timing() const noexcept;
   /// Marks the work queued on `stream` so far. An empty stream is the device's legacy stream; one
-  /// of another device throws InvalidArgument. On a stream that is being captured the event marks a
-  /// place in that capture, for other streams to join it, and can be waited for there only; with
-  /// `external` each launch of the graph records it, to be waited for and timed outside.
+  /// of another device throws InvalidArgument. On a captured stream the event marks a place in that
+  /// capture. Other streams join the capture by it; it can be waited for only there. With
+  /// `external` each launch of the graph records it, for waits and times outside.
   void record(const Stream& stream, bool external = false);
   /// Blocks the host until the marked work is done. Throws DeviceFault or DeviceLost; CaptureError,
   /// as done() and elapsed_ms() do, for an event that was last recorded into a capture.

@@ -30,9 +30,9 @@ struct GraphNode {
   std::uint64_t structure = 0;  ///< and which structure of it
 };
 
-/// Shared reference to a captured graph and its executable form. The graph keeps alive what its
-/// nodes use - kernels and their modules, memory, what update() was given - until the last launch
-/// is done: dropping the last reference waits for that. Thread-safe; a launch is asynchronous.
+/// Shared reference to a captured graph and its executable form. The graph keeps alive the objects
+/// of its nodes (kernels and their modules, memory, arguments of update()) until the last launch is
+/// done. Dropping the last reference waits for that. Thread-safe; a launch is asynchronous.
 ///
 /// A capture records the work of one stream and of those that are joined to it by events, and runs
 /// nothing. It is begun in CUDA's relaxed mode: kernels may be compiled and loaded meanwhile, other
@@ -46,10 +46,10 @@ class Graph {
   /// From here on work queued on `stream` is recorded. Throws CaptureError for the legacy stream
   /// and for a stream or a graph that is capturing already, InvalidArgument for another device.
   void begin_capture(const Stream& stream);
-  /// Ends the recording and makes what was recorded ready for launches: an executable of the same
-  /// structure is updated in place, so that nodes() stay valid; else it is made anew. When this
-  /// throws, the graph is what it was before begin_capture(). CaptureError: streams were not joined
-  /// again, or the capture was broken by a call that did not come through this library.
+  /// Ends the recording and makes it ready for launches. An executable of the same structure is
+  /// updated in place, so that nodes() stay valid; otherwise it is made anew. When this throws, the
+  /// graph is what it was before begin_capture(). CaptureError: streams were not joined again, or
+  /// the capture was broken by a call that did not come through this library.
   void end_capture();
   /// Ends the recording and drops it. Without a capture a no-op.
   void discard_capture() noexcept;
@@ -86,7 +86,7 @@ class Graph {
   void update(const GraphNode& node, std::span<void* const> arguments,
               std::vector<std::shared_ptr<const void>> keep = {});
 
-  /// Drops what was recorded; what it kept goes when its launches are done.
+  /// Drops the recording. Objects that it kept alive are released when its launches are done.
   void reset();
 
  private:

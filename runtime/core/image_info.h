@@ -1,4 +1,4 @@
-// What an image handed to the driver is: cubin or PTX, for which architecture, of which version.
+// The kind of an image for the driver: cubin or PTX, its architecture and version.
 #pragma once
 
 #include <string>

@@ -52,10 +52,10 @@ class Kernel {
   int occupancy(int block, std::size_t shared_bytes = 0) const;
   /// Block size of highest occupancy.
   int suggest_block(std::size_t shared_bytes = 0) const;
-  /// Blocks of the largest cluster that can run with `block` threads each; 0 where the device has
-  /// no clusters. Above 8 the size depends on the kernel and on the device's layout.
+  /// Blocks of the largest possible cluster, with `block` threads each; 0 on devices without
+  /// clusters. Above 8 the size depends on the kernel and on the device's layout.
   int max_cluster(int block, std::size_t shared_bytes = 0) const;
-  /// Clusters of `config` that the device runs at once; 0 where it has no clusters.
+  /// Clusters of `config` that the device runs at once; 0 on devices without clusters.
   int active_clusters(const LaunchConfig& config) const;
 
  private:

@@ -8,7 +8,8 @@
 
 namespace kernwright {
 
-/// What a configuration does wrong: limit and value, and where known why the limit is what it is.
+/// The limit that a configuration breaks, with its value, and with the reason of the limit if that
+/// is known.
 struct LimitViolation {
   std::string text;  ///< "block of 2048 threads (2048 x 1 x 1): at most 1024 threads"
   std::string note;

@@ -34,8 +34,8 @@ class Module {
   Device& device() const;
   CUmodule handle() const noexcept;
   const SourceOrigin& origin() const noexcept;
-  /// `name` is the lowered (mangled) name. Throws NameNotFound, which lists what is there where the
-  /// driver tells it.
+  /// `name` is the lowered (mangled) name. Throws NameNotFound, with a list of the names if the
+  /// driver has one.
   CUfunction function(const std::string& name) const;
   ModuleSymbol symbol(const std::string& name) const;
   /// Lowered names of the kernels; empty on drivers before CUDA 12.4, which do not tell them.

@@ -1,4 +1,4 @@
-// The process-wide runtime: which drivers exist, which devices they have, which one is current.
+// The process-wide runtime: its drivers, their devices, and the current device.
 #pragma once
 
 #include "driver/driver_api.h"

@@ -1,4 +1,4 @@
-// Where the text of a kernel stands: a file, and the line of that file on which the text begins.
+// The place of a kernel's text: a file, and the line of its beginning there.
 #pragma once
 
 #include <string>

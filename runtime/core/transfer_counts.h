@@ -1,4 +1,5 @@
-// How much went between the host and each device: what shows that a program does not copy.
+// Numbers and bytes of copies between the host and each device, to show that a program does not
+// copy.
 #pragma once
 
 #include <cstddef>

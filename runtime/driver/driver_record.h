@@ -1,4 +1,4 @@
-// What is alive behind a driver table, and what was done to it that should not have been.
+// The live objects behind a driver table, and wrong uses of them.
 #pragma once
 
 #include "driver/driver_types.h"

@@ -1,4 +1,4 @@
-// A decorator over a driver table that records what is created and finds what is not destroyed.
+// A decorator of a driver table: records created objects and finds those that are not destroyed.
 #pragma once
 
 #include "driver/driver_api.h"

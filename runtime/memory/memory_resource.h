@@ -60,8 +60,8 @@ class MemoryResource {
   virtual bool is_host_accessible() const noexcept { return false; }
 };
 
-/// A resource that asks the driver for each allocation, and knows what is allocated. Out of memory,
-/// or above its limit, it lets others give memory back (reclaim.h) and tries again.
+/// A resource that asks the driver for each allocation, and records it. Out of memory, or above its
+/// limit, it lets others give memory back (reclaim.h) and tries again.
 class DriverResource : public MemoryResource {
  public:
   explicit DriverResource(Device& device) : device_(device), graph_blocks_(device) {}
@@ -146,9 +146,9 @@ std::shared_ptr<MemoryResource> default_resource(Device& device);
 /// The same when there is one already, else null. Calls no driver.
 std::shared_ptr<MemoryResource> known_default_resource(const Device& device);
 
-/// Makes `resource` the one that new arrays of `device` come from, null for the first one again;
-/// what was allocated before stays with its own resource. Returns the resource used until now.
-/// Throws InvalidArgument for a resource of another device.
+/// New arrays of `device` come from `resource`; null means the first one again. Earlier allocations
+/// stay with their own resource. Returns the resource used until now. Throws InvalidArgument for a
+/// resource of another device.
 std::shared_ptr<MemoryResource> set_default_resource(Device& device,
                                                      std::shared_ptr<MemoryResource> resource);
 

@@ -25,8 +25,8 @@ namespace kernwright {
 ///    evictable buffers were moved to the host;
 /// else it throws OutOfMemory, which says who holds what.
 ///
-/// While a Graph captures a stream, what is allocated there comes from memory that belongs to that
-/// graph until it is gone, and what is freed there goes back when the capture has ended.
+/// While a Graph captures a stream, allocations on it come from memory of that graph, which keeps
+/// it until its own end. Memory freed on it goes back after the capture.
 ///
 /// A stream that memory was freed on is kept alive while the memory waits for reuse, as long as
 /// there are few of them; memory of a borrowed stream is marked by an event instead, so that the
@@ -37,7 +37,7 @@ class PoolResource final : public MemoryResource,
  public:
   struct Options {
     std::size_t smallest_segment = std::size_t{2} << 20;  ///< bytes
-    /// A segment is an eighth of what is reserved where that is more than the request, but at most
+    /// A segment is an eighth of the reserved bytes if that is more than the request, but at most
     /// this large.
     std::size_t largest_step = std::size_t{256} << 20;
     /// Reserved over the peak of used: rather than grow beyond, free segments are given back.
@@ -50,7 +50,7 @@ class PoolResource final : public MemoryResource,
   /// Throws InvalidArgument for a null upstream and for options that make no sense.
   explicit PoolResource(std::shared_ptr<MemoryResource> upstream);
   PoolResource(std::shared_ptr<MemoryResource> upstream, Options options);
-  /// Gives everything back that is not in use; what is in use is lost, with a line in the log.
+  /// Gives all unused memory back. Memory in use is lost, with a line in the log.
   ~PoolResource() override;
   PoolResource(const PoolResource&) = delete;
   PoolResource& operator=(const PoolResource&) = delete;

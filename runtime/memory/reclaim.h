@@ -12,8 +12,8 @@ class Reclaimer {
  public:
   virtual ~Reclaimer() = default;
   virtual Device& device() const = 0;
-  /// Gives back about `bytes`, or what it can, and returns how much that was. Never waits for a
-  /// lock that an allocation in progress may hold. Called with no lock held.
+  /// Gives back about `bytes`, or as much as it can, and returns the amount. Never waits for a lock
+  /// that an allocation in progress may hold. Called with no lock held.
   virtual std::size_t reclaim(std::size_t bytes) = 0;
   /// Later ones are asked when earlier ones gave too little: caches first, then data that has to be
   /// moved.

@@ -1,4 +1,4 @@
-// A resource that knows what is allocated through it, and from which line of the program.
+// A resource that records its allocations, with the line of the program for each.
 #pragma once
 
 #include "memory/resource_adaptor.h"

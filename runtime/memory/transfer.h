@@ -11,12 +11,12 @@ namespace kernwright {
 
 class Device;
 
-/// Copies of plain bytes, checked and with the device's context current. With an empty `stream`
-/// the call returns when the copy is done, after the work of the legacy stream; else it is queued,
-/// and memory of the host must stay as it is until the stream is done (pageable memory may block).
-/// 0 bytes are a no-op. Throw InvalidArgument for a stream of another device; CaptureError for a
-/// copy that returns when it is done in the thread that captures a stream of the device, and for
-/// one between a captured stream and pageable memory, which need not be there at the launch.
+/// Copies of plain bytes, checked and with the device's context current. With an empty `stream` the
+/// call returns when the copy is done, after the work of the legacy stream; else it is queued, and
+/// memory of the host must stay as it is until the stream is done (pageable memory may block). 0
+/// bytes are a no-op. Throw InvalidArgument for a stream of another device; CaptureError for a
+/// synchronous copy in the thread that captures a stream of the device. Also for a copy between a
+/// captured stream and pageable memory: that memory may be gone at the launch.
 void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_t bytes,
                     const Stream& stream = {});
 void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,

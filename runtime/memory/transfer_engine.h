@@ -37,9 +37,9 @@ class Transfer {
 };
 
 /// Copies of plain bytes, in the order of the calls for each direction; both directions and kernels
-/// of other streams overlap. Page-locked memory is copied at once. For pageable memory there is one
-/// thread for each direction, so that the caller never waits: what goes up passes through its ring
-/// of page-locked chunks, what comes down the driver writes. Thread-safe. The destructor waits for
+/// of other streams overlap. Page-locked memory is copied at once. Pageable memory has one thread
+/// for each direction, so that the caller never waits. Uploads pass through that thread's ring of
+/// page-locked chunks; the driver writes downloads directly. Thread-safe. The destructor waits for
 /// what is on its way.
 class TransferEngine {
  public:

@@ -183,7 +183,23 @@ __global__ void affine(const float* x, float* y, int n) {
         verdict = judge.judge(text, affine(**shape))
         assert verdict.accepted, str(verdict)
     assert judge.judge(text, affine(grid=1, block=64, shared_bytes=256)).status == "wrong"
-    assert judge.judge(text, affine(block=2048)).status == "crash"
+    narrow = text.replace("__global__ void", "__global__ void __launch_bounds__(64)")
+    assert judge.judge(narrow, affine(block=128, shared_bytes=512)).status == "crash"
+
+
+def test_a_difference_tells_numbers_that_are_none(judge):
+    def reason(text):
+        verdict = judge.judge(text, AFFINE)
+        assert verdict.status == "wrong"
+        difference = verdict.cases[-1].difference
+        return verdict.reason, difference
+
+    text, difference = reason(GOOD.replace("+ 1", '+ nanf("")'))
+    assert "5000 of 5000 elements differ, all by NaN or infinity" in text
+    assert difference.not_finite == difference.count == 5000
+    text, difference = reason(GOOD.replace("+ 1", "+ (i % 5 == 0 ? 1 / 0.f : 2)"))
+    assert "5000 of 5000 elements differ: 1000 by NaN or infinity, the others by at most 1" in text
+    assert (difference.not_finite, difference.count) == (1000, 5000)
 
 
 def test_a_grid_that_waits_for_itself(judge):

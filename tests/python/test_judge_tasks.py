@@ -87,6 +87,15 @@ USELESS_TASKS = {
     "nan": ({"reference": lambda x, y, n: (None, x * np.nan, None)}, "NaN"),
     "nothing": ({"reference": lambda x, y, n: (None, None, None)}, "nothing to judge"),
     "scalar": ({"reference": lambda x, y, n: (None, x, 3)}, "cannot"),
+    "const": (
+        {"reference": lambda x, y, n: (x + 1, 2 * x + 1, None)},
+        r"case 0 .*argument 0 \(const float\* x\): it is const",
+    ),
+    "integers": ({"reference": lambda x, y, n: (None, (2 * x + 1).astype(int), None)}, "int64"),
+    "complex": ({"reference": lambda x, y, n: (None, 2 * x + 1j, None)}, "complex numbers"),
+    "architecture": ({"arch": "sm_10"}, "sm_10 is unknown"),
+    "options": ({"extra": ["--no-such-option"], "signature": None}, "no-such-option"),
+    "options_too": ({"extra": ["--no-such-option"]}, "no-such-option"),
     "no_case": ({"cases": 0}, "cases"),
     "timed": ({"timed": 8}, "timed case"),
     "signature": ({"signature": "const flaot* x"}, "does not compile"),
@@ -102,6 +111,85 @@ USELESS_TASKS = {
     "folders": ({"include_dirs": ["/"]}, "include_dirs"),
     "empty_block": ({"block": 0}, "at least one thread"),
 }
+
+
+def test_values_have_an_order():
+    with kw.Judge(1) as judge:
+        for unordered in (lambda x, y, n: {"y": x}, lambda x, y, n: {1, 2, 3}):
+            with pytest.raises(kw.ArgumentError, match=r"reference returned a .*in their order"):
+                judge.judge(GOOD, affine(reference=unordered))
+        with pytest.raises(kw.ArgumentError, match=r"inputs.* returned a dict"):
+            judge.judge(GOOD, affine(inputs=lambda seed, case: {"x": 3}))
+
+
+COUNT = """__global__ void count(const int* x, T* sum, int n) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) sum[0] = 3;
+}"""
+
+# What of a reference no kernel can write into an array of the type: refused; else compared.
+EXPECTED = [
+    ("int", "i4", np.array([0.5]), "cannot hold: .*0.5"),
+    ("int", "i4", np.array([3.0]), "accepted"),
+    ("int", "i4", np.array([3e9]), "cannot hold"),
+    ("int", "i4", np.array([1 << 40]), "cannot hold"),
+    ("unsigned char", "u1", np.array([-1]), "cannot hold"),
+    ("unsigned char", "u1", np.array([256]), "cannot hold"),
+    ("unsigned char", "u1", np.array([255]), "wrong"),
+    ("unsigned long long", "u8", np.array([(1 << 64) - 1], "u8"), "wrong"),
+    ("long long", "i8", np.array([(1 << 64) - 1], "u8"), "cannot hold"),
+    ("long long", "i8", np.array([-(1 << 63)]), "wrong"),
+    ("bool", "?", np.array([2]), "cannot hold"),
+    ("bool", "?", np.array([True]), "accepted"),
+    ("float", "f4", np.array([3], "u1"), "integers .uint8. for an array of float32"),
+    ("float", "f4", 3, "accepted"),
+    ("float", "f4", [3], "accepted"),
+    ("float", "f4", np.array([True]), "wrong"),
+]
+
+
+@pytest.mark.parametrize("type, dtype, expected, words", EXPECTED, ids=str)
+def test_what_no_kernel_can_write_is_the_task_s_fault(judge, type, dtype, expected, words):
+    task = kw.Task(
+        entry="count",
+        inputs=lambda seed, case: (np.arange(9, dtype="i4"), np.zeros(1, dtype), 9),
+        reference=lambda x, sum, n: (None, expected, None),
+        cases=1,
+    )
+    text = COUNT.replace("T*", f"{type}*")
+    if words in ("accepted", "wrong"):
+        assert judge.judge(text, task).status == words
+        return
+    with pytest.raises(kw.InvalidArgument, match=words):
+        judge.judge(text, task)
+
+
+def test_fractions_within_the_tolerance_of_an_integer(judge):
+    task = kw.Task(
+        entry="count",
+        inputs=lambda seed, case: (np.arange(9, dtype="i4"), np.zeros(1, "i4"), 9),
+        reference=lambda x, sum, n: (None, np.array([2.6]), None),
+        atol=0.5,
+        cases=1,
+    )
+    assert judge.judge(COUNT.replace("T*", "int*"), task).accepted
+
+
+def test_a_const_argument_may_be_returned_as_it_is(judge):
+    both = affine(
+        reference=lambda x, y, n: (x.astype(np.float64), 2.0 * x + 1, None), rtol=1, atol=1
+    )
+    assert judge.judge(GOOD, both).accepted
+    writes = GOOD.replace("if (i < n)", "if (i < n) const_cast<float*>(x)[i] *= 1.5f; if (i < n)")
+    verdict = judge.judge(writes.replace("__restrict__", ""), both)
+    assert verdict.status == "cheating" and "const" in verdict.reason
+
+
+def test_without_a_signature_the_text_s_const_is_the_text_s_fault(judge):
+    text = GOOD.replace("float* y", "const float* y").replace("y[i] =", "((float*)y)[i] =")
+    verdict = judge.judge(text, affine(signature=None))
+    assert verdict.status == "compile" and "it is const" in verdict.reason
+    with pytest.raises(kw.InvalidArgument, match="const"):
+        judge.judge(text, affine(signature="const float* x, const float* y, int n"))
 
 
 @pytest.mark.parametrize("name", USELESS_TASKS)

@@ -5,8 +5,9 @@
 
 namespace kernwright {
 
-/// Runs a step of the baseline. Where a kernel would get a verdict for it, a baseline is no
-/// measure: throws InvalidArgument, which says what it did. Other exceptions come out as they are.
+/// Runs a step of the baseline. A step for which a kernel would get a verdict throws
+/// InvalidArgument with the reason: such a baseline is no measure. Other exceptions come out as
+/// they are.
 void baseline_step(const std::function<void()>& step);
 
 }  // namespace kernwright

@@ -27,22 +27,17 @@ JudgeFinding finding_of(const sim::Finding& found) {
           .count = found.count};
 }
 
-Tolerance tolerance_of(const Task& task, ScalarType dtype) {
-  Tolerance tolerance = default_tolerance(dtype);
-  if (task.rtol || task.atol) tolerance = {task.rtol.value_or(0), task.atol.value_or(0)};
-  return tolerance;
-}
-
 bool has_poison(const ContentsPlan& contents) {
   return std::find(contents.begin(), contents.end(), Contents::poisoned) != contents.end();
 }
 
 }  // namespace
 
-ContentsPlan first_plan(const Task& task, const HostCase& of) {
+ContentsPlan first_plan(const Task& task, const HostCase& of, const KernelSignature& signature) {
   ContentsPlan plan(of.inputs.size(), Contents::given);
   const std::vector<bool> counts = contents_that_count(task, of);
   for (std::size_t i = 0; i < of.inputs.size(); ++i) {
+    if (signature.parameters[i].pointee_const) continue;
     if (of.expected[i] && !counts[i]) plan[i] = Contents::poisoned;
   }
   return plan;
@@ -63,8 +58,8 @@ void CaseCheck::run(const HostCase& of, std::uint64_t seed) {
   verdict_.cases.push_back(std::move(made.result));
 }
 
-void CaseCheck::run_again(const HostCase& of, std::uint64_t seed) {
-  Attempt made = tried(of, seed);
+void CaseCheck::run_again(const HostCase& of, std::uint64_t seed, std::uint64_t before) {
+  Attempt made = tried(of, seed, before);
   if (!made.is_right()) rule(of, seed, std::move(made));
 }
 
@@ -85,20 +80,20 @@ void CaseCheck::compare_outcome(const HostCase& of, const LaunchOutcome& outcome
 
 /// A kernel that is wrong on random bytes may add to what the task's inputs hold: then it is right
 /// on those, and gets them from now on.
-CaseCheck::Attempt CaseCheck::tried(const HostCase& of, std::uint64_t seed) {
-  Attempt made = attempt(of, plan_, seed);
+CaseCheck::Attempt CaseCheck::tried(const HostCase& of, std::uint64_t seed, std::uint64_t before) {
+  Attempt made = attempt(of, plan_, seed, before);
   if (made.is_right() || made.status == VerdictStatus::timeout || !has_poison(plan_)) return made;
   if (made.status == VerdictStatus::wrong && is_right_again(of, plan_, seed)) return made;
   const ContentsPlan given(plan_.size(), Contents::given);
   kernel_.forget_module();
-  Attempt other = attempt(of, given, seed);
+  Attempt other = attempt(of, given, seed, before);
   if (!other.is_right()) return made;
   plan_ = given;
   return other;
 }
 
 CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const ContentsPlan& contents,
-                                      std::uint64_t seed) {
+                                      std::uint64_t seed, std::uint64_t before) {
   Attempt made;
   made.result = result_of(of);
   const auto fail = [&](VerdictStatus status, const std::string& message) {
@@ -106,7 +101,7 @@ CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const ContentsPlan& co
     made.result.message = message;
   };
   try {
-    LaunchOutcome outcome = kernel_.run(of, contents, seed, checks_, limits_);
+    LaunchOutcome outcome = kernel_.run(of, contents, seed, checks_, limits_, before);
     look_at(of, outcome, made);
     report_ = std::move(outcome.report);
   } catch (const Timeout&) {
@@ -121,6 +116,7 @@ CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const ContentsPlan& co
     throw;
   } catch (const LaunchConfigError& error) {
     fail(VerdictStatus::crash, error.what());
+    made.is_refused = true;
   } catch (const DriverError& error) {  // DeviceLost too
     fail(VerdictStatus::crash, error.what());
   } catch (const WorkerLost& error) {
@@ -170,19 +166,21 @@ void CaseCheck::look_at_findings(const CheckReport& report, Attempt& attempt) co
 
 void CaseCheck::look_at_array(const HostCase& of, const HostValue& after, std::size_t index,
                               Attempt& attempt) const {
-  const std::optional<HostValue>& expected = of.expected[index];
+  const bool is_const = kernel_.signature().parameters[index].pointee_const;
+  // What is expected of a const argument is what it holds.
+  const HostValue* expected = is_const || !of.expected[index] ? nullptr : &*of.expected[index];
   const HostValue& before = of.inputs[index];
-  if (!expected && after.bytes == before.bytes) return;
+  if (expected == nullptr && after.bytes == before.bytes) return;
   const std::string name = argument_name(index);
-  const auto different = compare(after, expected ? *expected : before,
-                                 expected ? tolerance_of(task_, after.dtype) : Tolerance{});
-  if (!different && expected) return;
+  const auto different =
+      compare(after, expected != nullptr ? *expected : before,
+              expected != nullptr ? task_.tolerance_of(after.dtype) : Tolerance{});
+  if (!different && expected != nullptr) return;
   attempt.result.argument = name;
   attempt.result.difference = different;
-  const bool is_const = kernel_.signature().parameters[index].pointee_const;
   attempt.status = is_const ? VerdictStatus::cheating : VerdictStatus::wrong;
   const std::string what = different ? different->to_string() : "its bytes differ";
-  attempt.result.message = expected
+  attempt.result.message = expected != nullptr
                                ? format("{}{}", name, (different->place.empty() ? ": " : "") + what)
                                : format("{} must stay as it is{}: {}", name,
                                         is_const ? ", since it is const" : "", name + what);
@@ -216,7 +214,9 @@ void CaseCheck::rule(const HostCase& of, std::uint64_t seed, Attempt attempt) {
   verdict_.findings.insert(verdict_.findings.end(), attempt.findings.begin(),
                            attempt.findings.end());
   verdict_.cases.push_back(std::move(attempt.result));
-  throw Ruling{attempt.status, format("case {} (seed {}): {}", of.number, of.seed, why)};
+  Ruling ruling{attempt.status, format("case {} (seed {}): {}", of.number, of.seed, why)};
+  if (attempt.is_refused) ruling.refused = of.shape;
+  throw Ruling(ruling);
 }
 
 }  // namespace kernwright

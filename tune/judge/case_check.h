@@ -14,23 +14,24 @@ namespace kernwright {
 /// What each argument holds before a launch.
 using ContentsPlan = std::vector<Contents>;
 
-/// The plan to begin with: arrays whose expected value does not depend on what they hold are
-/// poisoned.
-ContentsPlan first_plan(const Task& task, const HostCase& of);
+/// The first plan. Poisoned are the arrays that are not const in the signature, if their expected
+/// value does not depend on their contents.
+ContentsPlan first_plan(const Task& task, const HostCase& of, const KernelSignature& signature);
 
-/// One kernel on one device. Cases that are right are added to the verdict; the first that is not
-/// ends the judgement: throws Ruling.
+/// One kernel on one device. Right cases are added to the verdict. The first wrong one ends the
+/// judgement: throws Ruling.
 class CaseCheck {
  public:
   /// `checks`: of the simulated device; nothing: none. All must outlive the object.
   CaseCheck(JudgedKernel& kernel, const Task& task, ContentsPlan& plan, Verdict& verdict,
             std::optional<CheckOptions> checks, WaitLimits limits);
 
-  /// One launch, in the module of those before. Where the kernel is wrong on random bytes and right
-  /// on what the task's inputs hold, the plan changes.
+  /// One launch, in the module of those before. If the kernel is wrong on random bytes but right on
+  /// the task's inputs, the plan changes.
   void run(const HostCase& of, std::uint64_t seed);
-  /// The same without a row in the verdict when it is right.
-  void run_again(const HostCase& of, std::uint64_t seed);
+  /// The same without a row in the verdict when it is right. `before`: launches of the same case
+  /// in the same module in front of it, which are not compared.
+  void run_again(const HostCase& of, std::uint64_t seed, std::uint64_t before = 0);
   /// Whether a launch of a series left behind what it should. Uses no device.
   bool accepts(const HostCase& of, const LaunchOutcome& outcome) const;
   /// Compares what a launch of a series left behind; `seed` and `limits` for launches that tell
@@ -46,10 +47,12 @@ class CaseCheck {
     VerdictStatus status = VerdictStatus::accepted;
     CaseResult result;
     std::vector<JudgeFinding> findings;
+    bool is_refused = false;  ///< its launch, before it began
     bool is_right() const noexcept { return status == VerdictStatus::accepted; }
   };
-  Attempt attempt(const HostCase& of, const ContentsPlan& contents, std::uint64_t seed);
-  Attempt tried(const HostCase& of, std::uint64_t seed);
+  Attempt attempt(const HostCase& of, const ContentsPlan& contents, std::uint64_t seed,
+                  std::uint64_t before = 0);
+  Attempt tried(const HostCase& of, std::uint64_t seed, std::uint64_t before = 0);
   void look_at(const HostCase& of, const LaunchOutcome& outcome, Attempt& attempt) const;
   void look_at_findings(const CheckReport& report, Attempt& attempt) const;
   void look_at_array(const HostCase& of, const HostValue& after, std::size_t index,

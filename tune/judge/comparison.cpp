@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -46,26 +47,37 @@ class Comparer {
         is_floating_(is_floating(got) || is_complex(got)) {}
 
   bool is_right(double got, double expected) {
-    if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got);
+    if (std::isnan(expected) || std::isnan(got)) {
+      return (std::isnan(expected) && std::isnan(got)) || not_finite();
+    }
     if (is_floating_ && std::abs(expected) > range_.most && !std::isinf(expected)) {
       const double limit = std::copysign(range_.most, expected);
       if (got == limit || (std::isinf(got) && (got > 0) == (expected > 0))) return true;
     }
-    if (std::isinf(expected) || std::isinf(got)) return got == expected;
+    if (std::isinf(expected) || std::isinf(got)) return got == expected || not_finite();
     const double error = std::abs(got - expected);
     if (error <= tolerance_.absolute + tolerance_.relative * std::abs(expected)) return true;
     if (is_floating_ && tolerance_.relative > 0 && got == 0 && std::abs(expected) < range_.least) {
       return true;
     }
-    largest_ = std::max(largest_, error);
+    add_error(error);
     return false;
   }
+  void add_error(double error) { largest_ = std::max(largest_, error); }
   double largest() const { return largest_; }
+  /// Whether a number without an error was wrong since the last call.
+  bool take_not_finite() { return std::exchange(not_finite_, false); }
 
  private:
+  bool not_finite() {
+    not_finite_ = true;
+    return false;
+  }
+
   Range range_;
   Tolerance tolerance_;
   bool is_floating_;
+  bool not_finite_ = false;
   double largest_ = 0;
 };
 
@@ -117,6 +129,39 @@ bool equal_integers(const HostValue& got, const HostValue& expected, const std::
   return is_signed_integer(got.dtype) == is_signed_integer(expected.dtype) || left >> 63U == 0;
 }
 
+/// |a - b| of integers, which as doubles may be alike.
+double integer_error(const HostValue& got, const HostValue& expected, const std::byte* a,
+                     const std::byte* b) {
+  const auto number = [](const HostValue& value, const std::byte* element) {
+    const std::uint64_t bits = integer_bits(value.dtype, element);
+    return is_signed_integer(value.dtype)
+               ? static_cast<long double>(static_cast<std::int64_t>(bits))
+               : static_cast<long double>(bits);
+  };
+  return static_cast<double>(std::abs(number(got, a) - number(expected, b)));
+}
+
+/// Whether some integer of the type is right where `element` is expected.
+bool holds_integer(ScalarType type, const HostValue& expected, const std::byte* element,
+                   Tolerance tolerance) {
+  const bool is_signed = is_signed_integer(type);
+  const int bits = type == ScalarType::boolean ? 1 : 8 * static_cast<int>(scalar_size(type));
+  const long double most = std::ldexp(1.0L, is_signed ? bits - 1 : bits) - 1;
+  const long double least = is_signed ? -most - 1 : 0.0L;
+  long double wanted = 0;
+  if (is_integer(expected.dtype)) {
+    const std::uint64_t word = integer_bits(expected.dtype, element);
+    wanted = is_signed_integer(expected.dtype)
+                 ? static_cast<long double>(static_cast<std::int64_t>(word))
+                 : static_cast<long double>(word);
+  } else {
+    wanted = element_as_double(expected.dtype, element);
+  }
+  if (!std::isfinite(wanted)) return false;
+  const long double nearest = std::clamp(std::round(wanted), least, most);
+  return std::abs(nearest - wanted) <= tolerance.absolute + tolerance.relative * std::abs(wanted);
+}
+
 }  // namespace
 
 Tolerance default_tolerance(ScalarType dtype) noexcept {
@@ -142,11 +187,17 @@ Tolerance default_tolerance(ScalarType dtype) noexcept {
 
 std::string Difference::to_string() const {
   std::string text = format("{} is {}, expected {}", place.empty() ? "it" : place, got, expected);
-  if (elements > 1) {
+  if (elements <= 1) return text;
+  text += format(" ({} of {} elements differ", count, elements);
+  if (not_finite == count) {
+    text += ", all by NaN or infinity";
+  } else if (not_finite > 0) {
     text +=
-        format(" ({} of {} elements differ, by at most {:.6g})", count, elements, largest_error);
+        format(": {} by NaN or infinity, the others by at most {:.6g}", not_finite, largest_error);
+  } else {
+    text += format(", by at most {:.6g}", largest_error);
   }
-  return text;
+  return text + ")";
 }
 
 std::optional<Difference> compare(const HostValue& got, const HostValue& expected,
@@ -170,13 +221,14 @@ std::optional<Difference> compare(const HostValue& got, const HostValue& expecte
   for (std::int64_t i = 0; i < count; ++i) {
     const std::byte* a = &got.bytes[static_cast<std::size_t>(i) * size];
     const std::byte* b = &expected.bytes[static_cast<std::size_t>(i) * expected_size];
-    bool right = exact && equal_integers(got, expected, a, b);
-    if (!right) {
-      bool close = true;
+    bool right = true;
+    if (exact) {
+      right = equal_integers(got, expected, a, b);
+      if (!right) comparer.add_error(integer_error(got, expected, a, b));
+    } else {
       for (int part = 0; part < parts; ++part) {
-        close = comparer.is_right(part_of(got, a, part), part_of(expected, b, part)) && close;
+        right = comparer.is_right(part_of(got, a, part), part_of(expected, b, part)) && right;
       }
-      right = close && !exact;
     }
     if (right) continue;
     if (!found) {
@@ -186,12 +238,38 @@ std::optional<Difference> compare(const HostValue& got, const HostValue& expecte
                          element_text(expected.dtype, b),
                          0,
                          count,
+                         0,
                          0};
     }
     ++found->count;
+    if (comparer.take_not_finite()) ++found->not_finite;
   }
   if (found) found->largest_error = comparer.largest();
   return found;
+}
+
+std::string why_unreachable(const HostValue& expected, ScalarType type, Tolerance tolerance) {
+  const ScalarType own = expected.dtype;
+  const std::size_t size = scalar_size(own);
+  const auto count = static_cast<std::size_t>(expected.elements());
+  const auto element = [&](std::size_t i) { return &expected.bytes[i * size]; };
+  const auto at = [&](std::size_t i) {
+    const std::string place = index_text(expected.shape, static_cast<std::int64_t>(i));
+    return format("{}{}", place.empty() ? "" : place + " is ", element_text(own, element(i)));
+  };
+  if (!is_integer(type) && is_integer(own) && own != ScalarType::boolean) {
+    return format("integers ({}) for an array of {}: return floats, best float64", scalar_name(own),
+                  scalar_name(type));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_complex(type) && is_complex(own) && element_as_double(own, element(i), 1) != 0) {
+      return format("complex numbers for an array of {}: {}", scalar_name(type), at(i));
+    }
+    if (is_integer(type) && !holds_integer(type, expected, element(i), tolerance)) {
+      return format("a number that an array of {} cannot hold: {}", scalar_name(type), at(i));
+    }
+  }
+  return "";
 }
 
 }  // namespace kernwright

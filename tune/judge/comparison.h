@@ -24,9 +24,10 @@ struct Difference {
   std::string place;       ///< "[3, 4]"
   std::string got;
   std::string expected;
-  std::int64_t count = 0;     ///< wrong elements
-  std::int64_t elements = 0;  ///< of all
-  double largest_error = 0;   ///< |got - expected| of all wrong ones that are finite
+  std::int64_t count = 0;       ///< wrong elements
+  std::int64_t elements = 0;    ///< of all
+  double largest_error = 0;     ///< |got - expected| of all wrong ones that are finite
+  std::int64_t not_finite = 0;  ///< wrong elements that have no such number: NaN, infinities
 
   /// "[3, 4] is 1.5, expected 2 (7 of 12 elements differ, by at most 0.5)"
   std::string to_string() const;
@@ -39,5 +40,10 @@ struct Difference {
 /// integers without a tolerance. Throws InvalidArgument for shapes that differ.
 std::optional<Difference> compare(const HostValue& got, const HostValue& expected,
                                   Tolerance tolerance);
+
+/// Why no kernel can write the expected values into an array of `type`: integers for floats (their
+/// fractions were cut off), complex numbers for real ones, a number beyond an integer type and the
+/// tolerance. Empty: a kernel can.
+std::string why_unreachable(const HostValue& expected, ScalarType type, Tolerance tolerance);
 
 }  // namespace kernwright

@@ -54,6 +54,8 @@ void check_expected(const Task& task, const HostCase& drawn) {
       throw InvalidArgument(format("{}: the reference returned {} for an array {}", at(i),
                                    expected->to_string(), input.to_string()));
     }
+    const std::string why = why_unreachable(*expected, input.dtype, task.tolerance_of(input.dtype));
+    if (!why.empty()) throw InvalidArgument(format("{}: the reference returned {}", at(i), why));
     const auto nan = first_nan(*expected);
     if (nan && all_finite && task.allow.count("nan") == 0) {
       throw InvalidArgument(

@@ -23,15 +23,17 @@ struct HostCase {
 
 /// Calls the task's functions, unless task.drawn has the case. Throws what they throw;
 /// InvalidArgument, naming the case and the argument, for another count of values than there are
-/// inputs, another shape, a NaN that the task does not allow, a bad grid or block.
+/// inputs, another shape, a value that no kernel can write there (why_unreachable()), a NaN that
+/// the task does not allow, a bad grid or block.
 CaseRef draw_case(const Task& task, std::uint64_t seed, int number);
 
-/// Throws InvalidArgument where the same seed and number gave other inputs before, apart from
-/// arrays of which what is expected does not depend (they may be left as they were allocated).
+/// Throws InvalidArgument if the same seed and number gave other inputs before. Arrays may differ
+/// if no expected value depends on them (they may be uninitialised).
 void require_same(const Task& task, const HostCase& before);
 
-/// For each argument: whether what is expected depends on what the array holds before the launch.
-/// Known by asking the reference again with other contents; a reference that fails then depends.
+/// For each argument: whether expected values depend on the contents of the array before the
+/// launch. Known by asking the reference again with other contents; a reference that fails then
+/// depends.
 std::vector<bool> contents_that_count(const Task& task, const HostCase& of);
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// The referee: compiles, checks, compares and times kernels that nobody has read.
+// The judge: compiles, checks, compares and times kernels that nobody has read.
 #pragma once
 
 #include "jit/source/source.h"
@@ -18,8 +18,8 @@ namespace kernwright {
 /// One text to be judged.
 struct Submission {
   Source source;
-  /// A text whose time is the one that the kernel's is compared with. It is compiled, checked and
-  /// compared the same way.
+  /// A text for comparing the kernel's time with. It is compiled, checked and compared the same
+  /// way.
   std::optional<Source> baseline{};
   /// Of the simulated device, as in KERNWRIGHT_CHECKS: memory, init, race, sync, all.
   std::vector<std::string> checks{"all"};
@@ -34,16 +34,17 @@ struct JudgeOptions {
   std::string device{};
 };
 
-/// Judges by worker processes, which are kept: one with a simulated device for each judgement at a
-/// time, and one with the GPU. Whatever a kernel does costs such a process alone, and the next
+/// Judges in worker processes: one with a simulated device for each judgement at a time, and one
+/// with the GPU. They are kept. A mistake of a kernel costs only its process, and the next
 /// judgement gets another one. Thread-safe.
 ///
-/// A judgement: the text is compiled; what it must not do is looked for in it and in its PTX; all
-/// cases run on the simulated device with its checks; then on the GPU, if there is one, with bands
-/// around every buffer. Before each launch, write-only arrays get random bytes. Then
-/// series of timed launches: each series has a new module, each launch fresh inputs, which are put
-/// on the device right before it, and every result is compared. What is expected is never in the
-/// worker's process or on a device.
+/// A judgement has these steps. The text is compiled, and the text and its PTX are searched for
+/// forbidden parts. All cases run on the simulated device with its checks, in one module, then
+/// further launches of the smallest one. The same launches run on the GPU, if there is one, with
+/// bands around every buffer. Before each launch, write-only arrays get random bytes. Then come
+/// series of timed launches. Each series has a new module. Each launch has fresh inputs, which are
+/// put on the device right before it, and every result is compared. Expected values are never in
+/// the worker's process or on a device.
 class Judge {
  public:
   /// Throws InvalidArgument for no workers.
@@ -55,9 +56,8 @@ class Judge {
 
   /// Waits for a free worker. Whatever is the text's fault is in the verdict. Throws:
   /// - InvalidArgument for a task that cannot judge: see Task::check() and draw_case(); for a
-  ///   signature that does not compile; for a baseline that as a kernel would not be accepted
-  ///   (nobody looks at it where the kernel is refused before it is timed, unless it does not
-  ///   compile);
+  ///   signature that does not compile; for a baseline that is not accepted itself (it is checked
+  ///   only after the kernel has passed, but always compiled);
   /// - any exception of the task's functions;
   /// - OutOfMemory for inputs larger than the device, NvrtcNotFound, Interrupted.
   Verdict judge(const Submission& submission, const Task& task);
@@ -68,7 +68,7 @@ class Judge {
   sim::LineProfile profile(const Submission& submission, const Task& task, int number);
 
   unsigned workers() const noexcept;
-  /// Processes lost in judgements that ended, by what kernels did in them.
+  /// Worker processes lost by kernels, in judgements that ended.
   int losses() const;
 
  private:

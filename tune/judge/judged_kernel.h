@@ -28,8 +28,8 @@ struct LaunchOutcome {
 };
 
 /// Not thread-safe. Memory lives during a call only, so that addresses move and nothing of a launch
-/// is there in the next. Throws what RemoteDevice throws; LaunchConfigError where the kernel's own
-/// variables or its stack do not fit, OutOfMemory where its arguments do not.
+/// is there in the next. Throws what RemoteDevice throws; LaunchConfigError if the kernel's own
+/// variables or its stack do not fit, OutOfMemory if its arguments do not.
 class JudgedKernel {
  public:
   JudgedKernel(RemoteDevice& device, ObjectCode code, KernelSignature signature);
@@ -44,8 +44,10 @@ class JudgedKernel {
   void forget_module() noexcept;
 
   /// One launch. `seed`: of poison, addresses and order. With `checks` on the simulated device.
+  /// `before`: as many launches in front of it, on the same contents, without checks.
   LaunchOutcome run(const HostCase& of, const std::vector<Contents>& contents, std::uint64_t seed,
-                    const std::optional<CheckOptions>& checks, const WaitLimits& limits);
+                    const std::optional<CheckOptions>& checks, const WaitLimits& limits,
+                    std::uint64_t before = 0);
 
   /// All cases in that order, each once, in a module of its own; times in milliseconds of all but
   /// the first. GPUs only.

@@ -128,17 +128,22 @@ JudgedText compile_judged(const Source& source, const Task& task, const DeviceFa
 
 KernelSignature declared_signature(const Task& task, const DeviceFacts& simulated) {
   const Source source{signature_source(task), "the task's signature", 1, {}};
-  ProgramOptions options;
-  options.headers = task.options.headers;
-  options.defines = task.options.defines;
-  options.std = task.options.std;
   try {
-    return compile_for(source, std::move(options), CodeKind::ptx, simulated, {"declared_by_task"})
+    return compile_for(source, task.options, CodeKind::ptx, simulated, {"declared_by_task"})
         .kernel("declared_by_task");
   } catch (const CompileError& error) {
-    throw InvalidArgument(format("the task's signature {:?} does not compile: {}", task.signature,
-                                 first_error(error.diagnostics, error.what())));
+    const std::string what =
+        task.signature.empty()
+            ? "an empty kernel does not compile with the task's options"
+            : format("the task's signature {:?} does not compile", task.signature);
+    throw InvalidArgument(format("{}: {}", what, first_error(error.diagnostics, error.what())));
   }
+}
+
+ObjectCode empty_kernel(const DeviceFacts& facts) {
+  const Source source{"__global__ void empty() {}", "empty.cu", 1, {}};
+  const CodeKind kind = facts.is_simulated ? CodeKind::ptx : CodeKind::cubin;
+  return compile_for(source, {}, kind, facts, {"empty"});
 }
 
 }  // namespace kernwright

@@ -26,7 +26,12 @@ struct JudgedText {
 JudgedText compile_judged(const Source& source, const Task& task, const DeviceFacts& simulated,
                           const DeviceFacts* gpu, Verdict& verdict, const WaitLimits& limits);
 
-/// The parameters that the task's signature declares. Throws InvalidArgument where it is none.
+/// The parameters that the task's signature declares, of an empty kernel that is compiled with the
+/// task's options; without a signature there are none. Throws InvalidArgument if the signature or
+/// the options do not compile with that kernel.
 KernelSignature declared_signature(const Task& task, const DeviceFacts& simulated);
+
+/// An empty kernel without parameters, for the device. A launch that it refuses suits no kernel.
+ObjectCode empty_kernel(const DeviceFacts& facts);
 
 }  // namespace kernwright

@@ -107,6 +107,22 @@ void check_values(const KernelSignature& signature, const HostValues& values) {
   }
 }
 
+void check_writable(const KernelSignature& signature, const HostCase& of) {
+  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
+    const auto& expected = of.expected[i];
+    if (!expected || !signature.parameters[i].pointee_const) continue;
+    const auto different = compare(of.inputs[i], *expected, {});
+    if (!different) continue;
+    throw InvalidArgument(
+        format("case {} (seed {}), {}: it is const, so a kernel leaves it as it is, and the "
+               "reference expects another value: {} {} before and {} afterwards; return None for "
+               "it, or take the const out of the signature",
+               of.number, of.seed, name_of(signature, i),
+               different->place.empty() ? "it is" : different->place + " is", different->got,
+               different->expected));
+  }
+}
+
 std::string signature_difference(const KernelSignature& found, const KernelSignature& declared) {
   const auto types_of = [](const KernelSignature& signature) {
     std::string text;

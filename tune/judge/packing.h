@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/kernel_signature.h"
+#include "tune/judge/host_case.h"
 #include "tune/judge/task.h"
 
 #include <cstddef>
@@ -18,12 +19,16 @@ std::vector<std::byte> pack(const Parameter& parameter, const HostValue& value);
 /// number is wanted, elements of another type.
 void check_values(const KernelSignature& signature, const HostValues& values);
 
+/// Throws InvalidArgument, naming the case and the parameter, if the expected value of a const
+/// parameter differs from its contents.
+void check_writable(const KernelSignature& signature, const HostCase& of);
+
 /// Why these parameters are not those that a task's signature declares, compiled as a kernel
 /// `declared`; empty when they are. Names do not count.
 std::string signature_difference(const KernelSignature& found, const KernelSignature& declared);
 
-/// A kernel with the task's signature and no body, for the compiler to read its types. Throws
-/// InvalidArgument for a text that is no list of parameters.
+/// A kernel with the task's signature (without one: no parameters) and no body, for the compiler to
+/// read its types. Throws InvalidArgument for a text that is no list of parameters.
 std::string signature_source(const Task& task);
 
 /// Blocks for one thread for each element of the largest array that is written; at least one.

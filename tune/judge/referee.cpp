@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -25,6 +26,11 @@ constexpr int kTimedCases = 3, kCountedCases = 3;
 /// Launches of a small case behind those of all cases, in the same module: for kernels that are
 /// right a few times only. Some more, as the seed says.
 constexpr int kMoreLaunches = 8, kSomeMore = 8;
+/// Behind those, launches whose results nobody looks at, and one that is compared: for kernels that
+/// are right a few hundred times only. From the least to 2^kDoublings times as many, each doubling
+/// as likely as the others; fewer where that many cost more than kMostCost.
+constexpr double kLeastUncompared = 32, kDoublings = 4;
+constexpr double kMostCost = 4e6;  // instructions and transactions
 
 /// Adds what a step took, also when it throws.
 class AddSeconds {
@@ -86,8 +92,8 @@ void Referee::run() {
   try {
     timed_step(&Verdict::compile_seconds, [this] { compile(); });
     draw_cases();
-    timed_step(&Verdict::check_seconds, [this] { check(kernel_, more_launches()); });
-    if (baseline_) baseline_step([this] { check(*baseline_, 0); });
+    timed_step(&Verdict::check_seconds, [this] { check(kernel_, true); });
+    if (baseline_) baseline_step([this] { check(*baseline_, false); });
     timed_step(&Verdict::time_seconds, [this] { measure(); });
   } catch (const Ruling& ruling) {
     verdict_.status = ruling.status;
@@ -109,8 +115,8 @@ void Referee::compile() {
   const DeviceFacts* gpu = devices_.gpu_facts;
   verdict_.device = gpu == nullptr ? simulated.name : gpu->name;
   // First, so that a task that cannot judge is not the text's fault.
-  std::optional<KernelSignature> declared;
-  if (!task_.signature.empty()) declared = declared_signature(task_, simulated);
+  std::optional<KernelSignature> declared = declared_signature(task_, simulated);
+  if (task_.signature.empty()) declared.reset();
   kernel_.text = compile_judged(submission_.source, task_, simulated, gpu, verdict_, limits());
   if (declared) {
     const std::string difference = signature_difference(kernel_.text.signature, *declared);
@@ -130,8 +136,20 @@ void Referee::compile_baseline(const std::optional<KernelSignature>& declared) {
   });
 }
 
+CaseRef Referee::case_of(std::uint64_t seed, int number) const {
+  CaseRef made = draw_case(task_, seed, number);
+  check_values(kernel_.text.signature, made->inputs);
+  try {
+    check_writable(kernel_.text.signature, *made);
+  } catch (const InvalidArgument& error) {
+    if (!task_.signature.empty()) throw;
+    throw Ruling{VerdictStatus::compile, error.what()};
+  }
+  return made;
+}
+
 /// Without a signature in the task it is the text that must take the task's inputs.
-void Referee::check_first_inputs() {
+void Referee::check_first_case() const {
   const HostValues first = task_.inputs(submission_.seed, std::min(1, task_.cases - 1));
   try {
     check_values(kernel_.text.signature, first);
@@ -143,10 +161,9 @@ void Referee::check_first_inputs() {
 }
 
 void Referee::draw_cases() {
-  check_first_inputs();
+  check_first_case();
   for (int number = 0; number < task_.cases; ++number) {
-    cases_.push_back(draw_case(task_, submission_.seed, number));
-    check_values(kernel_.text.signature, cases_.back()->inputs);
+    cases_.push_back(case_of(submission_.seed, number));
   }
   const auto largest =
       std::max_element(cases_.begin(), cases_.end(),
@@ -157,7 +174,7 @@ void Referee::draw_cases() {
     throw InvalidArgument("all cases of the task are empty, so there is nothing to judge");
   }
   require_same(task_, *small_);
-  kernel_.plan = first_plan(task_, *small_);
+  kernel_.plan = first_plan(task_, *small_, kernel_.text.signature);
   if (baseline_) plan_baseline();
 }
 
@@ -167,6 +184,7 @@ void Referee::plan_baseline() {
   for (const CaseRef& each : cases_) {
     try {
       check_values(baseline_->text.signature, each->inputs);
+      check_writable(baseline_->text.signature, *each);
     } catch (const InvalidArgument& error) {
       throw InvalidArgument(
           format("the baseline does not take the task's inputs: {}", error.what()));
@@ -178,16 +196,22 @@ std::uint64_t Referee::more_launches() const {
   return kMoreLaunches + derived_seed(submission_.seed, 3) % kSomeMore;
 }
 
-void Referee::check(Party& party, std::uint64_t more) {
-  if (party.text.ptx) check_on(party, devices_.simulated, *party.text.ptx, more);
+std::uint64_t Referee::uncompared_launches(const Party& party) const {
+  const double part = static_cast<double>(derived_seed(submission_.seed, 5)) / (1U << 31U);
+  const double drawn = kLeastUncompared * std::exp2(kDoublings * part);
+  if (!party.launch_cost) return static_cast<std::uint64_t>(kLeastUncompared);
+  return static_cast<std::uint64_t>(std::min(drawn, kMostCost / std::max(1.0, *party.launch_cost)));
+}
+
+void Referee::check(Party& party, bool at_length) {
+  if (party.text.ptx) check_on(party, devices_.simulated, *party.text.ptx, at_length);
   if (devices_.gpu == nullptr) return;
   const std::lock_guard alone(devices_.gpu_use);
   devices_.gpu->renew_if_large();
-  check_on(party, *devices_.gpu, *party.text.cubin, more);
+  check_on(party, *devices_.gpu, *party.text.cubin, at_length);
 }
 
-void Referee::check_on(Party& party, RemoteDevice& device, const ObjectCode& code,
-                       std::uint64_t more) {
+void Referee::check_on(Party& party, RemoteDevice& device, const ObjectCode& code, bool at_length) {
   const bool is_simulated = &device == &devices_.simulated;
   std::optional<CheckOptions> checks;
   if (is_simulated)
@@ -202,13 +226,44 @@ void Referee::check_on(Party& party, RemoteDevice& device, const ObjectCode& cod
       check.run(*each, derived_seed(submission_.seed, ++launch));
     }
     if (is_simulated && small_->bytes() > kSimulatedBytes) return;
-    for (std::uint64_t i = 0; i < more; ++i) {
-      const std::uint64_t seed = derived_seed(submission_.seed, 1000 + i);
-      check.run_again(*draw_case(task_, seed, small_->number), seed);
-    }
+    if (at_length) check_at_length(party, check);
   } catch (const UnsupportedInstruction&) {
     if (devices_.gpu == nullptr) throw;  // else the GPU will tell
+  } catch (const Ruling& ruling) {
+    if (ruling.refused) require_launchable(device, *ruling.refused);
+    throw;
   }
+}
+
+/// A count from 0 on of launches that a kernel may be right for is met by one of three: every case
+/// once, some launches that are all compared, many of which the last one is.
+void Referee::check_at_length(Party& party, CaseCheck& check) const {
+  const auto draw_small = [&](std::uint64_t seed) { return case_of(seed, small_->number); };
+  for (std::uint64_t i = 0; i < more_launches(); ++i) {
+    const std::uint64_t seed = derived_seed(submission_.seed, 1000 + i);
+    check.run_again(*draw_small(seed), seed);
+  }
+  if (const auto& report = check.last_report()) party.launch_cost = cost(*report);
+  const std::uint64_t seed = derived_seed(submission_.seed, 1999);
+  check.run_again(*draw_small(seed), seed, uncompared_launches(party));
+}
+
+void Referee::require_launchable(RemoteDevice& device, const LaunchShape& shape) const {
+  const ObjectCode code = empty_kernel(device.facts(limits()));
+  RemoteLaunch launch{.kernel = device.load(code, "empty", limits()),
+                      .grid = *shape.grid,
+                      .block = shape.block,
+                      .shared_bytes = shape.shared_bytes,
+                      .cluster = shape.cluster,
+                      .cooperative = shape.cooperative,
+                      .arguments = {}};
+  try {
+    device.launch(launch, limits());
+  } catch (const LaunchConfigError& error) {
+    throw InvalidArgument(
+        format("the task's launch suits no kernel, not even an empty one: {}", error.what()));
+  }
+  device.unload(launch.kernel, limits());
 }
 
 void Referee::measure() {
@@ -226,7 +281,7 @@ std::vector<CaseRef> Referee::draw_timed(int count) const {
   std::vector<CaseRef> drawn;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t seed = derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
-    drawn.push_back(draw_case(task_, seed, timed_number_));
+    drawn.push_back(case_of(seed, timed_number_));
   }
   return drawn;
 }

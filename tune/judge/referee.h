@@ -37,18 +37,26 @@ class Referee {
     Verdict& verdict;
     JudgedText text{};
     ContentsPlan plan{};
+    /// Instructions and transactions of a launch of the small case; nothing: not known.
+    std::optional<double> launch_cost{};
   };
 
   void timed_step(SecondsOf seconds, const std::function<void()>& step);
   void run();
   void compile();
   void compile_baseline(const std::optional<KernelSignature>& declared);
-  void check_first_inputs();
+  /// As draw_case(), for the kernel. If an argument to be written is const, that is the task's
+  /// fault if the task has a signature, else the text's.
+  CaseRef case_of(std::uint64_t seed, int number) const;
+  void check_first_case() const;
   void draw_cases();
   void plan_baseline();
-  /// All cases on each device, then `more` launches of the small one.
-  void check(Party& party, std::uint64_t more);
-  void check_on(Party& party, RemoteDevice& device, const ObjectCode& code, std::uint64_t more);
+  /// All cases on each device, then, if `at_length`, further launches of the small one.
+  void check(Party& party, bool at_length);
+  void check_on(Party& party, RemoteDevice& device, const ObjectCode& code, bool at_length);
+  void check_at_length(Party& party, CaseCheck& check) const;
+  /// Throws InvalidArgument where the device would launch no kernel so.
+  void require_launchable(RemoteDevice& device, const LaunchShape& shape) const;
   void measure();
   void measure_by_counts();
   std::vector<double> counts_of(Party& party, const std::vector<CaseRef>& cases);
@@ -56,6 +64,7 @@ class Referee {
   /// Other inputs of the timed case.
   std::vector<CaseRef> draw_timed(int count) const;
   std::uint64_t more_launches() const;
+  std::uint64_t uncompared_launches(const Party& party) const;
   WaitLimits limits() const;
 
   const JudgeDevices& devices_;

@@ -1,8 +1,10 @@
 // What decides a judgement before its end.
 #pragma once
 
+#include "tune/judge/task.h"
 #include "tune/judge/verdict.h"
 
+#include <optional>
 #include <string>
 
 namespace kernwright {
@@ -11,6 +13,7 @@ namespace kernwright {
 struct Ruling {
   VerdictStatus status;
   std::string reason;
+  std::optional<LaunchShape> refused{};  ///< the launch that the device would not begin
 };
 
 }  // namespace kernwright

@@ -47,6 +47,11 @@ void Task::check() const {
   }
 }
 
+Tolerance Task::tolerance_of(ScalarType dtype) const {
+  if (rtol || atol) return {rtol.value_or(0), atol.value_or(0)};
+  return default_tolerance(dtype);
+}
+
 std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index) noexcept {
   return random_word(seed, index) >> 33U;
 }

@@ -1,4 +1,4 @@
-// What a kernel is judged by: how it is called, on which inputs, and what it must compute.
+// A task: a kernel's call, its inputs and its expected results.
 #pragma once
 
 #include "core/launch_config.h"
@@ -29,12 +29,11 @@ struct LaunchShape {
 
 /// One value for each parameter of the kernel, in order.
 using HostValues = std::vector<HostValue>;
-/// What an argument must hold afterwards; nothing: what it held before.
+/// The expected contents of an argument; nothing: unchanged.
 using Expected = std::vector<std::optional<HostValue>>;
 
-/// A value; its functions are called from the thread that judges, one at a time for each judgement,
-/// in this process and never in that of the kernel. What they throw ends the judgement and comes
-/// out of it.
+/// A value. The judging thread calls its functions, one at a time for each judgement, in this
+/// process and never in the kernel's. Their exceptions end the judgement and come out of it.
 struct Task {
   std::string entry;      ///< the kernel, as ObjectCode::kernel() takes it
   std::string signature;  ///< its parameters in C++: "const float* x, float* y, int n"; empty: any
@@ -48,20 +47,22 @@ struct Task {
   std::function<LaunchShape(const HostValues&)> launch{};  ///< empty: LaunchShape{}
   std::optional<double> rtol{};                            ///< empty: default_tolerance()
   std::optional<double> atol{};
-  /// What no implementation can do without, for the floor of its time: bytes moved to and from
+  /// The least work of any implementation, for the floor of its time: bytes moved to and from
   /// memory, floating-point operations. Empty: none.
   std::function<double(const HostValues&)> bytes{};
   std::function<double(const HostValues&)> flops{};
   int cases = 8;
   std::optional<int> timed_case{};  ///< empty: the one with the most bytes
-  /// What is refused otherwise: "malloc", "printf", "clock" (in the text), "nan" (in what is
-  /// expected of inputs that are all finite).
+  /// Exceptions: "malloc", "printf", "clock" (in the text), "nan" (in expected values of finite
+  /// inputs) are refused otherwise.
   std::set<std::string> allow{};
   /// Keeps cases between judgements by copies of this task. Null: each judgement draws anew.
   std::shared_ptr<DrawnCases> drawn{};
 
   /// Throws InvalidArgument for what is missing, negative or not known.
   void check() const;
+  /// That results of the type are compared with.
+  Tolerance tolerance_of(ScalarType dtype) const;
 };
 
 /// A seed of 31 bits, number `index` of the sequence that `seed` begins: for generators that take

@@ -73,7 +73,8 @@ std::string json_of(const JudgeFinding& f) {
 
 std::string json_of(const Difference& d) {
   return object_json("index", d.index, "place", d.place, "got", d.got, "expected", d.expected,
-                     "count", d.count, "elements", d.elements, "largest_error", d.largest_error);
+                     "count", d.count, "elements", d.elements, "largest_error", d.largest_error,
+                     "not_finite", d.not_finite);
 }
 
 std::string json_of(const CaseResult& r) {

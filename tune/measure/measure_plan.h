@@ -1,4 +1,4 @@
-// How a kernel is measured: what the caches hold, how many samples, how long.
+// The plan of a measurement: contents of the caches, number of samples, time.
 #pragma once
 
 #include <chrono>

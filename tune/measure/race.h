@@ -74,8 +74,8 @@ class Race {
   explicit Race(RacePlan plan = {});
 
   /// A candidate with the samples that it has so far, two as a rule; none: it failed. Returns
-  /// whether it is still in the race. Throws InvalidArgument for a key that is there already and
-  /// for samples that are not positive.
+  /// whether it is still in the race. Throws InvalidArgument for an existing key and for samples
+  /// that are not positive.
   bool add(std::uint64_t key, std::span<const double> first_samples, bool is_kept = false);
 
   /// The least sample seen; nothing before there is one.

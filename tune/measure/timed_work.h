@@ -21,8 +21,8 @@ struct TimedWork {
   /// Queues one run on the stream, with copy number `copy` of its inputs, and does not wait.
   std::function<void(const Stream& stream, std::size_t copy)> queue;
   std::size_t copies = 1;  ///< of the inputs; the policy `rotate` needs 2 or more
-  /// Queues what must be done before each sample, outside of its time: inputs that the work
-  /// overwrites are put back. May be empty. The policy `graph` calls it before each graph.
+  /// Queues work before each sample, outside of its time, such as restoring inputs that the work
+  /// overwrites. May be empty. The policy `graph` calls it before each graph.
   std::function<void(const Stream& stream)> restore{};
 
   /// Throws InvalidArgument for a plan without a meaning, and where there is nothing to run as it

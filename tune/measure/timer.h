@@ -18,7 +18,7 @@ struct ObjectCode;
 ///
 /// A sample is taken as nvbench takes it (`measure_cold`): flush, wait, block the stream, event,
 /// run, event, unblock, wait. The blocking kernel gives up by itself after a second, so that work
-/// which waits for the device cannot hang; the sample is then taken anew without it.
+/// with waits for the device cannot hang. The sample is then taken anew without it.
 class Timer {
  public:
   /// Compiles its small kernels through the usual caches. Throws NvrtcNotFound, OutOfMemory.
@@ -36,8 +36,8 @@ class Timer {
   /// it runs the work once (after restore) and counts. Throws what the work throws, DeviceFault,
   /// DeviceLost, InvalidArgument for a plan that does not fit the work, Error when energy is asked
   /// for and NVML is not there; on a GPU, Timeout, Cancelled or Interrupted as `limits` say, within
-  /// 20 ms and with the work possibly still running. Energy is that of runs which follow each other
-  /// without a flush; with `restore` it includes that.
+  /// 20 ms and with the work possibly still running. Energy is measured over successive runs
+  /// without a flush; it includes `restore`.
   Measurement measure(const TimedWork& work, const MeasurePlan& plan,
                       const WaitLimits& limits = {});
 

@@ -60,10 +60,10 @@ class Surrogate : public ModelSearch {
   std::size_t picks_ = 0;
 };
 
-/// Several ways to propose, of which those are used more often that brought something: the forest's
-/// bound, neighbours of the best that the forest likes, offspring of differential evolution, and
-/// configurations at random. When nothing has got better for a while, the search leaves the place:
-/// a part of its proposals then comes from further away.
+/// Several ways to propose: the forest's bound, neighbours of the best ones as ranked by the
+/// forest, offspring of differential evolution, and random configurations. Successful ways are used
+/// more often. When nothing has got better for a while, the search leaves the place: a part of its
+/// proposals then comes from further away.
 class Portfolio : public ModelSearch {
  public:
   using ModelSearch::ModelSearch;

@@ -21,9 +21,9 @@ struct StrategyOptions {
   std::vector<std::uint64_t> initial = {};  ///< indices of configurations to ask first
 };
 
-/// Proposes configurations and learns from their cost. It measures nothing, and does not mind
-/// results that come late, in another order or never: what was asked and not told is in flight.
-/// The same seed and the same sequence of calls give the same proposals on every machine.
+/// Proposes configurations and learns from their cost. It measures nothing. Results may come late,
+/// in another order or never: configurations without a result are in flight. The same seed and the
+/// same sequence of calls give the same proposals on every machine.
 ///
 /// Configurations are named by their index in the space. Not thread-safe.
 class Strategy {

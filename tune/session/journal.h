@@ -1,4 +1,4 @@
-// A session on the disk: what it is about, each trial as it ends, and what came out.
+// A session on the disk: its subject, each trial as it ends, and its result.
 #pragma once
 
 #include "tune/session/session_rows.h"

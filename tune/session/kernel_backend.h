@@ -43,7 +43,7 @@ struct TuningArgument {
   std::vector<std::byte> value{};
 };
 
-/// What a launch left in a buffer that it may write.
+/// The contents of a writable buffer after a launch.
 struct TuningOutput {
   std::size_t buffer = 0;
   std::span<const std::byte> bytes;
@@ -73,8 +73,8 @@ class KernelBackend final : public TrialBackend {
   KernelBackend(Device& device, KernelBackendOptions options);
   ~KernelBackend() override;
 
-  /// Starts the first device and makes its buffers, so that what is wrong with them is told at
-  /// once. Throws what RemoteDevice throws.
+  /// Starts the first device and makes its buffers, so that errors of these come at once. Throws
+  /// what RemoteDevice throws.
   const DeviceFacts& open(const WaitLimits& limits = {});
   /// Compiles one configuration and launches it once, on the first device, with the check.
   void try_once(std::uint64_t index, const WaitLimits& limits = {});

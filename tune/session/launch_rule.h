@@ -1,4 +1,4 @@
-// Which program and which launch a configuration means, by expressions.
+// The program and the launch of a configuration, by expressions.
 #pragma once
 
 #include "tune/expression.h"
@@ -26,8 +26,8 @@ std::string define_text(const Value& value);
 /// must outlive it.
 class LaunchRule {
  public:
-  /// Throws InvalidArgument for what is no expression or has another number of extents,
-  /// NameNotFound for a name that is neither a parameter nor a problem value of the space.
+  /// Throws InvalidArgument for invalid expressions and for another number of extents, NameNotFound
+  /// for a name that is neither a parameter nor a problem value of the space.
   LaunchRule(const Space& space, Program program, std::string name,
              const LaunchExpressions& expressions);
 

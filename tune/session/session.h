@@ -68,9 +68,9 @@ struct SessionResult {
   double seconds = 0;
 };
 
-/// Trials end in any order; the strategy hears of them in the order in which it asked, so that the
-/// same seed and the same results give the same questions, however long each takes. Where one that
-/// is stuck would leave lanes idle, they try others: Trial::is_extra.
+/// Trials end in any order. The strategy hears of them in the order of its questions. So the same
+/// seed and the same results give the same questions, whatever time each takes. Where one that is
+/// stuck would leave lanes idle, they try others: Trial::is_extra.
 ///
 /// One thread at a time calls it; stop() is for any.
 class Session {
@@ -84,8 +84,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// The next trial that has ended, null when the session is over. Between two calls the lanes
-  /// finish what they began. Throws Interrupted, and what ends a session (no compiler, no device);
-  /// what was found until then stays.
+  /// finish what they began. Throws Interrupted, and errors that end a session (no compiler, no
+  /// device). Results so far are kept.
   const Trial* next();
   /// Ends the search and compares the best ones, the default among them, in interleaved rounds.
   const SessionResult& finish();

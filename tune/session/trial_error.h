@@ -15,8 +15,8 @@ struct TrialFailure {
   std::string message;
 };
 
-/// Nothing for what no other configuration could do better: no compiler, no device, a signal; where
-/// runs are not isolated, a device that was lost.
+/// Nothing for failures that all configurations share: no compiler, no device, a signal, and
+/// without isolation a lost device.
 std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, TrialStage stage,
                                           bool is_isolated = true);
 

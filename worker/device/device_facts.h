@@ -1,4 +1,4 @@
-// What a caller must know of a device that another process holds.
+// Facts about a device in another process.
 #pragma once
 
 #include "base/byte_reader.h"

@@ -13,9 +13,9 @@ namespace kernwright {
 class DevicePool {
  public:
   /// `count` 0: one for each GPU; 1 where there is none (the simulated device). On GPUs `count` is
-  /// at most their number (InvalidArgument): two on one GPU would disturb each other's times. What
-  /// KERNWRIGHT_DEVICE says in `options`, or in this process's environment, chooses the kind; when
-  /// it names one device ("cuda:1"), the pool has that one alone.
+  /// at most their number (InvalidArgument): two on one GPU would disturb each other's times.
+  /// KERNWRIGHT_DEVICE in `options`, or in this process's environment, chooses the kind. If it
+  /// names one device ("cuda:1"), the pool has only that one.
   explicit DevicePool(unsigned count = 0, RemoteDeviceOptions options = {},
                       const WaitLimits& limits = {});
   /// Ends the processes.

@@ -25,13 +25,13 @@ struct RemoteDeviceOptions {
   bool keep_spare = false;
 };
 
-/// A device that a worker holds: memory, kernels and launches live in the other process, so that
-/// whatever a kernel does (an illegal address, an endless loop, a crash) costs that process alone.
+/// A device in a worker process, with its memory, kernels and launches. A mistake of a kernel (an
+/// illegal address, an endless loop, a crash) costs only that process.
 ///
 /// Every call waits until its work is done, and throws what went wrong with its type: DeviceFault
 /// with its report (simulated device), DeviceLost, OutOfMemory, Timeout, LaunchConfigError, ...;
-/// Timeout, Cancelled or Interrupted as `limits` say; WorkerLost. Where the process or its context
-/// is lost by that, the next call gets a new process: memory and kernels are gone then, and
+/// Timeout, Cancelled or Interrupted as `limits` say; WorkerLost. If the process or its context is
+/// lost by that, the next call gets a new process. Memory and kernels are then gone, and
 /// generation() is another number. Calls with a name (buffer, kernel) of before throw WorkerLost.
 ///
 /// One call at a time; not thread-safe. Of no use in a forked child.
@@ -55,9 +55,9 @@ class RemoteDevice {
   int losses() const noexcept;
   /// Ends the process at once, as a loss does.
   void kill() noexcept;
-  /// For those who have nothing on the device: ends the process if it has grown by more than half
-  /// of its memory limit since the device was opened, so that what earlier work left there costs no
-  /// later one its process. This is no loss.
+  /// Ends the process if it has grown by more than half of its memory limit since the device was
+  /// opened. So leftovers of earlier work do not cost later work its process. Nothing may be on the
+  /// device. This is no loss.
   void renew_if_large();
 
   /// New memory straight from the driver, aligned to 256 bytes, never cached; 0 bytes are allowed.

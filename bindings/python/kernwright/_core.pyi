@@ -436,7 +436,8 @@ class Graph:
         index; arguments are checked as for a launch: ArgumentError. InvalidArgument for a node of
         another graph."""
     def reset(self) -> None:
-        """Drops what was recorded; what it kept goes when its launches are done."""
+        """Drops the recording. Objects that it kept alive are released when its launches are
+        done."""
 
 class _Annotation:
     def __init__(self, name: str) -> None: ...
@@ -523,7 +524,7 @@ class Kernel:
     @property
     def signature(self) -> str:
         """The parameters as compiled: "saxpy(float a, const float* x, float* y, int n)". Compiles
-        where that has not happened."""
+        the kernel if necessary."""
     @property
     def parameters(self) -> list[Parameter]:
         """The parameters: name, type, kind, dtype, lanes, size and offset in bytes, const."""
@@ -539,8 +540,8 @@ class Kernel:
         """The object code for the current device."""
     @property
     def sass(self) -> str:
-        """The machine code, disassembled. An ImportError says what to install where there is no
-        nvdisasm or cuobjdump."""
+        """The machine code, disassembled. Without nvdisasm or cuobjdump it raises ImportError with
+        the package to install."""
     @property
     def log(self) -> str:
         """What the compiler said; empty when it said nothing."""
@@ -550,7 +551,7 @@ class Kernel:
     def compile_async(self, device: _DeviceLike = None) -> CompileFuture:
         """The same in the background: a future whose result is the kernel."""
     def report(self, device: _DeviceLike = None, phases: bool = True) -> Report:
-        """Where the time to a ready kernel went, which cache answered, registers, spills,
+        """The times of the steps to a ready kernel, the cache that had it, registers, spills,
         occupancy."""
     def _facts(self, device: _DeviceLike) -> dict[str, Any]: ...
     def _profile(self, device: _DeviceLike) -> dict[str, Any] | None: ...
@@ -617,9 +618,9 @@ class Kernel:
         /,
     ) -> BoundKernel: ...
     def launch(self, config: LaunchConfig, /, *arguments: Any) -> None:
-        """Launches with a kw.LaunchConfig, which has what brackets cannot say: clusters,
-        cooperative launches, priority, programmatic dependence. Asynchronous. Raises as a launch
-        in brackets."""
+        """Launches with a kw.LaunchConfig. It has settings that brackets lack: clusters,
+        cooperative launches, priority, programmatic dependence. Asynchronous. Raises as a launch in
+        brackets."""
     def forall(
         self, n: SupportsIndex, stream: Any = None, shared_bytes: SupportsIndex = 0
     ) -> BoundKernel:
@@ -646,7 +647,7 @@ class checked:
     def __exit__(self, *exception: object) -> None: ...
 
 class LaunchConfig:
-    """Where and how a kernel is launched, for Kernel.launch().
+    """Grid, block and further settings of a launch, for Kernel.launch().
 
     `grid` counts blocks (of clusters, too), `block` threads, `cluster` the blocks of a cluster: an
     int or up to three. `shared_bytes` is dynamic shared memory of a block. A `cooperative` launch
@@ -721,9 +722,9 @@ class In(HostArgument):
 class Out(HostArgument):
     """A NumPy array that receives the kernel's output; the launch returns when it is there.
 
-    All of it is copied back, also what the kernel did not write: that holds anything. The check
-    `init` of the simulated device finds such bytes. Two arguments that are copied back must not
-    overlap: ArgumentError."""
+    All of it is copied back. Elements that the kernel did not write hold anything. The check `init`
+    of the simulated device finds such bytes. Two arguments that are copied back must not overlap:
+    ArgumentError."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None: ...
 
@@ -786,7 +787,7 @@ class ObjectCode:
         """The compiler's version, as "13.0"; empty for PTX and cubins that others made."""
     @property
     def compile_ms(self) -> float:
-        """Milliseconds that the compile took; 0 for PTX and cubins that others made."""
+        """Milliseconds of the compile; 0 for PTX and cubins from elsewhere."""
     @property
     def kernels(self) -> dict[str, Kernel]:
         """The kernels by name."""

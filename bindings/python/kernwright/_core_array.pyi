@@ -69,8 +69,8 @@ class Array:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def numpy(self) -> npt.NDArray[Any]:
         """A copy in new host memory. Waits for the work that was queued before on the current
-        stream, and raises what that work met: DeviceFault, DeviceLost. CaptureError while the
-        stream is captured."""
+        stream, and raises its errors: DeviceFault, DeviceLost. CaptureError while the stream is
+        captured."""
     def copy(self) -> Array:
         """A contiguous copy in new memory of the same device."""
     def astype(self, dtype: Any, *, copy: bool = True) -> Array:
@@ -121,8 +121,9 @@ class Array:
     def nonzero(self) -> tuple[Array, ...]:
         """kw.nonzero() of this array."""
     def record_stream(self, stream: Any = None) -> None:
-        """Says that work of `stream` (default: the current one) uses the memory: it is not reused
-        before that work is done. Launches and operations of this library say so by themselves."""
+        """Tells the array that work of `stream` (default: the current one) uses its memory. The
+        memory is not reused before that work is done. Launches and operations of this library say
+        so by themselves."""
     def sum(
         self, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False
     ) -> Array:

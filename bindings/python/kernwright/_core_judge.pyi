@@ -1,4 +1,4 @@
-"""The referee in the extension module; `kernwright.judge` makes it comfortable."""
+"""The judge in the extension module; the public one is `kernwright.judge`."""
 
 from kernwright._jit.options import ProgramOptions
 from kernwright._judging.task import Functions

@@ -54,7 +54,7 @@ class AsyncResource(MemoryResource):
     def __init__(self, device: _DeviceLike = None) -> None: ...
 
 class ManagedResource(MemoryResource):
-    """Memory whose pages move to where they are used, by host or device."""
+    """Managed memory: its pages move to the host or the device that uses them."""
 
     def __init__(self, device: _DeviceLike = None) -> None: ...
 
@@ -80,8 +80,8 @@ class PoolResource(MemoryResource):
 
     `upstream` is a DeviceResource where none is given. It asks upstream for segments of at least
     `smallest_segment` bytes and grows by at most `largest_step` bytes beyond what is needed;
-    `overhead` bounds how much larger than needed a cached block may be that serves a request.
-    `limit` bounds the bytes reserved.
+    `overhead` is a bound for cached blocks: they may be larger than a request by this factor at
+    most. `limit` bounds the bytes reserved.
 
     >>> with kw.memory.use(kw.memory.PoolResource(limit=1 << 30)):
     ...     x = kw.zeros(1000)
@@ -114,11 +114,11 @@ class LimitingAdaptor(ResourceAdaptor):
     def __init__(self, upstream: MemoryResource, limit: SupportsIndex) -> None: ...
 
 class TrackingAdaptor(ResourceAdaptor):
-    """Knows which line of the program holds which memory, and tells what is left at exit."""
+    """Records the line of the program for each allocation, and reports the rest at exit."""
 
     def __init__(self, upstream: MemoryResource) -> None: ...
     def report(self) -> str:
-        """What is allocated, by the line of the program that asked for it, largest first."""
+        """The allocated memory by the line of the program that asked for it, largest first."""
 
 class FailingAdaptor(ResourceAdaptor):
     """Lets the allocations number `first` (from 1) up to `first + times - 1` fail with

@@ -24,7 +24,7 @@ class TensorMap:
     second one counts the slices: N, C/8, H, W, 8. A copy takes one of them, so that `box_dim` has
     1 there, and whole slices; the kernel's coordinates are those of W, H, C/8 and N.
 
-    A rule of the driver that is broken raises InvalidArgument, which names it with the values.
+    A broken rule of the driver raises InvalidArgument with the rule and the values.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class TensorMap:
         """Which elements a box takes along each axis: 2 for every second one."""
     @property
     def box_bytes(self) -> int:
-        """Bytes that a load brings into shared memory: what its mbarrier is to expect."""
+        """Bytes of one load into shared memory, for its mbarrier to expect."""
     @property
     def data_type(self) -> str:
         """The type of the elements, in the words of `data_type`."""

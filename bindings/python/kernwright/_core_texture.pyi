@@ -25,9 +25,9 @@ class CudaArray:
     or the driver does not take raises InvalidArgument with the rule and the values; no memory
     raises OutOfMemory. The memory is uninitialised at first.
 
-    It lives as long as a texture or surface over it, and until the work is done that was queued
-    with them: whoever drops the last reference waits for that. It may be used from any threads;
-    who writes while others read orders them by streams.
+    It lives as long as a texture or surface over it, and until their queued work is done. Dropping
+    the last reference waits for that work. It may be used from any thread; order writes and reads
+    of several threads by streams.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class CudaArray:
 
 @final
 class Texture:
-    """What a kernel takes as `cudaTextureObject_t`: a CudaArray, or memory of an array, and how it
-    is sampled.
+    """An argument for a parameter `cudaTextureObject_t`: a CudaArray or memory of an array, with
+    the rules for sampling it.
 
-    `source` is a kw.CudaArray, or an array of any library on the device whose elements have
-    `channels` numbers (its last axis where there are several): one axis makes linear memory, read
-    by tex1Dfetch; two make pitched memory, read by tex2D, whose rows lie a multiple of 32 bytes
-    apart. Its address must be a multiple of 512.
+    `source` is a kw.CudaArray, or an array of any library on the device. Elements have `channels`
+    numbers; several channels are the last axis of the array. One further axis makes linear memory,
+    read by tex1Dfetch. Two make pitched memory, read by tex2D; its rows must be a multiple of 32
+    bytes apart. Its address must be a multiple of 512.
 
     `address` is what happens outside: "clamp", "border", and with normalized coordinates "wrap" or
     "mirror"; one word, or one for each of x, y and z. `filter` is "point" or "linear", the latter
@@ -140,8 +140,9 @@ class Texture:
 
 @final
 class Surface:
-    """What a kernel takes as `cudaSurfaceObject_t`: a kw.CudaArray made with `surface=True`, which
-    it reads and writes. Keeps the array alive, and launches and graphs keep the surface."""
+    """An argument for a parameter `cudaSurfaceObject_t`. The kernel reads and writes its
+    kw.CudaArray, made with `surface=True`. Keeps the array alive, and launches and graphs keep the
+    surface."""
 
     def __init__(self, source: CudaArray) -> None: ...
     @property

@@ -20,7 +20,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Array:
-    """An array whose every element is `fill_value`; the default dtype is that of asarray()."""
+    """An array filled with `fill_value`; the default dtype is that of asarray()."""
     if dtype is None:
         dtype = _default_dtype(fill_value)
     array = empty(shape, dtype, device=device)

@@ -61,9 +61,9 @@ def put_along_axis(
 ) -> None:  # fmt: skip
     """x[i, indices[i, j, k], k] = values[i, j, k], here for axis 1, in place.
 
-    `values` broadcast to the shape of `indices`. Where a place is named twice, the last wins;
-    unique_indices=True promises that none is, which saves a pass. ValueError where shapes do not
-    fit or `x` is read-only; IndexError with mode="raise".
+    `values` broadcast to the shape of `indices`. Of equal places the last one wins.
+    unique_indices=True promises that no places are equal, and saves a pass. ValueError where shapes
+    do not fit or `x` is read-only; IndexError with mode="raise".
     """
     x = device_array(x)
     axis = axis_of(axis, x.ndim)

@@ -17,18 +17,19 @@ __all__ = ["einsum", "matmul", "tensordot", "vecdot"]
 
 
 def matmul(x1: Array, x2: Array, /, *, tune: bool = False) -> Array:
-    """x1 @ x2: [..., m, k] times [..., k, n] is [..., m, n], where the dimensions in front are
-    broadcast; a vector counts as one row on the left, one column on the right, which then goes.
+    """x1 @ x2: [..., m, k] times [..., k, n] is [..., m, n]. The dimensions in front are broadcast.
+    A vector counts as one row on the left and as one column on the right; the result does not have
+    that dimension.
 
     Types are promoted as NumPy's. Floats below 32 bits are summed in float32, in an order that the
     shapes decide: the same bits in each run. From compute capability 8.0 on float32 and float64
     round each product once, when it is added.
 
     The kernel and its tiles are those that the table of the device has for the shape, else those of
-    a rule. `tune` measures what there is for this shape in the first call, which takes a moment,
-    and keeps the answer in the user's table on disk: later calls use it without `tune`, in other
-    processes too. See kw.tune.products().
-    InvalidArgument for a number without dimensions and for shapes that do not fit."""
+    a rule. `tune` measures all kernels for this shape in the first call; this takes a moment. The
+    choice is kept in the user's table on disk. Later calls use it without `tune`, in other
+    processes too. See kw.tune.products(). InvalidArgument for a number without dimensions and for
+    shapes that do not fit."""
     left, right = _promoted(x1, x2)
     if left.ndim == 0 or right.ndim == 0:
         raise InvalidArgument(
@@ -135,10 +136,10 @@ def _last(x: Array, axis: int) -> Array:
 
 
 def einsum(subscripts: str, /, *operands: Array) -> Array:
-    """Einstein's summation as numpy.einsum has it: "ij,jk->ik". Letters name axes; those that the
-    result does not name are summed; "..." stands for axes that are broadcast; without "->" the
-    result has the letters that occur once, in alphabetical order. Two operands at a time are
-    multiplied as matrices, in the order of numpy.einsum_path's greedy search."""
+    """Einstein's summation as numpy.einsum has it: "ij,jk->ik". Letters name axes. Axes that are
+    not in the result are summed. "..." stands for broadcast axes. Without "->" the result has the
+    letters that occur once, in alphabetical order. Two operands at a time are multiplied as
+    matrices, in the order of numpy.einsum_path's greedy search."""
     if not isinstance(subscripts, str):
         raise ArgumentError(f"einsum() begins with a str of letters, not {_kind(subscripts)}")
     if not operands:

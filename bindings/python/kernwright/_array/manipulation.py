@@ -45,8 +45,8 @@ __all__ = [
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Array:
-    """The elements of `x`, row-major, in another shape; one extent may be -1. A view where strides
-    allow it, unless copy=True; copy=False raises ValueError where they do not."""
+    """The elements of `x`, row-major, in another shape; one extent may be -1. A view if strides
+    allow it, unless copy=True. If they do not, copy=False raises ValueError."""
     x = device_array(x)
     wanted = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     result: Array = (x.copy() if copy else x).reshape(wanted)
@@ -272,8 +272,8 @@ def _rolled(x: Array, shifts: dict[int, int]) -> Array:
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
     """Each element along `axis` repeated: by an int, or by one count for each of them.
 
-    axis=None repeats the flattened array. Counts on the device say how long the result is, so that
-    the call waits for it. ValueError.
+    axis=None repeats the flattened array. With counts on the device the call waits, because they
+    decide the length of the result. ValueError.
 
     >>> kw.repeat(kw.asarray([1, 2]), 2).numpy()
     array([1, 1, 2, 2])

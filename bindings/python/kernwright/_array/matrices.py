@@ -53,10 +53,10 @@ def eye(
 def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Array:
     """A copy with more elements around: NumPy's pad().
 
-    pad_width: an int, (before, after) for all axes, or such a pair for each axis. mode:
-    "constant" (the number `constant_values`), "edge" (the nearest element), "reflect" (mirrored at
-    the edge element), "wrap" (from the other end). ValueError for widths that do not fit, and where
-    an axis without elements should be continued.
+    pad_width: an int, (before, after) for all axes, or such a pair for each axis. mode: "constant"
+    (the number `constant_values`), "edge" (the nearest element), "reflect" (mirrored at the edge
+    element), "wrap" (from the other end). ValueError for wrong widths, and for continuing an axis
+    without elements.
 
     >>> kw.pad(kw.asarray([1, 2]), (1, 2), "edge").numpy()
     array([1, 1, 2, 2, 2])

@@ -157,7 +157,8 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
 
 
 def unique_all(x: Array, /) -> UniqueAllResult:
-    """The different elements of `x`, rising; of each where it is first, and how often it is there.
+    """The different elements of `x`, ascending, with the index of the first occurrence and the
+    count of each.
 
     (values, indices, inverse_indices, counts): the values have one dimension and the dtype of `x`;
     the rest is int64. `indices` count row-major through `x`, and values[inverse_indices] is `x`

@@ -52,11 +52,12 @@ class _Tensor(NamedTuple):
 class Gguf(NamedArrays):
     """The arrays of a GGUF file (version 2 or 3) as a mapping by name; each is read when asked for.
 
-    Numbers come with their dtype; blocks as uint8 whose last axis has the blocks of a row, which is
-    what kw.nn.quant.dequantize() takes, and numbers() calls it. Shapes are those of NumPy: ggml's
-    first extent is the last axis. `metadata` has texts, numbers, bools, lists of texts, and NumPy
-    arrays of numbers. Counts, texts, shapes and places that do not fit the file raise StoreError
-    before anything is made of them. Arrays come to the device through 24 MB of page-locked memory.
+    Numbers come with their dtype. Blocks come as uint8; the last axis has the blocks of a row.
+    kw.nn.quant.dequantize() takes them in this form; numbers() calls it. Shapes are those of NumPy:
+    ggml's first extent is the last axis. `metadata` has texts, numbers, bools, lists of texts, and
+    NumPy arrays of numbers. Counts, texts, shapes and places that do not fit the file raise
+    StoreError before anything is made of them. Arrays come to the device through 24 MB of
+    page-locked memory.
     """
 
     metadata: dict[str, Any]

@@ -29,7 +29,7 @@ def load_npy(path: Path, *, device: Any = None) -> Array:
 
     Numbers and bools in the order of bytes of this machine; arrays in Fortran's order come as
     transposed views. Raises StoreError for files that cannot be read or are damaged,
-    InvalidArgument for dtypes that there are none of here.
+    InvalidArgument for unknown dtypes.
     """
     opened = OpenFile(path)
     try:

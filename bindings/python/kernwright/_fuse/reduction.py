@@ -36,9 +36,9 @@ def reduction(*args: Any, **kwargs: Any) -> Any:
     """A kernel that reduces along axes; three forms, told apart by the arguments.
 
     * ``reduction("sum(x * y)", name=None)``: one of sum, prod, max, min, mean, any, all, argmax and
-      argmin of an expression of kw.fuse(), or an expression of several:
-      ``reduction("sqrt(sum(x * x))")``. Called with the names that it reads, and ``axis=``
-      (None: all), ``keepdims=``, which all its reductions take: ``f(x=x, axis=-1)``.
+    argmin of an expression of kw.fuse(), or an expression of several: ``reduction("sqrt(sum(x *
+    x))")``. Call it with the names of its inputs, and ``axis=`` (None: all) and ``keepdims=`` for
+    all its reductions: ``f(x=x, axis=-1)``.
     * ``reduction("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm", reduce_type=None,
       preamble="")``: CuPy's ReductionKernel; called with the inputs, ``axis=``, ``keepdims=``,
       ``out=``. Without an identity ("" or None) no elements are refused.

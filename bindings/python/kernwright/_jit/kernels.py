@@ -157,7 +157,7 @@ class Module:
         return self._program.names()
 
     def kernel(self, name: str) -> _core.Kernel:
-        """The kernel of that name, which may be a template instance."""
+        """The kernel of that name, also of a template instance."""
         if name not in self._kernels:
             self._kernels[_name(name)] = self._program.kernel(name)
         return self._kernels[name]

@@ -26,9 +26,9 @@ def pack(
 ) -> list[dict[str, Any]]:
     """Compiles kernels for every architecture into one file; returns a row for each code in it.
 
-    `kernels` are kernels, modules and programs of a source, source texts or paths, and what
-    kernel.tuned() gives: then the code of its winners and defaults and its results come along, so
-    that kernel.tuned() needs neither store nor compiler where the pack is in use. `records` are
+    `kernels` are kernels, modules and programs of a source, source texts or paths, and results of
+    kernel.tuned(). For the latter the pack has the code of winners and defaults, and the results of
+    tuning. With the pack in use, kernel.tuned() needs neither store nor compiler. `records` are
     files written by KERNWRIGHT_RECORD. `archs` are "sm_90", "sm_90a", "compute_90", or "sim" for
     the simulated device. Equal inputs and an equal NVRTC give equal bytes.
 
@@ -53,7 +53,7 @@ def pack(
 
 
 def use_pack(path: str | os.PathLike[str]) -> None:
-    """Takes compiled code from that pack from now on; what it lacks is compiled as before."""
+    """Takes compiled code from that pack from now on. Other kernels are compiled as before."""
     _core._pack_use(_core._path(path, "use_pack()"))
 
 

@@ -1,1 +1,1 @@
-"""The referee: tasks, verdicts, and who makes them."""
+"""The judge: tasks, verdicts, and their makers."""

@@ -36,9 +36,10 @@ def judge(
     The same `seed` gives the same judgement; None draws one, which the verdict tells.
 
     Whatever is the text's fault is in the verdict. Raises InvalidArgument for a task that cannot
-    judge: functions that raise, values of another shape, NaN where none is allowed, a signature
-    that does not compile, a baseline that as a kernel would not be accepted. Thread-safe; for many
-    at a time see Judge.
+    judge. Such a task has functions that raise, values of another shape or that no kernel can
+    write, a NaN without allow=["nan"], a signature or options that do not compile, a launch that
+    suits no kernel, or a baseline that is not accepted itself. Thread-safe; for many at a time see
+    Judge.
     """
     return _shared().judge(
         source, task, baseline=baseline, checks=checks, timeout=timeout, seed=seed
@@ -104,7 +105,7 @@ class Judge:
         timeout: float = 10.0,
         seed: int = 0,
     ) -> list[dict[str, Any]]:
-        """What the lines of a launch of that case cost on the simulated device: a dict of counts
+        """The cost of each line in a launch of that case on the simulated device: a dict of counts
         for each line, the one with the most instructions first. InvalidArgument for a text that
         judge() would call "compile" or "cheating"."""
         functions = _functions(task)

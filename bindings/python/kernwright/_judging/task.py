@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 import numpy
@@ -18,15 +18,15 @@ ALLOWED = ("malloc", "printf", "clock", "nan")
 
 
 class Task:
-    """How a kernel is called, on which inputs, and what it must compute.
+    """A kernel's call, its inputs and its expected results.
 
     - `entry`: its name; `signature`: its parameters in C++, as ``"const float* x, float* y, int
       n"`` (None: whatever takes the inputs).
     - ``inputs(seed, case)``: one value for each parameter: NumPy arrays, numbers. The same seed and
       case give the same values; `case` counts from 0 to `cases` - 1.
-    - ``reference(*inputs)``: for each argument its expected value afterwards, or None where it must
-      be unchanged; a single value instead of a tuple where one argument is written (the one that
-      the signature does not call const). NumPy arrays or torch tensors, best in float64.
+    - ``reference(*inputs)``: a tuple with the expected value of each argument, in their order. None
+      means: unchanged. A single array is enough if the signature has one argument that is not
+      const. NumPy arrays or torch tensors, best in float64.
     - `grid`, `block`, `shared_bytes`, `cluster`: a number, a tuple of up to three, or a function of
       the inputs. Without `grid` one thread for each element of the largest array that is written.
     - `rtol`, `atol`: an element is right when ``|got - expected| <= atol + rtol * |expected|``.
@@ -137,6 +137,12 @@ def _words(allow: Any) -> frozenset[str]:
     return words
 
 
+def _is_row(made: Any) -> bool:
+    """Whether it has an order: a dict or a set has none that the kernel's parameters know."""
+    unordered = (Mapping, Set, str, bytes)
+    return isinstance(made, Iterable) and not isinstance(made, unordered)
+
+
 def _dim3(name: str, value: Any) -> tuple[int, int, int]:
     extents = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     try:
@@ -177,9 +183,10 @@ class Functions:
     def inputs(self, seed: int, case: int) -> list[Packed]:
         what = f"inputs({seed}, {case})"
         made = self._call(what, self._task.inputs, seed, case)
-        if isinstance(made, (numpy.ndarray, str, bytes)) or not isinstance(made, Iterable):
+        if isinstance(made, numpy.ndarray) or not _is_row(made):
             raise ArgumentError(
-                f"the task's {what} returned a {type(made).__name__}, not a value for each argument"
+                f"the task's {what} returned a {type(made).__name__}, not a tuple with a value "
+                "for each parameter, in their order"
             )
         values = list(made)
         self._kinds = Kinds(values)
@@ -195,10 +202,10 @@ class Functions:
         written = [i for i, value in enumerate(packed) if value[0] == "array"]
         if isinstance(made, numpy.ndarray):
             made = self._one_written(made, packed, written)
-        if isinstance(made, (str, bytes)) or not isinstance(made, Iterable):
+        if not _is_row(made):
             raise ArgumentError(
-                f"the task's reference returned a {type(made).__name__}, not an expected value "
-                "(or None) for each argument"
+                f"the task's reference returned a {type(made).__name__}, not a tuple with an "
+                "expected value (or None) for each parameter, in their order"
             )
         return [self._expected(each, i, packed) for i, each in enumerate(made)]
 
@@ -231,8 +238,12 @@ class Functions:
             raise InvalidArgument(f"{what} is no array: {error}") from error
         if array.dtype == object:
             raise ArgumentError(f"{what} is a {type(value).__name__}, not an array of numbers")
-        if index < len(packed) and packed[index][0] == "array" and array.ndim == 0:
-            array = numpy.broadcast_to(array, packed[index][2])  # one number for all elements
+        if index < len(packed) and packed[index][0] == "array":
+            is_plain = not isinstance(value, (numpy.ndarray, numpy.generic))
+            if is_plain and array.dtype.kind in "iu" and "int" not in packed[index][1]:
+                array = array.astype(numpy.float64)  # Python's own numbers have no dtype
+            if array.ndim == 0:
+                array = numpy.broadcast_to(array, packed[index][2])  # one number for all elements
         return pack_array(array, what)
 
     def launch(self, packed: list[Packed]) -> tuple[Any, ...]:

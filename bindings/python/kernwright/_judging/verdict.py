@@ -33,7 +33,8 @@ class Finding:
 @dataclasses.dataclass(frozen=True)
 class Difference:
     """The first wrong element of an array (`index` in C order, `place` as ``"[3, 4]"``), how many
-    of its `elements` are wrong (`count`), and by how much at most."""
+    of its `elements` are wrong (`count`), and by how much at most. Of these, `not_finite` are wrong
+    by NaN or an infinity; `largest_error` is that of the others."""
 
     index: int
     place: str
@@ -42,6 +43,7 @@ class Difference:
     count: int
     elements: int
     largest_error: float | None
+    not_finite: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -140,8 +140,8 @@ class Profile:
 def profile() -> Profile:
     """Records launches, copies, fills and allocations of the process: ``with kw.profile() as p``.
 
-    One profile at a time. Work is timed by events around it on its stream, which costs a few
-    microseconds a call; the end of the block waits for what was timed.
+    One profile at a time. Events around work on its stream time it; they cost a few microseconds a
+    call. The end of the block waits for the timed work.
     """
     return Profile()
 

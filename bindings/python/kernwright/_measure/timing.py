@@ -85,7 +85,7 @@ def time_kernel(
     max_seconds: float = 1.0,
     noise: float = 0.005,
 ) -> Timing:
-    """Times what `run()` queues on the current stream, which is `stream`, or one made for it.
+    """Times the work that `run()` queues on the current stream. That is `stream`, or a new one.
 
     Each sample lies between two events. Before it, the device's L2 cache is overwritten (`cold`),
     or the work itself runs once more untimed; either keeps the device busy until launch and events

@@ -95,7 +95,7 @@ def compare(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[dict[str, An
     Verdicts: "same" (within 1 %), "faster", "slower", "unclear" (the interval says neither),
     "broken" (was ok, is wrong or an error now), "wrong", "error", "skipped", "new", "gone", and
     "measured otherwise". Raises InvalidArgument for runs of different devices, for documents that
-    are none, and where the two have no row in common.
+    are no runs, and for two runs without a common row.
     """
     for document in (new, old):
         rows = document.get("rows") if isinstance(document, Mapping) else None

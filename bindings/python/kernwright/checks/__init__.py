@@ -100,8 +100,8 @@ class Finding:
     `line` counts the kernel's text from 1, `file_line` the file that holds the text. `what` is
     "read", "write", "atomic access" or "barrier" (with "asynchronous" in front for a copy's),
     `space` the kind of memory, `value` what was read or written, in hexadecimal. `block` and
-    `thread` are those of its first occurrence, `details` further lines, as who waits where.
-    `kernel` is the name in the object code; texts and pages write it as in C++.
+    `thread` are those of its first occurrence. `details` has further lines, for instance the
+    waiting threads. `kernel` is the name in the object code; texts and pages write it as in C++.
     """
 
     kind: str
@@ -181,12 +181,12 @@ class Report:
 
     @property
     def total(self) -> int:
-        """How often something was found, also what exceeded the limit of the list."""
+        """The number of all findings, also those beyond the limit of the list."""
         return self._scope.total()
 
     @property
     def dropped(self) -> int:
-        """How often something was found at places for which the list had no room; see `limit`."""
+        """The number of findings beyond the limit of the list; see `limit`."""
         total = self.total  # first, as more may be found meanwhile
         return max(0, total - sum(finding.count for finding in self))
 
@@ -411,9 +411,9 @@ class checks:
     is raised as ever and is in the report too. Real GPUs are not checked.
 
     Blocks nest, and may end in any order; the checks of all that are open are on, for all threads
-    and simulated devices. What a launch shows goes to the innermost block that the thread which
-    runs it entered itself, or, where it entered none, to the one that was entered last of all.
-    Each `with` has a report of its own; an object whose block is open cannot be entered again.
+    and simulated devices. Findings of a launch go to the innermost block of the thread that
+    launches. If that thread has entered none, they go to the block that was entered last. Each
+    `with` has a report of its own; an object whose block is open cannot be entered again.
     """
 
     schedule = schedule

@@ -67,8 +67,8 @@ def svdvals(x: Any, /) -> Array:
 
 
 def eigh(x: Any, /) -> EigResult:
-    """x @ v = v * w for Hermitian matrices (..., n, n), of which the lower triangle is read: real
-    eigenvalues (..., n) that rise, and orthonormal eigenvectors in the columns of (..., n, n).
+    """x @ v = v * w for Hermitian matrices (..., n, n); only the lower triangle is read. Real
+    eigenvalues (..., n), ascending, and orthonormal eigenvectors in the columns of (..., n, n).
 
     By reflections to a tridiagonal matrix and implicit QL steps. Types as qr(). NaN for matrices
     that hold NaN or infinities.

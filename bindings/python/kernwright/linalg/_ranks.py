@@ -56,7 +56,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Array:
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Array:
     """The Moore-Penrose inverses (..., n, m) of matrices (..., m, n): V @ diag(1 / S) @ U^H of
-    svd(), where singular values that do not count in matrix_rank() are left out.
+    svd(), without the singular values that matrix_rank() does not count.
 
     >>> kw.linalg.pinv(kw.asarray([[2.0], [0.0]])).numpy().tolist()
     [[0.5, 0.0]]

@@ -161,8 +161,8 @@ def cholesky(x: Any, /, *, upper: bool = False, check: bool = False) -> Array:
     """L with x = L @ L^H and 0 above the diagonal, for positive definite matrices (..., n, n); with
     `upper` the U with x = U^H @ U.
 
-    Only that triangle of x is read. A matrix that is not positive definite gives NaN; with `check`
-    it raises InvalidArgument, which copies one number a matrix to the host. Types as solve().
+    Only that triangle of x is read. A matrix that is not positive definite gives NaN. With `check`
+    it raises InvalidArgument; this copies one number a matrix to the host. Types as solve().
 
     >>> kw.linalg.cholesky(kw.asarray([[4.0, 0.0], [0.0, 9.0]])).numpy().tolist()
     [[2.0, 0.0], [0.0, 3.0]]

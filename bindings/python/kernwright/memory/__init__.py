@@ -69,9 +69,9 @@ def resource(device: Any = None) -> MemoryResource:
 
 
 def stats(device: Any = None) -> dict[str, Any]:
-    """Bytes (used, used_peak, padding, cached, reserved, reserved_peak, limit), what there is
-    (blocks, segments) and what happened (allocations, frees, hits, misses, evictions,
-    driver_allocs, driver_frees, stream_waits, failures, refused_frees) in the device's resource.
+    """Bytes (used, used_peak, padding, cached, reserved, reserved_peak, limit), numbers of objects
+    (blocks, segments) and of events (allocations, frees, hits, misses, evictions, driver_allocs,
+    driver_frees, stream_waits, failures, refused_frees) in the device's resource.
 
     Of a pool, used + padding + cached == reserved; hits were served from cached memory.
     """
@@ -84,11 +84,11 @@ def pinned_stats(device: Any = None) -> dict[str, Any]:
 
 
 def transfers(device: Any = None) -> dict[str, int]:
-    """Copies between the host's memory and the device's in this process until now: how many
-    (to_device, to_host), and how many bytes (to_device_bytes, to_host_bytes).
+    """Copies between the host's memory and the device's in this process until now: their numbers
+    (to_device, to_host) and bytes (to_device_bytes, to_host_bytes).
 
-    All that this library copies counts, in every thread, whether waited for or not; a copy that a
-    graph repeats counts once, when it is captured. Arguments of kernels and fills are no copies.
+    All copies of this library count, in every thread, also asynchronous ones. A copy in a graph
+    counts once, at its capture. Arguments of kernels and fills are no copies.
 
     >>> import kernwright as kw
     >>> before = kw.memory.transfers()
@@ -112,8 +112,8 @@ def set_limit(bytes: int | None, device: Any = None) -> None:
 
 
 class use:
-    """Makes `resource` the one that new arrays of its device come from, at once. What was allocated
-    before stays where it is. As a context manager, until the end of the block."""
+    """Makes `resource` the one that new arrays of its device come from, at once. Earlier
+    allocations stay where they are. As a context manager, until the end of the block."""
 
     def __init__(self, resource: MemoryResource) -> None:
         self._previous = _core._memory_use(resource)
@@ -177,7 +177,7 @@ def snapshot(device: Any = None) -> Snapshot:
 
 
 def leaks(device: Any = None) -> list[dict[str, Any]]:
-    """What is allocated at this moment, by the line that asked for it, the largest first: "place"
+    """The memory that is allocated now, by the line that asked for it, the largest first: "place"
     ("app.py:12", or None), "count", "bytes" and the "serials" of the allocations."""
     by_place: dict[str | None, dict[str, Any]] = {}
     for record in resource(device).records():
@@ -203,8 +203,8 @@ def report(device: Any = None) -> str:
 
 
 def torch_allocator() -> Any:
-    """An allocator for torch.cuda.memory.change_current_allocator(), before torch allocates
-    anything: torch's tensors then come from the resource that each device has at that moment."""
+    """An allocator for torch.cuda.memory.change_current_allocator(). Set it before torch allocates
+    anything. torch's tensors then come from the current resource of each device."""
     import torch
 
     alloc_name, free_name = _core._torch_allocator_functions()

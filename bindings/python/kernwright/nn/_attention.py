@@ -123,11 +123,12 @@ def decode_attention(
     """Attention of a sequence's last tokens over its cache; the result is like the query.
 
     query (batch, heads, tokens, E): the last tokens of `lengths` (int32 (batch,); the whole cache
-    without it), whose keys and values are in the cache already. Each sees itself and what lies
-    before it; with a `window` w the last w of them. key_cache and value_cache (batch, kv_heads, S,
-    E), kv_heads a divisor of heads; any strides, so that caches (batch, S, kv_heads, E) go in as a
-    view. With `page_table`, int32 (batch, pages), caches are (page count, page size, kv_heads, E),
-    of any page size, and token t is in row t % page size of page page_table[b, t // page size].
+    without it), whose keys and values are in the cache already. Each token sees itself and all
+    before it; with a `window` w it sees the last w of them. key_cache and value_cache (batch,
+    kv_heads, S, E), kv_heads a divisor of heads; any strides, so that caches (batch, S, kv_heads,
+    E) go in as a view. With `page_table`, int32 (batch, pages), caches are (page count, page size,
+    kv_heads, E), of any page size, and token t is in row t % page size of page page_table[b, t //
+    page size].
 
     float16 and bfloat16 on matrix units, float32 by plain multiplications; beside queries of 16
     bits, caches may also be int8, float8_e4m3fn or float8_e5m2, times key_scale and value_scale,

@@ -52,8 +52,8 @@ def attention_backward(
     through matrix units and are summed in float32; weights and changes of scores are rounded to the
     dtype in between. Mask, alibi and sinks get no gradients.
 
-    A query that sees no key gets 0, and so does a key that no query sees. Raises ArgumentError and
-    InvalidArgument as attention() does.
+    A query without any visible key gets 0, and so does a key without any query. Raises
+    ArgumentError and InvalidArgument as attention() does.
     """
     left, right = _settings(attn_mask, dropout_p, is_causal, window, seed)
     packed = cu_seqlens_q is not None

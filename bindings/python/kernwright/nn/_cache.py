@@ -36,10 +36,10 @@ def append_cache(
     key and value (batch, kv_heads, tokens, E): token t of batch b goes to place positions[b] + t;
     positions is int32 (batch,), on the device: the lengths before. Caches have the tokens' dtype,
     or int8, float8_e4m3fn or float8_e5m2; then x / scale is stored, rounded to nearest and kept
-    inside of the range, with key_scale and value_scale float32 (kv_heads,), 1 without them. A token
-    whose place is outside of the cache, or whose page is none, is left out; `check` waits, and
+    inside of the range, with key_scale and value_scale float32 (kv_heads,), 1 without them. Tokens
+    with a place outside of the cache, or with an invalid page, are left out; `check` waits, and
     raises InvalidArgument for any before something is written. Raises ArgumentError and
-    InvalidArgument for what does not fit, and for caches that would have to be copied.
+    InvalidArgument for wrong arguments, and for caches that would need a copy.
     """
     if check:
         tokens = key.shape[2] if getattr(key, "ndim", 0) == 4 else 0

@@ -93,9 +93,9 @@ def permute(x: Any, experts: Any, expert_count: int) -> Permuted:
 
     `experts` of shape (tokens, k), int32 or int64, as route() gives them. Rows are sorted by
     expert, and those of one expert keep the order of their pairs: a counting sort on the device,
-    the same in each run. A number that is none of the `expert_count` experts, as -1, has no row;
-    rows that are left at the end are 0. At most 2048 experts. Raises InvalidArgument for shapes
-    that do not fit, ArgumentError for experts that are no integers.
+    the same in each run. A number outside of the `expert_count` experts, such as -1, gets no row.
+    Rows left at the end are 0. At most 2048 experts. Raises InvalidArgument for wrong shapes,
+    ArgumentError for experts of another dtype than integers.
 
     Its gradient is unpermute(grad, positions).
     """
@@ -105,10 +105,10 @@ def permute(x: Any, experts: Any, expert_count: int) -> Permuted:
 def unpermute(rows: Any, positions: Any, weights: Any = None) -> Array:
     """sum over k of weights[t, k] * rows[positions[t, k]], of shape (tokens, columns).
 
-    `positions` of shape (tokens, k) as permute() gives them, `weights` alike, 1 where they are
-    left out. Sums are float32 (float64 of float64) in the order of k, rounded once to the dtype of
-    `rows`. Positions outside of the rows, as -1, add nothing. Raises InvalidArgument for shapes
-    that do not fit, ArgumentError for rows that are no real floats.
+    `positions` of shape (tokens, k) as permute() gives them, `weights` alike, 1 where they are left
+    out. Sums are float32 (float64 of float64) in the order of k, rounded once to the dtype of
+    `rows`. Positions outside of the rows, as -1, add nothing. Raises InvalidArgument for wrong
+    shapes, ArgumentError for rows of another dtype than real floats.
 
     >>> rows = kw.asarray(np.array([[1.0], [2.0], [4.0]], np.float32))
     >>> positions = kw.asarray(np.array([[0, 2], [1, -1]], np.int32))
@@ -148,10 +148,10 @@ def grouped_linear(
 
     x of shape (rows, k) holds the groups one after the other, of any sizes, 0 too; `weights`
     (groups, n, k), `bias` (groups, n); all float16 or all bfloat16. The result is (rows, n).
-    `offsets`, int32 or int64 on the device, tell where groups begin and where all end:
-    (groups + 1,), as Permuted.offsets; or (groups,), where each ends, as torch._grouped_mm has
-    them. `counts` of shape (groups,) may be given in their place. The host never reads them, and
-    whatever they are, no row outside is touched.
+    `offsets`, int32 or int64 on the device, are the first rows of the groups and the end of the
+    last group: (groups + 1,), as Permuted.offsets; or (groups,), where each ends, as
+    torch._grouped_mm has them. `counts` of shape (groups,) may be given in their place. The host
+    never reads them, and whatever they are, no row outside is touched.
 
     x of shape (groups, capacity, k) with `counts` has groups that lie apart, each with its first
     counts[g] rows; the result is (groups, capacity, n). What no group has of a result is not

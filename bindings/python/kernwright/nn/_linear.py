@@ -41,13 +41,13 @@ def linear(
     weight * scale[:, None]. `activation` names a function of this module: "relu", "relu2", "silu",
     "gelu", "gelu_tanh", "quick_gelu", "sigmoid", "tanh", "mish".
 
-    Up to 64 rows of x in all (float32: 16) are one kernel, which reads the weights once: on the
-    tensor cores where 16-bit rows begin at multiples of 16 bytes. Sums are float32, rounded once at
-    the end, in an order that the shapes decide: the same bits in each run. More rows are one
-    kernel too where float32 or large products of 16-bit floats meet compute capability 8.0 or
-    newer, else a matmul() whose result is rounded before what follows. Weights (n, k) and views of
-    (k, n) are read where they are. `tune` is that of matmul(). Raises InvalidArgument with the
-    shapes or dtypes that do not fit.
+    Up to 64 rows of x in all (float32: 16) take one kernel, which reads the weights once. It uses
+    the tensor cores if 16-bit rows begin at multiples of 16 bytes. Sums are float32, rounded once
+    at the end, in an order that the shapes decide: the same bits in each run. More rows take one
+    kernel too for float32, and for large products of 16-bit floats, from compute capability 8.0 on.
+    Otherwise they take a matmul(); its result is rounded before the next step. Weights (n, k) and
+    views of (k, n) are read where they are. `tune` is that of matmul(). Raises InvalidArgument with
+    the shapes or dtypes that do not fit.
 
     `weight` may also be a PackedWeight of nn.quant.pack(), without `scale`: up to 64 rows of
     float16 or bfloat16 then read the packed bytes once, and products of whole codes are summed in

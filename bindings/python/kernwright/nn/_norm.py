@@ -27,9 +27,9 @@ def rms_norm(
     With a `residual`, of the shape and dtype of `x`, the sum x + residual is rounded to that dtype
     and normalised, and returned too: (result, sum).
 
-    With `quantize`, "int8" or "float8_e4m3fn", the result is of that dtype, and a float32 array of
-    the scales follows it, one for each row: result * scale is the norm, whose largest magnitude
-    becomes 127 or 448. All together: (result, scales, sum). Rows may have 32768 elements at most.
+    With `quantize`, "int8" or "float8_e4m3fn", the result has that dtype, and a second result has a
+    float32 scale for each row. result * scale is the norm; its largest magnitude becomes 127 or
+    448. All together: (result, scales, sum). Rows may have 32768 elements at most.
 
     Raises InvalidArgument for other dtypes and for shapes that do not match.
 

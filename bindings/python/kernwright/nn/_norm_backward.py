@@ -19,12 +19,11 @@ def rms_norm_backward(
 ) -> tuple[Array, Array | None]:
     """(dx, dweight) for the gradient `dy` of y = rms_norm(x, weight, eps).
 
-    With x_hat = x / sqrt(mean(x * x) + eps) and g = dy * weight:
-    dx = (g - x_hat * mean(g * x_hat)) / sqrt(mean(x * x) + eps), dweight = sum(dy * x_hat) over all
-    rows, None without a weight. `dy` and `x` have one shape and dtype. Of a norm with a residual
-    take the sum that it returned as `x`; dx, plus what else flows into the sum, is the gradient of
-    both summands. Sums are made in float32, float64 for float64, in a fixed order. Raises
-    InvalidArgument as rms_norm() does.
+    With x_hat = x / sqrt(mean(x * x) + eps) and g = dy * weight: dx = (g - x_hat * mean(g * x_hat))
+    / sqrt(mean(x * x) + eps), dweight = sum(dy * x_hat) over all rows, None without a weight. `dy`
+    and `x` have one shape and dtype. For a norm with a residual pass the returned sum as `x`. dx,
+    plus further gradients of that sum, is then the gradient of both summands. Sums are made in
+    float32, float64 for float64, in a fixed order. Raises InvalidArgument as rms_norm() does.
 
     >>> import numpy as np, kernwright as kw
     >>> x = kw.asarray(np.array([[3.0, -4.0]], np.float32))

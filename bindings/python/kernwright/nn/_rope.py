@@ -71,9 +71,9 @@ def rope_frequencies(
     - "yarn": factor, original_max_position_embeddings, beta_fast (32), beta_slow (1), truncate
       (True), attention_factor or mscale and mscale_all_dim.
     - "llama3": factor, original_max_position_embeddings, low_freq_factor, high_freq_factor.
-    - "longrope": short_factor and long_factor, dim / 2 numbers each that divide the frequencies,
-      the long ones where `seq_len` is above original_max_position_embeddings; attention_factor, or
-      factor, or max_position_embeddings, which over the original number is the factor.
+    - "longrope": short_factor and long_factor, dim / 2 divisors of the frequencies each. The long
+      ones are used if `seq_len` is above original_max_position_embeddings. Also attention_factor,
+      or factor, or max_position_embeddings: this divided by the original number is the factor.
 
     "rope_theta" in it takes the place of `base`. Raises ArgumentError for unknown names,
     InvalidArgument for an odd `dim` or numbers that make no sense.

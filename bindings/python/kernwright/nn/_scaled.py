@@ -26,9 +26,9 @@ def scaled_matmul(
     - one number each for all of a and all of b, or one for each row of a, (..., m) or (..., m, 1),
       and for each column of b, (n,) or (1, n), in any combination, as quantize_rows() makes them:
       they multiply the sums;
-    - of blocks, for float8: (..., m, k / 128) as quantize_blocks() makes them, beside (k / 128,
-      n / 128), the tiles of 128 by 128 that weights are kept in, both rounded up: they multiply the
-      sums of 128 products, which are then added in float32.
+    - of blocks, for float8: (..., m, k / 128) as quantize_blocks() makes them, beside (k / 128, n /
+      128), for tiles of 128 by 128 of the weights, both rounded up. They multiply the sums of 128
+      products; these are then added in float32.
 
     `bias` is (n,), float16, bfloat16 or float32; the result float16, bfloat16 or float32, rounded
     once. Sums of int8 are exact. Sums of float8 are float32; on compute capability 9.0, whose

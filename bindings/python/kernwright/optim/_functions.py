@@ -105,14 +105,15 @@ def grad_norm(grads: Tensors, norm_type: float = 2.0) -> Array:
 
 
 def clip_scale(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> tuple[Array, Array]:
-    """The norm, and min(1, max_norm / (norm + 1e-6)): what adamw() and its kin take as
-    `grad_scale`, which saves a pass over the gradients. Both are float32 without axes."""
+    """The norm, and min(1, max_norm / (norm + 1e-6)). Pass the latter as `grad_scale` of adamw()
+    and the other optimisers; this saves a pass over the gradients. Both are float32 without
+    axes."""
     return _core._gradient_norm(tensors(grads), float(max_norm), _largest(norm_type))
 
 
 def clip_grad_norm(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> Array:
     """Multiplies the gradients in place so that their common norm is at most `max_norm`, as
-    torch.nn.utils.clip_grad_norm_; returns the norm that they had.
+    torch.nn.utils.clip_grad_norm_. Returns their former norm.
 
     >>> g = kw.full(4, 3.0)
     >>> float(kw.optim.clip_grad_norm(g, 1.0)), g.numpy().round(3).tolist()

@@ -21,13 +21,14 @@ _T = TypeVar("_T")
 class Generator:
     """Draws random numbers from the sequence of a seed; each call goes on behind the last one.
 
-    The numbers are those of Philox4x32-10. What element i of a call becomes depends on the seed,
-    on `offset` (how many elements the calls before drew) and on i, so it is the same on every
-    device. Calls from several threads share no numbers. Without a seed the system gives one.
+    The numbers are those of Philox4x32-10. Element i of a call depends on the seed, on `offset`
+    (the number of elements of earlier calls) and on i. It is the same on every device. Calls from
+    several threads share no numbers. Without a seed the system gives one.
 
     In a graph the seed and offset of the capture are repeated by each replay. With
-    ``on_device=True`` the place is kept in `counter`, one uint64 on the device that the kernels
-    read and move on, so that every replay draws new numbers; its calls go to one stream then.
+    ``on_device=True`` the offset is kept in `counter`, one uint64 on the device. The kernels read
+    it and move it on, so every replay of a graph draws new numbers. All calls must then be on one
+    stream.
 
     >>> generator = kw.random.Generator(seed=1)
     >>> generator.integers(0, 6, shape=3).shape, generator.offset
@@ -173,9 +174,9 @@ class Generator:
     ) -> _core.Array:
         """Picks of the numbers below `a`, an int, as int64, or of the rows of the array `a`.
 
-        `p`: the chances, a sequence of the host that sums to 1, or an array of the device, which is
-        taken as weights and not looked at (where fewer than the picks are above 0 and nothing is
-        put back, the rest comes last). ``replace=False`` draws nothing twice.
+        `p`: the chances, a sequence of the host with the sum 1, or an array of the device. The
+        latter is used as weights without a check. Without replacement, elements with the weight 0
+        come last. ``replace=False`` draws nothing twice.
         """
         rows = None if _is_count(a) else _rows(a, "a")
         n = _whole(a, "a") if rows is None else rows.shape[0]

@@ -57,11 +57,11 @@ class Cluster:
     Each of `devices` is an actor with one GPU (by default one for each GPU of the cluster);
     compiles are tasks of one processor, `compiles` at once (by default the processors that the
     actors leave). The session's process keeps search, budget and journal; it must see a device of
-    the same kind, which its results are for, and the nodes need this package. A node that is lost
-    costs time: its tasks run elsewhere, its actors start again, and what they had begun is
-    repeated. `resources` are Ray's options for an actor, such as {"resources": {"H100": 1}}. A
-    session uses the Ray that is started, or starts one of this machine; the actors end with the
-    session. On the simulated device, `devices` is the number of processes.
+    the same kind, which its results are for, and the nodes need this package. If a node is lost,
+    its tasks run elsewhere, its actors start again, and their unfinished trials are repeated.
+    `resources` are Ray's options for an actor, such as {"resources": {"H100": 1}}. A session uses
+    the Ray that is started, or starts one of this machine; the actors end with the session. On the
+    simulated device, `devices` is the number of processes.
     """
 
     def __init__(

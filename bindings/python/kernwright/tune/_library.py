@@ -99,15 +99,15 @@ def library(
 
     For each number that a family of kernels leaves open (blocks for each multiprocessor, elements
     of a thread ...), each class of shapes and each size of elements, an operation is timed with
-    every candidate and as it is launched now. A candidate that is faster by more than 2 % goes
-    into the table of the device, in `path`: the file that KERNWRIGHT_KERNEL_CHOICES names, or
+    every candidate and as it is launched now. A candidate that is faster by more than 2 % goes into
+    the table of the device, in `path`: the file of KERNWRIGHT_KERNEL_CHOICES, or
     kernel_choices.json in the folder of the cache. Other devices in that file stay. This process
     uses the table from then on, others from their first launch.
 
     `families` are some of "elementwise", "copy", "cast", "transpose", "reduce", "softmax", "norm",
-    "activation", "gate", "cross_entropy", "sort" and "argsort"; `tiny` takes arrays that the
-    simulated device is done with soon, whose times say nothing of a GPU (by itself there). Each
-    candidate gets `seconds`.
+    "activation", "gate", "cross_entropy", "sort" and "argsort"; `tiny` takes small arrays, for the
+    simulated device (the default there). Their times tell nothing about a GPU. Each candidate gets
+    `seconds`.
 
     Returns a row for each measurement: number, class, dtype, the candidates' milliseconds, those of
     the launch until now, and what the table says ("value", None for the rule). Raises ArgumentError

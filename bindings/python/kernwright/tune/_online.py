@@ -48,22 +48,22 @@ class Online(_core.TunedCall):
     >>> serve(x, y, n)                    # launched exactly once, by the best so far
     >>> serve.config, serve.frozen, serve.overhead
 
-    Every call launches the incumbent on the caller's arguments, on the current stream. While what
-    was spent on trials is at most `overhead` of what was served, a candidate that was compiled in
-    the background runs beside it, on shadows: copies of the arrays that the kernel may write (those
-    that are not const in its signature). It becomes the incumbent when it writes the same values
-    (within `rtol` and `atol`) and takes less time in several pairs of launches. Then the former
-    incumbent runs on the shadows, and comes back when the new one takes more than `guard` times as
-    long. Nothing is tried while a stream is being captured. When no candidate is left, or
-    `patience` candidates in a row were no gain, the search is frozen: from then on a launch costs
-    what it does through kernel.tuned().
+    Every call launches the incumbent (the best configuration so far) on the caller's arguments, on
+    the current stream. Trials may cost at most the share `overhead` of the time of these launches.
+    Within that share a candidate, compiled in the background, runs beside it on shadows: copies of
+    the arrays that are not const in the kernel's signature. It becomes the incumbent when it writes
+    the same values (within `rtol` and `atol`) and takes less time in several pairs of launches.
+    Then the former incumbent runs on the shadows, and comes back when the new one takes more than
+    `guard` times as long. Nothing is tried while a stream is being captured. When no candidate is
+    left, or `patience` candidates in a row were no gain, the search is frozen: from then on a
+    launch costs what it does through kernel.tuned().
 
     Each bucket of problem values (a power of two in each dimension) and each device has a search of
-    its own. With a `store`, its results for exactly this kernel, device and toolchain are where a
-    search begins, and what it finds is added.
+    its own. With a `store`, a search begins at its results for exactly this kernel, device and
+    toolchain, and adds its own.
 
-    NOTE: candidates run in this process. One that faults on a GPU ends the context as any kernel
-    does: offer only configurations that are known to stay within their arrays. Memory for shadows
+    NOTE: candidates run in this process. A fault of a candidate on a GPU ends the context, as that
+    of any kernel does. Offer only configurations that stay within their arrays. Memory for shadows
     is at most `shadow_bytes`; a host array, kw.Pointer or arrays that overlap in part cannot be
     shadowed, and the search is frozen when calls bring nothing else. Thread-safe; one thread at a
     time explores.
@@ -322,8 +322,3 @@ def _is_capturing() -> bool:
 
 def _has_callable(spec: Any) -> bool:
     return any(map(callable, spec)) if isinstance(spec, (list, tuple)) else callable(spec)
-
-
-def online(kernel: _core.Kernel, *arguments: Any, **options: Any) -> Online:
-    """Kernel.online()."""
-    return Online(kernel, *arguments, **options)

@@ -73,8 +73,8 @@ def products(
     seconds: float = _SECONDS,
     on_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Measures the kernels, tiles and splits that a matrix product of each shape may take, and
-    keeps those that win in the table of the device.
+    """Measures the possible kernels, tiles and splits of a matrix product for each shape, and keeps
+    the fastest in the table of the device.
 
     Without `shapes`, (rows, columns, inner) each, the list is squares, the layers of language
     models of 1B to 70B parameters for 1 to 8192 rows, and ragged ones; on the simulated device two
@@ -82,14 +82,14 @@ def products(
     are measured both ways. `part` (i, n) takes the i-th of n parts of the list, counted from 1.
 
     The file is written after every shape, for the shape itself and for its bucket: shapes whose
-    extents have the same next power of two. It is the one of library(). Shapes that it has are left
-    out unless `renew`, so that a run that was ended goes on where it was. A plan that is faster
-    than the rule by more than 2 % wins, else the table says that the rule stands.
+    extents have the same next power of two. It is the one of library(). Without `renew` shapes in
+    the table are left out, so an interrupted run can go on. A plan must be faster than the rule by
+    more than 2 %. Otherwise the table says: use the rule.
 
     Returns a row for each shape: types, shape, bucket, the milliseconds of each plan, those of the
     rule and of the best, and what the table says ("plan", [] for the rule); `on_row` gets each as
-    it comes. Raises ArgumentError for a part or a shape that is none, InvalidArgument for a file
-    that is no table, StoreError where it cannot be written.
+    it comes. Raises ArgumentError for an invalid part or shape, InvalidArgument for a file that is
+    no table, StoreError if it cannot be written.
     """
     chosen = _core.current_device() if device is None else device
     work = _work(shapes, chosen, dtypes, part)

@@ -36,12 +36,12 @@ class Space:
     >>> len(space), space[0], Config(block=32, tile=1, vec=1) in space
 
     Values are bools, ints of 64 bits, floats and strs. Configurations come in the order of
-    itertools.product over the parameters as they were given. Where a search in that order would
-    take very much longer, they come in that of itertools.product over another order of them.
+    itertools.product over the parameters as they were given. If that order would take much longer,
+    they come in the order of itertools.product over other orders of the parameters.
 
     The valid configurations are found when they are first asked for, without a walk through the
-    product of all values. A space without any is an InvalidArgument that names the restriction that
-    removes most. Change a space in one thread alone.
+    product of all values. An empty space raises InvalidArgument with the restriction that removes
+    most configurations. Change a space in one thread alone.
     """
 
     def __init__(self, parameters: Mapping[str, Any] | None = None, /, **more: Any) -> None:
@@ -129,11 +129,11 @@ class Space:
     def require(self, *restrictions: Any) -> Space:
         """Adds restrictions and returns the space.
 
-        A str is an Expression. A name in it that is no parameter is a value of the problem, which
-        with_problem() gives before configurations are asked for. A callable gets the parameters
-        and problem values that it names, or one dict of all; (callable, names) gets these by
-        position. A restriction that raises is an error where all other restrictions allow the
-        configuration; the error names the restriction and the values.
+        A str is an Expression. Other names than parameters are values of the problem.
+        with_problem() must set them before configurations are asked for. A callable gets the
+        parameters and problem values that it names, or one dict of all; (callable, names) gets
+        these by position. If a restriction raises for a configuration that all others allow, that
+        is an error with the restriction and the values.
         """
         for restriction in restrictions:
             if isinstance(restriction, list):
@@ -220,7 +220,7 @@ class Space:
         )
 
     def for_device(self, device: Any) -> Space:
-        """A copy whose require_device() restrictions hold for that device."""
+        """A copy with the restrictions of require_device() applied for that device."""
         return self._changed(device=device)
 
     # -- its configurations --------------------------------------------------------------------

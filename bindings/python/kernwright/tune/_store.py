@@ -73,8 +73,8 @@ class Store:
 
     Several processes may append to one file while others read it; files merge with ``cat``. Lines
     that are damaged or of another version are skipped with a warning and never changed. Reading
-    needs no right to write. A file that is missing has no rows and may come later; a folder, or
-    one that cannot be read, is a StoreError. Changed files are read again. Thread-safe.
+    needs no right to write. A missing file counts as empty and may come later. A folder, or an
+    unreadable file, raises StoreError. Changed files are read again. Thread-safe.
     """
 
     def __init__(self, *paths: Any) -> None:
@@ -95,8 +95,8 @@ class Store:
 
     @property
     def problems(self) -> list[str]:
-        """What cannot be used, trials included, and files that are missing: "PATH: line 3 is cut
-        short". Reads the whole files."""
+        """Skipped lines, unusable trials and missing files, as "PATH: line 3 is cut short". Reads
+        the whole files."""
         return list(self._core.problems())
 
     def rows(self, kind: str = "", session: str = "") -> list[Row]:

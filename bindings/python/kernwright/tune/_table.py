@@ -96,8 +96,8 @@ class Table:
         batch: int = 1,
         initial: Iterable[Mapping[str, Any]] = (),
     ) -> list[float]:
-        """The best cost after each evaluation of a search that asks for `batch` configurations at
-        a time; infinite before the first that did not fail. Failures are evaluations as well."""
+        """The best cost after each evaluation of a search with `batch` configurations at a time;
+        infinite before the first success. Failures are evaluations as well."""
         search = Strategy(self.space, strategy, seed=seed, initial=initial)
         trace: list[float] = []
         best = math.inf

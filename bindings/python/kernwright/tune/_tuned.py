@@ -114,10 +114,10 @@ class Tuned(_core.TunedCall):
 
     Launches on the current stream, in stream order, as kernel[grid, block](...) does. The values of
     the problem that results name are the kernel's parameters of these names; `problem` names other
-    places. A result is used that holds exactly: for this source with its headers, this device
-    class, NVRTC and driver, and a problem in the same bucket (a power of two) in each dimension,
-    where its restrictions hold as well. Where there is none, the default is launched, and a warning
-    says why, once. Thread-safe.
+    places. A result is used if it is for this source with its headers, this device class, NVRTC and
+    driver, and for a problem in the same bucket (a power of two) in each dimension. Its
+    restrictions must hold as well. Where there is none, the default is launched, and a warning says
+    why, once. Thread-safe.
     """
 
     def __init__(
@@ -139,8 +139,8 @@ class Tuned(_core.TunedCall):
         """`store`: a Store, a path, a list of them, or None for what the packs in use bring along.
 
         `near`: parts of the key in which a result may differ ("driver", "nvrtc", "device", "space",
-        "problem", "policy", "objective"), or True for all; what is used so is logged. `space` and
-        `policy` allow results of that space and that way of measuring alone. `grid`, `block`,
+        "problem", "policy", "objective"), or True for all; such uses are logged. `space` and
+        `policy` allow only results of that space and that way of measuring. `grid`, `block`,
         `shared_bytes`, `cluster` and `default` (a configuration) come before those of the store.
         """
         if not isinstance(kernel, _core.Kernel):
@@ -374,7 +374,7 @@ class Tuned(_core.TunedCall):
                 yield text, match.config, self._rule_of(match.row)
 
     def packed(self) -> tuple[list[_core.Kernel], bytes]:
-        """What kw.pack() takes along: the kernels of all that may be launched, and rows."""
+        """The parts for kw.pack(): all kernels that may be launched, and rows of results."""
         rows: list[Row] = []
         configs: dict[Config, None] = {}
         kernel_rows = [r for r in self.store.results if r.get("kernel") == self.kernel.name]
@@ -451,8 +451,3 @@ def packed_rows() -> Store:
             "no pack in use has results of tuning: name a store, or call kw.use_pack() before"
         )
     return Store(rows)
-
-
-def tuned(kernel: _core.Kernel, *arguments: Any, **options: Any) -> Tuned:
-    """Kernel.tuned()."""
-    return Tuned(kernel, *arguments, **options)

@@ -13,6 +13,7 @@ using namespace kernwright;
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr float kNanFloat = std::numeric_limits<float>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 HostValue floats(const std::vector<float>& v) { return HostValue::of(ScalarType::float32, v); }
@@ -95,6 +96,32 @@ TEST_CASE("comparison: it tells the first wrong element and how many there are")
   CHECK(found->to_string() == "[1, 0] is 4, expected 4.5 (2 of 6 elements differ, by at most 2)");
   CHECK_THROWS_AS(compare(got, doubles({1, 2}), {}), InvalidArgument);
   CHECK(!compare(floats({}), doubles({}), {}));
+}
+
+TEST_CASE("comparison: what has no size is counted apart from the largest error") {
+  const auto all = compare(floats({1, kNanFloat, kNanFloat}), doubles({kInf, 1, 2}), {});
+  REQUIRE(all);
+  CHECK(all->not_finite == 3);
+  CHECK(all->to_string() ==
+        "[0] is 1, expected inf (3 of 3 elements differ, all by NaN or infinity)");
+  const auto some = compare(floats({1, kNanFloat, 3}), doubles({1, 1, 2}), {});
+  REQUIRE(some);
+  CHECK(some->not_finite == 1);
+  CHECK(some->to_string() ==
+        "[1] is nan, expected 1 (2 of 3 elements differ: 1 by NaN or infinity, the others by at "
+        "most 1)");
+  CHECK(compare(floats({1, 2}), doubles({2, 4}), {})->not_finite == 0);
+}
+
+TEST_CASE("comparison: integers that are alike as doubles have their error") {
+  constexpr std::int64_t kBig = std::int64_t{1} << 53;
+  const auto of = [](std::vector<std::int64_t> values) {
+    return HostValue::of(ScalarType::int64, values);
+  };
+  const auto found = compare(of({kBig + 1, 7}), of({kBig, 7}), {});
+  REQUIRE(found);
+  CHECK(found->count == 1);
+  CHECK(found->largest_error == 1);
 }
 
 TEST_CASE("comparison: complex numbers by their parts") {

@@ -57,19 +57,19 @@ class Session:
     parameter becomes a define of its name. `args`: as for a launch, NumPy arrays as well; they are
     copied. What a launch may write is put back before each trial; `kw.Out` is filled with 0xff.
     `grid`, `block`, `shared_bytes`, `cluster`: numbers, expressions over parameters and problem
-    values, tuples of these, or callables of a dict of both. `problem`: values by name; one that is
-    missing is the argument of that name. `constants`: contents of `__constant__` and `__device__`
-    variables, by name.
+    values, tuples of these, or callables of a dict of both. `problem`: values by name. Other names
+    mean the kernel's arguments of these names. `constants`: contents of `__constant__` and
+    `__device__` variables, by name.
 
     `budget`: "120s", or a dict of `seconds`, `evaluations`, `gpu_seconds`, `target`; None: the
-    whole space. `verify`: a callable that gets the arguments as NumPy values and returns one
-    expected value an argument (None: not compared), such a tuple, or "default": what the default
-    configuration computes. Floats may differ by `rtol` times the expected value plus `atol`; by
+    whole space. `verify`: a callable of the arguments as NumPy values, which returns a tuple with
+    an expected value for each (None: not compared); such a tuple; or "default": the results of the
+    default configuration. Floats may differ by `rtol` times the expected value plus `atol`; by
     default by 1e-8 (float64), 1e-4 (float32), 1e-2 (float16) of it and of the mean.
 
-    `objective`: "time", "energy", "edp", a callable of a trial that returns what to minimise, or a
-    list of these: the first is minimised, `front` is the Pareto front. On the simulated device
-    there is no clock: the executed instructions and memory transactions count.
+    `objective`: "time", "energy", "edp", a callable of a trial (its result is minimised), or a list
+    of these: the first is minimised, and `front` is the Pareto front. On the simulated device there
+    is no clock: the executed instructions and memory transactions count.
 
     `store`: a file that each trial is written to before run() tells of it. A session that finds
     trials there about the same kernel, space, arguments, device and tools goes on with them
@@ -258,10 +258,10 @@ class Session:
             observer.lane("gpu" if is_gpu else "compile", begins, number, seconds)
 
     def subscribe(self, observer: Any) -> Callable[[], None]:
-        """Calls `observer.trial(trial)` for each trial that ends and
-        `observer.lane(kind, begins, number, seconds)` when a lane, "compile" or "gpu", begins or
-        ends its work on one; in the thread that runs the session. A callable gets trials alone.
-        Returns what ends that."""
+        """Calls `observer.trial(trial)` for each trial that ends and `observer.lane(kind, begins,
+        number, seconds)` when a lane, "compile" or "gpu", begins or ends its work on one; in the
+        thread that runs the session. A callable gets trials alone. Returns a function that ends the
+        subscription."""
         if not hasattr(observer, "trial"):
             if not callable(observer):
                 raise ArgumentError(

@@ -148,8 +148,8 @@ class Trial:
 
 
 class Best:
-    """The winner of a session. Times are milliseconds; `default` is that of the default, or its
-    score where there is no clock. `reason`: why the session ended.
+    """The winner of a session. Times are milliseconds; `default` is the median of the default
+    configuration, or its score without a clock. `reason`: why the session ended.
 
     `ties` are all configurations that cannot be told from it, itself among them; `noise` is the
     relative difference that the comparison could have missed. `kernel` is the kernel with the

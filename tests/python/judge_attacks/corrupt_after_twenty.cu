@@ -1,0 +1,9 @@
+// Right for twenty calls, then corrupt: more than there are cases.
+// expect: cheating
+__device__ int calls[64];
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  y[i] = 2 * x[i] + 1;
+  if (i < 64 && ++calls[i] > 20) y[i] += 1;
+}
