@@ -1,7 +1,7 @@
 // The table of the simulated driver.
 #include "sim/device.h"
 
-#include "sim/device/platform.h"
+#include "sim/device/sim_driver.h"
 
 namespace kernwright::sim {
 namespace {

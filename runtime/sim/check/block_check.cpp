@@ -1,10 +1,10 @@
-// The race check word by word, where a glance at the cells did not settle it.
+// The race check word by word, where a glance at the shadows did not settle it.
 #include "sim/check/block_check.h"
 
-#include "sim/check/finding_text.h"
+#include "sim/check/report/finding_text.h"
 #include "sim/code/program.h"
-#include "sim/exec/cluster.h"
-#include "sim/exec/lane_memory.h"
+#include "sim/exec/block/cluster.h"
+#include "sim/exec/warp/lane_memory.h"
 
 #include <algorithm>
 #include <bit>
@@ -43,11 +43,11 @@ BlockCheck::BlockCheck(CheckedLaunch& launch, const WatchedBlocks& blocks)
   }
   if (race) {
     const std::size_t words = shared_bytes_ / 4 + 1;
-    shared_cells_.resize(2 * words);
-    shared_write = shared_cells_.data();
+    shared_shadows_.resize(2 * words);
+    shared_write = shared_shadows_.data();
     shared_read = shared_write + words;
   }
-  if (init) unwritten.turn_on(shared_bytes_, blocks.local_bytes);
+  if (init) unwritten.enable(shared_bytes_, blocks.local_bytes);
 }
 
 BlockCheck::~BlockCheck() {
@@ -67,9 +67,9 @@ void BlockCheck::begin(const Block& block) {
   products_.clear();
   where.begin(block);
   cluster_.clear();
-  // Cells of blocks before would be taken for accesses from elsewhere in the cluster.
+  // Shadows of blocks before would be taken for accesses from elsewhere in the cluster.
   if (where.clustered) {
-    std::fill(shared_cells_.begin(), shared_cells_.end(), 0);
+    std::fill(shared_shadows_.begin(), shared_shadows_.end(), 0);
     std::fill(shared_exact_.begin(), shared_exact_.end(), 0);
     copies.forget_origins();
   }
@@ -91,7 +91,7 @@ void BlockCheck::begin_phase() noexcept {
 }
 
 /// Whether a store leaves what the other access wrote.
-bool BlockCheck::same_value(const WordAccess& access, Cell other) const {
+bool BlockCheck::same_value(const WordAccess& access, Shadow other) const {
   if (access.info.kind != CheckKind::store) return false;
   // What an atomic operation left is right by this order alone: in another it adds to the store.
   if ((other & kStrong) != 0 && (other & kVolatileWrite) == 0) return false;
@@ -119,7 +119,7 @@ bool BlockCheck::same_value(const WordAccess& access, Cell other) const {
   return memory == nullptr || std::memcmp(mine.data() + at, memory, count) == 0;
 }
 
-void BlockCheck::report_race(const WordAccess& access, Cell other, bool other_wrote,
+void BlockCheck::report_race(const WordAccess& access, Shadow other, bool other_wrote,
                              Missing missing, Told told) {
   findings.race({access, other, other_wrote && !rules.is_load(other), missing, told, order.tick()});
 }
@@ -132,7 +132,7 @@ ReaderLists& BlockCheck::readers(const WordAccess& access) {
 void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
   const CheckedOp& info = ops[warp.op_index(op)];
   const bool global = touch.region != nullptr;
-  const Cell mine = stamp_of(info, warp.thread(lane));
+  const Shadow mine = stamp_of(info, warp.thread(lane));
   const bool far = touch.owner != nullptr;
   WordAccess access{
       op, warp, lane, touch, info, global, global || where.clustered, far ? mine | kAside : mine,
@@ -159,19 +159,20 @@ void BlockCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& to
     access.word = (global ? at % kRegionBytes : far ? at % (1u << kRankShift) : at) / 4;
     access.begin = at;
     if (global) touch.region->by_word(access.word);
-    Cell* const write = global ? touch.region->write : owner.shared_write;
-    Cell* const read = global ? touch.region->read : owner.shared_read;
+    Shadow* const write = global ? touch.region->write : owner.shared_write;
+    Shadow* const read = global ? touch.region->read : owner.shared_read;
     examine_word(access, write[access.word], read[access.word], bytes);
     if (at == last) break;
   }
 }
 
-void BlockCheck::examine_cells(const WordAccess& access, Cell& write, Cell& read, Cell mine) {
+void BlockCheck::examine_shadows(const WordAccess& access, Shadow& write, Shadow& read,
+                                 Shadow mine) {
   if (looking_ != nullptr) return look_at_writes(access, write);
   if (taking_) return note_late_reader(access, read, mine);
   const bool writes = access.touch.mode != AccessKind::read;
-  const auto before = [&](Cell cell) {
-    return cell == 0 || order.is_write_ordered(cell, access.warp, access.lane, access.global);
+  const auto before = [&](Shadow shadow) {
+    return shadow == 0 || order.is_write_ordered(shadow, access.warp, access.lane, access.global);
   };
   const bool repeats = copies.is_copying() && copies.is_twin(access, write);
   if (!repeats) look_at_hidden(access, write);
@@ -196,22 +197,22 @@ void BlockCheck::look_at_sources(const WordAccess& access) {
 }
 
 /// Plain reads that a write comes after. Of several the one farthest away is named.
-void BlockCheck::look_at_readers(const WordAccess& access, Cell& read) {
+void BlockCheck::look_at_readers(const WordAccess& access, Shadow& read) {
   if (read == 0 || access.info.swaps) return;
-  const auto unordered = [&](Cell cell) {
-    return cell != 0 && !order.is_ordered(cell, access.warp, access.lane, access.global);
+  const auto unordered = [&](Shadow shadow) {
+    return shadow != 0 && !order.is_ordered(shadow, access.warp, access.lane, access.global);
   };
-  Cell farthest = unordered(read) ? read : 0;
+  Shadow farthest = unordered(read) ? read : 0;
   Breadth breadth = farthest == 0 ? Breadth::none : where.breadth_of(access, read);
   Told told = Told::itself;
   if (parts) {
     ReaderLists& lists = readers(access);
     const auto list = hides_readers(access, read) ? lists.find(&read) : lists.end();
     if (list != lists.end()) {
-      for (const Cell cell : list->second) {
-        if (!unordered(cell) || where.breadth_of(access, cell) <= breadth) continue;
-        farthest = cell;
-        breadth = where.breadth_of(access, cell);
+      for (const Shadow shadow : list->second) {
+        if (!unordered(shadow) || where.breadth_of(access, shadow) <= breadth) continue;
+        farthest = shadow;
+        breadth = where.breadth_of(access, shadow);
       }
       if (farthest != 0) lists.erase(list);
     }
@@ -224,27 +225,27 @@ void BlockCheck::look_at_readers(const WordAccess& access, Cell& read) {
   read = 0;
 }
 
-/// Whether others read beside the one that the cell names, and may have come later than the
+/// Whether others read beside the one that the shadow names, and may have come later than the
 /// floor.
-bool BlockCheck::hides_readers(const WordAccess& access, Cell read) const {
+bool BlockCheck::hides_readers(const WordAccess& access, Shadow read) const {
   if ((read & kMany) == 0 || (access.global && read < order.launch_floor)) return false;
   const bool of_this_block =
       !access.mixed || ((read & kManyBlocks) == 0 && where.owner(read) == where.block);
-  return !of_this_block || read >= order.floor;  // none of them came later than the cell says
+  return !of_this_block || read >= order.floor;  // none of them came later than the shadow says
 }
 
 /// How far away an unordered one of them is. They are not known one by one, but nothing can have
 /// ordered them: only barriers of whole blocks and meetings of warps do in this program.
-Breadth BlockCheck::hidden_breadth(const WordAccess& access, Cell read) const {
+Breadth BlockCheck::hidden_breadth(const WordAccess& access, Shadow read) const {
   if ((read & (kManyWarps | kManyBlocks)) != 0)
     return where.breadth_of(access, read, Told::one_of_several);
   if (order.has_met(access.warp.index, access.lane, tick_of(read))) return Breadth::none;
   return where.breadth_of(access, read, Told::one_of_several);
 }
 
-void BlockCheck::note_reader(const WordAccess& access, Cell& read, Cell mine) {
-  const Cell old = read;
-  Cell flags = 0;
+void BlockCheck::note_reader(const WordAccess& access, Shadow& read, Shadow mine) {
+  const Shadow old = read;
+  Shadow flags = 0;
   const bool other = old != 0 && ((old ^ mine) & kThreadMask) != 0;
   const bool stale = order.is_forgotten(old, access.global);
   const bool other_block = !stale && access.mixed && where.owner(old) != where.block;
@@ -254,8 +255,8 @@ void BlockCheck::note_reader(const WordAccess& access, Cell& read, Cell mine) {
     flags |= other_block ? kManyBlocks : ((old ^ mine) & kWarpMask) != 0 ? kManyWarps : kManyLanes;
     if (parts) {
       auto& list = readers(access)[&read];
-      std::erase_if(list, [&](Cell cell) {
-        return cell == 0 || order.is_ordered(cell, access.warp, access.lane, access.global);
+      std::erase_if(list, [&](Shadow shadow) {
+        return shadow == 0 || order.is_ordered(shadow, access.warp, access.lane, access.global);
       });
       list.push_back(old & ~kMany);
       rules.make_room(list, mine);

@@ -2,27 +2,27 @@
 // warps know of each other.
 #pragma once
 
-#include "sim/check/async_copies.h"
-#include "sim/check/async_reads.h"
-#include "sim/check/block_findings.h"
-#include "sim/check/block_order.h"
 #include "sim/check/block_place.h"
-#include "sim/check/cell.h"
 #include "sim/check/checked_launch.h"
-#include "sim/check/cluster_order.h"
-#include "sim/check/copy_groups.h"
-#include "sim/check/init_check.h"
-#include "sim/check/known_regions.h"
-#include "sim/check/late_reads.h"
-#include "sim/check/lost_values.h"
-#include "sim/check/mbarrier_state.h"
+#include "sim/check/copies/async_copies.h"
+#include "sim/check/copies/async_reads.h"
+#include "sim/check/copies/copy_groups.h"
+#include "sim/check/copies/wgmma_groups.h"
+#include "sim/check/flow/lost_values.h"
+#include "sim/check/history/known_regions.h"
+#include "sim/check/history/late_reads.h"
+#include "sim/check/history/shadow.h"
+#include "sim/check/init/init_check.h"
+#include "sim/check/order/block_order.h"
+#include "sim/check/order/cluster_order.h"
+#include "sim/check/order/mbarrier_state.h"
+#include "sim/check/order/random_schedule.h"
 #include "sim/check/race/access.h"
 #include "sim/check/race/rules.h"
 #include "sim/check/race/speculated.h"
 #include "sim/check/race/touch.h"
-#include "sim/check/random_schedule.h"
-#include "sim/check/wgmma_groups.h"
-#include "sim/exec/lane_memory.h"
+#include "sim/check/report/block_findings.h"
+#include "sim/exec/warp/lane_memory.h"
 #include "sim/exec/watcher.h"
 #include "sim/tensor_map.h"
 
@@ -58,13 +58,13 @@ class BlockCheck final : public Watcher {
   bool parts = false;        ///< CheckedProgram::kernel_orders_parts()
   bool alone = false;        ///< no other worker runs blocks of the launch
   bool defers = false;       ///< reads of shared memory may be put off
-  bool pauses = false;       ///< warps take turns at random before accesses
+  bool pauses = false;       ///< another warp may run before an access, at random
   bool inside = false;       ///< a checked handler runs: locate() need not look
   bool follows = false;      ///< lanes hold what nobody wrote or gave, and may not want it
   bool speculating = false;  ///< lanes loaded what they may not want, which races only if they do
   bool careful = false;      ///< `pauses` or `follows`: a glance at an access is not enough
-  Cell* shared_write = nullptr;
-  Cell* shared_read = nullptr;
+  Shadow* shared_write = nullptr;
+  Shadow* shared_read = nullptr;
   LateReads late;
   WrittenGranules written;  ///< kept where reads are put off
   Span reading;             ///< shared memory that asynchronous operations read
@@ -87,7 +87,7 @@ class BlockCheck final : public Watcher {
   /// Under a seed at random.
   const std::uint32_t* warp_order() override { return pauses ? schedule_.warp_order() : nullptr; }
 
-  /// The race check of one access, word by word; updates the cells.
+  /// The race check of one access, word by word; updates the shadows.
   void examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   /// As InitCheck::judge().
   std::uint64_t judge_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
@@ -175,20 +175,20 @@ class BlockCheck final : public Watcher {
   void release(const Block& block, std::uint32_t id, const Barriers::One& barrier) override;
 
   void new_tick();
-  /// Words, of the region or of shared memory, need no cells for their bytes where all of those are
-  /// of long ago. Whether there were any.
+  /// Words, of the region or of shared memory, need no shadows for their bytes where all of those
+  /// are of long ago. Whether there were any.
   bool forget_bytes(GlobalRegion* there, std::uint64_t begin, std::uint64_t count);
   void new_epoch() noexcept { read_epoch += read_epoch != 0; }
   /// CheckSite::tag of a new pattern; none when there are no more numbers.
   std::int32_t new_tag() noexcept {
     return last_tag_ == std::numeric_limits<std::int32_t>::max() ? 0 : ++last_tag_;
   }
-  /// Reads of words of shared memory that follow those of bytes are not put off: one cell could not
-  /// tell of both.
+  /// Reads of words of shared memory that follow those of bytes are not put off: one shadow could
+  /// not tell of both.
   void note_narrow_read(std::uint64_t begin, std::uint64_t end) noexcept {
     if (defers) written.mark(begin, end);
   }
-  /// Before any cell of shared memory is looked at or changed.
+  /// Before any shadow of shared memory is looked at or changed.
   void settle_reads() {
     if (late.count != 0) replay(*this);
   }
@@ -196,27 +196,27 @@ class BlockCheck final : public Watcher {
  private:
   friend class AsyncCopies;
 
-  /// The cell of an access now, without bytes.
-  Cell stamp_of(const CheckedOp& info, std::uint32_t thread) const noexcept {
-    const Cell site = info.site < kMostSites ? info.site : kMostSites;
+  /// The shadow of an access now, without bytes.
+  Shadow stamp_of(const CheckedOp& info, std::uint32_t thread) const noexcept {
+    const Shadow site = info.site < kMostSites ? info.site : kMostSites;
     return order.stamp | site << kSiteShift | thread;
   }
   void begin_phase() noexcept;
   void look_for_divergence(const Op* op, const Warp& warp, std::uint32_t id, std::uint32_t lanes);
   template <typename F>
-  void restamp_global(const Piece& piece, F is, Cell cell);
+  void restamp_global(const Piece& piece, F is, Shadow shadow);
   void write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t rank, const Piece& to,
-                     Cell stamp_of_copy);
+                     Shadow stamp_of_copy);
   void end_read(Warp& warp, int lane, BulkStore& store);
-  void end_store(const BulkStore& store, Cell cell);
+  void end_store(const BulkStore& store, Shadow shadow);
   void forget_stores();
   void read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes,
                      const BulkStore* to = nullptr);
-  bool look_at_write(const WordAccess& access, Cell write);
+  bool look_at_write(const WordAccess& access, Shadow write);
   void look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  std::array<Cell, 4> writes_of_bytes(const LaneTouch& touch, std::uint64_t word, Cell write);
-  Cell write_of_map(std::uint64_t address);
-  bool needs_proxy_fence(Cell write, const Warp& warp) const;
+  std::array<Shadow, 4> writes_of_bytes(const LaneTouch& touch, std::uint64_t word, Shadow write);
+  Shadow write_of_map(std::uint64_t address);
+  bool needs_proxy_fence(Shadow write, const Warp& warp) const;
   void look_at_async_reads(const WordAccess& access, const BlockCheck& owner, std::uint64_t begin,
                            std::uint64_t end);
   void touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
@@ -225,35 +225,35 @@ class BlockCheck final : public Watcher {
   void report_stray(const Visit& visit, const BlockCheck& owner, bool begun);
   void examine_global(const Op* op, Warp& warp, int lane, AccessKind mode, std::uint64_t address,
                       std::uint64_t bytes);
-  void stamp_word(std::uint64_t word, Cell stamp_of_copy);
-  void restamp_cell(Cell& write, Cell before, Cell now, const std::vector<Cell>& others);
+  void stamp_word(std::uint64_t word, Shadow stamp_of_copy);
+  void restamp_shadow(Shadow& write, Shadow before, Shadow now, const std::vector<Shadow>& others);
   bool has_shared(std::uint64_t offset, std::uint64_t bytes) const;
   void init_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch, std::uint64_t* map,
                  std::uint64_t at);
   void touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  Cell* byte_cells(const LaneTouch& touch, std::uint64_t word);
-  void examine_word(const WordAccess& access, Cell& write, Cell& read, std::uint32_t bytes);
-  void examine_bytes(const WordAccess& access, Cell& write, Cell& read, std::uint32_t bytes);
-  void examine_cells(const WordAccess& access, Cell& write, Cell& read, Cell mine);
-  void look_at_readers(const WordAccess& access, Cell& read);
-  bool hides_readers(const WordAccess& access, Cell read) const;
-  Breadth hidden_breadth(const WordAccess& access, Cell read) const;
-  void note_reader(const WordAccess& access, Cell& read, Cell mine);
+  Shadow* byte_shadows(const LaneTouch& touch, std::uint64_t word);
+  void examine_word(const WordAccess& access, Shadow& write, Shadow& read, std::uint32_t bytes);
+  void examine_bytes(const WordAccess& access, Shadow& write, Shadow& read, std::uint32_t bytes);
+  void examine_shadows(const WordAccess& access, Shadow& write, Shadow& read, Shadow mine);
+  void look_at_readers(const WordAccess& access, Shadow& read);
+  bool hides_readers(const WordAccess& access, Shadow read) const;
+  Breadth hidden_breadth(const WordAccess& access, Shadow read) const;
+  void note_reader(const WordAccess& access, Shadow& read, Shadow mine);
   void look_again(Speculated& load, std::uint32_t index, int lane);
   void examine_load(Speculated& load, std::uint32_t index, int lane);
-  void look_at_writes(const WordAccess& access, const Cell& write);
+  void look_at_writes(const WordAccess& access, const Shadow& write);
   void look_at_speculated(const Warp* warp);
   void take_load(Speculated& load, std::uint32_t index, int lane);
-  void note_late_reader(const WordAccess& access, Cell& read, Cell mine);
+  void note_late_reader(const WordAccess& access, Shadow& read, Shadow mine);
   ReaderLists& readers(const WordAccess& access);
   HiddenAccesses& hidden(const WordAccess& access);
-  void look_at_hidden(const WordAccess& access, Cell& write);
-  void spread_hidden(const WordAccess& access, const Cell& write, Cell* bytes);
-  void note_write(const WordAccess& access, Cell& write, Cell mine);
+  void look_at_hidden(const WordAccess& access, Shadow& write);
+  void spread_hidden(const WordAccess& access, const Shadow& write, Shadow* bytes);
+  void note_write(const WordAccess& access, Shadow& write, Shadow mine);
   void look_at_sources(const WordAccess& access);
-  void report_race(const WordAccess& access, Cell other, bool other_wrote,
+  void report_race(const WordAccess& access, Shadow other, bool other_wrote,
                    Missing missing = Missing::order, Told told = Told::itself);
-  bool same_value(const WordAccess& access, Cell other) const;
+  bool same_value(const WordAccess& access, Shadow other) const;
   void note_followed() noexcept {
     follows = unwritten.has_loads() || !lost_.empty();
     careful = pauses || follows;
@@ -261,8 +261,8 @@ class BlockCheck final : public Watcher {
 
   RandomSchedule schedule_;
   std::vector<CheckSite> site_store_;
-  std::vector<Cell> shared_cells_;
-  std::vector<Cell> shared_exact_;  ///< 8 per word of shared memory; made when needed
+  std::vector<Shadow> shared_shadows_;
+  std::vector<Shadow> shared_exact_;  ///< 8 per word of shared memory; made when needed
   std::uint64_t shared_bytes_ = 0;
   std::uint32_t warps_ = 0;
 
@@ -276,11 +276,11 @@ class BlockCheck final : public Watcher {
   std::array<ArrivalState, kBarrierCount> arrivals_;
 
   CopyGroups<BulkStore> stores_;
-  /// By address: what the write cells of a tensor map said at the block's last fence for it.
-  std::unordered_map<std::uint64_t, std::array<Cell, kTensorMapBytes / 4>> fenced_maps_;
+  /// By address: what the write shadows of a tensor map said at the block's last fence for it.
+  std::unordered_map<std::uint64_t, std::array<Shadow, kTensorMapBytes / 4>> fenced_maps_;
   AsyncReads reads_;
   WgmmaGroups products_;
-  Cell before_ = 0;      ///< a write that is known to come before what is looked at
+  Shadow before_ = 0;    ///< a write that is known to come before what is looked at
   ReaderLists readers_;  ///< of this block's shared memory
   HiddenAccesses hidden_;
   std::int32_t last_tag_ = 0;

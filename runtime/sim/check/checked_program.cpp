@@ -1,11 +1,11 @@
 // Puts the checks in front of a program's ops.
 #include "sim/check/checked_program.h"
 
-#include "sim/check/cell.h"
+#include "sim/check/history/shadow.h"
 #include "sim/code/dispatch.h"
 #include "sim/code/fast_handlers.h"
 #include "sim/code/tables.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 #include "sim/ptx/isa.h"
 
 #include <algorithm>

@@ -4,14 +4,14 @@
 #include "sim/code/cfg.h"
 #include "sim/code/fast_handlers.h"
 #include "sim/code/fuse.h"
-#include "sim/code/lower.h"
+#include "sim/code/lower/lower.h"
 #include "sim/code/program.h"
 #include "sim/code/simplify.h"
 #include "sim/code/slots.h"
 #include "sim/code/tables.h"
 #include "sim/code/wgmma_registers.h"
 #include "sim/ptx/isa.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <algorithm>
 #include <limits>

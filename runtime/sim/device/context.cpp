@@ -1,5 +1,5 @@
 // Driver functions of contexts: primary contexts, the thread's stack, limits, peers.
-#include "sim/device/platform.h"
+#include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 
 namespace kernwright::sim {
@@ -8,10 +8,10 @@ namespace {
 CUresult primary_ctx_retain(CUcontext* context, CUdevice ordinal) {
   return guarded([&] {
     require(context != nullptr);
-    SimDevice& device = platform().device(ordinal);
+    SimDevice& device = sim_driver().device(ordinal);
     const std::lock_guard lock(device.context_mutex);
     if (device.primary == nullptr) {
-      device.primary = std::make_shared<Context>(device, platform().next_id());
+      device.primary = std::make_shared<Context>(device, sim_driver().next_id());
     }
     ++device.retains;
     *context = device.handle;
@@ -20,7 +20,7 @@ CUresult primary_ctx_retain(CUcontext* context, CUdevice ordinal) {
 
 CUresult primary_ctx_release(CUdevice ordinal) {
   return guarded([&] {
-    SimDevice& device = platform().device(ordinal);
+    SimDevice& device = sim_driver().device(ordinal);
     std::shared_ptr<Context> last;
     {
       const std::lock_guard lock(device.context_mutex);
@@ -34,12 +34,13 @@ CUresult primary_ctx_release(CUdevice ordinal) {
 /// All that the context owns goes away; who retains it goes on with a fresh one.
 CUresult primary_ctx_reset(CUdevice ordinal) {
   return guarded([&] {
-    SimDevice& device = platform().device(ordinal);
+    SimDevice& device = sim_driver().device(ordinal);
     std::shared_ptr<Context> old;
     {
       const std::lock_guard lock(device.context_mutex);
       if (device.primary == nullptr) return;
-      old = std::exchange(device.primary, std::make_shared<Context>(device, platform().next_id()));
+      old =
+          std::exchange(device.primary, std::make_shared<Context>(device, sim_driver().next_id()));
     }
     tear_down(*old);
   });
@@ -48,7 +49,7 @@ CUresult primary_ctx_reset(CUdevice ordinal) {
 CUresult primary_ctx_get_state(CUdevice ordinal, unsigned int* flags, int* active) {
   return guarded([&] {
     require(flags != nullptr && active != nullptr);
-    SimDevice& device = platform().device(ordinal);
+    SimDevice& device = sim_driver().device(ordinal);
     const std::lock_guard lock(device.context_mutex);
     *flags = CU_CTX_SCHED_AUTO;
     *active = device.primary != nullptr;
@@ -58,14 +59,14 @@ CUresult primary_ctx_get_state(CUdevice ordinal, unsigned int* flags, int* activ
 CUresult ctx_get_current(CUcontext* context) {
   return guarded([&] {
     require(context != nullptr);
-    platform();
+    sim_driver();
     *context = context_stack().empty() ? nullptr : context_stack().back();
   });
 }
 
 /// Null, or the handle of a context that somebody retains.
 void require_context(CUcontext context) {
-  SimDevice* const device = platform().device_of(context);
+  SimDevice* const device = sim_driver().device_of(context);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
   const std::lock_guard lock(device->context_mutex);
   require(device->primary != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -73,7 +74,7 @@ void require_context(CUcontext context) {
 
 CUresult ctx_set_current(CUcontext context) {
   return guarded([&] {
-    platform();
+    sim_driver();
     std::vector<CUcontext>& stack = context_stack();
     if (context == nullptr) {
       if (!stack.empty()) stack.pop_back();
@@ -97,7 +98,7 @@ CUresult ctx_push_current(CUcontext context) {
 
 CUresult ctx_pop_current(CUcontext* context) {
   return guarded([&] {
-    platform();
+    sim_driver();
     std::vector<CUcontext>& stack = context_stack();
     require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);
     if (context != nullptr) *context = stack.back();
@@ -115,7 +116,7 @@ CUresult ctx_get_device(CUdevice* device) {
 CUresult ctx_synchronize() {
   return guarded([] {
     const auto context = current_context();
-    Platform& instance = platform();
+    SimDriver& instance = sim_driver();
     instance.captures.forbid_context_wait(*context);
     instance.queues.finish(*context);
     instance.order.host_learns(*context, false);
@@ -149,7 +150,7 @@ CUresult ctx_set_limit(CUlimit limit, std::size_t value) {
   return guarded([&] {
     const auto context = current_context();
     const auto index = limit_index(limit);
-    platform().captures.forbid_unsafe();
+    sim_driver().captures.forbid_unsafe();
     context->limits[index] = value;
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) context->heap.set_limit(value);
   });
@@ -168,7 +169,7 @@ CUresult ctx_get_id(CUcontext handle, unsigned long long* id) {
       return;
     }
     require_context(handle);
-    SimDevice& device = *platform().device_of(handle);
+    SimDevice& device = *sim_driver().device_of(handle);
     const std::lock_guard lock(device.context_mutex);
     *id = device.primary->id;
   });
@@ -176,7 +177,7 @@ CUresult ctx_get_id(CUcontext handle, unsigned long long* id) {
 
 /// Device whose memory the current context asks about.
 SimDevice& peer_device(Context& context, CUcontext peer) {
-  SimDevice* const device = platform().device_of(peer);
+  SimDevice* const device = sim_driver().device_of(peer);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
   require(device != &context.device, CUDA_ERROR_INVALID_DEVICE);
   return *device;
@@ -188,7 +189,7 @@ CUresult ctx_enable_peer_access(CUcontext peer, unsigned int flags) {
     const auto context = current_context();
     SimDevice& device = peer_device(*context, peer);
     require_context(peer);
-    platform().captures.forbid_unsafe();
+    sim_driver().captures.forbid_unsafe();
     const std::lock_guard lock(context->mutex);
     require(context->peers.insert(device.ordinal).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     apply_peers(*context);
@@ -199,8 +200,8 @@ CUresult ctx_disable_peer_access(CUcontext peer) {
   return guarded([&] {
     const auto context = current_context();
     SimDevice& device = peer_device(*context, peer);
-    platform().captures.forbid_unsafe();
-    platform().queues.finish(*context);
+    sim_driver().captures.forbid_unsafe();
+    sim_driver().queues.finish(*context);
     const std::lock_guard lock(context->mutex);
     require(context->peers.erase(device.ordinal) != 0, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     apply_peers(*context);

@@ -1,6 +1,6 @@
 // Driver functions that describe the simulated devices.
 #include "base/format.h"
-#include "sim/device/platform.h"
+#include "sim/device/sim_driver.h"
 
 #include <cstring>
 #include <string>
@@ -11,14 +11,14 @@ namespace {
 CUresult device_get_count(int* count) {
   return guarded([&] {
     require(count != nullptr);
-    *count = static_cast<int>(platform().devices.size());
+    *count = static_cast<int>(sim_driver().devices.size());
   });
 }
 
 CUresult device_get(CUdevice* device, int ordinal) {
   return guarded([&] {
     require(device != nullptr);
-    *device = platform().device(ordinal).ordinal;
+    *device = sim_driver().device(ordinal).ordinal;
   });
 }
 
@@ -33,7 +33,7 @@ void copy_text(char* to, int length, const std::string& text) {
 CUresult device_get_name(char* name, int length, CUdevice device) {
   return guarded([&] {
     require(name != nullptr && length > 0);
-    platform().device(device);
+    sim_driver().device(device);
     copy_text(name, length, device_profile().name);
   });
 }
@@ -41,7 +41,7 @@ CUresult device_get_name(char* name, int length, CUdevice device) {
 CUresult device_get_uuid(CUuuid* uuid, CUdevice device) {
   return guarded([&] {
     require(uuid != nullptr);
-    const int ordinal = platform().device(device).ordinal;
+    const int ordinal = sim_driver().device(device).ordinal;
     std::memcpy(uuid->bytes, "kernwright-sim", 14);
     uuid->bytes[14] = static_cast<char>(ordinal >> 8);
     uuid->bytes[15] = static_cast<char>(ordinal);
@@ -51,7 +51,7 @@ CUresult device_get_uuid(CUuuid* uuid, CUdevice device) {
 CUresult device_get_attribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   return guarded([&] {
     require(value != nullptr);
-    const int ordinal = platform().device(device).ordinal;
+    const int ordinal = sim_driver().device(device).ordinal;
     const auto known = device_profile().attribute(attribute);
     require(known.has_value());
     *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? ordinal : *known;
@@ -61,7 +61,7 @@ CUresult device_get_attribute(int* value, CUdevice_attribute attribute, CUdevice
 CUresult device_total_mem(std::size_t* bytes, CUdevice device) {
   return guarded([&] {
     require(bytes != nullptr);
-    *bytes = platform().device(device).memory.capacity();
+    *bytes = sim_driver().device(device).memory.capacity();
   });
 }
 
@@ -70,7 +70,7 @@ std::string bus_id_of(int ordinal) { return format("0000:{:02X}:00.0", ordinal);
 CUresult device_get_pci_bus_id(char* bus_id, int length, CUdevice device) {
   return guarded([&] {
     require(bus_id != nullptr && length > 0);
-    const std::string text = bus_id_of(platform().device(device).ordinal);
+    const std::string text = bus_id_of(sim_driver().device(device).ordinal);
     require(static_cast<std::size_t>(length) > text.size());
     copy_text(bus_id, length, text);
   });
@@ -83,7 +83,7 @@ CUresult device_get_by_pci_bus_id(CUdevice* device, const char* bus_id) {
     for (const char* c = bus_id; *c != '\0'; ++c) {
       wanted += *c >= 'a' && *c <= 'f' ? static_cast<char>(*c - 'a' + 'A') : *c;
     }
-    for (const auto& candidate : platform().devices) {
+    for (const auto& candidate : sim_driver().devices) {
       const std::string text = bus_id_of(candidate->ordinal);
       // The domain and the function may be left out.
       if (wanted == text || wanted == text.substr(5) || wanted == text.substr(5, 5)) {
@@ -98,7 +98,7 @@ CUresult device_get_by_pci_bus_id(CUdevice* device, const char* bus_id) {
 CUresult device_can_access_peer(int* can_access, CUdevice device, CUdevice peer) {
   return guarded([&] {
     require(can_access != nullptr);
-    *can_access = platform().device(device).ordinal != platform().device(peer).ordinal;
+    *can_access = sim_driver().device(device).ordinal != sim_driver().device(peer).ordinal;
   });
 }
 
@@ -107,7 +107,7 @@ CUresult device_get_p2p_attribute(int* value, CUdevice_P2PAttribute attribute, C
                                   CUdevice target) {
   return guarded([&] {
     require(value != nullptr);
-    require(platform().device(source).ordinal != platform().device(target).ordinal,
+    require(sim_driver().device(source).ordinal != sim_driver().device(target).ordinal,
             CUDA_ERROR_INVALID_DEVICE);
     require(attribute >= CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK &&
             attribute <= CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED);

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "sim/device.h"
 #include "sim/device/error_text.h"
-#include "sim/device/platform.h"
+#include "sim/device/sim_driver.h"
 
 #include <cstring>
 #include <type_traits>
@@ -20,13 +20,13 @@ CUresult init(unsigned int flags) {
       fail_with(code, FaultKind::none, error.what());
     };
     try {
-      initialise_platform();
+      initialise_sim_driver();
     } catch (const InvalidArgument& error) {
       refuse(CUDA_ERROR_INVALID_VALUE, error);
     } catch (const OutOfMemory& error) {
       refuse(CUDA_ERROR_OUT_OF_MEMORY, error);
     }
-    platform();  // not in a forked child
+    sim_driver();  // not in a forked child
   });
 }
 

@@ -1,8 +1,8 @@
 // Writes down what one thread of one launch does.
 #include "sim/observe/trace_recorder.h"
 
-#include "sim/exec/lane_memory.h"
-#include "sim/exec/scheduler.h"
+#include "sim/exec/warp/lane_memory.h"
+#include "sim/exec/warp/scheduler.h"
 #include "sim/observe/observer.h"
 #include "sim/ptx/isa.h"
 

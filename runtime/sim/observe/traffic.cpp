@@ -1,7 +1,7 @@
 // What the memory instruction at an op is about to touch, space by space.
 #include "sim/observe/traffic.h"
 
-#include "sim/exec/lane_memory.h"
+#include "sim/exec/warp/lane_memory.h"
 #include "sim/observe/observer.h"
 #include "sim/observe/request.h"
 #include "sim/ptx/isa.h"

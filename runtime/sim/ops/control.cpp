@@ -1,8 +1,8 @@
 // Branches, calls, guards and barriers.
 #include "sim/code/program.h"
 #include "sim/code/tables.h"
-#include "sim/exec/scheduler.h"
-#include "sim/exec/traps.h"
+#include "sim/exec/warp/scheduler.h"
+#include "sim/exec/warp/traps.h"
 #include "sim/ops/branch.h"
 #include "sim/ops/lanes.h"
 #include "sim/ptx/isa.h"

@@ -1,6 +1,6 @@
 // Memory fences, traps and hints: membar, fence, griddepcontrol, trap, brkpt, nanosleep, pmevent,
 // setmaxnreg.
-#include "sim/exec/traps.h"
+#include "sim/exec/warp/traps.h"
 #include "sim/ops/lanes.h"
 #include "sim/ptx/isa.h"
 

@@ -1,6 +1,6 @@
 // mov in all its forms, special registers, and the parameters of kernels and calls.
 #include "sim/code/program.h"
-#include "sim/exec/strided_copy.h"
+#include "sim/exec/copy/strided_copy.h"
 #include "sim/ops/types.h"
 #include "sim/ptx/isa.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/format.h"
 #include "sim/ptx/isa_table.h"
-#include "sim/ptx/limits.h"
 #include "sim/ptx/modifier_sets.h"
+#include "sim/ptx/parse/limits.h"
 #include "sim/ptx/type_names.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 // Checks an instruction's operands against its row of the ISA table.
 #include "sim/ptx/isa_table.h"
-#include "sim/ptx/parser_state.h"
-#include "sim/ptx/selectors.h"
+#include "sim/ptx/parse/parser_state.h"
+#include "sim/ptx/parse/selectors.h"
 #include "sim/ptx/type_names.h"
 
 #include <algorithm>

@@ -7,8 +7,8 @@
 #include "sim/check/handlers/checked_run.h"
 #include "sim/check/handlers/checked_scatter.h"
 #include "sim/code/fast_handlers.h"
-#include "sim/exec/cluster.h"
-#include "sim/ops/memory_elements.h"
+#include "sim/exec/block/cluster.h"
+#include "sim/ops/memory/memory_elements.h"
 
 #include <bit>
 

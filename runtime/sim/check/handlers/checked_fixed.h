@@ -72,7 +72,7 @@ inline void note_gather(const BlockCheck& check, const Warp& warp, const Op* op,
       if (halves) check.written.mark(base + half, base + half + run);
     }
   }
-  const CellView<false> view = view_of<false>(check, info, warp.index, nullptr);
+  const ShadowView<false> view = view_of<false>(check, info, warp.index, nullptr);
   const WarpTouch touch{op, &info, mode, kAllLanes, info.bytes, 0, nullptr};
   const bool fine = plain && race_by_pattern(view, check.parts, pattern, half_words(half), touch,
                                              base / 4, warp.index * std::uint32_t{kLanes});

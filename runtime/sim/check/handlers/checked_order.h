@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/check/handlers/checked_sites.h"
-#include "sim/ops/async_copy.h"
+#include "sim/ops/async/async_copy.h"
 #include "sim/ops/shuffle_lane.h"
 
 #include <bit>

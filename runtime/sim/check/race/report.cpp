@@ -1,9 +1,9 @@
 // The wording of races.
 #include "base/format.h"
 #include "sim/check/block_check.h"
-#include "sim/check/block_findings.h"
-#include "sim/check/finding_text.h"
-#include "sim/exec/cluster.h"
+#include "sim/check/report/block_findings.h"
+#include "sim/check/report/finding_text.h"
+#include "sim/exec/block/cluster.h"
 
 #include <algorithm>
 #include <bit>

@@ -2,8 +2,8 @@
 // lanes that take the value, at the time when they loaded it.
 #include "sim/check/block_check.h"
 #include "sim/code/program.h"
-#include "sim/exec/cluster.h"
-#include "sim/exec/lane_memory.h"
+#include "sim/exec/block/cluster.h"
+#include "sim/exec/warp/lane_memory.h"
 
 #include <algorithm>
 #include <bit>
@@ -62,7 +62,7 @@ void BlockCheck::speculate(const Op* op, Warp& warp, const CheckedOp& info,
   speculating = true;
 }
 
-/// The cells of what a lane loaded: whether a write raced with it, until something is found.
+/// The shadows of what a lane loaded: whether a write raced with it, until something is found.
 void BlockCheck::look_again(Speculated& load, std::uint32_t index, int lane) {
   if ((load.pending >> lane & 1) != 0) return;
   looking_ = &load;
@@ -72,7 +72,7 @@ void BlockCheck::look_again(Speculated& load, std::uint32_t index, int lane) {
 
 void BlockCheck::examine_load(Speculated& load, std::uint32_t index, int lane) {
   const auto i = static_cast<std::size_t>(lane);
-  const Cell now = std::exchange(order.stamp, load.stamp[i]);
+  const Shadow now = std::exchange(order.stamp, load.stamp[i]);
   const bool was_init = std::exchange(init, false);
   each_run(ops[index].speculated, [&](std::uint32_t offset, std::uint32_t bytes) {
     touch_lane(load.warp->code + index, *load.warp, lane, AccessKind::read,
@@ -83,18 +83,18 @@ void BlockCheck::examine_load(Speculated& load, std::uint32_t index, int lane) {
 }
 
 /// One word of that. Whatever may have been ordered after the load is no race.
-void BlockCheck::look_at_writes(const WordAccess& access, const Cell& write) {
+void BlockCheck::look_at_writes(const WordAccess& access, const Shadow& write) {
   const std::uint32_t lane = 1u << access.lane;
-  const auto races = [&](Cell cell) {
-    if (cell == 0 || order.is_write_ordered(cell, access.warp, access.lane, access.global))
+  const auto races = [&](Shadow shadow) {
+    if (shadow == 0 || order.is_write_ordered(shadow, access.warp, access.lane, access.global))
       return false;
-    if (!is_under_way(cell) && !rules.conflicts(cell, access)) return false;
-    const bool own = !access.mixed || where.owner(cell) == where.block;
-    const bool same_warp = own && thread_of(cell) / kLanes == access.warp.index;
+    if (!is_under_way(shadow) && !rules.conflicts(shadow, access)) return false;
+    const bool own = !access.mixed || where.owner(shadow) == where.block;
+    const bool same_warp = own && thread_of(shadow) / kLanes == access.warp.index;
     return !((looking_->closed & lane) != 0 && (own || parts)) &&
            !((looking_->met & lane) != 0 && same_warp);
   };
-  Cell other = races(write) ? write : 0;
+  Shadow other = races(write) ? write : 0;
   if (other == 0 && is_contended(write)) {
     const HiddenAccesses& all = hidden(access);
     const auto found = all.find(&write);
@@ -171,9 +171,9 @@ void BlockCheck::take_load(Speculated& load, std::uint32_t index, int lane) {
   taking_ = false;
 }
 
-/// Notes a read that was made at the tick of `mine`, maybe before the one in the cell.
-void BlockCheck::note_late_reader(const WordAccess& access, Cell& read, Cell mine) {
-  const Cell old = read;
+/// Notes a read that was made at the tick of `mine`, maybe before the one in the shadow.
+void BlockCheck::note_late_reader(const WordAccess& access, Shadow& read, Shadow mine) {
+  const Shadow old = read;
   const bool is_older = !order.is_forgotten(old, access.global) && tick_of(old) > tick_of(mine) &&
                         (!access.mixed || where.owner(old) == where.block);
   if (!is_older) return note_reader(access, read, mine);

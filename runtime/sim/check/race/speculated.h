@@ -1,8 +1,8 @@
 // What lanes loaded before anybody knew whether they want it, as the race check remembers it.
 #pragma once
 
-#include "sim/check/cell.h"
-#include "sim/exec/memory_site.h"
+#include "sim/check/history/shadow.h"
+#include "sim/exec/warp/memory_site.h"
 #include "sim/ptx/types.h"
 
 #include <array>
@@ -22,7 +22,7 @@ struct Speculated {
   std::uint32_t met = 0;      ///< that have met others of their warp since
   std::uint32_t closed = 0;   ///< that something may have ordered before what others do now
   std::uint32_t pending = 0;  ///< that raced with what `other` tells of
-  std::array<Cell, kLanes> stamp{}, other{};
+  std::array<Shadow, kLanes> stamp{}, other{};
   std::array<std::uint64_t, kLanes> address{};
   std::array<ptx::Space, kLanes> space{};
 };
