@@ -36,15 +36,15 @@ void AsyncCopies::issue(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
 
 /// The race check of a copy's target.
 void AsyncCopies::note_target(const Op* op, Warp& warp, int lane, AsyncCopy& copy) {
-  if (origins_.empty()) origins_.resize(check_.shared_bytes_ / 4 + 1);
+  if (origins_.empty()) origins_.resize(check_.shared.words() + 1);
   copying_ = &copy;
   priors_.fill(0);
-  check_.examine(op, warp, lane,
-                 {AccessKind::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
+  check_.races.examine(op, warp, lane,
+                       {AccessKind::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
   copying_ = nullptr;
   copy.stamp = kUnderWay | kAllBytes | check_.stamp_of(check_.ops[copy.op], warp.thread(lane));
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
-    check_.stamp_word(word, copy.stamp);
+    check_.shared.stamp_word(word, copy.stamp);
     origins_[word] = CopyOrigin(copy, priors_[word - copy.to / 4]);
   }
   if (copy.twins != 0) {
@@ -52,7 +52,7 @@ void AsyncCopies::note_target(const Op* op, Warp& warp, int lane, AsyncCopy& cop
     twins.stamp = copy.stamp;
     twins.under_way.push_back(copy.stamp);
   }
-  if (check_.defers) check_.written.hold(copy.to, copy.to + copy.bytes);
+  if (check_.shared.defers) check_.shared.written.hold(copy.to, copy.to + copy.bytes);
 }
 
 /// The copy that the one under examination repeats and whose shadows say that, or null.
@@ -83,7 +83,7 @@ bool AsyncCopies::is_twin(const WordAccess& access, Shadow& write) {
   prior = std::max(prior, origin.prior);
   if (origin.prior != 0 &&
       !check_.order.is_write_ordered(origin.prior, access.warp, access.lane, false)) {
-    check_.report_race(access, origin.prior, true);
+    check_.races.report(access, origin.prior, true);
   }
   if (is_contended(write) || !check_.order.is_write_ordered(write, access.warp, access.lane, false))
     join_twins(write);
@@ -104,8 +104,8 @@ void AsyncCopies::join_twins(Shadow& write) {
     } else if (!is_under_way(write)) {
       twins.over.push_back(said);
     }
-    if (const auto found = check_.hidden_.find(&write);
-        is_contended(write) && found != check_.hidden_.end()) {
+    if (const auto found = check_.shared.hidden.find(&write);
+        is_contended(write) && found != check_.shared.hidden.end()) {
       twins.over.insert(twins.over.end(), found->second.begin(), found->second.end());
     }
   }
@@ -151,13 +151,12 @@ void AsyncCopies::restamp(const AsyncCopy& copy, Shadow shadow) {
   if (--under_way_ == 0) sources = {};
   if (copy.read != 0) {
     auto& reader = static_cast<BlockCheck&>(*copy.reader);
-    reader.reads_.drop(copy.read);
-    reader.reading = reader.reads_.span;
+    reader.proxy.reads.drop(copy.read);
   }
   if (check_.init) check_.unwritten.write_target(copy);
-  check_.new_epoch();
+  check_.shared.new_epoch();
   if (!check_.race) return;
-  if (check_.defers) check_.written.release(copy.to, copy.to + copy.bytes);
+  if (check_.shared.defers) check_.shared.written.release(copy.to, copy.to + copy.bytes);
   Shadow before = copy.stamp;
   std::vector<Shadow> others;
   const auto found = copy.twins == 0 ? twins_.end() : twins_.find(copy.to);
@@ -179,14 +178,14 @@ void AsyncCopies::restamp(const AsyncCopy& copy, Shadow shadow) {
 void AsyncCopies::restamp_words(const AsyncCopy& copy, Shadow before, Shadow shadow,
                                 const std::vector<Shadow>& others) {
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
-    Shadow& write = check_.shared_write[word];
-    check_.restamp_shadow(write, before, shadow, others);
+    Shadow& write = check_.shared.write[word];
+    check_.shared.restamp(write, before, shadow, others);
     if ((write & kExact) == 0) continue;
-    Shadow* const bytes = check_.shared_exact_.data() + 8 * word;
+    Shadow* const bytes = check_.shared.bytes_of_word(word);
     for (int b = 0; b < 4; ++b) {
       const bool over = shadow != 0 && !is_under_way(shadow);
       const Shadow byte = over ? (shadow & ~kAllBytes) | Shadow{1} << (kBytesShift + b) : shadow;
-      check_.restamp_shadow(bytes[b], before, byte, others);
+      check_.shared.restamp(bytes[b], before, byte, others);
     }
   }
 }
@@ -213,7 +212,8 @@ void AsyncCopies::finish(Warp& warp, int lane, const AsyncCopy& copy) {
   if (!check_.race || copy.source == 0 ||
       (!check_.parts && tick_of(copy.stamp) >= tick_of(check_.order.floor)))
     return;
-  check_.examine_global(warp.code + copy.op, warp, lane, AccessKind::read, copy.from, copy.source);
+  check_.races.examine_global(warp.code + copy.op, warp, lane, AccessKind::read, copy.from,
+                              copy.source);
 }
 
 void AsyncCopies::wait(Warp& warp, std::size_t left, bool all) {
@@ -295,7 +295,7 @@ AsyncCopies::NamedBarriers AsyncCopies::named_barriers(const Op* op, Warp& warp,
     const std::uint64_t at = address[lane] & ~kWindowMask, offset = at & kOffsetMask;
     const std::uint64_t rank = (at >> kRankShift & kRankMask) - 1;
     BlockCheck* const owner = at == offset ? &check_ : check_.peer(rank);
-    if (owner == nullptr || !owner->has_shared(offset, kMbarrierBytes)) continue;
+    if (owner == nullptr || !owner->shared.has(offset, kMbarrierBytes)) continue;
     const auto end = named.all.begin() + static_cast<std::ptrdiff_t>(named.count);
     const auto one = std::find_if(named.all.begin(), end, [&](const Named& known) {
       return known.owner == owner && known.offset == offset;
@@ -303,7 +303,7 @@ AsyncCopies::NamedBarriers AsyncCopies::named_barriers(const Op* op, Warp& warp,
     if (one == end) named.all[named.count++] = {owner, offset, 0, owner->copies.phase_at(offset)};
     one->lanes |= 1u << lane;
     if (owner != &check_ && check_.race) {
-      check_.visit(
+      check_.cluster.visit(
           op, warp, lane,
           {AccessKind::atomic, Space::cluster, at, kMbarrierBytes, nullptr, nullptr, owner});
     }
@@ -324,9 +324,9 @@ void AsyncCopies::arrive(const Op* op, Warp& warp, const Named& one, const Share
              !check_.order.is_ordered(state.made, warp, lane, false)) {
     const LaneTouch touch{
         AccessKind::atomic, Space::shared, one.offset, kMbarrierBytes, nullptr, nullptr, nullptr};
-    check_.report_race({op, warp, lane, touch, info, false, check_.where.clustered,
-                        check_.stamp_of(info, warp.thread(lane)), one.offset / 4, one.offset},
-                       state.made, true);
+    check_.races.report({op, warp, lane, touch, info, false, check_.where.clustered,
+                         check_.stamp_of(info, warp.thread(lane)), one.offset / 4, one.offset},
+                        state.made, true);
   }
   if (past != nullptr) state.open = join(state.open, past);
   for (std::uint32_t m = info.role == BarrierRole::track ? one.lanes : 0; m != 0; m &= m - 1) {

@@ -102,8 +102,7 @@ Windows move_bytes(const ptx::Function& function, const Instruction& one, std::u
   const ptx::Type type = one.modifiers.type[0];
   const int bytes = ptx::bits(type) / 8;
   switch (one.row->handler) {
-    case Handler::mov:
-      return move(function, one, window);
+    case Handler::mov: return move(function, one, window);
     case Handler::cvt: {
       const ptx::Type from = one.modifiers.type[1];
       const bool widens = ptx::bits(type) > ptx::bits(from);
@@ -130,10 +129,8 @@ Windows move_bytes(const ptx::Function& function, const Instruction& one, std::u
       return gather(window, target, bytes,
                     [&](int i) { return (mask.bits >> 8 * i & 255) != 0 ? i : -1; });
     }
-    case Handler::or_:
-      return one_of(window.part(0, bytes, target, 0));
-    case Handler::prmt:
-      return permute(one, operand, window);
+    case Handler::or_: return one_of(window.part(0, bytes, target, 0));
+    case Handler::prmt: return permute(one, operand, window);
     case Handler::bfi: {
       const auto at = bytes_in(one.operands[3]), count = bytes_in(one.operands[4]);
       if (operand == 2 && (!at || !count)) return one_of(window.part(0, bytes, target, 0));
@@ -147,8 +144,7 @@ Windows move_bytes(const ptx::Function& function, const Instruction& one, std::u
       if (!at || !count || operand != 1 || is_signed(type)) return std::nullopt;
       return one_of(window.part(*at, std::min(*at + *count, bytes), target, 0));
     }
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
 }
 

@@ -29,15 +29,11 @@ bool runs_by_itself(const Instruction& one) {
   const bool is_long = modifiers.type[0] == ptx::Type::s64 || modifiers.type[0] == ptx::Type::u64;
   switch (one.row->handler) {
     case Handler::ld:
-    case Handler::ldu:
-      return true;
-    case Handler::add:
-      return !is_long;
+    case Handler::ldu: return true;
+    case Handler::add: return !is_long;
     case Handler::mul:
-    case Handler::mad:
-      return modifiers.part != ptx::MulPart::wide;
-    default:
-      return is_shuffle(one) || works_by_lane(one);
+    case Handler::mad: return modifiers.part != ptx::MulPart::wide;
+    default: return is_shuffle(one) || works_by_lane(one);
   }
 }
 
@@ -59,10 +55,8 @@ bool gives_away(const Instruction& one) {
     case Handler::atom:
     case Handler::red:
     case Handler::redux:
-    case Handler::match:
-      return true;
-    default:
-      return false;
+    case Handler::match: return true;
+    default: return false;
   }
 }
 

@@ -58,13 +58,10 @@ bool runs_alone(const Instruction& one) {
     case Handler::neg:
     case Handler::abs:
     case Handler::min:
-    case Handler::max:
-      return true;
+    case Handler::max: return true;
     case Handler::add:
-    case Handler::mul:
-      return ptx::class_of(one.modifiers.type[0]) == ptx::TypeClass::floating;
-    default:
-      return false;
+    case Handler::mul: return ptx::class_of(one.modifiers.type[0]) == ptx::TypeClass::floating;
+    default: return false;
   }
 }
 
@@ -149,8 +146,7 @@ class Follower {
       }
       case Handler::st:
         return operand == 1 ? low_bytes(ptx::bits(one.modifiers.type[0])) : kAllOfValue;
-      default:
-        return kAllOfValue;
+      default: return kAllOfValue;
     }
   }
 

@@ -18,8 +18,8 @@ template <bool kGlobal>
       kGlobal && check.order.floor < check.order.first ? check.order.first : check.order.floor;
   return {region,
           kGlobal ? region->granules : nullptr,
-          kGlobal ? region->write : check.shared_write,
-          kGlobal ? region->read : check.shared_read,
+          kGlobal ? region->write : check.shared.write,
+          kGlobal ? region->read : check.shared.read,
           floor,
           check.order.first,
           check.order.launch_floor,
@@ -218,7 +218,7 @@ template <bool kGlobal, bool kReads>
     const LaneTouch one{touch.mode,    kGlobal ? ptx::Space::global : ptx::Space::shared,
                         base + offset, touch.bytes,
                         region,        touch.address};
-    check.examine(touch.op, warp, lane, one);
+    check.races.examine(touch.op, warp, lane, one);
   });
 }
 
@@ -226,10 +226,10 @@ template <bool kGlobal, bool kReads>
 [[gnu::noinline]] inline void replay(BlockCheck& check) {
   ShadowView<false> view = view_of<false>(check, CheckedOp{}, 0, nullptr);
   std::size_t scattered = 0;
-  auto moment = check.late.moments.cbegin();
-  for (std::size_t i = 0; i < check.late.count; ++i) {
-    const LateRead& late = check.late.list[i];
-    while (moment + 1 != check.late.moments.cend() && moment[1].from <= i) ++moment;
+  auto moment = check.shared.late.moments.cbegin();
+  for (std::size_t i = 0; i < check.shared.late.count; ++i) {
+    const LateRead& late = check.shared.late.list[i];
+    while (moment + 1 != check.shared.late.moments.cend() && moment[1].from <= i) ++moment;
     view.stamp = moment->stamp | Shadow{late.site} << kSiteShift | kAllBytes;
     view.met = moment->met;
     const std::uint32_t words = late.shape & ((1u << LateRead::kPatternShift) - 1);
@@ -238,22 +238,18 @@ template <bool kGlobal, bool kReads>
     const auto shift = static_cast<std::uint32_t>(std::countr_zero(words));
     const std::uint32_t first = thread0 + static_cast<std::uint32_t>(std::countr_zero(late.mask));
     switch (static_cast<Pattern>(late.shape >> LateRead::kPatternShift)) {
-      case Pattern::contiguous:
-        note_run(view, late.word, words * kLanes, thread0, shift);
-        break;
+      case Pattern::contiguous: note_run(view, late.word, words * kLanes, thread0, shift); break;
       case Pattern::half_contiguous:
         note_run(view, late.word, words * 16, thread0, shift);
         note_run(view, late.word + half, words * 16, thread0 + 16, shift);
         break;
-      case Pattern::uniform:
-        note_same(view, late.word, words, first);
-        break;
+      case Pattern::uniform: note_same(view, late.word, words, first); break;
       case Pattern::half_uniform:
         note_same(view, late.word, words, thread0);
         note_same(view, late.word + half, words, thread0 + 16);
         break;
       default: {
-        const auto& offsets = check.late.offsets[scattered++];
+        const auto& offsets = check.shared.late.offsets[scattered++];
         for (std::uint32_t m = late.mask; m != 0; m &= m - 1) {
           const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
           const auto offset = static_cast<std::uint64_t>(static_cast<std::int32_t>(offsets[lane]));
@@ -262,14 +258,14 @@ template <bool kGlobal, bool kReads>
       }
     }
   }
-  check.late.clear();
+  check.shared.late.clear();
 }
 
 /// Ready for the next entry of the list.
 [[gnu::noinline]] inline void make_room(BlockCheck& check, Shadow met) {
-  if (check.late.count == LateReads::kMost) check.settle_reads();
+  if (check.shared.late.count == LateReads::kMost) check.settle_reads();
   check.replay = replay;
-  check.late.begin_moment(check.order.stamp, met);
+  check.shared.late.begin_moment(check.order.stamp, met);
 }
 
 /// Lists a read of a moment for which the list is ready.
@@ -292,7 +288,7 @@ template <bool kGlobal, bool kReads>
                                            const CheckedOp& info, std::uint32_t mask,
                                            Pattern pattern, std::uint64_t at, std::uint64_t half,
                                            const std::uint64_t* offsets) {
-  LateReads& late = check.late;
+  LateReads& late = check.shared.late;
   const Shadow met = check.order.met(warp.index);
   if (!late.goes_on(check.order.stamp, met)) make_room(check, met);
   const bool one = (mask & (mask - 1)) == 0;
@@ -310,24 +306,24 @@ template <bool kGlobal, bool kReads>
 [[gnu::always_inline]] inline bool is_put_off(BlockCheck& check, const Warp& warp,
                                               const CheckSite& site, const WarpTouch& touch,
                                               bool plain, std::uint64_t base) {
-  if (!check.defers) return false;
+  if (!check.shared.defers) return false;
   if (touch.mode == AccessKind::read) {
-    if (plain && !check.written.any(base - site.low, base + site.high)) {
+    if (plain && !check.shared.written.any(base - site.low, base + site.high)) {
       put_off(check, warp, *touch.info, touch.mask, touch.pattern, base, site.offsets[16],
               site.offsets.data());
       return true;
     }
     check.settle_reads();
-    if (touch.bytes < 4) check.note_narrow_read(base - site.low, base + site.high);
+    if (touch.bytes < 4) check.shared.note_narrow_read(base - site.low, base + site.high);
     return false;
   }
   check.settle_reads();
-  check.new_epoch();
+  check.shared.new_epoch();
   if (site.low + site.high <= std::uint64_t{touch.bytes} * kLanes) {
-    check.written.mark(base - site.low, base + site.high);
+    check.shared.written.mark(base - site.low, base + site.high);
   } else {
     each_lane(site, touch, [&](int, std::uint64_t offset) {
-      check.written.mark(base + offset, base + offset + touch.bytes);
+      check.shared.written.mark(base + offset, base + offset + touch.bytes);
     });
   }
   return false;
@@ -345,8 +341,8 @@ void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch&
     plain &= touch.mode == AccessKind::read ||
              !check.copies.sources.meets(base - site.low, base + site.high);
   } else {
-    plain &=
-        touch.mode == AccessKind::read || !check.reading.meets(base - site.low, base + site.high);
+    plain &= touch.mode == AccessKind::read ||
+             !check.proxy.reads.span.meets(base - site.low, base + site.high);
   }
   const bool parts = check.parts || (kGlobal && check.order.scattered);
   const bool words = plain && !narrow;

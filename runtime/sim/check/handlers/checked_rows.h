@@ -117,7 +117,7 @@ template <bool kWrites, bool kGlobal>
       spread_words(view, first, count);
   }
   const std::uint32_t rest = touch_row<kWrites>(view, parts, row);
-  if (rest == 0 || !check.forget_bytes(view.region, first, count)) return rest;
+  if (rest == 0 || !check.races.forget_bytes(view.region, first, count)) return rest;
   return touch_row<kWrites>(view, parts, row);
 }
 

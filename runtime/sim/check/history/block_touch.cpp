@@ -29,8 +29,7 @@ void BlockCheck::touch_lane(const Op* op, Warp& warp, int lane, AccessKind mode,
     const std::uint64_t rank = (address >> kRankShift & kRankMask) - 1;
     BlockCheck* const owner = peer(rank);
     if (owner != this) {
-      if (owner == nullptr || !inside_limit(address & kOffsetMask, bytes, owner->shared_bytes_))
-        return;
+      if (owner == nullptr || !owner->shared.has(address & kOffsetMask, bytes)) return;
       return touch_far(op, warp, lane,
                        {mode, Space::cluster, address, static_cast<std::uint32_t>(bytes), nullptr,
                         nullptr, owner});
@@ -80,11 +79,6 @@ void BlockCheck::touch_used(const Op* op, Warp& warp, const CheckedOp& info,
   }
 }
 
-void BlockCheck::examine_global(const Op* op, Warp& warp, int lane, AccessKind mode,
-                                std::uint64_t address, std::uint64_t bytes) {
-  regions.each(address, bytes, mode, [&](const LaneTouch& part) { examine(op, warp, lane, part); });
-}
-
 /// `at` is the place of the bytes in the bitmap.
 void BlockCheck::init_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                            std::uint64_t* map, std::uint64_t at) {
@@ -98,8 +92,8 @@ void BlockCheck::touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& 
   const std::uint64_t at = touch.address & kOffsetMask;
   if (init) init_part(op, warp, lane, touch, owner.unwritten.shared, at);
   if (!race) return;
-  visit(op, warp, lane, touch);
-  examine(op, warp, lane, touch);
+  cluster.visit(op, warp, lane, touch);
+  races.examine(op, warp, lane, touch);
 }
 
 void BlockCheck::touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
@@ -107,7 +101,7 @@ void BlockCheck::touch_part(const Op* op, Warp& warp, int lane, const LaneTouch&
       touch.region != nullptr ? touch.region->poison.load() : unwritten.shared;
   const std::uint64_t at = touch.region != nullptr ? touch.address % kRegionBytes : touch.address;
   if (init && map != nullptr) init_part(op, warp, lane, touch, map, at);
-  if (race) examine(op, warp, lane, touch);
+  if (race) races.examine(op, warp, lane, touch);
 }
 
 void BlockCheck::used(const Op* op, Warp& warp, int lane, std::uint64_t address,

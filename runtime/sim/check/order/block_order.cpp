@@ -193,12 +193,10 @@ CheckedLaunch::Variable BlockOrder::variable_of(std::uint64_t address, ptx::Spac
     variable = std::uint64_t{1} << 63 | block << kRankShift | (address & 0xfffffc);
   }
   switch (static_cast<Reach>(reach)) {
-    case Reach::block:
-      return {variable, std::uint64_t{place_.block} + 1};
+    case Reach::block: return {variable, std::uint64_t{place_.block} + 1};
     case Reach::cluster:
       return {variable, std::uint64_t{1} << 63 | place_.cluster_of(place_.block)};
-    default:
-      return {variable, 0};
+    default: return {variable, 0};
   }
 }
 

@@ -12,17 +12,17 @@ constexpr std::uint64_t kFenceCost = 1000;  ///< see Warp::charge()
 }  // namespace
 
 void BlockCheck::new_tick() {
-  if (speculating && parts) [[unlikely]]
-    look_at_speculated(nullptr);
-  new_epoch();
+  if (loads.any && parts) [[unlikely]]
+    loads.look(nullptr);
+  shared.new_epoch();
   if (!order.advance()) race = false;
 }
 
 void BlockCheck::meet(const Op* op, Warp& warp, const std::uint32_t* members) {
   if (sync && members != nullptr) findings.members(op, warp, members);
   if (!race) return;
-  if (speculating) [[unlikely]]
-    look_at_speculated(&warp);
+  if (loads.any) [[unlikely]]
+    loads.look(&warp);
   new_tick();
   order.meet(warp, members);
 }
@@ -83,10 +83,10 @@ void BlockCheck::release(const Block& block, std::uint32_t id, const Barriers::O
   ArrivalState& state = arrivals_[id];
   state.open = false;
   if (!race) return;
-  if (speculating) [[unlikely]]
-    look_at_speculated(nullptr);
+  if (loads.any) [[unlikely]]
+    loads.look(nullptr);
   new_tick();
-  if (order.release(block, id, barrier, state.tick) && !parts) begin_phase();
+  if (order.release(block, id, barrier, state.tick) && !parts) shared.begin_phase();
 }
 
 }  // namespace kernwright::sim

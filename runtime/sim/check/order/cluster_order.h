@@ -34,23 +34,44 @@ class ClusterBarrier {
   bool relaxed_ = false, was_relaxed_ = false;
 };
 
-/// The last access of another block's warp to this block's shared memory.
-struct Visit {
-  BlockCheck* visitor = nullptr;
-  const Warp* warp = nullptr;
-  std::uint32_t tick = 0, op = 0;
-  int lane = 0;
-  LaneTouch touch;
-};
-
 /// What a block knows of its cluster.
-struct ClusterOrder {
-  void clear() { *this = {}; }
+class ClusterOrder {
+ public:
+  /// `check` is of the block, and has this.
+  explicit ClusterOrder(BlockCheck& check) : check_(check) {}
 
-  ClusterBarrier barrier;                           ///< of the cluster; used in its first block
-  BlockOrder::WarpTicks arrivals{};                 ///< tick of each warp's first; 0: none
-  bool has_begun = false;                           ///< some thread passed the barrier
-  std::unordered_map<std::uint64_t, Visit> visits;  ///< by block and warp
+  /// Before another block begins.
+  void clear();
+  /// Arrival of the active lanes at the cluster's barrier.
+  void arrive(const Warp& warp, bool release);
+  /// Of the cluster's first block: all have arrived.
+  void end_phase() { barrier_.end_phase(); }
+  void pass(const Warp& warp, std::uint32_t lanes);
+  /// What threads did before they arrived is past where all wait.
+  void end_arrivals(bool all_wait);
+  /// An access to shared memory of `touch.owner`.
+  void visit(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  /// The block ends. Who still uses its shared memory?
+  void end();
+
+ private:
+  /// The last access of another block's warp to this block's shared memory.
+  struct Visit {
+    BlockCheck* visitor = nullptr;
+    const Warp* warp = nullptr;
+    std::uint32_t tick = 0, op = 0;
+    int lane = 0;
+    LaneTouch touch;
+  };
+
+  ClusterBarrier& barrier() const;
+  static void report(const Visit& visit, const BlockCheck& owner, bool begun);
+
+  BlockCheck& check_;
+  ClusterBarrier barrier_;                           ///< of the cluster; used in its first block
+  BlockOrder::WarpTicks arrivals_{};                 ///< tick of each warp's first; 0: none
+  bool has_begun_ = false;                           ///< some thread passed the barrier
+  std::unordered_map<std::uint64_t, Visit> visits_;  ///< by block and warp
 };
 
 }  // namespace kernwright::sim

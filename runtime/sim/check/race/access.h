@@ -18,12 +18,11 @@ struct WordAccess {
   const LaneTouch& touch;
   const CheckedOp& info;
   bool global;
-  bool mixed;           ///< the shadows may be other blocks'
-  Shadow mine;          ///< stamp of this access, without bytes
-  std::uint64_t word;   ///< of the space or region
-  std::uint64_t begin;  ///< address of the word
-
-  bool is_late = false;  ///< it is told of after others have written
+  bool mixed;               ///< the shadows may be other blocks'
+  Shadow mine;              ///< stamp of this access, without bytes
+  std::uint64_t word = 0;   ///< of the space or region
+  std::uint64_t begin = 0;  ///< address of the word
+  bool is_late = false;     ///< it is told of after others have written
 
   /// An atomic operation, not the read of what a bulk reduction adds.
   bool is_strong() const noexcept {

@@ -2,22 +2,23 @@
 // race with each other, so that several of them, and a plain write before them, may still race with
 // what comes next.
 #include "sim/check/block_check.h"
+#include "sim/check/race/race_check.h"
 #include "sim/code/program.h"
 
 #include <algorithm>
 #include <iterator>
 
 namespace kernwright::sim {
-HiddenAccesses& BlockCheck::hidden(const WordAccess& access) {
+HiddenAccesses& RaceCheck::hidden(const WordAccess& access) {
   if (access.global) return access.touch.region->hidden;
-  return access.touch.owner != nullptr ? access.touch.owner->hidden_ : hidden_;
+  return access.touch.owner != nullptr ? access.touch.owner->shared.hidden : shared_.hidden;
 }
 
 /// Races of the access with those.
-void BlockCheck::look_at_hidden(const WordAccess& access, Shadow& write) {
+void RaceCheck::look_at_hidden(const WordAccess& access, Shadow& write) {
   if (!is_contended(write)) return;
   HiddenAccesses& all = hidden(access);
-  if (order.is_forgotten(write, access.global)) {
+  if (order_.is_forgotten(write, access.global)) {
     all.erase(&write);
     write = 0;
     return;
@@ -27,18 +28,18 @@ void BlockCheck::look_at_hidden(const WordAccess& access, Shadow& write) {
   const bool writes = access.touch.mode != AccessKind::read;
   Shadow farthest = 0;
   for (const Shadow shadow : found->second) {
-    if (order.is_write_ordered(shadow, access.warp, access.lane, access.global) ||
-        !rules.conflicts(shadow, access) ||
-        (writes && !rules.is_load(shadow) && same_value(access, shadow)))
+    if (order_.is_write_ordered(shadow, access.warp, access.lane, access.global) ||
+        !rules_.conflicts(shadow, access) ||
+        (writes && !rules_.is_load(shadow) && same_value(access, shadow)))
       continue;
-    if (farthest == 0 || where.breadth_of(access, shadow) > where.breadth_of(access, farthest))
+    if (farthest == 0 || where_.breadth_of(access, shadow) > where_.breadth_of(access, farthest))
       farthest = shadow;
   }
-  if (farthest != 0) report_race(access, farthest, true, Missing::order, Told::hidden);
+  if (farthest != 0) report(access, farthest, true, Missing::order, Told::hidden);
 }
 
 /// The access becomes the word's last write, or an atomic read of it.
-void BlockCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine) {
+void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine) {
   const Shadow old = is_contended(write) ? write & ~kAside : write;
   const bool was_contended = is_contended(write);
   if (!access.info.strong) {  // who races with what this one hides races with this one
@@ -47,15 +48,15 @@ void BlockCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine
     return;
   }
   const Shadow now = mine | kStrong | (access.info.is_volatile ? kVolatileWrite : Shadow{0});
-  const bool hides = old != 0 && !is_under_way(old) && !order.is_forgotten(old, access.global) &&
-                     !(rules.covers(now, old) &&
-                       order.is_write_ordered(old, access.warp, access.lane, access.global));
+  const bool hides = old != 0 && !is_under_way(old) && !order_.is_forgotten(old, access.global) &&
+                     !(rules_.covers(now, old) &&
+                       order_.is_write_ordered(old, access.warp, access.lane, access.global));
   write = now;
   if (!hides && !was_contended) return;
   HiddenAccesses& all = hidden(access);
   std::vector<Shadow>& list = all[&write];
   if (hides) list.push_back(old);
-  rules.thin(access, list, now);
+  rules_.thin(access, list, now);
   if (list.empty()) {
     all.erase(&write);
   } else {
@@ -64,7 +65,7 @@ void BlockCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine
 }
 
 /// The word's bytes get shadows of their own, which hide what its write shadow did.
-void BlockCheck::spread_hidden(const WordAccess& access, const Shadow& write, Shadow* bytes) {
+void RaceCheck::spread_hidden(const WordAccess& access, const Shadow& write, Shadow* bytes) {
   if (!is_contended(write)) return;
   HiddenAccesses& all = hidden(access);
   const auto found = all.find(&write);
