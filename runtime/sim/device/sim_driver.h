@@ -111,46 +111,37 @@ void leave_report(FaultReport report) noexcept;
 void forget_report() noexcept;
 bool take_report(FaultReport& report);
 
-/// Runs the body of a driver function: nothing but a result code leaves it.
-template <typename Body>
-CUresult guarded(Body&& body) noexcept {
-  try {
-    std::forward<Body>(body)();
-    return CUDA_SUCCESS;
-  } catch (Failure& failure) {
-    forget_report();
-    if (failure.report) leave_report(std::move(*failure.report));
-    return failure.code;
-  } catch (const std::bad_alloc&) {
-    forget_report();
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  } catch (const std::exception&) {
-    forget_report();
-    return CUDA_ERROR_UNKNOWN;
+template <auto kBody>
+struct Guarded;
+template <typename... Args, void (*kBody)(Args...)>
+struct Guarded<kBody> {
+  static CUresult call(Args... args) noexcept {
+    try {
+      kBody(args...);
+      return CUDA_SUCCESS;
+    } catch (Failure& failure) {
+      forget_report();
+      if (failure.report) leave_report(std::move(*failure.report));
+      return failure.code;
+    } catch (const std::bad_alloc&) {
+      forget_report();
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    } catch (const std::exception&) {
+      forget_report();
+      return CUDA_ERROR_UNKNOWN;
+    }
   }
-}
+};
+/// A driver function whose body is kBody, which throws Failure: nothing but a result code leaves
+/// it.
+template <auto kBody>
+inline constexpr auto guarded = Guarded<kBody>::call;
 
 // Each fills its own slots of the table.
-void install_init(DriverApi& api);
-void install_device_queries(DriverApi& api);
-void install_context(DriverApi& api);
-void install_module(DriverApi& api);
-void install_function(DriverApi& api);
-void install_launch(DriverApi& api);
-void install_occupancy(DriverApi& api);
-void install_memory(DriverApi& api);
-void install_host_memory(DriverApi& api);
-void install_pool(DriverApi& api);
-void install_pointer(DriverApi& api);
-void install_copy(DriverApi& api);
-void install_fill(DriverApi& api);
-void install_stream(DriverApi& api);
-void install_event(DriverApi& api);
-void install_capture(DriverApi& api);
-void install_graph(DriverApi& api);
-void install_graph_exec(DriverApi& api);
-void install_tensor_map(DriverApi& api);
-void install_cuda_array(DriverApi& api);
-void install_texture(DriverApi& api);
+using Install = void(DriverApi& api);
+Install install_init, install_device_queries, install_context, install_module, install_function,
+    install_launch, install_occupancy, install_memory, install_host_memory, install_pool,
+    install_pointer, install_copy, install_fill, install_stream, install_event, install_capture,
+    install_graph, install_graph_exec, install_tensor_map, install_cuda_array, install_texture;
 
 }  // namespace kernwright::sim

@@ -105,41 +105,35 @@ std::shared_ptr<const GraphPlan> make_plan(Graph& graph) {
 
 namespace {
 
-CUresult graph_create(CUgraph* graph, unsigned int flags) {
-  return guarded([&] {
-    require(graph != nullptr && flags == 0);
-    *graph = make_graph()->handle;
-  });
+void graph_create(CUgraph* graph, unsigned int flags) {
+  require(graph != nullptr && flags == 0);
+  *graph = make_graph()->handle;
 }
 
-CUresult graph_destroy(CUgraph handle) {
-  return guarded([&] {
-    const auto graph = find_graph(handle);
-    require(!graph->capturing);
-    discard(*graph);
-  });
+void graph_destroy(CUgraph handle) {
+  const auto graph = find_graph(handle);
+  require(!graph->capturing);
+  discard(*graph);
 }
 
 /// NOTE: graphs with memory nodes cannot be cloned (driver API, "Graph memory nodes").
-CUresult graph_clone(CUgraph* clone, CUgraph original) {
-  return guarded([&] {
-    require(clone != nullptr);
-    const auto from = find_graph(original);
-    std::vector<std::shared_ptr<GraphNode>> nodes;
-    {
-      const std::lock_guard lock(from->mutex);
-      require(!from->owns_memory(), CUDA_ERROR_NOT_SUPPORTED);
-      nodes = from->nodes;
-    }
-    const auto to = make_graph();
-    std::map<const GraphNode*, std::shared_ptr<GraphNode>> copies;
-    for (const auto& node : nodes) {
-      std::vector<std::shared_ptr<GraphNode>> dependencies;
-      for (const auto& before : node->dependencies) dependencies.push_back(copies[before.get()]);
-      copies[node.get()] = add_node(to, Work(node->work), std::move(dependencies));
-    }
-    *clone = to->handle;
-  });
+void graph_clone(CUgraph* clone, CUgraph original) {
+  require(clone != nullptr);
+  const auto from = find_graph(original);
+  std::vector<std::shared_ptr<GraphNode>> nodes;
+  {
+    const std::lock_guard lock(from->mutex);
+    require(!from->owns_memory(), CUDA_ERROR_NOT_SUPPORTED);
+    nodes = from->nodes;
+  }
+  const auto to = make_graph();
+  std::map<const GraphNode*, std::shared_ptr<GraphNode>> copies;
+  for (const auto& node : nodes) {
+    std::vector<std::shared_ptr<GraphNode>> dependencies;
+    for (const auto& before : node->dependencies) dependencies.push_back(copies[before.get()]);
+    copies[node.get()] = add_node(to, Work(node->work), std::move(dependencies));
+  }
+  *clone = to->handle;
 }
 
 /// The protocol of all lists: without room the number of entries, else entries and their number,
@@ -155,36 +149,29 @@ void write_list(const std::vector<std::shared_ptr<GraphNode>>& nodes, CUgraphNod
   }
 }
 
-CUresult graph_get_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-  return guarded([&] {
-    const auto graph = find_graph(handle);
-    const std::lock_guard lock(graph->mutex);
-    write_list(graph->nodes, nodes, count);
-  });
+void graph_get_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+  const auto graph = find_graph(handle);
+  const std::lock_guard lock(graph->mutex);
+  write_list(graph->nodes, nodes, count);
 }
 
-CUresult graph_get_root_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-  return guarded([&] {
-    const auto graph = find_graph(handle);
-    const std::lock_guard lock(graph->mutex);
-    std::vector<std::shared_ptr<GraphNode>> roots;
-    for (const auto& node : graph->nodes) {
-      if (node->dependencies.empty()) roots.push_back(node);
-    }
-    write_list(roots, nodes, count);
-  });
+void graph_get_root_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+  const auto graph = find_graph(handle);
+  const std::lock_guard lock(graph->mutex);
+  std::vector<std::shared_ptr<GraphNode>> roots;
+  for (const auto& node : graph->nodes) {
+    if (node->dependencies.empty()) roots.push_back(node);
+  }
+  write_list(roots, nodes, count);
 }
 
-CUresult graph_node_get_type(CUgraphNode node, CUgraphNodeType* type) {
-  return guarded([&] {
-    require(type != nullptr);
-    *type = find_node(node)->type;
-  });
+void graph_node_get_type(CUgraphNode node, CUgraphNodeType* type) {
+  require(type != nullptr);
+  *type = find_node(node)->type;
 }
 
-CUresult graph_node_get_dependencies(CUgraphNode node, CUgraphNode* dependencies,
-                                     std::size_t* count) {
-  return guarded([&] { write_list(find_node(node)->dependencies, dependencies, count); });
+void graph_node_get_dependencies(CUgraphNode node, CUgraphNode* dependencies, std::size_t* count) {
+  write_list(find_node(node)->dependencies, dependencies, count);
 }
 
 KernelWork kernel_of(const CUDA_KERNEL_NODE_PARAMS* parameters) {
@@ -203,21 +190,19 @@ KernelWork kernel_of(const CUDA_KERNEL_NODE_PARAMS* parameters) {
   return work;
 }
 
-CUresult graph_add_kernel_node(CUgraphNode* node, CUgraph handle, const CUgraphNode* dependencies,
-                               std::size_t dependency_count,
-                               const CUDA_KERNEL_NODE_PARAMS* parameters) {
-  return guarded([&] {
-    require(node != nullptr && (dependencies != nullptr || dependency_count == 0));
-    const auto graph = find_graph(handle);
-    std::vector<std::shared_ptr<GraphNode>> before;
-    for (std::size_t i = 0; i < dependency_count; ++i) {
-      auto dependency = find_node(dependencies[i]);
-      require(dependency->graph.lock() == graph);
-      require(std::find(before.begin(), before.end(), dependency) == before.end());
-      before.push_back(std::move(dependency));
-    }
-    *node = add_node(graph, kernel_of(parameters), std::move(before))->handle;
-  });
+void graph_add_kernel_node(CUgraphNode* node, CUgraph handle, const CUgraphNode* dependencies,
+                           std::size_t dependency_count,
+                           const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  require(node != nullptr && (dependencies != nullptr || dependency_count == 0));
+  const auto graph = find_graph(handle);
+  std::vector<std::shared_ptr<GraphNode>> before;
+  for (std::size_t i = 0; i < dependency_count; ++i) {
+    auto dependency = find_node(dependencies[i]);
+    require(dependency->graph.lock() == graph);
+    require(std::find(before.begin(), before.end(), dependency) == before.end());
+    before.push_back(std::move(dependency));
+  }
+  *node = add_node(graph, kernel_of(parameters), std::move(before))->handle;
 }
 
 /// The node and its graph, locked by the caller. Throws Failure INVALID_VALUE for other nodes.
@@ -229,80 +214,73 @@ std::pair<std::shared_ptr<GraphNode>, std::shared_ptr<Graph>> find_kernel_node(C
 }
 
 /// `kernelParams` points at the node's own copies, good until its next change.
-CUresult graph_kernel_node_get_params(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* parameters) {
-  return guarded([&] {
-    require(parameters != nullptr);
-    const auto [node, graph] = find_kernel_node(handle);
-    const std::lock_guard lock(graph->mutex);
-    auto& work = std::get<KernelWork>(node->work);
-    node->parameters.clear();
-    for (const ParameterSlot& slot : parameters_of(*work.function)) {
-      node->parameters.push_back(work.parameters.data() + slot.offset);
-    }
-    *parameters = {work.handle,
-                   work.grid[0],
-                   work.grid[1],
-                   work.grid[2],
-                   work.block[0],
-                   work.block[1],
-                   work.block[2],
-                   work.shared_bytes,
-                   node->parameters.empty() ? nullptr : node->parameters.data(),
-                   nullptr,
-                   nullptr,
-                   work.function->context->device.handle};
-  });
+void graph_kernel_node_get_params(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* parameters) {
+  require(parameters != nullptr);
+  const auto [node, graph] = find_kernel_node(handle);
+  const std::lock_guard lock(graph->mutex);
+  auto& work = std::get<KernelWork>(node->work);
+  node->parameters.clear();
+  for (const ParameterSlot& slot : parameters_of(*work.function)) {
+    node->parameters.push_back(work.parameters.data() + slot.offset);
+  }
+  *parameters = {work.handle,
+                 work.grid[0],
+                 work.grid[1],
+                 work.grid[2],
+                 work.block[0],
+                 work.block[1],
+                 work.block[2],
+                 work.shared_bytes,
+                 node->parameters.empty() ? nullptr : node->parameters.data(),
+                 nullptr,
+                 nullptr,
+                 work.function->context->device.handle};
 }
 
-CUresult graph_kernel_node_set_params(CUgraphNode handle,
-                                      const CUDA_KERNEL_NODE_PARAMS* parameters) {
-  return guarded([&] {
-    const auto [node, graph] = find_kernel_node(handle);
-    KernelWork work = kernel_of(parameters);
-    const std::lock_guard lock(graph->mutex);
-    auto& old = std::get<KernelWork>(node->work);
-    require(work.function->context->id == old.function->context->id);
-    work.cooperative = old.cooperative;
-    old = std::move(work);
-  });
+void graph_kernel_node_set_params(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  const auto [node, graph] = find_kernel_node(handle);
+  KernelWork work = kernel_of(parameters);
+  const std::lock_guard lock(graph->mutex);
+  auto& old = std::get<KernelWork>(node->work);
+  require(work.function->context->id == old.function->context->id);
+  work.cooperative = old.cooperative;
+  old = std::move(work);
 }
 
-CUresult graph_exec_kernel_node_set_params(CUgraphExec handle, CUgraphNode node_handle,
-                                           const CUDA_KERNEL_NODE_PARAMS* parameters) {
-  return guarded([&] {
-    const auto executable = sim_driver().executables.find(handle);
-    require(executable != nullptr);
-    const auto [node, graph] = find_kernel_node(node_handle);
-    KernelWork work = kernel_of(parameters);
-    const std::lock_guard lock(executable->mutex);
-    auto plan = std::make_shared<GraphPlan>(*executable->plan);
-    const auto found = std::find_if(plan->nodes.begin(), plan->nodes.end(),
-                                    [id = node->id](const GraphPlan::Node& planned) {
-                                      return planned.id == id || planned.update_id == id;
-                                    });
-    require(found != plan->nodes.end());
-    auto& old = std::get<KernelWork>(found->work);
-    require(work.function->context->id == old.function->context->id);
-    work.cooperative = old.cooperative;
-    old = std::move(work);
-    executable->plan = std::move(plan);
-  });
+void graph_exec_kernel_node_set_params(CUgraphExec handle, CUgraphNode node_handle,
+                                       const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  const auto executable = sim_driver().executables.find(handle);
+  require(executable != nullptr);
+  const auto [node, graph] = find_kernel_node(node_handle);
+  KernelWork work = kernel_of(parameters);
+  const std::lock_guard lock(executable->mutex);
+  auto plan = std::make_shared<GraphPlan>(*executable->plan);
+  const auto found = std::find_if(plan->nodes.begin(), plan->nodes.end(),
+                                  [id = node->id](const GraphPlan::Node& planned) {
+                                    return planned.id == id || planned.update_id == id;
+                                  });
+  require(found != plan->nodes.end());
+  auto& old = std::get<KernelWork>(found->work);
+  require(work.function->context->id == old.function->context->id);
+  work.cooperative = old.cooperative;
+  old = std::move(work);
+  executable->plan = std::move(plan);
 }
 
 }  // namespace
 
 void install_graph(DriverApi& api) {
-  api.cuGraphCreate = graph_create;
-  api.cuGraphDestroy = graph_destroy;
-  api.cuGraphClone = graph_clone;
-  api.cuGraphGetNodes = graph_get_nodes;
-  api.cuGraphGetRootNodes = graph_get_root_nodes;
-  api.cuGraphNodeGetType = graph_node_get_type;
-  api.cuGraphNodeGetDependencies = graph_node_get_dependencies;
-  api.cuGraphAddKernelNode = graph_add_kernel_node;
-  api.cuGraphKernelNodeGetParams = graph_kernel_node_get_params;
-  api.cuGraphKernelNodeSetParams = graph_kernel_node_set_params;
-  api.cuGraphExecKernelNodeSetParams = graph_exec_kernel_node_set_params;
+  api.cuGraphCreate = guarded<graph_create>;
+  api.cuGraphDestroy = guarded<graph_destroy>;
+  api.cuGraphClone = guarded<graph_clone>;
+  api.cuGraphGetNodes = guarded<graph_get_nodes>;
+  api.cuGraphGetRootNodes = guarded<graph_get_root_nodes>;
+  api.cuGraphNodeGetType = guarded<graph_node_get_type>;
+  api.cuGraphNodeGetDependencies = guarded<graph_node_get_dependencies>;
+  api.cuGraphAddKernelNode = guarded<graph_add_kernel_node>;
+  api.cuGraphKernelNodeGetParams = guarded<graph_kernel_node_get_params>;
+  api.cuGraphKernelNodeSetParams = guarded<graph_kernel_node_set_params>;
+  api.cuGraphExecKernelNodeSetParams = guarded<graph_exec_kernel_node_set_params>;
 }
 
 }  // namespace kernwright::sim

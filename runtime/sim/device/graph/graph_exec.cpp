@@ -94,23 +94,21 @@ std::shared_ptr<GraphExec> find_executable(CUgraphExec handle) {
   return executable;
 }
 
-CUresult graph_instantiate(CUgraphExec* handle, CUgraph graph, unsigned long long flags) {
-  return guarded([&] {
-    constexpr unsigned long long kAllowed = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-                                            CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-    require(handle != nullptr);
-    const auto source = find_graph(graph);
-    require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0, CUDA_ERROR_NOT_SUPPORTED);
-    require((flags & ~kAllowed) == 0);
-    auto executable = std::make_shared<GraphExec>();
-    executable->flags = flags;
-    executable->plan = make_plan(*source);
-    *handle = sim_driver().executables.insert(std::move(executable));
-  });
+void graph_instantiate(CUgraphExec* handle, CUgraph graph, unsigned long long flags) {
+  constexpr unsigned long long kAllowed = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                                          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  require(handle != nullptr);
+  const auto source = find_graph(graph);
+  require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0, CUDA_ERROR_NOT_SUPPORTED);
+  require((flags & ~kAllowed) == 0);
+  auto executable = std::make_shared<GraphExec>();
+  executable->flags = flags;
+  executable->plan = make_plan(*source);
+  *handle = sim_driver().executables.insert(std::move(executable));
 }
 
-CUresult graph_exec_destroy(CUgraphExec handle) {
-  return guarded([&] { require(sim_driver().executables.remove(handle) != nullptr); });
+void graph_exec_destroy(CUgraphExec handle) {
+  require(sim_driver().executables.remove(handle) != nullptr);
 }
 
 /// Memory that the graph allocates must have been freed since the launch before.
@@ -160,32 +158,28 @@ void publish_marks(const StreamUse& use, const GraphPlan& plan,
   }
 }
 
-CUresult graph_launch(CUgraphExec handle, CUstream stream) {
-  return guarded([&] {
-    const auto executable = find_executable(handle);
-    const StreamUse use = use_stream(stream);
-    std::unique_lock lock(executable->mutex);
-    const std::shared_ptr<const GraphPlan> plan = executable->plan;
-    std::vector<std::shared_ptr<Mark>> after{executable->last};
-    Work work = launch_of(plan, after);
-    if (sim_driver().captures.take(use, work)) return;
-    prepare_memory(*executable, *plan);
-    const auto marks = std::get<GraphWork>(work).marks;
-    lock.unlock();  // the work may run here and now, host functions too
-    auto end = sim_driver().queues.issue(use, std::move(work), std::move(after));
-    publish_marks(use, *plan, marks);
-    lock.lock();
-    executable->last = std::move(end);
-  });
+void graph_launch(CUgraphExec handle, CUstream stream) {
+  const auto executable = find_executable(handle);
+  const StreamUse use = use_stream(stream);
+  std::unique_lock lock(executable->mutex);
+  const std::shared_ptr<const GraphPlan> plan = executable->plan;
+  std::vector<std::shared_ptr<Mark>> after{executable->last};
+  Work work = launch_of(plan, after);
+  if (sim_driver().captures.take(use, work)) return;
+  prepare_memory(*executable, *plan);
+  const auto marks = std::get<GraphWork>(work).marks;
+  lock.unlock();  // the work may run here and now, host functions too
+  auto end = sim_driver().queues.issue(use, std::move(work), std::move(after));
+  publish_marks(use, *plan, marks);
+  lock.lock();
+  executable->last = std::move(end);
 }
 
-CUresult graph_upload(CUgraphExec handle, CUstream stream) {
-  return guarded([&] {
-    find_executable(handle);
-    const StreamUse use = use_stream(stream);
-    sim_driver().captures.forbid_in(use);
-    submit(use, EmptyWork{"cuGraphUpload"});
-  });
+void graph_upload(CUgraphExec handle, CUstream stream) {
+  find_executable(handle);
+  const StreamUse use = use_stream(stream);
+  sim_driver().captures.forbid_in(use);
+  submit(use, EmptyWork{"cuGraphUpload"});
 }
 
 struct Difference {
@@ -249,36 +243,34 @@ CUgraphNode handle_of(Graph& graph, std::uint64_t id) {
 }
 
 /// Nodes are paired in the order in which they were made.
-CUresult graph_exec_update(CUgraphExec handle, CUgraph graph_handle,
-                           CUgraphExecUpdateResultInfo* info) {
-  return guarded([&] {
-    require(info != nullptr);
-    *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
-    const auto executable = find_executable(handle);
-    const auto graph = find_graph(graph_handle);
-    const auto from = make_plan(*graph);
-    const std::lock_guard lock(executable->mutex);
-    auto plan = std::make_shared<GraphPlan>(*executable->plan);
-    const Difference found = compare(plan->nodes, from->nodes);
-    info->result = found.result;
-    info->errorNode = found.node == 0 ? nullptr : handle_of(*graph, found.node);
-    require(found.result == CU_GRAPH_EXEC_UPDATE_SUCCESS, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
-    for (std::size_t i = 0; i < plan->nodes.size(); ++i) {
-      plan->nodes[i].work = from->nodes[i].work;
-      plan->nodes[i].update_id = from->nodes[i].id;
-    }
-    executable->plan = std::move(plan);
-  });
+void graph_exec_update(CUgraphExec handle, CUgraph graph_handle,
+                       CUgraphExecUpdateResultInfo* info) {
+  require(info != nullptr);
+  *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
+  const auto executable = find_executable(handle);
+  const auto graph = find_graph(graph_handle);
+  const auto from = make_plan(*graph);
+  const std::lock_guard lock(executable->mutex);
+  auto plan = std::make_shared<GraphPlan>(*executable->plan);
+  const Difference found = compare(plan->nodes, from->nodes);
+  info->result = found.result;
+  info->errorNode = found.node == 0 ? nullptr : handle_of(*graph, found.node);
+  require(found.result == CU_GRAPH_EXEC_UPDATE_SUCCESS, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  for (std::size_t i = 0; i < plan->nodes.size(); ++i) {
+    plan->nodes[i].work = from->nodes[i].work;
+    plan->nodes[i].update_id = from->nodes[i].id;
+  }
+  executable->plan = std::move(plan);
 }
 
 }  // namespace
 
 void install_graph_exec(DriverApi& api) {
-  api.cuGraphInstantiateWithFlags = graph_instantiate;
-  api.cuGraphExecDestroy = graph_exec_destroy;
-  api.cuGraphLaunch = graph_launch;
-  api.cuGraphUpload = graph_upload;
-  api.cuGraphExecUpdate = graph_exec_update;
+  api.cuGraphInstantiateWithFlags = guarded<graph_instantiate>;
+  api.cuGraphExecDestroy = guarded<graph_exec_destroy>;
+  api.cuGraphLaunch = guarded<graph_launch>;
+  api.cuGraphUpload = guarded<graph_upload>;
+  api.cuGraphExecUpdate = guarded<graph_exec_update>;
 }
 
 }  // namespace kernwright::sim

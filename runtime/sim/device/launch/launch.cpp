@@ -21,18 +21,12 @@ namespace {
 CUresult result_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::bounds:
-    case FaultKind::use_after_free:
-      return CUDA_ERROR_ILLEGAL_ADDRESS;
-    case FaultKind::alignment:
-      return CUDA_ERROR_MISALIGNED_ADDRESS;
-    case FaultKind::assertion:
-      return CUDA_ERROR_ASSERT;
-    case FaultKind::timeout:
-      return CUDA_ERROR_LAUNCH_TIMEOUT;
-    case FaultKind::interrupted:
-      return CUDA_ERROR_TIMEOUT;  // which leaves a context usable
-    default:
-      return CUDA_ERROR_LAUNCH_FAILED;
+    case FaultKind::use_after_free: return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case FaultKind::alignment: return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case FaultKind::assertion: return CUDA_ERROR_ASSERT;
+    case FaultKind::timeout: return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case FaultKind::interrupted: return CUDA_ERROR_TIMEOUT;  // which leaves a context usable
+    default: return CUDA_ERROR_LAUNCH_FAILED;
   }
 }
 
@@ -287,22 +281,20 @@ void perform(const KernelWork& work, AccessLog* log) {
 
 namespace {
 
-CUresult launch_kernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                       unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                       unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                       void** parameters, void** extra) {
-  return guarded([&] {
-    const StreamUse use = use_stream(stream);
-    submit(use, prepare({function,
-                         {grid_x, grid_y, grid_z},
-                         {block_x, block_y, block_z},
-                         shared_bytes,
-                         parameters,
-                         extra,
-                         false,
-                         {}},
-                        *use.context));
-  });
+void launch_kernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                   void** parameters, void** extra) {
+  const StreamUse use = use_stream(stream);
+  submit(use, prepare({function,
+                       {grid_x, grid_y, grid_z},
+                       {block_x, block_y, block_z},
+                       shared_bytes,
+                       parameters,
+                       extra,
+                       false,
+                       {}},
+                      *use.context));
 }
 
 /// NOTE: the event of an attribute must not keep time (CUlaunchAttributeID's reference).
@@ -375,30 +367,28 @@ void record_events(const CUlaunchConfig& config, const StreamUse& use) {
   }
 }
 
-CUresult launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, void** parameters,
-                          void** extra) {
-  return guarded([&] {
-    require(config != nullptr);
-    check_attributes(*config);
-    const StreamUse use = use_stream(config->hStream);
-    submit(use, prepare({function,
-                         {config->gridDimX, config->gridDimY, config->gridDimZ},
-                         {config->blockDimX, config->blockDimY, config->blockDimZ},
-                         config->sharedMemBytes,
-                         parameters,
-                         extra,
-                         is_cooperative(*config),
-                         cluster_of(*config)},
-                        *use.context));
-    record_events(*config, use);
-  });
+void launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                      void** extra) {
+  require(config != nullptr);
+  check_attributes(*config);
+  const StreamUse use = use_stream(config->hStream);
+  submit(use, prepare({function,
+                       {config->gridDimX, config->gridDimY, config->gridDimZ},
+                       {config->blockDimX, config->blockDimY, config->blockDimZ},
+                       config->sharedMemBytes,
+                       parameters,
+                       extra,
+                       is_cooperative(*config),
+                       cluster_of(*config)},
+                      *use.context));
+  record_events(*config, use);
 }
 
 }  // namespace
 
 void install_launch(DriverApi& api) {
-  api.cuLaunchKernel = launch_kernel;
-  api.cuLaunchKernelEx = launch_kernel_ex;
+  api.cuLaunchKernel = guarded<launch_kernel>;
+  api.cuLaunchKernelEx = guarded<launch_kernel_ex>;
 }
 
 }  // namespace kernwright::sim

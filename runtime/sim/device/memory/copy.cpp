@@ -135,40 +135,30 @@ void copy_now(CopyWork&& copy, bool wait) {
 
 namespace {
 
-CUresult copy_on(CUstream stream, CopyWork&& copy) {
-  return guarded([&] { copy_async(use_stream(stream), std::move(copy)); });
-}
+void copy_on(CUstream stream, CopyWork&& copy) { copy_async(use_stream(stream), std::move(copy)); }
 
-CUresult memcpy_htod(CUdeviceptr to, const void* from, std::size_t bytes) {
-  return guarded([&] {
-    copy_now({"cuMemcpyHtoD", to, address_of(from), bytes, Side::device, Side::host, {}}, true);
-  });
+void memcpy_htod(CUdeviceptr to, const void* from, std::size_t bytes) {
+  copy_now({"cuMemcpyHtoD", to, address_of(from), bytes, Side::device, Side::host, {}}, true);
 }
-CUresult memcpy_dtoh(void* to, CUdeviceptr from, std::size_t bytes) {
-  return guarded([&] {
-    copy_now({"cuMemcpyDtoH", address_of(to), from, bytes, Side::host, Side::device, {}}, true);
-  });
+void memcpy_dtoh(void* to, CUdeviceptr from, std::size_t bytes) {
+  copy_now({"cuMemcpyDtoH", address_of(to), from, bytes, Side::host, Side::device, {}}, true);
 }
-CUresult memcpy_dtod(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  return guarded([&] {
-    copy_now({"cuMemcpyDtoD", to, from, bytes, Side::device, Side::device, {}}, false);
-  });
+void memcpy_dtod(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  copy_now({"cuMemcpyDtoD", to, from, bytes, Side::device, Side::device, {}}, false);
 }
-CUresult memcpy_htod_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
-  return copy_on(stream,
-                 {"cuMemcpyHtoDAsync", to, address_of(from), bytes, Side::device, Side::host, {}});
+void memcpy_htod_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  copy_on(stream, {"cuMemcpyHtoDAsync", to, address_of(from), bytes, Side::device, Side::host, {}});
 }
-CUresult memcpy_dtoh_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  return copy_on(stream,
-                 {"cuMemcpyDtoHAsync", address_of(to), from, bytes, Side::host, Side::device, {}});
+void memcpy_dtoh_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  copy_on(stream, {"cuMemcpyDtoHAsync", address_of(to), from, bytes, Side::host, Side::device, {}});
 }
-CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  return copy_on(stream, {"cuMemcpyDtoDAsync", to, from, bytes, Side::device, Side::device, {}});
+void memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  copy_on(stream, {"cuMemcpyDtoDAsync", to, from, bytes, Side::device, Side::device, {}});
 }
 
 /// Either address may be of the host: unified addressing tells.
-CUresult memcpy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  return copy_on(stream, {"cuMemcpyAsync", to, from, bytes, Side::any, Side::any, {}});
+void memcpy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  copy_on(stream, {"cuMemcpyAsync", to, from, bytes, Side::any, Side::any, {}});
 }
 
 /// The memory must belong to the device of the context named with it.
@@ -181,44 +171,40 @@ void require_on(CUcontext context, std::uint64_t address, std::size_t bytes) {
 }
 
 /// Comes after all work of the two contexts and before all that follows.
-CUresult memcpy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                     std::size_t bytes) {
-  return guarded([&] {
-    const auto current = current_context();
-    require_on(to_context, to, bytes);
-    require_on(from_context, from, bytes);
-    for (const auto& context : {live_context(to_context), live_context(from_context), current}) {
-      sim_driver().captures.forbid_synchronous(*context);
-      sim_driver().queues.finish(*context);
-      sim_driver().order.host_learns(*context, false);
-      sim_driver().queues.surface(*context);
-    }
-    copy_now({"cuMemcpyPeer", to, from, bytes, Side::device, Side::device, {}}, true);
-  });
+void memcpy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                 std::size_t bytes) {
+  const auto current = current_context();
+  require_on(to_context, to, bytes);
+  require_on(from_context, from, bytes);
+  for (const auto& context : {live_context(to_context), live_context(from_context), current}) {
+    sim_driver().captures.forbid_synchronous(*context);
+    sim_driver().queues.finish(*context);
+    sim_driver().order.host_learns(*context, false);
+    sim_driver().queues.surface(*context);
+  }
+  copy_now({"cuMemcpyPeer", to, from, bytes, Side::device, Side::device, {}}, true);
 }
 
-CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                           CUcontext from_context, std::size_t bytes, CUstream stream) {
-  return guarded([&] {
-    const StreamUse use = use_stream(stream);
-    require_on(to_context, to, bytes);
-    require_on(from_context, from, bytes);
-    copy_async(use, {"cuMemcpyPeerAsync", to, from, bytes, Side::device, Side::device, {}});
-  });
+void memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                       CUcontext from_context, std::size_t bytes, CUstream stream) {
+  const StreamUse use = use_stream(stream);
+  require_on(to_context, to, bytes);
+  require_on(from_context, from, bytes);
+  copy_async(use, {"cuMemcpyPeerAsync", to, from, bytes, Side::device, Side::device, {}});
 }
 
 }  // namespace
 
 void install_copy(DriverApi& api) {
-  api.cuMemcpyAsync = memcpy_async;
-  api.cuMemcpyHtoD = memcpy_htod;
-  api.cuMemcpyDtoH = memcpy_dtoh;
-  api.cuMemcpyDtoD = memcpy_dtod;
-  api.cuMemcpyHtoDAsync = memcpy_htod_async;
-  api.cuMemcpyDtoHAsync = memcpy_dtoh_async;
-  api.cuMemcpyDtoDAsync = memcpy_dtod_async;
-  api.cuMemcpyPeer = memcpy_peer;
-  api.cuMemcpyPeerAsync = memcpy_peer_async;
+  api.cuMemcpyAsync = guarded<memcpy_async>;
+  api.cuMemcpyHtoD = guarded<memcpy_htod>;
+  api.cuMemcpyDtoH = guarded<memcpy_dtoh>;
+  api.cuMemcpyDtoD = guarded<memcpy_dtod>;
+  api.cuMemcpyHtoDAsync = guarded<memcpy_htod_async>;
+  api.cuMemcpyDtoHAsync = guarded<memcpy_dtoh_async>;
+  api.cuMemcpyDtoDAsync = guarded<memcpy_dtod_async>;
+  api.cuMemcpyPeer = guarded<memcpy_peer>;
+  api.cuMemcpyPeerAsync = guarded<memcpy_peer_async>;
 }
 
 }  // namespace kernwright::sim

@@ -37,50 +37,40 @@ void create_array(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
   }
 }
 
-CUresult array_create(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descriptor) {
-  return guarded([&] {
-    require(descriptor != nullptr);
-    create_array(array, {descriptor->Width, descriptor->Height, 0, descriptor->Format,
-                         descriptor->NumChannels, 0});
-  });
+void array_create(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descriptor) {
+  require(descriptor != nullptr);
+  create_array(array, {descriptor->Width, descriptor->Height, 0, descriptor->Format,
+                       descriptor->NumChannels, 0});
 }
 
-CUresult array_3d_create(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
-  return guarded([&] {
-    require(descriptor != nullptr);
-    create_array(array, *descriptor);
-  });
+void array_3d_create(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
+  require(descriptor != nullptr);
+  create_array(array, *descriptor);
 }
 
-CUresult array_get_descriptor(CUDA_ARRAY_DESCRIPTOR* descriptor, CUarray array) {
-  return guarded([&] {
-    current_context();
-    require(descriptor != nullptr);
-    const CUDA_ARRAY3D_DESCRIPTOR all = find_array(array)->descriptor;
-    *descriptor = {all.Width, all.Height, all.Format, all.NumChannels};
-  });
+void array_get_descriptor(CUDA_ARRAY_DESCRIPTOR* descriptor, CUarray array) {
+  current_context();
+  require(descriptor != nullptr);
+  const CUDA_ARRAY3D_DESCRIPTOR all = find_array(array)->descriptor;
+  *descriptor = {all.Width, all.Height, all.Format, all.NumChannels};
 }
 
-CUresult array_3d_get_descriptor(CUDA_ARRAY3D_DESCRIPTOR* descriptor, CUarray array) {
-  return guarded([&] {
-    current_context();
-    require(descriptor != nullptr);
-    *descriptor = find_array(array)->descriptor;
-  });
+void array_3d_get_descriptor(CUDA_ARRAY3D_DESCRIPTOR* descriptor, CUarray array) {
+  current_context();
+  require(descriptor != nullptr);
+  *descriptor = find_array(array)->descriptor;
 }
 
 /// Waits for the device, as cuMemFree does. Objects over the array are found at their next use.
-CUresult array_destroy(CUarray array) {
-  return guarded([&] {
-    const auto context = current_context();
-    find_array(array);
-    sim_driver().captures.forbid_unsafe();
-    sim_driver().queues.finish(*context);
-    sim_driver().order.host_learns(*context, false);
-    const auto gone = sim_driver().arrays.remove(array);
-    require(gone != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    discard_allocation(gone->address);
-  });
+void array_destroy(CUarray array) {
+  const auto context = current_context();
+  find_array(array);
+  sim_driver().captures.forbid_unsafe();
+  sim_driver().queues.finish(*context);
+  sim_driver().order.host_learns(*context, false);
+  const auto gone = sim_driver().arrays.remove(array);
+  require(gone != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  discard_allocation(gone->address);
 }
 
 /// One side of a copy of a box, as CUDA_MEMCPY3D gives it.
@@ -128,10 +118,8 @@ BoxPlace locate_box(const BoxSide& side, const BoxExtent& box) {
   const std::size_t offset = side.x + side.y * side.pitch + side.z * slice;
   const CopyPitch pitch{side.pitch, slice};
   switch (side.type) {
-    case CU_MEMORYTYPE_HOST:
-      return {side.host + offset, Side::host, pitch};
-    case CU_MEMORYTYPE_DEVICE:
-      return {side.device + offset, Side::device, pitch};
+    case CU_MEMORYTYPE_HOST: return {side.host + offset, Side::host, pitch};
+    case CU_MEMORYTYPE_DEVICE: return {side.device + offset, Side::device, pitch};
     default:
       require(side.type == CU_MEMORYTYPE_UNIFIED);
       return {side.device + offset, Side::any, pitch};
@@ -170,37 +158,29 @@ CopyWork copy_of(const char* call, const CUDA_MEMCPY3D* copy) {
       {copy->WidthInBytes, copy->Height, copy->Depth});
 }
 
-CUresult memcpy_2d(const CUDA_MEMCPY2D* copy) {
-  return guarded([&] { copy_now(copy_of("cuMemcpy2D", copy), true); });
+void memcpy_2d(const CUDA_MEMCPY2D* copy) { copy_now(copy_of("cuMemcpy2D", copy), true); }
+void memcpy_2d_async(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  const StreamUse use = use_stream(stream);
+  copy_async(use, copy_of("cuMemcpy2DAsync", copy));
 }
-CUresult memcpy_2d_async(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  return guarded([&] {
-    const StreamUse use = use_stream(stream);
-    copy_async(use, copy_of("cuMemcpy2DAsync", copy));
-  });
-}
-CUresult memcpy_3d(const CUDA_MEMCPY3D* copy) {
-  return guarded([&] { copy_now(copy_of("cuMemcpy3D", copy), true); });
-}
-CUresult memcpy_3d_async(const CUDA_MEMCPY3D* copy, CUstream stream) {
-  return guarded([&] {
-    const StreamUse use = use_stream(stream);
-    copy_async(use, copy_of("cuMemcpy3DAsync", copy));
-  });
+void memcpy_3d(const CUDA_MEMCPY3D* copy) { copy_now(copy_of("cuMemcpy3D", copy), true); }
+void memcpy_3d_async(const CUDA_MEMCPY3D* copy, CUstream stream) {
+  const StreamUse use = use_stream(stream);
+  copy_async(use, copy_of("cuMemcpy3DAsync", copy));
 }
 
 }  // namespace
 
 void install_cuda_array(DriverApi& api) {
-  api.cuArrayCreate = array_create;
-  api.cuArrayGetDescriptor = array_get_descriptor;
-  api.cuArray3DCreate = array_3d_create;
-  api.cuArray3DGetDescriptor = array_3d_get_descriptor;
-  api.cuArrayDestroy = array_destroy;
-  api.cuMemcpy2D = memcpy_2d;
-  api.cuMemcpy2DAsync = memcpy_2d_async;
-  api.cuMemcpy3D = memcpy_3d;
-  api.cuMemcpy3DAsync = memcpy_3d_async;
+  api.cuArrayCreate = guarded<array_create>;
+  api.cuArrayGetDescriptor = guarded<array_get_descriptor>;
+  api.cuArray3DCreate = guarded<array_3d_create>;
+  api.cuArray3DGetDescriptor = guarded<array_3d_get_descriptor>;
+  api.cuArrayDestroy = guarded<array_destroy>;
+  api.cuMemcpy2D = guarded<memcpy_2d>;
+  api.cuMemcpy2DAsync = guarded<memcpy_2d_async>;
+  api.cuMemcpy3D = guarded<memcpy_3d>;
+  api.cuMemcpy3DAsync = guarded<memcpy_3d_async>;
 }
 
 }  // namespace kernwright::sim

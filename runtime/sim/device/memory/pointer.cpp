@@ -66,17 +66,14 @@ bool write_attribute(void* value, CUpointer_attribute attribute, const PointerFa
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
       *static_cast<std::size_t*>(value) = range.end - range.begin;
       return true;
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-      *static_cast<unsigned*>(value) = 1;
-      return true;
+    case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<unsigned*>(value) = 1; return true;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       *static_cast<CUmemoryPool*>(value) =
           facts.info.pool == facts.device->default_pool && facts.info.pool != nullptr
               ? facts.device->default_pool_handle
               : nullptr;
       return true;
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -84,64 +81,52 @@ void clear_attribute(void* value, CUpointer_attribute attribute) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-      *static_cast<unsigned*>(value) = 0;
-      break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      *static_cast<int*>(value) = -2;
-      break;
-    default:
-      *static_cast<std::uint64_t*>(value) = 0;
-      break;
+    case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<unsigned*>(value) = 0; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(value) = -2; break;
+    default: *static_cast<std::uint64_t*>(value) = 0; break;
   }
 }
 
-CUresult pointer_get_attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
-  return guarded([&] {
-    require(value != nullptr);
-    const PointerFacts facts = facts_of(address);
-    require(facts.allocation.has_value());
-    require(write_attribute(value, attribute, facts, address));
-  });
+void pointer_get_attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  require(value != nullptr);
+  const PointerFacts facts = facts_of(address);
+  require(facts.allocation.has_value());
+  require(write_attribute(value, attribute, facts, address));
 }
 
 /// Unlike the single form this one answers for unknown addresses too, with null values.
-CUresult pointer_get_attributes(unsigned int count, CUpointer_attribute* attributes, void** values,
-                                CUdeviceptr address) {
-  return guarded([&] {
-    require(count > 0 && attributes != nullptr && values != nullptr);
-    const PointerFacts facts = facts_of(address);
-    for (unsigned i = 0; i < count; ++i) {
-      require(values[i] != nullptr);
-      if (!facts.allocation) {
-        clear_attribute(values[i], attributes[i]);
-      } else if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !is_host(facts) &&
-                 !is_managed(facts)) {
-        clear_attribute(values[i], attributes[i]);
-      } else {
-        require(write_attribute(values[i], attributes[i], facts, address));
-      }
+void pointer_get_attributes(unsigned int count, CUpointer_attribute* attributes, void** values,
+                            CUdeviceptr address) {
+  require(count > 0 && attributes != nullptr && values != nullptr);
+  const PointerFacts facts = facts_of(address);
+  for (unsigned i = 0; i < count; ++i) {
+    require(values[i] != nullptr);
+    if (!facts.allocation) {
+      clear_attribute(values[i], attributes[i]);
+    } else if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !is_host(facts) &&
+               !is_managed(facts)) {
+      clear_attribute(values[i], attributes[i]);
+    } else {
+      require(write_attribute(values[i], attributes[i], facts, address));
     }
-  });
+  }
 }
 
-CUresult mem_get_address_range(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
-  return guarded([&] {
-    current_context();
-    const PointerFacts facts = facts_of(address);
-    require(facts.allocation.has_value(), CUDA_ERROR_NOT_FOUND);
-    const AddressRange& range = facts.allocation->range;
-    if (base != nullptr) *base = range.begin;
-    if (bytes != nullptr) *bytes = range.end - range.begin;
-  });
+void mem_get_address_range(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+  current_context();
+  const PointerFacts facts = facts_of(address);
+  require(facts.allocation.has_value(), CUDA_ERROR_NOT_FOUND);
+  const AddressRange& range = facts.allocation->range;
+  if (base != nullptr) *base = range.begin;
+  if (bytes != nullptr) *bytes = range.end - range.begin;
 }
 
 }  // namespace
 
 void install_pointer(DriverApi& api) {
-  api.cuPointerGetAttribute = pointer_get_attribute;
-  api.cuPointerGetAttributes = pointer_get_attributes;
-  api.cuMemGetAddressRange = mem_get_address_range;
+  api.cuPointerGetAttribute = guarded<pointer_get_attribute>;
+  api.cuPointerGetAttributes = guarded<pointer_get_attributes>;
+  api.cuMemGetAddressRange = guarded<mem_get_address_range>;
 }
 
 }  // namespace kernwright::sim

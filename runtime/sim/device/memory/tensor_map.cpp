@@ -50,61 +50,55 @@ TensorMapParameters common(CUtensorMapDataType type, cuuint32_t rank, void* addr
   return map;
 }
 
-CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                      const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
-                      const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
-                      CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2_promotion,
-                      CUtensorMapFloatOOBfill oob_fill) {
-  return guarded([&] {
-    check_target(map);
-    require(box != nullptr);
-    TensorMapParameters parameters = common(type, rank, address, extents, strides, element_strides,
-                                            interleave, swizzle, l2_promotion, oob_fill);
-    for (std::size_t i = 0; i < rank; ++i) parameters.box[i] = box[i];
-    store(map, parameters);
-  });
+void encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                  const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
+                  const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                  CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2_promotion,
+                  CUtensorMapFloatOOBfill oob_fill) {
+  check_target(map);
+  require(box != nullptr);
+  TensorMapParameters parameters = common(type, rank, address, extents, strides, element_strides,
+                                          interleave, swizzle, l2_promotion, oob_fill);
+  for (std::size_t i = 0; i < rank; ++i) parameters.box[i] = box[i];
+  store(map, parameters);
 }
 
-CUresult encode_im2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                       const cuuint64_t* extents, const cuuint64_t* strides,
-                       const int* lower_corner, const int* upper_corner, cuuint32_t channels,
-                       cuuint32_t pixels, const cuuint32_t* element_strides,
-                       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                       CUtensorMapL2promotion l2_promotion, CUtensorMapFloatOOBfill oob_fill) {
-  return guarded([&] {
-    check_target(map);
-    require(lower_corner != nullptr && upper_corner != nullptr && rank >= 3);
-    TensorMapParameters parameters = common(type, rank, address, extents, strides, element_strides,
-                                            interleave, swizzle, l2_promotion, oob_fill);
-    parameters.im2col = true;
-    parameters.box[0] = channels;
-    parameters.pixels = pixels;
-    for (std::size_t i = 0; i + 2 < rank; ++i) {
-      parameters.lower[i] = lower_corner[i];
-      parameters.upper[i] = upper_corner[i];
-    }
-    store(map, parameters);
-  });
+void encode_im2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                   const cuuint64_t* extents, const cuuint64_t* strides, const int* lower_corner,
+                   const int* upper_corner, cuuint32_t channels, cuuint32_t pixels,
+                   const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                   CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2_promotion,
+                   CUtensorMapFloatOOBfill oob_fill) {
+  check_target(map);
+  require(lower_corner != nullptr && upper_corner != nullptr && rank >= 3);
+  TensorMapParameters parameters = common(type, rank, address, extents, strides, element_strides,
+                                          interleave, swizzle, l2_promotion, oob_fill);
+  parameters.im2col = true;
+  parameters.box[0] = channels;
+  parameters.pixels = pixels;
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    parameters.lower[i] = lower_corner[i];
+    parameters.upper[i] = upper_corner[i];
+  }
+  store(map, parameters);
 }
 
-CUresult replace_address(CUtensorMap* map, void* address) {
-  return guarded([&] {
-    check_target(map);
-    std::array<std::byte, kTensorMapBytes> bytes;
-    std::memcpy(bytes.data(), map->opaque, bytes.size());
-    auto parameters = decode_tensor_map(bytes.data());
-    require(parameters.has_value());
-    parameters->address = reinterpret_cast<std::uintptr_t>(address);
-    store(map, *parameters);
-  });
+void replace_address(CUtensorMap* map, void* address) {
+  check_target(map);
+  std::array<std::byte, kTensorMapBytes> bytes;
+  std::memcpy(bytes.data(), map->opaque, bytes.size());
+  auto parameters = decode_tensor_map(bytes.data());
+  require(parameters.has_value());
+  parameters->address = reinterpret_cast<std::uintptr_t>(address);
+  store(map, *parameters);
 }
 
 }  // namespace
 
 void install_tensor_map(DriverApi& api) {
-  api.cuTensorMapEncodeTiled = encode_tiled;
-  api.cuTensorMapEncodeIm2col = encode_im2col;
-  api.cuTensorMapReplaceAddress = replace_address;
+  api.cuTensorMapEncodeTiled = guarded<encode_tiled>;
+  api.cuTensorMapEncodeIm2col = guarded<encode_im2col>;
+  api.cuTensorMapReplaceAddress = guarded<replace_address>;
 }
 
 }  // namespace kernwright::sim

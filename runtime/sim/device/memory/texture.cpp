@@ -114,43 +114,37 @@ TextureObject object_of(const Context& context, const CUDA_RESOURCE_DESC& resour
   return object;
 }
 
-CUresult texture_create(CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
-                        const CUDA_TEXTURE_DESC* sampler, const CUDA_RESOURCE_VIEW_DESC* view) {
-  return guarded([&] {
-    const auto context = current_context();
-    require(texture != nullptr && resource != nullptr && sampler != nullptr);
-    require(view == nullptr && !is_beyond(*resource, *sampler), CUDA_ERROR_NOT_SUPPORTED);
-    const auto array = array_of(*resource);
-    require(check_texture(*resource, *sampler, array != nullptr ? &array->descriptor : nullptr,
-                          ProfileLimits{})
-                .empty());
-    TextureObject object = object_of(*context, *resource, array);
-    if (resource->resType == CU_RESOURCE_TYPE_LINEAR) object.source = linear_source(*resource);
-    if (resource->resType == CU_RESOURCE_TYPE_PITCH2D) object.source = pitched_source(*resource);
-    object.description = *sampler;
-    object.sampler = sampler_of(*sampler, object.source);
-    *texture = sim_driver().textures.add(std::move(object));
-  });
+void texture_create(CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
+                    const CUDA_TEXTURE_DESC* sampler, const CUDA_RESOURCE_VIEW_DESC* view) {
+  const auto context = current_context();
+  require(texture != nullptr && resource != nullptr && sampler != nullptr);
+  require(view == nullptr && !is_beyond(*resource, *sampler), CUDA_ERROR_NOT_SUPPORTED);
+  const auto array = array_of(*resource);
+  require(check_texture(*resource, *sampler, array != nullptr ? &array->descriptor : nullptr,
+                        ProfileLimits{})
+              .empty());
+  TextureObject object = object_of(*context, *resource, array);
+  if (resource->resType == CU_RESOURCE_TYPE_LINEAR) object.source = linear_source(*resource);
+  if (resource->resType == CU_RESOURCE_TYPE_PITCH2D) object.source = pitched_source(*resource);
+  object.description = *sampler;
+  object.sampler = sampler_of(*sampler, object.source);
+  *texture = sim_driver().textures.add(std::move(object));
 }
 
-CUresult surface_create(CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
-  return guarded([&] {
-    const auto context = current_context();
-    require(surface != nullptr && resource != nullptr);
-    const auto array = array_of(*resource);
-    require(check_surface(*resource, array != nullptr ? &array->descriptor : nullptr).empty());
-    TextureObject object = object_of(*context, *resource, array);
-    object.is_surface = true;
-    *surface = sim_driver().textures.add(std::move(object));
-  });
+void surface_create(CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
+  const auto context = current_context();
+  require(surface != nullptr && resource != nullptr);
+  const auto array = array_of(*resource);
+  require(check_surface(*resource, array != nullptr ? &array->descriptor : nullptr).empty());
+  TextureObject object = object_of(*context, *resource, array);
+  object.is_surface = true;
+  *surface = sim_driver().textures.add(std::move(object));
 }
 
 template <bool kSurface>
-CUresult object_destroy(unsigned long long handle) {
-  return guarded([&] {
-    current_context();
-    require(sim_driver().textures.remove(handle, kSurface));
-  });
+void object_destroy(unsigned long long handle) {
+  current_context();
+  require(sim_driver().textures.remove(handle, kSurface));
 }
 
 std::shared_ptr<const TextureObject> find_object(unsigned long long handle, bool is_surface) {
@@ -161,32 +155,28 @@ std::shared_ptr<const TextureObject> find_object(unsigned long long handle, bool
 }
 
 template <bool kSurface>
-CUresult get_resource(CUDA_RESOURCE_DESC* resource, unsigned long long handle) {
-  return guarded([&] {
-    const auto object = find_object(handle, kSurface);
-    require(resource != nullptr);
-    *resource = object->resource;
-  });
+void get_resource(CUDA_RESOURCE_DESC* resource, unsigned long long handle) {
+  const auto object = find_object(handle, kSurface);
+  require(resource != nullptr);
+  *resource = object->resource;
 }
 
-CUresult get_sampler(CUDA_TEXTURE_DESC* sampler, CUtexObject texture) {
-  return guarded([&] {
-    const auto object = find_object(texture, false);
-    require(sampler != nullptr);
-    *sampler = object->description;
-  });
+void get_sampler(CUDA_TEXTURE_DESC* sampler, CUtexObject texture) {
+  const auto object = find_object(texture, false);
+  require(sampler != nullptr);
+  *sampler = object->description;
 }
 
 }  // namespace
 
 void install_texture(DriverApi& api) {
-  api.cuTexObjectCreate = texture_create;
-  api.cuTexObjectDestroy = object_destroy<false>;
-  api.cuTexObjectGetResourceDesc = get_resource<false>;
-  api.cuTexObjectGetTextureDesc = get_sampler;
-  api.cuSurfObjectCreate = surface_create;
-  api.cuSurfObjectDestroy = object_destroy<true>;
-  api.cuSurfObjectGetResourceDesc = get_resource<true>;
+  api.cuTexObjectCreate = guarded<texture_create>;
+  api.cuTexObjectDestroy = guarded<object_destroy<false>>;
+  api.cuTexObjectGetResourceDesc = guarded<get_resource<false>>;
+  api.cuTexObjectGetTextureDesc = guarded<get_sampler>;
+  api.cuSurfObjectCreate = guarded<surface_create>;
+  api.cuSurfObjectDestroy = guarded<object_destroy<true>>;
+  api.cuSurfObjectGetResourceDesc = guarded<get_resource<true>>;
 }
 
 }  // namespace kernwright::sim

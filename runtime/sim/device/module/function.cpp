@@ -51,45 +51,30 @@ int must_have_cluster(const Function& function) {
 int attribute_of(const Function& function, CUfunction_attribute attribute) {
   const KernelResources& resources = function.resources;
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      return max_block_threads(function);
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-      return static_cast<int>(resources.shared_bytes);
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-      return static_cast<int>(resources.constant_bytes);
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-      return static_cast<int>(resources.local_bytes);
-    case CU_FUNC_ATTRIBUTE_NUM_REGS:
-      return resources.registers;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return max_block_threads(function);
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(resources.shared_bytes);
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return static_cast<int>(resources.constant_bytes);
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(resources.local_bytes);
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: return resources.registers;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      return compute_capability();
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      return function.max_dynamic_shared;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      return function.carveout;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
-      return must_have_cluster(function);
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-      return required_cluster(function, 0);
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-      return required_cluster(function, 1);
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-      return required_cluster(function, 2);
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return compute_capability();
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return function.max_dynamic_shared;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return function.carveout;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return must_have_cluster(function);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: return required_cluster(function, 0);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: return required_cluster(function, 1);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return required_cluster(function, 2);
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
       return function.large_clusters ? 1 : 0;
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      return 0;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return 0;
   }
   fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-CUresult func_get_attribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
-  return guarded([&] {
-    require(value != nullptr);
-    *value = attribute_of(*find_function(handle), attribute);
-  });
+void func_get_attribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
+  require(value != nullptr);
+  *value = attribute_of(*find_function(handle), attribute);
 }
 
 void set_max_dynamic_shared(Function& function, int value) {
@@ -100,64 +85,54 @@ void set_max_dynamic_shared(Function& function, int value) {
   function.max_dynamic_shared = value;
 }
 
-CUresult func_set_attribute(CUfunction handle, CUfunction_attribute attribute, int value) {
-  return guarded([&] {
-    const auto function = find_function(handle);
-    switch (attribute) {
-      case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        set_max_dynamic_shared(*function, value);
-        break;
-      case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        require(value >= CU_SHAREDMEM_CARVEOUT_DEFAULT &&
-                value <= CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
-        function->carveout = value;
-        break;
-      case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-        require(device_profile().is_90 && (value == 0 || value == 1));
-        function->large_clusters = value != 0;
-        break;
-      default:
-        fail(CUDA_ERROR_INVALID_VALUE);
-    }
-  });
+void func_set_attribute(CUfunction handle, CUfunction_attribute attribute, int value) {
+  const auto function = find_function(handle);
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      set_max_dynamic_shared(*function, value);
+      break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      require(value >= CU_SHAREDMEM_CARVEOUT_DEFAULT && value <= CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+      function->carveout = value;
+      break;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      require(device_profile().is_90 && (value == 0 || value == 1));
+      function->large_clusters = value != 0;
+      break;
+    default: fail(CUDA_ERROR_INVALID_VALUE);
+  }
 }
 
-CUresult func_get_module(CUmodule* module, CUfunction handle) {
-  return guarded([&] {
-    require(module != nullptr);
-    *module = find_function(handle)->module_handle;
-  });
+void func_get_module(CUmodule* module, CUfunction handle) {
+  require(module != nullptr);
+  *module = find_function(handle)->module_handle;
 }
 
 /// The text lives as long as the module.
-CUresult func_get_name(const char** name, CUfunction handle) {
-  return guarded([&] {
-    require(name != nullptr);
-    *name = find_function(handle)->name.c_str();
-  });
+void func_get_name(const char** name, CUfunction handle) {
+  require(name != nullptr);
+  *name = find_function(handle)->name.c_str();
 }
 
-CUresult func_get_param_info(CUfunction handle, std::size_t index, std::size_t* offset,
-                             std::size_t* size) {
-  return guarded([&] {
-    const auto function = find_function(handle);
-    const auto module = function->module.lock();
-    require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    const auto& parameters = module->code->program().functions[function->index].parameters;
-    require(index < parameters.size() && offset != nullptr);
-    *offset = parameters[index].offset;
-    if (size != nullptr) *size = parameters[index].bytes;
-  });
+void func_get_param_info(CUfunction handle, std::size_t index, std::size_t* offset,
+                         std::size_t* size) {
+  const auto function = find_function(handle);
+  const auto module = function->module.lock();
+  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  const auto& parameters = module->code->program().functions[function->index].parameters;
+  require(index < parameters.size() && offset != nullptr);
+  *offset = parameters[index].offset;
+  if (size != nullptr) *size = parameters[index].bytes;
 }
 
 }  // namespace
 
 void install_function(DriverApi& api) {
-  api.cuFuncGetAttribute = func_get_attribute;
-  api.cuFuncSetAttribute = func_set_attribute;
-  api.cuFuncGetModule = func_get_module;
-  api.cuFuncGetName = func_get_name;
-  api.cuFuncGetParamInfo = func_get_param_info;
+  api.cuFuncGetAttribute = guarded<func_get_attribute>;
+  api.cuFuncSetAttribute = guarded<func_set_attribute>;
+  api.cuFuncGetModule = guarded<func_get_module>;
+  api.cuFuncGetName = guarded<func_get_name>;
+  api.cuFuncGetParamInfo = guarded<func_get_param_info>;
 }
 
 }  // namespace kernwright::sim

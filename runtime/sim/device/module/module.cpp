@@ -22,12 +22,10 @@ Resources& pending_resources() {
   return resources;
 }
 
-CUresult set_resource_image(const void* cubin, std::size_t bytes) {
-  return guarded([&] {
-    sim_driver();
-    require(cubin != nullptr || bytes == 0);
-    pending_resources() = read_cubin_resources({static_cast<const std::byte*>(cubin), bytes});
-  });
+void set_resource_image(const void* cubin, std::size_t bytes) {
+  sim_driver();
+  require(cubin != nullptr || bytes == 0);
+  pending_resources() = read_cubin_resources({static_cast<const std::byte*>(cubin), bytes});
 }
 
 enum class ImageKind { ptx, elf, fatbin, unknown };
@@ -94,8 +92,7 @@ std::unique_ptr<LoadedModule> load_code(Context& context, const void* image,
              "a virtual architecture (compute_80)");
     case ImageKind::unknown:
       refuse(options, CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX text nor a cubin");
-    case ImageKind::ptx:
-      break;
+    case ImageKind::ptx: break;
   }
   try {
     return std::make_unique<LoadedModule>(static_cast<const char*>(image), context.device.memory);
@@ -174,17 +171,15 @@ CUmodule load(const void* image, const JitOptions& options) {
   return module->handle;
 }
 
-CUresult module_load_data_ex(CUmodule* module, const void* image, unsigned int option_count,
-                             CUjit_option* options, void** option_values) {
-  return guarded([&] {
-    require(module != nullptr);
-    // Allowed in any capture: lazy loading makes it safe (measured in docs/driver_behaviour.md).
-    *module = load(image, JitOptions(option_count, options, option_values));
-  });
+void module_load_data_ex(CUmodule* module, const void* image, unsigned int option_count,
+                         CUjit_option* options, void** option_values) {
+  require(module != nullptr);
+  // Allowed in any capture: lazy loading makes it safe (measured in docs/driver_behaviour.md).
+  *module = load(image, JitOptions(option_count, options, option_values));
 }
 
-CUresult module_load_data(CUmodule* module, const void* image) {
-  return module_load_data_ex(module, image, 0, nullptr, nullptr);
+void module_load_data(CUmodule* module, const void* image) {
+  module_load_data_ex(module, image, 0, nullptr, nullptr);
 }
 
 std::shared_ptr<Module> find_module(CUmodule handle) {
@@ -193,66 +188,54 @@ std::shared_ptr<Module> find_module(CUmodule handle) {
   return module;
 }
 
-CUresult module_unload(CUmodule handle) {
-  return guarded([&] {
-    current_context();
-    sim_driver().captures.forbid_unsafe();
-    const auto module = find_module(handle);
-    sim_driver().queues.finish(*module->context);  // work in flight still needs it
-    require(sim_driver().modules.remove(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    for (const CUfunction function : module->functions) sim_driver().functions.remove(function);
-  });
+void module_unload(CUmodule handle) {
+  current_context();
+  sim_driver().captures.forbid_unsafe();
+  const auto module = find_module(handle);
+  sim_driver().queues.finish(*module->context);  // work in flight still needs it
+  require(sim_driver().modules.remove(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  for (const CUfunction function : module->functions) sim_driver().functions.remove(function);
 }
 
-CUresult module_get_function(CUfunction* function, CUmodule handle, const char* name) {
-  return guarded([&] {
-    current_context();
-    require(function != nullptr && name != nullptr && *name != '\0');
-    const auto module = find_module(handle);
-    for (const CUfunction candidate : module->functions) {
-      const auto object = sim_driver().functions.find(candidate);
-      if (object == nullptr || object->name != name) continue;
-      *function = candidate;
-      return;
-    }
-    fail(CUDA_ERROR_NOT_FOUND);
-  });
+void module_get_function(CUfunction* function, CUmodule handle, const char* name) {
+  current_context();
+  require(function != nullptr && name != nullptr && *name != '\0');
+  const auto module = find_module(handle);
+  for (const CUfunction candidate : module->functions) {
+    const auto object = sim_driver().functions.find(candidate);
+    if (object == nullptr || object->name != name) continue;
+    *function = candidate;
+    return;
+  }
+  fail(CUDA_ERROR_NOT_FOUND);
 }
 
-CUresult module_get_global(CUdeviceptr* address, std::size_t* bytes, CUmodule handle,
-                           const char* name) {
-  return guarded([&] {
-    current_context();
-    require(name != nullptr && *name != '\0' && (address != nullptr || bytes != nullptr));
-    const auto module = find_module(handle);
-    const ModuleVariable* const variable = module->code->variable(name);
-    require(variable != nullptr, CUDA_ERROR_NOT_FOUND);
-    if (address != nullptr) *address = variable->address;
-    if (bytes != nullptr) *bytes = variable->bytes;
-  });
+void module_get_global(CUdeviceptr* address, std::size_t* bytes, CUmodule handle,
+                       const char* name) {
+  current_context();
+  require(name != nullptr && *name != '\0' && (address != nullptr || bytes != nullptr));
+  const auto module = find_module(handle);
+  const ModuleVariable* const variable = module->code->variable(name);
+  require(variable != nullptr, CUDA_ERROR_NOT_FOUND);
+  if (address != nullptr) *address = variable->address;
+  if (bytes != nullptr) *bytes = variable->bytes;
 }
 
-CUresult module_get_loading_mode(CUmoduleLoadingMode* mode) {
-  return guarded([&] {
-    require(mode != nullptr);
-    *mode = CU_MODULE_EAGER_LOADING;
-  });
+void module_get_loading_mode(CUmoduleLoadingMode* mode) {
+  require(mode != nullptr);
+  *mode = CU_MODULE_EAGER_LOADING;
 }
 
-CUresult module_get_function_count(unsigned int* count, CUmodule handle) {
-  return guarded([&] {
-    require(count != nullptr);
-    *count = static_cast<unsigned int>(find_module(handle)->functions.size());
-  });
+void module_get_function_count(unsigned int* count, CUmodule handle) {
+  require(count != nullptr);
+  *count = static_cast<unsigned int>(find_module(handle)->functions.size());
 }
 
-CUresult module_enumerate_functions(CUfunction* functions, unsigned int count, CUmodule handle) {
-  return guarded([&] {
-    const auto module = find_module(handle);
-    require(functions != nullptr && count > 0);
-    const std::size_t number = std::min<std::size_t>(count, module->functions.size());
-    std::copy_n(module->functions.begin(), number, functions);
-  });
+void module_enumerate_functions(CUfunction* functions, unsigned int count, CUmodule handle) {
+  const auto module = find_module(handle);
+  require(functions != nullptr && count > 0);
+  const std::size_t number = std::min<std::size_t>(count, module->functions.size());
+  std::copy_n(module->functions.begin(), number, functions);
 }
 
 }  // namespace
@@ -265,15 +248,15 @@ Module::~Module() {
 }
 
 void install_module(DriverApi& api) {
-  api.cuModuleLoadData = module_load_data;
-  api.cuModuleLoadDataEx = module_load_data_ex;
-  api.cuModuleUnload = module_unload;
-  api.cuModuleGetFunction = module_get_function;
-  api.cuModuleGetGlobal = module_get_global;
-  api.cuModuleGetLoadingMode = module_get_loading_mode;
-  api.cuModuleGetFunctionCount = module_get_function_count;
-  api.cuModuleEnumerateFunctions = module_enumerate_functions;
-  api.kwSetResourceImage = set_resource_image;
+  api.cuModuleLoadData = guarded<module_load_data>;
+  api.cuModuleLoadDataEx = guarded<module_load_data_ex>;
+  api.cuModuleUnload = guarded<module_unload>;
+  api.cuModuleGetFunction = guarded<module_get_function>;
+  api.cuModuleGetGlobal = guarded<module_get_global>;
+  api.cuModuleGetLoadingMode = guarded<module_get_loading_mode>;
+  api.cuModuleGetFunctionCount = guarded<module_get_function_count>;
+  api.cuModuleEnumerateFunctions = guarded<module_enumerate_functions>;
+  api.kwSetResourceImage = guarded<set_resource_image>;
 }
 
 }  // namespace kernwright::sim
