@@ -63,14 +63,10 @@ class Emitter {
 
   std::uint32_t resolve(const Ref& ref) {
     switch (ref.kind) {
-      case Ref::Kind::reg:
-        return layout_.registers[ref.index];
-      case Ref::Kind::constant:
-        return layout_.constants[ref.index];
-      case Ref::Kind::area:
-        return layout_.areas[ref.index];
-      case Ref::Kind::fixed:
-        return ref.index;
+      case Ref::Kind::reg: return layout_.registers[ref.index];
+      case Ref::Kind::constant: return layout_.constants[ref.index];
+      case Ref::Kind::area: return layout_.areas[ref.index];
+      case Ref::Kind::fixed: return ref.index;
       case Ref::Kind::list: {
         const auto first = static_cast<std::uint32_t>(program_.lists.size());
         for (const Ref& element : function_.lists[ref.index].elements) {
@@ -78,8 +74,7 @@ class Emitter {
         }
         return first;
       }
-      default:
-        return kSinkOffset;
+      default: return kSinkOffset;
     }
   }
 

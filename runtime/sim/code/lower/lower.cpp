@@ -31,10 +31,8 @@ bool needs_branch(const ptx::Instruction& inst) {
     case Handler::mbarrier:
     case Handler::nanosleep:
     case Handler::activemask:
-    case Handler::elect:
-      return true;
-    default:
-      return inst.modifiers.sync;
+    case Handler::elect: return true;
+    default: return inst.modifiers.sync;
   }
 }
 
@@ -45,14 +43,12 @@ bool may_spin(const ptx::Instruction& inst) {
     case Handler::atom:
     case Handler::red:
     case Handler::mbarrier:
-    case Handler::nanosleep:
-      return true;
+    case Handler::nanosleep: return true;
     case Handler::ld:
       return inst.modifiers.semantics == Semantics::volatile_ ||
              inst.modifiers.semantics == Semantics::relaxed ||
              inst.modifiers.semantics == Semantics::acquire;
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -195,16 +191,11 @@ void FunctionLowering::lower(const Inst& inst) {
 void FunctionLowering::lower_unguarded(const Inst& inst) {
   check_spaces(inst);
   switch (inst.row->handler) {
-    case Handler::bra:
-      return lower_branch(inst);
-    case Handler::brx:
-      return lower_table(inst);
-    case Handler::call:
-      return lower_call(inst);
-    case Handler::ret:
-      return lower_leave(Internal::ret, &inst);
-    case Handler::exit:
-      return lower_leave(Internal::exit, &inst);
+    case Handler::bra: return lower_branch(inst);
+    case Handler::brx: return lower_table(inst);
+    case Handler::call: return lower_call(inst);
+    case Handler::ret: return lower_leave(Internal::ret, &inst);
+    case Handler::exit: return lower_leave(Internal::exit, &inst);
     case Handler::mov:
       if (lower_move(inst)) return;
       break;
@@ -212,8 +203,7 @@ void FunctionLowering::lower_unguarded(const Inst& inst) {
     case Handler::st:
       if (lower_parameter_access(inst)) return;
       break;
-    default:
-      break;
+    default: break;
   }
   lower_generic(in_its_space(inst));
 }

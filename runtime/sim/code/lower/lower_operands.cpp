@@ -31,10 +31,8 @@ bool is_per_lane(SpecialRegister which) {
     case SpecialRegister::lanemask_le:
     case SpecialRegister::lanemask_lt:
     case SpecialRegister::lanemask_ge:
-    case SpecialRegister::lanemask_gt:
-      return true;
-    default:
-      return false;
+    case SpecialRegister::lanemask_gt: return true;
+    default: return false;
   }
 }
 
@@ -48,10 +46,8 @@ bool is_same_in_all_blocks(SpecialRegister which) {
     case SpecialRegister::nctaid_y:
     case SpecialRegister::nctaid_z:
     case SpecialRegister::warpid:
-    case SpecialRegister::dynamic_smem_size:
-      return true;
-    default:
-      return is_per_lane(which);
+    case SpecialRegister::dynamic_smem_size: return true;
+    default: return is_per_lane(which);
   }
 }
 
@@ -61,10 +57,8 @@ std::uint8_t FunctionLowering::width_of(const ptx::Operand& operand) const {
   switch (operand.kind) {
     case OperandKind::none:
     case OperandKind::label:
-    case OperandKind::list:
-      return 0;
-    case OperandKind::reg:
-      return register_width(operand.reg);
+    case OperandKind::list: return 0;
+    case OperandKind::reg: return register_width(operand.reg);
     case OperandKind::reg_pair:
       return register_width(operand.reg == ptx::kNoRegister ? operand.reg2 : operand.reg);
     case OperandKind::address:
@@ -74,10 +68,8 @@ std::uint8_t FunctionLowering::width_of(const ptx::Operand& operand) const {
         if (element.kind == OperandKind::reg) return register_width(element.reg);
       }
       return operand.elements.empty() ? 0 : width_of(operand.elements.front());
-    case OperandKind::symbol:
-      return operand.type == ptx::Type::none ? 8 : type_width(operand.type);
-    default:
-      return type_width(operand.type);
+    case OperandKind::symbol: return operand.type == ptx::Type::none ? 8 : type_width(operand.type);
+    default: return type_width(operand.type);
   }
 }
 
@@ -174,8 +166,7 @@ Ref FunctionLowering::symbol(const Inst& inst, const ptx::Operand& operand, std:
                              std::int64_t offset) {
   const std::uint32_t at = operand.symbol_index;
   switch (operand.symbol_kind) {
-    case SymbolKind::function:
-      return constant(bytes, kFunctionWindow + 16 * std::uint64_t{at});
+    case SymbolKind::function: return constant(bytes, kFunctionWindow + 16 * std::uint64_t{at});
     case SymbolKind::global:
       return variable_address(inst, context_.module.globals[at], context_.layout.shared_globals[at],
                               bytes, offset);
@@ -189,8 +180,7 @@ Ref FunctionLowering::symbol(const Inst& inst, const ptx::Operand& operand, std:
         fail(inst, format("the address of {} is not kept", operand.symbol));
       return local_address(inst, context_.layout.parameter_copies[index_] + inside, bytes);
     }
-    default:
-      fail(inst, format("the address of {} cannot be taken", operand.symbol));
+    default: fail(inst, format("the address of {} cannot be taken", operand.symbol));
   }
 }
 
@@ -222,22 +212,15 @@ Ref FunctionLowering::destination(const ptx::Operand& operand) const {
 
 Ref FunctionLowering::source(const Inst& inst, const ptx::Operand& operand) {
   switch (operand.kind) {
-    case OperandKind::reg:
-      return predicate(inst, operand.reg, operand.negated);
-    case OperandKind::special:
-      return special(inst, operand.special, type_width(operand.type));
-    case OperandKind::symbol:
-      return symbol(inst, operand, width_of(operand), operand.offset);
-    case OperandKind::vector:
-      return vector(inst, operand, false);
-    case OperandKind::sink:
-      return constant(type_width(operand.type), 0);
+    case OperandKind::reg: return predicate(inst, operand.reg, operand.negated);
+    case OperandKind::special: return special(inst, operand.special, type_width(operand.type));
+    case OperandKind::symbol: return symbol(inst, operand, width_of(operand), operand.offset);
+    case OperandKind::vector: return vector(inst, operand, false);
+    case OperandKind::sink: return constant(type_width(operand.type), 0);
     case OperandKind::integer:
     case OperandKind::float32:
-    case OperandKind::float64:
-      return constant(operand);
-    default:
-      fail(inst, "an operand of this kind cannot be read");
+    case OperandKind::float64: return constant(operand);
+    default: fail(inst, "an operand of this kind cannot be read");
   }
 }
 

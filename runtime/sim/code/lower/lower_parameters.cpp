@@ -30,16 +30,11 @@ bool has_one_space(Handler handler) {
 
 const char* name_of(Space space) {
   switch (space) {
-    case Space::global:
-      return ".global";
-    case Space::constant:
-      return ".const";
-    case Space::shared:
-      return ".shared";
-    case Space::local:
-      return ".local";
-    default:
-      return ".param";
+    case Space::global: return ".global";
+    case Space::constant: return ".const";
+    case Space::shared: return ".shared";
+    case Space::local: return ".local";
+    default: return ".param";
   }
 }
 
@@ -47,15 +42,11 @@ const char* name_of(Space space) {
 
 ptx::Space FunctionLowering::space_of(const ptx::Operand& operand) const {
   switch (operand.symbol_kind) {
-    case SymbolKind::variable:
-      return function_.variables[operand.symbol_index].space;
-    case SymbolKind::global:
-      return context_.module.globals[operand.symbol_index].space;
+    case SymbolKind::variable: return function_.variables[operand.symbol_index].space;
+    case SymbolKind::global: return context_.module.globals[operand.symbol_index].space;
     case SymbolKind::parameter:
-    case SymbolKind::result:
-      return Space::param;
-    default:
-      return Space::generic;
+    case SymbolKind::result: return Space::param;
+    default: return Space::generic;
   }
 }
 

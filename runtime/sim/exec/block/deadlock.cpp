@@ -54,8 +54,7 @@ FaultPlace describe_split(const Warp& warp, const Split& split) {
 
 const char* stuck_text(SplitState state) {
   switch (state) {
-    case SplitState::barrier:
-      return "threads wait at a barrier for threads that never arrive";
+    case SplitState::barrier: return "threads wait at a barrier for threads that never arrive";
     case SplitState::cluster:
       return "threads wait at the barrier of their cluster for threads that never arrive";
     case SplitState::mbarrier:
@@ -66,8 +65,7 @@ const char* stuck_text(SplitState state) {
     case SplitState::ready:
       return "threads poll an mbarrier or a word of shared memory that nobody is left to change: "
              "an arrival, a store or the bytes of a copy are missing";
-    default:
-      return "lanes wait at a .sync instruction for lanes that never arrive there";
+    default: return "lanes wait at a .sync instruction for lanes that never arrive there";
   }
 }
 

@@ -235,26 +235,13 @@ const Op* bulk_copy(const Op* op, Warp& warp) {
     warp.charge(kBulkCost);
     switch (form.kind) {
       case BulkForm::to_shared:
-      case BulkForm::between_shared:
-        ok = to_shared(lane);
-        break;
-      case BulkForm::to_global:
-        ok = to_global(lane);
-        break;
-      case BulkForm::tensor_to_shared:
-        ok = tensor_to_shared(lane);
-        break;
-      case BulkForm::tensor_to_global:
-        ok = tensor_to_global(lane);
-        break;
-      case BulkForm::tensor_prefetch:
-        ok = tensor_prefetch(lane);
-        break;
-      case BulkForm::store:
-        ok = store_async(lane);
-        break;
-      default:
-        break;
+      case BulkForm::between_shared: ok = to_shared(lane); break;
+      case BulkForm::to_global: ok = to_global(lane); break;
+      case BulkForm::tensor_to_shared: ok = tensor_to_shared(lane); break;
+      case BulkForm::tensor_to_global: ok = tensor_to_global(lane); break;
+      case BulkForm::tensor_prefetch: ok = tensor_prefetch(lane); break;
+      case BulkForm::store: ok = store_async(lane); break;
+      default: break;
     }
     if (!ok) return nullptr;
   }

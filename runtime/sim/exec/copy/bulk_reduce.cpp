@@ -22,24 +22,15 @@ T combine(AtomOp op, T old, T value) {
     using Bits = std::make_unsigned_t<T>;
     const auto a = static_cast<Bits>(old), b = static_cast<Bits>(value);
     switch (op) {
-      case AtomOp::add:
-        return static_cast<T>(a + b);
-      case AtomOp::inc:
-        return static_cast<T>(a >= b ? 0 : a + 1);
-      case AtomOp::dec:
-        return static_cast<T>(a == 0 || a > b ? b : a - 1);
-      case AtomOp::and_:
-        return static_cast<T>(a & b);
-      case AtomOp::or_:
-        return static_cast<T>(a | b);
-      case AtomOp::xor_:
-        return static_cast<T>(a ^ b);
-      case AtomOp::min:
-        return std::min(old, value);
-      case AtomOp::max:
-        return std::max(old, value);
-      default:
-        return value;
+      case AtomOp::add: return static_cast<T>(a + b);
+      case AtomOp::inc: return static_cast<T>(a >= b ? 0 : a + 1);
+      case AtomOp::dec: return static_cast<T>(a == 0 || a > b ? b : a - 1);
+      case AtomOp::and_: return static_cast<T>(a & b);
+      case AtomOp::or_: return static_cast<T>(a | b);
+      case AtomOp::xor_: return static_cast<T>(a ^ b);
+      case AtomOp::min: return std::min(old, value);
+      case AtomOp::max: return std::max(old, value);
+      default: return value;
     }
   } else {
     if (op == AtomOp::add) return old + value;
@@ -98,23 +89,15 @@ struct BulkReduction {
 
   void run(Type type) const {
     switch (type) {
-      case Type::f16:
-        return halves(numeric::f16_to_f32, numeric::f32_to_f16);
-      case Type::bf16:
-        return halves(numeric::bf16_to_f32, numeric::f32_to_bf16);
-      case Type::f32:
-        return all<float>();
-      case Type::f64:
-        return all<double>();
-      case Type::s32:
-        return all<std::int32_t>();
+      case Type::f16: return halves(numeric::f16_to_f32, numeric::f32_to_f16);
+      case Type::bf16: return halves(numeric::bf16_to_f32, numeric::f32_to_bf16);
+      case Type::f32: return all<float>();
+      case Type::f64: return all<double>();
+      case Type::s32: return all<std::int32_t>();
       case Type::b64:
-      case Type::u64:
-        return all<std::uint64_t>();
-      case Type::s64:
-        return all<std::int64_t>();
-      default:
-        return all<std::uint32_t>();
+      case Type::u64: return all<std::uint64_t>();
+      case Type::s64: return all<std::int64_t>();
+      default: return all<std::uint32_t>();
     }
   }
 };
@@ -124,23 +107,18 @@ struct BulkReduction {
 bool can_reduce(AtomOp op, Type type) noexcept {
   switch (type) {
     case Type::f16:
-    case Type::bf16:
-      return op == AtomOp::add || op == AtomOp::min || op == AtomOp::max;
+    case Type::bf16: return op == AtomOp::add || op == AtomOp::min || op == AtomOp::max;
     case Type::f32:
-    case Type::f64:
-      return op == AtomOp::add;
+    case Type::f64: return op == AtomOp::add;
     case Type::b32:
-    case Type::b64:
-      return op == AtomOp::and_ || op == AtomOp::or_ || op == AtomOp::xor_;
+    case Type::b64: return op == AtomOp::and_ || op == AtomOp::or_ || op == AtomOp::xor_;
     case Type::u32:
       return op == AtomOp::add || op == AtomOp::min || op == AtomOp::max || op == AtomOp::inc ||
              op == AtomOp::dec;
     case Type::s32:
     case Type::u64:
-    case Type::s64:
-      return op == AtomOp::add || op == AtomOp::min || op == AtomOp::max;
-    default:
-      return false;
+    case Type::s64: return op == AtomOp::add || op == AtomOp::min || op == AtomOp::max;
+    default: return false;
   }
 }
 

@@ -42,16 +42,11 @@ template <std::size_t kBytes>
 [[gnu::always_inline]] inline void copy_lanes(Strided<std::byte> to, Strided<const std::byte> from,
                                               std::size_t bytes, std::uint32_t lanes) {
   switch (bytes) {
-    case 1:
-      return strided::copy<1>(to, from, lanes);
-    case 2:
-      return strided::copy<2>(to, from, lanes);
-    case 4:
-      return strided::copy<4>(to, from, lanes);
-    case 8:
-      return strided::copy<8>(to, from, lanes);
-    case 16:
-      return strided::copy<16>(to, from, lanes);
+    case 1: return strided::copy<1>(to, from, lanes);
+    case 2: return strided::copy<2>(to, from, lanes);
+    case 4: return strided::copy<4>(to, from, lanes);
+    case 8: return strided::copy<8>(to, from, lanes);
+    case 16: return strided::copy<16>(to, from, lanes);
     default:
       for (; lanes != 0; lanes &= lanes - 1) {
         const auto i = static_cast<std::size_t>(std::countr_zero(lanes));

@@ -52,22 +52,17 @@ Region region_of(const Warp& warp, int lane, Space space, std::uint64_t address)
       region.bytes = warp.worker->launch->parameter_bytes;
       region.writable = false;
       break;
-    default:
-      break;
+    default: break;
   }
   return region;
 }
 
 const char* space_name(Space space) noexcept {
   switch (space) {
-    case Space::shared:
-      return "shared memory";
-    case Space::local:
-      return "local memory";
-    case Space::param:
-      return "kernel parameters";
-    default:
-      return "global memory";
+    case Space::shared: return "shared memory";
+    case Space::local: return "local memory";
+    case Space::param: return "kernel parameters";
+    default: return "global memory";
   }
 }
 
@@ -158,14 +153,10 @@ const Op* report_global(const Op* op, Warp& warp, int lane, const LaneAccess& ac
 
 Space window_space(std::uint64_t address) noexcept {
   switch (address & kWindowMask) {
-    case kSharedWindow:
-      return Space::shared;
-    case kLocalWindow:
-      return Space::local;
-    case kParamWindow:
-      return Space::param;
-    default:
-      return Space::global;
+    case kSharedWindow: return Space::shared;
+    case kLocalWindow: return Space::local;
+    case kParamWindow: return Space::param;
+    default: return Space::global;
   }
 }
 

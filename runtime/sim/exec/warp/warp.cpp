@@ -26,17 +26,13 @@ std::uint64_t time_special(SpecialRegister which) {
   using enum SpecialRegister;
   switch (which) {
     case clock:
-    case clock64:
-      return nanoseconds(std::chrono::steady_clock::now().time_since_epoch());
-    case clock_hi:
-      return nanoseconds(std::chrono::steady_clock::now().time_since_epoch()) >> 32;
+    case clock64: return nanoseconds(std::chrono::steady_clock::now().time_since_epoch());
+    case clock_hi: return nanoseconds(std::chrono::steady_clock::now().time_since_epoch()) >> 32;
     case globaltimer:
-    case globaltimer_lo:
-      return nanoseconds(std::chrono::system_clock::now().time_since_epoch());
+    case globaltimer_lo: return nanoseconds(std::chrono::system_clock::now().time_since_epoch());
     case globaltimer_hi:
       return nanoseconds(std::chrono::system_clock::now().time_since_epoch()) >> 32;
-    default:
-      return 0;
+    default: return 0;
   }
 }
 
@@ -205,42 +201,26 @@ std::uint64_t Warp::uniform_special(SpecialRegister which) const {
   if (within(cluster_ctaid_x)) return axis(inside, cluster_ctaid_x);
   if (within(cluster_nctaid_x)) return axis(shape, cluster_nctaid_x);
   switch (which) {
-    case cluster_ctarank:
-      return block->member->rank;
-    case cluster_nctarank:
-      return block->member->cluster->members.size();
-    case is_explicit_cluster:
-      return launch.cluster[0] != 0 ? 1 : 0;
-    case warpid:
-      return index;
-    case nwarpid:
-      return block->warp_count;
-    case smid:
-      return worker->smid % launch.sm_count;
-    case nsmid:
-      return launch.sm_count;
-    case gridid:
-      return launch.grid_id;
-    case envreg1:
-      return launch.grid_workspace >> 32;
-    case envreg2:
-      return launch.grid_workspace & 0xffffffff;
+    case cluster_ctarank: return block->member->rank;
+    case cluster_nctarank: return block->member->cluster->members.size();
+    case is_explicit_cluster: return launch.cluster[0] != 0 ? 1 : 0;
+    case warpid: return index;
+    case nwarpid: return block->warp_count;
+    case smid: return worker->smid % launch.sm_count;
+    case nsmid: return launch.sm_count;
+    case gridid: return launch.grid_id;
+    case envreg1: return launch.grid_workspace >> 32;
+    case envreg2: return launch.grid_workspace & 0xffffffff;
     case reserved_smem_offset_begin:
-    case reserved_smem_offset_0:
-      return reserved_shared;
-    case reserved_smem_offset_1:
-      return reserved_shared + kReservedSharedBytes / 2;
-    case reserved_smem_offset_end:
-      return reserved_shared + kReservedSharedBytes;
-    case reserved_smem_offset_cap:
-      return kReservedSharedBytes;
+    case reserved_smem_offset_0: return reserved_shared;
+    case reserved_smem_offset_1: return reserved_shared + kReservedSharedBytes / 2;
+    case reserved_smem_offset_end: return reserved_shared + kReservedSharedBytes;
+    case reserved_smem_offset_cap: return kReservedSharedBytes;
     case total_smem_size:
     case aggr_smem_size:
       return entry.dynamic_shared_offset + std::uint64_t{launch.dynamic_shared_bytes};
-    case dynamic_smem_size:
-      return launch.dynamic_shared_bytes;
-    default:
-      return time_special(which);
+    case dynamic_smem_size: return launch.dynamic_shared_bytes;
+    default: return time_special(which);
   }
 }
 

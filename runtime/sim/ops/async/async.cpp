@@ -89,14 +89,11 @@ OpPair select_copy(const ptx::Instruction& instruction, const OperandWidths& wid
 OpPair select_async(const ptx::Instruction& instruction, const OperandWidths& widths) {
   if (instruction.row->handler != Handler::cp) return {};
   switch (instruction.modifiers.verb) {
-    case Verb::none:
-      return select_copy(instruction, widths);
+    case Verb::none: return select_copy(instruction, widths);
     case Verb::commit_group:
     case Verb::wait_group:
-    case Verb::wait_all:
-      return {nothing, nothing};
-    default:
-      return {};  // cp.async.mbarrier.arrive: async_mbarrier.cpp
+    case Verb::wait_all: return {nothing, nothing};
+    default: return {};  // cp.async.mbarrier.arrive: async_mbarrier.cpp
   }
 }
 

@@ -150,13 +150,9 @@ OpPair select_mbarrier(const ptx::Instruction& instruction, std::uint32_t flags)
   const ptx::Modifiers& modifiers = instruction.modifiers;
   const bool has_count = instruction.operands.size() > 2;
   switch (modifiers.verb) {
-    case Verb::init:
-      return {init<false>, init<true>, flags};
-    case Verb::inval:
-      return {inval<false>, inval<true>, flags};
-    case Verb::arrive_drop:
-      flags |= kDrop;
-      [[fallthrough]];
+    case Verb::init: return {init<false>, init<true>, flags};
+    case Verb::inval: return {inval<false>, inval<true>, flags};
+    case Verb::arrive_drop: flags |= kDrop; [[fallthrough]];
     case Verb::arrive:
       if (modifiers.expect_tx) {
         flags |= kExpect;
@@ -164,23 +160,17 @@ OpPair select_mbarrier(const ptx::Instruction& instruction, std::uint32_t flags)
         flags |= kHasCount;
       }
       return {arrive<false>, arrive<true>, flags};
-    case Verb::complete_tx:
-      flags |= kComplete;
-      [[fallthrough]];
+    case Verb::complete_tx: flags |= kComplete; [[fallthrough]];
     case Verb::expect_tx:
     case Verb::none:  // .expect_tx without an arrival is a flag to the parser
       if (modifiers.verb == Verb::none && !modifiers.expect_tx) return {};
       return {transactions<false>, transactions<true>, flags};
-    case Verb::try_wait:
-      flags |= kYield;
-      [[fallthrough]];
+    case Verb::try_wait: flags |= kYield; [[fallthrough]];
     case Verb::test_wait:
       if (modifiers.parity) flags |= kParity;
       return {wait<false>, wait<true>, flags};
-    case Verb::pending_count:
-      return {pending_count<false>, pending_count<true>, flags};
-    default:
-      return {};
+    case Verb::pending_count: return {pending_count<false>, pending_count<true>, flags};
+    default: return {};
   }
 }
 

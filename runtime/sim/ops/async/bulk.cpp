@@ -74,16 +74,13 @@ OpPair select_store(const ptx::Instruction& instruction, const OperandWidths& wi
 
 OpPair select_bulk(const ptx::Instruction& instruction, const OperandWidths& widths) {
   switch (instruction.row->handler) {
-    case Handler::cp_bulk:
-      return select_copy(instruction, widths);
+    case Handler::cp_bulk: return select_copy(instruction, widths);
     case Handler::cp_bulk_group:
       if (instruction.modifiers.verb == Verb::commit_group) return {bulk_commit, bulk_commit};
       return {bulk_wait, bulk_wait};
     case Handler::st_async:
-    case Handler::red_async:
-      return select_store(instruction, widths);
-    default:
-      return {};
+    case Handler::red_async: return select_store(instruction, widths);
+    default: return {};
   }
 }
 

@@ -52,8 +52,7 @@ OpPair select_cluster(const ptx::Instruction& instruction, const OperandWidths& 
     case Handler::barrier_cluster:
       if (instruction.modifiers.arrive) return {cluster_arrive, cluster_arrive};
       return {cluster_wait, cluster_wait};
-    default:
-      return {};
+    default: return {};
   }
 }
 

@@ -96,16 +96,11 @@ OpPair by_flags(const ptx::Modifiers& mods) {
 template <Type kType>
 OpPair same_type(const ptx::Modifiers& mods) {
   switch (mods.rounding) {
-    case Rounding::rni:
-      return by_flags<kType, kType, Rounding::rni>(mods);
-    case Rounding::rzi:
-      return by_flags<kType, kType, Rounding::rzi>(mods);
-    case Rounding::rmi:
-      return by_flags<kType, kType, Rounding::rmi>(mods);
-    case Rounding::rpi:
-      return by_flags<kType, kType, Rounding::rpi>(mods);
-    default:
-      return by_flags<kType, kType, Rounding::none>(mods);
+    case Rounding::rni: return by_flags<kType, kType, Rounding::rni>(mods);
+    case Rounding::rzi: return by_flags<kType, kType, Rounding::rzi>(mods);
+    case Rounding::rmi: return by_flags<kType, kType, Rounding::rmi>(mods);
+    case Rounding::rpi: return by_flags<kType, kType, Rounding::rpi>(mods);
+    default: return by_flags<kType, kType, Rounding::none>(mods);
   }
 }
 
@@ -113,25 +108,18 @@ template <Type kTo>
 OpPair from_type(const ptx::Modifiers& mods) {
   if (mods.type[1] == kTo) return same_type<kTo>(mods);
   switch (mods.type[1]) {
-    case Type::f16:
-      return by_flags<kTo, Type::f16, Rounding::none>(mods);
-    case Type::bf16:
-      return by_flags<kTo, Type::bf16, Rounding::none>(mods);
-    case Type::f32:
-      return by_flags<kTo, Type::f32, Rounding::none>(mods);
-    default:
-      return by_flags<kTo, Type::f64, Rounding::none>(mods);
+    case Type::f16: return by_flags<kTo, Type::f16, Rounding::none>(mods);
+    case Type::bf16: return by_flags<kTo, Type::bf16, Rounding::none>(mods);
+    case Type::f32: return by_flags<kTo, Type::f32, Rounding::none>(mods);
+    default: return by_flags<kTo, Type::f64, Rounding::none>(mods);
   }
 }
 
 std::uint64_t narrow_nan(double x, Type type) {
   switch (type) {
-    case Type::f16:
-      return numeric::narrow_nan<numeric::F16>(x);
-    case Type::bf16:
-      return numeric::narrow_nan<numeric::BF16>(x);
-    default:
-      return numeric::narrow_nan<numeric::F32>(x);
+    case Type::f16: return numeric::narrow_nan<numeric::F16>(x);
+    case Type::bf16: return numeric::narrow_nan<numeric::BF16>(x);
+    default: return numeric::narrow_nan<numeric::F32>(x);
   }
 }
 
@@ -174,14 +162,10 @@ OpPair select_convert_floating(const ptx::Instruction& inst, const OperandWidths
     return {convert_any, convert_any, ConvertFlags::make(inst, widths)};
   }
   switch (to) {
-    case Type::f16:
-      return from_type<Type::f16>(mods);
-    case Type::bf16:
-      return from_type<Type::bf16>(mods);
-    case Type::f32:
-      return from_type<Type::f32>(mods);
-    default:
-      return from_type<Type::f64>(mods);
+    case Type::f16: return from_type<Type::f16>(mods);
+    case Type::bf16: return from_type<Type::bf16>(mods);
+    case Type::f32: return from_type<Type::f32>(mods);
+    default: return from_type<Type::f64>(mods);
   }
 }
 

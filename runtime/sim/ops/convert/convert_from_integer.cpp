@@ -42,52 +42,35 @@ OpPair nearest_from(ptx::Type to, int bytes) {
 OpPair select_nearest(ptx::Type from, ptx::Type to, int bytes) {
   using ptx::Type;
   switch (from) {
-    case Type::u8:
-      return nearest_from<std::uint8_t>(to, bytes);
-    case Type::u16:
-      return nearest_from<std::uint16_t>(to, bytes);
-    case Type::u32:
-      return nearest_from<std::uint32_t>(to, bytes);
-    case Type::u64:
-      return nearest_from<std::uint64_t>(to, bytes);
-    case Type::s8:
-      return nearest_from<std::int8_t>(to, bytes);
-    case Type::s16:
-      return nearest_from<std::int16_t>(to, bytes);
-    case Type::s32:
-      return nearest_from<std::int32_t>(to, bytes);
-    case Type::s64:
-      return nearest_from<std::int64_t>(to, bytes);
-    default:
-      return {};
+    case Type::u8: return nearest_from<std::uint8_t>(to, bytes);
+    case Type::u16: return nearest_from<std::uint16_t>(to, bytes);
+    case Type::u32: return nearest_from<std::uint32_t>(to, bytes);
+    case Type::u64: return nearest_from<std::uint64_t>(to, bytes);
+    case Type::s8: return nearest_from<std::int8_t>(to, bytes);
+    case Type::s16: return nearest_from<std::int16_t>(to, bytes);
+    case Type::s32: return nearest_from<std::int32_t>(to, bytes);
+    case Type::s64: return nearest_from<std::int64_t>(to, bytes);
+    default: return {};
   }
 }
 
 std::uint64_t encode_lane(ptx::Type type, bool negative, std::uint64_t magnitude,
                           ptx::Rounding mode) {
   switch (type) {
-    case ptx::Type::f16:
-      return numeric::encode_integer<numeric::F16>(negative, magnitude, mode);
-    case ptx::Type::bf16:
-      return numeric::encode_integer<numeric::BF16>(negative, magnitude, mode);
-    case ptx::Type::f32:
-      return numeric::encode_integer<numeric::F32>(negative, magnitude, mode);
-    default:
-      return numeric::encode_integer<numeric::F64>(negative, magnitude, mode);
+    case ptx::Type::f16: return numeric::encode_integer<numeric::F16>(negative, magnitude, mode);
+    case ptx::Type::bf16: return numeric::encode_integer<numeric::BF16>(negative, magnitude, mode);
+    case ptx::Type::f32: return numeric::encode_integer<numeric::F32>(negative, magnitude, mode);
+    default: return numeric::encode_integer<numeric::F64>(negative, magnitude, mode);
   }
 }
 
 /// 1 in the encoding of `type`: what .sat leaves of every positive integer.
 std::uint64_t one_of(ptx::Type type) {
   switch (type) {
-    case ptx::Type::f16:
-      return 0x3c00;
-    case ptx::Type::bf16:
-      return 0x3f80;
-    case ptx::Type::f32:
-      return 0x3f800000;
-    default:
-      return 0x3ff0000000000000;
+    case ptx::Type::f16: return 0x3c00;
+    case ptx::Type::bf16: return 0x3f80;
+    case ptx::Type::f32: return 0x3f800000;
+    default: return 0x3ff0000000000000;
   }
 }
 

@@ -54,14 +54,10 @@ OpPair select_extend(int bits, bool is_signed) {
 template <typename D>
 OpPair select_source(int source_bytes, int bits, bool is_signed) {
   switch (source_bytes) {
-    case 2:
-      return select_extend<D, std::uint16_t>(bits, is_signed);
-    case 4:
-      return select_extend<D, std::uint32_t>(bits, is_signed);
-    case 8:
-      return select_extend<D, std::uint64_t>(bits, is_signed);
-    default:
-      return {};
+    case 2: return select_extend<D, std::uint16_t>(bits, is_signed);
+    case 4: return select_extend<D, std::uint32_t>(bits, is_signed);
+    case 8: return select_extend<D, std::uint64_t>(bits, is_signed);
+    default: return {};
   }
 }
 
@@ -136,14 +132,10 @@ OpPair select_convert_integers(const ptx::Instruction& inst, const OperandWidths
   const int bits = narrows ? to.bits : from.bits;
   const bool is_signed = narrows ? to.is_signed : from.is_signed;
   switch (widths[0]) {
-    case 2:
-      return select_source<std::uint16_t>(widths[1], bits, is_signed);
-    case 4:
-      return select_source<std::uint32_t>(widths[1], bits, is_signed);
-    case 8:
-      return select_source<std::uint64_t>(widths[1], bits, is_signed);
-    default:
-      return {};
+    case 2: return select_source<std::uint16_t>(widths[1], bits, is_signed);
+    case 4: return select_source<std::uint32_t>(widths[1], bits, is_signed);
+    case 8: return select_source<std::uint64_t>(widths[1], bits, is_signed);
+    default: return {};
   }
 }
 

@@ -20,32 +20,19 @@ struct IntegerType {
 inline IntegerType integer_type(ptx::Type type) {
   using ptx::Type;
   switch (type) {
-    case Type::u2:
-      return {2, false};
-    case Type::s2:
-      return {2, true};
-    case Type::u4:
-      return {4, false};
-    case Type::s4:
-      return {4, true};
-    case Type::u8:
-      return {8, false};
-    case Type::u16:
-      return {16, false};
-    case Type::u32:
-      return {32, false};
-    case Type::u64:
-      return {64, false};
-    case Type::s8:
-      return {8, true};
-    case Type::s16:
-      return {16, true};
-    case Type::s32:
-      return {32, true};
-    case Type::s64:
-      return {64, true};
-    default:
-      return {};
+    case Type::u2: return {2, false};
+    case Type::s2: return {2, true};
+    case Type::u4: return {4, false};
+    case Type::s4: return {4, true};
+    case Type::u8: return {8, false};
+    case Type::u16: return {16, false};
+    case Type::u32: return {32, false};
+    case Type::u64: return {64, false};
+    case Type::s8: return {8, true};
+    case Type::s16: return {16, true};
+    case Type::s32: return {32, true};
+    case Type::s64: return {64, true};
+    default: return {};
   }
 }
 
@@ -121,16 +108,13 @@ template <typename T>
 inline double load_floating(const Warp& warp, std::uint32_t offset, ptx::Type type, bool flushes,
                             int lane) {
   switch (type) {
-    case ptx::Type::f16:
-      return numeric::f16_to_f32(warp.reg<std::uint16_t>(offset)[lane]);
-    case ptx::Type::bf16:
-      return numeric::bf16_to_f32(warp.reg<std::uint16_t>(offset)[lane]);
+    case ptx::Type::f16: return numeric::f16_to_f32(warp.reg<std::uint16_t>(offset)[lane]);
+    case ptx::Type::bf16: return numeric::bf16_to_f32(warp.reg<std::uint16_t>(offset)[lane]);
     case ptx::Type::f32: {
       const float x = warp.reg<float>(offset)[lane];
       return flushes ? flush_f32(x) : x;
     }
-    default:
-      return warp.reg<double>(offset)[lane];
+    default: return warp.reg<double>(offset)[lane];
   }
 }
 
@@ -138,16 +122,11 @@ inline double load_floating(const Warp& warp, std::uint32_t offset, ptx::Type ty
 inline std::uint64_t encode_floating(double value, ptx::Type type, ptx::Rounding mode,
                                      numeric::Finish finish) {
   switch (type) {
-    case ptx::Type::f16:
-      return numeric::encode<numeric::F16>(value, mode, finish);
-    case ptx::Type::bf16:
-      return numeric::encode<numeric::BF16>(value, mode, finish);
-    case ptx::Type::tf32:
-      return numeric::encode<numeric::TF32>(value, mode, finish);
-    case ptx::Type::f32:
-      return numeric::encode<numeric::F32>(value, mode, finish);
-    default:
-      return std::bit_cast<std::uint64_t>(value);
+    case ptx::Type::f16: return numeric::encode<numeric::F16>(value, mode, finish);
+    case ptx::Type::bf16: return numeric::encode<numeric::BF16>(value, mode, finish);
+    case ptx::Type::tf32: return numeric::encode<numeric::TF32>(value, mode, finish);
+    case ptx::Type::f32: return numeric::encode<numeric::F32>(value, mode, finish);
+    default: return std::bit_cast<std::uint64_t>(value);
   }
 }
 

@@ -22,14 +22,10 @@ struct PackNearest {
 
 std::uint64_t encode_element(double x, Type packed, Rounding mode, numeric::Finish finish) {
   switch (packed) {
-    case Type::f16x2:
-      return numeric::encode<numeric::F16>(x, mode, finish);
-    case Type::bf16x2:
-      return numeric::encode<numeric::BF16>(x, mode, finish);
-    case Type::e4m3x2:
-      return numeric::encode<numeric::E4M3>(x, mode, finish);
-    default:
-      return numeric::encode<numeric::E5M2>(x, mode, finish);
+    case Type::f16x2: return numeric::encode<numeric::F16>(x, mode, finish);
+    case Type::bf16x2: return numeric::encode<numeric::BF16>(x, mode, finish);
+    case Type::e4m3x2: return numeric::encode<numeric::E4M3>(x, mode, finish);
+    default: return numeric::encode<numeric::E5M2>(x, mode, finish);
   }
 }
 
@@ -127,8 +123,7 @@ OpPair select_convert_small(const ptx::Instruction& inst, const OperandWidths& w
     case Type::e5m2x2:
       if (from_pair) return {narrow_pair, narrow_pair, flags};
       return {pack_pair, pack_pair, flags};
-    default:
-      return {};
+    default: return {};
   }
 }
 

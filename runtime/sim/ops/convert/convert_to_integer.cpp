@@ -21,14 +21,10 @@ struct ToInteger {
 template <typename T, typename I>
 OpPair by_mode(Rounding mode) {
   switch (mode) {
-    case Rounding::rni:
-      return unary_pair<ToInteger<Rounding::rni, I>, I, T>();
-    case Rounding::rzi:
-      return unary_pair<ToInteger<Rounding::rzi, I>, I, T>();
-    case Rounding::rmi:
-      return unary_pair<ToInteger<Rounding::rmi, I>, I, T>();
-    default:
-      return unary_pair<ToInteger<Rounding::rpi, I>, I, T>();
+    case Rounding::rni: return unary_pair<ToInteger<Rounding::rni, I>, I, T>();
+    case Rounding::rzi: return unary_pair<ToInteger<Rounding::rzi, I>, I, T>();
+    case Rounding::rmi: return unary_pair<ToInteger<Rounding::rmi, I>, I, T>();
+    default: return unary_pair<ToInteger<Rounding::rpi, I>, I, T>();
   }
 }
 
@@ -44,14 +40,10 @@ OpPair select_fast(ptx::Type to, int bytes, Rounding mode) {
 
 double round_lane(double x, Rounding mode) {
   switch (mode) {
-    case Rounding::rni:
-      return numeric::round_integral<Rounding::rni>(x);
-    case Rounding::rzi:
-      return numeric::round_integral<Rounding::rzi>(x);
-    case Rounding::rmi:
-      return numeric::round_integral<Rounding::rmi>(x);
-    default:
-      return numeric::round_integral<Rounding::rpi>(x);
+    case Rounding::rni: return numeric::round_integral<Rounding::rni>(x);
+    case Rounding::rzi: return numeric::round_integral<Rounding::rzi>(x);
+    case Rounding::rmi: return numeric::round_integral<Rounding::rmi>(x);
+    default: return numeric::round_integral<Rounding::rpi>(x);
   }
 }
 
@@ -64,22 +56,14 @@ std::uint64_t clamp_lane(double x, bool from_double) {
 std::uint64_t integer_lane(double x, ptx::Type to, bool from_double) {
   using ptx::Type;
   switch (to) {
-    case Type::u8:
-      return clamp_lane<std::uint8_t>(x, from_double);
-    case Type::u16:
-      return clamp_lane<std::uint16_t>(x, from_double);
-    case Type::u32:
-      return clamp_lane<std::uint32_t>(x, from_double);
-    case Type::u64:
-      return clamp_lane<std::uint64_t>(x, from_double);
-    case Type::s8:
-      return clamp_lane<std::int8_t>(x, from_double);
-    case Type::s16:
-      return clamp_lane<std::int16_t>(x, from_double);
-    case Type::s32:
-      return clamp_lane<std::int32_t>(x, from_double);
-    default:
-      return clamp_lane<std::int64_t>(x, from_double);
+    case Type::u8: return clamp_lane<std::uint8_t>(x, from_double);
+    case Type::u16: return clamp_lane<std::uint16_t>(x, from_double);
+    case Type::u32: return clamp_lane<std::uint32_t>(x, from_double);
+    case Type::u64: return clamp_lane<std::uint64_t>(x, from_double);
+    case Type::s8: return clamp_lane<std::int8_t>(x, from_double);
+    case Type::s16: return clamp_lane<std::int16_t>(x, from_double);
+    case Type::s32: return clamp_lane<std::int32_t>(x, from_double);
+    default: return clamp_lane<std::int64_t>(x, from_double);
   }
 }
 

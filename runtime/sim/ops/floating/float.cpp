@@ -186,18 +186,13 @@ bool has_property(Property property, BitsOf<T> bits) {
       (BitsOf<T>{1} << (8 * sizeof(T) - 1)) - (BitsOf<T>{1} << kMantissa);
   const BitsOf<T> magnitude = bits & ~kSign<T>;
   switch (property) {
-    case Property::finite:
-      return magnitude < kInfinity;
-    case Property::infinite:
-      return magnitude == kInfinity;
-    case Property::number:
-      return magnitude <= kInfinity;
-    case Property::notanumber:
-      return magnitude > kInfinity;
+    case Property::finite: return magnitude < kInfinity;
+    case Property::infinite: return magnitude == kInfinity;
+    case Property::number: return magnitude <= kInfinity;
+    case Property::notanumber: return magnitude > kInfinity;
     case Property::normal:
       return magnitude == 0 || (magnitude < kInfinity && magnitude >> kMantissa != 0);
-    default:
-      return magnitude != 0 && magnitude >> kMantissa == 0;
+    default: return magnitude != 0 && magnitude >> kMantissa == 0;
   }
 }
 
@@ -233,38 +228,27 @@ OpPair select_float(const ptx::Instruction& inst, const OperandWidths&) {
   const bool nearest = mods.rounding == Rounding::none || mods.rounding == Rounding::rn;
   if (!nearest) return {};
   switch (inst.row->handler) {
-    case Handler::add:
-      return by_float<Add, 2>(mods);
-    case Handler::sub:
-      return by_float<Subtract, 2>(mods);
-    case Handler::mul:
-      return by_float<Multiply, 2>(mods);
+    case Handler::add: return by_float<Add, 2>(mods);
+    case Handler::sub: return by_float<Subtract, 2>(mods);
+    case Handler::mul: return by_float<Multiply, 2>(mods);
     case Handler::fma:
-    case Handler::mad:
-      return by_float<Fused, 3>(mods);
+    case Handler::mad: return by_float<Fused, 3>(mods);
     // The approximate and full-range single-precision forms are correctly rounded here.
     case Handler::div:
       return mods.approx ? by_float_type<DivideApproximately, 2>(mods)
                          : by_float_type<Divide, 2>(mods);
     case Handler::rcp:
       return type == ptx::Type::f64 && mods.approx ? OpPair{} : by_float_type<Reciprocal, 1>(mods);
-    case Handler::sqrt:
-      return by_float_type<SquareRoot, 1>(mods);
-    case Handler::min:
-      return select_extremum<false>(mods);
-    case Handler::max:
-      return select_extremum<true>(mods);
-    case Handler::abs:
-      return sign_pair<Absolute, 1>(mods);
-    case Handler::neg:
-      return sign_pair<Negate, 1>(mods);
-    case Handler::copysign:
-      return sign_pair<CopySign, 2>(mods);
+    case Handler::sqrt: return by_float_type<SquareRoot, 1>(mods);
+    case Handler::min: return select_extremum<false>(mods);
+    case Handler::max: return select_extremum<true>(mods);
+    case Handler::abs: return sign_pair<Absolute, 1>(mods);
+    case Handler::neg: return sign_pair<Negate, 1>(mods);
+    case Handler::copysign: return sign_pair<CopySign, 2>(mods);
     case Handler::testp:
       return type == ptx::Type::f64 ? select_testp<double>(mods.selector)
                                     : select_testp<float>(mods.selector);
-    default:
-      return {};
+    default: return {};
   }
 }
 

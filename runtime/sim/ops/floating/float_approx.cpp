@@ -150,23 +150,16 @@ OpPair select_float_approx(const ptx::Instruction& inst, const OperandWidths&) {
   const ptx::Type type = mods.type[0];
   if (!mods.approx || (type != ptx::Type::f32 && type != ptx::Type::f64)) return {};
   switch (inst.row->handler) {
-    case Handler::ex2:
-      return by_float<Exp2, 1>(mods);
-    case Handler::lg2:
-      return by_float<Log2, 1>(mods);
-    case Handler::sin:
-      return by_float_type<Circular<0>, 1>(mods);
-    case Handler::cos:
-      return by_float_type<Circular<1>, 1>(mods);
-    case Handler::tanh:
-      return by_float_type<HyperbolicTangent, 1>(mods);
+    case Handler::ex2: return by_float<Exp2, 1>(mods);
+    case Handler::lg2: return by_float<Log2, 1>(mods);
+    case Handler::sin: return by_float_type<Circular<0>, 1>(mods);
+    case Handler::cos: return by_float_type<Circular<1>, 1>(mods);
+    case Handler::tanh: return by_float_type<HyperbolicTangent, 1>(mods);
     case Handler::rsqrt:
       if (type == ptx::Type::f64 && mods.ftz) return unary_pair<Seed<true>, double>();
       return by_float_type<ReciprocalRoot, 1>(mods);
-    case Handler::rcp:
-      return type == ptx::Type::f64 ? unary_pair<Seed<false>, double>() : OpPair{};
-    default:
-      return {};
+    case Handler::rcp: return type == ptx::Type::f64 ? unary_pair<Seed<false>, double>() : OpPair{};
+    default: return {};
   }
 }
 

@@ -157,26 +157,19 @@ OpPair select_float_rounded(const ptx::Instruction& inst, const OperandWidths&) 
     return {};
   }
   switch (inst.row->handler) {
-    case Handler::add:
-      return rounded_pair<Add>(mods);
-    case Handler::sub:
-      return rounded_pair<Subtract>(mods);
-    case Handler::mul:
-      return rounded_pair<Multiply>(mods);
+    case Handler::add: return rounded_pair<Add>(mods);
+    case Handler::sub: return rounded_pair<Subtract>(mods);
+    case Handler::mul: return rounded_pair<Multiply>(mods);
     case Handler::fma:
     case Handler::mad:
 #if defined(__AVX512F__)
       if (mods.type[0] == ptx::Type::f32 && !mods.ftz && !mods.sat) return fused_pair(mods);
 #endif
       return rounded_pair<Fused>(mods);
-    case Handler::div:
-      return rounded_pair<Divide>(mods);
-    case Handler::rcp:
-      return rounded_pair<Reciprocal>(mods);
-    case Handler::sqrt:
-      return rounded_pair<SquareRoot>(mods);
-    default:
-      return {};
+    case Handler::div: return rounded_pair<Divide>(mods);
+    case Handler::rcp: return rounded_pair<Reciprocal>(mods);
+    case Handler::sqrt: return rounded_pair<SquareRoot>(mods);
+    default: return {};
   }
 }
 

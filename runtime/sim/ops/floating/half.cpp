@@ -178,23 +178,17 @@ OpPair select_half(const ptx::Instruction& inst, const OperandWidths&) {
   const ptx::Modifiers& mods = inst.modifiers;
   if (!is_half(mods.type[0])) return {};
   switch (inst.row->handler) {
-    case Handler::add:
-      return arithmetic_pair<Add>(mods);
-    case Handler::sub:
-      return arithmetic_pair<Subtract>(mods);
-    case Handler::mul:
-      return arithmetic_pair<Multiply>(mods);
+    case Handler::add: return arithmetic_pair<Add>(mods);
+    case Handler::sub: return arithmetic_pair<Subtract>(mods);
+    case Handler::mul: return arithmetic_pair<Multiply>(mods);
     case Handler::fma:
       if (mods.oob)
         return is_brain(mods.type[0]) ? half_pair<fused_in_bounds<fused_brain>>(mods)
                                       : half_pair<fused_in_bounds<fused_binary>>(mods);
       return is_brain(mods.type[0]) ? half_pair<fused_brain>(mods) : half_pair<fused_binary>(mods);
-    case Handler::abs:
-      return sign<false>(mods);
-    case Handler::neg:
-      return sign<true>(mods);
-    default:
-      return {};
+    case Handler::abs: return sign<false>(mods);
+    case Handler::neg: return sign<true>(mods);
+    default: return {};
   }
 }
 

@@ -39,36 +39,21 @@ struct Order {
   std::uint32_t test(Compare compare) const {
     const std::uint32_t unordered = ~(less | greater | equal);
     switch (compare) {
-      case Compare::eq:
-        return equal;
-      case Compare::ne:
-        return less | greater;
-      case Compare::lt:
-        return less;
-      case Compare::le:
-        return less | equal;
-      case Compare::gt:
-        return greater;
-      case Compare::ge:
-        return greater | equal;
-      case Compare::equ:
-        return equal | unordered;
-      case Compare::neu:
-        return ~equal;
-      case Compare::ltu:
-        return less | unordered;
-      case Compare::leu:
-        return less | equal | unordered;
-      case Compare::gtu:
-        return greater | unordered;
-      case Compare::geu:
-        return greater | equal | unordered;
-      case Compare::num:
-        return ~unordered;
-      case Compare::nan:
-        return unordered;
-      default:
-        return 0;
+      case Compare::eq: return equal;
+      case Compare::ne: return less | greater;
+      case Compare::lt: return less;
+      case Compare::le: return less | equal;
+      case Compare::gt: return greater;
+      case Compare::ge: return greater | equal;
+      case Compare::equ: return equal | unordered;
+      case Compare::neu: return ~equal;
+      case Compare::ltu: return less | unordered;
+      case Compare::leu: return less | equal | unordered;
+      case Compare::gtu: return greater | unordered;
+      case Compare::geu: return greater | equal | unordered;
+      case Compare::num: return ~unordered;
+      case Compare::nan: return unordered;
+      default: return 0;
     }
   }
 };
@@ -123,16 +108,12 @@ std::uint32_t true_value(ptx::Type type) {
   using ptx::Type;
   switch (type) {
     case Type::f16:
-    case Type::f16x2:
-      return Binary16::kOne;
+    case Type::f16x2: return Binary16::kOne;
     case Type::bf16:
-    case Type::bf16x2:
-      return Brain16::kOne;
+    case Type::bf16x2: return Brain16::kOne;
     case Type::u16:
-    case Type::s16:
-      return 0xffff;
-    default:
-      return 0xffffffff;
+    case Type::s16: return 0xffff;
+    default: return 0xffffffff;
   }
 }
 

@@ -120,21 +120,15 @@ OpPair select_integer(const ptx::Instruction& inst, const OperandWidths&) {
     case Handler::sub:
       if (mods.sat) return binary_pair<SubtractSaturate, std::int32_t>();
       return wrapping_binary<Subtract>(type);
-    case Handler::mul:
-      return low ? wrapping_binary<Multiply>(type) : OpPair{};
+    case Handler::mul: return low ? wrapping_binary<Multiply>(type) : OpPair{};
     case Handler::mad:
       if (!low) return {};
       return by_width(type, []<typename T>() { return ternary_pair<MultiplyAdd, T>(); });
-    case Handler::min:
-      return ordered_binary<Minimum>(type);
-    case Handler::max:
-      return ordered_binary<Maximum>(type);
-    case Handler::abs:
-      return signed_unary<Absolute>(type);
-    case Handler::neg:
-      return signed_unary<Negate>(type);
-    default:
-      return {};
+    case Handler::min: return ordered_binary<Minimum>(type);
+    case Handler::max: return ordered_binary<Maximum>(type);
+    case Handler::abs: return signed_unary<Absolute>(type);
+    case Handler::neg: return signed_unary<Negate>(type);
+    default: return {};
   }
 }
 

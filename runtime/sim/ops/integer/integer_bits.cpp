@@ -208,16 +208,11 @@ OpPair select_integer_bits(const ptx::Instruction& inst, const OperandWidths&) {
   const ptx::Modifiers& mods = inst.modifiers;
   const ptx::Type type = mods.type[0];
   switch (inst.row->handler) {
-    case Handler::popc:
-      return count_pair<PopulationCount, true>(type);
-    case Handler::clz:
-      return count_pair<LeadingZeros, true>(type);
-    case Handler::brev:
-      return count_pair<ReverseBits, false>(type);
-    case Handler::bfind:
-      return mods.shiftamt ? select_find<true>(type) : select_find<false>(type);
-    case Handler::fns:
-      return ternary_serial_pair<FindNth, Word, Word, Word, std::int32_t>();
+    case Handler::popc: return count_pair<PopulationCount, true>(type);
+    case Handler::clz: return count_pair<LeadingZeros, true>(type);
+    case Handler::brev: return count_pair<ReverseBits, false>(type);
+    case Handler::bfind: return mods.shiftamt ? select_find<true>(type) : select_find<false>(type);
+    case Handler::fns: return ternary_serial_pair<FindNth, Word, Word, Word, std::int32_t>();
     case Handler::bfe:
       return by_integer(
           type, []<typename T>() { return ternary_pair<ExtractField, T, T, Word, Word>(); });
@@ -226,14 +221,11 @@ OpPair select_integer_bits(const ptx::Instruction& inst, const OperandWidths&) {
       return {bfi<false, Word>, bfi<true, Word>};
     case Handler::bmsk:
       return mods.wrap ? binary_pair<BitMask<true>, Word>() : binary_pair<BitMask<false>, Word>();
-    case Handler::szext:
-      return mods.wrap ? select_szext<true>(type) : select_szext<false>(type);
-    case Handler::dp4a:
-      return by_signs<DotProduct4>(mods);
+    case Handler::szext: return mods.wrap ? select_szext<true>(type) : select_szext<false>(type);
+    case Handler::dp4a: return by_signs<DotProduct4>(mods);
     case Handler::dp2a:
       return mods.part == ptx::MulPart::hi ? by_signs<DotHigh>(mods) : by_signs<DotLow>(mods);
-    default:
-      return {};
+    default: return {};
   }
 }
 

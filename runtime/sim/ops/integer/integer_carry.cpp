@@ -87,20 +87,13 @@ OpPair select_integer_carry(const ptx::Instruction& inst, const OperandWidths&) 
   using ptx::Handler;
   const ptx::Modifiers& mods = inst.modifiers;
   switch (inst.row->handler) {
-    case Handler::add:
-      return mods.cc ? carry_pair<Kind::add>(mods, false) : OpPair{};
-    case Handler::sub:
-      return mods.cc ? carry_pair<Kind::subtract>(mods, false) : OpPair{};
-    case Handler::mad:
-      return mods.cc ? carry_product(mods, false) : OpPair{};
-    case Handler::addc:
-      return carry_pair<Kind::add>(mods, true);
-    case Handler::subc:
-      return carry_pair<Kind::subtract>(mods, true);
-    case Handler::madc:
-      return carry_product(mods, true);
-    default:
-      return {};
+    case Handler::add: return mods.cc ? carry_pair<Kind::add>(mods, false) : OpPair{};
+    case Handler::sub: return mods.cc ? carry_pair<Kind::subtract>(mods, false) : OpPair{};
+    case Handler::mad: return mods.cc ? carry_product(mods, false) : OpPair{};
+    case Handler::addc: return carry_pair<Kind::add>(mods, true);
+    case Handler::subc: return carry_pair<Kind::subtract>(mods, true);
+    case Handler::madc: return carry_product(mods, true);
+    default: return {};
   }
 }
 

@@ -196,19 +196,14 @@ OpPair select_integer_wide(const ptx::Instruction& inst, const OperandWidths&) {
   const ptx::Type type = mods.type[0];
   if (!is_integer(type) || mods.cc) return {};
   switch (inst.row->handler) {
-    case Handler::mul:
-      return select_product(type, false, mods.part);
+    case Handler::mul: return select_product(type, false, mods.part);
     case Handler::mad:
       if (mods.sat) return ternary_pair<MultiplyHighAddSaturate, std::int32_t>();
       return select_product(type, true, mods.part);
-    case Handler::mul24:
-      return select_24(mods, false);
-    case Handler::mad24:
-      return select_24(mods, true);
-    case Handler::div:
-      return serial_binary<Divide>(type);
-    case Handler::rem:
-      return serial_binary<Remainder>(type);
+    case Handler::mul24: return select_24(mods, false);
+    case Handler::mad24: return select_24(mods, true);
+    case Handler::div: return serial_binary<Divide>(type);
+    case Handler::rem: return serial_binary<Remainder>(type);
     case Handler::sad:
       return by_integer(type, []<typename T>() {
         if constexpr (sizeof(T) == 2) {
@@ -217,8 +212,7 @@ OpPair select_integer_wide(const ptx::Instruction& inst, const OperandWidths&) {
           return ternary_pair<SumOfDifference, T>();
         }
       });
-    default:
-      return {};
+    default: return {};
   }
 }
 

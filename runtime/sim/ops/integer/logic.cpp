@@ -197,17 +197,13 @@ OpPair select_logic(const ptx::Instruction& inst, const OperandWidths&) {
   const ptx::Modifiers& mods = inst.modifiers;
   const ptx::Type type = mods.type[0];
   switch (inst.row->handler) {
-    case Handler::and_:
-      return bitwise<And>(type);
-    case Handler::or_:
-      return bitwise<Or>(type);
-    case Handler::xor_:
-      return bitwise<Xor>(type);
+    case Handler::and_: return bitwise<And>(type);
+    case Handler::or_: return bitwise<Or>(type);
+    case Handler::xor_: return bitwise<Xor>(type);
     case Handler::not_:
       if (type == ptx::Type::pred) return {predicate_unary<false, Not>, predicate_unary<true, Not>};
       return by_width(type, []<typename T>() { return unary_pair<Not, T>(); });
-    case Handler::cnot:
-      return by_width(type, []<typename T>() { return unary_pair<IsZero, T>(); });
+    case Handler::cnot: return by_width(type, []<typename T>() { return unary_pair<IsZero, T>(); });
     case Handler::shl:
       return by_width(type,
                       []<typename T>() { return binary_pair<ShiftLeft, T, T, std::uint32_t>(); });
@@ -219,12 +215,9 @@ OpPair select_logic(const ptx::Instruction& inst, const OperandWidths&) {
         return {lop3_reduce, lop3_reduce, mods.bool_op == ptx::BoolOp::and_ ? 1u : 0u};
       }
       return restored_pair<lop3, std::uint32_t>();
-    case Handler::prmt:
-      return select_prmt(mods.prmt);
-    case Handler::shf:
-      return select_funnel(mods);
-    default:
-      return {};
+    case Handler::prmt: return select_prmt(mods.prmt);
+    case Handler::shf: return select_funnel(mods);
+    default: return {};
   }
 }
 

@@ -88,45 +88,31 @@ std::int64_t extract(std::uint32_t value, unsigned bits, unsigned index, bool is
 
 bool holds(Compare compare, std::int64_t a, std::int64_t b) {
   switch (compare) {
-    case Compare::eq:
-      return a == b;
-    case Compare::ne:
-      return a != b;
-    case Compare::lt:
-      return a < b;
-    case Compare::le:
-      return a <= b;
-    case Compare::gt:
-      return a > b;
-    default:
-      return a >= b;
+    case Compare::eq: return a == b;
+    case Compare::ne: return a != b;
+    case Compare::lt: return a < b;
+    case Compare::le: return a <= b;
+    case Compare::gt: return a > b;
+    default: return a >= b;
   }
 }
 
 std::int64_t compute(const Form& form, std::int64_t a, std::int64_t b) {
   switch (form.verb) {
-    case Verb::add:
-      return a + b;
-    case Verb::subtract:
-      return a - b;
-    case Verb::absolute_difference:
-      return a < b ? b - a : a - b;
-    case Verb::minimum:
-      return std::min(a, b);
-    case Verb::maximum:
-      return std::max(a, b);
-    case Verb::average:
-      return (a + b + (a + b >= 0 ? 1 : 0)) >> 1;
+    case Verb::add: return a + b;
+    case Verb::subtract: return a - b;
+    case Verb::absolute_difference: return a < b ? b - a : a - b;
+    case Verb::minimum: return std::min(a, b);
+    case Verb::maximum: return std::max(a, b);
+    case Verb::average: return (a + b + (a + b >= 0 ? 1 : 0)) >> 1;
     case Verb::shift_left: {
       const std::int64_t count = form.wraps ? b & 31 : std::min<std::int64_t>(b, 32);
       // The lower 32 bits of a shift by 32 are zero whatever it shifts; more would not fit.
       if (count == 32) a = std::min<std::int64_t>(a, INT32_MAX);
       return a * (std::int64_t{1} << count);
     }
-    case Verb::shift_right:
-      return a >> (form.wraps ? b & 31 : std::min<std::int64_t>(b, 32));
-    default:
-      return holds(form.compare, a, b) ? 1 : 0;
+    case Verb::shift_right: return a >> (form.wraps ? b & 31 : std::min<std::int64_t>(b, 32));
+    default: return holds(form.compare, a, b) ? 1 : 0;
   }
 }
 
@@ -140,14 +126,10 @@ std::uint32_t join(const Form& form, std::uint32_t value, std::uint32_t c) {
     return form.d_signed ? static_cast<std::int32_t>(x) < static_cast<std::int32_t>(y) : x < y;
   };
   switch (form.second) {
-    case AtomOp::add:
-      return value + c;
-    case AtomOp::min:
-      return less(c, value) ? c : value;
-    case AtomOp::max:
-      return less(value, c) ? c : value;
-    default:
-      return value;
+    case AtomOp::add: return value + c;
+    case AtomOp::min: return less(c, value) ? c : value;
+    case AtomOp::max: return less(value, c) ? c : value;
+    default: return value;
   }
 }
 

@@ -55,28 +55,20 @@ OpPair by_types(const ptx::Modifiers& modifiers) {
   const bool is_and = modifiers.bool_op == ptx::BoolOp::and_;
   if (modifiers.n != 8) return {};
   switch (a) {
-    case Type::f16:
-      return m == 16 ? half_pair(d, c, k) : OpPair{};
-    case Type::bf16:
-      return m == 16 ? float_pair<BF16, 8>(k) : OpPair{};
-    case Type::tf32:
-      return m == 16 ? float_pair<TF32, 4>(k) : OpPair{};
+    case Type::f16: return m == 16 ? half_pair(d, c, k) : OpPair{};
+    case Type::bf16: return m == 16 ? float_pair<BF16, 8>(k) : OpPair{};
+    case Type::tf32: return m == 16 ? float_pair<TF32, 4>(k) : OpPair{};
     case Type::e4m3:
-    case Type::e5m2:
-      return m == 16 ? float8_pair(d, k) : OpPair{};
-    case Type::f64:
-      return double_pair(m, k);
+    case Type::e5m2: return m == 16 ? float8_pair(d, k) : OpPair{};
+    case Type::f64: return double_pair(m, k);
     case Type::s8:
-    case Type::u8:
-      return int_pair<Int8, Integers>(m, k / 16);
+    case Type::u8: return int_pair<Int8, Integers>(m, k / 16);
     case Type::s4:
-    case Type::u4:
-      return int_pair<Int4, Integers>(m, k / 32);
+    case Type::u4: return int_pair<Int4, Integers>(m, k / 32);
     case Type::b1:
       return is_and ? int_pair<Bits, Counts, AndPopc>(m, k / 128)
                     : int_pair<Bits, Counts, XorPopc>(m, k / 128);
-    default:
-      return {};
+    default: return {};
   }
 }
 

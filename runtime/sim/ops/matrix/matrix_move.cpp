@@ -120,10 +120,8 @@ OpPair select_matrix_move(const ptx::Instruction& instruction, const OperandWidt
       return {load_tiles<false>, load_tiles<true>, tile_flags(instruction, widths, 0)};
     case Handler::stmatrix:
       return {store_tiles<false>, store_tiles<true>, tile_flags(instruction, widths, 1)};
-    case Handler::movmatrix:
-      return {move_tile<false>, move_tile<true>};
-    default:
-      return {};
+    case Handler::movmatrix: return {move_tile<false>, move_tile<true>};
+    default: return {};
   }
 }
 

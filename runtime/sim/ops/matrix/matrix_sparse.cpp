@@ -55,21 +55,15 @@ OpPair by_types(const ptx::Modifiers& modifiers) {
     case Type::f16:
       return modifiers.type[0] == Type::f16 ? sparse_pair<F16, HalfSums>()
                                             : sparse_pair<F16, Floats>();
-    case Type::bf16:
-      return sparse_pair<BF16, Floats>();
-    case Type::tf32:
-      return sparse_pair<TF32, Floats>();
+    case Type::bf16: return sparse_pair<BF16, Floats>();
+    case Type::tf32: return sparse_pair<TF32, Floats>();
     case Type::e4m3:
-    case Type::e5m2:
-      return sparse_pair<Float8, Floats>();
+    case Type::e5m2: return sparse_pair<Float8, Floats>();
     case Type::s8:
-    case Type::u8:
-      return sparse_pair<Int8, WideSums<std::int32_t>>();
+    case Type::u8: return sparse_pair<Int8, WideSums<std::int32_t>>();
     case Type::s4:
-    case Type::u4:
-      return sparse_pair<Int4, WideSums<std::int32_t>>();
-    default:
-      return {};
+    case Type::u4: return sparse_pair<Int4, WideSums<std::int32_t>>();
+    default: return {};
   }
 }
 

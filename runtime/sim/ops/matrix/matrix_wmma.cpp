@@ -33,26 +33,21 @@ OpPair by_types(const ptx::Modifiers& modifiers) {
   const int m = modifiers.m, n = modifiers.n;
   if (modifiers.type_count == 2) return half_pair(modifiers);
   switch (modifiers.type[1]) {
-    case Type::bf16:
-      return by_shape<BF16, Floats, Floats, 16>(m, n);
+    case Type::bf16: return by_shape<BF16, Floats, Floats, 16>(m, n);
     case Type::tf32:
       return m == 16 && n == 16 ? multiply_pair<TF32, Floats, Floats, 16, 16, 8>() : OpPair{};
     case Type::s8:
-    case Type::u8:
-      return by_shape<Int8, Integers, Integers, 16>(m, n);
+    case Type::u8: return by_shape<Int8, Integers, Integers, 16>(m, n);
     case Type::s4:
-    case Type::u4:
-      return multiply_pair<Int4, Integers, Integers, 8, 8, 32>();
-    case Type::f64:
-      return multiply_pair<F64, Doubles, Doubles, 8, 8, 4>();
+    case Type::u4: return multiply_pair<Int4, Integers, Integers, 8, 8, 32>();
+    case Type::f64: return multiply_pair<F64, Doubles, Doubles, 8, 8, 4>();
     case Type::b1:
       return modifiers.bool_op == ptx::BoolOp::and_
                  ? multiply_pair<Bits, WideSums<std::uint32_t>, WideSums<std::uint32_t>, 8, 8, 4,
                                  AndPopc>()
                  : multiply_pair<Bits, WideSums<std::uint32_t>, WideSums<std::uint32_t>, 8, 8, 4,
                                  XorPopc>();
-    default:
-      return {};
+    default: return {};
   }
 }
 

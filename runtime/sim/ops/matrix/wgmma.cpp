@@ -62,21 +62,16 @@ OpPair choose(const ptx::Modifiers& modifiers, bool registers) {
     case Type::f16:
       return half ? multiply_pair_of<F16, HalfSums>(registers)
                   : multiply_pair_of<F16, WideSums<float>>(registers);
-    case Type::bf16:
-      return multiply_pair_of<BF16, WideSums<float>>(registers);
-    case Type::tf32:
-      return multiply_pair_of<TF32, WideSums<float>>(registers);
+    case Type::bf16: return multiply_pair_of<BF16, WideSums<float>>(registers);
+    case Type::tf32: return multiply_pair_of<TF32, WideSums<float>>(registers);
     case Type::e4m3:
     case Type::e5m2:
       return half ? multiply_pair_of<Float8, HalfSums>(registers)
                   : multiply_pair_of<Float8, WideSums<float>>(registers);
     case Type::u8:
-    case Type::s8:
-      return multiply_pair_of<Int8, WideSums<std::int32_t>>(registers);
-    case Type::b1:
-      return multiply_pair_of<Bits, WideSums<std::uint32_t>, AndPopc>(registers);
-    default:
-      return {};
+    case Type::s8: return multiply_pair_of<Int8, WideSums<std::int32_t>>(registers);
+    case Type::b1: return multiply_pair_of<Bits, WideSums<std::uint32_t>, AndPopc>(registers);
+    default: return {};
   }
 }
 

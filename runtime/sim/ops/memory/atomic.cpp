@@ -72,18 +72,12 @@ struct Max {
 template <typename T>
 OpPair logical(AtomOp which) {
   switch (which) {
-    case AtomOp::and_:
-      return atomic_pair<And, T, T>();
-    case AtomOp::or_:
-      return atomic_pair<Or, T, T>();
-    case AtomOp::xor_:
-      return atomic_pair<Xor, T, T>();
-    case AtomOp::exch:
-      return atomic_pair<Exchange, T, T>();
-    case AtomOp::cas:
-      return atomic_pair<CompareAndSwap, T, T>();
-    default:
-      return {};
+    case AtomOp::and_: return atomic_pair<And, T, T>();
+    case AtomOp::or_: return atomic_pair<Or, T, T>();
+    case AtomOp::xor_: return atomic_pair<Xor, T, T>();
+    case AtomOp::exch: return atomic_pair<Exchange, T, T>();
+    case AtomOp::cas: return atomic_pair<CompareAndSwap, T, T>();
+    default: return {};
   }
 }
 
@@ -91,18 +85,12 @@ OpPair logical(AtomOp which) {
 template <typename T, typename U>
 OpPair arithmetic(AtomOp which) {
   switch (which) {
-    case AtomOp::add:
-      return atomic_pair<Add, U, U>();
-    case AtomOp::min:
-      return atomic_pair<Min, T, U>();
-    case AtomOp::max:
-      return atomic_pair<Max, T, U>();
-    case AtomOp::inc:
-      return sizeof(T) == 4 ? atomic_pair<Increment, U, U>() : OpPair{};
-    case AtomOp::dec:
-      return sizeof(T) == 4 ? atomic_pair<Decrement, U, U>() : OpPair{};
-    default:
-      return logical<U>(which);
+    case AtomOp::add: return atomic_pair<Add, U, U>();
+    case AtomOp::min: return atomic_pair<Min, T, U>();
+    case AtomOp::max: return atomic_pair<Max, T, U>();
+    case AtomOp::inc: return sizeof(T) == 4 ? atomic_pair<Increment, U, U>() : OpPair{};
+    case AtomOp::dec: return sizeof(T) == 4 ? atomic_pair<Decrement, U, U>() : OpPair{};
+    default: return logical<U>(which);
   }
 }
 
@@ -112,24 +100,17 @@ OpPair by_type(AtomOp which, Type type) {
       return which == AtomOp::cas    ? atomic_pair<CompareAndSwap, std::uint16_t, std::uint16_t>()
              : which == AtomOp::exch ? atomic_pair<Exchange, std::uint16_t, std::uint16_t>()
                                      : OpPair{};
-    case Type::b32:
-      return logical<std::uint32_t>(which);
-    case Type::b64:
-      return logical<std::uint64_t>(which);
+    case Type::b32: return logical<std::uint32_t>(which);
+    case Type::b64: return logical<std::uint64_t>(which);
     case Type::b128:
       return which == AtomOp::cas    ? atomic_pair<CompareAndSwap, Uint128, Uint128>()
              : which == AtomOp::exch ? atomic_pair<Exchange, Uint128, Uint128>()
                                      : OpPair{};
-    case Type::u32:
-      return arithmetic<std::uint32_t, std::uint32_t>(which);
-    case Type::s32:
-      return arithmetic<std::int32_t, std::uint32_t>(which);
-    case Type::u64:
-      return arithmetic<std::uint64_t, std::uint64_t>(which);
-    case Type::s64:
-      return arithmetic<std::int64_t, std::uint64_t>(which);
-    default:
-      return {};
+    case Type::u32: return arithmetic<std::uint32_t, std::uint32_t>(which);
+    case Type::s32: return arithmetic<std::int32_t, std::uint32_t>(which);
+    case Type::u64: return arithmetic<std::uint64_t, std::uint64_t>(which);
+    case Type::s64: return arithmetic<std::int64_t, std::uint64_t>(which);
+    default: return {};
   }
 }
 

@@ -67,21 +67,15 @@ OpPair by_type(Type type) {
   using U16 = std::uint16_t;
   using U32 = std::uint32_t;
   switch (type) {
-    case Type::f32:
-      return atomic_pair<Add, float, U32, kVec, AddFlushed>();
-    case Type::f16:
-      return atomic_pair<AddHalf, U16, U16, kVec>();
-    case Type::bf16:
-      return atomic_pair<AddBfloat, U16, U16, kVec>();
-    case Type::f16x2:
-      return atomic_pair<Packed<AddHalf>, U32, U32, kVec>();
-    case Type::bf16x2:
-      return atomic_pair<Packed<AddBfloat>, U32, U32, kVec>();
+    case Type::f32: return atomic_pair<Add, float, U32, kVec, AddFlushed>();
+    case Type::f16: return atomic_pair<AddHalf, U16, U16, kVec>();
+    case Type::bf16: return atomic_pair<AddBfloat, U16, U16, kVec>();
+    case Type::f16x2: return atomic_pair<Packed<AddHalf>, U32, U32, kVec>();
+    case Type::bf16x2: return atomic_pair<Packed<AddBfloat>, U32, U32, kVec>();
     case Type::f64:
       if constexpr (kVec == 1) return atomic_pair<Add, double, std::uint64_t>();
       return {};
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -93,16 +87,11 @@ OpPair extreme_by_type(Type type) {
   using Half = ExtremeHalf<wide_half, kMax>;
   using Bfloat = ExtremeHalf<wide_bfloat, kMax>;
   switch (type) {
-    case Type::f16:
-      return atomic_pair<Half, U16, U16, kVec>();
-    case Type::bf16:
-      return atomic_pair<Bfloat, U16, U16, kVec>();
-    case Type::f16x2:
-      return kVec < 8 ? atomic_pair<Packed<Half>, U32, U32, kVec>() : OpPair{};
-    case Type::bf16x2:
-      return kVec < 8 ? atomic_pair<Packed<Bfloat>, U32, U32, kVec>() : OpPair{};
-    default:
-      return {};
+    case Type::f16: return atomic_pair<Half, U16, U16, kVec>();
+    case Type::bf16: return atomic_pair<Bfloat, U16, U16, kVec>();
+    case Type::f16x2: return kVec < 8 ? atomic_pair<Packed<Half>, U32, U32, kVec>() : OpPair{};
+    case Type::bf16x2: return kVec < 8 ? atomic_pair<Packed<Bfloat>, U32, U32, kVec>() : OpPair{};
+    default: return {};
   }
 }
 
@@ -123,20 +112,11 @@ OpPair select_atomic_float(const ptx::Instruction& instruction, const OperandWid
   if (!is_atomic(instruction) || !atomic_widths_fit(instruction, widths)) return {};
   OpPair pair;
   switch (modifiers.vector) {
-    case 1:
-      pair = by_operation<1>(modifiers.atom, modifiers.type[0]);
-      break;
-    case 2:
-      pair = by_operation<2>(modifiers.atom, modifiers.type[0]);
-      break;
-    case 4:
-      pair = by_operation<4>(modifiers.atom, modifiers.type[0]);
-      break;
-    case 8:
-      pair = by_operation<8>(modifiers.atom, modifiers.type[0]);
-      break;
-    default:
-      break;
+    case 1: pair = by_operation<1>(modifiers.atom, modifiers.type[0]); break;
+    case 2: pair = by_operation<2>(modifiers.atom, modifiers.type[0]); break;
+    case 4: pair = by_operation<4>(modifiers.atom, modifiers.type[0]); break;
+    case 8: pair = by_operation<8>(modifiers.atom, modifiers.type[0]); break;
+    default: break;
   }
   return finish_atomic(pair, instruction, widths);
 }

@@ -12,14 +12,10 @@ using ptx::Space;
 std::uint64_t window_of(Space space) {
   switch (space) {
     case Space::shared:
-    case Space::cluster:
-      return kSharedWindow;
-    case Space::local:
-      return kLocalWindow;
-    case Space::param:
-      return kParamWindow;
-    default:
-      return 0;
+    case Space::cluster: return kSharedWindow;
+    case Space::local: return kLocalWindow;
+    case Space::param: return kParamWindow;
+    default: return 0;
   }
 }
 
@@ -43,16 +39,11 @@ const Op* from_generic(const Op* op, Warp& warp) {
 bool in_space(const Warp& warp, Space space, std::uint64_t address) {
   const std::uint64_t window = address & kWindowMask;
   switch (space) {
-    case Space::shared:
-      return window == kSharedWindow && is_own_shared(warp, address);
-    case Space::cluster:
-      return window == kSharedWindow;
-    case Space::local:
-      return window == kLocalWindow;
-    case Space::param:
-      return window == kParamWindow;
-    case Space::constant:
-      return is_constant(warp, address);
+    case Space::shared: return window == kSharedWindow && is_own_shared(warp, address);
+    case Space::cluster: return window == kSharedWindow;
+    case Space::local: return window == kLocalWindow;
+    case Space::param: return window == kParamWindow;
+    case Space::constant: return is_constant(warp, address);
     default:
       return window != kSharedWindow && window != kLocalWindow && window != kParamWindow &&
              !is_constant(warp, address);
@@ -90,15 +81,12 @@ OpPair select_memory_address(const ptx::Instruction& instruction, const OperandW
                           : OpPair{to_generic<false>, to_generic<true>, flags};
     case Handler::isspacep:
       return widths[1] == 8 ? OpPair{is_space<false>, is_space<true>, flags} : OpPair{};
-    case Handler::createpolicy:
-      return {zero<std::uint64_t, false>, zero<std::uint64_t, true>};
+    case Handler::createpolicy: return {zero<std::uint64_t, false>, zero<std::uint64_t, true>};
     case Handler::prefetch:
     case Handler::prefetchu:
     case Handler::applypriority:
-    case Handler::discard:
-      return {nothing, nothing};
-    default:
-      return {};
+    case Handler::discard: return {nothing, nothing};
+    default: return {};
   }
 }
 

@@ -47,23 +47,12 @@ OpPair choose_memory(int bits, int reg, int vector, bool is_signed, std::uint32_
 #ifndef KW_SIM_SMALL
   if (memory != reg) return pair;
   switch (memory << 4 | vector) {
-    case 4 << 4 | 1:
-      pair.full = hot_handler<Handlers, std::uint32_t, 1>(flags);
-      break;
-    case 4 << 4 | 2:
-      pair.full = hot_handler<Handlers, std::uint32_t, 2>(flags);
-      break;
-    case 4 << 4 | 4:
-      pair.full = hot_handler<Handlers, std::uint32_t, 4>(flags);
-      break;
-    case 8 << 4 | 1:
-      pair.full = hot_handler<Handlers, std::uint64_t, 1>(flags);
-      break;
-    case 8 << 4 | 2:
-      pair.full = hot_handler<Handlers, std::uint64_t, 2>(flags);
-      break;
-    default:
-      break;
+    case 4 << 4 | 1: pair.full = hot_handler<Handlers, std::uint32_t, 1>(flags); break;
+    case 4 << 4 | 2: pair.full = hot_handler<Handlers, std::uint32_t, 2>(flags); break;
+    case 4 << 4 | 4: pair.full = hot_handler<Handlers, std::uint32_t, 4>(flags); break;
+    case 8 << 4 | 1: pair.full = hot_handler<Handlers, std::uint64_t, 1>(flags); break;
+    case 8 << 4 | 2: pair.full = hot_handler<Handlers, std::uint64_t, 2>(flags); break;
+    default: break;
   }
 #endif
   return pair;

@@ -47,14 +47,9 @@ const Op* load_fixed(const Op* op, Warp& warp) {
   const std::byte* const base = warp.shared + plan.base;
   const Elements<T, kVec> to(warp, op->d);
   switch (static_cast<Pattern>(plan.pattern)) {
-    case Pattern::none:
-      return load_first(op, warp, plan);
-    case Pattern::uniform:
-      load_same<T, kVec, kLanes>(to, 0, base);
-      return op + 1;
-    case Pattern::contiguous:
-      load_run<T, kVec, kLanes>(to, 0, base);
-      return op + 1;
+    case Pattern::none: return load_first(op, warp, plan);
+    case Pattern::uniform: load_same<T, kVec, kLanes>(to, 0, base); return op + 1;
+    case Pattern::contiguous: load_run<T, kVec, kLanes>(to, 0, base); return op + 1;
     case Pattern::half_uniform:
       load_same<T, kVec, kHalf>(to, 0, base);
       load_same<T, kVec, kHalf>(to, kHalf, base + plan.half);
@@ -76,14 +71,9 @@ const Op* store_fixed(const Op* op, Warp& warp) {
   std::byte* const base = warp.shared + plan.base;
   const Elements<T, kVec> from(warp, op->b);
   switch (static_cast<Pattern>(plan.pattern)) {
-    case Pattern::none:
-      return store_first(op, warp, plan);
-    case Pattern::uniform:
-      store_one<T, kVec>(base, from, kLanes - 1);
-      return op + 1;
-    case Pattern::contiguous:
-      store_run<T, kVec, kLanes>(base, from, 0);
-      return op + 1;
+    case Pattern::none: return store_first(op, warp, plan);
+    case Pattern::uniform: store_one<T, kVec>(base, from, kLanes - 1); return op + 1;
+    case Pattern::contiguous: store_run<T, kVec, kLanes>(base, from, 0); return op + 1;
     case Pattern::half_contiguous:
       store_run<T, kVec, kHalf>(base, from, 0);
       store_run<T, kVec, kHalf>(base + plan.half, from, kHalf);
@@ -113,14 +103,10 @@ OpFn select_fixed(const ptx::Instruction& instruction, const OperandWidths& widt
   if (bits == 64 && modifiers.vector == 1) return choose<std::uint64_t, 1>(is_load);
   if (bits != 32) return nullptr;
   switch (modifiers.vector) {
-    case 1:
-      return choose<std::uint32_t, 1>(is_load);
-    case 2:
-      return choose<std::uint32_t, 2>(is_load);
-    case 4:
-      return choose<std::uint32_t, 4>(is_load);
-    default:
-      return nullptr;
+    case 1: return choose<std::uint32_t, 1>(is_load);
+    case 2: return choose<std::uint32_t, 2>(is_load);
+    case 4: return choose<std::uint32_t, 4>(is_load);
+    default: return nullptr;
   }
 }
 

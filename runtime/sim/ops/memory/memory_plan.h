@@ -71,12 +71,8 @@ inline PlanRange plan_range(const Warp& warp, ptx::Space space, std::uint64_t ad
   }
   std::uint64_t bytes = 0;
   switch (range.space) {
-    case ptx::Space::shared:
-      bytes = warp.shared_bytes;
-      break;
-    case ptx::Space::local:
-      bytes = warp.local_bytes;
-      break;
+    case ptx::Space::shared: bytes = warp.shared_bytes; break;
+    case ptx::Space::local: bytes = warp.local_bytes; break;
     case ptx::Space::param:
       bytes = warp.worker->launch->parameter_bytes;
       range.writable = false;
@@ -98,14 +94,12 @@ inline PlanRange plan_range(const Warp& warp, ptx::Space space, std::uint64_t ad
 inline std::byte* host_of(const Warp& warp, ptx::Space space, std::uint64_t address, int lane) {
   constexpr std::uint64_t kOffset = ~kWindowMask;
   switch (space) {
-    case ptx::Space::shared:
-      return warp.shared + (address & kOffset);
+    case ptx::Space::shared: return warp.shared + (address & kOffset);
     case ptx::Space::local:
       return warp.local + static_cast<unsigned>(lane) * warp.local_bytes + (address & kOffset);
     case ptx::Space::param:
       return const_cast<std::byte*>(warp.worker->launch->parameters) + (address & kOffset);
-    default:
-      return host_pointer(address);
+    default: return host_pointer(address);
   }
 }
 

@@ -95,11 +95,9 @@ template <typename Mem, typename Reg>
 template <typename F>
 [[gnu::always_inline]] inline void with_types(const AccessShape& shape, F f) {
   switch (shape.memory << 4 | shape.reg << 1 | (shape.is_signed ? 1 : 0)) {
-#define KW_SHAPE(memory, reg, Unsigned, Signed, Reg)    \
-  case memory << 4 | reg << 1:                          \
-    return f.template operator()<std::Unsigned, Reg>(); \
-  case memory << 4 | reg << 1 | 1:                      \
-    return f.template operator()<std::Signed, Reg>();
+#define KW_SHAPE(memory, reg, Unsigned, Signed, Reg)                               \
+  case memory << 4 | reg << 1: return f.template operator()<std::Unsigned, Reg>(); \
+  case memory << 4 | reg << 1 | 1: return f.template operator()<std::Signed, Reg>();
     KW_SHAPE(0, 1, uint8_t, int8_t, std::uint16_t)
     KW_SHAPE(0, 2, uint8_t, int8_t, std::uint32_t)
     KW_SHAPE(0, 3, uint8_t, int8_t, std::uint64_t)
@@ -110,8 +108,7 @@ template <typename F>
     KW_SHAPE(2, 3, uint32_t, int32_t, std::uint64_t)
     KW_SHAPE(3, 3, uint64_t, uint64_t, std::uint64_t)
 #undef KW_SHAPE
-    default:
-      return f.template operator()<Bits128, Bits128>();
+    default: return f.template operator()<Bits128, Bits128>();
   }
 }
 

@@ -92,10 +92,8 @@ template <typename T, int kVec>
                                              const MemorySite& site) {
   constexpr int kHalf = kLanes / 2;
   switch (static_cast<Pattern>(site.pattern)) {
-    case Pattern::uniform:
-      return load_same<T, kVec, kLanes>(to, 0, base);
-    case Pattern::contiguous:
-      return load_run<T, kVec, kLanes>(to, 0, base);
+    case Pattern::uniform: return load_same<T, kVec, kLanes>(to, 0, base);
+    case Pattern::contiguous: return load_run<T, kVec, kLanes>(to, 0, base);
     case Pattern::half_uniform:
       load_same<T, kVec, kHalf>(to, 0, base);
       return load_same<T, kVec, kHalf>(to, kHalf, base + site.half);
@@ -135,10 +133,8 @@ template <typename T, int kVec>
                                               const Elements<T, kVec>& from) {
   constexpr int kHalf = kLanes / 2;
   switch (static_cast<Pattern>(site.pattern)) {
-    case Pattern::uniform:
-      return store_one<T, kVec>(base, from, kLanes - 1);
-    case Pattern::contiguous:
-      return store_run<T, kVec, kLanes>(base, from, 0);
+    case Pattern::uniform: return store_one<T, kVec>(base, from, kLanes - 1);
+    case Pattern::contiguous: return store_run<T, kVec, kLanes>(base, from, 0);
     case Pattern::half_contiguous:
       store_run<T, kVec, kHalf>(base, from, 0);
       return store_run<T, kVec, kHalf>(base + site.half, from, kHalf);
@@ -197,11 +193,8 @@ inline std::uint32_t memory_flags(const ptx::Modifiers& modifiers, std::uint8_t 
     case ptx::Semantics::acquire:
     case ptx::Semantics::release:
     case ptx::Semantics::acq_rel:
-    case ptx::Semantics::sc:
-      flags |= kOrdered;
-      break;
-    default:
-      break;
+    case ptx::Semantics::sc: flags |= kOrdered; break;
+    default: break;
   }
   return flags;
 }

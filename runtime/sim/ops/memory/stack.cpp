@@ -67,10 +67,8 @@ OpPair select_width(const ptx::Instruction& inst) {
       if (!std::has_single_bit(bytes) || bytes > 1u << 20) return {};
       return {allocate<false, T>, allocate<true, T>, static_cast<std::uint32_t>(bytes)};
     }
-    case Handler::stacksave:
-      return {save<false, T>, save<true, T>};
-    default:
-      return {restore<false, T>, restore<true, T>};
+    case Handler::stacksave: return {save<false, T>, save<true, T>};
+    default: return {restore<false, T>, restore<true, T>};
   }
 }
 
@@ -83,8 +81,7 @@ OpPair select_stack(const ptx::Instruction& inst, const OperandWidths&) {
     case Handler::stackrestore:
       return ptx::bits(inst.modifiers.type[0]) == 32 ? select_width<std::uint32_t>(inst)
                                                      : select_width<std::uint64_t>(inst);
-    default:
-      return {};
+    default: return {};
   }
 }
 

@@ -130,12 +130,10 @@ void store_integer(std::byte* to, std::int64_t value) {
 
 void store_channel(std::byte* to, CUarray_format format, std::uint32_t bits) {
   switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-      return store_integer<std::uint8_t>(to, bits);
+    case CU_AD_FORMAT_UNSIGNED_INT8: return store_integer<std::uint8_t>(to, bits);
     case CU_AD_FORMAT_SIGNED_INT8:
       return store_integer<std::int8_t>(to, static_cast<std::int32_t>(bits));
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-      return store_integer<std::uint16_t>(to, bits);
+    case CU_AD_FORMAT_UNSIGNED_INT16: return store_integer<std::uint16_t>(to, bits);
     case CU_AD_FORMAT_SIGNED_INT16:
       return store_integer<std::int16_t>(to, static_cast<std::int32_t>(bits));
     case CU_AD_FORMAT_HALF: {
@@ -143,8 +141,7 @@ void store_channel(std::byte* to, CUarray_format format, std::uint32_t bits) {
       std::memcpy(to, &half, sizeof half);
       return;
     }
-    default:
-      std::memcpy(to, &bits, sizeof bits);
+    default: std::memcpy(to, &bits, sizeof bits);
   }
 }
 
@@ -203,12 +200,9 @@ OpPair select_surface(const ptx::Instruction& instruction, const OperandWidths& 
   const bool bits = modifiers.type[0] == ptx::Type::b32;
   flags |= static_cast<std::uint32_t>(bits ? ptx::Type::u32 : modifiers.type[0]) << kTypeShift;
   switch (handler) {
-    case Handler::suld:
-      return {load_surface, load_surface, flags};
-    case Handler::sust:
-      return {store_surface, store_surface, flags};
-    default:
-      return {reduce_surface, reduce_surface, flags};
+    case Handler::suld: return {load_surface, load_surface, flags};
+    case Handler::sust: return {store_surface, store_surface, flags};
+    default: return {reduce_surface, reduce_surface, flags};
   }
 }
 

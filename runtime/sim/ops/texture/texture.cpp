@@ -43,14 +43,10 @@ std::uint32_t integer_channel(const std::byte* from, bool promotes) {
 
 std::uint32_t read_channel(const std::byte* from, CUarray_format format, bool promotes) {
   switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-      return integer_channel<std::uint8_t>(from, promotes);
-    case CU_AD_FORMAT_SIGNED_INT8:
-      return integer_channel<std::int8_t>(from, promotes);
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-      return integer_channel<std::uint16_t>(from, promotes);
-    case CU_AD_FORMAT_SIGNED_INT16:
-      return integer_channel<std::int16_t>(from, promotes);
+    case CU_AD_FORMAT_UNSIGNED_INT8: return integer_channel<std::uint8_t>(from, promotes);
+    case CU_AD_FORMAT_SIGNED_INT8: return integer_channel<std::int8_t>(from, promotes);
+    case CU_AD_FORMAT_UNSIGNED_INT16: return integer_channel<std::uint16_t>(from, promotes);
+    case CU_AD_FORMAT_SIGNED_INT16: return integer_channel<std::int16_t>(from, promotes);
     case CU_AD_FORMAT_HALF: {
       std::uint16_t half;
       std::memcpy(&half, from, sizeof half);
@@ -87,16 +83,13 @@ std::int64_t resolve(std::int64_t index, std::int64_t extent, CUaddress_mode mod
   if (index >= 0 && index < extent) return index;
   const auto modulo = [&](std::int64_t period) { return (index % period + period) % period; };
   switch (mode) {
-    case CU_TR_ADDRESS_MODE_WRAP:
-      return modulo(extent);
+    case CU_TR_ADDRESS_MODE_WRAP: return modulo(extent);
     case CU_TR_ADDRESS_MODE_MIRROR: {
       const std::int64_t place = modulo(2 * extent);
       return place < extent ? place : 2 * extent - 1 - place;
     }
-    case CU_TR_ADDRESS_MODE_BORDER:
-      return -1;
-    default:
-      return std::clamp<std::int64_t>(index, 0, extent - 1);
+    case CU_TR_ADDRESS_MODE_BORDER: return -1;
+    default: return std::clamp<std::int64_t>(index, 0, extent - 1);
   }
 }
 
@@ -320,14 +313,12 @@ std::uint32_t answer(const TextureSource& source, std::uint32_t query) {
   switch (query) {
     case 0:
     case 1:
-    case 2:
-      return static_cast<int>(query) < axes_of(source.shape) ? source.extent[query] : 0;
+    case 2: return static_cast<int>(query) < axes_of(source.shape) ? source.extent[query] : 0;
     case 3:
       return source.shape == Geometry::acube ? source.layers / 6
              : has_layers(source.shape)      ? source.layers
                                              : 0;
-    default:
-      return 1;
+    default: return 1;
   }
 }
 

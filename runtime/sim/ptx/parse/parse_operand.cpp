@@ -254,33 +254,15 @@ Literal Parser::parse_constant(int depth, int precedence) {
     const bool is_signed = left.type == Type::s64 && (is_shift || right.type == Type::s64);
     std::optional<std::uint64_t> value;
     switch (mark.punct) {
-      case '|':
-        value = left.bits | right.bits;
-        break;
-      case '^':
-        value = left.bits ^ right.bits;
-        break;
-      case '&':
-        value = left.bits & right.bits;
-        break;
-      case '+':
-        value = left.bits + right.bits;
-        break;
-      case '-':
-        value = left.bits - right.bits;
-        break;
-      case '*':
-        value = left.bits * right.bits;
-        break;
-      case '<':
-        value = right.bits > 63 ? 0 : left.bits << right.bits;
-        break;
-      case '>':
-        value = shift_right(left.bits, right.bits, is_signed);
-        break;
-      default:
-        value = divide(left.bits, right.bits, is_signed);
-        break;
+      case '|': value = left.bits | right.bits; break;
+      case '^': value = left.bits ^ right.bits; break;
+      case '&': value = left.bits & right.bits; break;
+      case '+': value = left.bits + right.bits; break;
+      case '-': value = left.bits - right.bits; break;
+      case '*': value = left.bits * right.bits; break;
+      case '<': value = right.bits > 63 ? 0 : left.bits << right.bits; break;
+      case '>': value = shift_right(left.bits, right.bits, is_signed); break;
+      default: value = divide(left.bits, right.bits, is_signed); break;
     }
     if (!value) fail_at(mark.line, "an expression divides by zero");
     left = {is_signed ? Type::s64 : Type::u64, *value};

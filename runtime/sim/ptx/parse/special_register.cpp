@@ -110,12 +110,9 @@ int special_bits(SpecialRegister special) noexcept {
     case SpecialRegister::clock64:
     case SpecialRegister::globaltimer:
     case SpecialRegister::current_graph_exec:
-    case SpecialRegister::zero64:
-      return 64;
-    case SpecialRegister::is_explicit_cluster:
-      return 1;
-    default:
-      return 32;
+    case SpecialRegister::zero64: return 64;
+    case SpecialRegister::is_explicit_cluster: return 1;
+    default: return 32;
   }
 }
 

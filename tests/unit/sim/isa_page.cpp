@@ -1,5 +1,5 @@
 // The documentation page of the ISA table, in Markdown.
-#include "sim/ptx/isa_page.h"
+#include "unit/sim/isa_page.h"
 
 #include "base/format.h"
 #include "sim/ptx/isa.h"
