@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "core/device.h"
 #include "jit/cache/code_cache.h"
-#include "sim/check/findings.h"
+#include "sim/check/report/findings.h"
 
 #include <chrono>
 #include <string_view>

@@ -1,7 +1,7 @@
 // The checks of simulated devices: what they look for, and what they found.
 #pragma once
 
-#include "sim/check/findings.h"
+#include "sim/check/report/findings.h"
 
 #include <cstdint>
 #include <optional>
@@ -68,8 +68,8 @@ class CheckScope {
 };
 
 /// From now on launches run their blocks and warps in orders that the seed chooses: on one thread,
-/// with a few blocks in flight and warps that take turns before accesses to memory. The same calls
-/// after the same seed replay exactly. Nothing: back to the usual order. Together with
+/// with a few blocks in flight and warps that may change before each access to memory. The same
+/// calls after the same seed replay exactly. Nothing: back to the usual order. Together with
 /// set_schedule_seed() (device.h), which orders the work of streams, a whole program is one of its
 /// legal executions. Waits for running launches.
 void set_launch_seed(std::optional<std::uint64_t> seed);

@@ -1,34 +1,23 @@
 // The table of the simulated driver.
 #include "sim/device.h"
 
-#include "sim/device/platform.h"
+#include "sim/device/sim_driver.h"
+
+#include <initializer_list>
 
 namespace kernwright::sim {
 namespace {
 
 DriverApi make_table() {
   DriverApi api = unsupported_driver_api();
-  install_init(api);
-  install_device_queries(api);
-  install_context(api);
-  install_module(api);
-  install_function(api);
-  install_launch(api);
-  install_occupancy(api);
-  install_memory(api);
-  install_host_memory(api);
-  install_pool(api);
-  install_pointer(api);
-  install_copy(api);
-  install_fill(api);
-  install_stream(api);
-  install_event(api);
-  install_capture(api);
-  install_graph(api);
-  install_graph_exec(api);
-  install_tensor_map(api);
-  install_cuda_array(api);
-  install_texture(api);
+  for (Install* const install :
+       {install_init,        install_device_queries, install_context,    install_module,
+        install_function,    install_launch,         install_occupancy,  install_memory,
+        install_host_memory, install_pool,           install_pointer,    install_copy,
+        install_fill,        install_stream,         install_event,      install_capture,
+        install_graph,       install_graph_exec,     install_tensor_map, install_cuda_array,
+        install_texture})
+    install(api);
   return api;
 }
 

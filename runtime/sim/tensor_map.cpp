@@ -176,30 +176,21 @@ std::array<std::uint32_t, 2> replace_tensor_map_field(std::byte* bytes, TensorMa
     return std::array{place.word, static_cast<std::uint32_t>(kTensorMapBytes)};
   };
   switch (field) {
-    case TensorMapField::address:
-      std::memcpy(bytes, &value, sizeof value);
-      return {0, 4};
-    case TensorMapField::rank:
-      return replace(kRank, value);
-    case TensorMapField::box:
-      return replace(box_field(dimension), value - 1);
-    case TensorMapField::extent:
-      return replace(extent_field(dimension), value - 1);
+    case TensorMapField::address: std::memcpy(bytes, &value, sizeof value); return {0, 4};
+    case TensorMapField::rank: return replace(kRank, value);
+    case TensorMapField::box: return replace(box_field(dimension), value - 1);
+    case TensorMapField::extent: return replace(extent_field(dimension), value - 1);
     case TensorMapField::stride:
       put(bytes, stride_low(dimension + 1), value >> kStrideUnit);
       put(bytes, stride_high(dimension + 1), value >> (kStrideUnit + 32));
       return {stride_low(dimension + 1).word, stride_high(dimension + 1).word};
-    case TensorMapField::step:
-      return replace(step_field(dimension), value - 1);
+    case TensorMapField::step: return replace(step_field(dimension), value - 1);
     case TensorMapField::type:
       put(bytes, kIsTf32, value < kTf32 ? 0 : 1);
       return replace(kType, value < kTf32 ? value : value - kNumberBehind);
-    case TensorMapField::interleave:
-      return replace(kInterleave, value);
-    case TensorMapField::swizzle:
-      return replace(kSwizzle, value);
-    case TensorMapField::fill:
-      return replace(kFillNan, value);
+    case TensorMapField::interleave: return replace(kInterleave, value);
+    case TensorMapField::swizzle: return replace(kSwizzle, value);
+    case TensorMapField::fill: return replace(kFillNan, value);
   }
   return {};
 }

@@ -1,6 +1,6 @@
 // PTX text: what is refused must be refused with PtxError.
 #include "fuzz/targets.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <string>
 

@@ -2,8 +2,8 @@
 // and no variable stays behind.
 #include "base/errors.h"
 #include "fuzz/targets.h"
-#include "sim/device/loader.h"
-#include "sim/ptx/parser.h"
+#include "sim/device/module/loader.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <optional>
 #include <stdexcept>

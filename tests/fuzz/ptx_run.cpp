@@ -5,12 +5,12 @@
 #include "fuzz/canaries.h"
 #include "fuzz/targets.h"
 #include "sim/check/checked_launch.h"
-#include "sim/device/grid.h"
-#include "sim/device/loader.h"
+#include "sim/device/launch/grid.h"
+#include "sim/device/module/loader.h"
 #include "sim/exec/heap.h"
 #include "sim/exec/texture.h"
 #include "sim/observe/observed_launch.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // The lexer alone: tokens are parts of the text, in its order, and come to an end.
 #include "fuzz/targets.h"
-#include "sim/ptx/lexer.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/lexer.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <stdexcept>
 #include <string>

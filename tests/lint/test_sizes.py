@@ -1,7 +1,12 @@
-"""Files stay readable: at most 500 lines of at most 100 columns."""
+"""Files and folders stay readable: 500 lines of 100 columns, 25 nouns."""
 
 MAX_LINES = 500
 MAX_COLUMNS = 100
+# A header, its source and its kernel text are one noun.
+MAX_NOUNS = 25
+# Folders that are larger today. This list only shrinks.
+LARGE = {"bindings/kernels", "kernels_src/include", "runtime/core", "runtime/memory"}
+CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "bindings"}
 SOURCES = {".h", ".cpp", ".py", ".pyi", ".cu", ".cuh", ".cmake", ".sh"}
 # Tables and generated text may be longer.
 TABLES = {".inc", ".def"}
@@ -44,3 +49,13 @@ def test_sources_begin_with_a_banner(root, tracked):
             if not first.startswith("//"):
                 bare.append(str(path))
     assert not bare, "\n".join(bare)
+
+
+def test_folders_have_at_most_25_nouns(tracked):
+    nouns = {}
+    for path in tracked:
+        if path.parts[0] in CODE and path.suffix in {".h", ".cpp", ".cu", ".cuh", ".inc", ".def"}:
+            nouns.setdefault(path.parent, set()).add(path.stem)
+    large = {folder.as_posix() for folder, names in nouns.items() if len(names) > MAX_NOUNS}
+    assert not large - LARGE, f"more than {MAX_NOUNS} nouns: {sorted(large - LARGE)}"
+    assert not LARGE - large, f"small now, take it from LARGE: {sorted(LARGE - large)}"

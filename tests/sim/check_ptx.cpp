@@ -1,6 +1,6 @@
 // Loads PTX files as the simulated device would and names what it refuses: check_ptx [-v] FILE...
 // Exit code 1 when any file is refused. With -v also prints every opcode that the files use.
-#include "sim/device/loader.h"
+#include "sim/device/module/loader.h"
 
 #include <cstdio>
 #include <exception>

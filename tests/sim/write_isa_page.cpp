@@ -1,5 +1,5 @@
 // Writes docs/ptx_coverage.md: write_isa_page <path>.
-#include "sim/ptx/isa_page.h"
+#include "unit/sim/isa_page.h"
 
 #include <fstream>
 

@@ -11,8 +11,8 @@
 #include "base/format.h"
 #include "jit/source/header_mentions.h"
 #include "jit/source/source_lexer.h"
-#include "sim/ptx/lexer.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/lexer.h"
+#include "sim/ptx/parse/parser.h"
 
 namespace kernwright {
 namespace {

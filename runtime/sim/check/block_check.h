@@ -1,39 +1,29 @@
-// The checks of one block in flight: its time, its shadow of shared and local memory, what its
-// warps know of each other.
+// The checks of one block in flight.
 #pragma once
 
-#include "sim/check/async_copies.h"
-#include "sim/check/async_reads.h"
-#include "sim/check/block_findings.h"
-#include "sim/check/block_order.h"
 #include "sim/check/block_place.h"
-#include "sim/check/cell.h"
 #include "sim/check/checked_launch.h"
-#include "sim/check/cluster_order.h"
-#include "sim/check/copy_groups.h"
-#include "sim/check/init_check.h"
-#include "sim/check/known_regions.h"
-#include "sim/check/late_reads.h"
-#include "sim/check/lost_values.h"
-#include "sim/check/mbarrier_state.h"
-#include "sim/check/race/access.h"
+#include "sim/check/copies/async_copies.h"
+#include "sim/check/copies/async_proxy.h"
+#include "sim/check/flow/lost_values.h"
+#include "sim/check/history/known_regions.h"
+#include "sim/check/history/shared_history.h"
+#include "sim/check/init/init_check.h"
+#include "sim/check/order/block_order.h"
+#include "sim/check/order/cluster_order.h"
+#include "sim/check/order/random_schedule.h"
+#include "sim/check/race/race_check.h"
 #include "sim/check/race/rules.h"
 #include "sim/check/race/speculated.h"
 #include "sim/check/race/touch.h"
-#include "sim/check/random_schedule.h"
-#include "sim/check/wgmma_groups.h"
-#include "sim/exec/lane_memory.h"
+#include "sim/check/report/block_findings.h"
+#include "sim/exec/warp/lane_memory.h"
 #include "sim/exec/watcher.h"
-#include "sim/tensor_map.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -55,25 +45,15 @@ class BlockCheck final : public Watcher {
   const CheckedOp* ops = nullptr;  ///< by op index
   CheckSite* sites = nullptr;      ///< by CheckedOp::site
   bool init = false, race = false, sync = false;
-  bool parts = false;        ///< CheckedProgram::kernel_orders_parts()
-  bool alone = false;        ///< no other worker runs blocks of the launch
-  bool defers = false;       ///< reads of shared memory may be put off
-  bool pauses = false;       ///< warps take turns at random before accesses
-  bool inside = false;       ///< a checked handler runs: locate() need not look
-  bool follows = false;      ///< lanes hold what nobody wrote or gave, and may not want it
-  bool speculating = false;  ///< lanes loaded what they may not want, which races only if they do
-  bool careful = false;      ///< `pauses` or `follows`: a glance at an access is not enough
-  Cell* shared_write = nullptr;
-  Cell* shared_read = nullptr;
-  LateReads late;
-  WrittenGranules written;  ///< kept where reads are put off
-  Span reading;             ///< shared memory that asynchronous operations read
-  /// Another one whenever a read that was looked at must be looked at again: after writes to shared
-  /// memory, at each tick. 0, where that is not counted or there are no more numbers: always.
-  std::uint32_t read_epoch = 1;
-  std::uint32_t block_epoch = 1;  ///< when the block began
-  void (*replay)(BlockCheck& check) =
-      nullptr;  ///< notes what was put off; set with the first of it
+  bool parts = false;    ///< CheckedProgram::kernel_orders_parts()
+  bool alone = false;    ///< no other worker runs blocks of the launch
+  bool pauses = false;   ///< another warp may run before an access, at random
+  bool inside = false;   ///< a checked handler runs: locate() need not look
+  bool follows = false;  ///< lanes hold what nobody wrote or gave, and may not want it
+  bool careful = false;  ///< `pauses` or `follows`: a glance at an access is not enough
+  SharedHistory shared;
+  /// Notes what was put off; set with the first of it.
+  void (*replay)(BlockCheck& check) = nullptr;
   BlockPlace where;
   BlockOrder order;
   RaceRules rules;
@@ -81,14 +61,16 @@ class BlockCheck final : public Watcher {
   KnownRegions regions;
   InitCheck unwritten;
   AsyncCopies copies;
+  RaceCheck races;
+  SpeculatedLoads loads;
+  AsyncProxy proxy;
+  ClusterOrder cluster;
 
   /// Under a seed: whether the warp lets others go first. Then it parks before `op`.
   bool pause(const Op* op, Warp& warp) { return schedule_.pause(op, warp); }
   /// Under a seed at random.
   const std::uint32_t* warp_order() override { return pauses ? schedule_.warp_order() : nullptr; }
 
-  /// The race check of one access, word by word; updates the cells.
-  void examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   /// As InitCheck::judge().
   std::uint64_t judge_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
     const std::uint64_t counted = unwritten.judge(op, warp, lane, touch);
@@ -102,7 +84,7 @@ class BlockCheck final : public Watcher {
   }
   /// As InitCheck::end_copies().
   void end_copies(const Warp& warp) {
-    if (unwritten.end_copies(warp)) new_epoch();
+    if (unwritten.end_copies(warp)) shared.new_epoch();
   }
   /// An access that went through locate(), in any space: both checks.
   /// `space` generic: the address's window decides. Memory that is not there is left alone.
@@ -117,48 +99,39 @@ class BlockCheck final : public Watcher {
   /// A load of the active lanes of which only the bytes of CheckedOp::used count.
   void touch_used(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
                   ptx::Space space);
-  /// The race check of a load with CheckedOp::speculated; the active lanes' addresses.
-  void speculate(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
-                 ptx::Space space);
-  /// The active lanes take what such loads read (CheckedOp::takes), or some of them do.
-  void take_loads(const Op* op, Warp& warp);
   void allocated(std::uint64_t address, std::uint64_t bytes) override;
 
   AsyncCopy copy_to(const Op* op, Warp& warp, int lane, std::uint64_t rank, const Piece& to,
-                    const Piece& from) override;
+                    const Piece& from) override {
+    return proxy.copy_to(op, warp, lane, rank, to, from);
+  }
   void copy_between(const Op* op, Warp& warp, int lane, const Piece& from,
-                    AsyncCopy& copy) override;
-  void copied(std::uint64_t mbarrier, const AsyncCopy& copy) override;
-  void copy_from(const Op* op, Warp& warp, int lane, BulkStore store) override;
-  /// cp.async.bulk.commit_group and wait_group (.read) of the active lanes.
-  void end_bulk_group(const Warp& warp);
-  void wait_for_stores(Warp& warp, std::size_t left, bool reads_only);
-  /// fence.proxy.async.
-  void fence_proxy(const Warp& warp);
-  /// fence.proxy.tensormap::generic.acquire at the lanes' addresses.
-  void fence_maps(const Op* op, const Warp& warp);
-  void use_map(const Op* op, Warp& warp, int lane, std::uint64_t address) override;
-  /// A warp's wgmma, commit_group and wait_group.
-  void wgmma(const Op* op, Warp& warp);
-  void end_wgmma_group(const Warp& warp);
-  void wait_for_wgmma(const Warp& warp, std::size_t left);
+                    AsyncCopy& copy) override {
+    proxy.copy_between(op, warp, lane, from, copy);
+  }
+  void copied(std::uint64_t mbarrier, const AsyncCopy& copy) override {
+    if (init || race) copies.end_bulk(mbarrier, copy);
+  }
+  void copy_from(const Op* op, Warp& warp, int lane, BulkStore store) override {
+    proxy.copy_from(op, warp, lane, std::move(store));
+  }
+  void use_map(const Op* op, Warp& warp, int lane, std::uint64_t address) override {
+    proxy.use_map(op, warp, lane, address);
+  }
   void product_touched(const Op* op, const Warp& warp, std::string what,
-                       std::uint32_t product) override;
-
+                       std::uint32_t product) override {
+    if (sync) findings.product(op, warp, std::move(what), product);
+  }
   void end_phase(std::uint64_t mbarrier) override {
     if (init || race) copies.end_phase(mbarrier);
   }
 
   /// The checks of the block of that rank in the cluster; null where there is none or it has ended.
   BlockCheck* peer(std::uint64_t rank) const;
-  /// Arrival of the active lanes at the cluster's barrier.
-  void arrive_at_cluster(const Warp& warp, bool release);
-  void end_cluster_phase() override;
-  void pass_cluster(const Warp& warp, std::uint32_t lanes) override;
-  /// What threads did before they arrived is past where all wait.
-  void end_cluster_arrivals(bool all_wait) override;
-  /// Who still uses the block's shared memory?
-  void end() override;
+  void end_cluster_phase() override { cluster.end_phase(); }
+  void pass_cluster(const Warp& warp, std::uint32_t lanes) override { cluster.pass(warp, lanes); }
+  void end_cluster_arrivals(bool all_wait) override { cluster.end_arrivals(all_wait); }
+  void end() override { cluster.end(); }
 
   // Order. All take the warp whose lanes act.
   void meet(const Op* op, Warp& warp, const std::uint32_t* members) override;
@@ -167,6 +140,8 @@ class BlockCheck final : public Watcher {
   /// `follows`: the op copies, chooses or uses what shuffles gave, if it does.
   void follow_shuffles(const Op* op, Warp& warp);
   void fence(Warp& warp, Reach reach);
+  /// fence.proxy.async.
+  void fence_proxy(const Warp& warp);
   /// Before a strong write of the active lanes at these addresses.
   void publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                const CheckedOp& op);
@@ -175,85 +150,27 @@ class BlockCheck final : public Watcher {
   void release(const Block& block, std::uint32_t id, const Barriers::One& barrier) override;
 
   void new_tick();
-  /// Words, of the region or of shared memory, need no cells for their bytes where all of those are
-  /// of long ago. Whether there were any.
-  bool forget_bytes(GlobalRegion* there, std::uint64_t begin, std::uint64_t count);
-  void new_epoch() noexcept { read_epoch += read_epoch != 0; }
   /// CheckSite::tag of a new pattern; none when there are no more numbers.
   std::int32_t new_tag() noexcept {
     return last_tag_ == std::numeric_limits<std::int32_t>::max() ? 0 : ++last_tag_;
   }
-  /// Reads of words of shared memory that follow those of bytes are not put off: one cell could not
-  /// tell of both.
-  void note_narrow_read(std::uint64_t begin, std::uint64_t end) noexcept {
-    if (defers) written.mark(begin, end);
-  }
-  /// Before any cell of shared memory is looked at or changed.
+  /// Before any shadow of shared memory is looked at or changed.
   void settle_reads() {
-    if (late.count != 0) replay(*this);
+    if (shared.late.count != 0) replay(*this);
+  }
+
+  /// The shadow of an access now, without bytes.
+  Shadow stamp_of(const CheckedOp& info, std::uint32_t thread) const noexcept {
+    const Shadow site = info.site < kMostSites ? info.site : kMostSites;
+    return order.stamp | site << kSiteShift | thread;
   }
 
  private:
-  friend class AsyncCopies;
-
-  /// The cell of an access now, without bytes.
-  Cell stamp_of(const CheckedOp& info, std::uint32_t thread) const noexcept {
-    const Cell site = info.site < kMostSites ? info.site : kMostSites;
-    return order.stamp | site << kSiteShift | thread;
-  }
-  void begin_phase() noexcept;
   void look_for_divergence(const Op* op, const Warp& warp, std::uint32_t id, std::uint32_t lanes);
-  template <typename F>
-  void restamp_global(const Piece& piece, F is, Cell cell);
-  void write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t rank, const Piece& to,
-                     Cell stamp_of_copy);
-  void end_read(Warp& warp, int lane, BulkStore& store);
-  void end_store(const BulkStore& store, Cell cell);
-  void forget_stores();
-  void read_by_proxy(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes,
-                     const BulkStore* to = nullptr);
-  bool look_at_write(const WordAccess& access, Cell write);
-  void look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  std::array<Cell, 4> writes_of_bytes(const LaneTouch& touch, std::uint64_t word, Cell write);
-  Cell write_of_map(std::uint64_t address);
-  bool needs_proxy_fence(Cell write, const Warp& warp) const;
-  void look_at_async_reads(const WordAccess& access, const BlockCheck& owner, std::uint64_t begin,
-                           std::uint64_t end);
   void touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  BlockCheck& first_of_cluster() const;
-  void visit(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  void report_stray(const Visit& visit, const BlockCheck& owner, bool begun);
-  void examine_global(const Op* op, Warp& warp, int lane, AccessKind mode, std::uint64_t address,
-                      std::uint64_t bytes);
-  void stamp_word(std::uint64_t word, Cell stamp_of_copy);
-  void restamp_cell(Cell& write, Cell before, Cell now, const std::vector<Cell>& others);
-  bool has_shared(std::uint64_t offset, std::uint64_t bytes) const;
   void init_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch, std::uint64_t* map,
                  std::uint64_t at);
   void touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  Cell* byte_cells(const LaneTouch& touch, std::uint64_t word);
-  void examine_word(const WordAccess& access, Cell& write, Cell& read, std::uint32_t bytes);
-  void examine_bytes(const WordAccess& access, Cell& write, Cell& read, std::uint32_t bytes);
-  void examine_cells(const WordAccess& access, Cell& write, Cell& read, Cell mine);
-  void look_at_readers(const WordAccess& access, Cell& read);
-  bool hides_readers(const WordAccess& access, Cell read) const;
-  Breadth hidden_breadth(const WordAccess& access, Cell read) const;
-  void note_reader(const WordAccess& access, Cell& read, Cell mine);
-  void look_again(Speculated& load, std::uint32_t index, int lane);
-  void examine_load(Speculated& load, std::uint32_t index, int lane);
-  void look_at_writes(const WordAccess& access, const Cell& write);
-  void look_at_speculated(const Warp* warp);
-  void take_load(Speculated& load, std::uint32_t index, int lane);
-  void note_late_reader(const WordAccess& access, Cell& read, Cell mine);
-  ReaderLists& readers(const WordAccess& access);
-  HiddenAccesses& hidden(const WordAccess& access);
-  void look_at_hidden(const WordAccess& access, Cell& write);
-  void spread_hidden(const WordAccess& access, const Cell& write, Cell* bytes);
-  void note_write(const WordAccess& access, Cell& write, Cell mine);
-  void look_at_sources(const WordAccess& access);
-  void report_race(const WordAccess& access, Cell other, bool other_wrote,
-                   Missing missing = Missing::order, Told told = Told::itself);
-  bool same_value(const WordAccess& access, Cell other) const;
   void note_followed() noexcept {
     follows = unwritten.has_loads() || !lost_.empty();
     careful = pauses || follows;
@@ -261,12 +178,8 @@ class BlockCheck final : public Watcher {
 
   RandomSchedule schedule_;
   std::vector<CheckSite> site_store_;
-  std::vector<Cell> shared_cells_;
-  std::vector<Cell> shared_exact_;  ///< 8 per word of shared memory; made when needed
-  std::uint64_t shared_bytes_ = 0;
-  std::uint32_t warps_ = 0;
-
-  ClusterOrder cluster_;
+  std::int32_t last_tag_ = 0;
+  LostValues lost_;
   struct ArrivalState {
     BlockOrder::WarpTicks tick{};  ///< of those who did not wait
     std::uint32_t first_op = 0;
@@ -274,20 +187,6 @@ class BlockCheck final : public Watcher {
     bool open = false;
   };
   std::array<ArrivalState, kBarrierCount> arrivals_;
-
-  CopyGroups<BulkStore> stores_;
-  /// By address: what the write cells of a tensor map said at the block's last fence for it.
-  std::unordered_map<std::uint64_t, std::array<Cell, kTensorMapBytes / 4>> fenced_maps_;
-  AsyncReads reads_;
-  WgmmaGroups products_;
-  Cell before_ = 0;      ///< a write that is known to come before what is looked at
-  ReaderLists readers_;  ///< of this block's shared memory
-  HiddenAccesses hidden_;
-  std::int32_t last_tag_ = 0;
-  SpeculatedLoads speculated_;
-  Speculated* looking_ = nullptr;  ///< whose races are looked for, and nothing else is done
-  bool taking_ = false;            ///< a read of before is noted
-  LostValues lost_;
 };
 
 }  // namespace kernwright::sim

@@ -1,7 +1,7 @@
 // Where a block stands in its launch.
 #include "sim/check/block_place.h"
 
-#include "sim/exec/cluster.h"
+#include "sim/exec/block/cluster.h"
 
 namespace kernwright::sim {
 
@@ -39,7 +39,7 @@ const CheckedOp* BlockPlace::op_at(std::uint32_t site) const {
   return site != 0 && site < places.size() ? &launch.program.ops[places[site]] : nullptr;
 }
 
-Breadth BlockPlace::breadth_of(const WordAccess& access, Cell other, Told told) const {
+Breadth BlockPlace::breadth_of(const WordAccess& access, Shadow other, Told told) const {
   const std::uint32_t its_block = access.mixed ? owner(other) : block;
   if (told == Told::one_of_several) {
     if ((other & kManyBlocks) != 0) return access.global ? Breadth::grid : Breadth::cluster;

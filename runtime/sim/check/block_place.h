@@ -1,9 +1,9 @@
 // Where a block stands in its launch: its neighbours, and whose a tick is.
 #pragma once
 
-#include "sim/check/cell.h"
 #include "sim/check/checked_launch.h"
-#include "sim/check/clock.h"
+#include "sim/check/history/shadow.h"
+#include "sim/check/order/clock.h"
 #include "sim/check/race/access.h"
 
 #include <array>
@@ -21,19 +21,19 @@ struct BlockPlace {
 
   /// The block of that rank in the cluster; this one where there is none or it has ended.
   std::uint32_t block_at(std::uint64_t rank) const;
-  /// The block in whose tick a cell was made.
-  std::uint32_t owner(Cell cell) const { return launch.ticks.owner(tick_of(cell)); }
+  /// The block in whose tick a shadow was made.
+  std::uint32_t owner(Shadow shadow) const { return launch.ticks.owner(tick_of(shadow)); }
   std::uint32_t cluster_of(std::uint32_t other) const;
   /// How far an operation must reach from here to meet one of that block.
   Reach reach_to(std::uint32_t other) const;
   /// The op of a site; null where it is not known.
   const CheckedOp* op_at(std::uint32_t site) const;
   /// How far away the other access is; one of several readers: the farthest of them.
-  Breadth breadth_of(const WordAccess& access, Cell other, Told told = Told::itself) const;
+  Breadth breadth_of(const WordAccess& access, Shadow other, Told told = Told::itself) const;
 
   CheckedLaunch& launch;
   const Block* in = nullptr;
-  bool clustered = false;   ///< shared memory may hold cells of other blocks
+  bool clustered = false;   ///< shared memory may hold shadows of other blocks
   std::uint32_t block = 0;  ///< linear index
   std::array<std::uint32_t, 3> ctaid{}, grid_shape{}, cluster_shape{};
 };

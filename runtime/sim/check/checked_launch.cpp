@@ -55,7 +55,7 @@ CheckedLaunch::CheckedLaunch(const CheckedProgram& its_program, CheckSet its_che
       ticks(its_ticks) {
   bool wrapped = false;
   first_tick = ticks.begin_launch(&wrapped);
-  if (wrapped) shadow.clear_cells();
+  if (wrapped) shadow.clear_shadows();
 }
 
 std::unique_ptr<Watcher> CheckedLaunch::watch(const WatchedBlocks& blocks) {

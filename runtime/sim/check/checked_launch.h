@@ -2,9 +2,9 @@
 #pragma once
 
 #include "sim/check/checked_program.h"
-#include "sim/check/clock.h"
-#include "sim/check/findings.h"
-#include "sim/check/global_shadow.h"
+#include "sim/check/history/global_shadow.h"
+#include "sim/check/order/clock.h"
+#include "sim/check/report/findings.h"
 #include "sim/checks.h"
 #include "sim/exec/watcher.h"
 
@@ -28,7 +28,7 @@ class Ticks {
   Ticks(const Ticks&) = delete;
   Ticks& operator=(const Ticks&) = delete;
 
-  /// First tick that no block has. True in `*wrapped` when ticks began anew: older cells mean
+  /// First tick that no block has. True in `*wrapped` when ticks began anew: older shadows mean
   /// nothing. Only while nothing runs.
   std::uint32_t begin_launch(bool* wrapped);
   /// First tick of a fresh chunk for the block; the last chunk of all is given out again and again.

@@ -1,11 +1,11 @@
 // Puts the checks in front of a program's ops.
 #include "sim/check/checked_program.h"
 
-#include "sim/check/cell.h"
+#include "sim/check/history/shadow.h"
 #include "sim/code/dispatch.h"
 #include "sim/code/fast_handlers.h"
 #include "sim/code/tables.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 #include "sim/ptx/isa.h"
 
 #include <algorithm>
@@ -133,10 +133,8 @@ CheckedOp classify_wgmma(const ptx::Modifiers& modifiers) {
 CheckedOp classify_copy(const ptx::Modifiers& modifiers) {
   CheckedOp op;
   switch (modifiers.verb) {
-    case Verb::none:
-      return plain(CheckKind::copy);
-    case Verb::commit_group:
-      return plain(CheckKind::copy_group);
+    case Verb::none: return plain(CheckKind::copy);
+    case Verb::commit_group: return plain(CheckKind::copy_group);
     case Verb::wait_group:
     case Verb::wait_all:
       op.kind = CheckKind::copy_wait;
@@ -146,8 +144,7 @@ CheckedOp classify_copy(const ptx::Modifiers& modifiers) {
       op.kind = CheckKind::mbarrier;
       op.role = BarrierRole::track;
       return op;
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -156,9 +153,7 @@ CheckedOp classify_mbarrier(const ptx::Modifiers& modifiers) {
   CheckedOp op = plain(CheckKind::mbarrier);
   switch (modifiers.verb) {
     case Verb::init:
-    case Verb::inval:
-      op.role = BarrierRole::begin;
-      return op;
+    case Verb::inval: op.role = BarrierRole::begin; return op;
     case Verb::arrive:
     case Verb::arrive_drop:
       op.role = BarrierRole::arrive;
@@ -171,8 +166,7 @@ CheckedOp classify_mbarrier(const ptx::Modifiers& modifiers) {
       return op;
     case Verb::pending_count:  // of a state in a register
       return {};
-    default:
-      return op;
+    default: return op;
   }
 }
 
@@ -193,22 +187,17 @@ CheckedOp classify_meeting(const ptx::Instruction& instruction) {
       op.shuffle = instruction.modifiers.shfl;
       return op;
     }
-    case Handler::vote:
-      return instruction.modifiers.sync ? meeting(1) : CheckedOp{};
+    case Handler::vote: return instruction.modifiers.sync ? meeting(1) : CheckedOp{};
     case Handler::match:
-    case Handler::redux:
-      return meeting(1);
-    case Handler::elect:
-      return meeting(0);
+    case Handler::redux: return meeting(1);
+    case Handler::elect: return meeting(0);
     case Handler::mma:
     case Handler::mma_sp:
-    case Handler::movmatrix:
-      return plain(CheckKind::meeting_of_all);
+    case Handler::movmatrix: return plain(CheckKind::meeting_of_all);
     case Handler::bar:
     case Handler::barrier:
       return instruction.modifiers.verb == Verb::warp_sync ? meeting(0) : CheckedOp{};
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -217,27 +206,19 @@ CheckedOp classify_meeting(const ptx::Instruction& instruction) {
 CheckedOp classify(const ptx::Instruction& instruction) {
   switch (instruction.row->handler) {
     case Handler::ld:
-    case Handler::ldu:
-      return transfer(CheckKind::load, instruction);
-    case Handler::st:
-      return transfer(CheckKind::store, instruction);
+    case Handler::ldu: return transfer(CheckKind::load, instruction);
+    case Handler::st: return transfer(CheckKind::store, instruction);
     case Handler::atom:
-    case Handler::red:
-      return transfer(CheckKind::atomic, instruction);
-    case Handler::ldmatrix:
-      return tiles(CheckKind::tile_load, instruction);
-    case Handler::stmatrix:
-      return tiles(CheckKind::tile_store, instruction);
-    case Handler::cp:
-      return classify_copy(instruction.modifiers);
+    case Handler::red: return transfer(CheckKind::atomic, instruction);
+    case Handler::ldmatrix: return tiles(CheckKind::tile_load, instruction);
+    case Handler::stmatrix: return tiles(CheckKind::tile_store, instruction);
+    case Handler::cp: return classify_copy(instruction.modifiers);
     case Handler::membar:
-    case Handler::fence:
-      return fence(instruction);
+    case Handler::fence: return fence(instruction);
     case Handler::cp_bulk:
     case Handler::cp_bulk_group:
     case Handler::st_async:
-    case Handler::red_async:
-      return classify_bulk(instruction);
+    case Handler::red_async: return classify_bulk(instruction);
     case Handler::tensormap:
     case Handler::tex:
     case Handler::tld4:
@@ -248,14 +229,10 @@ CheckedOp classify(const ptx::Instruction& instruction) {
       op.strong = instruction.row->handler == Handler::sured;
       return op;
     }
-    case Handler::wgmma:
-      return classify_wgmma(instruction.modifiers);
-    case Handler::mbarrier:
-      return classify_mbarrier(instruction.modifiers);
-    case Handler::barrier_cluster:
-      return classify_cluster_barrier(instruction.modifiers);
-    default:
-      return classify_meeting(instruction);
+    case Handler::wgmma: return classify_wgmma(instruction.modifiers);
+    case Handler::mbarrier: return classify_mbarrier(instruction.modifiers);
+    case Handler::barrier_cluster: return classify_cluster_barrier(instruction.modifiers);
+    default: return classify_meeting(instruction);
   }
 }
 

@@ -1,9 +1,9 @@
 // A program whose memory and synchronisation ops go through the checks first.
 #pragma once
 
-#include "sim/check/clock.h"
-#include "sim/check/shuffle_flow.h"
-#include "sim/check/used_values.h"
+#include "sim/check/flow/shuffle_flow.h"
+#include "sim/check/flow/used_values.h"
+#include "sim/check/order/clock.h"
 #include "sim/code/op.h"
 #include "sim/code/program.h"
 #include "sim/ptx/types.h"

@@ -1,7 +1,7 @@
 // Loops that wait for shared memory and can do nothing else.
 #pragma once
 
-#include "sim/code/lowered.h"
+#include "sim/code/lower/lowered.h"
 
 namespace kernwright::sim {
 

@@ -1,7 +1,7 @@
 // The order in which a function's blocks are laid out.
 #pragma once
 
-#include "sim/code/lowered.h"
+#include "sim/code/lower/lowered.h"
 
 #include <cstdint>
 #include <vector>

@@ -4,14 +4,14 @@
 #include "sim/code/cfg.h"
 #include "sim/code/fast_handlers.h"
 #include "sim/code/fuse.h"
-#include "sim/code/lower.h"
+#include "sim/code/lower/lower.h"
 #include "sim/code/program.h"
 #include "sim/code/simplify.h"
 #include "sim/code/slots.h"
 #include "sim/code/tables.h"
 #include "sim/code/wgmma_registers.h"
 #include "sim/ptx/isa.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <algorithm>
 #include <limits>
@@ -63,14 +63,10 @@ class Emitter {
 
   std::uint32_t resolve(const Ref& ref) {
     switch (ref.kind) {
-      case Ref::Kind::reg:
-        return layout_.registers[ref.index];
-      case Ref::Kind::constant:
-        return layout_.constants[ref.index];
-      case Ref::Kind::area:
-        return layout_.areas[ref.index];
-      case Ref::Kind::fixed:
-        return ref.index;
+      case Ref::Kind::reg: return layout_.registers[ref.index];
+      case Ref::Kind::constant: return layout_.constants[ref.index];
+      case Ref::Kind::area: return layout_.areas[ref.index];
+      case Ref::Kind::fixed: return ref.index;
       case Ref::Kind::list: {
         const auto first = static_cast<std::uint32_t>(program_.lists.size());
         for (const Ref& element : function_.lists[ref.index].elements) {
@@ -78,8 +74,7 @@ class Emitter {
         }
         return first;
       }
-      default:
-        return kSinkOffset;
+      default: return kSinkOffset;
     }
   }
 

@@ -1,7 +1,7 @@
 // Joins what compilers make of x[i], product, sum and access, and knows shuffles by constants.
 #pragma once
 
-#include "sim/code/lowered.h"
+#include "sim/code/lower/lowered.h"
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 #include "sim/code/layout.h"
 
 #include "base/format.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <algorithm>
 #include <utility>

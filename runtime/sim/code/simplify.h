@@ -2,7 +2,7 @@
 // block.
 #pragma once
 
-#include "sim/code/lowered.h"
+#include "sim/code/lower/lowered.h"
 
 #include <cstdint>
 #include <vector>

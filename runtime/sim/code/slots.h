@@ -1,7 +1,7 @@
 // Places the virtual registers of a function in its frame.
 #pragma once
 
-#include "sim/code/lowered.h"
+#include "sim/code/lower/lowered.h"
 
 #include <cstdint>
 #include <vector>

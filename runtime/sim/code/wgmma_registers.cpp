@@ -1,7 +1,7 @@
 // Registers of wgmma that are in flight between the instruction and its wait.
 #include "sim/code/wgmma_registers.h"
 
-#include "sim/code/lowered.h"
+#include "sim/code/lower/lowered.h"
 #include "sim/ptx/isa.h"
 
 #include <utility>

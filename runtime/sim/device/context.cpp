@@ -1,134 +1,112 @@
 // Driver functions of contexts: primary contexts, the thread's stack, limits, peers.
-#include "sim/device/platform.h"
+#include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 
 namespace kernwright::sim {
 namespace {
 
-CUresult primary_ctx_retain(CUcontext* context, CUdevice ordinal) {
-  return guarded([&] {
-    require(context != nullptr);
-    SimDevice& device = platform().device(ordinal);
-    const std::lock_guard lock(device.context_mutex);
-    if (device.primary == nullptr) {
-      device.primary = std::make_shared<Context>(device, platform().next_id());
-    }
-    ++device.retains;
-    *context = device.handle;
-  });
+void primary_ctx_retain(CUcontext* context, CUdevice ordinal) {
+  require(context != nullptr);
+  SimDevice& device = sim_driver().device(ordinal);
+  const std::lock_guard lock(device.context_mutex);
+  if (device.primary == nullptr) {
+    device.primary = std::make_shared<Context>(device, sim_driver().next_id());
+  }
+  ++device.retains;
+  *context = device.handle;
 }
 
-CUresult primary_ctx_release(CUdevice ordinal) {
-  return guarded([&] {
-    SimDevice& device = platform().device(ordinal);
-    std::shared_ptr<Context> last;
-    {
-      const std::lock_guard lock(device.context_mutex);
-      require(device.retains > 0, CUDA_ERROR_INVALID_CONTEXT);
-      if (--device.retains == 0) last = std::move(device.primary);
-    }
-    if (last != nullptr) tear_down(*last);
-  });
+void primary_ctx_release(CUdevice ordinal) {
+  SimDevice& device = sim_driver().device(ordinal);
+  std::shared_ptr<Context> last;
+  {
+    const std::lock_guard lock(device.context_mutex);
+    require(device.retains > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (--device.retains == 0) last = std::move(device.primary);
+  }
+  if (last != nullptr) tear_down(*last);
 }
 
 /// All that the context owns goes away; who retains it goes on with a fresh one.
-CUresult primary_ctx_reset(CUdevice ordinal) {
-  return guarded([&] {
-    SimDevice& device = platform().device(ordinal);
-    std::shared_ptr<Context> old;
-    {
-      const std::lock_guard lock(device.context_mutex);
-      if (device.primary == nullptr) return;
-      old = std::exchange(device.primary, std::make_shared<Context>(device, platform().next_id()));
-    }
-    tear_down(*old);
-  });
-}
-
-CUresult primary_ctx_get_state(CUdevice ordinal, unsigned int* flags, int* active) {
-  return guarded([&] {
-    require(flags != nullptr && active != nullptr);
-    SimDevice& device = platform().device(ordinal);
+void primary_ctx_reset(CUdevice ordinal) {
+  SimDevice& device = sim_driver().device(ordinal);
+  std::shared_ptr<Context> old;
+  {
     const std::lock_guard lock(device.context_mutex);
-    *flags = CU_CTX_SCHED_AUTO;
-    *active = device.primary != nullptr;
-  });
+    if (device.primary == nullptr) return;
+    old = std::exchange(device.primary, std::make_shared<Context>(device, sim_driver().next_id()));
+  }
+  tear_down(*old);
 }
 
-CUresult ctx_get_current(CUcontext* context) {
-  return guarded([&] {
-    require(context != nullptr);
-    platform();
-    *context = context_stack().empty() ? nullptr : context_stack().back();
-  });
+void primary_ctx_get_state(CUdevice ordinal, unsigned int* flags, int* active) {
+  require(flags != nullptr && active != nullptr);
+  SimDevice& device = sim_driver().device(ordinal);
+  const std::lock_guard lock(device.context_mutex);
+  *flags = CU_CTX_SCHED_AUTO;
+  *active = device.primary != nullptr;
+}
+
+void ctx_get_current(CUcontext* context) {
+  require(context != nullptr);
+  sim_driver();
+  *context = context_stack().empty() ? nullptr : context_stack().back();
 }
 
 /// Null, or the handle of a context that somebody retains.
 void require_context(CUcontext context) {
-  SimDevice* const device = platform().device_of(context);
+  SimDevice* const device = sim_driver().device_of(context);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
   const std::lock_guard lock(device->context_mutex);
   require(device->primary != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-CUresult ctx_set_current(CUcontext context) {
-  return guarded([&] {
-    platform();
-    std::vector<CUcontext>& stack = context_stack();
-    if (context == nullptr) {
-      if (!stack.empty()) stack.pop_back();
-      return;
-    }
-    require_context(context);
-    if (stack.empty()) {
-      stack.push_back(context);
-    } else {
-      stack.back() = context;
-    }
-  });
+void ctx_set_current(CUcontext context) {
+  sim_driver();
+  std::vector<CUcontext>& stack = context_stack();
+  if (context == nullptr) {
+    if (!stack.empty()) stack.pop_back();
+    return;
+  }
+  require_context(context);
+  if (stack.empty()) {
+    stack.push_back(context);
+  } else {
+    stack.back() = context;
+  }
 }
 
-CUresult ctx_push_current(CUcontext context) {
-  return guarded([&] {
-    require_context(context);
-    context_stack().push_back(context);
-  });
+void ctx_push_current(CUcontext context) {
+  require_context(context);
+  context_stack().push_back(context);
 }
 
-CUresult ctx_pop_current(CUcontext* context) {
-  return guarded([&] {
-    platform();
-    std::vector<CUcontext>& stack = context_stack();
-    require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);
-    if (context != nullptr) *context = stack.back();
-    stack.pop_back();
-  });
+void ctx_pop_current(CUcontext* context) {
+  sim_driver();
+  std::vector<CUcontext>& stack = context_stack();
+  require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);
+  if (context != nullptr) *context = stack.back();
+  stack.pop_back();
 }
 
-CUresult ctx_get_device(CUdevice* device) {
-  return guarded([&] {
-    require(device != nullptr);
-    *device = current_context()->device.ordinal;
-  });
+void ctx_get_device(CUdevice* device) {
+  require(device != nullptr);
+  *device = current_context()->device.ordinal;
 }
 
-CUresult ctx_synchronize() {
-  return guarded([] {
-    const auto context = current_context();
-    Platform& instance = platform();
-    instance.captures.forbid_context_wait(*context);
-    instance.queues.finish(*context);
-    instance.order.host_learns(*context, false);
-    instance.queues.surface(*context);
-  });
+void ctx_synchronize() {
+  const auto context = current_context();
+  SimDriver& instance = sim_driver();
+  instance.captures.forbid_context_wait(*context);
+  instance.queues.finish(*context);
+  instance.order.host_learns(*context, false);
+  instance.queues.surface(*context);
 }
 
-CUresult ctx_get_stream_priority_range(int* least, int* greatest) {
-  return guarded([&] {
-    current_context();
-    if (least != nullptr) *least = device_profile().priority_least;
-    if (greatest != nullptr) *greatest = device_profile().priority_greatest;
-  });
+void ctx_get_stream_priority_range(int* least, int* greatest) {
+  current_context();
+  if (least != nullptr) *least = device_profile().priority_least;
+  if (greatest != nullptr) *greatest = device_profile().priority_greatest;
 }
 
 std::size_t limit_index(CUlimit limit) {
@@ -138,95 +116,83 @@ std::size_t limit_index(CUlimit limit) {
   return index;
 }
 
-CUresult ctx_get_limit(std::size_t* value, CUlimit limit) {
-  return guarded([&] {
-    require(value != nullptr);
-    *value = current_context()->limits[limit_index(limit)];
-  });
+void ctx_get_limit(std::size_t* value, CUlimit limit) {
+  require(value != nullptr);
+  *value = current_context()->limits[limit_index(limit)];
 }
 
-CUresult ctx_set_limit(CUlimit limit, std::size_t value) {
-  return guarded([&] {
-    const auto context = current_context();
-    const auto index = limit_index(limit);
-    platform().captures.forbid_unsafe();
-    context->limits[index] = value;
-    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) context->heap.set_limit(value);
-  });
+void ctx_set_limit(CUlimit limit, std::size_t value) {
+  const auto context = current_context();
+  const auto index = limit_index(limit);
+  sim_driver().captures.forbid_unsafe();
+  context->limits[index] = value;
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) context->heap.set_limit(value);
 }
 
 /// There is no L2 cache whose lines could persist.
-CUresult ctx_reset_persisting_l2_cache() {
-  return guarded([] { static_cast<void>(current_context()); });
-}
+void ctx_reset_persisting_l2_cache() { static_cast<void>(current_context()); }
 
-CUresult ctx_get_id(CUcontext handle, unsigned long long* id) {
-  return guarded([&] {
-    require(id != nullptr);
-    if (handle == nullptr) {
-      *id = current_context()->id;
-      return;
-    }
-    require_context(handle);
-    SimDevice& device = *platform().device_of(handle);
-    const std::lock_guard lock(device.context_mutex);
-    *id = device.primary->id;
-  });
+void ctx_get_id(CUcontext handle, unsigned long long* id) {
+  require(id != nullptr);
+  if (handle == nullptr) {
+    *id = current_context()->id;
+    return;
+  }
+  require_context(handle);
+  SimDevice& device = *sim_driver().device_of(handle);
+  const std::lock_guard lock(device.context_mutex);
+  *id = device.primary->id;
 }
 
 /// Device whose memory the current context asks about.
 SimDevice& peer_device(Context& context, CUcontext peer) {
-  SimDevice* const device = platform().device_of(peer);
+  SimDevice* const device = sim_driver().device_of(peer);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
   require(device != &context.device, CUDA_ERROR_INVALID_DEVICE);
   return *device;
 }
 
-CUresult ctx_enable_peer_access(CUcontext peer, unsigned int flags) {
-  return guarded([&] {
-    require(flags == 0);
-    const auto context = current_context();
-    SimDevice& device = peer_device(*context, peer);
-    require_context(peer);
-    platform().captures.forbid_unsafe();
-    const std::lock_guard lock(context->mutex);
-    require(context->peers.insert(device.ordinal).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
-    apply_peers(*context);
-  });
+void ctx_enable_peer_access(CUcontext peer, unsigned int flags) {
+  require(flags == 0);
+  const auto context = current_context();
+  SimDevice& device = peer_device(*context, peer);
+  require_context(peer);
+  sim_driver().captures.forbid_unsafe();
+  const std::lock_guard lock(context->mutex);
+  require(context->peers.insert(device.ordinal).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+  apply_peers(*context);
 }
 
-CUresult ctx_disable_peer_access(CUcontext peer) {
-  return guarded([&] {
-    const auto context = current_context();
-    SimDevice& device = peer_device(*context, peer);
-    platform().captures.forbid_unsafe();
-    platform().queues.finish(*context);
-    const std::lock_guard lock(context->mutex);
-    require(context->peers.erase(device.ordinal) != 0, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
-    apply_peers(*context);
-  });
+void ctx_disable_peer_access(CUcontext peer) {
+  const auto context = current_context();
+  SimDevice& device = peer_device(*context, peer);
+  sim_driver().captures.forbid_unsafe();
+  sim_driver().queues.finish(*context);
+  const std::lock_guard lock(context->mutex);
+  require(context->peers.erase(device.ordinal) != 0, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+  apply_peers(*context);
 }
 
 }  // namespace
 
 void install_context(DriverApi& api) {
-  api.cuDevicePrimaryCtxRetain = primary_ctx_retain;
-  api.cuDevicePrimaryCtxRelease = primary_ctx_release;
-  api.cuDevicePrimaryCtxReset = primary_ctx_reset;
-  api.cuDevicePrimaryCtxGetState = primary_ctx_get_state;
-  api.cuCtxGetCurrent = ctx_get_current;
-  api.cuCtxSetCurrent = ctx_set_current;
-  api.cuCtxPushCurrent = ctx_push_current;
-  api.cuCtxPopCurrent = ctx_pop_current;
-  api.cuCtxGetDevice = ctx_get_device;
-  api.cuCtxSynchronize = ctx_synchronize;
-  api.cuCtxGetStreamPriorityRange = ctx_get_stream_priority_range;
-  api.cuCtxGetLimit = ctx_get_limit;
-  api.cuCtxSetLimit = ctx_set_limit;
-  api.cuCtxGetId = ctx_get_id;
-  api.cuCtxResetPersistingL2Cache = ctx_reset_persisting_l2_cache;
-  api.cuCtxEnablePeerAccess = ctx_enable_peer_access;
-  api.cuCtxDisablePeerAccess = ctx_disable_peer_access;
+  api.cuDevicePrimaryCtxRetain = guarded<primary_ctx_retain>;
+  api.cuDevicePrimaryCtxRelease = guarded<primary_ctx_release>;
+  api.cuDevicePrimaryCtxReset = guarded<primary_ctx_reset>;
+  api.cuDevicePrimaryCtxGetState = guarded<primary_ctx_get_state>;
+  api.cuCtxGetCurrent = guarded<ctx_get_current>;
+  api.cuCtxSetCurrent = guarded<ctx_set_current>;
+  api.cuCtxPushCurrent = guarded<ctx_push_current>;
+  api.cuCtxPopCurrent = guarded<ctx_pop_current>;
+  api.cuCtxGetDevice = guarded<ctx_get_device>;
+  api.cuCtxSynchronize = guarded<ctx_synchronize>;
+  api.cuCtxGetStreamPriorityRange = guarded<ctx_get_stream_priority_range>;
+  api.cuCtxGetLimit = guarded<ctx_get_limit>;
+  api.cuCtxSetLimit = guarded<ctx_set_limit>;
+  api.cuCtxGetId = guarded<ctx_get_id>;
+  api.cuCtxResetPersistingL2Cache = guarded<ctx_reset_persisting_l2_cache>;
+  api.cuCtxEnablePeerAccess = guarded<ctx_enable_peer_access>;
+  api.cuCtxDisablePeerAccess = guarded<ctx_disable_peer_access>;
 }
 
 }  // namespace kernwright::sim

@@ -3,8 +3,8 @@
 
 #include "base/fault_report.h"
 #include "driver/driver_types.h"
-#include "sim/check/vector_clock.h"
-#include "sim/device/loader.h"
+#include "sim/check/order/vector_clock.h"
+#include "sim/device/module/loader.h"
 #include "sim/device/profile.h"
 #include "sim/exec/heap.h"
 #include "sim/mem/memory.h"
@@ -23,7 +23,7 @@
 
 namespace kernwright::sim {
 
-class Platform;
+class SimDriver;
 struct SimDevice;
 
 struct Stream;
@@ -99,14 +99,14 @@ struct Event {
 struct Function;
 
 /// Its variables go away when nothing runs, so never drop the last reference while holding
-/// Platform::execution.
+/// SimDriver::execution.
 struct Module {
   Module() = default;
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  Platform* platform = nullptr;
+  SimDriver* driver = nullptr;
   std::shared_ptr<Context> context;
   std::unique_ptr<LoadedModule> code;
   CUmodule handle = nullptr;

@@ -25,7 +25,7 @@ struct DeviceProfile {
   int required(CUdevice_attribute which) const noexcept { return *attribute(which); }
 };
 
-/// Throws InvalidArgument for a wrong environment; never once a Platform was made.
+/// Throws InvalidArgument for a wrong environment; never once a SimDriver was made.
 const DeviceProfile& device_profile();
 
 /// The limits of device_profile().

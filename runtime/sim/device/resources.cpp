@@ -4,7 +4,7 @@
 #include "base/byte_reader.h"
 #include "base/errors.h"
 #include "sim/code/program.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 #include "sim/device/teardown.h"
 
 #include "base/format.h"
-#include "sim/device/platform.h"
+#include "sim/device/sim_driver.h"
 
 namespace kernwright::sim {
 namespace {
@@ -14,11 +14,11 @@ void forget_pool_use(const AllocationInfo& info) {
 }
 
 /// Cached ranges on any device may lie in memory that just went away on another.
-void expire_cached_ranges(Platform& instance) {
+void expire_cached_ranges(SimDriver& instance) {
   for (const auto& device : instance.devices) device->memory.expire_cached_ranges();
 }
 
-std::vector<std::uint64_t> allocations_of(Platform& instance, const Context& context) {
+std::vector<std::uint64_t> allocations_of(SimDriver& instance, const Context& context) {
   std::vector<std::uint64_t> addresses;
   const std::lock_guard lock(instance.allocations_mutex);
   for (const auto& [address, info] : instance.allocations) {
@@ -27,7 +27,7 @@ std::vector<std::uint64_t> allocations_of(Platform& instance, const Context& con
   return addresses;
 }
 
-void release(Platform& instance, std::uint64_t address, const AllocationInfo& info) {
+void release(SimDriver& instance, std::uint64_t address, const AllocationInfo& info) {
   const std::lock_guard execution(instance.execution);
   if (info.registered) {
     instance.host_memory.release_host(address);
@@ -41,7 +41,7 @@ void release(Platform& instance, std::uint64_t address, const AllocationInfo& in
 }  // namespace
 
 void tear_down(Context& context) {
-  Platform& instance = platform();
+  SimDriver& instance = sim_driver();
   instance.captures.leave(context);
   instance.queues.finish(context);
   instance.queues.forget_failure(context);
@@ -69,7 +69,7 @@ void tear_down(Context& context) {
 }
 
 void apply_peers(Context& context) {
-  Platform& instance = platform();
+  SimDriver& instance = sim_driver();
   std::vector<const Memory*> neighbours{&instance.host_memory};
   for (const int ordinal : context.peers) neighbours.push_back(&instance.device(ordinal).memory);
   const std::lock_guard execution(instance.execution);
@@ -81,7 +81,7 @@ namespace {
 /// Takes the record of `address` out of the table when `condition(info)` holds.
 template <typename Condition>
 std::optional<AllocationInfo> take_record(std::uint64_t address, Condition&& condition) {
-  Platform& instance = platform();
+  SimDriver& instance = sim_driver();
   const std::lock_guard lock(instance.allocations_mutex);
   const auto found = instance.allocations.find(address);
   if (found == instance.allocations.end() || !condition(found->second)) return std::nullopt;
@@ -100,7 +100,7 @@ bool is_freeable(const AllocationInfo& record, bool host) {
 
 [[noreturn]] void refuse_free(std::uint64_t address, bool host, const char* call) {
   bool freed = false;
-  const std::string place = platform().describe(address, 1, &freed);
+  const std::string place = sim_driver().describe(address, 1, &freed);
   fail_with(CUDA_ERROR_INVALID_VALUE, freed ? FaultKind::use_after_free : FaultKind::bounds,
             format("{} of {:#x}, which is not the start of live {} memory", call, address,
                    host ? "page-locked host" : "device"),
@@ -117,11 +117,11 @@ void free_allocation(std::uint64_t address, bool host, const char* call) {
   const auto info =
       take_record(address, [&](const AllocationInfo& record) { return is_freeable(record, host); });
   if (!info) refuse_free(address, host, call);
-  release(platform(), address, *info);
+  release(sim_driver(), address, *info);
 }
 
 void require_allocation(std::uint64_t address, const char* call, bool freeing) {
-  Platform& instance = platform();
+  SimDriver& instance = sim_driver();
   bool found = false;
   {
     const std::lock_guard lock(instance.allocations_mutex);
@@ -134,21 +134,21 @@ void require_allocation(std::uint64_t address, const char* call, bool freeing) {
 }
 
 void cancel_free(std::uint64_t address) {
-  Platform& instance = platform();
+  SimDriver& instance = sim_driver();
   const std::lock_guard lock(instance.allocations_mutex);
   const auto record = instance.allocations.find(address);
   if (record != instance.allocations.end()) record->second.freeing = false;
 }
 
 std::shared_ptr<GraphMemory> graph_memory_at(std::uint64_t address) {
-  Platform& instance = platform();
+  SimDriver& instance = sim_driver();
   const std::lock_guard lock(instance.allocations_mutex);
   const auto record = instance.allocations.find(address);
   return record == instance.allocations.end() ? nullptr : record->second.graph.lock();
 }
 
 void adopt_for_graph(std::uint64_t address, const std::shared_ptr<GraphMemory>& memory) {
-  Platform& instance = platform();
+  SimDriver& instance = sim_driver();
   const std::lock_guard lock(instance.allocations_mutex);
   const auto record = instance.allocations.find(address);
   require(record != instance.allocations.end());
@@ -158,7 +158,7 @@ void adopt_for_graph(std::uint64_t address, const std::shared_ptr<GraphMemory>& 
 
 void discard_allocation(std::uint64_t address) {
   const auto info = take_record(address, [](const AllocationInfo&) { return true; });
-  if (info) release(platform(), address, *info);
+  if (info) release(sim_driver(), address, *info);
 }
 
 void release_graph_memory(std::uint64_t address) {
@@ -166,13 +166,13 @@ void release_graph_memory(std::uint64_t address) {
   const auto info = take_record(address, [](const AllocationInfo& record) {
     return record.of_graph && record.graph.expired();
   });
-  if (info) release(platform(), address, *info);
+  if (info) release(sim_driver(), address, *info);
 }
 
 bool release_registered(std::uint64_t address) {
   const auto info =
       take_record(address, [](const AllocationInfo& record) { return record.registered; });
-  if (info) release(platform(), address, *info);
+  if (info) release(sim_driver(), address, *info);
   return info.has_value();
 }
 

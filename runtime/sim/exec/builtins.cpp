@@ -4,7 +4,7 @@
 #include "base/format.h"
 #include "sim/exec/builtins_print.h"
 #include "sim/exec/heap.h"
-#include "sim/exec/lane_memory.h"
+#include "sim/exec/warp/lane_memory.h"
 #include "sim/exec/watcher.h"
 
 #include <array>

@@ -2,8 +2,8 @@
 #include "sim/exec/builtins_print.h"
 
 #include "base/format.h"
-#include "sim/exec/lane_memory.h"
 #include "sim/exec/printf_format.h"
+#include "sim/exec/warp/lane_memory.h"
 #include "sim/exec/watcher.h"
 
 #include <algorithm>

@@ -118,15 +118,12 @@ class Formatter {
     if (!parse(conversion)) return false;
     switch (conversion.letter) {
       case 'd':
-      case 'i':
-        return integer(conversion, true);
+      case 'i': return integer(conversion, true);
       case 'o':
       case 'u':
       case 'x':
-      case 'X':
-        return integer(conversion, false);
-      case 'c':
-        return character(conversion);
+      case 'X': return integer(conversion, false);
+      case 'c': return character(conversion);
       case 'e':
       case 'E':
       case 'f':
@@ -134,14 +131,10 @@ class Formatter {
       case 'g':
       case 'G':
       case 'a':
-      case 'A':
-        return real(conversion);
-      case 'p':
-        return pointer(conversion);
-      case 's':
-        return text(conversion);
-      default:
-        break;
+      case 'A': return real(conversion);
+      case 'p': return pointer(conversion);
+      case 's': return text(conversion);
+      default: break;
     }
     result_.text.append(format_.substr(start, position_ - start));
     return true;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "driver/driver_types.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 
 #include <array>
 #include <cstdint>

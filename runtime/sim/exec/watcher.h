@@ -1,10 +1,10 @@
 // The one interface through which somebody looks on while blocks run: the checks, traces, counts.
 #pragma once
 
-#include "sim/exec/barriers.h"
-#include "sim/exec/lane_memory.h"
-#include "sim/exec/warp.h"
-#include "sim/exec/watched_copy.h"
+#include "sim/exec/block/barriers.h"
+#include "sim/exec/copy/watched_copy.h"
+#include "sim/exec/warp/lane_memory.h"
+#include "sim/exec/warp/warp.h"
 #include "sim/ptx/types.h"
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class Watcher {
   virtual void attach() {}
   /// All threads of the block have exited.
   virtual void end() {}
-  /// The warps of the block in the order of their next turns; null: by number.
+  /// The warps of the block in the order in which they run next; null: by number.
   virtual const std::uint32_t* warp_order() { return nullptr; }
 
   /// locate() found the bytes of an access by one lane. `space` generic: the address decides.

@@ -19,16 +19,11 @@ struct Finish {
 [[gnu::always_inline]] inline bool rounds_up(Rounding mode, bool negative, bool odd,
                                              std::uint64_t rest, std::uint64_t half) {
   switch (mode) {
-    case Rounding::rz:
-      return false;
-    case Rounding::rm:
-      return negative && rest != 0;
-    case Rounding::rp:
-      return !negative && rest != 0;
-    case Rounding::rna:
-      return rest >= half;
-    default:
-      return rest > half || (rest == half && odd);
+    case Rounding::rz: return false;
+    case Rounding::rm: return negative && rest != 0;
+    case Rounding::rp: return !negative && rest != 0;
+    case Rounding::rna: return rest >= half;
+    default: return rest > half || (rest == half && odd);
   }
 }
 

@@ -41,14 +41,10 @@ bool moves_data_otherwise(const ptx::Instruction& instruction) {
     case Handler::tld4:
     case Handler::suld:
     case Handler::sust:
-    case Handler::sured:
-      return true;
-    case Handler::wgmma:
-      return instruction.modifiers.verb == ptx::Verb::mma;
-    case Handler::cp:
-      return instruction.modifiers.bulk;
-    default:
-      return false;
+    case Handler::sured: return true;
+    case Handler::wgmma: return instruction.modifiers.verb == ptx::Verb::mma;
+    case Handler::cp: return instruction.modifiers.bulk;
+    default: return false;
   }
 }
 
@@ -65,10 +61,8 @@ void describe_memory(ObservedOp& op, const ptx::Function& function,
     case CheckKind::atomic:
     case CheckKind::tile_load:
     case CheckKind::tile_store:
-    case CheckKind::copy:
-      break;
-    default:
-      return;
+    case CheckKind::copy: break;
+    default: return;
   }
   if (instruction.modifiers.space == ptx::Space::param) {
     // Parameters that are named are no memory of the device: they lie in frames.

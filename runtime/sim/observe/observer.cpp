@@ -1,7 +1,7 @@
 // Stands in front of every op of an observed program.
 #include "sim/observe/observer.h"
 
-#include "sim/exec/scheduler.h"
+#include "sim/exec/warp/scheduler.h"
 #include "sim/observe/trace_recorder.h"
 #include "sim/observe/traffic.h"
 #include "sim/ptx/isa.h"

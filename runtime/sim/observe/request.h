@@ -1,7 +1,7 @@
 // What one memory instruction of a warp costs, counted as the hardware's documentation does.
 #pragma once
 
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 
 #include <array>
 #include <cstdint>

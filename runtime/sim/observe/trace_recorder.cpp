@@ -1,8 +1,8 @@
 // Writes down what one thread of one launch does.
 #include "sim/observe/trace_recorder.h"
 
-#include "sim/exec/lane_memory.h"
-#include "sim/exec/scheduler.h"
+#include "sim/exec/warp/lane_memory.h"
+#include "sim/exec/warp/scheduler.h"
 #include "sim/observe/observer.h"
 #include "sim/ptx/isa.h"
 
@@ -49,16 +49,11 @@ Space resolve(Space space, std::uint64_t address) {
 
 const char* space_word(Space space) {
   switch (space) {
-    case Space::shared:
-      return "shared";
-    case Space::local:
-      return "local";
-    case Space::param:
-      return "param";
-    case Space::constant:
-      return "const";
-    default:
-      return "global";
+    case Space::shared: return "shared";
+    case Space::local: return "local";
+    case Space::param: return "param";
+    case Space::constant: return "const";
+    default: return "global";
   }
 }
 
@@ -158,12 +153,9 @@ void TraceRecorder::note_memory(const Op* op, const Warp& warp, const ObservedOp
   const Space space = info.address.space;
   const Type type = info.origin.instruction->modifiers.type[0];
   switch (info.kind) {
-    case CheckKind::load:
-      return note_access(warp, "load", space, address, info.bytes, type);
-    case CheckKind::store:
-      return note_access(warp, "store", space, address, info.bytes, type);
-    case CheckKind::atomic:
-      return note_access(warp, "atomic", space, address, info.bytes, type);
+    case CheckKind::load: return note_access(warp, "load", space, address, info.bytes, type);
+    case CheckKind::store: return note_access(warp, "store", space, address, info.bytes, type);
+    case CheckKind::atomic: return note_access(warp, "atomic", space, address, info.bytes, type);
     case CheckKind::tile_load:
     case CheckKind::tile_store:
       if (lane_ < info.tiles * 8)
@@ -178,8 +170,7 @@ void TraceRecorder::note_memory(const Op* op, const Warp& warp, const ObservedOp
       return note_access(warp, "store", space, address, warp.reg<std::uint32_t>(op->c)[0],
                          Type::b32);
     }
-    default:
-      return;
+    default: return;
   }
 }
 

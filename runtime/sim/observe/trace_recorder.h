@@ -1,7 +1,7 @@
 // Writes down what one thread of one launch does.
 #pragma once
 
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 #include "sim/observe/observed_program.h"
 #include "sim/trace.h"
 

@@ -1,7 +1,7 @@
 // What the memory instruction at an op is about to touch, space by space.
 #include "sim/observe/traffic.h"
 
-#include "sim/exec/lane_memory.h"
+#include "sim/exec/warp/lane_memory.h"
 #include "sim/observe/observer.h"
 #include "sim/observe/request.h"
 #include "sim/ptx/isa.h"
@@ -30,20 +30,16 @@ void add(Requests& requests, const Warp& warp, int lane, Space space, std::uint6
     if (space != Space::global) address &= ~kWindowMask;
   }
   switch (space) {
-    case Space::global:
-      return requests.global.add(lane, address, bytes);
+    case Space::global: return requests.global.add(lane, address, bytes);
     case Space::cluster:
       if (!is_own_shared(warp, address)) {
         requests.reaches_others = true;
         return;
       }
       return requests.shared.add(lane, address & 0xffffff, bytes);
-    case Space::shared:
-      return requests.shared.add(lane, address, bytes);
-    case Space::local:
-      return requests.local.add(lane, address, bytes);
-    default:
-      return;
+    case Space::shared: return requests.shared.add(lane, address, bytes);
+    case Space::local: return requests.local.add(lane, address, bytes);
+    default: return;
   }
 }
 

@@ -1,7 +1,7 @@
 // The step that branches end with, alone or behind their comparison.
 #pragma once
 
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 #include "sim/numeric/isa_namespace.h"
 
 #include <cstdint>

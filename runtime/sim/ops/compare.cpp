@@ -84,16 +84,11 @@ template <Loop kLoop, typename T, typename Prepare>
   return compare_lanes(a, b, [](T x, T y) {
     const T p = Prepare{}(x), q = Prepare{}(y);
     switch (kLoop) {
-      case Loop::equal:
-        return p == q;
-      case Loop::less:
-        return p < q;
-      case Loop::less_equal:
-        return p <= q;
-      case Loop::apart:
-        return p < q || q < p;
-      default:
-        return p == p && q == q;
+      case Loop::equal: return p == q;
+      case Loop::less: return p < q;
+      case Loop::less_equal: return p <= q;
+      case Loop::apart: return p < q || q < p;
+      default: return p == p && q == q;
     }
   });
 }
@@ -218,26 +213,17 @@ int type_index(ptx::Type type, bool flushes) {
   using ptx::Type;
   switch (type) {
     case Type::b16:
-    case Type::u16:
-      return 0;
-    case Type::s16:
-      return 1;
+    case Type::u16: return 0;
+    case Type::s16: return 1;
     case Type::b32:
-    case Type::u32:
-      return 2;
-    case Type::s32:
-      return 3;
+    case Type::u32: return 2;
+    case Type::s32: return 3;
     case Type::b64:
-    case Type::u64:
-      return 4;
-    case Type::s64:
-      return 5;
-    case Type::f32:
-      return flushes ? 7 : 6;
-    case Type::f64:
-      return 8;
-    default:
-      return -1;
+    case Type::u64: return 4;
+    case Type::s64: return 5;
+    case Type::f32: return flushes ? 7 : 6;
+    case Type::f64: return 8;
+    default: return -1;
   }
 }
 
@@ -292,16 +278,13 @@ struct Choice {
 Choice choose(Compare compare, bool is_float) {
   const Choice none{false};
   switch (compare) {
-    case Compare::eq:
-      return {true, Loop::equal, 0};
+    case Compare::eq: return {true, Loop::equal, 0};
     case Compare::ne:
       return is_float ? Choice{true, Loop::apart, 0} : Choice{true, Loop::equal, kInvert};
     case Compare::lt:
-    case Compare::lo:
-      return {true, Loop::less, 0};
+    case Compare::lo: return {true, Loop::less, 0};
     case Compare::gt:
-    case Compare::hi:
-      return {true, Loop::less, kSwap};
+    case Compare::hi: return {true, Loop::less, kSwap};
     case Compare::le:
     case Compare::ls:
       return is_float ? Choice{true, Loop::less_equal, 0}
@@ -309,29 +292,19 @@ Choice choose(Compare compare, bool is_float) {
     case Compare::ge:
     case Compare::hs:
       return is_float ? Choice{true, Loop::less_equal, kSwap} : Choice{true, Loop::less, kInvert};
-    default:
-      break;
+    default: break;
   }
   if (!is_float) return none;
   switch (compare) {
-    case Compare::equ:
-      return {true, Loop::apart, kInvert};
-    case Compare::neu:
-      return {true, Loop::equal, kInvert};
-    case Compare::ltu:
-      return {true, Loop::less_equal, kSwap | kInvert};
-    case Compare::leu:
-      return {true, Loop::less, kSwap | kInvert};
-    case Compare::gtu:
-      return {true, Loop::less_equal, kInvert};
-    case Compare::geu:
-      return {true, Loop::less, kInvert};
-    case Compare::num:
-      return {true, Loop::ordered, 0};
-    case Compare::nan:
-      return {true, Loop::ordered, kInvert};
-    default:
-      return none;
+    case Compare::equ: return {true, Loop::apart, kInvert};
+    case Compare::neu: return {true, Loop::equal, kInvert};
+    case Compare::ltu: return {true, Loop::less_equal, kSwap | kInvert};
+    case Compare::leu: return {true, Loop::less, kSwap | kInvert};
+    case Compare::gtu: return {true, Loop::less_equal, kInvert};
+    case Compare::geu: return {true, Loop::less, kInvert};
+    case Compare::num: return {true, Loop::ordered, 0};
+    case Compare::nan: return {true, Loop::ordered, kInvert};
+    default: return none;
   }
 }
 
@@ -415,8 +388,7 @@ OpPair select_compare(const ptx::Instruction& inst, const OperandWidths&) {
   using ptx::Handler;
   const ptx::Modifiers& mods = inst.modifiers;
   switch (inst.row->handler) {
-    case Handler::setp:
-      return select_test(inst, mods.type[0]);
+    case Handler::setp: return select_test(inst, mods.type[0]);
     case Handler::set: {
       // Of halves, half_compare.cpp.
       const ptx::Type from = mods.type[1];
@@ -428,10 +400,8 @@ OpPair select_compare(const ptx::Instruction& inst, const OperandWidths&) {
       return by_width(mods.type[0], []<typename T>() {
         return OpPair{selp<kFull, T>, selp<true, T>};
       });
-    case Handler::slct:
-      return select_slct(mods);
-    default:
-      return {};
+    case Handler::slct: return select_slct(mods);
+    default: return {};
   }
 }
 

@@ -1,8 +1,8 @@
 // Branches, calls, guards and barriers.
 #include "sim/code/program.h"
 #include "sim/code/tables.h"
-#include "sim/exec/scheduler.h"
-#include "sim/exec/traps.h"
+#include "sim/exec/warp/scheduler.h"
+#include "sim/exec/warp/traps.h"
 #include "sim/ops/branch.h"
 #include "sim/ops/lanes.h"
 #include "sim/ptx/isa.h"
@@ -104,14 +104,10 @@ OpPair select_barrier(const ptx::Modifiers& mods) {
   if (mods.arrive) return both(barrier_arrive);
   if (!mods.red) return both(barrier_sync);
   switch (mods.bool_op) {
-    case ptx::BoolOp::popc:
-      return both(barrier_reduce, Reduction::count);
-    case ptx::BoolOp::and_:
-      return both(barrier_reduce, Reduction::all);
-    case ptx::BoolOp::or_:
-      return both(barrier_reduce, Reduction::any);
-    default:
-      return {};
+    case ptx::BoolOp::popc: return both(barrier_reduce, Reduction::count);
+    case ptx::BoolOp::and_: return both(barrier_reduce, Reduction::all);
+    case ptx::BoolOp::or_: return both(barrier_reduce, Reduction::any);
+    default: return {};
   }
 }
 
@@ -119,30 +115,18 @@ OpPair select_barrier(const ptx::Modifiers& mods) {
 
 OpPair internal_control(Internal which) {
   switch (which) {
-    case Internal::jump:
-      return both(jump);
-    case Internal::jump_back:
-      return both(jump_back);
-    case Internal::branch:
-      return {branch<false>, branch<true>};
-    case Internal::branch_table:
-      return both(branch_table);
-    case Internal::guard:
-      return both(guard<false>);
-    case Internal::guard_not:
-      return both(guard<true>);
-    case Internal::call:
-      return both(call);
-    case Internal::call_indirect:
-      return both(call_indirect);
-    case Internal::ret:
-      return both(ret);
-    case Internal::exit:
-      return both(exit_op);
-    case Internal::leader:
-      return both(leader);
-    default:
-      return {};
+    case Internal::jump: return both(jump);
+    case Internal::jump_back: return both(jump_back);
+    case Internal::branch: return {branch<false>, branch<true>};
+    case Internal::branch_table: return both(branch_table);
+    case Internal::guard: return both(guard<false>);
+    case Internal::guard_not: return both(guard<true>);
+    case Internal::call: return both(call);
+    case Internal::call_indirect: return both(call_indirect);
+    case Internal::ret: return both(ret);
+    case Internal::exit: return both(exit_op);
+    case Internal::leader: return both(leader);
+    default: return {};
   }
 }
 
@@ -150,10 +134,8 @@ OpPair select_control(const ptx::Instruction& inst, const OperandWidths&) {
   using ptx::Handler;
   switch (inst.row->handler) {
     case Handler::bar:
-    case Handler::barrier:
-      return select_barrier(inst.modifiers);
-    default:
-      return {};
+    case Handler::barrier: return select_barrier(inst.modifiers);
+    default: return {};
   }
 }
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "sim/code/dispatch.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 #include "sim/numeric/isa_namespace.h"
 
 #include <bit>

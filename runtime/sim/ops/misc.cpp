@@ -1,6 +1,6 @@
 // Memory fences, traps and hints: membar, fence, griddepcontrol, trap, brkpt, nanosleep, pmevent,
 // setmaxnreg.
-#include "sim/exec/traps.h"
+#include "sim/exec/warp/traps.h"
 #include "sim/ops/lanes.h"
 #include "sim/ptx/isa.h"
 
@@ -32,20 +32,14 @@ const Op* nothing(const Op* op, Warp&) { return op + 1; }
 OpPair select_misc(const ptx::Instruction& instruction, const OperandWidths&) {
   switch (instruction.row->handler) {
     case Handler::membar:
-    case Handler::fence:
-      return {fence, fence};
-    case Handler::griddepcontrol:
-      return {fence, fence};
+    case Handler::fence: return {fence, fence};
+    case Handler::griddepcontrol: return {fence, fence};
     case Handler::trap:
-    case Handler::brkpt:
-      return {trap, trap};
-    case Handler::nanosleep:
-      return {sleep, sleep};
+    case Handler::brkpt: return {trap, trap};
+    case Handler::nanosleep: return {sleep, sleep};
     case Handler::pmevent:
-    case Handler::setmaxnreg:
-      return {nothing, nothing};
-    default:
-      return {};
+    case Handler::setmaxnreg: return {nothing, nothing};
+    default: return {};
   }
 }
 

@@ -1,6 +1,6 @@
 // mov in all its forms, special registers, and the parameters of kernels and calls.
 #include "sim/code/program.h"
-#include "sim/exec/strided_copy.h"
+#include "sim/exec/copy/strided_copy.h"
 #include "sim/ops/types.h"
 #include "sim/ptx/isa.h"
 
@@ -158,8 +158,7 @@ void broadcast(Warp& warp, std::uint32_t offset, std::uint64_t bytes, std::uint6
     case 4:
       return write_lanes<kMasked, std::uint32_t>(
           warp, offset, [=](int) { return static_cast<std::uint32_t>(bits); });
-    default:
-      return write_lanes<kMasked, std::uint64_t>(warp, offset, [=](int) { return bits; });
+    default: return write_lanes<kMasked, std::uint64_t>(warp, offset, [=](int) { return bits; });
   }
 }
 
@@ -178,20 +177,13 @@ std::uint32_t lane_value(ptx::SpecialRegister which, int lane) {
   using enum ptx::SpecialRegister;
   const std::uint32_t bit = 1u << lane;
   switch (which) {
-    case laneid:
-      return static_cast<std::uint32_t>(lane);
-    case lanemask_eq:
-      return bit;
-    case lanemask_le:
-      return bit | (bit - 1);
-    case lanemask_lt:
-      return bit - 1;
-    case lanemask_ge:
-      return ~(bit - 1);
-    case lanemask_gt:
-      return ~(bit | (bit - 1));
-    default:
-      return 0;  // every other register is the same for all lanes, or read by the caller
+    case laneid: return static_cast<std::uint32_t>(lane);
+    case lanemask_eq: return bit;
+    case lanemask_le: return bit | (bit - 1);
+    case lanemask_lt: return bit - 1;
+    case lanemask_ge: return ~(bit - 1);
+    case lanemask_gt: return ~(bit | (bit - 1));
+    default: return 0;  // every other register is the same for all lanes, or read by the caller
   }
 }
 
@@ -265,14 +257,10 @@ struct ParameterForm {
   /// The value at `from`, extended to 64 bits.
   std::uint64_t read(const std::byte* from) const {
     switch (memory) {
-      case 1:
-        return extend<std::uint8_t, std::int8_t>(from);
-      case 2:
-        return extend<std::uint16_t, std::int16_t>(from);
-      case 4:
-        return extend<std::uint32_t, std::int32_t>(from);
-      default:
-        return extend<std::uint64_t, std::int64_t>(from);
+      case 1: return extend<std::uint8_t, std::int8_t>(from);
+      case 2: return extend<std::uint16_t, std::int16_t>(from);
+      case 4: return extend<std::uint32_t, std::int32_t>(from);
+      default: return extend<std::uint64_t, std::int64_t>(from);
     }
   }
   template <typename U, typename S>
@@ -326,26 +314,16 @@ const Op* store_lane(const Op* op, Warp& warp) {
 
 OpPair internal_move(Internal which) {
   switch (which) {
-    case Internal::not_predicate:
-      return {move_predicate<false, true>, move_predicate<true, true>};
-    case Internal::special_uniform:
-      return {special_uniform<false>, special_uniform<true>};
-    case Internal::special_lane:
-      return {special_lane<false>, special_lane<true>};
-    case Internal::local_address:
-      return {local_address<false>, local_address<true>};
-    case Internal::dynamic_shared:
-      return {dynamic_shared<false>, dynamic_shared<true>};
-    case Internal::parameter_copy:
-      return {parameter_copy<false>, parameter_copy<true>};
-    case Internal::load_parameter:
-      return {load_parameter<false>, load_parameter<true>};
-    case Internal::load_lane:
-      return {load_lane<false>, load_lane<true>};
-    case Internal::store_lane:
-      return {store_lane<false>, store_lane<true>};
-    default:
-      return {};
+    case Internal::not_predicate: return {move_predicate<false, true>, move_predicate<true, true>};
+    case Internal::special_uniform: return {special_uniform<false>, special_uniform<true>};
+    case Internal::special_lane: return {special_lane<false>, special_lane<true>};
+    case Internal::local_address: return {local_address<false>, local_address<true>};
+    case Internal::dynamic_shared: return {dynamic_shared<false>, dynamic_shared<true>};
+    case Internal::parameter_copy: return {parameter_copy<false>, parameter_copy<true>};
+    case Internal::load_parameter: return {load_parameter<false>, load_parameter<true>};
+    case Internal::load_lane: return {load_lane<false>, load_lane<true>};
+    case Internal::store_lane: return {store_lane<false>, store_lane<true>};
+    default: return {};
   }
 }
 

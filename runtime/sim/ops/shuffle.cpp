@@ -136,16 +136,11 @@ OpPair select_shuffle(const ptx::Instruction& instruction, const OperandWidths&)
   if (instruction.row->handler != ptx::Handler::shfl) return {};
   const ptx::Modifiers& modifiers = instruction.modifiers;
   switch (modifiers.shfl) {
-    case ShflMode::up:
-      return shuffle_pair<ShflMode::up>(modifiers.sync);
-    case ShflMode::down:
-      return shuffle_pair<ShflMode::down>(modifiers.sync);
-    case ShflMode::bfly:
-      return shuffle_pair<ShflMode::bfly>(modifiers.sync);
-    case ShflMode::idx:
-      return shuffle_pair<ShflMode::idx>(modifiers.sync);
-    default:
-      return {};
+    case ShflMode::up: return shuffle_pair<ShflMode::up>(modifiers.sync);
+    case ShflMode::down: return shuffle_pair<ShflMode::down>(modifiers.sync);
+    case ShflMode::bfly: return shuffle_pair<ShflMode::bfly>(modifiers.sync);
+    case ShflMode::idx: return shuffle_pair<ShflMode::idx>(modifiers.sync);
+    default: return {};
   }
 }
 

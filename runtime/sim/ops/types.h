@@ -20,22 +20,15 @@ OpPair by_integer(ptx::Type type, F f) {
   using ptx::Type;
   switch (type) {
     case Type::b16:
-    case Type::u16:
-      return f.template operator()<std::uint16_t>();
-    case Type::s16:
-      return f.template operator()<std::int16_t>();
+    case Type::u16: return f.template operator()<std::uint16_t>();
+    case Type::s16: return f.template operator()<std::int16_t>();
     case Type::b32:
-    case Type::u32:
-      return f.template operator()<std::uint32_t>();
-    case Type::s32:
-      return f.template operator()<std::int32_t>();
+    case Type::u32: return f.template operator()<std::uint32_t>();
+    case Type::s32: return f.template operator()<std::int32_t>();
     case Type::b64:
-    case Type::u64:
-      return f.template operator()<std::uint64_t>();
-    case Type::s64:
-      return f.template operator()<std::int64_t>();
-    default:
-      return {};
+    case Type::u64: return f.template operator()<std::uint64_t>();
+    case Type::s64: return f.template operator()<std::int64_t>();
+    default: return {};
   }
 }
 
@@ -44,14 +37,10 @@ template <typename F>
 OpPair by_width(ptx::Type type, F f) {
   switch (ptx::bits(type)) {
     case 8:
-    case 16:
-      return f.template operator()<std::uint16_t>();
-    case 32:
-      return f.template operator()<std::uint32_t>();
-    case 64:
-      return f.template operator()<std::uint64_t>();
-    default:
-      return {};
+    case 16: return f.template operator()<std::uint16_t>();
+    case 32: return f.template operator()<std::uint32_t>();
+    case 64: return f.template operator()<std::uint64_t>();
+    default: return {};
   }
 }
 
@@ -59,14 +48,10 @@ OpPair by_width(ptx::Type type, F f) {
 inline std::uint32_t combine(ptx::BoolOp how, std::uint32_t bits, std::uint32_t with) {
   using ptx::BoolOp;
   switch (how) {
-    case BoolOp::and_:
-      return bits & with;
-    case BoolOp::or_:
-      return bits | with;
-    case BoolOp::xor_:
-      return bits ^ with;
-    default:
-      return bits;
+    case BoolOp::and_: return bits & with;
+    case BoolOp::or_: return bits | with;
+    case BoolOp::xor_: return bits ^ with;
+    default: return bits;
   }
 }
 
@@ -81,10 +66,8 @@ inline bool is_integer(ptx::Type type) {
     case Type::s32:
     case Type::b64:
     case Type::u64:
-    case Type::s64:
-      return true;
-    default:
-      return false;
+    case Type::s64: return true;
+    default: return false;
   }
 }
 

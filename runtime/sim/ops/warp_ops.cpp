@@ -184,38 +184,28 @@ OpPair select_redux(const ptx::Modifiers& modifiers) {
     return {};
   }
   switch (modifiers.atom) {
-    case AtomOp::add:
-      return redux_pair<Sum>();
-    case AtomOp::and_:
-      return redux_pair<And>();
-    case AtomOp::or_:
-      return redux_pair<Or>();
-    case AtomOp::xor_:
-      return redux_pair<Xor>();
+    case AtomOp::add: return redux_pair<Sum>();
+    case AtomOp::and_: return redux_pair<And>();
+    case AtomOp::or_: return redux_pair<Or>();
+    case AtomOp::xor_: return redux_pair<Xor>();
     case AtomOp::min:
       return is_signed ? redux_pair<Extreme<std::int32_t, false>>()
                        : redux_pair<Extreme<std::uint32_t, false>>();
     case AtomOp::max:
       return is_signed ? redux_pair<Extreme<std::int32_t, true>>()
                        : redux_pair<Extreme<std::uint32_t, true>>();
-    default:
-      return {};
+    default: return {};
   }
 }
 
 OpPair select_vote(const ptx::Modifiers& modifiers) {
   const std::uint32_t flags = modifiers.sync ? kSync : 0;
   switch (modifiers.vote) {
-    case VoteMode::all:
-      return vote_pair<VoteMode::all>(flags);
-    case VoteMode::any:
-      return vote_pair<VoteMode::any>(flags);
-    case VoteMode::uni:
-      return vote_pair<VoteMode::uni>(flags);
-    case VoteMode::ballot:
-      return vote_pair<VoteMode::ballot>(flags);
-    default:
-      return {};
+    case VoteMode::all: return vote_pair<VoteMode::all>(flags);
+    case VoteMode::any: return vote_pair<VoteMode::any>(flags);
+    case VoteMode::uni: return vote_pair<VoteMode::uni>(flags);
+    case VoteMode::ballot: return vote_pair<VoteMode::ballot>(flags);
+    default: return {};
   }
 }
 
@@ -230,19 +220,14 @@ OpPair match_pair(bool all) {
 OpPair select_warp_ops(const ptx::Instruction& instruction, const OperandWidths&) {
   const ptx::Modifiers& modifiers = instruction.modifiers;
   switch (instruction.row->handler) {
-    case Handler::vote:
-      return select_vote(modifiers);
+    case Handler::vote: return select_vote(modifiers);
     case Handler::match:
       if (modifiers.type[0] == Type::b64) return match_pair<std::uint64_t>(modifiers.all);
       return match_pair<std::uint32_t>(modifiers.all);
-    case Handler::activemask:
-      return {activemask, activemask};
-    case Handler::elect:
-      return {elect, elect, kSync};
-    case Handler::redux:
-      return select_redux(modifiers);
-    default:
-      return {};
+    case Handler::activemask: return {activemask, activemask};
+    case Handler::elect: return {elect, elect, kSync};
+    case Handler::redux: return select_redux(modifiers);
+    default: return {};
   }
 }
 

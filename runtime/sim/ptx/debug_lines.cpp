@@ -1,9 +1,9 @@
 // Source places of instructions.
 #include "sim/ptx/debug_lines.h"
 
-#include "sim/ptx/lexer.h"
-#include "sim/ptx/limits.h"
-#include "sim/ptx/literal.h"
+#include "sim/ptx/parse/lexer.h"
+#include "sim/ptx/parse/limits.h"
+#include "sim/ptx/parse/literal.h"
 
 #include <algorithm>
 #include <array>

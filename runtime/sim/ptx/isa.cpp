@@ -3,8 +3,8 @@
 
 #include "base/format.h"
 #include "sim/ptx/isa_table.h"
-#include "sim/ptx/limits.h"
 #include "sim/ptx/modifier_sets.h"
+#include "sim/ptx/parse/limits.h"
 #include "sim/ptx/type_names.h"
 
 #include <array>
@@ -32,38 +32,14 @@ constexpr RowForm make_form(Handler handler, int min_sm = 0, const char* note = 
 constexpr RowForm kForms[] = {
 #define KW_ISA(stem, modifiers, operands, handler, ...) \
   make_form(Handler::handler __VA_OPT__(, ) __VA_ARGS__),
-#include "sim/ptx/isa/async.inc"
-#include "sim/ptx/isa/atomic.inc"
-#include "sim/ptx/isa/compare.inc"
-#include "sim/ptx/isa/control.inc"
-#include "sim/ptx/isa/convert.inc"
-#include "sim/ptx/isa/floating.inc"
-#include "sim/ptx/isa/hopper.inc"
-#include "sim/ptx/isa/integer.inc"
-#include "sim/ptx/isa/matrix.inc"
-#include "sim/ptx/isa/memory.inc"
-#include "sim/ptx/isa/texture.inc"
-#include "sim/ptx/isa/video.inc"
-#include "sim/ptx/isa/warp.inc"
+#include "sim/ptx/isa/all.inc"
 #undef KW_ISA
 };
 
 /// Stem, modifiers and operands of all rows, each with a NUL behind it.
 constexpr char kTexts[] =
 #define KW_ISA(stem, modifiers, operands, ...) stem "\0" modifiers "\0" operands "\0"
-#include "sim/ptx/isa/async.inc"
-#include "sim/ptx/isa/atomic.inc"
-#include "sim/ptx/isa/compare.inc"
-#include "sim/ptx/isa/control.inc"
-#include "sim/ptx/isa/convert.inc"
-#include "sim/ptx/isa/floating.inc"
-#include "sim/ptx/isa/hopper.inc"
-#include "sim/ptx/isa/integer.inc"
-#include "sim/ptx/isa/matrix.inc"
-#include "sim/ptx/isa/memory.inc"
-#include "sim/ptx/isa/texture.inc"
-#include "sim/ptx/isa/video.inc"
-#include "sim/ptx/isa/warp.inc"
+#include "sim/ptx/isa/all.inc"
 #undef KW_ISA
     ;
 
@@ -164,29 +140,14 @@ std::vector<Element> read_pattern(const IsaRow& row) {
 void read_operand_flags(const IsaRow& row, std::string_view flags, OperandSpec& spec) {
   for (const char flag : flags) {
     switch (flag) {
-      case '?':
-        spec.optional = true;
-        break;
-      case '~':
-        spec.wider = true;
-        break;
-      case '_':
-        spec.sink = true;
-        break;
-      case '#':
-        spec.constant_only = true;
-        break;
-      case '!':
-        spec.register_only = true;
-        break;
-      case '^':
-        spec.negatable = true;
-        break;
-      case '$':
-        spec.symbol = true;
-        break;
-      default:
-        table_error(row, "unknown operand flag");
+      case '?': spec.optional = true; break;
+      case '~': spec.wider = true; break;
+      case '_': spec.sink = true; break;
+      case '#': spec.constant_only = true; break;
+      case '!': spec.register_only = true; break;
+      case '^': spec.negatable = true; break;
+      case '$': spec.symbol = true; break;
+      default: table_error(row, "unknown operand flag");
     }
   }
 }
@@ -331,16 +292,11 @@ bool match_any_order(const Row& row, Words& words) {
 
 Type widened(Type type) {
   switch (type) {
-    case Type::u16:
-      return Type::u32;
-    case Type::s16:
-      return Type::s32;
-    case Type::u32:
-      return Type::u64;
-    case Type::s32:
-      return Type::s64;
-    default:
-      return Type::none;
+    case Type::u16: return Type::u32;
+    case Type::s16: return Type::s32;
+    case Type::u32: return Type::u64;
+    case Type::s32: return Type::s64;
+    default: return Type::none;
   }
 }
 
@@ -350,12 +306,9 @@ std::span<const IsaRow> isa_rows() { return table().forms; }
 
 Type operand_type(const OperandSpec& spec, const Modifiers& modifiers) noexcept {
   switch (spec.type_from) {
-    case OperandSpec::TypeFrom::fixed:
-      return spec.type;
-    case OperandSpec::TypeFrom::widened:
-      return widened(modifiers.type[0]);
-    default:
-      return modifiers.type[spec.type_index];
+    case OperandSpec::TypeFrom::fixed: return spec.type;
+    case OperandSpec::TypeFrom::widened: return widened(modifiers.type[0]);
+    default: return modifiers.type[spec.type_index];
   }
 }
 

@@ -184,42 +184,13 @@ constexpr std::array kSets{
 
 // Words that patterns spell out, besides types and shapes.
 constexpr std::array kLiterals{
-    word("ftz", ftz, 1),
-    word("sat", sat, 1),
-    word("satfinite", satfinite, 1),
-    word("relu", relu, 1),
-    word("approx", approx, 1),
-    word("full", full, 1),
-    word("uni", uni, 1),
-    word("cc", cc, 1),
-    word("nan", nan, 1),
+#define KW_FLAG(member, text) word(text, Field::member, 1),
+#include "sim/ptx/flags.inc"
+#undef KW_FLAG
     word("NaN", nan, 1),
-    word("xorsign", xorsign_abs, 1),
     word("abs", xorsign_abs, 1),
-    word("noftz", noftz, 1),
-    word("sync", sync, 1),
-    word("aligned", aligned, 1),
-    word("to", to, 1),
-    word("trans", trans, 1),
-    word("wrap", wrap, 1),
-    word("clamp", clamp, 1),
-    word("l", left, 1),
-    word("r", right, 1),
-    word("shiftamt", shiftamt, 1),
-    word("noinc", noinc, 1),
-    word("po", plus_one, 1),
     word("shr7", selector, 7),
     word("shr15", selector, 15),
-    word("all", all, 1),
-    word("any", any, 1),
-    word("arrive", arrive, 1),
-    word("red", red, 1),
-    word("expect_tx", expect_tx, 1),
-    word("oob", oob, 1),
-    word("bulk", bulk, 1),
-    word("parity", parity, 1),
-    word("noComplete", no_complete, 1),
-    word("nc", nc, 1),
     word("wide", part, MulPart::wide),
     word("lo", part, MulPart::lo),
     word("hi", part, MulPart::hi),
@@ -335,80 +306,12 @@ void set(Enum& member, const Word& word) noexcept {
 
 bool apply_flag(Field field, Modifiers& m) noexcept {
   switch (field) {
-    case ftz:
-      return m.ftz = true;
-    case sat:
-      return m.sat = true;
-    case satfinite:
-      return m.satfinite = true;
-    case relu:
-      return m.relu = true;
-    case approx:
-      return m.approx = true;
-    case full:
-      return m.full = true;
-    case uni:
-      return m.uni = true;
-    case cc:
-      return m.cc = true;
-    case Field::nan:
-      return m.nan = true;
-    case xorsign_abs:
-      return m.xorsign_abs = true;
-    case noftz:
-      return m.noftz = true;
-    case sync:
-      return m.sync = true;
-    case aligned:
-      return m.aligned = true;
-    case to:
-      return m.to = true;
-    case trans:
-      return m.trans = true;
-    case wrap:
-      return m.wrap = true;
-    case clamp:
-      return m.clamp = true;
-    case left:
-      return m.left = true;
-    case right:
-      return m.right = true;
-    case shiftamt:
-      return m.shiftamt = true;
-    case noinc:
-      return m.noinc = true;
-    case plus_one:
-      return m.plus_one = true;
-    case all:
-      return m.all = true;
-    case any:
-      return m.any = true;
-    case arrive:
-      return m.arrive = true;
-    case red:
-      return m.red = true;
-    case expect_tx:
-      return m.expect_tx = true;
-    case oob:
-      return m.oob = true;
-    case bulk:
-      return m.bulk = true;
-    case parity:
-      return m.parity = true;
-    case no_complete:
-      return m.no_complete = true;
-    case cache_hint:
-      return m.cache_hint = true;
-    case nc:
-      return m.nc = true;
-    case unified:
-      return m.unified = true;
-    case multicast:
-      return m.multicast = true;
-    case im2col:
-      return m.im2col = true;
-    default:
-      return false;
+#define KW_FLAG(member, text) \
+  case Field::member:         \
+    return m.member = true;
+#include "sim/ptx/flags.inc"
+#undef KW_FLAG
+    default: return false;
   }
 }
 
@@ -419,66 +322,32 @@ void apply(const Word& word, Modifiers& m) noexcept {
     case type:
       if (m.type_count < m.type.size()) m.type[m.type_count++] = static_cast<Type>(word.value);
       break;
-    case rounding:
-      set(m.rounding, word);
-      break;
-    case compare:
-      set(m.compare, word);
-      break;
+    case rounding: set(m.rounding, word); break;
+    case compare: set(m.compare, word); break;
     case bool_op:
       // mma's .and.popc: the operation in front counts.
       if (m.bool_op == BoolOp::none) set(m.bool_op, word);
       break;
-    case part:
-      set(m.part, word);
-      break;
-    case space:
-      set(m.space == Space::generic ? m.space : m.space2, word);
-      break;
-    case semantics:
-      set(m.semantics, word);
-      break;
-    case scope:
-      set(m.scope, word);
-      break;
-    case atom:
-      set(m.atom, word);
-      break;
-    case shfl:
-      set(m.shfl, word);
-      break;
-    case vote:
-      set(m.vote, word);
-      break;
-    case prmt:
-      set(m.prmt, word);
-      break;
-    case vector:
-      set(m.vector, word);
-      break;
+    case part: set(m.part, word); break;
+    case space: set(m.space == Space::generic ? m.space : m.space2, word); break;
+    case semantics: set(m.semantics, word); break;
+    case scope: set(m.scope, word); break;
+    case atom: set(m.atom, word); break;
+    case shfl: set(m.shfl, word); break;
+    case vote: set(m.vote, word); break;
+    case prmt: set(m.prmt, word); break;
+    case vector: set(m.vector, word); break;
     case shape:
       m.m = static_cast<std::uint8_t>((word.value & 15) * 8);
       m.n = static_cast<std::uint16_t>((word.value >> 4 & 63) * 8);
       m.k = static_cast<std::uint16_t>((1u << (word.value >> 10)) >> 1);
       break;
-    case layout:
-      set(m.layout_a == Layout::none ? m.layout_a : m.layout_b, word);
-      break;
-    case verb:
-      set(m.verb, word);
-      break;
-    case selector:
-      set(m.selector, word);
-      break;
-    case geometry:
-      set(m.geometry, word);
-      break;
-    case component:
-      set(m.component, word);
-      break;
-    default:
-      apply_flag(word.field, m);
-      break;
+    case layout: set(m.layout_a == Layout::none ? m.layout_a : m.layout_b, word); break;
+    case verb: set(m.verb, word); break;
+    case selector: set(m.selector, word); break;
+    case geometry: set(m.geometry, word); break;
+    case component: set(m.component, word); break;
+    default: apply_flag(word.field, m); break;
   }
 }
 

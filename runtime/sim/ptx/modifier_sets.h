@@ -31,47 +31,15 @@ enum class Field : std::uint8_t {
   layout,
   verb,
   selector,
-  ftz,
-  sat,
-  satfinite,
-  relu,
-  approx,
-  full,
-  uni,
-  cc,
-  nan,
-  xorsign_abs,
-  noftz,
-  sync,
-  aligned,
-  to,
-  trans,
-  wrap,
-  clamp,
-  left,
-  right,
-  shiftamt,
-  noinc,
-  plus_one,
-  all,
-  any,
-  arrive,
-  red,
-  expect_tx,
-  oob,
-  bulk,
-  parity,
-  no_complete,
-  cache_hint,
-  nc,
-  unified,
-  multicast,
-  im2col,
   geometry,
   component,
+#define KW_FLAG(member, text) member,
+#include "sim/ptx/flags.inc"
+#undef KW_FLAG
+  count,
 };
 
-inline constexpr std::size_t kFields = static_cast<std::size_t>(Field::component) + 1;
+inline constexpr std::size_t kFields = static_cast<std::size_t>(Field::count);
 
 /// One word and its effect. `value` is the enumerator, the vector length, or for shapes an index
 /// that apply() decodes.

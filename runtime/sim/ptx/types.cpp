@@ -38,8 +38,7 @@ Type type_from_name(std::string_view text) noexcept {
 
 TypeClass class_of(Type type) {
   switch (type) {
-    case Type::pred:
-      return TypeClass::predicate;
+    case Type::pred: return TypeClass::predicate;
     case Type::u8:
     case Type::u16:
     case Type::u32:
@@ -47,21 +46,17 @@ TypeClass class_of(Type type) {
     case Type::s8:
     case Type::s16:
     case Type::s32:
-    case Type::s64:
-      return TypeClass::integer;
+    case Type::s64: return TypeClass::integer;
     case Type::f32:
-    case Type::f64:
-      return TypeClass::floating;
+    case Type::f64: return TypeClass::floating;
     case Type::none:
     case Type::b1:
     case Type::b8:
     case Type::b16:
     case Type::b32:
     case Type::b64:
-    case Type::b128:
-      return TypeClass::untyped;
-    default:
-      return TypeClass::packed;
+    case Type::b128: return TypeClass::untyped;
+    default: return TypeClass::packed;
   }
 }
 

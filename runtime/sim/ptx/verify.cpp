@@ -1,7 +1,7 @@
 // Checks an instruction's operands against its row of the ISA table.
 #include "sim/ptx/isa_table.h"
-#include "sim/ptx/parser_state.h"
-#include "sim/ptx/selectors.h"
+#include "sim/ptx/parse/parser_state.h"
+#include "sim/ptx/parse/selectors.h"
 #include "sim/ptx/type_names.h"
 
 #include <algorithm>
@@ -51,12 +51,9 @@ class Verifier {
       case Shape::address:
         if (!operand.elements.empty()) return "an address takes no coordinates here";
         return operand.kind == OperandKind::address ? "" : "an address in brackets is needed";
-      case Shape::tensor:
-        return check_tensor(operand);
-      case Shape::texture:
-        return check_coordinates(operand);
-      case Shape::label:
-        return operand.kind == OperandKind::label ? "" : "a label is needed";
+      case Shape::tensor: return check_tensor(operand);
+      case Shape::texture: return check_coordinates(operand);
+      case Shape::label: return operand.kind == OperandKind::label ? "" : "a label is needed";
       case Shape::vector:
         if (instruction_.modifiers.vector == 1) strip_braces(operand);
         return check_vector(operand, spec, type, instruction_.modifiers.vector);
@@ -64,8 +61,7 @@ class Verifier {
         if (spec.length == OperandSpec::kOffsets && operand.kind != OperandKind::vector)
           return "offsets in braces are needed";
         return check_vector(operand, spec, type, length_of(spec));
-      default:
-        return check_scalar(operand, spec, type);
+      default: return check_scalar(operand, spec, type);
     }
   }
 
@@ -93,13 +89,10 @@ class Verifier {
   std::size_t texture_axes() const {
     switch (instruction_.modifiers.geometry) {
       case Geometry::d1:
-      case Geometry::a1d:
-        return 1;
+      case Geometry::a1d: return 1;
       case Geometry::d2:
-      case Geometry::a2d:
-        return 2;
-      default:
-        return 4;
+      case Geometry::a2d: return 2;
+      default: return 4;
     }
   }
 
@@ -187,12 +180,9 @@ class Verifier {
       case OperandKind::reg:
         if (spec.constant_only) return "a constant is needed";
         return check_register(operand.reg, type, spec.wider);
-      case OperandKind::reg_pair:
-        return check_pair(operand, spec, type);
-      case OperandKind::sink:
-        return spec.destination && spec.sink ? "" : "_ is not allowed";
-      default:
-        break;
+      case OperandKind::reg_pair: return check_pair(operand, spec, type);
+      case OperandKind::sink: return spec.destination && spec.sink ? "" : "_ is not allowed";
+      default: break;
     }
     if (spec.destination) return "a destination must be a register";
     if (operand.kind == OperandKind::symbol) return spec.symbol ? "" : "a symbol is not allowed";

@@ -2,7 +2,7 @@
 #include "memory_ops_runner.h"
 
 #include "sim/code/builtins.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // The list of findings: equal ones become one, the limit holds, text and JSON say everything.
-#include "sim/check/findings.h"
+#include "sim/check/report/findings.h"
 
 #include "base/errors.h"
 #include "sim/checks.h"

@@ -1,7 +1,7 @@
 // Bitmaps of unwritten bytes, bit by bit against a vector of bools.
-#include "sim/check/poison.h"
+#include "sim/check/history/poison.h"
 
-#include "sim/check/global_shadow.h"
+#include "sim/check/history/global_shadow.h"
 
 #include <doctest/doctest.h>
 

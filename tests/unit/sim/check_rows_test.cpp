@@ -1,6 +1,6 @@
 // The race check on bytes and halves that neighbouring threads touch: noted by words, told apart by
 // threads.
-#include "sim/check/cell.h"
+#include "sim/check/history/shadow.h"
 #include "sim/checks.h"
 #include "unit/sim/check_kernel.h"
 
@@ -69,8 +69,8 @@ std::string only(unsigned thread, const std::string& instruction) {
 
 }  // namespace
 
-TEST_CASE("check rows: a cell of several threads tells of each byte who touched it") {
-  const Cell base = Cell{77} << kTickShift | Cell{5} << kSiteShift;
+TEST_CASE("check rows: a shadow of several threads tells of each byte who touched it") {
+  const Shadow base = Shadow{77} << kTickShift | Shadow{5} << kSiteShift;
   for (const std::uint32_t width : {1u, 2u}) {
     for (const std::uint32_t bytes : {1u, 3u, 7u, 8u, 12u, 14u, 15u}) {
       const std::uint32_t code = lanes_code(width, bytes);
@@ -79,15 +79,15 @@ TEST_CASE("check rows: a cell of several threads tells of each byte who touched 
         continue;
       }
       for (const std::uint32_t thread : {0u, 32u, 1022u}) {
-        const Cell cell = base | Cell{code} << kBytesShift | thread;
+        const Shadow shadow = base | Shadow{code} << kBytesShift | thread;
         CHECK(kTouchedBytes[code] == bytes);
         for (std::uint32_t b = 0; b < 4; ++b) {
-          const Cell byte = byte_of(cell, b);
+          const Shadow byte = byte_of(shadow, b);
           CHECK((byte != 0) == ((bytes >> b & 1) != 0));
           if (byte == 0) continue;
           CHECK(thread_of(byte) == (thread + b / width) % 1024);
           CHECK((bytes_of(byte) >> b & 1) != 0);
-          CHECK(((byte ^ cell) & ~(kAllBytes | kThreadMask)) == 0);
+          CHECK(((byte ^ shadow) & ~(kAllBytes | kThreadMask)) == 0);
         }
       }
     }

@@ -1,10 +1,10 @@
 // Cooperative launches: grid-wide barriers as cooperative groups compile them, on any number of
 // threads, and what does not fit.
 #include "sim/code/program.h"
-#include "sim/device/grid.h"
+#include "sim/device/launch/grid.h"
+#include "sim/device/launch/thread_pool.h"
 #include "sim/device/profile.h"
-#include "sim/device/thread_pool.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 #include "unit/sim/stream_fixture.h"
 
 #include <cstring>

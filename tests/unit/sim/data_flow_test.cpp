@@ -1,7 +1,7 @@
 // Basic blocks and writers of a function.
-#include "sim/check/data_flow.h"
+#include "sim/check/flow/data_flow.h"
 
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <doctest/doctest.h>
 

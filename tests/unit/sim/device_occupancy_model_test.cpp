@@ -1,5 +1,5 @@
 // The occupancy model against the published limits of compute capability 8.0 and 9.0, case by case.
-#include "sim/device/occupancy_model.h"
+#include "sim/device/launch/occupancy_model.h"
 
 #include "sim/device/profile.h"
 

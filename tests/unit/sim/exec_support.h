@@ -4,9 +4,9 @@
 
 #include "base/fault_report.h"
 #include "sim/code/program.h"
-#include "sim/exec/block_runner.h"
+#include "sim/exec/block/block_runner.h"
 #include "sim/mem/memory.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <bit>
 #include <cstdint>

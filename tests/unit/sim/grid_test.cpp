@@ -1,10 +1,10 @@
 // Blocks over host threads: every block once, the same result and the same finding on any number of
 // threads, text in block order.
-#include "sim/device/grid.h"
+#include "sim/device/launch/grid.h"
 
 #include "sim/code/program.h"
-#include "sim/device/print.h"
-#include "sim/ptx/parser.h"
+#include "sim/device/launch/print.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <doctest/doctest.h>
 

@@ -3,10 +3,10 @@
 
 #include "sim/check/checked_launch.h"
 #include "sim/code/program.h"
-#include "sim/device/grid.h"
-#include "sim/device/loader.h"
+#include "sim/device/launch/grid.h"
+#include "sim/device/module/loader.h"
 #include "sim/exec/heap.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 #include "sim/observe/observed_launch.h"
 #include "sim/tensor_map.h"
 

@@ -5,7 +5,7 @@
 #include "sim/check/checked_program.h"
 #include "sim/code/program.h"
 #include "sim/observe/observed_program.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <ctime>
 #include <memory>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "sim/code/program.h"
-#include "sim/device/loader.h"
-#include "sim/exec/block_runner.h"
+#include "sim/device/module/loader.h"
+#include "sim/exec/block/block_runner.h"
 #include "sim/exec/heap.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 
 #include <doctest/doctest.h>
 

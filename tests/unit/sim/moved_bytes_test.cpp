@@ -1,7 +1,7 @@
 // Where bytes go, compared with what the instructions compute from them.
-#include "sim/check/moved_bytes.h"
+#include "sim/check/flow/moved_bytes.h"
 
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <doctest/doctest.h>
 

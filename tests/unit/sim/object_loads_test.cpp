@@ -1,7 +1,7 @@
 // Which loads are taken for parts of an object.
-#include "sim/check/object_loads.h"
+#include "sim/check/flow/object_loads.h"
 
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <doctest/doctest.h>
 

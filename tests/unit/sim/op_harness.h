@@ -4,7 +4,7 @@
 
 #include "ptx_fixture.h"
 #include "sim/code/dispatch.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 #include "unit/base/environment_guard.h"
 
 #include <array>

@@ -4,7 +4,7 @@
 #include "ptx_fixture.h"
 
 #include "sim/code/program.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <array>
 #include <cstdint>

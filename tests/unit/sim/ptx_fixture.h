@@ -1,7 +1,7 @@
 // Short ways to parse PTX in tests.
 #pragma once
 
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <doctest/doctest.h>
 

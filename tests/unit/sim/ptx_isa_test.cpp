@@ -1,10 +1,10 @@
 // The ISA table agrees with itself, with the matcher and with its documentation page.
 #include "ptx_fixture.h"
 #include "sim/ptx/isa.h"
-#include "sim/ptx/isa_page.h"
 #include "sim/ptx/isa_table.h"
 #include "sim/ptx/manual.h"
 #include "sim/ptx/modifier_sets.h"
+#include "unit/sim/isa_page.h"
 
 #include <random>
 #include <set>

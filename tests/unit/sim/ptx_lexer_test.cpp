@@ -1,6 +1,6 @@
 // Tokens, their lines, and text that is none.
 #include "ptx_fixture.h"
-#include "sim/ptx/lexer.h"
+#include "sim/ptx/parse/lexer.h"
 
 using namespace kernwright::sim::ptx;
 using namespace kernwright::sim::ptx::testing;

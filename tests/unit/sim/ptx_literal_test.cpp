@@ -1,5 +1,5 @@
 // Number literals and their bits in a context.
-#include "sim/ptx/literal.h"
+#include "sim/ptx/parse/literal.h"
 
 #include <doctest/doctest.h>
 

@@ -2,8 +2,8 @@
 #include "control_support.h"
 
 #include "sim/code/program.h"
-#include "sim/device/grid.h"
-#include "sim/exec/stop_request.h"
+#include "sim/device/launch/grid.h"
+#include "sim/exec/block/stop_request.h"
 
 #include <chrono>
 #include <cstring>

@@ -14,7 +14,9 @@ set_tests_properties(sim_CAPABILITY=9.0 PROPERTIES TIMEOUT 600
   ENVIRONMENT "KERNWRIGHT_SIM_CAPABILITY=9.0")
 
 # Refreshes docs/ptx_coverage.md: build and run `write_isa_page docs/ptx_coverage.md`.
-add_executable(write_isa_page EXCLUDE_FROM_ALL "${CMAKE_CURRENT_SOURCE_DIR}/sim/write_isa_page.cpp")
+add_executable(write_isa_page EXCLUDE_FROM_ALL "${CMAKE_CURRENT_SOURCE_DIR}/sim/write_isa_page.cpp"
+  "${CMAKE_CURRENT_SOURCE_DIR}/unit/sim/isa_page.cpp")
+target_include_directories(write_isa_page PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
 target_link_libraries(write_isa_page PRIVATE kernwright::sim kernwright_flags)
 
 # For a machine with a GPU: `tensor_map_bytes > bytes.json` compares descriptors with the driver's.

@@ -1,7 +1,7 @@
 // The steps that values of shuffles take through a function.
-#include "sim/check/shuffle_flow.h"
+#include "sim/check/flow/shuffle_flow.h"
 
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <doctest/doctest.h>
 

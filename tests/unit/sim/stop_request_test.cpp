@@ -1,5 +1,5 @@
 // When a launch ends early, seen from the thread that launches and from others.
-#include "sim/exec/stop_request.h"
+#include "sim/exec/block/stop_request.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "sim/code/program.h"
-#include "sim/device/grid.h"
-#include "sim/ptx/parser.h"
+#include "sim/device/launch/grid.h"
+#include "sim/ptx/parse/parser.h"
 
 using namespace kernwright;
 using namespace kernwright::sim;

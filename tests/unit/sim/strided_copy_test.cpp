@@ -1,5 +1,5 @@
 // Values of lanes, copied between strides: each size and mask against a loop over bytes.
-#include "sim/exec/strided_copy.h"
+#include "sim/exec/copy/strided_copy.h"
 
 #include <doctest/doctest.h>
 

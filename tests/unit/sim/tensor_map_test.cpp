@@ -3,7 +3,7 @@
 
 #include "base/format.h"
 #include "sim/code/program.h"
-#include "sim/ptx/parser.h"
+#include "sim/ptx/parse/parser.h"
 
 #include <doctest/doctest.h>
 

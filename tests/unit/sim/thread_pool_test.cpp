@@ -1,5 +1,5 @@
 // The threads that blocks run on: pieces of work, helpers that come late, callers that take turns.
-#include "sim/device/thread_pool.h"
+#include "sim/device/launch/thread_pool.h"
 
 #include <doctest/doctest.h>
 

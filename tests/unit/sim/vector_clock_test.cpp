@@ -1,7 +1,7 @@
 // Vector clocks against plain maps, and the log of touched bytes against plain sets.
-#include "sim/check/vector_clock.h"
+#include "sim/check/order/vector_clock.h"
 
-#include "sim/exec/access_log.h"
+#include "sim/exec/warp/access_log.h"
 
 #include <doctest/doctest.h>
 

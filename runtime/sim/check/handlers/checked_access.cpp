@@ -7,8 +7,8 @@
 #include "sim/check/handlers/checked_run.h"
 #include "sim/check/handlers/checked_scatter.h"
 #include "sim/code/fast_handlers.h"
-#include "sim/exec/cluster.h"
-#include "sim/ops/memory_elements.h"
+#include "sim/exec/block/cluster.h"
+#include "sim/ops/memory/memory_elements.h"
 
 #include <bit>
 
@@ -196,7 +196,7 @@ template <bool kMasked>
                                           const CheckedOp& info) {
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
-  check.speculate(op, warp, info, address, space_of(op));
+  check.loads.note(op, warp, info, address, space_of(op));
   check.race = false;
   const Op* next = nullptr;
   if (info.used != 0) {
@@ -237,40 +237,33 @@ template <bool kMasked>
 [[gnu::always_inline]] inline const Op* run_checked(const Op* op, Warp& warp, BlockCheck& check,
                                                     const CheckedOp& info, OpFn run) {
   switch (info.kind) {
-    case CheckKind::load:
-      return checked_load<kMasked>(op, warp, check, info);
+    case CheckKind::load: return checked_load<kMasked>(op, warp, check, info);
     case CheckKind::store: {
       const Op* const next = transfer<kMasked>(op, warp, check, info, AccessKind::write);
       if (check.unwritten.has_copies()) [[unlikely]]
         check.end_copies(warp);
       return next;
     }
-    case CheckKind::atomic:
-      return transfer<kMasked>(op, warp, check, info, AccessKind::atomic);
+    case CheckKind::atomic: return transfer<kMasked>(op, warp, check, info, AccessKind::atomic);
     case CheckKind::tile_load:
       check_tiles<kMasked>(op, warp, check, info, AccessKind::read);
       return run(op, warp);
     case CheckKind::tile_store:
       check_tiles<kMasked>(op, warp, check, info, AccessKind::write);
       return run(op, warp);
-    case CheckKind::meeting:
-      return checked_meeting(op, warp, check, info, run);
-    case CheckKind::shuffle:
-      return checked_shuffle(op, warp, check, info, run);
+    case CheckKind::meeting: return checked_meeting(op, warp, check, info, run);
+    case CheckKind::shuffle: return checked_shuffle(op, warp, check, info, run);
     case CheckKind::meeting_of_all: {
       const Op* const next = run(op, warp);
       if (next != nullptr) check.meet(op, warp, nullptr);
       return next;
     }
-    case CheckKind::mbarrier:
-      return check_mbarrier(op, warp, check, run);
+    case CheckKind::mbarrier: return check_mbarrier(op, warp, check, run);
     case CheckKind::bulk:
     case CheckKind::own:
     case CheckKind::use:
-    case CheckKind::none:
-      return run(op, warp);
-    default:
-      return checked_other(op, warp, check, info, run);
+    case CheckKind::none: return run(op, warp);
+    default: return checked_other(op, warp, check, info, run);
   }
 }
 
@@ -282,8 +275,8 @@ const Op* checked(const Op* op, Warp& warp) {
   check.inside = true;
   if (check.follows) [[unlikely]]
     tell_of_uses(op, warp, check, info);
-  if (check.speculating && info.takes) [[unlikely]]
-    check.take_loads(op, warp);
+  if (check.loads.any && info.takes) [[unlikely]]
+    check.loads.take(op, warp);
   const Op* const next =
       run_checked<kMasked>(op, warp, check, info, kMasked ? info.masked : info.full);
   check.inside = false;
@@ -304,16 +297,16 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   BlockCheck& check = BlockCheck::of(warp);
   const CheckedOp& info = check.ops[warp.op_index(op)];
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
-  const std::uint32_t epoch = check.read_epoch;
-  if (epoch == 0 || check.careful || plan.epoch < check.block_epoch)
+  const std::uint32_t epoch = check.shared.read_epoch;
+  if (epoch == 0 || check.careful || plan.epoch < check.shared.block_epoch)
     return checked<false>(op, warp);
   if (plan.epoch != epoch) {
     const auto pattern = static_cast<Pattern>(plan.pattern);
-    if (!check.race || !check.written.none() || pattern == Pattern::gather)
+    if (!check.race || !check.shared.written.none() || pattern == Pattern::gather)
       return checked<false>(op, warp);
-    if (!check.late.goes_on(check.order.stamp, check.order.met(warp.index)))
+    if (!check.shared.late.goes_on(check.order.stamp, check.order.met(warp.index)))
       return begin_moment(op, warp);
-    list_read(check.late, warp.index, info, kAllLanes, pattern, plan.base, plan.half);
+    list_read(check.shared.late, warp.index, info, kAllLanes, pattern, plan.base, plan.half);
     plan.epoch = epoch;
   }
   return info.full(op, warp);

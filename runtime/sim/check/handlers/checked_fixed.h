@@ -20,7 +20,7 @@ namespace kernwright::sim::KW_SIM_NS {
   if (check.init && poisoned(site, touch, check.unwritten.shared, plan.base)) return false;
   const bool plain = info.bytes >= 4 && info.site < kMostSites;
   if (check.race && !is_put_off(check, warp, site, touch, plain, plan.base)) return false;
-  plan.epoch = check.read_epoch;
+  plan.epoch = check.shared.read_epoch;
   return true;
 }
 
@@ -36,7 +36,7 @@ inline void note_gather(const BlockCheck& check, const Warp& warp, const Op* op,
                                           const CheckedOp& info, AccessKind mode) {
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
   const bool reads = mode == AccessKind::read;
-  const std::uint32_t epoch = check.read_epoch;
+  const std::uint32_t epoch = check.shared.read_epoch;
   if (reads && plan.epoch == epoch && epoch != 0) return true;
   const auto pattern = static_cast<Pattern>(plan.pattern);
   if (pattern == Pattern::none) return false;
@@ -57,22 +57,22 @@ inline void note_gather(const BlockCheck& check, const Warp& warp, const Op* op,
   }
   if (reads) plan.epoch = epoch;
   if (!check.race) return true;
-  if (!reads && check.reading.high != 0) return false;
+  if (!reads && check.proxy.reads.span.high != 0) return false;
   const bool plain = bytes >= 4 && info.site < kMostSites;
-  if (check.defers) {
-    if (reads && plain && !check.written.any(base, base + run) &&
-        (!halves || !check.written.any(base + half, base + half + run))) {
+  if (check.shared.defers) {
+    if (reads && plain && !check.shared.written.any(base, base + run) &&
+        (!halves || !check.shared.written.any(base + half, base + half + run))) {
       put_off(check, warp, info, kAllLanes, pattern, base, half, nullptr);
       return true;
     }
     check.settle_reads();
     if (!reads) {
-      check.new_epoch();
-      check.written.mark(base, base + run);
-      if (halves) check.written.mark(base + half, base + half + run);
+      check.shared.new_epoch();
+      check.shared.written.mark(base, base + run);
+      if (halves) check.shared.written.mark(base + half, base + half + run);
     }
   }
-  const CellView<false> view = view_of<false>(check, info, warp.index, nullptr);
+  const ShadowView<false> view = view_of<false>(check, info, warp.index, nullptr);
   const WarpTouch touch{op, &info, mode, kAllLanes, info.bytes, 0, nullptr};
   const bool fine = plain && race_by_pattern(view, check.parts, pattern, half_words(half), touch,
                                              base / 4, warp.index * std::uint32_t{kLanes});

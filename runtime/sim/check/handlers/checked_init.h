@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/check/handlers/checked_sites.h"
-#include "sim/check/poison.h"
+#include "sim/check/history/poison.h"
 
 namespace kernwright::sim::KW_SIM_NS {
 

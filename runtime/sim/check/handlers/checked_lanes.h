@@ -1,4 +1,4 @@
-// The race check of a whole warp's access at a glance: cells of neighbouring words side by side.
+// The race check of a whole warp's access at a glance: shadows of neighbouring words side by side.
 #pragma once
 
 #include "sim/check/block_check.h"
@@ -8,87 +8,88 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// Where the cells of an access lie and which of them happened before anything that the block does
-/// now. Shared memory has cells of this runner's blocks only, and no granules.
+/// Where the shadows of an access lie and which of them happened before anything that the block
+/// does now. Shared memory has shadows of this runner's blocks only, and no granules.
 template <bool kGlobal>
-struct CellView {
+struct ShadowView {
   GlobalRegion* region;
   Granule* granules;
-  Cell* write;
-  Cell* read;
-  Cell floor, first, launch;
-  Cell stamp;  ///< of the access: tick, site, all bytes; the thread comes on top
-  Cell met;    ///< what the warp's lanes did below is ordered for all of them
+  Shadow* write;
+  Shadow* read;
+  Shadow floor, first, launch;
+  Shadow stamp;  ///< of the access: tick, site, all bytes; the thread comes on top
+  Shadow met;    ///< what the warp's lanes did below is ordered for all of them
 
-  [[gnu::always_inline]] bool is_past(Cell cell) const {
+  [[gnu::always_inline]] bool is_past(Shadow shadow) const {
     // No barrier of this block orders what other blocks read.
     if constexpr (kGlobal)
-      return (cell < launch) | ((cell - first < floor - first) & ((cell & kManyBlocks) == 0));
-    return cell < floor;
+      return (shadow < launch) | ((shadow - first < floor - first) & ((shadow & kManyBlocks) == 0));
+    return shadow < floor;
   }
   /// Of the same bytes by this very thread, or long ago. `mine` is the stamp with the thread, and
   /// with what it has in place of `bytes`.
-  [[gnu::always_inline]] bool is_harmless(Cell cell, Cell mine) const {
-    constexpr Cell kOthers = kGlobal ? kExact | kAside : kExact | kAside | kAsync;
-    const bool same = ((cell ^ mine) & (kThreadMask | kOthers | kAllBytes)) == 0;
-    if constexpr (kGlobal) return is_past(cell) | (same & is_own(cell));
-    return is_past(cell) | same;
+  [[gnu::always_inline]] bool is_harmless(Shadow shadow, Shadow mine) const {
+    constexpr Shadow kOthers = kGlobal ? kExact | kAside : kExact | kAside | kAsync;
+    const bool same = ((shadow ^ mine) & (kThreadMask | kOthers | kAllBytes)) == 0;
+    if constexpr (kGlobal) return is_past(shadow) | (same & is_own(shadow));
+    return is_past(shadow) | same;
   }
   /// Whether reader() can tell of two reads at once: they are of the same bytes of the word.
-  [[gnu::always_inline]] bool is_alike(Cell old, Cell mine) const {
+  [[gnu::always_inline]] bool is_alike(Shadow old, Shadow mine) const {
     return is_past(old) | (((old ^ mine) & kAllBytes) == 0);
   }
   /// Whether the block made it, at `first` or later. Blocks that run beside it have later ticks
   /// too.
-  [[gnu::always_inline]] bool is_own(Cell cell) const {
-    constexpr Cell kRest = (Cell{1} << kTickShift) - 1;
-    return cell - first <= (stamp | kRest) - first;
+  [[gnu::always_inline]] bool is_own(Shadow shadow) const {
+    constexpr Shadow kRest = (Shadow{1} << kTickShift) - 1;
+    return shadow - first <= (stamp | kRest) - first;
   }
 };
 
-/// The cell after a read. After an unordered read of another thread it says that there were
+/// The shadow after a read. After an unordered read of another thread it says that there were
 /// several; at one tick it names the first, who is less often the one that writes next, and of
 /// several blocks another one. Readers of the same warp that come before say no more than this one.
 /// The two are alike.
 template <bool kGlobal>
-[[gnu::always_inline]] inline Cell reader(const CellView<kGlobal>& view, Cell old, Cell mine) {
-  const Cell difference = (old ^ mine) & kThreadMask;
-  Cell flags = difference == 0 ? 0 : (difference & kWarpMask) != 0 ? kManyWarps : kManyLanes;
+[[gnu::always_inline]] inline Shadow reader(const ShadowView<kGlobal>& view, Shadow old,
+                                            Shadow mine) {
+  const Shadow difference = (old ^ mine) & kThreadMask;
+  Shadow flags = difference == 0 ? 0 : (difference & kWarpMask) != 0 ? kManyWarps : kManyLanes;
   if constexpr (kGlobal) flags = view.is_own(old) ? flags : kManyBlocks;
   bool keeps = (old ^ mine) >> kTickShift == 0;
   if constexpr (kGlobal) keeps |= !view.is_own(old);
-  const Cell named = keeps ? old : mine;
+  const Shadow named = keeps ? old : mine;
   bool before = ((difference & kWarpMask) == 0) & (old < view.met) &
                 ((old & (kManyWarps | kManyBlocks)) == 0);
   if constexpr (kGlobal) before &= view.is_own(old);
   return (view.is_past(old) | before) ? mine : named | flags | (old & kMany);
 }
 
-/// Notes a read. False where the cell would have to tell of different bytes.
+/// Notes a read. False where the shadow would have to tell of different bytes.
 template <bool kGlobal>
-[[gnu::always_inline]] inline bool add_reader(const CellView<kGlobal>& view, Cell& cell,
-                                              Cell mine) {
-  const Cell old = cell;
+[[gnu::always_inline]] inline bool add_reader(const ShadowView<kGlobal>& view, Shadow& shadow,
+                                              Shadow mine) {
+  const Shadow old = shadow;
   const bool alike = view.is_alike(old, mine);
-  cell = alike ? reader(view, old, mine) : old;
+  shadow = alike ? reader(view, old, mine) : old;
   return alike;
 }
 
 /// Whole granules from `word` on, word i by thread0 + (i >> shift): whether a glance at what they
 /// say is enough. Then they are up to date.
 template <bool kWrites>
-[[gnu::always_inline]] inline bool touch_granules(const CellView<true>& view, bool parts,
+[[gnu::always_inline]] inline bool touch_granules(const ShadowView<true>& view, bool parts,
                                                   std::uint64_t word, std::uint32_t count,
                                                   std::uint32_t thread0, std::uint32_t shift) {
   Granule* const granules = view.granules + word / kGranuleWords;
   const auto number = static_cast<std::uint32_t>(count / kGranuleWords);
   const std::uint32_t step = static_cast<std::uint32_t>(kGranuleWords) >> shift;
-  const Cell mine0 = (view.stamp & ~kAllBytes) | Cell{shift} << kBytesShift | thread0;
+  const Shadow mine0 = (view.stamp & ~kAllBytes) | Shadow{shift} << kBytesShift | thread0;
   // Rows of a tile lie in pages of their own, where processors foresee nothing: the line behind.
   __builtin_prefetch(granules + number + 3, 1);
   bool fine = true;
   for (std::uint32_t g = 0; g < number; ++g) {
-    const Cell mine = mine0 + g * step, read = granules[g].read;
+    const Shadow mine = mine0 + g * step, read = granules[g].read;
     fine &= view.is_harmless(granules[g].write, mine);
     if constexpr (kWrites) {
       const bool alone = (read & kMany) == 0;
@@ -100,11 +101,11 @@ template <bool kWrites>
   }
   if (!fine) return false;
   for (std::uint32_t g = 0; g < number; ++g) {
-    const Cell mine = mine0 + g * step;
+    const Shadow mine = mine0 + g * step;
     if constexpr (kWrites) {
       granules[g].write = mine;
     } else {
-      Cell now = mine;
+      Shadow now = mine;
       if (!view.is_past(granules[g].read)) [[unlikely]]
         now = reader(view, granules[g].read, mine);
       granules[g].read = now;
@@ -116,11 +117,11 @@ template <bool kWrites>
 /// The granule from `word` on, of shape kHalfWords, half h of its words by thread0 + h: as
 /// touch_granules().
 template <bool kWrites>
-[[gnu::always_inline]] inline bool touch_halves(const CellView<true>& view, std::uint64_t word,
+[[gnu::always_inline]] inline bool touch_halves(const ShadowView<true>& view, std::uint64_t word,
                                                 std::uint32_t thread0) {
   Granule& granule = view.granules[word / kGranuleWords];
-  const Cell mine = (view.stamp & ~kAllBytes) | Cell{kHalfWords} << kBytesShift | thread0;
-  const Cell read = granule.read;
+  const Shadow mine = (view.stamp & ~kAllBytes) | Shadow{kHalfWords} << kBytesShift | thread0;
+  const Shadow read = granule.read;
   bool fine = view.is_harmless(granule.write, mine);
   if constexpr (kWrites) {
     const bool alone = (read & kMany) == 0;
@@ -134,14 +135,14 @@ template <bool kWrites>
   return fine;
 }
 
-/// Granules whose cells are all of launches before need them no more.
-[[gnu::noinline]] inline bool forget_old_words(const CellView<true>& view, std::uint64_t word,
+/// Granules whose shadows are all of launches before need them no more.
+[[gnu::noinline]] inline bool forget_old_words(const ShadowView<true>& view, std::uint64_t word,
                                                std::uint32_t count) {
   bool changed = false;
-  const auto forget = [&](Cell& summary, const Cell* cells) {
+  const auto forget = [&](Shadow& summary, const Shadow* shadows) {
     if (summary != kByWord) return;
     std::uint64_t recent = 0;
-    for (std::uint32_t i = 0; i < kGranuleWords; ++i) recent |= cells[i] < view.launch ? 0 : 1;
+    for (std::uint32_t i = 0; i < kGranuleWords; ++i) recent |= shadows[i] < view.launch ? 0 : 1;
     if (recent != 0) return;
     summary = 0;
     changed = true;
@@ -154,8 +155,8 @@ template <bool kWrites>
   return changed;
 }
 
-/// Gives all words of an access cells of their own.
-[[gnu::noinline]] inline void spread_words(const CellView<true>& view, std::uint64_t word,
+/// Gives all words of an access shadows of their own.
+[[gnu::noinline]] inline void spread_words(const ShadowView<true>& view, std::uint64_t word,
                                            std::uint32_t count) {
   const std::uint64_t last = (word + count - 1) / kGranuleWords;
   for (std::uint64_t g = word / kGranuleWords; g <= last; ++g) {
@@ -164,17 +165,17 @@ template <bool kWrites>
 }
 
 /// `count` words from `word` on, word i by thread0 + (i >> shift): whether a glance is enough.
-/// Then the cells are up to date.
+/// Then the shadows are up to date.
 template <bool kGlobal>
-[[gnu::always_inline]] inline bool read_run(const CellView<kGlobal>& view, bool parts,
+[[gnu::always_inline]] inline bool read_run(const ShadowView<kGlobal>& view, bool parts,
                                             std::uint64_t word, std::uint32_t count,
                                             std::uint32_t thread0, std::uint32_t shift) {
-  const Cell* const write = view.write + word;
-  Cell* const read = view.read + word;
-  const Cell mine0 = view.stamp | thread0;
+  const Shadow* const write = view.write + word;
+  Shadow* const read = view.read + word;
+  const Shadow mine0 = view.stamp | thread0;
   std::uint64_t bad = 0;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
-    const Cell mine = mine0 + (i >> shift);
+    const Shadow mine = mine0 + (i >> shift);
     bad |= view.is_harmless(write[i], mine) ? 0 : 1;
     bad |= parts && !view.is_harmless(read[i], mine) ? 1 : 0;
   }
@@ -186,15 +187,15 @@ template <bool kGlobal>
 }
 
 template <bool kGlobal>
-[[gnu::always_inline]] inline bool write_run(const CellView<kGlobal>& view, std::uint64_t word,
+[[gnu::always_inline]] inline bool write_run(const ShadowView<kGlobal>& view, std::uint64_t word,
                                              std::uint32_t count, std::uint32_t thread0,
                                              std::uint32_t shift) {
-  Cell* const write = view.write + word;
-  const Cell* const read = view.read + word;
-  const Cell mine0 = view.stamp | thread0;
+  Shadow* const write = view.write + word;
+  const Shadow* const read = view.read + word;
+  const Shadow mine0 = view.stamp | thread0;
   std::uint64_t bad = 0;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
-    const Cell mine = mine0 + (i >> shift);
+    const Shadow mine = mine0 + (i >> shift);
     bad |= view.is_harmless(write[i], mine) ? 0 : 1;
     const bool alone = (read[i] & kMany) == 0;
     bad |= view.is_past(read[i]) | (alone & view.is_harmless(read[i], mine)) ? 0 : 1;
@@ -206,7 +207,7 @@ template <bool kGlobal>
 
 /// The same where granules do not say it all.
 template <bool kWrites>
-[[gnu::noinline]] bool touch_words(const CellView<true>& view, bool parts, std::uint64_t word,
+[[gnu::noinline]] bool touch_words(const ShadowView<true>& view, bool parts, std::uint64_t word,
                                    std::uint32_t count, std::uint32_t thread0,
                                    std::uint32_t shift) {
   const bool whole = ((word | count) % kGranuleWords) == 0;
@@ -217,7 +218,7 @@ template <bool kWrites>
   if constexpr (!kWrites) return read_run(view, parts, word, count, thread0, shift);
   if (!write_run(view, word, count, thread0, shift)) return false;
   for (std::uint32_t at = 0; whole && at < count; at += kGranuleWords) {
-    const Cell shape = Cell{shift} << kBytesShift | (thread0 + (at >> shift));
+    const Shadow shape = Shadow{shift} << kBytesShift | (thread0 + (at >> shift));
     view.granules[(word + at) / kGranuleWords].write = (view.stamp & ~kAllBytes) | shape;
   }
   return true;
@@ -225,7 +226,7 @@ template <bool kWrites>
 
 /// The same through the granules where there are any.
 template <bool kWrites, bool kGlobal>
-[[gnu::always_inline]] inline bool touch_run(const CellView<kGlobal>& view, bool parts,
+[[gnu::always_inline]] inline bool touch_run(const ShadowView<kGlobal>& view, bool parts,
                                              std::uint64_t word, std::uint32_t count,
                                              std::uint32_t thread0, std::uint32_t shift) {
   if constexpr (kGlobal) {
@@ -238,38 +239,38 @@ template <bool kWrites, bool kGlobal>
 }
 
 /// What read_run() changes, without the questions.
-[[gnu::always_inline]] inline void note_run(const CellView<false>& view, std::uint64_t word,
+[[gnu::always_inline]] inline void note_run(const ShadowView<false>& view, std::uint64_t word,
                                             std::uint32_t count, std::uint32_t thread0,
                                             std::uint32_t shift) {
-  Cell* const read = view.read + word;
-  const Cell mine0 = view.stamp | thread0;
+  Shadow* const read = view.read + word;
+  const Shadow mine0 = view.stamp | thread0;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
     read[i] = reader(view, read[i], mine0 + (i >> shift));
   }
 }
 
-[[gnu::always_inline]] inline void note_same(const CellView<false>& view, std::uint64_t word,
+[[gnu::always_inline]] inline void note_same(const ShadowView<false>& view, std::uint64_t word,
                                              std::uint32_t count, std::uint32_t thread) {
   for (std::uint32_t i = 0; i < count; ++i) {
-    Cell& read = view.read[word + i];
+    Shadow& read = view.read[word + i];
     read = reader(view, read, view.stamp | thread) | kManyLanes;
   }
 }
 
 /// `count` words that all of `lanes` read, at least two.
 template <bool kGlobal>
-[[gnu::always_inline]] inline bool read_same(const CellView<kGlobal>& view, bool parts,
+[[gnu::always_inline]] inline bool read_same(const ShadowView<kGlobal>& view, bool parts,
                                              std::uint64_t word, std::uint32_t count,
                                              std::uint32_t thread0) {
   if (parts) return false;
   if constexpr (kGlobal) spread_words(view, word, count);
-  const Cell mine = view.stamp | thread0;
+  const Shadow mine = view.stamp | thread0;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!view.is_past(view.write[word + i]) || !view.is_alike(view.read[word + i], mine))
       return false;
   }
   for (std::uint32_t i = 0; i < count; ++i) {
-    Cell& read = view.read[word + i];
+    Shadow& read = view.read[word + i];
     read = reader(view, read, mine) | kManyLanes;
   }
   return true;

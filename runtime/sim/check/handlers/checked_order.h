@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/check/handlers/checked_sites.h"
-#include "sim/ops/async_copy.h"
+#include "sim/ops/async/async_copy.h"
 #include "sim/ops/shuffle_lane.h"
 
 #include <bit>
@@ -100,24 +100,15 @@ inline std::uint32_t first_value(const Warp& warp, std::uint32_t offset) {
 /// What is told before the op runs, of ops that move no data themselves.
 inline void tell_before(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info) {
   switch (info.kind) {
-    case CheckKind::copy:
-      return check_copies(op, warp, check);
-    case CheckKind::copy_group:
-      return check.copies.end_group(warp);
-    case CheckKind::copy_wait:
-      return check_copy_wait(op, warp, check, info);
-    case CheckKind::fence:
-      return check.fence(warp, info.reach);
-    case CheckKind::bulk_group:
-      return check.end_bulk_group(warp);
-    case CheckKind::proxy_fence:
-      return check.fence_proxy(warp);
-    case CheckKind::map_fence:
-      return check.fence_maps(op, warp);
-    case CheckKind::cluster_arrive:
-      return check.arrive_at_cluster(warp, info.release);
-    default:
-      return;
+    case CheckKind::copy: return check_copies(op, warp, check);
+    case CheckKind::copy_group: return check.copies.end_group(warp);
+    case CheckKind::copy_wait: return check_copy_wait(op, warp, check, info);
+    case CheckKind::fence: return check.fence(warp, info.reach);
+    case CheckKind::bulk_group: return check.proxy.end_bulk_group(warp);
+    case CheckKind::proxy_fence: return check.fence_proxy(warp);
+    case CheckKind::map_fence: return check.proxy.fence_maps(op, warp);
+    case CheckKind::cluster_arrive: return check.cluster.arrive(warp, info.release);
+    default: return;
   }
 }
 
@@ -125,15 +116,11 @@ inline void tell_before(const Op* op, Warp& warp, BlockCheck& check, const Check
 inline void tell_after(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info) {
   switch (info.kind) {
     case CheckKind::bulk_wait:
-      return check.wait_for_stores(warp, first_value(warp, op->a), info.reads_only);
-    case CheckKind::wgmma:
-      return check.wgmma(op, warp);
-    case CheckKind::wgmma_group:
-      return check.end_wgmma_group(warp);
-    case CheckKind::wgmma_wait:
-      return check.wait_for_wgmma(warp, first_value(warp, op->a));
-    default:
-      return;
+      return check.proxy.wait_for_stores(warp, first_value(warp, op->a), info.reads_only);
+    case CheckKind::wgmma: return check.proxy.wgmma(op, warp);
+    case CheckKind::wgmma_group: return check.proxy.end_wgmma_group(warp);
+    case CheckKind::wgmma_wait: return check.proxy.wait_for_wgmma(warp, first_value(warp, op->a));
+    default: return;
   }
 }
 

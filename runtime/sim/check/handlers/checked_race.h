@@ -11,19 +11,19 @@
 namespace kernwright::sim::KW_SIM_NS {
 
 template <bool kGlobal>
-[[gnu::always_inline]] inline CellView<kGlobal> view_of(const BlockCheck& check,
-                                                        const CheckedOp& info, std::uint32_t warp,
-                                                        GlobalRegion* region) {
-  const Cell floor =
+[[gnu::always_inline]] inline ShadowView<kGlobal> view_of(const BlockCheck& check,
+                                                          const CheckedOp& info, std::uint32_t warp,
+                                                          GlobalRegion* region) {
+  const Shadow floor =
       kGlobal && check.order.floor < check.order.first ? check.order.first : check.order.floor;
   return {region,
           kGlobal ? region->granules : nullptr,
-          kGlobal ? region->write : check.shared_write,
-          kGlobal ? region->read : check.shared_read,
+          kGlobal ? region->write : check.shared.write,
+          kGlobal ? region->read : check.shared.read,
           floor,
           check.order.first,
           check.order.launch_floor,
-          check.order.stamp | Cell{info.site} << kSiteShift | kAllBytes,
+          check.order.stamp | Shadow{info.site} << kSiteShift | kAllBytes,
           check.order.met(warp)};
 }
 
@@ -34,7 +34,7 @@ template <bool kGlobal>
 
 /// Whole patterns; false where lanes must be looked at one by one.
 template <bool kGlobal>
-[[gnu::always_inline]] inline bool race_by_pattern(const CellView<kGlobal>& view, bool parts,
+[[gnu::always_inline]] inline bool race_by_pattern(const ShadowView<kGlobal>& view, bool parts,
                                                    Pattern pattern, std::uint64_t half,
                                                    const WarpTouch& touch, std::uint64_t word,
                                                    std::uint32_t thread0) {
@@ -76,12 +76,12 @@ template <bool kGlobal>
 
 /// One lane's words; false when it takes a closer look.
 template <bool kGlobal, bool kReads>
-[[gnu::always_inline]] inline bool race_lane(const CellView<kGlobal>& view, bool parts,
+[[gnu::always_inline]] inline bool race_lane(const ShadowView<kGlobal>& view, bool parts,
                                              std::uint32_t words, std::uint64_t word,
                                              std::uint32_t thread) {
-  const Cell mine = view.stamp | thread;
-  Cell* const write = view.write + word;
-  Cell* const read = view.read + word;
+  const Shadow mine = view.stamp | thread;
+  Shadow* const write = view.write + word;
+  Shadow* const read = view.read + word;
   bool look_at_writes = true, look_at_reads = !kReads || parts;
   if constexpr (kGlobal) {  // an access never lies in two granules
     Granule& granule = view.granules[word / kGranuleWords];
@@ -111,11 +111,11 @@ template <bool kGlobal, bool kReads>
 }
 
 /// Words of lanes that lie apart, one for each of `touch.mask`: whether a glance is enough. Then
-/// the cells are up to date. Lanes go by eights, and none of those that are not in the mask.
+/// the shadows are up to date. Lanes go by eights, and none of those that are not in the mask.
 template <bool kGlobal, bool kReads>
-[[gnu::always_inline]] inline bool race_apart(const CellView<kGlobal>& view, const CheckSite& site,
-                                              const WarpTouch& touch, std::uint64_t at,
-                                              std::uint32_t thread0) {
+[[gnu::always_inline]] inline bool race_apart(const ShadowView<kGlobal>& view,
+                                              const CheckSite& site, const WarpTouch& touch,
+                                              std::uint64_t at, std::uint32_t thread0) {
   constexpr std::uint32_t kGroup = 8;
   alignas(64) std::uint64_t word[kLanes], mine[kLanes];
   const auto first = static_cast<std::uint64_t>(touch.first);
@@ -141,7 +141,7 @@ template <bool kGlobal, bool kReads>
       std::uint64_t old = ~std::uint64_t{0};
       KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
         const Granule& granule = view.granules[word[i] / kGranuleWords];
-        const Cell write = view.write[word[i]], read = granule.read;
+        const Shadow write = view.write[word[i]], read = granule.read;
         old &= ~write & (write - view.launch) & ~read & (read - view.launch);
         old &= granule.write == kByWord ? ~std::uint64_t{0} : 0;
       }
@@ -174,20 +174,20 @@ template <bool kGlobal, bool kReads>
 /// Whether a lane's read of a part of a word says nothing new: that its bytes were read by several
 /// blocks of the launch, or by several warps of this block at this time, is known, and no write of
 /// them matters. Of a matrix of halves that is nearly every read.
-[[gnu::always_inline]] inline bool is_known_read(const CellView<true>& view,
+[[gnu::always_inline]] inline bool is_known_read(const ShadowView<true>& view,
                                                  const GlobalRegion& region, std::uint64_t at,
                                                  std::uint32_t bytes) {
   const std::uint64_t word = at / 4;
   const Granule& granule = region.granules[word / kGranuleWords];
   if ((granule.write != kByWord) | (granule.read != kByWord)) return false;
   if ((region.write[word] & kExact) == 0) return false;
-  const Cell* const cells = region.exact + 8 * word + at % 4;
+  const Shadow* const shadows = region.exact + 8 * word + at % 4;
   bool known = true;
   for (std::uint32_t i = 0; i < bytes; ++i) {
-    const Cell read = cells[4 + i];
+    const Shadow read = shadows[4 + i];
     const bool now = (read ^ view.stamp) >> kTickShift == 0;
     const bool by_many = ((read & kManyBlocks) != 0) | (now & ((read & kManyWarps) != 0));
-    known &= view.is_past(cells[i]) & (read >= view.launch) & by_many;
+    known &= view.is_past(shadows[i]) & (read >= view.launch) & by_many;
   }
   return known;
 }
@@ -195,9 +195,10 @@ template <bool kGlobal, bool kReads>
 /// The lanes' words one by one.
 template <bool kGlobal, bool kReads>
 [[gnu::always_inline]] inline void race_lanes(BlockCheck& check, Warp& warp, const CheckSite& site,
-                                              const WarpTouch& touch, const CellView<kGlobal>& view,
-                                              bool plain, bool parts, GlobalRegion* region,
-                                              std::uint64_t at, std::uint64_t base) {
+                                              const WarpTouch& touch,
+                                              const ShadowView<kGlobal>& view, bool plain,
+                                              bool parts, GlobalRegion* region, std::uint64_t at,
+                                              std::uint64_t base) {
   const std::uint32_t thread0 = warp.index * std::uint32_t{kLanes}, words = touch.bytes / 4;
   if (plain && words == 1 && !(kReads && parts) && site.apart == Apart::yes &&
       race_apart<kGlobal, kReads>(view, site, touch, at, thread0))
@@ -217,19 +218,19 @@ template <bool kGlobal, bool kReads>
     const LaneTouch one{touch.mode,    kGlobal ? ptx::Space::global : ptx::Space::shared,
                         base + offset, touch.bytes,
                         region,        touch.address};
-    check.examine(touch.op, warp, lane, one);
+    check.races.examine(touch.op, warp, lane, one);
   });
 }
 
-/// The cells that the listed reads change, in their order.
+/// The shadows that the listed reads change, in their order.
 [[gnu::noinline]] inline void replay(BlockCheck& check) {
-  CellView<false> view = view_of<false>(check, CheckedOp{}, 0, nullptr);
+  ShadowView<false> view = view_of<false>(check, CheckedOp{}, 0, nullptr);
   std::size_t scattered = 0;
-  auto moment = check.late.moments.cbegin();
-  for (std::size_t i = 0; i < check.late.count; ++i) {
-    const LateRead& late = check.late.list[i];
-    while (moment + 1 != check.late.moments.cend() && moment[1].from <= i) ++moment;
-    view.stamp = moment->stamp | Cell{late.site} << kSiteShift | kAllBytes;
+  auto moment = check.shared.late.moments.cbegin();
+  for (std::size_t i = 0; i < check.shared.late.count; ++i) {
+    const LateRead& late = check.shared.late.list[i];
+    while (moment + 1 != check.shared.late.moments.cend() && moment[1].from <= i) ++moment;
+    view.stamp = moment->stamp | Shadow{late.site} << kSiteShift | kAllBytes;
     view.met = moment->met;
     const std::uint32_t words = late.shape & ((1u << LateRead::kPatternShift) - 1);
     const auto half = static_cast<std::uint64_t>(std::int64_t{late.half});
@@ -237,22 +238,18 @@ template <bool kGlobal, bool kReads>
     const auto shift = static_cast<std::uint32_t>(std::countr_zero(words));
     const std::uint32_t first = thread0 + static_cast<std::uint32_t>(std::countr_zero(late.mask));
     switch (static_cast<Pattern>(late.shape >> LateRead::kPatternShift)) {
-      case Pattern::contiguous:
-        note_run(view, late.word, words * kLanes, thread0, shift);
-        break;
+      case Pattern::contiguous: note_run(view, late.word, words * kLanes, thread0, shift); break;
       case Pattern::half_contiguous:
         note_run(view, late.word, words * 16, thread0, shift);
         note_run(view, late.word + half, words * 16, thread0 + 16, shift);
         break;
-      case Pattern::uniform:
-        note_same(view, late.word, words, first);
-        break;
+      case Pattern::uniform: note_same(view, late.word, words, first); break;
       case Pattern::half_uniform:
         note_same(view, late.word, words, thread0);
         note_same(view, late.word + half, words, thread0 + 16);
         break;
       default: {
-        const auto& offsets = check.late.offsets[scattered++];
+        const auto& offsets = check.shared.late.offsets[scattered++];
         for (std::uint32_t m = late.mask; m != 0; m &= m - 1) {
           const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
           const auto offset = static_cast<std::uint64_t>(static_cast<std::int32_t>(offsets[lane]));
@@ -261,14 +258,14 @@ template <bool kGlobal, bool kReads>
       }
     }
   }
-  check.late.clear();
+  check.shared.late.clear();
 }
 
 /// Ready for the next entry of the list.
-[[gnu::noinline]] inline void make_room(BlockCheck& check, Cell met) {
-  if (check.late.count == LateReads::kMost) check.settle_reads();
+[[gnu::noinline]] inline void make_room(BlockCheck& check, Shadow met) {
+  if (check.shared.late.count == LateReads::kMost) check.settle_reads();
   check.replay = replay;
-  check.late.begin_moment(check.order.stamp, met);
+  check.shared.late.begin_moment(check.order.stamp, met);
 }
 
 /// Lists a read of a moment for which the list is ready.
@@ -291,8 +288,8 @@ template <bool kGlobal, bool kReads>
                                            const CheckedOp& info, std::uint32_t mask,
                                            Pattern pattern, std::uint64_t at, std::uint64_t half,
                                            const std::uint64_t* offsets) {
-  LateReads& late = check.late;
-  const Cell met = check.order.met(warp.index);
+  LateReads& late = check.shared.late;
+  const Shadow met = check.order.met(warp.index);
   if (!late.goes_on(check.order.stamp, met)) make_room(check, met);
   const bool one = (mask & (mask - 1)) == 0;
   const bool shaped = pattern == Pattern::uniform ? !one : mask == kAllLanes;
@@ -304,48 +301,48 @@ template <bool kGlobal, bool kReads>
   list_read(late, warp.index, info, mask, pattern, at, static_cast<std::int64_t>(half));
 }
 
-/// Whether a read of shared memory needs no look at the cells now. After any other access, and
-/// after a read that does, the cells are ready.
+/// Whether a read of shared memory needs no look at the shadows now. After any other access, and
+/// after a read that does, the shadows are ready.
 [[gnu::always_inline]] inline bool is_put_off(BlockCheck& check, const Warp& warp,
                                               const CheckSite& site, const WarpTouch& touch,
                                               bool plain, std::uint64_t base) {
-  if (!check.defers) return false;
+  if (!check.shared.defers) return false;
   if (touch.mode == AccessKind::read) {
-    if (plain && !check.written.any(base - site.low, base + site.high)) {
+    if (plain && !check.shared.written.any(base - site.low, base + site.high)) {
       put_off(check, warp, *touch.info, touch.mask, touch.pattern, base, site.offsets[16],
               site.offsets.data());
       return true;
     }
     check.settle_reads();
-    if (touch.bytes < 4) check.note_narrow_read(base - site.low, base + site.high);
+    if (touch.bytes < 4) check.shared.note_narrow_read(base - site.low, base + site.high);
     return false;
   }
   check.settle_reads();
-  check.new_epoch();
+  check.shared.new_epoch();
   if (site.low + site.high <= std::uint64_t{touch.bytes} * kLanes) {
-    check.written.mark(base - site.low, base + site.high);
+    check.shared.written.mark(base - site.low, base + site.high);
   } else {
     each_lane(site, touch, [&](int, std::uint64_t offset) {
-      check.written.mark(base + offset, base + offset + touch.bytes);
+      check.shared.written.mark(base + offset, base + offset + touch.bytes);
     });
   }
   return false;
 }
 
-/// The race check of an access within one stretch of cells. `at` is the first active lane's byte
+/// The race check of an access within one stretch of shadows. `at` is the first active lane's byte
 /// within them, `base` its address in the space.
 template <bool kGlobal>
 void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch& touch,
           GlobalRegion* region, std::uint64_t at, std::uint64_t base) {
-  const CellView<kGlobal> view = view_of<kGlobal>(check, *touch.info, warp.index, region);
+  const ShadowView<kGlobal> view = view_of<kGlobal>(check, *touch.info, warp.index, region);
   const bool narrow = touch.bytes < 4;
   bool plain = !touch.info->strong && touch.info->site < kMostSites;
   if constexpr (kGlobal) {  // does it write what a copy under way reads?
     plain &= touch.mode == AccessKind::read ||
              !check.copies.sources.meets(base - site.low, base + site.high);
   } else {
-    plain &=
-        touch.mode == AccessKind::read || !check.reading.meets(base - site.low, base + site.high);
+    plain &= touch.mode == AccessKind::read ||
+             !check.proxy.reads.span.meets(base - site.low, base + site.high);
   }
   const bool parts = check.parts || (kGlobal && check.order.scattered);
   const bool words = plain && !narrow;

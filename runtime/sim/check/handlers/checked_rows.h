@@ -1,4 +1,5 @@
-// The race check of neighbouring bytes or halves of a warp's lanes, which share the cells of words.
+// The race check of neighbouring bytes or halves of a warp's lanes, which share the shadows of
+// words.
 #pragma once
 
 #include "sim/check/handlers/checked_lanes.h"
@@ -17,45 +18,46 @@ struct Row {
   std::uint32_t bytes = 1, lanes = kLanes, thread0 = 0;
 };
 
-/// Whether the cell is of the threads that `mine` names, byte by byte of the word.
+/// Whether the shadow is of the threads that `mine` names, byte by byte of the word.
 template <bool kGlobal>
-[[gnu::always_inline]] inline bool is_of_same_row(const CellView<kGlobal>& view, Cell cell,
-                                                  Cell mine) {
+[[gnu::always_inline]] inline bool is_of_same_row(const ShadowView<kGlobal>& view, Shadow shadow,
+                                                  Shadow mine) {
   const std::uint32_t row = (kRowOfBytes >> bytes_of(mine) & 1) != 0 ? kRowOfBytes : kRowOfHalves;
-  return (row >> bytes_of(cell) & 1) != 0 && (cell & kMany) == 0 &&
-         view.is_harmless(cell & ~kAllBytes, mine & ~kAllBytes);
+  return (row >> bytes_of(shadow) & 1) != 0 && (shadow & kMany) == 0 &&
+         view.is_harmless(shadow & ~kAllBytes, mine & ~kAllBytes);
 }
 
-/// What a cell at the edge of a row says with `mine`, which has a part of the word's bytes, as the
-/// neighbour's row has another one. 0: one cell cannot say it, or there may be a race.
+/// What a shadow at the edge of a row says with `mine`, which has a part of the word's bytes, as
+/// the neighbour's row has another one. 0: one shadow cannot say it, or there may be a race.
 template <bool kGlobal>
-[[gnu::always_inline]] inline Cell joined(const CellView<kGlobal>& view, Cell old, Cell mine) {
+[[gnu::always_inline]] inline Shadow joined(const ShadowView<kGlobal>& view, Shadow old,
+                                            Shadow mine) {
   if (view.is_past(old)) return mine;
   if (!is_of_same_row(view, old, mine)) return 0;
   const std::uint32_t now = kTouchedBytes[bytes_of(mine)];
   const std::uint32_t both = kTouchedBytes[bytes_of(old)] | now;
   if (both == now) return mine;
   const bool same_time = ((old ^ mine) & ~kAllBytes) == 0;
-  const Cell code = lanes_code((kRowOfBytes >> bytes_of(mine) & 1) != 0 ? 1 : 2, both);
+  const Shadow code = lanes_code((kRowOfBytes >> bytes_of(mine) & 1) != 0 ? 1 : 2, both);
   return same_time && code != 0 ? (mine & ~kAllBytes) | code << kBytesShift : 0;
 }
 
-/// The word at an edge of a row: whether a glance is enough. Then its cells are up to date.
+/// The word at an edge of a row: whether a glance is enough. Then its shadows are up to date.
 template <bool kWrites, bool kGlobal>
-[[gnu::always_inline]] inline bool touch_edge(const CellView<kGlobal>& view, std::uint64_t word,
-                                              Cell mine) {
-  Cell& cell = (kWrites ? view.write : view.read)[word];
-  const Cell other = (kWrites ? view.read : view.write)[word];
+[[gnu::always_inline]] inline bool touch_edge(const ShadowView<kGlobal>& view, std::uint64_t word,
+                                              Shadow mine) {
+  Shadow& shadow = (kWrites ? view.write : view.read)[word];
+  const Shadow other = (kWrites ? view.read : view.write)[word];
   if (!view.is_past(other) && !is_of_same_row(view, other, mine)) return false;
-  const Cell now = joined(view, cell, mine);
-  if (now != 0) cell = now;
+  const Shadow now = joined(view, shadow, mine);
+  if (now != 0) shadow = now;
   return now != 0;
 }
 
-/// The lanes of the row, a bit each, for which a glance at the cells was not enough; those of the
-/// others are up to date. Granules leave these words to cells of their own.
+/// The lanes of the row, a bit each, for which a glance at the shadows was not enough; those of the
+/// others are up to date. Granules leave these words to shadows of their own.
 template <bool kWrites, bool kGlobal>
-[[gnu::noinline]] std::uint32_t touch_row(const CellView<kGlobal>& view, bool parts,
+[[gnu::noinline]] std::uint32_t touch_row(const ShadowView<kGlobal>& view, bool parts,
                                           const Row& row) {
   const std::uint32_t shift = row.bytes == 1 ? 2 : 1, per_word = 1u << shift;
   const auto skipped = static_cast<std::uint32_t>(row.at % 4) / row.bytes;
@@ -63,9 +65,9 @@ template <bool kWrites, bool kGlobal>
   const std::uint32_t tail = (row.lanes - head) % per_word, end = row.lanes - tail;
   const std::uint32_t count = (end - head) >> shift;
   const std::uint64_t word = (row.at + 3) / 4;
-  const Cell stamp = view.stamp & ~kAllBytes;
+  const Shadow stamp = view.stamp & ~kAllBytes;
   const auto mine_of = [&](std::uint32_t thread, std::uint32_t bytes) {
-    return stamp | Cell{lanes_code(row.bytes, bytes)} << kBytesShift | (thread & kThreadMask);
+    return stamp | Shadow{lanes_code(row.bytes, bytes)} << kBytesShift | (thread & kThreadMask);
   };
   const std::uint32_t front = 15u << row.at % 4 & 15;  // bytes of the first word
   std::uint32_t rest = 0;
@@ -74,12 +76,12 @@ template <bool kWrites, bool kGlobal>
   if (tail != 0 &&
       !touch_edge<kWrites>(view, word + count, mine_of(row.thread0 + end, 15 & ~front)))
     rest |= ((1u << tail) - 1) << end;
-  Cell* const write = view.write + word;
-  Cell* const read = view.read + word;
-  const Cell mine0 = mine_of(row.thread0 + head, 15);
+  Shadow* const write = view.write + word;
+  Shadow* const read = view.read + word;
+  const Shadow mine0 = mine_of(row.thread0 + head, 15);
   std::uint64_t bad = 0;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
-    const Cell mine = mine0 + (i << shift), old = read[i];
+    const Shadow mine = mine0 + (i << shift), old = read[i];
     bool fine = view.is_harmless(write[i], mine);
     if constexpr (kWrites) {
       fine &= view.is_past(old) | (((old & kMany) == 0) & view.is_harmless(old, mine));
@@ -99,10 +101,10 @@ template <bool kWrites, bool kGlobal>
   return rest;
 }
 
-/// The same, whatever the cells of these words are.
+/// The same, whatever the shadows of these words are.
 template <bool kWrites, bool kGlobal>
 [[gnu::always_inline]] inline std::uint32_t race_row(BlockCheck& check,
-                                                     const CellView<kGlobal>& view, bool parts,
+                                                     const ShadowView<kGlobal>& view, bool parts,
                                                      const Row& row) {
   const std::uint64_t first = row.at / 4;
   const std::uint64_t last = (row.at + row.bytes * row.lanes - 1) / 4;
@@ -115,7 +117,7 @@ template <bool kWrites, bool kGlobal>
       spread_words(view, first, count);
   }
   const std::uint32_t rest = touch_row<kWrites>(view, parts, row);
-  if (rest == 0 || !check.forget_bytes(view.region, first, count)) return rest;
+  if (rest == 0 || !check.races.forget_bytes(view.region, first, count)) return rest;
   return touch_row<kWrites>(view, parts, row);
 }
 
@@ -123,7 +125,7 @@ template <bool kWrites, bool kGlobal>
 /// take a closer look.
 template <bool kGlobal>
 [[gnu::always_inline]] inline std::uint32_t race_rows(BlockCheck& check,
-                                                      const CellView<kGlobal>& view, bool parts,
+                                                      const ShadowView<kGlobal>& view, bool parts,
                                                       Pattern pattern, std::uint64_t half,
                                                       const WarpTouch& touch, std::uint64_t at,
                                                       std::uint32_t thread0) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/check/handlers/checked_race.h"
-#include "sim/check/poison.h"
+#include "sim/check/history/poison.h"
 
 #include <bit>
 #include <cstdint>
@@ -45,7 +45,7 @@ template <AccessKind kMode>
   }
   if (fine && check.race && info.bytes < 4) {
     const bool whole = bytes == kGranuleBytes && at % kGranuleBytes == 0;
-    const CellView<true> view = view_of<true>(check, info, warp.index, &region);
+    const ShadowView<true> view = view_of<true>(check, info, warp.index, &region);
     const bool parts = check.parts || check.order.scattered;
     const Row row{at, info.bytes, lanes, warp.index * std::uint32_t{kLanes} + first};
     const auto touch = [&] { return touch_halves<kWrites>(view, at / 4, row.thread0); };

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim/check/handlers/checked_sites.h"
-#include "sim/check/poison.h"
+#include "sim/check/history/poison.h"
 
 #include <array>
 #include <cstddef>
@@ -47,9 +47,9 @@ class RegionLocks {
 /// then the checks are done. False where there may be more to look at.
 [[gnu::noinline]] inline bool scatter(BlockCheck& check, const Warp& warp, const CheckSite& site,
                                       const WarpTouch& touch, std::uint64_t base) {
-  std::array<Cell*, kLanes> cells;
+  std::array<Shadow*, kLanes> shadows;
   RegionLocks locks(check.alone);
-  const Cell launch = check.order.launch_floor;
+  const Shadow launch = check.order.launch_floor;
   std::uint64_t before = 0;
   std::uint32_t old = 0;
   bool known = true;
@@ -64,8 +64,8 @@ class RegionLocks {
     std::uint64_t at = address % kRegionBytes;
     const std::size_t first = i;
     do {
-      cells[i] = region.write + at / 4;
-      old += *cells[i] < launch ? 1 : 0;
+      shadows[i] = region.write + at / 4;
+      old += *shadows[i] < launch ? 1 : 0;
       if (++i == kLanes) break;
       at = origin + site.offsets[i];
     } while (at < kRegionBytes);
@@ -75,13 +75,13 @@ class RegionLocks {
     }
   }
   if (!known || old != kLanes) return false;
-  const Cell mine = check.order.stamp | Cell{touch.info->site} << kSiteShift | kAllBytes |
-                    warp.index * std::uint32_t{kLanes};
-  // Cells of neighbours mostly come next.
-  constexpr std::size_t kCellsOfLine = 64 / sizeof(Cell);
+  const Shadow mine = check.order.stamp | Shadow{touch.info->site} << kSiteShift | kAllBytes |
+                      warp.index * std::uint32_t{kLanes};
+  // Shadows of neighbours mostly come next.
+  constexpr std::size_t kCellsOfLine = 64 / sizeof(Shadow);
   for (std::uint32_t i = 0; i < kLanes; ++i) {
-    *cells[i] = mine + i;
-    __builtin_prefetch(cells[i] + kCellsOfLine, 1);
+    *shadows[i] = mine + i;
+    __builtin_prefetch(shadows[i] + kCellsOfLine, 1);
   }
   return true;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/check/block_check.h"
-#include "sim/ops/memory_plan.h"
+#include "sim/ops/memory/memory_plan.h"
 
 #include <bit>
 #include <cstdint>

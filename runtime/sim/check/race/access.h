@@ -1,10 +1,10 @@
 // One access as the race check looks at it.
 #pragma once
 
-#include "sim/check/cell.h"
 #include "sim/check/checked_program.h"
+#include "sim/check/history/shadow.h"
 #include "sim/check/race/touch.h"
-#include "sim/exec/warp.h"
+#include "sim/exec/warp/warp.h"
 
 #include <cstdint>
 
@@ -18,12 +18,11 @@ struct WordAccess {
   const LaneTouch& touch;
   const CheckedOp& info;
   bool global;
-  bool mixed;           ///< the cells may be other blocks'
-  Cell mine;            ///< stamp of this access, without bytes
-  std::uint64_t word;   ///< of the space or region
-  std::uint64_t begin;  ///< address of the word
-
-  bool is_late = false;  ///< it is told of after others have written
+  bool mixed;               ///< the shadows may be other blocks'
+  Shadow mine;              ///< stamp of this access, without bytes
+  std::uint64_t word = 0;   ///< of the space or region
+  std::uint64_t begin = 0;  ///< address of the word
+  bool is_late = false;     ///< it is told of after others have written
 
   /// An atomic operation, not the read of what a bulk reduction adds.
   bool is_strong() const noexcept {

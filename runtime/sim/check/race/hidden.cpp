@@ -1,23 +1,24 @@
-// Accesses that the one in a word's write cell hides: atomic operations on the same word do not
+// Accesses that the one in a word's write shadow hides: atomic operations on the same word do not
 // race with each other, so that several of them, and a plain write before them, may still race with
 // what comes next.
 #include "sim/check/block_check.h"
+#include "sim/check/race/race_check.h"
 #include "sim/code/program.h"
 
 #include <algorithm>
 #include <iterator>
 
 namespace kernwright::sim {
-HiddenAccesses& BlockCheck::hidden(const WordAccess& access) {
+HiddenAccesses& RaceCheck::hidden(const WordAccess& access) {
   if (access.global) return access.touch.region->hidden;
-  return access.touch.owner != nullptr ? access.touch.owner->hidden_ : hidden_;
+  return access.touch.owner != nullptr ? access.touch.owner->shared.hidden : shared_.hidden;
 }
 
 /// Races of the access with those.
-void BlockCheck::look_at_hidden(const WordAccess& access, Cell& write) {
+void RaceCheck::look_at_hidden(const WordAccess& access, Shadow& write) {
   if (!is_contended(write)) return;
   HiddenAccesses& all = hidden(access);
-  if (order.is_forgotten(write, access.global)) {
+  if (order_.is_forgotten(write, access.global)) {
     all.erase(&write);
     write = 0;
     return;
@@ -25,37 +26,37 @@ void BlockCheck::look_at_hidden(const WordAccess& access, Cell& write) {
   const auto found = all.find(&write);
   if (found == all.end()) return;
   const bool writes = access.touch.mode != AccessKind::read;
-  Cell farthest = 0;
-  for (const Cell cell : found->second) {
-    if (order.is_write_ordered(cell, access.warp, access.lane, access.global) ||
-        !rules.conflicts(cell, access) ||
-        (writes && !rules.is_load(cell) && same_value(access, cell)))
+  Shadow farthest = 0;
+  for (const Shadow shadow : found->second) {
+    if (order_.is_write_ordered(shadow, access.warp, access.lane, access.global) ||
+        !rules_.conflicts(shadow, access) ||
+        (writes && !rules_.is_load(shadow) && same_value(access, shadow)))
       continue;
-    if (farthest == 0 || where.breadth_of(access, cell) > where.breadth_of(access, farthest))
-      farthest = cell;
+    if (farthest == 0 || where_.breadth_of(access, shadow) > where_.breadth_of(access, farthest))
+      farthest = shadow;
   }
-  if (farthest != 0) report_race(access, farthest, true, Missing::order, Told::hidden);
+  if (farthest != 0) report(access, farthest, true, Missing::order, Told::hidden);
 }
 
 /// The access becomes the word's last write, or an atomic read of it.
-void BlockCheck::note_write(const WordAccess& access, Cell& write, Cell mine) {
-  const Cell old = is_contended(write) ? write & ~kAside : write;
+void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine) {
+  const Shadow old = is_contended(write) ? write & ~kAside : write;
   const bool was_contended = is_contended(write);
   if (!access.info.strong) {  // who races with what this one hides races with this one
     if (was_contended) hidden(access).erase(&write);
     write = mine;
     return;
   }
-  const Cell now = mine | kStrong | (access.info.is_volatile ? kVolatileWrite : Cell{0});
-  const bool hides = old != 0 && !is_under_way(old) && !order.is_forgotten(old, access.global) &&
-                     !(rules.covers(now, old) &&
-                       order.is_write_ordered(old, access.warp, access.lane, access.global));
+  const Shadow now = mine | kStrong | (access.info.is_volatile ? kVolatileWrite : Shadow{0});
+  const bool hides = old != 0 && !is_under_way(old) && !order_.is_forgotten(old, access.global) &&
+                     !(rules_.covers(now, old) &&
+                       order_.is_write_ordered(old, access.warp, access.lane, access.global));
   write = now;
   if (!hides && !was_contended) return;
   HiddenAccesses& all = hidden(access);
-  std::vector<Cell>& list = all[&write];
+  std::vector<Shadow>& list = all[&write];
   if (hides) list.push_back(old);
-  rules.thin(access, list, now);
+  rules_.thin(access, list, now);
   if (list.empty()) {
     all.erase(&write);
   } else {
@@ -63,18 +64,18 @@ void BlockCheck::note_write(const WordAccess& access, Cell& write, Cell mine) {
   }
 }
 
-/// The word's bytes get cells of their own, which hide what its write cell did.
-void BlockCheck::spread_hidden(const WordAccess& access, const Cell& write, Cell* bytes) {
+/// The word's bytes get shadows of their own, which hide what its write shadow did.
+void RaceCheck::spread_hidden(const WordAccess& access, const Shadow& write, Shadow* bytes) {
   if (!is_contended(write)) return;
   HiddenAccesses& all = hidden(access);
   const auto found = all.find(&write);
   if (found == all.end()) return;
-  const std::vector<Cell> list = std::move(found->second);
+  const std::vector<Shadow> list = std::move(found->second);
   all.erase(found);
   for (std::uint32_t b = 0; b < 4; ++b) {
-    std::vector<Cell> own;
-    for (const Cell cell : list) {
-      if (const Cell byte = byte_of(cell, b); byte != 0) own.push_back(byte);
+    std::vector<Shadow> own;
+    for (const Shadow shadow : list) {
+      if (const Shadow byte = byte_of(shadow, b); byte != 0) own.push_back(byte);
     }
     if (own.empty()) continue;
     all[bytes + b] = std::move(own);

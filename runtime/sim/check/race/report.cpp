@@ -1,9 +1,9 @@
 // The wording of races.
 #include "base/format.h"
 #include "sim/check/block_check.h"
-#include "sim/check/block_findings.h"
-#include "sim/check/finding_text.h"
-#include "sim/exec/cluster.h"
+#include "sim/check/report/block_findings.h"
+#include "sim/check/report/finding_text.h"
+#include "sim/exec/block/cluster.h"
 
 #include <algorithm>
 #include <bit>
@@ -170,14 +170,11 @@ std::string RaceReport::message(const Finding& finding, const OtherAccess& there
              touch.owner != nullptr ? shared_memory_of(touch.owner->where.ctaid) : finding.space,
              access().global ? "" : "offset ", shown);
   switch (race_.missing) {
-    case Missing::wait:
-      return text + ", and nothing waits for the end of it in between";
-    case Missing::proxy_fence:
-      return text + ", and no proxy fence lies between them";
+    case Missing::wait: return text + ", and nothing waits for the end of it in between";
+    case Missing::proxy_fence: return text + ", and no proxy fence lies between them";
     case Missing::map_fence:
       return text + ", as a tensor map, and no proxy fence of tensor maps lies between them";
-    case Missing::order:
-      break;
+    case Missing::order: break;
   }
   return text + format(" by {}, and nothing orders them", between());
 }

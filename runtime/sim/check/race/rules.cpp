@@ -12,11 +12,11 @@ constexpr std::size_t kMostApart = 64;
 
 }  // namespace
 
-Conduct RaceRules::conduct_of(Cell cell) const {
+Conduct RaceRules::conduct_of(Shadow shadow) const {
   Conduct conduct;
-  conduct.strong = (cell & kStrong) != 0;
-  conduct.is_volatile = (cell & kVolatileWrite) != 0;
-  if (const CheckedOp* const op = place_.op_at(site_of(cell)); op != nullptr) {
+  conduct.strong = (shadow & kStrong) != 0;
+  conduct.is_volatile = (shadow & kVolatileWrite) != 0;
+  if (const CheckedOp* const op = place_.op_at(site_of(shadow)); op != nullptr) {
     conduct.reads = op->kind == CheckKind::load;
     conduct.swaps = op->swaps;
     conduct.reach = op->reach;
@@ -24,11 +24,11 @@ Conduct RaceRules::conduct_of(Cell cell) const {
   return conduct;
 }
 
-bool RaceRules::is_load(Cell write) const {
+bool RaceRules::is_load(Shadow write) const {
   return (write & kStrong) != 0 && conduct_of(write).reads;
 }
 
-bool RaceRules::conflicts(Cell write, const WordAccess& access) const {
+bool RaceRules::conflicts(Shadow write, const WordAccess& access) const {
   const Conduct other = conduct_of(write);
   if (other.reads && access.touch.mode == AccessKind::read) return false;
   if (other.swaps && access.info.kind == CheckKind::load) return false;
@@ -40,36 +40,36 @@ bool RaceRules::conflicts(Cell write, const WordAccess& access) const {
   return same_warp && (other.is_volatile || access.info.is_volatile);
 }
 
-bool RaceRules::covers(Cell by, Cell cell) const {
-  const Conduct mine = conduct_of(by), other = conduct_of(cell);
+bool RaceRules::covers(Shadow by, Shadow shadow) const {
+  const Conduct mine = conduct_of(by), other = conduct_of(shadow);
   if (mine.reads && !other.reads) return false;
   if (!mine.strong) return true;
   return other.strong && mine.reach <= other.reach && (mine.is_volatile || !other.is_volatile) &&
          (!mine.swaps || other.swaps);
 }
 
-/// Whether nobody comes after both `a` and `b` but not after `cell`, which came before them, where
-/// only barriers of whole blocks and meetings of warps order anything.
-bool RaceRules::stand_for(Cell a, Cell b, Cell cell) const {
-  const auto block_of = [&](Cell one) { return place_.owner(one); };
-  const std::uint32_t of_a = block_of(a), of_b = block_of(b), block = block_of(cell);
+/// Whether nobody comes after both `a` and `b` but not after `shadow`, which came before them,
+/// where only barriers of whole blocks and meetings of warps order anything.
+bool RaceRules::stand_for(Shadow a, Shadow b, Shadow shadow) const {
+  const auto block_of = [&](Shadow one) { return place_.owner(one); };
+  const std::uint32_t of_a = block_of(a), of_b = block_of(b), block = block_of(shadow);
   if (of_a != of_b) return place_.cluster_of(of_a) != place_.cluster_of(of_b);
   if (of_a != block) return false;
   if (((a ^ b) & kWarpMask) != 0) return true;
-  return ((a ^ cell) & kWarpMask) == 0 && ((a ^ b) & kThreadMask) != 0;
+  return ((a ^ shadow) & kWarpMask) == 0 && ((a ^ b) & kThreadMask) != 0;
 }
 
 /// Leaves those out for which two later ones stand, that cover them. `across`: of other blocks too.
 template <typename F>
-void RaceRules::leave_out(std::vector<Cell>& list, Cell now, bool across, F covers) const {
-  std::vector<Cell> kept{now};  // the newest first
-  const auto block_of = [&](Cell one) { return place_.owner(one); };
-  const auto is_told = [&](Cell cell) {
+void RaceRules::leave_out(std::vector<Shadow>& list, Shadow now, bool across, F covers) const {
+  std::vector<Shadow> kept{now};  // the newest first
+  const auto block_of = [&](Shadow one) { return place_.owner(one); };
+  const auto is_told = [&](Shadow shadow) {
     for (std::size_t a = 0; a < kept.size(); ++a) {
-      if (!covers(kept[a], cell) || (!across && block_of(kept[a]) != block_of(cell))) continue;
+      if (!covers(kept[a], shadow) || (!across && block_of(kept[a]) != block_of(shadow))) continue;
       for (std::size_t b = 0; b < a; ++b) {
-        if (covers(kept[b], cell) && (across || block_of(kept[b]) == block_of(cell)) &&
-            stand_for(kept[a], kept[b], cell))
+        if (covers(kept[b], shadow) && (across || block_of(kept[b]) == block_of(shadow)) &&
+            stand_for(kept[a], kept[b], shadow))
           return true;
       }
     }
@@ -81,20 +81,20 @@ void RaceRules::leave_out(std::vector<Cell>& list, Cell now, bool across, F cove
   list.assign(kept.rbegin(), std::prev(kept.rend()));
 }
 
-void RaceRules::make_room(std::vector<Cell>& list, Cell now) const {
-  const auto covers_all = [](Cell, Cell) { return true; };
+void RaceRules::make_room(std::vector<Shadow>& list, Shadow now) const {
+  const auto covers_all = [](Shadow, Shadow) { return true; };
   if (list.size() <= kMostApart) return;
   leave_out(list, now, false, covers_all);
   if (list.size() > kMostApart / 2) leave_out(list, now, true, covers_all);
 }
 
-void RaceRules::thin(const WordAccess& access, std::vector<Cell>& list, Cell now) const {
-  std::erase_if(list, [&](Cell cell) {
-    return order_.is_forgotten(cell, access.global) ||
-           (covers(now, cell) &&
-            order_.is_write_ordered(cell, access.warp, access.lane, access.global));
+void RaceRules::thin(const WordAccess& access, std::vector<Shadow>& list, Shadow now) const {
+  std::erase_if(list, [&](Shadow shadow) {
+    return order_.is_forgotten(shadow, access.global) ||
+           (covers(now, shadow) &&
+            order_.is_write_ordered(shadow, access.warp, access.lane, access.global));
   });
-  const auto rule = [&](Cell by, Cell cell) { return covers(by, cell); };
+  const auto rule = [&](Shadow by, Shadow shadow) { return covers(by, shadow); };
   const bool exact = !parts_ && !place_.launch.program.has_volatile;
   if (exact && list.size() >= 2) return leave_out(list, now, true, rule);
   if (list.size() <= kMostApart) return;
@@ -102,13 +102,13 @@ void RaceRules::thin(const WordAccess& access, std::vector<Cell>& list, Cell now
   if (list.size() > kMostApart / 2) leave_out(list, now, true, rule);
 }
 
-Cell RaceRules::last_write(const HiddenAccesses& all, const Cell& write) const {
+Shadow RaceRules::last_write(const HiddenAccesses& all, const Shadow& write) const {
   if (write == 0 || is_under_way(write) || !is_load(write)) return write;
   if (!is_contended(write)) return 0;
   const auto found = all.find(&write);
   if (found == all.end()) return 0;
   const auto last = std::find_if(found->second.rbegin(), found->second.rend(),
-                                 [&](Cell cell) { return !is_load(cell); });
+                                 [&](Shadow shadow) { return !is_load(shadow); });
   return last == found->second.rend() ? 0 : *last;
 }
 

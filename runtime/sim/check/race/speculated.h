@@ -1,8 +1,8 @@
 // What lanes loaded before anybody knew whether they want it, as the race check remembers it.
 #pragma once
 
-#include "sim/check/cell.h"
-#include "sim/exec/memory_site.h"
+#include "sim/check/history/shadow.h"
+#include "sim/exec/warp/memory_site.h"
 #include "sim/ptx/types.h"
 
 #include <array>
@@ -13,6 +13,8 @@
 
 namespace kernwright::sim {
 
+struct CheckedOp;
+struct Op;
 struct Warp;
 
 /// The last execution of one load in one frame, by lane.
@@ -22,12 +24,42 @@ struct Speculated {
   std::uint32_t met = 0;      ///< that have met others of their warp since
   std::uint32_t closed = 0;   ///< that something may have ordered before what others do now
   std::uint32_t pending = 0;  ///< that raced with what `other` tells of
-  std::array<Cell, kLanes> stamp{}, other{};
+  std::array<Shadow, kLanes> stamp{}, other{};
   std::array<std::uint64_t, kLanes> address{};
   std::array<ptx::Space, kLanes> space{};
 };
 
-/// By frame and index of the load.
-using SpeculatedLoads = std::map<std::pair<const std::byte*, std::uint32_t>, Speculated>;
+class BlockCheck;
+
+/// Those of one block.
+class SpeculatedLoads {
+ public:
+  /// `check` is of the block, and has this.
+  explicit SpeculatedLoads(BlockCheck& check) : check_(check) {}
+
+  bool any = false;  ///< lanes loaded what they may not want, which races only if they do
+
+  void clear() {
+    loads_.clear();
+    any = false;
+  }
+  /// The race check of a load with CheckedOp::speculated; the active lanes' addresses.
+  void note(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
+            ptx::Space space);
+  /// The active lanes take what such loads read (CheckedOp::takes), or some of them do.
+  void take(const Op* op, Warp& warp);
+  /// Before lanes of a warp meet (`warp`), or something else that may order what others do from
+  /// now on after the loads (null).
+  void look(const Warp* warp);
+
+ private:
+  void look_again(Speculated& load, std::uint32_t index, int lane);
+  void examine(Speculated& load, std::uint32_t index, int lane);
+  void take_lane(Speculated& load, std::uint32_t index, int lane);
+
+  BlockCheck& check_;
+  /// By frame and index of the load.
+  std::map<std::pair<const std::byte*, std::uint32_t>, Speculated> loads_;
+};
 
 }  // namespace kernwright::sim

@@ -1,8 +1,8 @@
 // One access as the checks look at it, and what is remembered of a place of the program.
 #pragma once
 
-#include "sim/check/global_shadow.h"
-#include "sim/exec/memory_site.h"
+#include "sim/check/history/global_shadow.h"
+#include "sim/exec/warp/memory_site.h"
 #include "sim/mem/access_kind.h"
 #include "sim/ptx/types.h"
 

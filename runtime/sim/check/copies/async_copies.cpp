@@ -1,0 +1,394 @@
+// Asynchronous copies: under way from their issue until somebody waits.
+#include "sim/check/copies/async_copies.h"
+
+#include "sim/check/block_check.h"
+#include "sim/check/history/poison.h"
+#include "sim/code/program.h"
+#include "sim/exec/block/cluster.h"
+#include "sim/exec/block/mbarrier.h"
+#include "sim/exec/warp/scheduler.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Space;
+
+constexpr std::uint32_t kMbarrierBytes = 8;
+
+}  // namespace
+
+void AsyncCopies::issue(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
+  check_.touch_lane(op, warp, lane, AccessKind::read, copy.from, copy.source, Space::global);
+  if (copy.to > warp.shared_bytes || copy.bytes > warp.shared_bytes - copy.to) return;
+  if (copy.to % copy.bytes != 0) return;  // it will fault
+  copy.op = warp.op_index(op);
+  if (check_.race) note_target(op, warp, lane, copy);
+  groups_.add(warp.thread(lane), copy);
+  sources.add(copy.from, copy.from + copy.source);
+  ++under_way_;
+}
+
+/// The race check of a copy's target.
+void AsyncCopies::note_target(const Op* op, Warp& warp, int lane, AsyncCopy& copy) {
+  if (origins_.empty()) origins_.resize(check_.shared.words() + 1);
+  copying_ = &copy;
+  priors_.fill(0);
+  check_.races.examine(op, warp, lane,
+                       {AccessKind::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
+  copying_ = nullptr;
+  copy.stamp = kUnderWay | kAllBytes | check_.stamp_of(check_.ops[copy.op], warp.thread(lane));
+  for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
+    check_.shared.stamp_word(word, copy.stamp);
+    origins_[word] = CopyOrigin(copy, priors_[word - copy.to / 4]);
+  }
+  if (copy.twins != 0) {
+    CopyTwins& twins = twins_[copy.to];
+    twins.stamp = copy.stamp;
+    twins.under_way.push_back(copy.stamp);
+  }
+  if (check_.shared.defers) check_.shared.written.hold(copy.to, copy.to + copy.bytes);
+}
+
+/// The copy that the one under examination repeats and whose shadows say that, or null.
+AsyncCopy* AsyncCopies::copy_under_way(Shadow said) {
+  const auto is_it = [&](const AsyncCopy& one) {
+    return one.stamp == said && one.repeats(*copying_);
+  };
+  if (AsyncCopy* const found = groups_.find(is_it); found != nullptr) return found;
+  for (auto& entry : mbarriers_) {
+    for (auto* const list : {&entry.second.waiting, &entry.second.done}) {
+      for (MbarrierState::Tracked& tracked : *list) {
+        if (is_it(tracked.copy)) return &tracked.copy;
+      }
+    }
+  }
+  return nullptr;
+}
+
+bool AsyncCopies::is_twin(const WordAccess& access, Shadow& write) {
+  const CheckedOp* const writer = check_.where.op_at(site_of(write));
+  Shadow& prior = priors_[access.word - copying_->to / 4];
+  const CopyOrigin& origin = origins_[access.word];
+  if (write == 0 || check_.order.is_forgotten(write, false)) return false;
+  if (writer == nullptr || writer->kind != CheckKind::copy || !origin.is_repeated_by(*copying_)) {
+    prior = std::max(prior, is_under_way(write) ? 0 : write & ~kAside);  // of the word's bytes
+    return false;
+  }
+  prior = std::max(prior, origin.prior);
+  if (origin.prior != 0 &&
+      !check_.order.is_write_ordered(origin.prior, access.warp, access.lane, false)) {
+    check_.races.report(access, origin.prior, true);
+  }
+  if (is_contended(write) || !check_.order.is_write_ordered(write, access.warp, access.lane, false))
+    join_twins(write);
+  return true;
+}
+
+/// The copy under examination becomes one of those that the shadow tells of.
+void AsyncCopies::join_twins(Shadow& write) {
+  const Shadow said = (is_contended(write) ? write & ~kAside : write) | kAllBytes;
+  CopyTwins& twins = twins_[copying_->to];
+  if (copying_->twins != 0) return;  // by another word
+  if (twins.number == 0 || twins.stamp != said) {
+    twins = {++last_twins_, said, {}, {}};
+    AsyncCopy* const other = is_under_way(write) ? copy_under_way(said) : nullptr;
+    if (other != nullptr) {
+      other->twins = twins.number;
+      twins.under_way.push_back(said);
+    } else if (!is_under_way(write)) {
+      twins.over.push_back(said);
+    }
+    if (const auto found = check_.shared.hidden.find(&write);
+        is_contended(write) && found != check_.shared.hidden.end()) {
+      twins.over.insert(twins.over.end(), found->second.begin(), found->second.end());
+    }
+  }
+  copying_->twins = twins.number;
+}
+
+void AsyncCopies::end_group(const Warp& warp) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    groups_.commit(warp.thread(std::countr_zero(m)));
+  }
+}
+
+/// One of `twins`, whose shadows said `before`, is over, and `shadow` says when. What the shadows
+/// are to say now goes there: another one's stamp, or, after the last one, when that was, beside
+/// what is left in `twins`.
+void AsyncCopies::end_twin(CopyTwins& twins, Shadow before, Shadow* shadow) {
+  // Of a warp the last two lanes stand for all: one alone would not do for what its own lane does.
+  const auto same_warp = [&](Shadow one) { return ((one ^ *shadow) & (kWarpMask | kAsync)) == 0; };
+  const auto beside = std::find_if(twins.over.rbegin(), twins.over.rend(), [&](Shadow one) {
+    return same_warp(one) && (*shadow & kAsync) == 0 && thread_of(one) != thread_of(*shadow);
+  });
+  const Shadow second = beside == twins.over.rend() ? 0 : *beside;
+  std::erase_if(twins.over, same_warp);
+  if (second != 0) twins.over.insert(twins.over.begin(), second);
+  if (*shadow != 0) twins.over.push_back(*shadow);
+  const auto own = std::find(twins.under_way.begin(), twins.under_way.end(), before);
+  if (own != twins.under_way.end()) twins.under_way.erase(own);
+  if (!twins.under_way.empty()) {
+    *shadow = before == twins.stamp ? twins.under_way.back() : twins.stamp;
+    return;
+  }
+  // What an mbarrier told of cannot stand beside others: its bit for that means that it is under
+  // way.
+  const auto plain = std::find_if(twins.over.rbegin(), twins.over.rend(),
+                                  [](Shadow one) { return (one & kAsync) == 0; });
+  if (*shadow != 0 && plain != twins.over.rend()) *shadow = *plain;
+  std::erase(twins.over, *shadow);
+  if ((*shadow & kAsync) != 0 || *shadow == 0) twins.over.clear();
+}
+
+/// The copy is over: shadows that still tell of it say `shadow`, once all that repeat it are over.
+void AsyncCopies::restamp(const AsyncCopy& copy, Shadow shadow) {
+  if (--under_way_ == 0) sources = {};
+  if (copy.read != 0) {
+    auto& reader = static_cast<BlockCheck&>(*copy.reader);
+    reader.proxy.reads.drop(copy.read);
+  }
+  if (check_.init) check_.unwritten.write_target(copy);
+  check_.shared.new_epoch();
+  if (!check_.race) return;
+  if (check_.shared.defers) check_.shared.written.release(copy.to, copy.to + copy.bytes);
+  Shadow before = copy.stamp;
+  std::vector<Shadow> others;
+  const auto found = copy.twins == 0 ? twins_.end() : twins_.find(copy.to);
+  if (found != twins_.end() && found->second.number == copy.twins) {  // else others overwrote them
+    CopyTwins& twins = found->second;
+    before = twins.stamp;
+    end_twin(twins, copy.stamp, &shadow);
+    if (twins.under_way.empty()) {
+      others = std::move(twins.over);
+      twins_.erase(found);
+    } else if (std::exchange(twins.stamp, shadow) == shadow) {
+      return;
+    }
+  }
+  restamp_words(copy, before, shadow, others);
+}
+
+/// Its shadows that say `before` say `shadow`, with `others` beside it.
+void AsyncCopies::restamp_words(const AsyncCopy& copy, Shadow before, Shadow shadow,
+                                const std::vector<Shadow>& others) {
+  for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
+    Shadow& write = check_.shared.write[word];
+    check_.shared.restamp(write, before, shadow, others);
+    if ((write & kExact) == 0) continue;
+    Shadow* const bytes = check_.shared.bytes_of_word(word);
+    for (int b = 0; b < 4; ++b) {
+      const bool over = shadow != 0 && !is_under_way(shadow);
+      const Shadow byte = over ? (shadow & ~kAllBytes) | Shadow{1} << (kBytesShift + b) : shadow;
+      check_.shared.restamp(bytes[b], before, byte, others);
+    }
+  }
+}
+
+/// Before another block begins. What nobody waited for is over with the block.
+void AsyncCopies::forget() {
+  if (under_way_ != 0) {
+    groups_.clear([&](const AsyncCopy& copy) { restamp(copy, 0); });
+    for (auto& [offset, state] : mbarriers_) {
+      state.end_phase();
+      for (const MbarrierState::Tracked& tracked : state.done) restamp(tracked.copy, 0);
+    }
+  }
+  arriving_.clear();
+  mbarriers_.clear();
+  twins_.clear();
+  tracks_ = false;
+}
+
+/// After its thread waited.
+void AsyncCopies::finish(Warp& warp, int lane, const AsyncCopy& copy) {
+  restamp(copy, check_.stamp_of(check_.ops[copy.op], warp.thread(lane)) | kAllBytes);
+  // It may have read until now: who was ordered after its issue alone is not after it.
+  if (!check_.race || copy.source == 0 ||
+      (!check_.parts && tick_of(copy.stamp) >= tick_of(check_.order.floor)))
+    return;
+  check_.races.examine_global(warp.code + copy.op, warp, lane, AccessKind::read, copy.from,
+                              copy.source);
+}
+
+void AsyncCopies::wait(Warp& warp, std::size_t left, bool all) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint32_t thread = warp.thread(lane);
+    const auto end = [&](const AsyncCopy& copy) { finish(warp, lane, copy); };
+    if (all) {
+      groups_.take_all(thread, end);
+    } else {
+      groups_.wait(thread, left, end);
+    }
+    if (tracks_) finish_tracked(warp, thread);
+  }
+}
+
+void AsyncCopies::track(const Warp& warp, int lane, MbarrierState& state) {
+  const std::uint32_t thread = warp.thread(lane);
+  groups_.take_all(thread, [&](const AsyncCopy& copy) { state.waiting.push_back({thread, copy}); });
+  tracks_ = true;
+}
+
+/// A thread waited itself for copies that an mbarrier tracks: it knows what the barrier will tell.
+void AsyncCopies::finish_tracked(const Warp& warp, std::uint32_t thread) {
+  for (auto& entry : mbarriers_) {
+    MbarrierState& state = entry.second;
+    bool any = false;
+    for (auto* const list : {&state.waiting, &state.done}) {
+      std::erase_if(*list, [&](const MbarrierState::Tracked& tracked) {
+        if (tracked.thread != thread) return false;
+        restamp(tracked.copy, copied_shadow(tracked.copy, state.place));
+        return any = true;
+      });
+    }
+    if (!any || !check_.race) continue;
+    check_.new_tick();
+    check_.order.learn(warp.index, state.place);
+  }
+}
+
+Shadow AsyncCopies::copied_shadow(const AsyncCopy& copy, std::uint32_t place) const {
+  return check_.stamp_of(check_.ops[copy.op], place - kMostWarps) | kAllBytes | kAsync;
+}
+
+/// The phase of the mbarrier at `offset` of shared memory.
+bool AsyncCopies::phase_at(std::uint64_t offset) const {
+  std::uint64_t word = 0;
+  std::memcpy(&word, check_.where.in->warps[0].shared + offset, sizeof word);
+  return MbarrierObject::unpack(word).phase;
+}
+
+MbarrierState& AsyncCopies::mbarrier_at(std::uint64_t offset) {
+  const auto [found, is_new] = mbarriers_.try_emplace(offset);
+  if (is_new) {
+    const auto number = static_cast<std::uint32_t>(mbarriers_.size() - 1);
+    found->second.place = kMostWarps + number % kBarrierPlaces;
+  }
+  return found->second;
+}
+
+void AsyncCopies::pass(Warp& warp, std::uint32_t lanes, MbarrierState& state, bool acquire) {
+  for (const MbarrierState::Tracked& tracked : state.done) {
+    restamp(tracked.copy, copied_shadow(tracked.copy, state.place));
+  }
+  state.done.clear();
+  if (!check_.race) return;
+  check_.new_tick();
+  check_.order.learn(warp.index, state.place);
+  if (acquire) return check_.order.absorb(warp, lanes, state.complete);
+  check_.order.defer(warp.index, state.complete);
+}
+
+/// Lanes by the mbarrier that they name.
+AsyncCopies::NamedBarriers AsyncCopies::named_barriers(const Op* op, Warp& warp,
+                                                       const std::uint64_t* address) {
+  NamedBarriers named;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint64_t at = address[lane] & ~kWindowMask, offset = at & kOffsetMask;
+    const std::uint64_t rank = (at >> kRankShift & kRankMask) - 1;
+    BlockCheck* const owner = at == offset ? &check_ : check_.peer(rank);
+    if (owner == nullptr || !owner->shared.has(offset, kMbarrierBytes)) continue;
+    const auto end = named.all.begin() + static_cast<std::ptrdiff_t>(named.count);
+    const auto one = std::find_if(named.all.begin(), end, [&](const Named& known) {
+      return known.owner == owner && known.offset == offset;
+    });
+    if (one == end) named.all[named.count++] = {owner, offset, 0, owner->copies.phase_at(offset)};
+    one->lanes |= 1u << lane;
+    if (owner != &check_ && check_.race) {
+      check_.cluster.visit(
+          op, warp, lane,
+          {AccessKind::atomic, Space::cluster, at, kMbarrierBytes, nullptr, nullptr, owner});
+    }
+  }
+  return named;
+}
+
+/// Before the instruction. `past`: what those who arrive release; null: nothing.
+void AsyncCopies::arrive(const Op* op, Warp& warp, const Named& one, const SharedPast& past) {
+  const CheckedOp& info = check_.ops[warp.op_index(op)];
+  if (check_.init) set_poison<false>(one.owner->unwritten.shared, one.offset, kMbarrierBytes);
+  MbarrierState& state = one.owner->copies.mbarrier_at(one.offset);
+  const int lane = std::countr_zero(one.lanes);
+  if (info.role == BarrierRole::begin) {
+    state.open = state.complete = nullptr;
+    state.made = check_.stamp_of(info, warp.thread(lane));
+  } else if (check_.race && one.owner == &check_ && state.made != 0 &&
+             !check_.order.is_ordered(state.made, warp, lane, false)) {
+    const LaneTouch touch{
+        AccessKind::atomic, Space::shared, one.offset, kMbarrierBytes, nullptr, nullptr, nullptr};
+    check_.races.report({op, warp, lane, touch, info, false, check_.where.clustered,
+                         check_.stamp_of(info, warp.thread(lane)), one.offset / 4, one.offset},
+                        state.made, true);
+  }
+  if (past != nullptr) state.open = join(state.open, past);
+  for (std::uint32_t m = info.role == BarrierRole::track ? one.lanes : 0; m != 0; m &= m - 1) {
+    track(warp, std::countr_zero(m), state);
+  }
+}
+
+const Op* AsyncCopies::mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run) {
+  const CheckedOp& info = check_.ops[warp.op_index(op)];
+  const NamedBarriers named = named_barriers(op, warp, address);
+  const std::span barriers(named.all.data(), named.count);
+  SharedPast past;
+  if (check_.race && info.role == BarrierRole::arrive) {
+    if (info.release) check_.new_tick();
+    past = info.release ? check_.order.snapshot(warp.index)
+                        : check_.order.fenced(warp.index, Reach::block);
+  }
+  for (const Named& one : barriers) arrive(op, warp, one, past);
+  const Op* const next = run(op, warp);
+  if (warp.stop == Stop::fault || info.role == BarrierRole::begin) return next;
+  const std::uint32_t done = info.role == BarrierRole::wait ? warp.pred(op->d) & warp.mask : 0;
+  for (const Named& one : barriers) {
+    if (one.owner->copies.phase_at(one.offset) != one.phase) one.owner->end_phase(one.offset);
+    if ((one.lanes & done) != 0 && one.owner == &check_) {
+      pass(warp, one.lanes & done, mbarrier_at(one.offset), info.acquire);
+    }
+  }
+  return next;
+}
+
+void AsyncCopies::begin_bulk(AsyncCopy& copy, const Piece& from, bool own) {
+  ++under_way_;
+  if (!own || from.bytes == 0) return;
+  copy.source = static_cast<std::uint32_t>(from.bytes);
+  sources.add(from.begin, from.begin + from.bytes);
+}
+
+void AsyncCopies::end_bulk(std::uint64_t mbarrier, const AsyncCopy& copy) {
+  MbarrierState& state = mbarrier_at(mbarrier);
+  state.waiting.push_back({kNoThread, copy});
+  if (copy.stamp == 0) return;
+  const auto arrived = std::find_if(arriving_.begin(), arriving_.end(), [&](const AsyncCopy& one) {
+    return one.stamp == copy.stamp && one.from == copy.from && one.source == copy.source;
+  });
+  if (arrived != arriving_.end()) arriving_.erase(arrived);
+  // Who waits comes after the copy's read of its source, also where its thread arrived before.
+  auto past = std::make_shared<Past>();
+  (*past)[check_.where.owner(copy.stamp)].places[thread_of(copy.stamp) / kLanes] =
+      tick_of(copy.stamp) + 1;
+  state.open = join(state.open, past);
+}
+
+const AsyncCopy* AsyncCopies::reader_of(std::uint64_t begin, std::uint64_t end) {
+  const auto reads = [&](const AsyncCopy& one) { return one.reads(begin, end); };
+  if (const AsyncCopy* const copy = groups_.find(reads); copy != nullptr) return copy;
+  const auto arriving = std::find_if(arriving_.begin(), arriving_.end(), reads);
+  if (arriving != arriving_.end()) return &*arriving;
+  for (const auto& entry : mbarriers_) {
+    const AsyncCopy* const copy = entry.second.reader_of(begin, end);
+    if (copy != nullptr) return copy;
+  }
+  return nullptr;
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,53 @@
+// How what shuffles give flows to those who use it.
+#pragma once
+
+#include "sim/exec/warp/memory_site.h"
+#include "sim/ptx/ast.h"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::sim {
+
+enum class FlowRole : std::uint8_t {
+  shuffle,  ///< lanes get values of others
+  choice,   ///< selp: from `values` where its predicate holds, else from `others`
+  merge,    ///< anything else that writes to a register with several writers, or reads one
+  use,      ///< memory, or an operation of the warp, gets the values
+};
+
+/// An instruction through which values of shuffles come. A source is the index of an instruction:
+/// the first that writes to a register with several writers, or a shuffle, a choice or a reader of
+/// such a register that has its own to itself. Between sources and this one lies arithmetic that
+/// each lane does by itself.
+struct FlowStep {
+  FlowRole role = FlowRole::use;
+  std::uint32_t source = 0;  ///< as which its result is known; of all but uses
+  std::vector<std::uint32_t> values, others;
+};
+
+/// By index into Function::body; without those that no shuffle's value can reach. `is_op` tells
+/// which instructions are ops of their own. What is lost sight of, in predicates, calls, local
+/// memory and generic addresses, is left out: nobody is told of a use that is none.
+std::unordered_map<std::uint32_t, FlowStep> find_shuffle_flow(
+    const ptx::Function& function, const std::function<bool(std::uint32_t)>& is_op);
+
+/// What a warp's shfl.sync read.
+struct ShuffleSources {
+  alignas(64) std::array<std::int32_t, kLanes> from;      ///< lanes; their own for those outside
+  alignas(64) std::array<std::uint32_t, kLanes> members;  ///< masks
+  std::uint32_t lost = 0;  ///< active lanes whose source is not active or not in their mask
+};
+
+/// Where a value comes from that a shuffle read although nobody was there.
+struct LostSource {
+  std::uint32_t op = 0;  ///< the shuffle
+  std::int8_t reader = 0, lane = 0;
+  bool is_member = false;     ///< the reader's mask names the lane
+  std::uint32_t members = 0;  ///< that mask
+};
+
+}  // namespace kernwright::sim

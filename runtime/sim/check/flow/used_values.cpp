@@ -1,0 +1,379 @@
+// Follows the values of loads to those who use them.
+#include "sim/check/flow/used_values.h"
+
+#include "sim/check/flow/data_flow.h"
+#include "sim/check/flow/moved_bytes.h"
+#include "sim/check/flow/object_loads.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Handler;
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::OperandKind;
+using ptx::Semantics;
+using ptx::Space;
+
+constexpr std::uint32_t kAllOfValue = ~std::uint32_t{0};
+/// How far values are followed through arithmetic: compilers speculate a handful of instructions.
+constexpr int kMostSteps = 8;
+constexpr std::size_t kMostUses = 16;
+constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
+/// What a guard is of, in place of an operand.
+constexpr std::uint32_t kAsGuard = ~std::uint32_t{0};
+
+std::uint32_t low_bytes(int bits) { return bits >= 256 ? kAllOfValue : (1u << bits / 8) - 1; }
+
+/// Arithmetic on registers, without side effects.
+bool computes(const Instruction& one) {
+  const Handler handler = one.row->handler;
+  const bool carries = one.modifiers.cc || handler == Handler::addc || handler == Handler::subc ||
+                       handler == Handler::madc;
+  const OperandKind target = one.operands[0].kind;
+  return works_by_lane(one) && !carries && !one.guarded &&
+         (target == OperandKind::reg || target == OperandKind::vector);
+}
+
+/// Whether the op that executes it may have another handler in front: it runs with no other one.
+bool runs_alone(const Instruction& one) {
+  switch (one.row->handler) {
+    case Handler::selp:
+    case Handler::mov:
+    case Handler::cvt:
+    case Handler::ld:
+    case Handler::st:
+    case Handler::and_:
+    case Handler::or_:
+    case Handler::xor_:
+    case Handler::not_:
+    case Handler::shl:
+    case Handler::shr:
+    case Handler::fma:
+    case Handler::sub:
+    case Handler::neg:
+    case Handler::abs:
+    case Handler::min:
+    case Handler::max: return true;
+    case Handler::add:
+    case Handler::mul: return ptx::class_of(one.modifiers.type[0]) == ptx::TypeClass::floating;
+    default: return false;
+  }
+}
+
+class Follower {
+ public:
+  explicit Follower(const ptx::Function& function)
+      : function_(function),
+        outline_(outline_of(function)),
+        objects_(find_object_loads(function, outline_)),
+        reads_(function.registers.size()) {
+    for (std::uint32_t i = 0; i < function.body.size(); ++i) {
+      const Instruction& one = function.body[i];
+      if (one.guarded) reads_[one.guard].push_back({i, kAsGuard});
+      for (std::uint32_t k = 0; k < one.operands.size(); ++k) note(one.operands[k], i, k);
+    }
+  }
+
+  UsedValues run() {
+    for (std::uint32_t i = 0; i < function_.body.size(); ++i) {
+      const Instruction& one = function_.body[i];
+      if (one.row->handler == Handler::ld || one.row->handler == Handler::ldu) look_at(i, one);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  struct Read {
+    std::uint32_t at, operand;
+  };
+
+  void note(const Operand& operand, std::uint32_t at, std::uint32_t number) {
+    each_register(operand, [&](std::uint32_t reg, bool written) {
+      std::vector<Read>& reads = reads_[reg];
+      const bool known = !reads.empty() && reads.back().at == at && reads.back().operand == number;
+      if (!written && !known) reads.push_back({at, number});
+    });
+  }
+
+  bool is_written_once(std::uint32_t reg) const { return outline_.writers[reg].size() == 1; }
+
+  /// What a constant operand is, or `otherwise`.
+  static std::uint64_t constant(const Instruction& one, std::size_t operand,
+                                std::uint64_t otherwise) {
+    const Operand& it = one.operands[operand];
+    return it.kind == OperandKind::integer ? it.bits : otherwise;
+  }
+
+  /// Bytes of a register that one of its readers uses.
+  std::uint32_t used_by(const Instruction& one, std::uint32_t operand, int steps) const {
+    if (operand == kAsGuard) return kAllOfValue;
+    const Operand& first = one.operands[0];
+    switch (one.row->handler) {
+      case Handler::mov:
+        if (first.kind == OperandKind::vector) return used_of_parts(first, steps);
+        return first.kind == OperandKind::reg ? used_of(first.reg, steps - 1) : kAllOfValue;
+      case Handler::cvt: {
+        const ptx::Type from = one.modifiers.type[1], to = one.modifiers.type[0];
+        if (ptx::class_of(from) != ptx::TypeClass::integer ||
+            ptx::class_of(to) != ptx::TypeClass::integer || one.modifiers.sat)
+          return kAllOfValue;
+        return low_bytes(std::min(ptx::bits(from), ptx::bits(to)));
+      }
+      case Handler::and_: {
+        const std::uint64_t mask = constant(one, operand == 1 ? 2 : 1, ~std::uint64_t{0});
+        std::uint32_t bytes = 0;
+        for (unsigned i = 0; i < 8; ++i) bytes |= (mask >> 8 * i & 255) != 0 ? 1u << i : 0;
+        return bytes;
+      }
+      case Handler::shr:
+        return operand == 1 ? kAllOfValue << std::min<std::uint64_t>(constant(one, 2, 0) / 8, 31)
+                            : kAllOfValue;
+      case Handler::prmt: {
+        if (one.modifiers.prmt != ptx::PrmtMode::none || operand == 3) return kAllOfValue;
+        const std::uint64_t selector = constant(one, 3, ~std::uint64_t{0});
+        if (selector == ~std::uint64_t{0}) return kAllOfValue;
+        std::uint32_t bytes = 0;
+        for (unsigned i = 0; i < 4; ++i) {
+          const auto which = static_cast<std::uint32_t>(selector >> 4 * i & 7);
+          if (which / 4 == operand - 1) bytes |= 1u << which % 4;
+        }
+        return bytes;
+      }
+      case Handler::st:
+        return operand == 1 ? low_bytes(ptx::bits(one.modifiers.type[0])) : kAllOfValue;
+      default: return kAllOfValue;
+    }
+  }
+
+  /// mov {a, b}, register.
+  std::uint32_t used_of_parts(const Operand& parts, int steps) const {
+    std::uint32_t bytes = 0, at = 0;
+    for (const Operand& part : parts.elements) {
+      if (part.kind != OperandKind::reg) return kAllOfValue;
+      const int bits = ptx::bits(function_.registers[part.reg].type);
+      bytes |= (used_of(part.reg, steps - 1) & low_bytes(bits)) << at;
+      at += static_cast<std::uint32_t>(bits) / 8;
+    }
+    return bytes;
+  }
+
+  /// Bytes of a register that somebody uses.
+  std::uint32_t used_of(std::uint32_t reg, int steps) const {
+    if (steps <= 0 || !is_written_once(reg)) return kAllOfValue;
+    std::uint32_t bytes = 0;
+    for (const Read& read : reads_[reg]) {
+      bytes |= used_by(function_.body[read.at], read.operand, steps);
+    }
+    return bytes;
+  }
+
+  /// What lies between a loaded value and a register.
+  enum class Way : std::uint8_t { copies, bits, arithmetic };
+
+  static bool sets_bits(const Instruction& one) {
+    const Handler handler = one.row->handler;
+    return handler == Handler::and_ || handler == Handler::or_ || handler == Handler::bfi;
+  }
+
+  /// Whether the instruction stores a value, as it was loaded or with other bits set.
+  static bool stores(const Instruction& one, std::uint32_t operand, Way way) {
+    const ptx::Semantics semantics = one.modifiers.semantics;
+    return one.row->handler == Handler::st && operand == 1 && way != Way::arithmetic &&
+           (semantics == Semantics::none || semantics == Semantics::weak);
+  }
+
+  /// Whether it puts it back where it was.
+  static bool updates(const Instruction& store, const Instruction& load) {
+    const Space from = load.modifiers.space;
+    const Operand &source = load.operands[1], &target = store.operands[0];
+    return (from == Space::local || from == Space::generic) && from == store.modifiers.space &&
+           load.modifiers.vector == 1 && store.modifiers.vector == 1 &&
+           ptx::bits(store.modifiers.type[0]) == ptx::bits(load.modifiers.type[0]) &&
+           source.base == OperandKind::reg && target.base == OperandKind::reg &&
+           source.reg == target.reg && source.offset == target.offset;
+  }
+
+  /// Who uses a loaded value, and how.
+  struct Use {
+    std::uint32_t where = 0;
+    ValueUse how = {};
+  };
+
+  static ValueUse use_of(const ByteWindow& window, std::uint32_t load, UsingLanes lanes) {
+    return {load, ((1u << window.count) - 1) << window.of, lanes, window.first - window.of};
+  }
+
+  /// The store's places for the window, which may be in several elements of a vector.
+  static void note_copies(const ByteWindow& window, std::uint32_t where, const Instruction& store,
+                          std::uint32_t load, std::vector<Use>& uses) {
+    const Operand& value = store.operands[1];
+    const int bytes = ptx::bits(store.modifiers.type[0]) / 8;
+    const auto note = [&](int at) {
+      const ByteWindow part = window.part(0, bytes, window.reg, at);
+      if (part.count > 0) uses.push_back({where, use_of(part, load, UsingLanes::copied)});
+    };
+    if (value.kind != OperandKind::vector) return note(0);
+    for (std::size_t i = 0; i < value.elements.size(); ++i) {
+      const Operand& element = value.elements[i];
+      if (element.kind == OperandKind::reg && element.reg == window.reg)
+        note(static_cast<int>(i) * bytes);
+    }
+  }
+
+  /// Where a loaded value is looked at from. `away`: a value may leave the load's block; then this
+  /// is the one where its arithmetic goes on. A value in a third block may be an earlier load's.
+  struct Place {
+    std::uint32_t load, since;
+    int steps;
+    Way way;
+    std::uint32_t away = kNoBlock;
+  };
+
+  /// Collects who uses the bytes in some lanes only. False: all lanes do, or nobody can say.
+  bool follow(const ByteWindow& window, const Place& place, std::vector<Use>& uses) const {
+    if (place.steps <= 0 || !is_written_once(window.reg)) return false;
+    const Instruction& from = function_.body[place.load];
+    const bool may_move = from.modifiers.space != Space::global;  // loads that cannot fault
+    for (const Read& read : reads_[window.reg]) {
+      const Instruction& one = function_.body[read.at];
+      const bool is_away = place.away != kNoBlock;
+      const std::uint32_t block = is_away ? place.away : outline_.blocks[place.load];
+      const bool here = outline_.blocks[read.at] == block;
+      if (is_away && !here) return false;
+      if (read.operand == kAsGuard || (here && read.at <= place.since)) return false;
+      if (uses.size() >= kMostUses) return false;
+      const bool is_value = read.operand == 1 || read.operand == 2;
+      if (one.row->handler == Handler::selp && !one.guarded && is_value) {
+        const auto lanes = read.operand == 1 ? UsingLanes::where : UsingLanes::where_not;
+        uses.push_back({read.at, use_of(window, place.load, lanes)});
+      } else if (here && computes(one)) {
+        if (!follow_result(window, place, read, uses)) return false;
+      } else if (!here && may_move && computes(one) && goes_on(window, place, read, uses)) {
+        continue;
+      } else if (stores(one, read.operand, place.way)) {
+        if (place.way == Way::bits && updates(one, from)) {
+          uses.push_back({read.at, use_of(window, place.load, UsingLanes::updated)});
+        } else {
+          note_copies(window, read.at, one, place.load, uses);
+        }
+      } else {
+        const bool same_lanes =
+            here && !is_away && (!one.guarded || (from.guarded && one.guard == from.guard));
+        if (same_lanes || !(may_move || one.guarded) || !runs_alone(one)) return false;
+        uses.push_back({read.at, use_of(window, place.load, UsingLanes::all)});
+      }
+    }
+    return true;
+  }
+
+  /// The same for what an instruction of another block makes of them. False: `uses` is as before.
+  bool goes_on(const ByteWindow& window, Place place, const Read& read,
+               std::vector<Use>& uses) const {
+    const std::size_t before = uses.size();
+    place.away = outline_.blocks[read.at];
+    if (follow_result(window, place, read, uses) && uses.size() > before) return true;
+    uses.resize(before);
+    return false;
+  }
+
+  /// The same for what an instruction makes of them.
+  bool follow_result(const ByteWindow& window, const Place& place, const Read& read,
+                     std::vector<Use>& uses) const {
+    const Instruction& one = function_.body[read.at];
+    const auto moved = place.way == Way::arithmetic
+                           ? std::nullopt
+                           : move_bytes(function_, one, read.operand, window);
+    const Way way = !moved ? Way::arithmetic : sets_bits(one) ? Way::bits : place.way;
+    const Place next{place.load, read.at, place.steps - 1, way, place.away};
+    if (!moved) {
+      const Operand& result = one.operands[0];
+      return result.kind == OperandKind::reg &&
+             follow({result.reg, window.first, window.count, window.of}, next, uses);
+    }
+    return std::all_of(moved->begin(), moved->end(),
+                       [&](const ByteWindow& part) { return follow(part, next, uses); });
+  }
+
+  /// Whether the lanes of the use count, and not those of the load.
+  bool decides(const Use& use, std::uint32_t load) const {
+    const Instruction &from = function_.body[load], &to = function_.body[use.where];
+    if (to.modifiers.space == Space::param) return false;
+    if (outline_.blocks[use.where] != outline_.blocks[load])
+      return from.modifiers.space != Space::global;  // which may fault, and is not moved
+    return to.guarded && !(from.guarded && to.guard == from.guard);
+  }
+
+  void look_at(std::uint32_t at, const Instruction& load) {
+    const ptx::Modifiers& modifiers = load.modifiers;
+    const bool plain =
+        modifiers.semantics == Semantics::none || modifiers.semantics == Semantics::weak;
+    if (!plain) return;
+    const Operand& target = load.operands[0];
+    const bool is_vector = target.kind == OperandKind::vector;
+    const std::size_t count = is_vector ? target.elements.size() : 1;
+    const int bits = ptx::bits(modifiers.type[0]);
+    if (bits < 8 || bits * static_cast<int>(count) > 256) return;
+    const std::uint32_t given = load.used_bytes != 0 ? load.used_bytes : kAllOfValue;
+    const auto object = objects_.find(at);
+    LoadedBytes bytes{0, 0, 0, 0, object == objects_.end() ? 0 : object->second};
+    std::vector<Use> all;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Operand& element = is_vector ? target.elements[i] : target;
+      if (element.kind != OperandKind::reg || element.reg == ptx::kNoRegister) continue;
+      const int first = static_cast<int>(i) * bits / 8;
+      const std::uint32_t part =
+          ((used_of(element.reg, kMostSteps) & low_bytes(bits)) << first) & given;
+      std::vector<Use> uses;
+      const ByteWindow window{element.reg, 0, bits / 8, first};
+      const bool later = follow(window, {at, at, kMostSteps, Way::copies}, uses) && !uses.empty();
+      if (!later) bytes.now |= part;
+      for (std::size_t k = 0; later && k < uses.size(); ++k) {
+        Use use = uses[k];
+        use.how.bytes &= part;
+        const bool passes = function_.body[use.where].modifiers.space == Space::param;
+        (passes ? bytes.passed : bytes.later) |= use.how.bytes;
+        if (!passes && use.how.bytes != 0) all.push_back(use);
+      }
+      const auto chooses = [&](const Use& use) {
+        return use.how.lanes == UsingLanes::where || use.how.lanes == UsingLanes::where_not;
+      };
+      const bool speculates = later && std::any_of(uses.begin(), uses.end(), chooses) &&
+                              std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+                                return chooses(use) || decides(use, at);
+                              });
+      if (speculates) bytes.speculated |= part;
+    }
+    // Who loads and drops it all wants to read: compilers leave no such loads.
+    const std::uint32_t whole = low_bytes(bits * static_cast<int>(count)) & given;
+    if ((bytes.now | bytes.later | bytes.passed) == 0 || bytes.now == whole) return;
+    found_.loads.emplace(at, bytes);
+    for (const Use& use : all) {
+      std::vector<ValueUse>& uses = found_.uses[use.where];
+      const auto same = std::find_if(uses.begin(), uses.end(), [&](const ValueUse& other) {
+        return other.load == at && other.lanes == use.how.lanes && other.shift == use.how.shift;
+      });
+      if (same == uses.end()) {
+        uses.push_back(use.how);
+      } else {
+        same->bytes |= use.how.bytes;
+      }
+    }
+  }
+
+  const ptx::Function& function_;
+  const Outline outline_;
+  const std::unordered_map<std::uint32_t, std::uint32_t> objects_;
+  std::vector<std::vector<Read>> reads_;  ///< by register
+  UsedValues found_;
+};
+
+}  // namespace
+
+UsedValues find_used_values(const ptx::Function& function) { return Follower(function).run(); }
+
+}  // namespace kernwright::sim

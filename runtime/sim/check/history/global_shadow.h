@@ -1,0 +1,131 @@
+// What the checks know about global memory, by regions of 64 KiB that exist where it was touched.
+#pragma once
+
+#include "sim/check/history/shadow.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::sim {
+
+inline constexpr int kRegionShift = 16;
+inline constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << kRegionShift;
+inline constexpr std::uint64_t kRegionWords = kRegionBytes / 4;
+inline constexpr std::uint64_t kRegionGranules = kRegionBytes / kGranuleBytes;
+
+/// Readers beside the one in the shadow, by read shadow: where some of them may be ordered before a
+/// write and others not.
+using ReaderLists = std::unordered_map<const Shadow*, std::vector<Shadow>>;
+
+/// Accesses that the atomic one in a write shadow hides, by that shadow, in their order: it does
+/// not race with what some of them race with.
+using HiddenAccesses = std::unordered_map<const Shadow*, std::vector<Shadow>>;
+
+/// Shadows of a region's words and bits of its bytes. Pages that nobody touches cost nothing.
+struct GlobalRegion {
+  /// Held while one of several workers looks at or changes the rest.
+  std::atomic<bool> busy{false};
+  Granule* granules = nullptr;  ///< kRegionGranules; look here first
+  Shadow* write = nullptr;      ///< kRegionWords
+  Shadow* read = nullptr;
+  Shadow* exact = nullptr;  ///< 8 per word: writes of its four bytes, then reads; made when needed
+  /// Null: everything is initialised. Set by whoever allocates, also while kernels run.
+  std::atomic<std::uint64_t*> poison{nullptr};
+  ReaderLists readers;
+  HiddenAccesses hidden;
+  /// The launch (BlockCheck::launch_floor) in which nobody has read here and every granule leaves
+  /// its writes to shadows of words; 0: none is known.
+  Shadow scattered = 0;
+  /// Stores of lanes far apart since that was last tried; below 0: it was in vain.
+  std::int32_t visits = 0;
+
+  void lock() noexcept {
+    // Looking, not exchanging, while another one is in there: its line stays with that one.
+    for (std::uint32_t spins = 1; busy.exchange(true, std::memory_order_acquire);) {
+      while (busy.load(std::memory_order_relaxed)) {
+        if (spins++ % kSpinsToYield == 0) std::this_thread::yield();  // it may not be running
+      }
+    }
+  }
+  void unlock() noexcept { busy.store(false, std::memory_order_release); }
+  /// After this the shadows of the word's granule hold what is known.
+  void spread_at(std::uint64_t word) noexcept {
+    Granule& granule = granules[word / kGranuleWords];
+    const std::uint64_t first = word & ~(kGranuleWords - 1);
+    spread(granule.write, write + first);
+    spread(granule.read, read + first);
+  }
+  /// The same for an access of no pattern.
+  void by_word(std::uint64_t word) noexcept {
+    spread_at(word);
+    end_scatter(scattered);
+  }
+  /// Whether shadows of words tell all about this launch. For stores of lanes far apart: the
+  /// granules are looked at all together, where such stores are many.
+  bool is_scattered(Shadow launch) noexcept {
+    return scattered == launch || (++visits >= kVisits && scatter(launch));
+  }
+  /// An access of another kind.
+  void end_scatter(Shadow launch) noexcept {
+    if (scattered == 0) return;
+    visits = scattered == launch ? -kPatience : 0;
+    scattered = 0;
+  }
+  /// The eight shadows of a word's bytes. Throws std::bad_alloc.
+  Shadow* bytes_of_word(std::uint64_t word);
+  GlobalRegion();
+  ~GlobalRegion();
+  GlobalRegion(const GlobalRegion&) = delete;
+  GlobalRegion& operator=(const GlobalRegion&) = delete;
+
+ private:
+  static constexpr std::int32_t kVisits = 16, kPatience = 256;
+  static constexpr std::uint32_t kSpinsToYield = 4096;
+
+  bool scatter(Shadow launch) noexcept;
+};
+
+/// Bytes of a range that nothing has written.
+struct Unwritten {
+  std::uint64_t bytes = 0;
+  std::uint64_t first = 0;  ///< offset in the range
+};
+
+/// All regions of all devices: addresses are unique. Thread-safe; clear() only while nothing runs.
+class GlobalShadow {
+ public:
+  /// The region around `address`. Throws std::bad_alloc.
+  GlobalRegion& region(std::uint64_t address);
+  /// The same, or null where nothing was noted yet.
+  GlobalRegion* find(std::uint64_t address) noexcept;
+
+  /// Fresh memory: reads of it are findings until it is written.
+  void poison(std::uint64_t address, std::uint64_t bytes);
+  /// Memory that was written, or whose state nobody knows.
+  void unpoison(std::uint64_t address, std::uint64_t bytes) noexcept;
+  /// `to` is initialised where `from` is.
+  void copy_poison(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
+  /// Which bytes are not.
+  Unwritten unwritten(std::uint64_t address, std::uint64_t bytes);
+  void clear() noexcept;
+  /// Forgets all accesses, keeps what is initialised. Needed when ticks begin anew.
+  void clear_shadows() noexcept;
+
+ private:
+  /// Regions that clear() keeps for later: their pages need not be made again.
+  static constexpr std::size_t kMostSpare = 256;
+
+  std::mutex mutex_;  // guards all below
+  std::unordered_map<std::uint64_t, std::unique_ptr<GlobalRegion>> regions_;
+  std::vector<std::unique_ptr<GlobalRegion>>
+      spare_;  ///< all of their shadows are of launches before
+};
+
+}  // namespace kernwright::sim

@@ -1,0 +1,127 @@
+// What the race check remembers about memory: who wrote last, who read last, when.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace kernwright::sim {
+
+/// Two shadows stand for each aligned word of four bytes, one for its last write or atomic read and
+/// one for its last other read. A shadow packs
+///   tick:32  site:14  bytes:4  flags:4  thread:10
+/// The tick is the block's time (BlockCheck::tick): every event that may order accesses starts a
+/// new one, and no two blocks share ticks, so a tick names its block too. A shadow below a block's
+/// floor happened before everything that the block does now; comparing whole shadows compares
+/// ticks. `bytes` is a mask, or stands for neighbouring bytes or halves of neighbouring threads
+/// (below).
+using Shadow = std::uint64_t;
+
+inline constexpr int kTickShift = 32;
+inline constexpr Shadow kThreadMask = 0x3ff;
+inline constexpr Shadow kWarpMask = 0x3e0;
+inline constexpr int kBytesShift = 14;
+inline constexpr Shadow kAllBytes = Shadow{15} << kBytesShift;
+inline constexpr int kSiteShift = 18;
+inline constexpr std::uint32_t kMostSites = (1u << 14) - 1;  ///< this site: the place is not known
+
+// Flags of a write.
+inline constexpr Shadow kStrong = 1 << 10;  ///< an atomic operation, relaxed or volatile access
+inline constexpr Shadow kVolatileWrite = 1 << 11;  ///< strong between warps only
+inline constexpr Shadow kAsync = 1 << 12;          ///< by a copy, not by the thread that issued it
+// Flags of a read. The shadow names the last reader; these say that it was not the only one.
+inline constexpr Shadow kManyLanes = 1 << 10;   ///< lanes of one warp
+inline constexpr Shadow kManyWarps = 1 << 11;   ///< warps of one block
+inline constexpr Shadow kManyBlocks = 1 << 12;  ///< blocks
+inline constexpr Shadow kMany = kManyLanes | kManyWarps | kManyBlocks;
+/// In a write's shadow: single bytes have shadows of their own, this one and its read shadow mean
+/// nothing.
+inline constexpr Shadow kExact = 1 << 13;
+/// In front of a tick: the floor says nothing of this shadow, look closer. Ticks have 31 bits.
+inline constexpr Shadow kAside = Shadow{1} << 63;
+/// In a write's shadow: a copy that nobody waited for yet, issued by the thread at the tick.
+inline constexpr Shadow kUnderWay = kAside | kAsync;
+inline constexpr Shadow kExactWord = Shadow{0xffffffff} << kTickShift | kExact | kThreadMask;
+
+/// What every shadow of sixteen neighbouring words says, where warps touch them as one: word i by
+/// thread `thread + (i >> shape)`, which is how 4, 8 and 16 bytes of each lane lie side by side.
+/// Otherwise the same as a shadow of its own; the shape takes the place of `bytes`. Of shape
+/// kHalfWords it says so of halves of words, half h by thread `thread + h`.
+struct Granule {
+  Shadow write, read;
+};
+inline constexpr std::uint32_t kHalfWords = 8;
+inline constexpr std::uint64_t kGranuleWords = 16;
+inline constexpr std::uint64_t kGranuleBytes = 4 * kGranuleWords;
+/// In a granule: its words have shadows of their own.
+inline constexpr Shadow kByWord = kExactWord;
+
+inline std::uint32_t tick_of(Shadow shadow) {
+  return static_cast<std::uint32_t>((shadow & ~kAside) >> kTickShift);
+}
+inline bool is_under_way(Shadow write) { return (write & kUnderWay) == kUnderWay; }
+/// A write from elsewhere in the cluster, or an atomic operation that hides others
+/// (HiddenAccesses).
+inline bool is_contended(Shadow write) { return (write & kUnderWay) == kAside; }
+inline std::uint32_t thread_of(Shadow shadow) {
+  return static_cast<std::uint32_t>(shadow & kThreadMask);
+}
+inline std::uint32_t site_of(Shadow shadow) {
+  return static_cast<std::uint32_t>(shadow >> kSiteShift) & kMostSites;
+}
+inline std::uint32_t bytes_of(Shadow shadow) {
+  return static_cast<std::uint32_t>(shadow >> kBytesShift) & 15;
+}
+
+// `bytes` of a shadow that tells of several threads: those masks that no aligned access has. Byte b
+// is by thread `thread + b`, or half h by thread `thread + h`, modulo 1024.
+inline constexpr std::uint32_t kLaneBytes = 5, kLaneHalves = 10;
+
+/// By what `bytes` says: the bytes that it means.
+inline constexpr std::array<std::uint8_t, 16> kTouchedBytes = {0, 1,  2,  3, 4,  15, 3,  7,
+                                                               8, 12, 15, 8, 12, 12, 14, 15};
+/// Sets of what `bytes` may say, a bit each: accesses of one thread; bytes of neighbours; halves of
+/// neighbours. The first byte and the first half are both, with the same thread.
+inline constexpr std::uint32_t kOneThread = 0b1001'0001'0001'1110;
+inline constexpr std::uint32_t kRowOfBytes = 0b0100'1010'1110'0010;
+inline constexpr std::uint32_t kRowOfHalves = 0b0010'0100'0000'1000;
+static_assert((kOneThread | kRowOfBytes | kRowOfHalves) == 0xfffe);
+
+/// What `bytes` says where neighbours touch these bytes of a word with `width` (1 or 2) each: the
+/// word's last ones, its first ones, or all.
+inline std::uint32_t lanes_code(std::uint32_t width, std::uint32_t bytes) {
+  constexpr std::array<std::uint8_t, 16> kOfBytes = {0,  1, 0, 6, 0, 0, 0,  7,
+                                                     11, 0, 0, 0, 9, 0, 14, kLaneBytes};
+  constexpr std::array<std::uint8_t, 16> kOfHalves = {0, 0, 0, 3, 0,  0, 0, 0,
+                                                      0, 0, 0, 0, 13, 0, 0, kLaneHalves};
+  return width == 1 ? kOfBytes[bytes] : kOfHalves[bytes];
+}
+/// Whether the shadow tells of one thread.
+inline bool is_of_one_thread(Shadow shadow) { return (kOneThread >> bytes_of(shadow) & 1) != 0; }
+
+/// What the shadow says of byte `b` of its word; 0: nothing.
+inline Shadow byte_of(Shadow shadow, std::uint32_t b) {
+  const std::uint32_t code = bytes_of(shadow);
+  if ((kTouchedBytes[code] >> b & 1) == 0) return 0;
+  if (is_of_one_thread(shadow)) return shadow;
+  const std::uint32_t lane = (kRowOfBytes >> code & 1) != 0 ? b : b / 2;
+  return (shadow & ~(kAllBytes | kThreadMask)) | Shadow{1u << b} << kBytesShift |
+         ((shadow + lane) & kThreadMask);
+}
+
+/// The shadow of word `i` of a granule that says `summary`.
+inline Shadow shadow_of(Shadow summary, std::uint32_t i) {
+  if (summary == 0) return 0;
+  const auto shape = bytes_of(summary);
+  if (shape == kHalfWords)
+    return ((summary & ~kAllBytes) | Shadow{kLaneHalves} << kBytesShift) + 2 * Shadow{i};
+  return (summary | kAllBytes) + (i >> shape);
+}
+
+/// Gives the words of a granule shadows of their own.
+inline void spread(Shadow& summary, Shadow* shadows) {
+  if (summary == kByWord) return;
+  for (std::uint32_t i = 0; i < kGranuleWords; ++i) shadows[i] = shadow_of(summary, i);
+  summary = kByWord;
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,54 @@
+// What the race check remembers of a block's shared memory.
+#include "sim/check/history/shared_history.h"
+
+#include <algorithm>
+
+namespace kernwright::sim {
+
+SharedHistory::SharedHistory(std::uint64_t bytes, bool race, bool its_defers)
+    : defers(its_defers), written(bytes), bytes_(bytes) {
+  if (defers) late.reserve();
+  if (!race) return;
+  if (!defers) read_epoch = 0;
+  shadows_.resize(2 * (words() + 1));
+  write = shadows_.data();
+  read = write + words() + 1;
+}
+
+void SharedHistory::clear() {
+  std::fill(shadows_.begin(), shadows_.end(), 0);
+  std::fill(exact_.begin(), exact_.end(), 0);
+}
+
+void SharedHistory::begin_phase() noexcept {
+  new_epoch();
+  late.clear();
+  written.forget();
+}
+
+Shadow* SharedHistory::bytes_of_word(std::uint64_t word) {
+  if (exact_.empty()) exact_.resize(8 * (words() + 1));
+  return exact_.data() + 8 * word;
+}
+
+void SharedHistory::stamp_word(std::uint64_t word, Shadow stamp_of_copy) {
+  if ((write[word] & kExact) == 0) {
+    write[word] = stamp_of_copy;
+  } else {
+    std::fill_n(bytes_of_word(word), 4, stamp_of_copy);
+  }
+}
+
+void SharedHistory::restamp(Shadow& shadow, Shadow before, Shadow now,
+                            const std::vector<Shadow>& others) {
+  if (shadow != before) return;
+  shadow = now;
+  if (others.empty()) {
+    if (!hidden.empty()) hidden.erase(&shadow);
+    return;
+  }
+  hidden[&shadow] = others;
+  shadow |= kAside;
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,77 @@
+// The barrier of a cluster, and who uses the shared memory of a block of it.
+#pragma once
+
+#include "sim/check/order/block_order.h"
+#include "sim/check/order/clock.h"
+#include "sim/check/race/touch.h"
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+
+namespace kernwright::sim {
+
+/// The cluster's barrier. Its first block keeps it for all.
+class ClusterBarrier {
+ public:
+  void clear() { *this = {}; }
+  /// A warp arrives with what it knows, or, relaxed, with what it released before.
+  void arrive(const SharedPast& past, bool relaxed) {
+    relaxed_ |= relaxed;
+    open_ = join(open_, past);
+  }
+  void end_phase() {
+    complete_ = join(complete_, std::exchange(open_, nullptr));
+    was_relaxed_ = std::exchange(relaxed_, false);
+  }
+  /// What those who pass come after.
+  const SharedPast& complete() const noexcept { return complete_; }
+  /// Some arrival of the phase before released nothing.
+  bool was_relaxed() const noexcept { return was_relaxed_; }
+
+ private:
+  SharedPast open_, complete_;
+  bool relaxed_ = false, was_relaxed_ = false;
+};
+
+/// What a block knows of its cluster.
+class ClusterOrder {
+ public:
+  /// `check` is of the block, and has this.
+  explicit ClusterOrder(BlockCheck& check) : check_(check) {}
+
+  /// Before another block begins.
+  void clear();
+  /// Arrival of the active lanes at the cluster's barrier.
+  void arrive(const Warp& warp, bool release);
+  /// Of the cluster's first block: all have arrived.
+  void end_phase() { barrier_.end_phase(); }
+  void pass(const Warp& warp, std::uint32_t lanes);
+  /// What threads did before they arrived is past where all wait.
+  void end_arrivals(bool all_wait);
+  /// An access to shared memory of `touch.owner`.
+  void visit(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  /// The block ends. Who still uses its shared memory?
+  void end();
+
+ private:
+  /// The last access of another block's warp to this block's shared memory.
+  struct Visit {
+    BlockCheck* visitor = nullptr;
+    const Warp* warp = nullptr;
+    std::uint32_t tick = 0, op = 0;
+    int lane = 0;
+    LaneTouch touch;
+  };
+
+  ClusterBarrier& barrier() const;
+  static void report(const Visit& visit, const BlockCheck& owner, bool begun);
+
+  BlockCheck& check_;
+  ClusterBarrier barrier_;                           ///< of the cluster; used in its first block
+  BlockOrder::WarpTicks arrivals_{};                 ///< tick of each warp's first; 0: none
+  bool has_begun_ = false;                           ///< some thread passed the barrier
+  std::unordered_map<std::uint64_t, Visit> visits_;  ///< by block and warp
+};
+
+}  // namespace kernwright::sim

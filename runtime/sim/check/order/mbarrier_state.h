@@ -1,0 +1,42 @@
+// What the checks know of an mbarrier: what its arrivals released, and the copies that it tracks.
+#pragma once
+
+#include "sim/check/copies/copy_groups.h"
+#include "sim/check/history/shadow.h"
+#include "sim/check/order/clock.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace kernwright::sim {
+
+struct MbarrierState {
+  /// A copy whose end the barrier is told.
+  struct Tracked {
+    std::uint32_t thread = 0;
+    AsyncCopy copy;
+  };
+
+  SharedPast open;      ///< released in the phase under way
+  SharedPast complete;  ///< in the phases before
+  std::vector<Tracked> waiting, done;
+  std::uint32_t place = 0;  ///< in Known
+  Shadow made = 0;          ///< by whom and when: mbarrier.init or inval; 0: it is not known
+
+  const AsyncCopy* reader_of(std::uint64_t begin, std::uint64_t end) const {
+    for (const auto* const list : {&waiting, &done}) {
+      for (const Tracked& tracked : *list) {
+        if (tracked.copy.reads(begin, end)) return &tracked.copy;
+      }
+    }
+    return nullptr;
+  }
+  void end_phase() {
+    complete = join(complete, std::exchange(open, nullptr));
+    done.insert(done.end(), waiting.begin(), waiting.end());
+    waiting.clear();
+  }
+};
+
+}  // namespace kernwright::sim

@@ -1,0 +1,255 @@
+// The race check word by word, where a glance at the shadows did not settle it.
+#include "sim/check/race/race_check.h"
+
+#include "sim/check/block_check.h"
+#include "sim/check/report/finding_text.h"
+#include "sim/code/program.h"
+#include "sim/exec/block/cluster.h"
+#include "sim/exec/warp/lane_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace kernwright::sim {
+
+RaceCheck::RaceCheck(BlockCheck& check)
+    : check_(check),
+      where_(check.where),
+      order_(check.order),
+      rules_(check.rules),
+      shared_(check.shared) {}
+
+/// Whether a store leaves what the other access wrote.
+bool RaceCheck::same_value(const WordAccess& access, Shadow other) const {
+  if (access.info.kind != CheckKind::store) return false;
+  // What an atomic operation left is right by this order alone: in another it adds to the
+  // store.
+  if ((other & kStrong) != 0 && (other & kVolatileWrite) == 0) return false;
+  const LaneTouch& touch = access.touch;
+  const std::array<std::byte, 16> mine =
+      stored_value(access.op, access.warp, access.info, access.lane);
+  const std::uint64_t begin = std::max(touch.address, access.begin);
+  const std::uint64_t end = std::min(touch.address + touch.bytes, access.begin + 4);
+  const auto at = static_cast<std::size_t>(begin - touch.address);
+  const auto count = static_cast<std::size_t>(end - begin);
+  const std::uint32_t thread = thread_of(other);
+  const auto lane = static_cast<int>(thread % kLanes);
+  const bool same_instruction = thread / kLanes == access.warp.index &&
+                                tick_of(other) == order_.tick() &&
+                                site_of(other) == access.info.site &&
+                                (access.warp.mask >> lane & 1) != 0 && touch.addresses != nullptr;
+  if (same_instruction && touch.addresses[lane] == touch.addresses[access.lane]) {
+    const auto theirs = stored_value(access.op, access.warp, access.info, lane);
+    return std::memcmp(mine.data() + at, theirs.data() + at, count) == 0;
+  }
+  LaneTouch there = touch;
+  there.address = begin;
+  there.bytes = static_cast<std::uint32_t>(count);
+  const std::byte* const memory = host_bytes(access.warp, access.lane, there);
+  return memory == nullptr || std::memcmp(mine.data() + at, memory, count) == 0;
+}
+
+void RaceCheck::report(const WordAccess& access, Shadow other, bool other_wrote, Missing missing,
+                       Told told) {
+  check_.findings.race(
+      {access, other, other_wrote && !rules_.is_load(other), missing, told, order_.tick()});
+}
+
+ReaderLists& RaceCheck::readers(const WordAccess& access) {
+  if (access.global) return access.touch.region->readers;
+  return access.touch.owner != nullptr ? access.touch.owner->shared.readers : shared_.readers;
+}
+
+void RaceCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
+  const CheckedOp& info = check_.ops[warp.op_index(op)];
+  const bool global = touch.region != nullptr;
+  const Shadow mine = check_.stamp_of(info, warp.thread(lane));
+  const bool far = touch.owner != nullptr;
+  WordAccess access{
+      op, warp, lane, touch, info, global, global || where_.clustered, far ? mine | kAside : mine};
+  BlockCheck& owner = far ? *touch.owner : check_;
+  if (!global && touch.mode != AccessKind::read) {
+    const std::uint64_t at = far ? touch.address % (1u << kRankShift) : touch.address;
+    check_.proxy.look_at_write(access, owner, at, at + touch.bytes);
+  }
+  if (global && touch.mode != AccessKind::read) look_at_sources(access);
+  const std::uint64_t end = touch.address + touch.bytes;
+  if (!global && shared_.defers) {
+    check_.settle_reads();
+    if (touch.mode != AccessKind::read) shared_.written.mark(touch.address, end);
+    if (((touch.address | touch.bytes) & 3) != 0) shared_.note_narrow_read(touch.address, end);
+    shared_.new_epoch();
+  }
+  // Until the last word, not until `end`: that is 0 behind the last address of all.
+  const std::uint64_t last = (end - 1) & ~std::uint64_t{3};
+  for (std::uint64_t at = touch.address & ~std::uint64_t{3};; at += 4) {
+    std::uint32_t bytes = 15;
+    if (at < touch.address) bytes &= 15u << (touch.address - at);
+    if (at == last) bytes &= 15u >> (at + 4 - end);
+    access.word = (global ? at % kRegionBytes : far ? at % (1u << kRankShift) : at) / 4;
+    access.begin = at;
+    if (global) touch.region->by_word(access.word);
+    Shadow* const write = global ? touch.region->write : owner.shared.write;
+    Shadow* const read = global ? touch.region->read : owner.shared.read;
+    examine_word(access, write[access.word], read[access.word], bytes);
+    if (at == last) break;
+  }
+}
+
+void RaceCheck::examine_global(const Op* op, Warp& warp, int lane, AccessKind mode,
+                               std::uint64_t address, std::uint64_t bytes) {
+  check_.regions.each(address, bytes, mode,
+                      [&](const LaneTouch& part) { examine(op, warp, lane, part); });
+}
+
+void RaceCheck::examine_shadows(const WordAccess& access, Shadow& write, Shadow& read,
+                                Shadow mine) {
+  if (looking != nullptr) return look_at_writes(access, write);
+  if (taking) return note_late_reader(access, read, mine);
+  const bool writes = access.touch.mode != AccessKind::read;
+  const auto before = [&](Shadow shadow) {
+    return shadow == 0 || order_.is_write_ordered(shadow, access.warp, access.lane, access.global);
+  };
+  const bool repeats = check_.copies.is_copying() && check_.copies.is_twin(access, write);
+  if (!repeats) look_at_hidden(access, write);
+  if (!repeats && !before(write)) {
+    const bool under_way = is_under_way(write);
+    if (under_way || (rules_.conflicts(write, access) &&
+                      !(writes && !rules_.is_load(write) && same_value(access, write)))) {
+      report(access, write, true, under_way ? Missing::wait : Missing::order);
+    }
+  }
+  if (!writes && !access.is_strong()) return note_reader(access, read, mine);
+  if (writes) look_at_readers(access, read);
+  if (writes || access.info.site < kMostSites) note_write(access, write, mine);
+}
+
+/// Copies read global memory until somebody waits for them.
+void RaceCheck::look_at_sources(const WordAccess& access) {
+  const std::uint64_t begin = access.touch.address, end = begin + access.touch.bytes;
+  if (!check_.copies.sources.meets(begin, end)) return;
+  const AsyncCopy* const copy = check_.copies.reader_of(begin, end);
+  if (copy != nullptr) report(access, copy->stamp, false, Missing::wait);
+}
+
+/// Plain reads that a write comes after. Of several the one farthest away is named.
+void RaceCheck::look_at_readers(const WordAccess& access, Shadow& read) {
+  if (read == 0 || access.info.swaps) return;
+  const auto unordered = [&](Shadow shadow) {
+    return shadow != 0 && !order_.is_ordered(shadow, access.warp, access.lane, access.global);
+  };
+  Shadow farthest = unordered(read) ? read : 0;
+  Breadth breadth = farthest == 0 ? Breadth::none : where_.breadth_of(access, read);
+  Told told = Told::itself;
+  if (check_.parts) {
+    ReaderLists& lists = readers(access);
+    const auto list = hides_readers(access, read) ? lists.find(&read) : lists.end();
+    if (list != lists.end()) {
+      for (const Shadow shadow : list->second) {
+        if (!unordered(shadow) || where_.breadth_of(access, shadow) <= breadth) continue;
+        farthest = shadow;
+        breadth = where_.breadth_of(access, shadow);
+      }
+      if (farthest != 0) lists.erase(list);
+    }
+  } else if (hides_readers(access, read) && hidden_breadth(access, read) > breadth) {
+    farthest = read;
+    told = Told::one_of_several;
+  }
+  if (farthest == 0) return;
+  report(access, farthest, false, Missing::order, told);
+  read = 0;
+}
+
+/// Whether others read beside the one that the shadow names, and may have come later than the
+/// floor.
+bool RaceCheck::hides_readers(const WordAccess& access, Shadow read) const {
+  if ((read & kMany) == 0 || (access.global && read < order_.launch_floor)) return false;
+  const bool of_this_block =
+      !access.mixed || ((read & kManyBlocks) == 0 && where_.owner(read) == where_.block);
+  // Else none of them came later than the shadow says.
+  return !of_this_block || read >= order_.floor;
+}
+
+/// How far away an unordered one of them is. They are not known one by one, but nothing can have
+/// ordered them: only barriers of whole blocks and meetings of warps do in this program.
+Breadth RaceCheck::hidden_breadth(const WordAccess& access, Shadow read) const {
+  if ((read & (kManyWarps | kManyBlocks)) != 0)
+    return where_.breadth_of(access, read, Told::one_of_several);
+  if (order_.has_met(access.warp.index, access.lane, tick_of(read))) return Breadth::none;
+  return where_.breadth_of(access, read, Told::one_of_several);
+}
+
+void RaceCheck::note_reader(const WordAccess& access, Shadow& read, Shadow mine) {
+  const Shadow old = read;
+  Shadow flags = 0;
+  const bool other = old != 0 && ((old ^ mine) & kThreadMask) != 0;
+  const bool stale = order_.is_forgotten(old, access.global);
+  const bool other_block = !stale && access.mixed && where_.owner(old) != where_.block;
+  if (!stale && (other || other_block) &&
+      !order_.is_ordered(old, access.warp, access.lane, access.global)) {
+    flags |= old & kMany;
+    flags |= other_block ? kManyBlocks : ((old ^ mine) & kWarpMask) != 0 ? kManyWarps : kManyLanes;
+    if (check_.parts) {
+      auto& list = readers(access)[&read];
+      std::erase_if(list, [&](Shadow shadow) {
+        return shadow == 0 || order_.is_ordered(shadow, access.warp, access.lane, access.global);
+      });
+      list.push_back(old & ~kMany);
+      rules_.make_room(list, mine);
+    }
+  } else if (!stale) {
+    // The reader that is named came before. So did all others of the block where a barrier
+    // lies between, and those of its warp where all lanes met; not what other blocks read.
+    const bool past = !other_block && tick_of(old) < tick_of(order_.floor);
+    const bool met = other && !check_.parts && tick_of(old) < order_.warp_floor(access.warp.index);
+    flags |= old & (past ? kManyBlocks : met ? kManyWarps | kManyBlocks : kMany);
+  }
+  const bool keep =
+      !check_.parts && (flags & kMany) != 0 && (other_block || tick_of(old) == tick_of(mine));
+  // The owner's barriers say nothing of readers in other blocks.
+  if (!access.global && (flags & kManyBlocks) != 0) flags |= kAside;
+  read = (keep ? old : mine) | flags;
+}
+
+/// One word of that. Whatever may have been ordered after the load is no race.
+void RaceCheck::look_at_writes(const WordAccess& access, const Shadow& write) {
+  const std::uint32_t lane = 1u << access.lane;
+  const auto races = [&](Shadow shadow) {
+    if (shadow == 0 || order_.is_write_ordered(shadow, access.warp, access.lane, access.global))
+      return false;
+    if (!is_under_way(shadow) && !rules_.conflicts(shadow, access)) return false;
+    const bool own = !access.mixed || where_.owner(shadow) == where_.block;
+    const bool same_warp = own && thread_of(shadow) / kLanes == access.warp.index;
+    return !((looking->closed & lane) != 0 && (own || check_.parts)) &&
+           !((looking->met & lane) != 0 && same_warp);
+  };
+  Shadow other = races(write) ? write : 0;
+  if (other == 0 && is_contended(write)) {
+    const HiddenAccesses& all = hidden(access);
+    const auto found = all.find(&write);
+    if (found != all.end()) {
+      const auto one = std::find_if(found->second.begin(), found->second.end(), races);
+      if (one != found->second.end()) other = *one;
+    }
+  }
+  if (other == 0) return;
+  looking->pending |= lane;
+  looking->other[static_cast<std::size_t>(access.lane)] = other;
+}
+
+/// Notes a read that was made at the tick of `mine`, maybe before the one in the shadow.
+void RaceCheck::note_late_reader(const WordAccess& access, Shadow& read, Shadow mine) {
+  const Shadow old = read;
+  const bool is_older = !order_.is_forgotten(old, access.global) && tick_of(old) > tick_of(mine) &&
+                        (!access.mixed || where_.owner(old) == where_.block);
+  if (!is_older) return note_reader(access, read, mine);
+  if (((old ^ mine) & kThreadMask) == 0) return;
+  const bool same_warp = ((old ^ mine) & kWarpMask) == 0;
+  if (same_warp && tick_of(mine) < order_.warp_floor(access.warp.index)) return;
+  read |= same_warp ? kManyLanes : kManyWarps;
+  if (check_.parts) readers(access)[&read].push_back(mine);
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,66 @@
+// The race check word by word, where a glance at the shadows does not settle it.
+#pragma once
+
+#include "sim/check/block_place.h"
+#include "sim/check/history/global_shadow.h"
+#include "sim/check/history/shared_history.h"
+#include "sim/check/order/block_order.h"
+#include "sim/check/race/access.h"
+#include "sim/check/race/rules.h"
+#include "sim/check/race/speculated.h"
+#include "sim/check/report/findings.h"
+
+#include <cstdint>
+
+namespace kernwright::sim {
+
+class BlockCheck;
+
+/// Of one block's accesses.
+class RaceCheck {
+ public:
+  /// `check` is of the block, and has this.
+  explicit RaceCheck(BlockCheck& check);
+
+  /// What a look at a lane's access is for.
+  Speculated* looking = nullptr;  ///< its races are looked for, and nothing else is done
+  bool taking = false;            ///< a read of before is noted
+
+  /// Checks one access and notes it.
+  void examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
+  void examine_global(const Op* op, Warp& warp, int lane, AccessKind mode, std::uint64_t address,
+                      std::uint64_t bytes);
+  void report(const WordAccess& access, Shadow other, bool other_wrote,
+              Missing missing = Missing::order, Told told = Told::itself);
+  /// Words, of the region or of shared memory, need no shadows for their bytes where all of those
+  /// are of long ago. Whether there were any.
+  bool forget_bytes(GlobalRegion* there, std::uint64_t begin, std::uint64_t count);
+  /// The eight shadows of a word's bytes, in the memory that is touched.
+  Shadow* bytes_of_word(const LaneTouch& touch, std::uint64_t word);
+
+ private:
+  void examine_word(const WordAccess& access, Shadow& write, Shadow& read, std::uint32_t bytes);
+  void examine_bytes(const WordAccess& access, Shadow& write, Shadow& read, std::uint32_t bytes);
+  void examine_shadows(const WordAccess& access, Shadow& write, Shadow& read, Shadow mine);
+  ReaderLists& readers(const WordAccess& access);
+  HiddenAccesses& hidden(const WordAccess& access);
+  bool same_value(const WordAccess& access, Shadow other) const;
+  void look_at_sources(const WordAccess& access);
+  void look_at_readers(const WordAccess& access, Shadow& read);
+  bool hides_readers(const WordAccess& access, Shadow read) const;
+  Breadth hidden_breadth(const WordAccess& access, Shadow read) const;
+  void look_at_hidden(const WordAccess& access, Shadow& write);
+  void look_at_writes(const WordAccess& access, const Shadow& write);
+  void note_reader(const WordAccess& access, Shadow& read, Shadow mine);
+  void note_late_reader(const WordAccess& access, Shadow& read, Shadow mine);
+  void note_write(const WordAccess& access, Shadow& write, Shadow mine);
+  void spread_hidden(const WordAccess& access, const Shadow& write, Shadow* bytes);
+
+  BlockCheck& check_;
+  const BlockPlace& where_;
+  const BlockOrder& order_;
+  const RaceRules& rules_;
+  SharedHistory& shared_;
+};
+
+}  // namespace kernwright::sim

@@ -1,0 +1,90 @@
+// Shadows of words, and of their bytes where those have some of their own.
+#include "sim/check/block_check.h"
+#include "sim/check/race/race_check.h"
+
+#include <algorithm>
+
+namespace kernwright::sim {
+
+Shadow* RaceCheck::bytes_of_word(const LaneTouch& touch, std::uint64_t word) {
+  if (touch.region != nullptr) return touch.region->bytes_of_word(word);
+  SharedHistory& there = touch.owner != nullptr ? touch.owner->shared : shared_;
+  return there.bytes_of_word(word);
+}
+
+/// Gives the bytes shadows of their own where one pair cannot say who touched which.
+void RaceCheck::examine_word(const WordAccess& access, Shadow& write, Shadow& read,
+                             std::uint32_t bytes) {
+  if ((write & kExact) != 0) return examine_bytes(access, write, read, bytes);
+  const auto differs = [&](Shadow shadow) {
+    if (bytes == 15 && bytes_of(shadow) == 15) return false;
+    if (order_.is_forgotten(shadow, access.global)) return false;
+    const bool same_time =
+        thread_of(shadow) == thread_of(access.mine) && tick_of(shadow) == tick_of(access.mine);
+    return bytes_of(shadow) != bytes || !same_time;
+  };
+  const bool aligned = (kOneThread >> bytes & 1) != 0;
+  if (aligned && !differs(write) && !differs(read)) {
+    return examine_shadows(access, write, read, access.mine | Shadow{bytes} << kBytesShift);
+  }
+  Shadow* const shadows = bytes_of_word(access.touch, access.word);
+  for (std::uint32_t b = 0; b < 4; ++b) {
+    shadows[b] = byte_of(write, b);
+    shadows[4 + b] = byte_of(read, b);
+    if (!check_.parts || (shadows[4 + b] & kMany) == 0) continue;
+    ReaderLists& lists = readers(access);
+    if (const auto list = lists.find(&read); list != lists.end()) {
+      std::vector<Shadow> same = list->second;
+      lists[&shadows[4 + b]] = std::move(same);
+    }
+  }
+  spread_hidden(access, write, shadows);
+  write = kExactWord;
+  read = 0;
+  if (shared_.defers && !access.global) shared_.written.keep(access.begin);
+  examine_bytes(access, write, read, bytes);
+}
+
+void RaceCheck::examine_bytes(const WordAccess& access, Shadow& write, Shadow& read,
+                              std::uint32_t bytes) {
+  Shadow* const shadows = bytes_of_word(access.touch, access.word);
+  const std::size_t before = check_.findings.size();
+  for (std::uint32_t b = 0; b < 4; ++b) {
+    if ((bytes >> b & 1) == 0) continue;
+    examine_shadows(access, shadows[b], shadows[4 + b],
+                    access.mine | Shadow{1u << b} << kBytesShift);
+    if (check_.findings.size() != before) break;
+  }
+  if (bytes != 15 || access.touch.mode == AccessKind::read) return;
+  // One pair says it all again, but for bytes that different threads read: another thread's write
+  // may race with those alone, where it repeats this one or both are atomic.
+  const auto same = [](const Shadow* four) {
+    return std::all_of(four, four + 4,
+                       [&](Shadow shadow) { return ((shadow ^ four[0]) & ~kAllBytes) == 0; });
+  };
+  const bool unread = std::all_of(shadows + 4, shadows + 8, [&](Shadow shadow) {
+    return order_.is_forgotten(shadow, access.global);
+  });
+  const bool one_reader = same(shadows + 4) && (!check_.parts || (shadows[4] & kMany) == 0);
+  if (is_contended(shadows[0]) || !same(shadows) || (!unread && !one_reader)) return;
+  write = shadows[0] | kAllBytes;
+  read = unread ? 0 : shadows[4] | kAllBytes;
+}
+
+bool RaceCheck::forget_bytes(GlobalRegion* there, std::uint64_t begin, std::uint64_t count) {
+  const LaneTouch touch{.region = there};
+  Shadow* const writes = there != nullptr ? there->write : shared_.write;
+  Shadow* const reads = there != nullptr ? there->read : shared_.read;
+  bool changed = false;
+  for (std::uint64_t word = begin; word < begin + count; ++word) {
+    if ((writes[word] & kExact) == 0) continue;
+    const Shadow* const shadows = bytes_of_word(touch, word);
+    const auto past = [&](Shadow shadow) { return order_.is_forgotten(shadow, there != nullptr); };
+    if (!std::all_of(shadows, shadows + 8, past)) continue;
+    writes[word] = reads[word] = 0;
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,88 @@
+// What the checks of a block found, said once for each place of the program.
+#pragma once
+
+#include "sim/check/block_place.h"
+#include "sim/check/flow/shuffle_flow.h"
+#include "sim/check/race/access.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace kernwright::sim {
+
+/// Two accesses that race. `other_wrote` is false for a read.
+struct Race {
+  const WordAccess& access;
+  Shadow other = 0;
+  bool other_wrote = false;
+  Missing missing = Missing::order;
+  Told told = Told::itself;
+  std::uint32_t tick = 0;  ///< of the access
+};
+
+/// An access to another block's shared memory while that block may not be there.
+struct StrayVisit {
+  const Warp& warp;
+  std::uint32_t op = 0;
+  int lane = 0;
+  const LaneTouch& touch;
+  const std::array<std::uint32_t, 3>& ctaid;  ///< of the other block
+  bool begun = false;                         ///< it may be over, else it may not have begun
+};
+
+class BlockFindings {
+ public:
+  explicit BlockFindings(const BlockPlace& place) : place_(place) {}
+
+  /// Gives all to the launch.
+  void hand_over() { place_.launch.collect(found_); }
+  std::size_t size() const noexcept { return found_.size(); }
+
+  void race(const Race& race);
+  /// `bits`: those bytes of the access that nobody wrote.
+  void uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
+                     std::uint64_t bits);
+  void stray(const StrayVisit& visit);
+  /// Threads wait at different barriers of the program for each other.
+  void divergence(const Op* op, const Warp& warp, int lane, std::uint32_t first_op,
+                  std::uint32_t first_thread);
+  /// The op touches a register of the wgmma at `product`; `what` says which.
+  void product(const Op* op, const Warp& warp, std::string what, std::uint32_t product);
+  /// Lanes that meet: their member masks, if those do not fit.
+  void members(const Op* op, const Warp& warp, const std::uint32_t* members);
+  /// A value is used that a shuffle read from nobody.
+  void lost(const Op* op, const Warp& warp, int lane, const LostSource& from);
+
+ private:
+  /// First part of a key, in the order in which findings of a launch are told.
+  enum class Kind : std::uint64_t {
+    race = 2,
+    divergence = 3,
+    uninitialised = 4,
+    stray = 5,
+    product = 7,
+    members = 8,
+    lost = 9,
+  };
+  static std::uint64_t key_of(Kind kind, std::uint64_t which) {
+    return static_cast<std::uint64_t>(kind) << 60 | which;
+  }
+  static std::uint64_t pair(std::uint32_t first, std::uint32_t second) {
+    return std::uint64_t{first} << 28 | second;
+  }
+
+  Finding describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const;
+  /// Where the other access or barrier is, at that op.
+  OtherAccess describe_other(std::uint32_t op) const;
+  /// Counts a finding that is known. False: it is not, or it is of a narrower race.
+  bool seen(std::uint64_t key, Breadth breadth = Breadth::none);
+  void keep(std::uint64_t key, Finding&& finding);
+  void report_members(const Op* op, const Warp& warp, int lane, int other,
+                      const std::uint32_t* members);
+
+  const BlockPlace& place_;
+  CheckedLaunch::Found found_;
+};
+
+}  // namespace kernwright::sim

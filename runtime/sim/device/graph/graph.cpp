@@ -1,0 +1,286 @@
+// Driver functions of graphs and their nodes.
+#include "sim/device/graph/graph.h"
+
+#include "sim/device/launch/launch.h"
+#include "sim/device/sim_driver.h"
+#include "sim/device/teardown.h"
+
+#include <algorithm>
+
+namespace kernwright::sim {
+
+GraphMemory::~GraphMemory() {
+  if (address != 0) release_graph_memory(address);
+}
+
+bool Graph::owns_memory() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
+    return node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+  });
+}
+
+CUgraphNodeType type_of(const Work& work) {
+  struct Types {
+    CUgraphNodeType operator()(const EmptyWork&) const { return CU_GRAPH_NODE_TYPE_EMPTY; }
+    CUgraphNodeType operator()(const KernelWork&) const { return CU_GRAPH_NODE_TYPE_KERNEL; }
+    CUgraphNodeType operator()(const CopyWork&) const { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+    CUgraphNodeType operator()(const FillWork&) const { return CU_GRAPH_NODE_TYPE_MEMSET; }
+    CUgraphNodeType operator()(const HostWork&) const { return CU_GRAPH_NODE_TYPE_HOST; }
+    CUgraphNodeType operator()(const RecordWork&) const { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
+    CUgraphNodeType operator()(const WaitWork&) const { return CU_GRAPH_NODE_TYPE_WAIT_EVENT; }
+    CUgraphNodeType operator()(const AllocWork&) const { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
+    CUgraphNodeType operator()(const FreeWork&) const { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
+    CUgraphNodeType operator()(const GraphWork&) const { return CU_GRAPH_NODE_TYPE_GRAPH; }
+  };
+  return std::visit(Types{}, work);
+}
+
+std::shared_ptr<Graph> make_graph() {
+  auto graph = std::make_shared<Graph>();
+  graph->handle = sim_driver().graphs.insert(graph);
+  return graph;
+}
+
+std::shared_ptr<Graph> find_graph(CUgraph handle) {
+  auto graph = sim_driver().graphs.find(handle);
+  require(graph != nullptr);
+  return graph;
+}
+
+std::shared_ptr<GraphNode> find_node(CUgraphNode handle) {
+  auto node = sim_driver().nodes.find(handle);
+  require(node != nullptr);
+  return node;
+}
+
+void prepare_node(Work& work) {
+  if (auto* alloc = std::get_if<AllocWork>(&work)) {
+    auto memory = std::make_shared<GraphMemory>();
+    adopt_for_graph(alloc->address, memory);
+    memory->address = alloc->address;
+    memory->bytes = alloc->bytes;
+    alloc->graph = std::move(memory);
+  }
+  if (const auto* free = std::get_if<FreeWork>(&work)) require(free->graph != nullptr);
+  if (auto* copy = std::get_if<CopyWork>(&work)) copy->staged.clear();
+}
+
+std::shared_ptr<GraphNode> add_node(const std::shared_ptr<Graph>& graph, Work&& work,
+                                    std::vector<std::shared_ptr<GraphNode>> dependencies) {
+  auto node = std::make_shared<GraphNode>();
+  node->id = sim_driver().next_id();
+  node->type = type_of(work);
+  node->work = std::move(work);
+  // A node that waits in a graph does not keep its module: an unloaded one is found at the launch.
+  if (auto* kernel = std::get_if<KernelWork>(&node->work)) kernel->module = nullptr;
+  node->dependencies = std::move(dependencies);
+  node->graph = graph;
+  node->handle = sim_driver().nodes.insert(node);
+  const std::lock_guard lock(graph->mutex);
+  graph->nodes.push_back(node);
+  return node;
+}
+
+void discard(Graph& graph) {
+  SimDriver& instance = sim_driver();
+  instance.graphs.remove(graph.handle);
+  const std::lock_guard lock(graph.mutex);
+  for (const auto& node : graph.nodes) instance.nodes.remove(node->handle);
+}
+
+std::shared_ptr<const GraphPlan> make_plan(Graph& graph) {
+  auto plan = std::make_shared<GraphPlan>();
+  std::map<const GraphNode*, std::uint32_t> places;
+  const std::lock_guard lock(graph.mutex);
+  for (const auto& node : graph.nodes) {
+    GraphPlan::Node planned{node->work, node->type, node->id, {}, node->id};
+    for (const auto& before : node->dependencies) {
+      planned.after.push_back(places.find(before.get())->second);
+    }
+    places.emplace(node.get(), static_cast<std::uint32_t>(plan->nodes.size()));
+    plan->nodes.push_back(std::move(planned));
+  }
+  return plan;
+}
+
+namespace {
+
+void graph_create(CUgraph* graph, unsigned int flags) {
+  require(graph != nullptr && flags == 0);
+  *graph = make_graph()->handle;
+}
+
+void graph_destroy(CUgraph handle) {
+  const auto graph = find_graph(handle);
+  require(!graph->capturing);
+  discard(*graph);
+}
+
+/// NOTE: graphs with memory nodes cannot be cloned (driver API, "Graph memory nodes").
+void graph_clone(CUgraph* clone, CUgraph original) {
+  require(clone != nullptr);
+  const auto from = find_graph(original);
+  std::vector<std::shared_ptr<GraphNode>> nodes;
+  {
+    const std::lock_guard lock(from->mutex);
+    require(!from->owns_memory(), CUDA_ERROR_NOT_SUPPORTED);
+    nodes = from->nodes;
+  }
+  const auto to = make_graph();
+  std::map<const GraphNode*, std::shared_ptr<GraphNode>> copies;
+  for (const auto& node : nodes) {
+    std::vector<std::shared_ptr<GraphNode>> dependencies;
+    for (const auto& before : node->dependencies) dependencies.push_back(copies[before.get()]);
+    copies[node.get()] = add_node(to, Work(node->work), std::move(dependencies));
+  }
+  *clone = to->handle;
+}
+
+/// The protocol of all lists: without room the number of entries, else entries and their number,
+/// with nulls behind them.
+void write_list(const std::vector<std::shared_ptr<GraphNode>>& nodes, CUgraphNode* to,
+                std::size_t* count) {
+  require(count != nullptr);
+  if (to != nullptr) {
+    for (std::size_t i = 0; i < *count; ++i) to[i] = i < nodes.size() ? nodes[i]->handle : nullptr;
+    *count = std::min(*count, nodes.size());
+  } else {
+    *count = nodes.size();
+  }
+}
+
+void graph_get_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+  const auto graph = find_graph(handle);
+  const std::lock_guard lock(graph->mutex);
+  write_list(graph->nodes, nodes, count);
+}
+
+void graph_get_root_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+  const auto graph = find_graph(handle);
+  const std::lock_guard lock(graph->mutex);
+  std::vector<std::shared_ptr<GraphNode>> roots;
+  for (const auto& node : graph->nodes) {
+    if (node->dependencies.empty()) roots.push_back(node);
+  }
+  write_list(roots, nodes, count);
+}
+
+void graph_node_get_type(CUgraphNode node, CUgraphNodeType* type) {
+  require(type != nullptr);
+  *type = find_node(node)->type;
+}
+
+void graph_node_get_dependencies(CUgraphNode node, CUgraphNode* dependencies, std::size_t* count) {
+  write_list(find_node(node)->dependencies, dependencies, count);
+}
+
+KernelWork kernel_of(const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  require(parameters != nullptr && parameters->kern == nullptr);
+  const auto context =
+      parameters->ctx == nullptr ? current_context() : live_context(parameters->ctx);
+  KernelWork work = prepare({parameters->func,
+                             {parameters->gridDimX, parameters->gridDimY, parameters->gridDimZ},
+                             {parameters->blockDimX, parameters->blockDimY, parameters->blockDimZ},
+                             parameters->sharedMemBytes,
+                             parameters->kernelParams,
+                             parameters->extra,
+                             false},
+                            *context);
+  work.module = nullptr;
+  return work;
+}
+
+void graph_add_kernel_node(CUgraphNode* node, CUgraph handle, const CUgraphNode* dependencies,
+                           std::size_t dependency_count,
+                           const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  require(node != nullptr && (dependencies != nullptr || dependency_count == 0));
+  const auto graph = find_graph(handle);
+  std::vector<std::shared_ptr<GraphNode>> before;
+  for (std::size_t i = 0; i < dependency_count; ++i) {
+    auto dependency = find_node(dependencies[i]);
+    require(dependency->graph.lock() == graph);
+    require(std::find(before.begin(), before.end(), dependency) == before.end());
+    before.push_back(std::move(dependency));
+  }
+  *node = add_node(graph, kernel_of(parameters), std::move(before))->handle;
+}
+
+/// The node and its graph, locked by the caller. Throws Failure INVALID_VALUE for other nodes.
+std::pair<std::shared_ptr<GraphNode>, std::shared_ptr<Graph>> find_kernel_node(CUgraphNode handle) {
+  auto node = find_node(handle);
+  auto graph = node->graph.lock();
+  require(graph != nullptr && node->type == CU_GRAPH_NODE_TYPE_KERNEL);
+  return {std::move(node), std::move(graph)};
+}
+
+/// `kernelParams` points at the node's own copies, good until its next change.
+void graph_kernel_node_get_params(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* parameters) {
+  require(parameters != nullptr);
+  const auto [node, graph] = find_kernel_node(handle);
+  const std::lock_guard lock(graph->mutex);
+  auto& work = std::get<KernelWork>(node->work);
+  node->parameters.clear();
+  for (const ParameterSlot& slot : parameters_of(*work.function)) {
+    node->parameters.push_back(work.parameters.data() + slot.offset);
+  }
+  *parameters = {work.handle,
+                 work.grid[0],
+                 work.grid[1],
+                 work.grid[2],
+                 work.block[0],
+                 work.block[1],
+                 work.block[2],
+                 work.shared_bytes,
+                 node->parameters.empty() ? nullptr : node->parameters.data(),
+                 nullptr,
+                 nullptr,
+                 work.function->context->device.handle};
+}
+
+void graph_kernel_node_set_params(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  const auto [node, graph] = find_kernel_node(handle);
+  KernelWork work = kernel_of(parameters);
+  const std::lock_guard lock(graph->mutex);
+  auto& old = std::get<KernelWork>(node->work);
+  require(work.function->context->id == old.function->context->id);
+  work.cooperative = old.cooperative;
+  old = std::move(work);
+}
+
+void graph_exec_kernel_node_set_params(CUgraphExec handle, CUgraphNode node_handle,
+                                       const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  const auto executable = sim_driver().executables.find(handle);
+  require(executable != nullptr);
+  const auto [node, graph] = find_kernel_node(node_handle);
+  KernelWork work = kernel_of(parameters);
+  const std::lock_guard lock(executable->mutex);
+  auto plan = std::make_shared<GraphPlan>(*executable->plan);
+  const auto found = std::find_if(plan->nodes.begin(), plan->nodes.end(),
+                                  [id = node->id](const GraphPlan::Node& planned) {
+                                    return planned.id == id || planned.update_id == id;
+                                  });
+  require(found != plan->nodes.end());
+  auto& old = std::get<KernelWork>(found->work);
+  require(work.function->context->id == old.function->context->id);
+  work.cooperative = old.cooperative;
+  old = std::move(work);
+  executable->plan = std::move(plan);
+}
+
+}  // namespace
+
+void install_graph(DriverApi& api) {
+  api.cuGraphCreate = guarded<graph_create>;
+  api.cuGraphDestroy = guarded<graph_destroy>;
+  api.cuGraphClone = guarded<graph_clone>;
+  api.cuGraphGetNodes = guarded<graph_get_nodes>;
+  api.cuGraphGetRootNodes = guarded<graph_get_root_nodes>;
+  api.cuGraphNodeGetType = guarded<graph_node_get_type>;
+  api.cuGraphNodeGetDependencies = guarded<graph_node_get_dependencies>;
+  api.cuGraphAddKernelNode = guarded<graph_add_kernel_node>;
+  api.cuGraphKernelNodeGetParams = guarded<graph_kernel_node_get_params>;
+  api.cuGraphKernelNodeSetParams = guarded<graph_kernel_node_set_params>;
+  api.cuGraphExecKernelNodeSetParams = guarded<graph_exec_kernel_node_set_params>;
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,196 @@
+// Turning checks on and off, and where their findings go.
+#include "sim/device/launch/checks.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "sim/device/sim_driver.h"
+#include "sim/device/stream/work.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernwright::sim {
+
+CheckSet Checks::current() const noexcept { return {init_.load(), race_.load(), sync_.load()}; }
+
+CheckSet Checks::set(CheckSet checks) {
+  const CheckSet before = std::exchange(outside_, checks);
+  apply();
+  return before;
+}
+
+void Checks::apply() {
+  CheckSet all = outside_;
+  for (const OpenScope& scope : scopes_) {
+    all.init |= scope.checks.init;
+    all.race |= scope.checks.race;
+    all.sync |= scope.checks.sync;
+  }
+  if (all.init != init_ || !all.any()) shadow.clear();
+  init_ = all.init;
+  race_ = all.race;
+  sync_ = all.sync;
+}
+
+void Checks::enter(Findings* scope, CheckSet checks) {
+  scopes_.push_back({scope, checks, thread_number()});
+  apply();
+}
+
+void Checks::leave(const Findings* scope) {
+  std::erase_if(scopes_, [&](const OpenScope& open) { return open.findings == scope; });
+  apply();
+}
+
+Findings* Checks::collector() const noexcept {
+  const std::uint64_t thread = thread_number();
+  const auto own = std::find_if(scopes_.rbegin(), scopes_.rend(),
+                                [&](const OpenScope& open) { return open.thread == thread; });
+  if (own != scopes_.rend()) return own->findings;
+  return scopes_.empty() ? nullptr : scopes_.back().findings;
+}
+
+std::vector<Finding> Checks::deliver(std::vector<Finding>&& findings) {
+  Findings* const to = collector();
+  if (to == nullptr) return std::move(findings);
+  for (Finding& finding : findings) to->add(std::move(finding));
+  return {};
+}
+
+void Checks::set_seed(std::optional<std::uint64_t> seed) noexcept {
+  schedules_.front() = {nullptr, seed, 0};
+}
+
+void Checks::enter_schedule(const ScheduleScope* scope, std::optional<std::uint64_t> seed) {
+  schedules_.push_back({scope, seed, 0});
+}
+
+void Checks::leave_schedule(const ScheduleScope* scope) noexcept {
+  std::erase_if(schedules_, [&](const Schedule& one) { return one.scope == scope; });
+}
+
+std::uint64_t Checks::next_seed() noexcept {
+  Schedule& schedule = schedules_.back();
+  if (!schedule.seed) return 0;
+  std::uint64_t z = *schedule.seed + ++schedule.launches * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  z ^= z >> 31;
+  return z == 0 ? 1 : z;
+}
+
+Ticks& Checks::ticks() {
+  if (ticks_ == nullptr) ticks_ = std::make_unique<Ticks>();
+  return *ticks_;
+}
+
+namespace {
+
+/// Runs `change` with no launch running. For destructors, in host functions too: a scope that
+/// stayed in a list after its end would be used.
+template <typename Change>
+void change_at_end(const Change& change) noexcept {
+  bool& inside = in_host_function();
+  const bool was_inside = std::exchange(inside, false);
+  try {
+    SimDriver& instance = sim_driver();
+    const std::lock_guard execution(instance.execution);
+    change(instance.checks);
+  } catch (const Failure&) {
+    // The process forked: its child has no devices.
+  }
+  inside = was_inside;
+}
+
+}  // namespace
+
+CheckSet check_set(std::span<const std::string> words) {
+  CheckSet set;
+  for (const std::string& word : words) {
+    const bool all = word == "all";
+    if (word == "streams") {
+      throw InvalidArgument(
+          "\"streams\" is a check of the whole process, whose findings are errors of the calls "
+          "that show them, not of a block: set KERNWRIGHT_CHECKS=streams before the first use of "
+          "a device");
+    }
+    if (!all && word != "init" && word != "race" && word != "sync" && word != "memory") {
+      throw InvalidArgument(format(
+          "\"{}\" is no check of the simulated device: memory, init, race, sync, all", word));
+    }
+    set.init |= all || word == "init";
+    set.race |= all || word == "race";
+    set.sync |= all || word == "sync";
+  }
+  return set;
+}
+
+CheckSet set_checks(CheckSet checks) {
+  initialise_sim_driver();
+  SimDriver& instance = sim_driver();
+  const std::lock_guard execution(instance.execution);
+  return instance.checks.set(checks);
+}
+
+void set_launch_seed(std::optional<std::uint64_t> seed) {
+  initialise_sim_driver();
+  SimDriver& instance = sim_driver();
+  const std::lock_guard execution(instance.execution);
+  instance.checks.set_seed(seed);
+}
+
+CheckSet current_checks() {
+  initialise_sim_driver();
+  return sim_driver().checks.current();
+}
+
+void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view whose) {
+  SimDriver& instance = sim_driver();
+  if (!instance.checks.init()) return;
+  const std::lock_guard execution(instance.execution);
+  const Unwritten unwritten = instance.checks.shadow.unwritten(address, bytes);
+  if (unwritten.bytes == 0) return;
+  std::vector<Finding> found(1);
+  FaultReport& fault = found[0].fault;
+  fault.kind = FaultKind::init;
+  fault.message = format(
+      "{}, and nothing has written {} of the {} bytes that are copied back, the first at byte {}",
+      whose, unwritten.bytes, bytes, unwritten.first);
+  fault.address = address + unwritten.first;
+  found[0].what = "copy to the host";
+  found[0].space = "global memory";
+  found[0].hint =
+      "kw.Out copies all of the array back: let the kernel write every element, or pass kw.InOut "
+      "where it leaves some as they were";
+  for (const Finding& finding : instance.checks.deliver(std::move(found)))
+    log(LogLevel::warning, "simulated device: {}", finding.to_string());
+}
+
+CheckScope::CheckScope(CheckSet checks, std::size_t limit) {
+  findings_.set_limit(limit);
+  initialise_sim_driver();
+  SimDriver& instance = sim_driver();
+  const std::lock_guard execution(instance.execution);
+  instance.checks.enter(&findings_, checks);
+}
+
+CheckScope::~CheckScope() {
+  change_at_end([&](Checks& checks) { checks.leave(&findings_); });
+}
+
+std::vector<Finding> CheckScope::findings() const { return findings_.list(); }
+std::uint64_t CheckScope::total() const { return findings_.total(); }
+
+ScheduleScope::ScheduleScope(std::optional<std::uint64_t> seed) {
+  initialise_sim_driver();
+  SimDriver& instance = sim_driver();
+  const std::lock_guard execution(instance.execution);
+  instance.checks.enter_schedule(this, seed);
+}
+
+ScheduleScope::~ScheduleScope() {
+  change_at_end([&](Checks& checks) { checks.leave_schedule(this); });
+}
+
+}  // namespace kernwright::sim

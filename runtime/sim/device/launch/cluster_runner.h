@@ -1,0 +1,51 @@
+// Runs the blocks of one cluster side by side on one host thread.
+#pragma once
+
+#include "sim/device/launch/print.h"
+#include "sim/exec/block/block_runner.h"
+#include "sim/exec/block/cluster.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kernwright::sim {
+
+/// Clusters of a launch; without any, each block is one.
+std::uint64_t cluster_count(const LaunchContext& launch) noexcept;
+
+/// Keeps its blocks' runners from cluster to cluster. Not thread-safe.
+class ClusterRunner {
+ public:
+  /// `sm` is what %smid reads in the blocks. `launch` and `print` outlive the runner.
+  ClusterRunner(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm = 0);
+
+  /// The cluster of that index, counted as blocks are.
+  void start(std::uint64_t cluster);
+  /// Runs every block for one round. `running` until all are done or one has a finding.
+  Progress advance();
+  /// Both, to the end. False after a finding.
+  bool run(std::uint64_t cluster);
+  /// Of all its blocks that are left, as BlockRunner has it.
+  bool seems_to_wait() const noexcept;
+  std::uint64_t waited_instructions() const noexcept;
+  void give_up_waiting() noexcept;
+  /// After `faulted`.
+  const FaultReport& fault() const noexcept;
+
+ private:
+  struct Member {
+    std::unique_ptr<BlockRunner> runner;
+    std::uint64_t block = 0;  ///< linear index in the grid
+    Progress progress = Progress::running;
+  };
+  Progress relieve();
+
+  std::array<std::uint32_t, 3> shape_, grid_;
+  PrintBuffer& print_;
+  Cluster cluster_;
+  std::vector<Member> members_;  ///< by rank
+};
+
+}  // namespace kernwright::sim

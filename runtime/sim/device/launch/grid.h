@@ -1,0 +1,45 @@
+// Runs all blocks of a launch over host threads.
+#pragma once
+
+#include "base/fault_report.h"
+#include "sim/exec/block/stop_request.h"
+#include "sim/exec/warp/warp.h"
+
+#include <optional>
+#include <string>
+
+namespace kernwright::sim {
+
+/// While the launching thread waits for others, which cannot see for themselves whether the launch
+/// is to stop.
+inline void look(const LaunchContext& launch) noexcept {
+  if (launch.stop != nullptr) static_cast<void>(launch.stop->is_due());
+}
+
+struct GridResult {
+  std::optional<FaultReport>
+      fault;            ///< of the block with the lowest linear index among those failed
+  std::string printed;  ///< what device code printed, in block order
+};
+
+/// Runs the grid on up to `width` host threads, the caller's included. `launch.print` and its sink
+/// are set here. Blocks start in the order of their linear index, those of a cluster
+/// (`launch.cluster`, which divides the grid) together and on one host thread; after a finding no
+/// block or cluster behind it starts, while the ones before it still run, so that the same one is
+/// reported whatever the number of threads. Throws what BlockRunner's constructor throws.
+/// `launch.accesses` takes what all blocks touched; null = nobody asks.
+GridResult run_grid(const LaunchContext& launch, int width);
+
+/// The same for a grid whose blocks, in clusters or not, wait for each other: all are in flight
+/// together, a round each, so that all make progress. Makes the workspace that grid-wide
+/// barriers use. Of several findings the first one in time is reported. Throws std::bad_alloc when
+/// it does not fit.
+GridResult run_cooperative_grid(const LaunchContext& launch, int width);
+
+/// The same on the calling thread, clusters, blocks and their warps in an order that `seed` alone
+/// chooses; a few clusters or blocks are in flight together, or all (`whole`). `launch.checks` has
+/// the same seed and is what interleaves warps. Cooperative grids need a workspace
+/// (grid_workspace).
+GridResult run_scheduled_grid(const LaunchContext& launch, std::uint64_t seed, bool whole);
+
+}  // namespace kernwright::sim

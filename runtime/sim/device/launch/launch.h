@@ -1,0 +1,31 @@
+// From the arguments of a launch to work for a stream.
+#pragma once
+
+#include "sim/device/stream/work.h"
+
+namespace kernwright::sim {
+
+struct StreamUse;
+
+/// Parameters as cuLaunchKernel takes them.
+struct LaunchRequest {
+  CUfunction function = nullptr;
+  std::array<std::uint32_t, 3> grid{}, block{};
+  std::uint32_t shared_bytes = 0;
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  bool cooperative = false;
+  std::array<std::uint32_t, 3> cluster{};  ///< blocks; zeros: as the function says
+};
+
+/// Checks the launch against the device and the function, and copies its parameters. Throws
+/// Failure.
+KernelWork prepare(const LaunchRequest& launch, const Context& context);
+
+/// The parameters of a function whose module is still loaded. Throws Failure INVALID_HANDLE.
+std::vector<ParameterSlot> parameters_of(const Function& function);
+
+/// cuEventRecord; null handles are ignored. Throws Failure.
+void record_event(CUevent handle, const StreamUse& use);
+
+}  // namespace kernwright::sim

@@ -1,0 +1,182 @@
+// Driver functions of texture and surface objects: the rules of driver/texture_parameters.h.
+#include "driver/texture_parameters.h"
+#include "sim/device/memory/checked_range.h"
+#include "sim/device/profile.h"
+#include "sim/device/sim_driver.h"
+
+#include <algorithm>
+
+namespace kernwright::sim {
+namespace {
+
+using ptx::Geometry;
+
+/// Null where the resource is no array, or none that is known.
+std::shared_ptr<CudaArray> array_of(const CUDA_RESOURCE_DESC& resource) {
+  if (resource.resType != CU_RESOURCE_TYPE_ARRAY) return nullptr;
+  return sim_driver().arrays.find(resource.res.array.hArray);
+}
+
+Geometry shape_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
+  const bool layered = (array.Flags & kArrayLayered) != 0;
+  if ((array.Flags & kArrayCubemap) != 0) return layered ? Geometry::acube : Geometry::cube;
+  if (layered) return array.Height == 0 ? Geometry::a1d : Geometry::a2d;
+  constexpr Geometry kByRank[] = {Geometry::d1, Geometry::d2, Geometry::d3};
+  return kByRank[array_rank(array) - 1];
+}
+
+std::uint32_t extent(std::size_t count) {
+  return static_cast<std::uint32_t>(std::max<std::size_t>(count, 1));
+}
+
+TextureSource source_of(const CudaArray& array) {
+  const CUDA_ARRAY3D_DESCRIPTOR& d = array.descriptor;
+  TextureSource source;
+  source.address = array.address;
+  source.pitch = array.row;
+  source.slice = array.slice;
+  source.shape = shape_of(d);
+  source.extent = {extent(d.Width), extent(d.Height), array_rank(d) == 3 ? extent(d.Depth) : 1};
+  source.layers = static_cast<std::uint32_t>(array_layers(d));
+  source.gather = (d.Flags & kArrayGather) != 0;
+  source.format = d.Format;
+  source.channels = d.NumChannels;
+  source.bytes = static_cast<std::uint32_t>(array.element);
+  source.name = describe_array(d);
+  return source;
+}
+
+/// Memory that lies in one allocation of the device.
+void require_memory(std::uint64_t address, std::uint64_t bytes) {
+  const std::lock_guard execution(sim_driver().execution);
+  checked_range({"cuTexObjectCreate", address, bytes, Side::device, false});
+}
+
+TextureSource linear_source(const CUDA_RESOURCE_DESC& resource) {
+  const auto& memory = resource.res.linear;
+  TextureSource source;
+  source.address = memory.devPtr;
+  source.linear = true;
+  source.format = memory.format;
+  source.channels = memory.numChannels;
+  source.bytes = texel_bytes(memory.format, memory.numChannels);
+  source.extent = {extent(memory.sizeInBytes / source.bytes), 1, 1};
+  source.name = "linear memory";
+  require_memory(memory.devPtr, std::uint64_t{source.extent[0]} * source.bytes);
+  return source;
+}
+
+TextureSource pitched_source(const CUDA_RESOURCE_DESC& resource) {
+  const auto& memory = resource.res.pitch2D;
+  TextureSource source;
+  source.address = memory.devPtr;
+  source.pitch = memory.pitchInBytes;
+  source.shape = Geometry::d2;
+  source.format = memory.format;
+  source.channels = memory.numChannels;
+  source.bytes = texel_bytes(memory.format, memory.numChannels);
+  source.extent = {extent(memory.width), extent(memory.height), 1};
+  source.name = "pitched memory";
+  require_memory(memory.devPtr,
+                 memory.pitchInBytes * (memory.height - 1) + memory.width * source.bytes);
+  return source;
+}
+
+TextureSampler sampler_of(const CUDA_TEXTURE_DESC& description, const TextureSource& source) {
+  TextureSampler sampler;
+  std::copy_n(description.addressMode, 3, sampler.address.begin());
+  std::copy_n(description.borderColor, 4, sampler.border.begin());
+  sampler.filters = description.filterMode == CU_TR_FILTER_MODE_LINEAR && !source.linear;
+  sampler.normalized = (description.flags & kTextureNormalizedCoordinates) != 0;
+  sampler.promotes = (description.flags & kTextureReadAsInteger) == 0 &&
+                     texel_bytes(source.format, 1) < 4 && !is_floating_texel(source.format);
+  return sampler;
+}
+
+/// What a GPU can do and this device cannot.
+bool is_beyond(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& description) {
+  constexpr unsigned kKnown =
+      kTextureReadAsInteger | kTextureNormalizedCoordinates | kTextureNoTrilinearOptimization;
+  return resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY ||
+         (description.flags & ~kKnown) != 0 || description.maxAnisotropy > 1;
+}
+
+TextureObject object_of(const Context& context, const CUDA_RESOURCE_DESC& resource,
+                        const std::shared_ptr<CudaArray>& array) {
+  TextureObject object;
+  object.context = context.id;
+  object.resource = resource;
+  if (array == nullptr) return object;
+  require(array->context->id == context.id);
+  object.source = source_of(*array);
+  object.has_array = true;
+  object.array = array;
+  return object;
+}
+
+void texture_create(CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
+                    const CUDA_TEXTURE_DESC* sampler, const CUDA_RESOURCE_VIEW_DESC* view) {
+  const auto context = current_context();
+  require(texture != nullptr && resource != nullptr && sampler != nullptr);
+  require(view == nullptr && !is_beyond(*resource, *sampler), CUDA_ERROR_NOT_SUPPORTED);
+  const auto array = array_of(*resource);
+  require(check_texture(*resource, *sampler, array != nullptr ? &array->descriptor : nullptr,
+                        ProfileLimits{})
+              .empty());
+  TextureObject object = object_of(*context, *resource, array);
+  if (resource->resType == CU_RESOURCE_TYPE_LINEAR) object.source = linear_source(*resource);
+  if (resource->resType == CU_RESOURCE_TYPE_PITCH2D) object.source = pitched_source(*resource);
+  object.description = *sampler;
+  object.sampler = sampler_of(*sampler, object.source);
+  *texture = sim_driver().textures.add(std::move(object));
+}
+
+void surface_create(CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
+  const auto context = current_context();
+  require(surface != nullptr && resource != nullptr);
+  const auto array = array_of(*resource);
+  require(check_surface(*resource, array != nullptr ? &array->descriptor : nullptr).empty());
+  TextureObject object = object_of(*context, *resource, array);
+  object.is_surface = true;
+  *surface = sim_driver().textures.add(std::move(object));
+}
+
+template <bool kSurface>
+void object_destroy(unsigned long long handle) {
+  current_context();
+  require(sim_driver().textures.remove(handle, kSurface));
+}
+
+std::shared_ptr<const TextureObject> find_object(unsigned long long handle, bool is_surface) {
+  current_context();
+  auto object = sim_driver().textures.find(handle);
+  require(object != nullptr && object->is_surface == is_surface);
+  return object;
+}
+
+template <bool kSurface>
+void get_resource(CUDA_RESOURCE_DESC* resource, unsigned long long handle) {
+  const auto object = find_object(handle, kSurface);
+  require(resource != nullptr);
+  *resource = object->resource;
+}
+
+void get_sampler(CUDA_TEXTURE_DESC* sampler, CUtexObject texture) {
+  const auto object = find_object(texture, false);
+  require(sampler != nullptr);
+  *sampler = object->description;
+}
+
+}  // namespace
+
+void install_texture(DriverApi& api) {
+  api.cuTexObjectCreate = guarded<texture_create>;
+  api.cuTexObjectDestroy = guarded<object_destroy<false>>;
+  api.cuTexObjectGetResourceDesc = guarded<get_resource<false>>;
+  api.cuTexObjectGetTextureDesc = guarded<get_sampler>;
+  api.cuSurfObjectCreate = guarded<surface_create>;
+  api.cuSurfObjectDestroy = guarded<object_destroy<true>>;
+  api.cuSurfObjectGetResourceDesc = guarded<get_resource<true>>;
+}
+
+}  // namespace kernwright::sim

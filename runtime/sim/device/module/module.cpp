@@ -1,0 +1,262 @@
+// Driver functions of modules: PTX text becomes a program, its entries and variables get names.
+#include "base/errors.h"
+#include "base/format.h"
+#include "sim/device/launch/occupancy_model.h"
+#include "sim/device/module/jit_options.h"
+#include "sim/device/sim_driver.h"
+#include "sim/device/teardown.h"
+#include "sim/ptx/parse/parser.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace kernwright::sim {
+namespace {
+
+using Resources = std::map<std::string, KernelResources>;
+
+/// From kwSetResourceImage, for the thread's next load.
+Resources& pending_resources() {
+  static thread_local Resources resources;
+  return resources;
+}
+
+void set_resource_image(const void* cubin, std::size_t bytes) {
+  sim_driver();
+  require(cubin != nullptr || bytes == 0);
+  pending_resources() = read_cubin_resources({static_cast<const std::byte*>(cubin), bytes});
+}
+
+enum class ImageKind { ptx, elf, fatbin, unknown };
+
+ImageKind kind_of(const void* image) {
+  const auto* const bytes = static_cast<const unsigned char*>(image);
+  if (bytes[0] == 0x7f)
+    return std::memcmp(bytes,
+                       "\x7f"
+                       "ELF",
+                       4) == 0
+               ? ImageKind::elf
+               : ImageKind::unknown;
+  if (bytes[0] == 0x50)
+    return std::memcmp(bytes, "\x50\xed\x55\xba", 4) == 0 ? ImageKind::fatbin : ImageKind::unknown;
+  const bool text = bytes[0] == '\n' || bytes[0] == '\r' || bytes[0] == '\t' ||
+                    (bytes[0] >= ' ' && bytes[0] < 0x7f);
+  return text ? ImageKind::ptx : ImageKind::unknown;
+}
+
+[[noreturn]] void refuse(const JitOptions& options, CUresult code, const std::string& message) {
+  options.write_error_log(message);
+  FaultReport report;
+  report.kind = FaultKind::invalid_ptx;
+  report.message = message;
+  throw Failure{code, std::move(report)};
+}
+
+/// Without the place in front: whoever shows the report knows where the kernel's text begins.
+std::string without_place(const ptx::PtxError& error) {
+  const std::string_view text = error.what();
+  for (const std::string& place :
+       {format("PTX line {} ({}:{}): ", error.ptx_line, error.file, error.source.line),
+        format("PTX line {}: ", error.ptx_line)}) {
+    if (text.starts_with(place)) return std::string(text.substr(place.size()));
+  }
+  return std::string(text);
+}
+
+[[noreturn]] void refuse(const JitOptions& options, const ptx::PtxError& error) {
+  std::string message = without_place(error);
+  if (error.ptx_line > 0) {
+    message = message == error.what() ? format("PTX line {}: {}", error.ptx_line, message)
+                                      : std::string(error.what());
+  }
+  options.write_error_log(message);
+  FaultReport report;
+  report.kind = error.opcode.empty() ? FaultKind::invalid_ptx : FaultKind::unsupported;
+  report.message = without_place(error);
+  report.file = error.file;
+  report.line = error.source.line;
+  report.ptx_line = error.ptx_line;
+  report.opcode = error.opcode;
+  throw Failure{CUDA_ERROR_INVALID_PTX, std::move(report)};
+}
+
+std::unique_ptr<LoadedModule> load_code(Context& context, const void* image,
+                                        const JitOptions& options) {
+  switch (kind_of(image)) {
+    case ImageKind::elf:
+    case ImageKind::fatbin:
+      refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
+             "the simulated device runs PTX text; the image is machine code of a GPU. Compile for "
+             "a virtual architecture (compute_80)");
+    case ImageKind::unknown:
+      refuse(options, CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX text nor a cubin");
+    case ImageKind::ptx: break;
+  }
+  try {
+    return std::make_unique<LoadedModule>(static_cast<const char*>(image), context.device.memory);
+  } catch (const ptx::PtxError& error) {
+    refuse(options, error);
+  } catch (const OutOfMemory& error) {
+    options.write_error_log(error.what());
+    fail(CUDA_ERROR_OUT_OF_MEMORY);
+  }
+}
+
+/// Compute capability of `.target sm_80a` as 80.
+int target_of(const ptx::Module& module) {
+  int target = 0;
+  for (const char c : module.target.substr(std::min<std::size_t>(3, module.target.size()))) {
+    if (c < '0' || c > '9') break;
+    target = target * 10 + (c - '0');
+  }
+  return target;
+}
+
+void require_target(const LoadedModule& code, const JitOptions& options) {
+  const int own = device_profile().required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+                  device_profile().required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  if (target_of(*code.program().module) <= own) return;
+  refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
+         format("the PTX is for {}; the simulated device has compute capability {}.{}. Compile for "
+                "compute_{}{}",
+                code.program().module->target, own / 10, own % 10, own,
+                target_of(*code.program().module) <= 90
+                    ? ", or set KERNWRIGHT_SIM_CAPABILITY=9.0 before the program starts"
+                    : ""));
+}
+
+std::shared_ptr<Function> make_function(const std::shared_ptr<Module>& module, std::uint32_t index,
+                                        const Resources& resources) {
+  const FunctionInfo& info = module->code->program().functions[index];
+  auto function = std::make_shared<Function>();
+  function->context = module->context;
+  function->module = module;
+  function->code = module->code.get();
+  function->module_handle = module->handle;
+  function->index = index;
+  function->name = info.name;
+  const auto known = resources.find(info.name);
+  function->resources = known != resources.end() ? known->second : estimate_resources(info);
+  function->resources.shared_bytes = info.shared_bytes;
+  function->resources.constant_bytes = static_cast<std::uint32_t>(module->code->constant_bytes());
+  function->resources.max_threads = info.max_threads;
+  const int shared = device_profile().required(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  function->max_dynamic_shared = std::max(0, shared - static_cast<int>(info.shared_bytes));
+  return function;
+}
+
+CUmodule load(const void* image, const JitOptions& options) {
+  const Resources resources = std::exchange(pending_resources(), {});
+  const auto context = current_context();
+  require(image != nullptr);
+  const auto begin = std::chrono::steady_clock::now();
+  SimDriver& instance = sim_driver();
+  auto module = std::make_shared<Module>();
+  module->driver = &instance;
+  module->context = context;
+  module->code = load_code(*context, image, options);
+  require_target(*module->code, options);
+  module->handle = instance.modules.insert(module);
+  const auto& functions = module->code->program().functions;
+  for (std::uint32_t index = 0; index < functions.size(); ++index) {
+    if (!functions[index].is_entry) continue;
+    module->functions.push_back(instance.functions.insert(make_function(module, index, resources)));
+  }
+  const std::chrono::duration<float, std::milli> time = std::chrono::steady_clock::now() - begin;
+  options.write_wall_time(time.count());
+  options.write_info_log("");
+  options.write_error_log("");
+  return module->handle;
+}
+
+void module_load_data_ex(CUmodule* module, const void* image, unsigned int option_count,
+                         CUjit_option* options, void** option_values) {
+  require(module != nullptr);
+  // Allowed in any capture: lazy loading makes it safe (measured in docs/driver_behaviour.md).
+  *module = load(image, JitOptions(option_count, options, option_values));
+}
+
+void module_load_data(CUmodule* module, const void* image) {
+  module_load_data_ex(module, image, 0, nullptr, nullptr);
+}
+
+std::shared_ptr<Module> find_module(CUmodule handle) {
+  auto module = sim_driver().modules.find(handle);
+  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  return module;
+}
+
+void module_unload(CUmodule handle) {
+  current_context();
+  sim_driver().captures.forbid_unsafe();
+  const auto module = find_module(handle);
+  sim_driver().queues.finish(*module->context);  // work in flight still needs it
+  require(sim_driver().modules.remove(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  for (const CUfunction function : module->functions) sim_driver().functions.remove(function);
+}
+
+void module_get_function(CUfunction* function, CUmodule handle, const char* name) {
+  current_context();
+  require(function != nullptr && name != nullptr && *name != '\0');
+  const auto module = find_module(handle);
+  for (const CUfunction candidate : module->functions) {
+    const auto object = sim_driver().functions.find(candidate);
+    if (object == nullptr || object->name != name) continue;
+    *function = candidate;
+    return;
+  }
+  fail(CUDA_ERROR_NOT_FOUND);
+}
+
+void module_get_global(CUdeviceptr* address, std::size_t* bytes, CUmodule handle,
+                       const char* name) {
+  current_context();
+  require(name != nullptr && *name != '\0' && (address != nullptr || bytes != nullptr));
+  const auto module = find_module(handle);
+  const ModuleVariable* const variable = module->code->variable(name);
+  require(variable != nullptr, CUDA_ERROR_NOT_FOUND);
+  if (address != nullptr) *address = variable->address;
+  if (bytes != nullptr) *bytes = variable->bytes;
+}
+
+void module_get_loading_mode(CUmoduleLoadingMode* mode) {
+  require(mode != nullptr);
+  *mode = CU_MODULE_EAGER_LOADING;
+}
+
+void module_get_function_count(unsigned int* count, CUmodule handle) {
+  require(count != nullptr);
+  *count = static_cast<unsigned int>(find_module(handle)->functions.size());
+}
+
+void module_enumerate_functions(CUfunction* functions, unsigned int count, CUmodule handle) {
+  const auto module = find_module(handle);
+  require(functions != nullptr && count > 0);
+  const std::size_t number = std::min<std::size_t>(count, module->functions.size());
+  std::copy_n(module->functions.begin(), number, functions);
+}
+
+}  // namespace
+
+Module::~Module() {
+  if (code == nullptr) return;
+  const std::lock_guard execution(driver->execution);
+  code.reset();
+  for (const auto& device : driver->devices) device->memory.expire_cached_ranges();
+}
+
+void install_module(DriverApi& api) {
+  api.cuModuleLoadData = guarded<module_load_data>;
+  api.cuModuleLoadDataEx = guarded<module_load_data_ex>;
+  api.cuModuleUnload = guarded<module_unload>;
+  api.cuModuleGetFunction = guarded<module_get_function>;
+  api.cuModuleGetGlobal = guarded<module_get_global>;
+  api.cuModuleGetLoadingMode = guarded<module_get_loading_mode>;
+  api.cuModuleGetFunctionCount = guarded<module_get_function_count>;
+  api.cuModuleEnumerateFunctions = guarded<module_enumerate_functions>;
+  api.kwSetResourceImage = guarded<set_resource_image>;
+}
+
+}  // namespace kernwright::sim

@@ -1,0 +1,154 @@
+// Driver functions of events, and streams that wait for them.
+#include "sim/device/launch/launch.h"
+#include "sim/device/sim_driver.h"
+
+namespace kernwright::sim {
+
+void Event::forget_capture() {
+  const std::lock_guard lock(mutex);
+  capture = nullptr;
+  tips.clear();
+}
+
+namespace {
+
+constexpr unsigned kFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+
+std::shared_ptr<Event> find_event(CUevent handle) {
+  auto event = sim_driver().events.find(handle);
+  require(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  return event;
+}
+
+void event_create(CUevent* handle, unsigned int flags) {
+  auto context = current_context();
+  require(handle != nullptr);
+  require((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
+  require((flags & ~kFlags) == 0);
+  auto event = std::make_shared<Event>();
+  event->context = std::move(context);
+  event->flags = flags;
+  *handle = sim_driver().events.insert(std::move(event));
+}
+
+void event_destroy(CUevent handle) {
+  const auto event = sim_driver().events.remove(handle);
+  require(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  event->forget_capture();
+}
+
+}  // namespace
+
+void record_event(CUevent handle, const StreamUse& use) {
+  if (handle == nullptr) return;
+  const auto event = find_event(handle);
+  require(use.context->id == event->context->id, CUDA_ERROR_INVALID_HANDLE);
+  {
+    const std::lock_guard lock(event->mutex);
+    if (sim_driver().captures.record(use, *event)) return;
+  }
+  auto mark = sim_driver().queues.issue(use, RecordWork{event});
+  if (mark == nullptr) {
+    mark = std::make_shared<Mark>();
+    mark->reach();
+  }
+  const std::lock_guard lock(event->mutex);
+  event->mark = std::move(mark);
+}
+
+namespace {
+
+/// With the external flag the record is a node of a captured graph, done anew at each launch.
+void event_record_with_flags(CUevent handle, CUstream stream, unsigned int flags) {
+  const auto event = find_event(handle);
+  const StreamUse use = use_stream(stream);
+  require(flags == CU_EVENT_RECORD_DEFAULT || flags == CU_EVENT_RECORD_EXTERNAL);
+  if (flags == CU_EVENT_RECORD_EXTERNAL && sim_driver().captures.has(use)) {
+    submit(use, RecordWork{event});
+  } else {
+    record_event(handle, use);
+  }
+}
+
+void event_record(CUevent handle, CUstream stream) {
+  event_record_with_flags(handle, stream, CU_EVENT_RECORD_DEFAULT);
+}
+
+/// What counts is what the event stands for now, not what it is recorded for later.
+void stream_wait_event(CUstream handle, CUevent event_handle, unsigned int flags) {
+  const StreamUse use = use_stream(handle);
+  const auto event = find_event(event_handle);
+  require(flags == CU_EVENT_WAIT_DEFAULT || flags == CU_EVENT_WAIT_EXTERNAL);
+  if (flags == CU_EVENT_WAIT_EXTERNAL && sim_driver().captures.has(use)) {
+    submit(use, WaitWork{event});
+    return;
+  }
+  std::shared_ptr<Mark> mark;
+  {
+    const std::lock_guard lock(event->mutex);
+    if (sim_driver().captures.wait(use, *event)) return;
+    mark = event->mark;
+  }
+  if (mark == nullptr) return;  // never recorded: nothing to wait for
+  sim_driver().queues.issue(use, WaitWork{event}, {std::move(mark)});
+}
+
+/// The mark of the last record; null when there was none, which counts as done. Throws Failure when
+/// a capture forbids to ask.
+std::shared_ptr<Mark> mark_of(Event& event) {
+  const std::lock_guard lock(event.mutex);
+  sim_driver().captures.forbid_event(event);
+  return event.mark;
+}
+
+void event_query(CUevent handle) {
+  const auto event = find_event(handle);
+  const auto mark = mark_of(*event);
+  if (mark == nullptr) return;
+  const bool over = sim_driver().queues.query(*mark);
+  sim_driver().queues.surface(*event->context);
+  require(over, CUDA_ERROR_NOT_READY);
+  sim_driver().order.host_learns(mark->clock);
+}
+
+void event_synchronize(CUevent handle) {
+  const auto event = find_event(handle);
+  const auto mark = mark_of(*event);
+  if (mark == nullptr) return;
+  sim_driver().queues.finish(*mark);
+  sim_driver().order.host_learns(mark->clock);
+  sim_driver().queues.surface(*event->context);
+}
+
+void event_elapsed_time(float* milliseconds, CUevent start, CUevent end) {
+  require(milliseconds != nullptr);
+  std::int64_t times[2];
+  const auto first = find_event(start), last = find_event(end);
+  for (int i = 0; i < 2; ++i) {
+    Event& event = i == 0 ? *first : *last;
+    const std::lock_guard lock(event.mutex);
+    require(event.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
+    const bool timed = (event.flags & CU_EVENT_DISABLE_TIMING) == 0;
+    require(timed && event.mark != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    require(event.mark->done, CUDA_ERROR_NOT_READY);
+    times[i] = event.mark->nanoseconds;
+  }
+  require(first->context->device.ordinal == last->context->device.ordinal,
+          CUDA_ERROR_INVALID_HANDLE);
+  *milliseconds = static_cast<float>(times[1] - times[0]) / 1e6f;
+}
+
+}  // namespace
+
+void install_event(DriverApi& api) {
+  api.cuEventCreate = guarded<event_create>;
+  api.cuEventDestroy = guarded<event_destroy>;
+  api.cuEventRecord = guarded<event_record>;
+  api.cuEventRecordWithFlags = guarded<event_record_with_flags>;
+  api.cuEventQuery = guarded<event_query>;
+  api.cuEventSynchronize = guarded<event_synchronize>;
+  api.cuEventElapsedTime = guarded<event_elapsed_time>;
+  api.cuStreamWaitEvent = guarded<stream_wait_event>;
+}
+
+}  // namespace kernwright::sim

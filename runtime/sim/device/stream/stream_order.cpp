@@ -1,0 +1,198 @@
+// Clocks at issue, ranges at the end of the work, and the comparison of both.
+#include "sim/device/stream/stream_order.h"
+
+#include "base/format.h"
+#include "sim/device/sim_driver.h"
+
+#include <algorithm>
+
+namespace kernwright::sim {
+namespace {
+
+// Beyond these many pieces of work per allocation the oldest are forgotten.
+constexpr std::size_t kMostEntries = 128;
+
+struct Overlap {
+  Touched mine, other;
+};
+
+std::pair<const Touched*, const Touched*> of_kind(const std::vector<Touched>& touched,
+                                                  AccessKind kind) {
+  const auto by_kind = [](const Touched& range, AccessKind wanted) { return range.kind < wanted; };
+  const auto above = [](AccessKind wanted, const Touched& range) { return wanted < range.kind; };
+  const auto begin = std::lower_bound(touched.begin(), touched.end(), kind, by_kind);
+  const auto end = std::upper_bound(begin, touched.end(), kind, above);
+  const Touched* const data = touched.data();
+  return {data + (begin - touched.begin()), data + (end - touched.begin())};
+}
+
+std::optional<Overlap> overlap(const std::vector<Touched>& mine, AccessKind my_kind,
+                               const std::vector<Touched>& other, AccessKind other_kind) {
+  auto [a, a_end] = of_kind(mine, my_kind);
+  auto [b, b_end] = of_kind(other, other_kind);
+  while (a != a_end && b != b_end) {
+    if (a->end <= b->begin) {
+      ++a;
+    } else if (b->end <= a->begin) {
+      ++b;
+    } else {
+      return Overlap{*a, *b};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Overlap> conflict(const std::vector<Touched>& mine,
+                                const std::vector<Touched>& other) {
+  using enum AccessKind;
+  for (const auto& [my_kind, other_kind] : {std::pair{write, write},
+                                            {write, read},
+                                            {read, write},
+                                            {write, atomic},
+                                            {atomic, write},
+                                            {atomic, read},
+                                            {read, atomic}}) {
+    if (auto found = overlap(mine, my_kind, other, other_kind)) return found;
+  }
+  return std::nullopt;
+}
+
+const char* verb(const OrderedWork& work, AccessKind kind) {
+  if (work.name == "cuMemFreeAsync") return "frees";
+  if (work.name == "cuMemAllocAsync") return "allocates";
+  return kind == AccessKind::read ? "reads" : kind == AccessKind::write ? "writes" : "updates";
+}
+
+std::string line(const OrderedWork& work, const Touched& range) {
+  return format("{} on {} {} {} bytes from {:#x} on", work.name, work.stream,
+                verb(work, range.kind), range.end - range.begin, range.begin);
+}
+
+FaultReport report(const OrderedWork& mine, const OrderedWork& other, const Overlap& overlap) {
+  FaultReport result;
+  result.kind = FaultKind::race;
+  result.address = std::max(overlap.mine.begin, overlap.other.begin);
+  result.access_size = std::min(overlap.mine.end, overlap.other.end) - result.address;
+  result.message = format(
+      "{} on {} and {} on {} touch the same {} bytes at {:#x}, and nothing "
+      "orders them",
+      other.name, other.stream, mine.name, mine.stream, result.access_size, result.address);
+  if (mine.name.starts_with("kernel ")) result.kernel = mine.name.substr(7);
+  result.allocation = sim_driver().describe(result.address, result.access_size, nullptr);
+  result.details = line(other, overlap.other) + "\n" + line(mine, overlap.mine) +
+                   "\nrecord an event after the first and let the other's stream wait for it";
+  return result;
+}
+
+/// First byte of the allocation around `address`, or `address` itself when there is none any more.
+std::uint64_t allocation_of(std::uint64_t address) {
+  Memory* const memory = sim_driver().memory_of(address);
+  return memory == nullptr ? address : memory->find_own(address).begin;
+}
+
+}  // namespace
+
+void StreamOrder::enable(bool on) {
+  const std::lock_guard lock(mutex_);
+  entries_.clear();
+  on_ = on;
+}
+
+VectorClock StreamOrder::issue(Context& context, Stream& stream, Actor* actor,
+                               std::uint64_t* step) {
+  const std::lock_guard lock(mutex_);
+  if (stream.actor == 0) {
+    const auto known = std::find_if(retired_.begin(), retired_.end(), [&](const Retired& old) {
+      return host_.of(old.actor) >= old.steps;
+    });
+    stream.actor = known == retired_.end() ? next_actor_++ : known->actor;
+    if (known != retired_.end()) retired_.erase(known);
+  }
+  stream.clock.join(host_);
+  if (stream.legacy) stream.clock.join(context.blocking_clock);
+  if (stream.blocking() && context.legacy != nullptr) stream.clock.join(context.legacy->clock);
+  *actor = stream.actor;
+  *step = stream.clock.advance(stream.actor);
+  if (stream.blocking()) context.blocking_clock.join(stream.clock);
+  context.whole_clock.join(stream.clock);
+  return stream.clock;
+}
+
+void StreamOrder::stream_learns(Stream& stream, const VectorClock& clock) {
+  if (!on()) return;
+  const std::lock_guard lock(mutex_);
+  stream.clock.join(clock);
+}
+
+void StreamOrder::host_learns(const VectorClock& clock) {
+  if (!on()) return;
+  const std::lock_guard lock(mutex_);
+  host_.join(clock);
+}
+
+void StreamOrder::host_learns(Stream& stream) {
+  if (!on()) return;
+  const std::lock_guard lock(mutex_);
+  host_.join(stream.clock);
+}
+
+void StreamOrder::host_learns(Context& context, bool blocking_only) {
+  if (!on()) return;
+  const std::lock_guard lock(mutex_);
+  host_.join(context.legacy->clock);
+  host_.join(blocking_only ? context.blocking_clock : context.whole_clock);
+}
+
+VectorClock StreamOrder::clock_of(Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  return stream.clock;
+}
+
+void StreamOrder::retire(Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  if (stream.actor != 0) retired_.push_back({stream.actor, stream.clock.of(stream.actor)});
+}
+
+void StreamOrder::drop_known(std::vector<Entry>& entries) const {
+  std::erase_if(
+      entries, [&](const Entry& entry) { return entry.work->step <= host_.of(entry.work->actor); });
+}
+
+/// Allocations that nobody touches any more keep nothing.
+void StreamOrder::sweep() {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    drop_known(entry->second);
+    entry = entry->second.empty() ? entries_.erase(entry) : std::next(entry);
+  }
+}
+
+std::optional<FaultReport> StreamOrder::note(const std::shared_ptr<const OrderedWork>& work,
+                                             const std::vector<Touched>& touched, bool settled) {
+  std::map<std::uint64_t, std::vector<Touched>> parts;
+  for (const Touched& range : touched) parts[allocation_of(range.begin)].push_back(range);
+  const std::lock_guard lock(mutex_);
+  constexpr std::size_t kSweepEvery = 1024;
+  if (settled && ++notes_ % kSweepEvery == 0) sweep();
+  std::optional<FaultReport> finding;
+  for (auto& [allocation, ranges] : parts) {
+    std::vector<Entry>& entries = entries_[allocation];
+    if (settled) drop_known(entries);
+    for (const Entry& entry : entries) {
+      if (finding || entry.work->step <= work->clock.of(entry.work->actor)) continue;
+      if (const auto bytes = conflict(ranges, entry.touched)) {
+        finding = report(*work, *entry.work, *bytes);
+      }
+    }
+    if (entries.size() >= kMostEntries) entries.erase(entries.begin());
+    entries.push_back({work, std::move(ranges)});
+  }
+  return finding;
+}
+
+void StreamOrder::forget(std::uint64_t address) {
+  if (!on()) return;
+  const std::lock_guard lock(mutex_);
+  entries_.erase(address);
+}
+
+}  // namespace kernwright::sim

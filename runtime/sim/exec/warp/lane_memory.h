@@ -1,0 +1,50 @@
+// Access to device memory by single threads: every state space, fully checked. The slow path of the
+// memory handlers and the only path of built-in functions.
+#pragma once
+
+#include "sim/exec/warp/warp.h"
+#include "sim/mem/access_kind.h"
+#include "sim/ptx/types.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kernwright::sim {
+
+/// Where a generic address leads; shared memory may be another block's of the cluster.
+ptx::Space window_space(std::uint64_t address) noexcept;
+
+/// One access of one lane. `space` generic means: the address's window decides.
+struct LaneAccess {
+  ptx::Space space = ptx::Space::generic;
+  AccessKind kind = AccessKind::read;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::uint64_t alignment = 1;  ///< 1 = none required
+};
+
+/// Host address of the bytes, or null after warp.fault() has recorded why they cannot be accessed
+/// (bounds, use after free, alignment, read-only memory). The pointer is good until the allocation
+/// is freed; for shared and local memory until the block ends.
+std::byte* locate(const Op* op, Warp& warp, int lane, const LaneAccess& access);
+
+/// The same without a report: null when the access is not allowed.
+std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noexcept;
+
+/// Tells the launch's access log, which there must be, of an access to global memory.
+void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::uint64_t size);
+
+/// Records what is wrong with an access that try_locate() refused. Always returns null.
+const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& access);
+
+/// Bytes that can be accessed from `address` on, up to `limit`; 0 when not even one can.
+std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address,
+                               std::uint64_t limit) noexcept;
+
+/// Whether an address in the window of shared memory is the block's own.
+bool is_own_shared(const Warp& warp, std::uint64_t address);
+
+/// Whether a generic address lies in a __constant__ variable.
+bool is_constant(const Warp& warp, std::uint64_t address);
+
+}  // namespace kernwright::sim

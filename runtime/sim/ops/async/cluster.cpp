@@ -1,0 +1,59 @@
+// Clusters: addresses in other blocks' shared memory and the barrier of the cluster.
+#include "sim/exec/block/cluster.h"
+#include "sim/ops/memory/memory_transfer.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+namespace {
+
+using ptx::Handler;
+
+/// mapa: the same offset in the block of rank b. In generic addresses the window stays.
+template <typename T, bool kMasked>
+const Op* map_address(const Op* op, Warp& warp) {
+  const T* a = warp.reg<T>(op->a);
+  const auto* rank = warp.reg<std::uint32_t>(op->b);
+  const auto blocks = static_cast<std::uint32_t>(warp.block->member->cluster->members.size());
+  for (std::uint32_t m = kMasked ? warp.mask : kAllLanes; m != 0; m &= m - 1) {
+    const int i = std::countr_zero(m);
+    if (rank[i] >= blocks) return report_rank(op, warp, i, rank[i]);
+  }
+  const bool alone = blocks == 1;
+  write_lanes<kMasked, T>(warp, op->d, [=](int i) {
+    const T kept = a[i] & ~(static_cast<T>(kRankMask) << kRankShift);
+    return alone ? kept : kept | static_cast<T>(rank[i] + 1) << kRankShift;
+  });
+  return op + 1;
+}
+
+/// getctarank: the rank of the block whose shared memory holds the address.
+template <typename T, bool kMasked>
+const Op* rank_of_address(const Op* op, Warp& warp) {
+  const T* a = warp.reg<T>(op->a);
+  const std::uint32_t own = warp.block->member->rank;
+  write_lanes<kMasked, std::uint32_t>(warp, op->d, [=](int i) {
+    const auto tag = static_cast<std::uint32_t>(a[i] >> kRankShift & kRankMask);
+    return tag == 0 ? own : tag - 1;
+  });
+  return op + 1;
+}
+
+}  // namespace
+
+OpPair select_cluster(const ptx::Instruction& instruction, const OperandWidths& widths) {
+  switch (instruction.row->handler) {
+    case Handler::mapa:
+      if (widths[0] == 4)
+        return {map_address<std::uint32_t, false>, map_address<std::uint32_t, true>};
+      return {map_address<std::uint64_t, false>, map_address<std::uint64_t, true>};
+    case Handler::getctarank:
+      if (widths[1] == 4)
+        return {rank_of_address<std::uint32_t, false>, rank_of_address<std::uint32_t, true>};
+      return {rank_of_address<std::uint64_t, false>, rank_of_address<std::uint64_t, true>};
+    case Handler::barrier_cluster:
+      if (instruction.modifiers.arrive) return {cluster_arrive, cluster_arrive};
+      return {cluster_wait, cluster_wait};
+    default: return {};
+  }
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

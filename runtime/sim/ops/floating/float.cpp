@@ -1,0 +1,255 @@
+// Single and double precision rounded to nearest: add, sub, mul, fma, div, rcp, sqrt, and the
+// operations on signs and order.
+#include "sim/ops/floating/float_lanes.h"
+#include "sim/ptx/isa.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+
+OpPair select_float(const ptx::Instruction& inst, const OperandWidths& widths);
+
+namespace {
+
+struct Add {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+#if defined(__AVX__)
+  static FloatVector wide(FloatVector a, FloatVector b) { return a + b; }
+#endif
+};
+struct Subtract {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+#if defined(__AVX__)
+  static FloatVector wide(FloatVector a, FloatVector b) { return a - b; }
+#endif
+};
+struct Multiply {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+#if defined(__AVX__)
+  static FloatVector wide(FloatVector a, FloatVector b) { return a * b; }
+#endif
+  static float scaled(float a, float b) { return a * kRoom * b; }
+};
+struct Fused {
+  template <typename T>
+  T operator()(T a, T b, T c) const {
+    return fused(a, b, c);
+  }
+#if defined(__AVX512F__)
+  static FloatVector wide(FloatVector a, FloatVector b, FloatVector c) {
+    return _mm512_fmadd_ps(a, b, c);
+  }
+#elif defined(__FMA__)
+  static FloatVector wide(FloatVector a, FloatVector b, FloatVector c) {
+    return _mm256_fmadd_ps(a, b, c);
+  }
+#endif
+  static float scaled(float a, float b, float c) { return fused(a * kRoom, b, c * kRoom); }
+};
+struct Divide {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a / b;
+  }
+};
+/// div.approx: the reciprocal of a large b is subnormal, which counts as zero (so the PTX manual).
+struct DivideApproximately {
+  template <typename T>
+  T operator()(T a, T b) const {
+    const bool large = std::fabs(b) > T{0x1p126f} && std::fabs(b) < T{INFINITY};
+    return large ? a * std::copysign(T{0}, b) : a / b;
+  }
+};
+struct Reciprocal {
+  template <typename T>
+  T operator()(T a) const {
+    return T{1} / a;
+  }
+};
+struct SquareRoot {
+  template <typename T>
+  T operator()(T a) const {
+    return std::sqrt(a);
+  }
+};
+
+template <typename T>
+using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+template <typename T>
+constexpr BitsOf<T> kSign = BitsOf<T>{1} << (8 * sizeof(T) - 1);
+
+template <typename T>
+BitsOf<T> bits_of(T x) {
+  return std::bit_cast<BitsOf<T>>(x);
+}
+
+/// What an H200 makes of a NaN in abs and neg, which the PTX manual leaves open: the canonical NaN
+/// of f32, in f64 the operand's own, quiet.
+template <typename T>
+T not_signed(T nan, T number) {
+  if constexpr (sizeof(T) == 8) {
+    const T quiet = std::bit_cast<T>(bits_of(nan) | BitsOf<T>{1} << 51);
+    return nan != nan ? quiet : number;
+  } else {
+    return nan != nan ? std::bit_cast<T>(BitsOf<T>{0x7fffffff}) : number;
+  }
+}
+
+struct Absolute {
+  template <typename T>
+  T operator()(T a) const {
+    return not_signed(a, std::bit_cast<T>(bits_of(a) & ~kSign<T>));
+  }
+};
+struct Negate {
+  template <typename T>
+  T operator()(T a) const {
+    return not_signed(a, std::bit_cast<T>(bits_of(a) ^ kSign<T>));
+  }
+};
+struct CopySign {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return std::bit_cast<T>((bits_of(b) & ~kSign<T>) | (bits_of(a) & kSign<T>));
+  }
+};
+
+/// min and max: -0 is less than +0; one NaN gives the other operand, or NaN with .NaN. With
+/// .xorsign.abs the magnitudes are compared and the result takes the product's sign.
+template <bool kMax, bool kNan, bool kXorSign>
+struct Extremum {
+  template <typename T>
+  T operator()(T a, T b) const {
+    if constexpr (kXorSign) {
+      const BitsOf<T> sign = (bits_of(a) ^ bits_of(b)) & kSign<T>;
+      const T r = choose(Absolute{}(a), Absolute{}(b));
+      return r != r ? r : std::bit_cast<T>(bits_of(r) | sign);
+    }
+    return choose(a, b);
+  }
+
+ private:
+  template <typename T>
+  static T choose(T a, T b) {
+    const bool a_is_nan = a != a, b_is_nan = b != b;
+    // Equal values differ at most in the sign of zero.
+    const BitsOf<T> x = bits_of(a), y = bits_of(b);
+    const T same = std::bit_cast<T>(kMax ? x & y : x | y);
+    const T ordered = a == b ? same : ((a < b) != kMax ? a : b);
+    const T with_nan = a_is_nan ? (kNan ? a : b) : (b_is_nan ? (kNan ? b : a) : ordered);
+    return with_nan;
+  }
+};
+
+template <bool kMax>
+OpPair select_extremum(const ptx::Modifiers& mods) {
+  if (mods.nan) {
+    return mods.xorsign_abs ? by_float_type<Extremum<kMax, true, true>, 2>(mods)
+                            : by_float_type<Extremum<kMax, true, false>, 2>(mods);
+  }
+  return mods.xorsign_abs ? by_float_type<Extremum<kMax, false, true>, 2>(mods)
+                          : by_float<Extremum<kMax, false, false>, 2>(mods);
+}
+
+/// abs, neg and copysign: they touch the sign alone.
+template <typename F>
+struct FlushingFirst {
+  template <typename... T>
+  auto operator()(T... x) const {
+    return F{}(flush(x)...);
+  }
+};
+template <typename F, int kInputs>
+OpPair sign_pair(const ptx::Modifiers& mods) {
+  if constexpr (kInputs == 1) {
+    if (mods.type[0] == ptx::Type::f64) return unary_pair<F, double>();
+    return mods.ftz ? unary_pair<FlushingFirst<F>, float>() : unary_pair<F, float>();
+  } else {
+    if (mods.type[0] == ptx::Type::f64) return binary_pair<F, double>();
+    return binary_pair<F, float>();
+  }
+}
+
+enum class Property : std::uint8_t { finite = 1, infinite, number, notanumber, normal, subnormal };
+
+template <typename T>
+bool has_property(Property property, BitsOf<T> bits) {
+  constexpr int kMantissa = sizeof(T) == 8 ? 52 : 23;
+  constexpr BitsOf<T> kInfinity =
+      (BitsOf<T>{1} << (8 * sizeof(T) - 1)) - (BitsOf<T>{1} << kMantissa);
+  const BitsOf<T> magnitude = bits & ~kSign<T>;
+  switch (property) {
+    case Property::finite: return magnitude < kInfinity;
+    case Property::infinite: return magnitude == kInfinity;
+    case Property::number: return magnitude <= kInfinity;
+    case Property::notanumber: return magnitude > kInfinity;
+    case Property::normal:
+      return magnitude == 0 || (magnitude < kInfinity && magnitude >> kMantissa != 0);
+    default: return magnitude != 0 && magnitude >> kMantissa == 0;
+  }
+}
+
+/// Op::flags is the Property. For full warps too.
+template <typename T>
+const Op* testp(const Op* op, Warp& warp) {
+  const auto* a = warp.reg<BitsOf<T>>(op->a);
+  std::uint32_t bits = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    const bool holds = has_property<T>(static_cast<Property>(op->flags), a[i]);
+    bits |= static_cast<std::uint32_t>(holds) << i;
+  }
+  write_predicate<true>(warp, op->d, bits);
+  return op + 1;
+}
+
+template <typename T>
+OpPair select_testp(std::uint8_t property) {
+  if (property < static_cast<std::uint8_t>(Property::finite) ||
+      property > static_cast<std::uint8_t>(Property::subnormal))
+    return {};
+  return {testp<T>, testp<T>, property};
+}
+
+}  // namespace
+
+OpPair select_float(const ptx::Instruction& inst, const OperandWidths&) {
+  using ptx::Handler;
+  using ptx::Rounding;
+  const ptx::Modifiers& mods = inst.modifiers;
+  const ptx::Type type = mods.type[0];
+  if (type != ptx::Type::f32 && type != ptx::Type::f64) return {};
+  const bool nearest = mods.rounding == Rounding::none || mods.rounding == Rounding::rn;
+  if (!nearest) return {};
+  switch (inst.row->handler) {
+    case Handler::add: return by_float<Add, 2>(mods);
+    case Handler::sub: return by_float<Subtract, 2>(mods);
+    case Handler::mul: return by_float<Multiply, 2>(mods);
+    case Handler::fma:
+    case Handler::mad: return by_float<Fused, 3>(mods);
+    // The approximate and full-range single-precision forms are correctly rounded here.
+    case Handler::div:
+      return mods.approx ? by_float_type<DivideApproximately, 2>(mods)
+                         : by_float_type<Divide, 2>(mods);
+    case Handler::rcp:
+      return type == ptx::Type::f64 && mods.approx ? OpPair{} : by_float_type<Reciprocal, 1>(mods);
+    case Handler::sqrt: return by_float_type<SquareRoot, 1>(mods);
+    case Handler::min: return select_extremum<false>(mods);
+    case Handler::max: return select_extremum<true>(mods);
+    case Handler::abs: return sign_pair<Absolute, 1>(mods);
+    case Handler::neg: return sign_pair<Negate, 1>(mods);
+    case Handler::copysign: return sign_pair<CopySign, 2>(mods);
+    case Handler::testp:
+      return type == ptx::Type::f64 ? select_testp<double>(mods.selector)
+                                    : select_testp<float>(mods.selector);
+    default: return {};
+  }
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

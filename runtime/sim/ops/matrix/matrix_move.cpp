@@ -1,0 +1,128 @@
+// ldmatrix, stmatrix, movmatrix: 8x8 tiles of 16-bit elements between shared memory and registers.
+#include "sim/ops/matrix/matrix_multiply.h"
+#include "sim/ops/memory/memory_transfer.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+namespace {
+
+using ptx::Handler;
+
+// Op::flags beside those of memory_plan.h.
+constexpr std::uint32_t kTranspose = 1 << 8;
+constexpr std::uint32_t kOneRegister = 1 << 9;  ///< the register operand has no braces
+constexpr std::uint32_t kCountShift = 10;       ///< number of tiles
+
+constexpr int kRowBytes = 16;
+
+/// out = the 8x8 tile `in` with rows and columns exchanged. Lane 4 * g + t of a register holds
+/// elements 2 * t and 2 * t + 1 of row g, so a register is a row-major tile.
+void transpose(const std::byte* in, std::byte* out) {
+  std::uint16_t from[64], to[64];
+  std::memcpy(from, in, sizeof from);
+  for (int i = 0; i < 64; ++i) to[i] = from[i % 8 * 8 + i / 8];
+  std::memcpy(out, to, sizeof to);
+}
+
+std::byte* tile_register(const Op* op, const Warp& warp, std::uint32_t operand, int tile) {
+  if ((op->flags & kOneRegister) != 0) return warp.frame + operand;
+  return warp.frame + warp.program->lists.data()[operand + static_cast<unsigned>(tile)];
+}
+
+/// Host addresses of the rows that lanes 0 to 8 * tiles - 1 name; null for lanes that have exited.
+/// False after a fault.
+bool locate_rows(const Op* op, Warp& warp, AccessKind kind, int rows, std::byte** out) {
+  alignas(64) std::uint64_t address[kLanes];
+  lane_addresses(op, warp, address);
+  const bool generic = space_of(op) == ptx::Space::generic;
+  const std::uint64_t window = generic ? kSharedWindow : 0;
+  for (int i = 0; i < rows; ++i) {
+    out[i] = nullptr;
+    if (((warp.mask >> i) & 1) == 0) continue;
+    const std::uint64_t offset = address[i] - window;
+    if (offset <= warp.shared_bytes && warp.shared_bytes - offset >= kRowBytes &&
+        offset % kRowBytes == 0) {
+      out[i] = warp.shared + offset;
+      continue;
+    }
+    out[i] = locate(op, warp, i, {space_of(op), kind, address[i], kRowBytes, kRowBytes});
+    if (out[i] == nullptr) return false;
+  }
+  return true;
+}
+
+template <bool kMasked>
+const Op* load_tiles(const Op* op, Warp& warp) {
+  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
+  const int tiles = static_cast<int>(op->flags >> kCountShift);
+  std::byte* rows[kLanes];
+  if (!locate_rows(op, warp, AccessKind::read, tiles * 8, rows)) return nullptr;
+  for (int tile = 0; tile < tiles; ++tile) {
+    alignas(64) std::byte image[8 * kRowBytes] = {};
+    for (int r = 0; r < 8; ++r) {
+      const std::byte* row = rows[tile * 8 + r];
+      if (row != nullptr) std::memcpy(image + r * kRowBytes, row, kRowBytes);
+    }
+    std::byte* to = tile_register(op, warp, op->d, tile);
+    if ((op->flags & kTranspose) != 0) {
+      transpose(image, to);
+    } else {
+      std::memcpy(to, image, sizeof image);
+    }
+  }
+  return op + 1;
+}
+
+template <bool kMasked>
+const Op* store_tiles(const Op* op, Warp& warp) {
+  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
+  const int tiles = static_cast<int>(op->flags >> kCountShift);
+  std::byte* rows[kLanes];
+  if (!locate_rows(op, warp, AccessKind::write, tiles * 8, rows)) return nullptr;
+  for (int tile = 0; tile < tiles; ++tile) {
+    alignas(64) std::byte image[8 * kRowBytes];
+    const std::byte* from = tile_register(op, warp, op->b, tile);
+    if ((op->flags & kTranspose) != 0) {
+      transpose(from, image);
+    } else {
+      std::memcpy(image, from, sizeof image);
+    }
+    for (int r = 0; r < 8; ++r) {
+      std::byte* row = rows[tile * 8 + r];
+      if (row != nullptr) std::memcpy(row, image + r * kRowBytes, kRowBytes);
+    }
+  }
+  return op + 1;
+}
+
+template <bool kMasked>
+const Op* move_tile(const Op* op, Warp& warp) {
+  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
+  alignas(64) std::byte turned[8 * kRowBytes];
+  transpose(warp.frame + op->a, turned);
+  std::memcpy(warp.frame + op->d, turned, sizeof turned);
+  return op + 1;
+}
+
+std::uint32_t tile_flags(const ptx::Instruction& instruction, const OperandWidths& widths,
+                         unsigned registers) {
+  const ptx::Modifiers& modifiers = instruction.modifiers;
+  std::uint32_t flags = memory_flags(modifiers, widths[1 - registers]);
+  if (modifiers.trans) flags |= kTranspose;
+  if (instruction.operands[registers].kind != ptx::OperandKind::vector) flags |= kOneRegister;
+  return flags | std::uint32_t{modifiers.vector} << kCountShift;
+}
+
+}  // namespace
+
+OpPair select_matrix_move(const ptx::Instruction& instruction, const OperandWidths& widths) {
+  switch (instruction.row->handler) {
+    case Handler::ldmatrix:
+      return {load_tiles<false>, load_tiles<true>, tile_flags(instruction, widths, 0)};
+    case Handler::stmatrix:
+      return {store_tiles<false>, store_tiles<true>, tile_flags(instruction, widths, 1)};
+    case Handler::movmatrix: return {move_tile<false>, move_tile<true>};
+    default: return {};
+  }
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

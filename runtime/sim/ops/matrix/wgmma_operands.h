@@ -1,0 +1,107 @@
+// What dense and sparse wgmma have in common: their matrices in shared memory and what is in
+// flight.
+#pragma once
+
+#include "sim/code/wgmma_matrix.h"
+#include "sim/exec/warp/warpgroup.h"
+#include "sim/ops/matrix/matrix_multiply.h"
+#include "sim/ops/memory/memory_transfer.h"
+
+namespace kernwright::sim::KW_SIM_NS {
+
+/// The block as a register of 32 lanes: lane 4 * g + t holds bytes 4 * t and up of row g. False
+/// after a finding.
+[[gnu::always_inline]] inline bool load_block(const Op* op, Warp& warp, const SharedMatrix& matrix,
+                                              unsigned row_block, unsigned k_block,
+                                              std::uint32_t* reg) {
+  alignas(64) std::byte image[8 * kMatrixChunk];
+  for (unsigned i = 0; i < 8; ++i) {
+    const std::uint64_t at = matrix.chunk(row_block, k_block, i);
+    if (at + kMatrixChunk > warp.shared_bytes) [[unlikely]] {
+      report_access(op, warp, std::countr_zero(warp.mask),
+                    {ptx::Space::shared, AccessKind::read, at, kMatrixChunk, kMatrixChunk});
+      return false;
+    }
+    std::memcpy(image + i * kMatrixChunk, warp.shared + at, kMatrixChunk);
+  }
+  if (!matrix.transposed()) {
+    std::memcpy(reg, image, sizeof image);
+    return true;
+  }
+  std::uint16_t from[64], to[64];
+  std::memcpy(from, image, sizeof from);
+  for (int i = 0; i < 64; ++i) to[i] = from[i % 8 * 8 + i / 8];
+  std::memcpy(reg, to, sizeof to);
+  return true;
+}
+
+/// Of B, 8 columns each; a register of D holds one or two of a lane's values.
+inline unsigned column_blocks(const Op* op) {
+  return op->count / ((op->flags & kHalves) != 0 ? 2u : 4u);
+}
+
+/// What the op leaves in flight.
+inline PendingProduct pending(const Op* op, const Warp& warp) {
+  PendingProduct product;
+  product.op = warp.op_index(op);
+  product.registers = op->f;
+  product.sums = op->count;
+  product.inputs = (op->flags & kRegisters) == 0 ? 0 : 4;
+  return product;
+}
+
+/// A's 16 rows as tiles [k block][row block][8][kSteps].
+template <typename Format>
+bool load_left(const Op* op, Warp& warp, typename Format::Value* left) {
+  constexpr int kSteps = 4 * Format::kPerRegister;
+  const bool kind = (op->flags & kKindA) != 0, registers = (op->flags & kRegisters) != 0;
+  const std::uint32_t* lists = warp.program->lists.data();
+  const int first = std::countr_zero(warp.mask);
+  const SharedMatrix matrix(registers ? 0 : warp.reg<std::uint64_t>(op->a)[first],
+                            (op->flags & kTransposeA) != 0);
+  for (unsigned k = 0; k < 2; ++k) {
+    for (unsigned r = 0; r < 2; ++r) {
+      alignas(64) std::uint32_t block[kLanes];
+      const std::uint32_t* reg = block;
+      if (registers) {
+        reg = warp.reg<std::uint32_t>(lists[op->a + 2 * k + r]);
+      } else if (!load_block(op, warp, matrix, 2 * (warp.index % kWarpgroupWarps) + r, k, block)) {
+        return false;
+      }
+      Format::unpack(reg, left + (k * 2 + r) * 8 * kSteps, kind);
+    }
+  }
+  if ((op->flags & kNegate) != 0)
+    for (int i = 0; i < 4 * 8 * kSteps; ++i) left[i] = -left[i];
+  return true;
+}
+
+/// Constants behind scale-d, from operand `first` on: the signs of A and B, then whether they are
+/// transposed. False for those that the instruction does not take.
+inline bool read_constants(const ptx::Instruction& instruction, std::size_t first, bool registers,
+                           std::uint32_t& flags) {
+  const auto constant = [&](std::size_t i) {
+    return static_cast<std::int32_t>(instruction.operands[i].bits);
+  };
+  const std::size_t count = instruction.operands.size();
+  for (std::size_t i = first; i < first + 2 && i < count; ++i) {
+    if (constant(i) != 1 && constant(i) != -1) return false;
+    if (constant(i) == -1) flags ^= kNegate;
+  }
+  for (std::size_t i = first + 2; i < count; ++i) {
+    if (constant(i) != 0 && constant(i) != 1) return false;
+    const bool is_a = i == first + 2 && !registers;
+    if (constant(i) == 1) flags |= is_a ? kTransposeA : kTransposeB;
+  }
+  return true;
+}
+
+/// The rest of Op::flags, by the types and modifiers.
+inline void finish_flags(const ptx::Modifiers& modifiers, std::uint32_t& flags) {
+  if (modifiers.satfinite) flags |= kSaturate;
+  if (modifiers.type[0] == ptx::Type::f16) flags |= kHalves;
+  if (is_kind_one(modifiers.type[1])) flags |= kKindA;
+  if (is_kind_one(modifiers.type[2])) flags |= kKindB;
+}
+
+}  // namespace kernwright::sim::KW_SIM_NS

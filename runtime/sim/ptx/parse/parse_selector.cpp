@@ -1,0 +1,79 @@
+// What stands behind and before the operands of video instructions.
+#include "sim/ptx/parse/parser_state.h"
+#include "sim/ptx/parse/selectors.h"
+
+namespace kernwright::sim::ptx {
+namespace {
+
+/// 1 for words, 2 for halves, 4 for bytes; 0: no video instruction.
+int parts_of(std::string_view stem) {
+  if (stem.front() != 'v' || stem == "vote") return 0;
+  return stem.back() == '2' ? 2 : stem.back() == '4' ? 4 : 1;
+}
+
+/// ".b2" and ".h1" of the instructions on words.
+bool read_part(std::string_view text, Selector& selector) {
+  if (text.size() != 2) return false;
+  const int limit = text[0] == 'b' ? 4 : text[0] == 'h' ? 2 : 0;
+  const int part = text[1] - '0';
+  if (part < 0 || part >= limit) return false;
+  selector.parts = static_cast<std::uint16_t>((text[0] == 'b' ? 1 : 5) + part);
+  return true;
+}
+
+/// ".h32", ".b7654": the source of every part, the highest first.
+bool read_sources(std::string_view text, int parts, Selector& selector) {
+  const char letter = parts == 2 ? 'h' : 'b';
+  if (text.size() != static_cast<std::size_t>(parts) + 1 || text[0] != letter) return false;
+  for (const char digit : text.substr(1)) {
+    if (digit < '0' || digit >= '0' + 2 * parts) return false;
+    selector.parts = static_cast<std::uint16_t>(selector.parts << 4 | (digit - '0'));
+  }
+  return true;
+}
+
+/// ".h10", ".b20": the parts that are written, falling.
+bool read_mask(std::string_view text, int parts, Selector& selector) {
+  const char letter = parts == 2 ? 'h' : 'b';
+  if (text.size() < 2 || text[0] != letter) return false;
+  int before = parts;
+  for (const char digit : text.substr(1)) {
+    const int part = digit - '0';
+    if (part < 0 || part >= before) return false;
+    selector.parts = static_cast<std::uint16_t>(selector.parts | 1 << part);
+    before = part;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Parser::parse_minus(const Instruction& instruction) {
+  if (instruction.stem != "vmad" || !lexer_.peek().is('-') ||
+      lexer_.peek_next().kind != TokenKind::word) {
+    return false;
+  }
+  return accept('-');
+}
+
+void Parser::parse_selector(Instruction& instruction, bool negated) {
+  const int parts = parts_of(instruction.stem);
+  const std::size_t index = instruction.operands.size() - 1;
+  Selector selector;
+  selector.negated = negated;
+  if (parts != 0 && lexer_.peek().kind == TokenKind::dotted) {
+    const std::string_view text = lexer_.take().text;
+    const Operand& operand = instruction.operands.back();
+    selector.given = true;
+    const bool good = parts == 1   ? read_part(text, selector)
+                      : index == 0 ? read_mask(text, parts, selector)
+                                   : read_sources(text, parts, selector);
+    if (!good || index > 2 || operand.kind != OperandKind::reg) {
+      fail(format("operand {} of {} has no part .{}", index + 1, instruction.opcode,
+                  text.substr(0, 60)));
+    }
+  }
+  instruction.selectors |= pack_selector(selector, index < 3 ? index : 3);
+}
+
+}  // namespace kernwright::sim::ptx

@@ -1,0 +1,240 @@
+// Variables: state space, alignment, type, extent and initialiser.
+#include "sim/ptx/parse/parser_state.h"
+#include "sim/ptx/type_names.h"
+
+#include <bit>
+#include <limits>
+
+namespace kernwright::sim::ptx {
+namespace {
+
+bool is_power_of_two(std::uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+bool is_storable(Type type) { return type != Type::none && type != Type::pred && bits(type) >= 8; }
+
+/// `value * factor`, or nothing when it does not fit.
+std::optional<std::uint64_t> multiply(std::uint64_t value, std::uint64_t factor) {
+  if (factor != 0 && value > std::numeric_limits<std::uint64_t>::max() / factor)
+    return std::nullopt;
+  return value * factor;
+}
+
+}  // namespace
+
+void Parser::parse_globals(Space space, const Linkage& linkage) {
+  Variable first = parse_declaration(space);
+  for (;;) {
+    Variable variable = first;
+    variable.is_extern = linkage.is_extern;
+    variable.is_visible = linkage.is_visible;
+    variable.is_weak = linkage.is_weak;
+    variable.ptx_line = lexer_.peek().line;
+    variable.name = take_word("the name of a variable");
+    parse_extent(variable);
+    if (accept('=')) parse_initialiser(variable);
+    const bool module_shared = space == Space::shared || space == Space::local;
+    check_size(variable, module_shared ? kMaxBodyVariableBytes : kMaxVariableBytes);
+    const auto index = static_cast<std::uint32_t>(module_->globals.size());
+    const auto [known, is_new] = globals_.emplace(variable.name, index);
+    if (is_new) {
+      module_->globals.push_back(std::move(variable));
+    } else if (Variable& old = module_->globals[known->second];
+               old.is_extern && !variable.is_extern) {
+      old = std::move(variable);
+    } else if (!variable.is_extern) {
+      fail_at(variable.ptx_line, format("{} is declared twice", variable.name));
+    }
+    if (!accept(',')) break;
+  }
+  expect(';', "after the variable");
+}
+
+// Everything in front of the name.
+Variable Parser::parse_declaration(Space space) {
+  Variable variable;
+  variable.space = space;
+  variable.ptx_line = lexer_.peek().line;
+  parse_type(variable);
+  return variable;
+}
+
+void Parser::parse_type(Variable& variable) {
+  while (lexer_.peek().kind == TokenKind::dotted) {
+    const Token word = lexer_.take();
+    if (word.text == "align") {
+      const std::uint64_t alignment = take_count("the alignment", kMaxAlignment);
+      if (!is_power_of_two(alignment)) fail_at(word.line, "the alignment is not a power of two");
+      variable.alignment = static_cast<std::uint32_t>(alignment);
+    } else if (word.text == "v2" || word.text == "v4" || word.text == "v8") {
+      variable.vector = static_cast<std::uint8_t>(word.text[1] - '0');
+    } else if (word.text == "ptr") {
+      parse_parameter_attributes(variable);
+    } else if (word.text == "attribute") {
+      expect('(', "after .attribute");
+      while (!accept(')')) {
+        if (lexer_.peek().kind == TokenKind::end) fail("the attribute is not closed");
+        lexer_.take();
+      }
+    } else if (const Type type = type_from_name(word.text); is_storable(type)) {
+      if (variable.type != Type::none) fail_at(word.line, "a variable has two types");
+      variable.type = type;
+    } else {
+      fail_at(word.line, format(".{} is no type of a variable", word.text));
+    }
+  }
+  if (variable.type == Type::none) fail("a variable has no type");
+}
+
+// `.ptr .space .align N` behind the type of a pointer parameter says something about the pointee.
+void Parser::parse_parameter_attributes(Variable& variable) {
+  if (variable.space != Space::param) fail(".ptr is for parameters");
+  for (const std::string_view space : {"global", "const", "shared", "local"}) {
+    if (accept_dotted(space)) break;
+  }
+  if (accept_dotted("align")) take_count("the alignment", kMaxAlignment);
+}
+
+void Parser::parse_extent(Variable& variable) {
+  extents_.clear();
+  std::uint64_t count = 1;
+  bool open = false;
+  while (accept('[')) {
+    variable.is_array = true;
+    if (extents_.size() == kMaxExtents) fail("an array has too many dimensions");
+    std::uint64_t extent = 0;
+    if (lexer_.peek().is(']')) {
+      if (!extents_.empty()) fail("only the first extent may be left out");
+      open = true;
+    } else {
+      const Literal literal = parse_constant();
+      if (literal.is_float() || (literal.type == Type::s64 && (literal.bits >> 63) != 0)) {
+        fail("an extent is not a positive number");
+      }
+      extent = literal.bits;
+      const auto product = multiply(count, extent);
+      if (!product) fail("an array is too large");
+      count = *product;
+    }
+    extents_.push_back(extent);
+    expect(']', "after the extent");
+  }
+  variable.count = open ? 0 : count;
+}
+
+void Parser::check_size(const Variable& variable, std::uint64_t limit) const {
+  const auto size =
+      multiply(variable.count, std::uint64_t{variable.vector} *
+                                   static_cast<std::uint64_t>(bits(variable.type)) / 8);
+  if (!size || *size > limit) {
+    fail_at(variable.ptx_line,
+            format("{} has more than the limit of {} bytes", variable.name, limit));
+  }
+}
+
+void Parser::parse_initialiser(Variable& variable) {
+  if (variable.space != Space::global && variable.space != Space::constant) {
+    fail("only .global and .const variables have initial values");
+  }
+  const bool open = variable.is_array && variable.count == 0 && extents_.front() == 0;
+  if (variable.vector > 1) extents_.push_back(variable.vector);
+  if (lexer_.peek().is('{')) {
+    if (extents_.empty()) extents_.push_back(1);
+    parse_initial_list(variable, 0);
+  } else {
+    if (variable.is_array || variable.vector > 1) fail("an array needs a list of initial values");
+    variable.init.push_back(parse_initial_value(variable.type));
+  }
+  std::uint64_t inner = 1;
+  for (std::size_t i = 1; i < extents_.size(); ++i) inner *= extents_[i];
+  if (open && inner != 0) {
+    variable.count = (variable.init.size() + inner - 1) / inner * inner / variable.vector;
+  }
+  if (variable.init.size() > variable.count * variable.vector) {
+    fail(format("{} has {} elements but {} initial values", variable.name,
+                variable.count * variable.vector, variable.init.size()));
+  }
+}
+
+// A nested list fills one row; a flat list runs through all of them.
+void Parser::parse_initial_list(Variable& variable, std::size_t dimension) {
+  expect('{', "before initial values");
+  const std::size_t start = variable.init.size();
+  std::uint64_t row = 1;
+  for (std::size_t i = dimension + 1; i < extents_.size(); ++i) {
+    row = multiply(row, extents_[i]).value_or(std::numeric_limits<std::uint64_t>::max());
+  }
+  while (!accept('}')) {
+    if (lexer_.peek().is('{')) {
+      if (dimension + 1 >= extents_.size()) fail("initial values are nested too deeply");
+      const std::size_t before = variable.init.size();
+      parse_initial_list(variable, dimension + 1);
+      const std::uint64_t filled = variable.init.size() - before;
+      if (filled > row || row - filled > kMaxPaddedValues ||
+          variable.init.size() + (row - filled) > kMaxPaddedValues + start + filled) {
+        fail("a row of initial values does not fit");
+      }
+      variable.init.resize(before + row);
+    } else {
+      variable.init.push_back(parse_initial_value(variable.type));
+    }
+    if (!lexer_.peek().is('}')) expect(',', "between initial values");
+  }
+}
+
+InitialValue Parser::parse_initial_value(Type type) {
+  InitialValue value;
+  const Token token = lexer_.peek();
+  const bool is_mask = token.kind == TokenKind::number && lexer_.peek_next().is('(');
+  if (is_mask) {
+    const std::uint64_t mask = take_count("a byte mask", ~std::uint64_t{0});
+    const int shift = std::countr_zero(mask);
+    const int width = std::popcount(mask);
+    if (mask == 0 || shift + width + std::countl_zero(mask) != 64) {
+      fail_at(token.line, format("{} is no mask of neighbouring bits", token.text));
+    }
+    value.mask_shift = static_cast<std::uint8_t>(shift);
+    value.mask_bits = static_cast<std::uint8_t>(width);
+    expect('(', "after the mask");
+    parse_initial_symbol(value);
+    expect(')', "after the symbol");
+    return value;
+  }
+  if (token.kind == TokenKind::word && token.text != "WARP_SZ") {
+    parse_initial_symbol(value);
+    if (bits(type) != 64) fail_at(token.line, "an address needs an element of 64 bits");
+    return value;
+  }
+  Literal literal = parse_constant();
+  if (bits(type) > 64 && literal.type == Type::s64 && (literal.bits >> 63) != 0)
+    fail_at(token.line, format("a negative initial value of .{} is not supported", name(type)));
+  const bool float_target = type == Type::f32 || type == Type::f64;
+  if (float_target && !literal.is_float()) {
+    const bool negative = literal.type == Type::s64;
+    const double number = negative ? static_cast<double>(static_cast<std::int64_t>(literal.bits))
+                                   : static_cast<double>(literal.bits);
+    literal = {Type::f64, std::bit_cast<std::uint64_t>(number)};
+  }
+  const auto pattern = literal_bits(literal, type);
+  if (!pattern) fail_at(token.line, format("the initial value is no .{}", name(type)));
+  const int width = bits(type);
+  value.bits = width >= 64 ? *pattern : *pattern & ((std::uint64_t{1} << width) - 1);
+  return value;
+}
+
+// symbol, generic(symbol), either followed by +offset.
+void Parser::parse_initial_symbol(InitialValue& value) {
+  std::string_view symbol = take_word("a symbol");
+  if (symbol == "generic" && accept('(')) {
+    value.generic = true;
+    symbol = take_word("a symbol");
+    if (lexer_.peek().is('+') || lexer_.peek().is('-')) value.offset = parse_offset();
+    expect(')', "after the symbol");
+  }
+  value.symbol = symbol;
+  if (lexer_.peek().is('+') || lexer_.peek().is('-')) {
+    value.offset = static_cast<std::int64_t>(static_cast<std::uint64_t>(value.offset) +
+                                             static_cast<std::uint64_t>(parse_offset()));
+  }
+}
+
+}  // namespace kernwright::sim::ptx
