@@ -64,6 +64,7 @@ SCANS = [
     "RunningMinimum<UInt8, UInt8>",
 ]
 NAMED_UNITS, NAMED_INDICES = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"], ["UInt32", "UInt64"]
+CLAIM_BITS = ("UInt8", "UInt16", "UInt32")
 PLACES = [("Int32", "{}<Int32>"), ("Int64", "{}<Int64>"), ("Int64", "Offset")]
 REALS = ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3"]
 ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid", "LogSigmoid"]
