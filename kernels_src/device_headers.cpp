@@ -25,6 +25,7 @@
 #include "kernels_src/include/own_epilogue.cuh.h"
 #include "kernels_src/include/packed_weights.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
+#include "kernels_src/include/posted.cuh.h"
 #include "kernels_src/include/product_epilogue.cuh.h"
 #include "kernels_src/include/product_roles.cuh.h"
 #include "kernels_src/include/product_stages.cuh.h"
@@ -36,6 +37,7 @@
 #include "kernels_src/include/reducers.cuh.h"
 #include "kernels_src/include/rope_angles.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
+#include "kernels_src/include/running.cuh.h"
 #include "kernels_src/include/select_tokens.cuh.h"
 #include "kernels_src/include/skinny.cuh.h"
 #include "kernels_src/include/skinny_weights.cuh.h"
@@ -80,12 +82,14 @@ void register_device_headers() {
     add_builtin_header("kernwright/operations.cuh", text::operations_cuh);
     add_builtin_header("kernwright/own_epilogue.cuh", text::own_epilogue_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
+    add_builtin_header("kernwright/posted.cuh", text::posted_cuh);
     add_builtin_header("kernwright/real_math.cuh", text::real_math_cuh);
     add_builtin_header("kernwright/order.cuh", text::order_cuh);
     add_builtin_header("kernwright/ranks.cuh", text::ranks_cuh);
     add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
     add_builtin_header("kernwright/rope_angles.cuh", text::rope_angles_cuh);
     add_builtin_header("kernwright/rows.cuh", text::rows_cuh);
+    add_builtin_header("kernwright/running.cuh", text::running_cuh);
     add_builtin_header("kernwright/reducers.cuh", text::reducers_cuh);
     add_builtin_header("kernwright/skinny.cuh", text::skinny_cuh);
     add_builtin_header("kernwright/skinny_weights.cuh", text::skinny_weights_cuh);

@@ -1,37 +1,131 @@
 // Which stream and which graph has which words.
 #include "kernels_src/zeroed_words.h"
 
-#include "array/array.h"
 #include "core/capture.h"
 #include "core/device.h"
+#include "core/event.h"
+#include "core/lifecycle.h"
+#include "core/stream_attachments.h"
 #include "memory/transfer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <exception>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace kernwright::kernels {
 namespace {
 
-/// Streams whose words are kept; of more, those that came first lose theirs.
-constexpr std::size_t kStreams = 64;
+std::atomic<int> shared_on_sim = 0;
 
-/// The words of some streams. Thread-safe.
+Array filled_words(std::size_t count, const Stream& owner, const Stream& stream) {
+  Array words =
+      Array::empty(stream.device(), {static_cast<std::int64_t>(count)}, ScalarType::uint32, owner);
+  fill(stream.device(), words.address(), 0, 4, count, stream);
+  return words;
+}
+
+/// Words of a stream that is gone, or of one that lives.
+struct WordsOfOne {
+  Array words;
+  std::optional<Event> used;  ///< after the last launch; none: nobody knows when it is done
+};
+
+/// Words of streams that are gone, for those to come. They are never freed: that could happen below
+/// a lock of the pool that they came from. Leaked on purpose, as streams may outlive static
+/// objects. Thread-safe.
+class SpareWords {
+ public:
+  static SpareWords& instance() {
+    static auto* const spare = new SpareWords;
+    return *spare;
+  }
+  /// Allocates nothing.
+  void put(std::list<WordsOfOne>& one) noexcept {
+    const std::lock_guard lock(mutex_);
+    all_.splice(all_.end(), one);
+  }
+  /// One, or none.
+  std::list<WordsOfOne> take(const Device& device) {
+    const std::lock_guard lock(mutex_);
+    std::list<WordsOfOne> taken;
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const WordsOfOne& one) {
+      return one.used && &one.words.device() == &device;
+    });
+    if (found != all_.end()) taken.splice(taken.end(), all_, found);
+    return taken;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<WordsOfOne> all_;
+};
+
+/// The words of a stream of our own, which goes when its last user does: they do not keep it.
+class WordsOfStream {
+ public:
+  explicit WordsOfStream(const Stream& stream)
+      : stream_(unkept(stream)), one_(SpareWords::instance().take(stream.device())) {
+    if (one_.empty()) {
+      one_.push_back({filled_words(kZeroedWords, stream_, stream), std::nullopt});
+      return;
+    }
+    try {
+      stream.wait(*one_.front().used);
+    } catch (...) {
+      SpareWords::instance().put(one_);
+      throw;
+    }
+  }
+  ~WordsOfStream() {
+    std::optional<Event>& used = one_.front().used;
+    used.reset();
+    Device& device = stream_.device();
+    if (may_call_driver() && !device.lost()) mark(device, used);
+    SpareWords::instance().put(one_);
+  }
+  WordsOfStream(const WordsOfStream&) = delete;
+  WordsOfStream& operator=(const WordsOfStream&) = delete;
+
+  const Array& words() const noexcept { return one_.front().words; }
+
+ private:
+  /// The same stream, which may go nevertheless.
+  static Stream unkept(const Stream& stream) {
+    static char nobody = 0;
+    return Stream::borrow(stream.device(), stream.handle(),
+                          std::shared_ptr<void>(std::shared_ptr<void>(), &nobody));
+  }
+  void mark(Device& device, std::optional<Event>& used) const noexcept {
+    try {
+      const ContextGuard guard(device);
+      if (capture_id(device, stream_.handle()) != 0) return;
+      used.emplace(device, false);
+      used->record(stream_);
+    } catch (const std::exception&) {
+      used.reset();
+    }
+  }
+
+  const Stream stream_;
+  std::list<WordsOfOne> one_;
+};
+
+/// Words by the number of a stream: of a graph's streams, or of the legacy ones. Thread-safe.
 class WordsByStream {
  public:
-  CUdeviceptr of(const Stream& stream) {
+  Array of(const Stream& stream) {
     const std::lock_guard lock(mutex_);
     const auto known = std::find_if(words_.begin(), words_.end(),
                                     [&](const auto& one) { return one.first == stream.id(); });
-    if (known != words_.end()) return known->second.address();
-    Array made =
-        Array::empty(stream.device(), {std::int64_t{kZeroedWords}}, ScalarType::uint32, stream);
-    fill(stream.device(), made.address(), 0, 4, kZeroedWords, stream);
-    if (words_.size() == kStreams) words_.erase(words_.begin());
-    return words_.emplace_back(stream.id(), std::move(made)).second.address();
+    if (known != words_.end()) return known->second;
+    return words_.emplace_back(stream.id(), filled_words(kZeroedWords, stream, stream)).second;
   }
 
  private:
@@ -39,25 +133,35 @@ class WordsByStream {
   std::vector<std::pair<std::uint64_t, Array>> words_;
 };
 
-/// Of launches that no graph records. Leaked on purpose: streams may outlive static objects.
-WordsByStream& words_of_launches() {
-  static auto* const words = new WordsByStream;
-  return *words;
+constexpr char kWordsKey = 0;
+
+Array words_of_launches(const Stream& stream) {
+  if (stream.is_owned()) {
+    const auto made = stream_attachment(stream, &kWordsKey,
+                                        [&] { return std::make_shared<WordsOfStream>(stream); });
+    return static_cast<const WordsOfStream*>(made.get())->words();
+  }
+  static auto* const legacy = new WordsByStream;  // leaked on purpose
+  return legacy->of(stream);
 }
 
 }  // namespace
 
-CUdeviceptr zeroed_words(std::size_t count, const Stream& stream) {
+SharedWordsOnSim::SharedWordsOnSim() noexcept { ++shared_on_sim; }
+SharedWordsOnSim::~SharedWordsOnSim() { --shared_on_sim; }
+
+Array zeroed_words(std::size_t count, const Stream& stream) {
+  Device& device = stream.device();
   const bool may_change_hands = stream.handle() != nullptr && !stream.is_owned();
-  if (count > kZeroedWords || may_change_hands || stream.device().is_simulated()) return 0;
-  const ContextGuard guard(stream.device());
-  const std::uint64_t id = capture_id(stream.device(), stream.handle());
-  if (id == 0) return words_of_launches().of(stream);
+  const bool unsafe = may_change_hands || (device.is_simulated() && shared_on_sim == 0);
+  if (count > kZeroedWords || unsafe) return filled_words(count, stream, stream);
+  const ContextGuard guard(device);
+  const std::uint64_t id = capture_id(device, stream.handle());
+  if (id == 0) return words_of_launches(stream);
   const std::shared_ptr<Capture> capture = find_capture(id);
-  if (capture == nullptr) return 0;
-  static const char key = 0;
+  if (capture == nullptr) return filled_words(count, stream, stream);
   const auto words = std::static_pointer_cast<WordsByStream>(
-      capture->attachment(&key, [] { return std::make_shared<WordsByStream>(); }));
+      capture->attachment(&kWordsKey, [] { return std::make_shared<WordsByStream>(); }));
   return words->of(stream);
 }
 

@@ -81,21 +81,26 @@ __device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
   return warp_reduce(lane < kWarps ? partial[lane] : none, combine);
 }
 
-/// Whether this block is the last one of `blocks` that counts itself at `arrived`; what the others
-/// wrote before is there to read. The word is 0 again after the last one. Every thread must call
-/// it.
+/// Counts a block at `arrived`: whether it is the last one of `blocks`. The word is 0 again after
+/// the last one. By one thread: what the block did before its last barrier is done for the last
+/// block once that has had a barrier.
+__device__ __forceinline__ bool arrives_last(unsigned* arrived, unsigned blocks) {
+  unsigned before;
+  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(arrived)
+               : "memory");
+  const bool last = before == blocks - 1;
+  if (last) atomicExch(arrived, 0u);
+  return last;
+}
+
+/// The same for all threads of the block, each of which must call it: what other blocks wrote
+/// before is there to read.
 __device__ __forceinline__ bool is_last_block(unsigned* arrived, unsigned blocks) {
   __shared__ bool last;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    unsigned before;
-    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
-                 : "=r"(before)
-                 : "l"(arrived)
-                 : "memory");
-    last = before == blocks - 1;
-    if (last) atomicExch(arrived, 0u);
-  }
+  if (threadIdx.x == 0) last = arrives_last(arrived, blocks);
   __syncthreads();
   return last;
 }

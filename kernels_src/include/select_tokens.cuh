@@ -46,7 +46,6 @@ struct Shared {
   Tally warp[32];
   Found found;
   unsigned listed;
-  bool last;
   unsigned maxima[kOwnGroups];
   UInt64 masses[kOwnGroups];
   unsigned seen[kOwnGroups * kSeenWords];

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "core/device.h"
 #include "kernels_src/copy/copy.h"
+#include "kernels_src/index/claims.h"
 #include "kernels_src/index/indexed_walk.h"
 #include "kernels_src/index/segment_add.h"
 #include "kernels_src/sort/rows.h"
@@ -131,6 +132,9 @@ void put_at(const Array& x, const IndexedAxes& at, const Array& given, Repeats r
   }
   const Array numbers =
       along_one ? without_gaps(known.indices[0], stream) : slots_at(x, known, stream).numbers;
+  if (values.size() == positions && can_claim(x, values)) {
+    return put_claims(x, at.axes, values, numbers, on);
+  }
   launch_places(x, at.axes, values, first, common.size(), mark_owners(numbers, places, on), on);
 }
 
@@ -148,6 +152,7 @@ void scatter(const Array& x, int axis, const Array& index, const Array& given, R
     std::iota(axes.begin(), axes.end(), 0);
     const Array numbers = x.ndim() == 1 ? without_gaps(positions, stream)
                                         : slots_along(x, axis, positions, stream).numbers;
+    if (can_claim(x, values)) return put_claims(x, axes, values, numbers, on);
     return launch_places(x, axes, values, 0, axes.size(), mark_owners(numbers, x.size(), on), on);
   }
   // The offsets are from the first element of `x`, whatever the axis.

@@ -35,34 +35,27 @@ struct ReduceParameters {
 
 /// Partial of reduce.cu.
 struct ReducePartial {
-  CUdeviceptr states, arrived;
+  CUdeviceptr states = 0, arrived = 0, posted = 0;
 };
 
 /// Counts below this fit 32 bits with what a thread looks ahead.
 constexpr std::int64_t kNarrowReduction = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);
 
-enum class ReducePart { rows, columns, combine };
-
-/// `then_combine`: the kernel that joins segments follows it.
-const LazyKernel& reduce_kernel(ReducePart part, const ReductionTypes& types, int pack, bool wide,
-                                bool then_combine = false) {
+const LazyKernel& reduce_kernel(const ReducePlan& plan, const ReductionTypes& types, bool wide) {
   static const auto& family = *new Family("reduce.cu", text::reduce_cu);
   const auto key = InstanceKey()
-                       .add(part, 2)
+                       .add(plan.rows, 1)
                        .add(types.op, 5)
                        .type(types.in)
                        .type(types.as)
-                       .add(std::countr_zero(static_cast<unsigned>(pack)), 3)
+                       .add(std::countr_zero(static_cast<unsigned>(plan.pack)), 3)
+                       .add(std::countr_zero(static_cast<unsigned>(plan.loads)), 2)
                        .add(wide, 1);
   return family.instance(key, [&] {
     const std::string reducer = reducer_expression(types, wide);
     const char* const index = wide ? "unsigned long long" : "unsigned int";
-    const std::string combine = format("combine_segments<{}, {}>", reducer, index);
-    if (part == ReducePart::combine) return std::vector{combine};
-    const char* const name = part == ReducePart::rows ? "reduce_rows" : "reduce_columns";
-    std::vector names{format("{}<{}, {}, {}>", name, reducer, pack, index)};
-    if (then_combine) names.push_back(combine);
-    return names;
+    if (!plan.rows) return format("reduce_columns<{}, {}, {}>", reducer, plan.pack, index);
+    return format("reduce_rows<{}, {}, {}, {}>", reducer, plan.pack, plan.loads, index);
   });
 }
 
@@ -163,45 +156,44 @@ class ReduceLauncher {
     const ReducePlan plan =
         plan_reduction(axes, size, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
                        choose(choice, device, axes.length(), size, kReduceBlocksPerProcessor));
-    Array partial;
-    if (plan.segments > 1) {
-      const auto bytes = static_cast<std::int64_t>(state_size(types_, wide));
-      partial = Array::empty(device, {plan.segments * axes.outputs() * bytes}, ScalarType::uint8,
-                             stream_);
-    }
+    const Shared shared = plan.segments == 1 ? Shared() : shared_by_blocks(axes, plan, wide);
     const CUdeviceptr to = to_.address();
-    const ReducePartial states{partial.address(), words_for(plan)};
-    const ReducePart part = plan.rows ? ReducePart::rows : ReducePart::columns;
-    const Kernel& kernel =
-        reduce_kernel(part, types_, plan.pack, wide, plan.segments > 1).on(device);
+    const Kernel& kernel = reduce_kernel(plan, types_, wide).on(device);
     ReduceParameters<Index> with = parameters<Index>(axes, plan);
     if (plan.rows) {
-      launch(kernel, grid(plan.blocks), to, axes.from, states, with);
+      launch(kernel, grid(plan.blocks), to, axes.from, shared.partial, with);
     } else {
       const long long apart = with.kept.stride[0][kTo];
       WalkDims<2> packs = axes.kept;
       pack_dims(packs, plan.pack);
       with.kept = walk_parameter<kMaxAxes>(packs);
-      launch(kernel, grid(plan.blocks), to, axes.from, states, with, apart);
+      launch(kernel, grid(plan.blocks), to, axes.from, shared.partial, with, apart);
     }
-    if (plan.segments == 1) return;
-    if (states.arrived == 0) combine<Index>(axes, plan, states.states);
-    partial.use_on(stream_);
+    shared.states.use_on(stream_);
+    shared.words.use_on(stream_);
   }
 
-  /// Of the blocks that share results; 0: another kernel joins what they leave.
-  CUdeviceptr words_for(const ReducePlan& plan) const {
-    if (plan.segments == 1) return 0;
-    return zeroed_words(static_cast<std::size_t>(plan.blocks / plan.segments), stream_);
-  }
+  /// What blocks that work on one result leave for each other, and the memory of it.
+  struct Shared {
+    ReducePartial partial;
+    Array states, words;
+  };
 
-  template <typename Index>
-  void combine(const AxesPlan& axes, ReducePlan plan, CUdeviceptr states) const {
-    plan.lanes = combine_lanes(axes.outputs(), plan.segments);
-    const Kernel& kernel =
-        reduce_kernel(ReducePart::combine, types_, 1, sizeof(Index) == 8).on(to_.device());
-    const std::int64_t blocks = (axes.outputs() + plan.lanes - 1) / plan.lanes;
-    launch(kernel, grid(blocks), to_.address(), states, parameters<Index>(axes, plan));
+  Shared shared_by_blocks(const AxesPlan& axes, const ReducePlan& plan, bool wide) const {
+    Shared shared;
+    const auto state = static_cast<std::int64_t>(state_size(types_, wide));
+    if (plan.rows && axes.outputs() == 1 && plan.segments <= kReduceBlock) {
+      // A word of 64 bits for each one of a state.
+      shared.words = zeroed_words(static_cast<std::size_t>(plan.segments * state / 2), stream_);
+      shared.partial.posted = shared.words.address();
+      return shared;
+    }
+    shared.states = Array::empty(to_.device(), {plan.segments * axes.outputs() * state},
+                                 ScalarType::uint8, stream_);
+    shared.words = zeroed_words(static_cast<std::size_t>(plan.blocks / plan.segments), stream_);
+    shared.partial.states = shared.states.address();
+    shared.partial.arrived = shared.words.address();
+    return shared;
   }
 
   const Array& to_;

@@ -1,13 +1,14 @@
 // Reductions over the axes of a strided view. A part of the elements of a result is gathered by
 // each thread, parts become one in a fixed order: the same elements give the same bits.
+#include <kernwright/posted.cuh>
 #include <kernwright/reducers.cuh>
 #include <kernwright/walk.cuh>
 
 using namespace kernwright;
 
 constexpr int kBlock = 256;
-/// Loads of a thread that are on their way at once.
-constexpr int kLoads = 8;
+/// Loads of a thread of columns that are on their way at once.
+constexpr int kColumnLoads = 8;
 
 /// Where the elements are and the results go.
 template <typename Index>
@@ -25,12 +26,14 @@ struct Plan {
 
 /// Where blocks leave a state for each of their results and their segment when there are several
 /// segments: that of result r and segment s is states[s * outputs + r]. The last block of a group
-/// of results joins them where there are `arrived`, a word for each group: zero before and after
-/// the launch.
+/// of results to come joins them: a word of `arrived` for each group. Or else states are `posted`,
+/// those of the one result there is, of at most kBlock segments. These words are zero before and
+/// after the launch.
 template <typename State>
 struct Partial {
   State* states;
   unsigned* arrived;
+  UInt64* posted;
 };
 
 template <typename T, int N>
@@ -45,7 +48,7 @@ __device__ __forceinline__ void store(const typename Op::State& state, char* to,
 
 /// Adds the packs `first`, `first` + `step` ... below `count`, each at its element
 /// `begin` + number * kPack and the address place(element), to kPack parts.
-template <typename Op, int kPack, typename Index, typename PlaceOfElement>
+template <typename Op, int kPack, int kLoads, typename Index, typename PlaceOfElement>
 __device__ __forceinline__ void gather(typename Op::Part* part, const Plan<Index>& plan,
                                        Index begin, Index first, Index step, Index count,
                                        PlaceOfElement place) {
@@ -69,7 +72,7 @@ __device__ __forceinline__ void gather(typename Op::Part* part, const Plan<Index
 }
 
 /// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread.
-template <typename Op, int kPack, typename Index>
+template <typename Op, int kPack, int kLoads, typename Index>
 __device__ __forceinline__ typename Op::State gather_row(const char* from, const Plan<Index>& plan,
                                                          Index begin, Index end, int lane) {
   using Element = typename Op::Input;
@@ -98,11 +101,11 @@ __device__ __forceinline__ typename Op::State gather_row(const char* from, const
   }
   const Index first = begin + head, number = lane, step = plan.lanes;
   if (plan.contiguous) {
-    gather<Op, kPack>(part, plan, first, number, step, packs, [from](Index at) {
+    gather<Op, kPack, kLoads>(part, plan, first, number, step, packs, [from](Index at) {
       return from + static_cast<long long>(at) * sizeof(Element);
     });
   } else {
-    gather<Op, kPack>(part, plan, first, number, step, packs, [from, &plan](Index at) {
+    gather<Op, kPack, kLoads>(part, plan, first, number, step, packs, [from, &plan](Index at) {
       return from + walk_offsets(plan.reduced, at).of[1];
     });
   }
@@ -121,8 +124,8 @@ struct Combine {
 };
 
 /// For elements that are neighbours along a reduced axis. A result has `lanes` threads, a power of
-/// two up to 32, or a block.
-template <typename Op, int kPack, typename Index>
+/// two up to 32, or a block. kLoads: loads of a thread that are on their way at once.
+template <typename Op, int kPack, int kLoads, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_rows(char* __restrict__ to, const char* __restrict__ from,
                 const Partial<typename Op::State> partial, const Plan<Index> plan) {
@@ -136,7 +139,7 @@ __global__ void __launch_bounds__(kBlock)
   const WalkOffsets<2> at = walk_offsets(plan.kept, output);
   const Index begin = segment * plan.segment;
   const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
-  typename Op::State state = gather_row<Op, kPack>(from + at.of[1], plan, begin, end, lane);
+  typename Op::State state = gather_row<Op, kPack, kLoads>(from + at.of[1], plan, begin, end, lane);
   if (plan.lanes > 32) {
     state = block_reduce<kBlock>(state, Combine<Op>(), Op::close(Op::begin()));
   } else {
@@ -144,19 +147,34 @@ __global__ void __launch_bounds__(kBlock)
       state = Op::combine(state, shuffle_xor(state, mask));
     }
   }
-  if (partial.states == nullptr) {
+  if (plan.segments == 1) {
     if (lane == 0 && lives) store<Op>(state, to + at.of[0], plan.call);
     return;
   }
-  // Of several segments a result has the whole block.
-  if (lane == 0) partial.states[segment * plan.outputs + output] = state;
-  if (partial.arrived == nullptr) return;
-  if (!is_last_block(partial.arrived + output, static_cast<unsigned>(plan.segments))) return;
-  state = Op::close(Op::begin());
-  for (Index s = threadIdx.x; s < plan.segments; s += kBlock) {
-    state = Op::combine(state, partial.states[s * plan.outputs + output]);
+  // Of several segments a result has the whole block. Segment s is the share of thread s % kBlock.
+  typename Op::State share = Op::close(Op::begin());
+  if (partial.posted != nullptr) {
+    constexpr int kWords = kPostedWords<typename Op::State>;
+    if (segment + 1 < plan.segments) {
+      if (lane == 0) post(partial.posted + segment * kWords, state);
+      return;
+    }
+    // NOTE: the last block waits for those that were started before it; nobody waits for it.
+    if (threadIdx.x < segment) {
+      UInt64* const at = partial.posted + threadIdx.x * kWords;
+      share = Op::combine(share, take_posted<typename Op::State>(at));
+      clear_posted<typename Op::State>(at);
+    } else if (threadIdx.x == segment) {
+      share = Op::combine(share, state);
+    }
+  } else {
+    if (lane == 0) partial.states[segment * plan.outputs + output] = state;
+    if (!is_last_block(partial.arrived + output, static_cast<unsigned>(plan.segments))) return;
+    for (Index s = threadIdx.x; s < plan.segments; s += kBlock) {
+      share = Op::combine(share, partial.states[s * plan.outputs + output]);
+    }
   }
-  state = block_reduce<kBlock>(state, Combine<Op>(), Op::close(Op::begin()));
+  state = block_reduce<kBlock>(share, Combine<Op>(), Op::close(Op::begin()));
   if (lane == 0) store<Op>(state, to + at.of[0], plan.call);
 }
 
@@ -209,17 +227,17 @@ __global__ void __launch_bounds__(kBlock)
   typename Op::Part part[kPack];
 #pragma unroll
   for (int j = 0; j < kPack; ++j) part[j] = Op::begin();
-  for (Index i = begin + threadIdx.x / plan.lanes; lives && i < end; i += step * kLoads) {
-    Elements elements[kLoads];
+  for (Index i = begin + threadIdx.x / plan.lanes; lives && i < end; i += step * kColumnLoads) {
+    Elements elements[kColumnLoads];
 #pragma unroll
-    for (int k = 0; k < kLoads; ++k) {
+    for (int k = 0; k < kColumnLoads; ++k) {
       if (i + k * step < end) {
         elements[k] = load<typename Op::Input, kPack>(
             from + at.of[1] + walk_offsets(plan.reduced, i + k * step).of[1]);
       }
     }
 #pragma unroll
-    for (int k = 0; k < kLoads; ++k) {
+    for (int k = 0; k < kColumnLoads; ++k) {
       if (i + k * step >= end) break;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
@@ -231,13 +249,13 @@ __global__ void __launch_bounds__(kBlock)
   for (int j = 0; j < kPack; ++j) {
     const typename Op::State state = combine_columns<Op>(Op::close(part[j]), plan.lanes);
     if (threadIdx.x >= plan.lanes || !lives) continue;
-    if (partial.states != nullptr) {
+    if (plan.segments > 1) {
       partial.states[segment * plan.outputs + column * kPack + j] = state;
     } else {
       store<Op>(state, to + at.of[0] + j * apart, plan.call);
     }
   }
-  if (partial.arrived == nullptr) return;
+  if (plan.segments == 1) return;
   if (!is_last_block(partial.arrived + group, static_cast<unsigned>(plan.segments))) return;
 #pragma unroll
   for (int j = 0; j < kPack; ++j) {
@@ -245,19 +263,5 @@ __global__ void __launch_bounds__(kBlock)
     const typename Op::State state =
         combine_columns<Op>(joined<Op>(states, plan, lives), plan.lanes);
     if (threadIdx.x < plan.lanes && lives) store<Op>(state, to + at.of[0] + j * apart, plan.call);
-  }
-}
-
-/// Joins the segments' states of each result; `lanes` results side by side.
-template <typename Op, typename Index>
-__global__ void __launch_bounds__(kBlock)
-    combine_segments(char* __restrict__ to, const typename Op::State* __restrict__ partial,
-                     const Plan<Index> plan) {
-  const Index output = blockIdx.x * static_cast<Index>(plan.lanes) + threadIdx.x % plan.lanes;
-  const bool lives = output < plan.outputs;
-  const typename Op::State state =
-      combine_columns<Op>(joined<Op>(partial + output, plan, lives), plan.lanes);
-  if (threadIdx.x < plan.lanes && lives) {
-    store<Op>(state, to + walk_offsets(plan.kept, output).of[0], plan.call);
   }
 }

@@ -78,6 +78,9 @@ ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, const Redu
     return plan;
   }
   plan.lanes = std::min<std::int64_t>(32, reduce_power_above(reduce_ceil_div(packs, 2)));
+  // More loads than a thread has packs take registers, and so warps, for nothing.
+  const std::int64_t each = reduce_ceil_div(packs, plan.lanes);
+  plan.loads = each <= 2 ? 2 : each <= 4 ? 4 : kReduceLoads;
   plan.segment = length;
   plan.blocks = reduce_ceil_div(outputs, kReduceBlock / plan.lanes);
   return plan;
@@ -110,11 +113,6 @@ ReducePlan plan_reduction(const AxesPlan& axes, std::size_t size, int processors
   const ReduceGrid grid{processors, std::int64_t{processors} * blocks_each};
   return reads_rows(axes) ? plan_reduced_rows(axes, bytes, grid)
                           : plan_reduced_columns(axes, bytes, grid);
-}
-
-std::int64_t combine_lanes(std::int64_t outputs, std::int64_t segments) {
-  const std::int64_t above = std::clamp<std::int64_t>(reduce_power_above(segments), 1, 8);
-  return std::min(reduce_power_above(outputs), kReduceBlock / above);
 }
 
 }  // namespace kernwright::kernels

@@ -12,10 +12,13 @@ namespace kernwright::kernels {
 inline constexpr std::int64_t kLongestPart = 64;
 /// Threads of a block.
 inline constexpr std::int64_t kReduceBlock = 256;
+/// Loads of a thread that are on their way at once, where it has as many.
+inline constexpr int kReduceLoads = 8;
 
 struct ReducePlan {
   bool rows = true;  ///< reduce_rows, else reduce_columns
   int pack = 1;      ///< elements of a load
+  int loads = kReduceLoads;
   bool contiguous = false;
   std::int64_t lanes = 1;
   std::int64_t segment = 1;
@@ -33,8 +36,5 @@ inline constexpr int kReduceBlocksPerProcessor = 8;
 /// `blocks_each` blocks for each where there is enough to do.
 ReducePlan plan_reduction(const AxesPlan& axes, std::size_t size, int processors,
                           int blocks_each = kReduceBlocksPerProcessor);
-
-/// Results side by side in a block that joins segments.
-std::int64_t combine_lanes(std::int64_t outputs, std::int64_t segments);
 
 }  // namespace kernwright::kernels

@@ -251,14 +251,7 @@ __device__ bool gather_blocks(Shared& shared, Histogram& whole, bool counted, un
     atomicAdd(&whole.count[bin], shared.coarse.count[bin]);
     atomicAdd(&whole.mass[bin], shared.coarse.mass[bin]);
   }
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence();
-    shared.last = atomicAdd(arrived, 1u) == chunks - 1;
-    __threadfence();
-  }
-  __syncthreads();
-  if (!shared.last) return false;
+  if (!is_last_block(arrived, chunks)) return false;
   if (counted) {
     shared.coarse.count[bin] = whole.count[bin];
     shared.coarse.mass[bin] = whole.mass[bin];

@@ -11,7 +11,6 @@
 #include "kernels_src/scan/scan.cu.h"
 #include "kernels_src/scan/scan_plan.h"
 #include "kernels_src/zeroed_words.h"
-#include "memory/transfer.h"
 
 #include <algorithm>
 #include <array>
@@ -35,7 +34,11 @@ struct ScanParameters {
 
 /// Laid out as Board of scan.cu.
 struct ScanBoard {
-  CUdeviceptr ticket, done, flag, group_flag = 0, own = 0, total = 0, whole = 0;
+  CUdeviceptr ticket, done, flag, group_flag, own, total, whole;
+};
+/// Laid out as Posts of scan.cu.
+struct ScanPosts {
+  CUdeviceptr ticket, done, own;
 };
 
 /// Counts below this fit 32 bits with what a thread looks ahead.
@@ -59,18 +62,19 @@ constexpr std::array kScanRows = {
     ScanRow{"cumulative_min", "RunningMinimum"},
 };
 
-enum class ScanPart { rows, tiles, columns, carries };
+enum class ScanPart { rows, few_tiles, tiles, columns, carries };
 
 /// `with_carries`: the kernel that joins segments follows that of columns.
 const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, int pack, int steps,
                               bool wide, bool with_carries) {
   static const auto& family = *new Family("scan.cu", text::scan_cu);
   const auto key = InstanceKey()
-                       .add(part, 2)
+                       .add(part, 3)
                        .add(op, 2)
                        .type(types.in)
                        .type(types.as)
                        .add(std::countr_zero(static_cast<unsigned>(pack)), 3)
+                       .add(std::countr_zero(static_cast<unsigned>(steps)), 3)
                        .add(wide, 1);
   return family.instance(key, [&] {
     const std::string operation =
@@ -81,6 +85,8 @@ const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, in
     switch (part) {
       case ScanPart::rows:
         return std::vector{format("scan_rows<{}, {}, {}, {}>", operation, pack, steps, index)};
+      case ScanPart::few_tiles:
+        return std::vector{format("scan_few_tiles<{}, {}, {}, {}>", operation, pack, steps, index)};
       case ScanPart::tiles:
         return std::vector{format("scan_tiles<{}, {}, {}, {}>", operation, pack, steps, index)};
       case ScanPart::carries:
@@ -158,8 +164,21 @@ class ScanLauncher {
         to_.address() + static_cast<CUdeviceptr>(call_.initial ? axis.stride[kTo] : 0);
     if (plan.path == ScanPath::columns) return run_columns(axes, plan, with, to);
     if (plan.path == ScanPath::tiles) return run_tiles(axes, plan, with, to);
+    if (plan.path == ScanPath::few_tiles) return run_few_tiles(axes, plan, with, to);
     launch(kernel<Index>(ScanPart::rows, plan), grid(axes.outputs(), kRowThreads / 32, kRowThreads),
            to, axes.from, with);
+  }
+
+  template <typename Index>
+  void run_few_tiles(const AxesPlan& axes, const ScanPlan& plan, const ScanParameters<Index>& with,
+                     CUdeviceptr to) const {
+    const std::int64_t tiles = axes.outputs() * plan.tiles;
+    // A word of 64 bits for each one of a carry.
+    const Array words = zeroed_words(static_cast<std::size_t>(2 + tiles * kCarrySize / 2), stream_);
+    const ScanPosts posts{words.address(), words.address() + 4, words.address() + 8};
+    launch(kernel<Index>(ScanPart::few_tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from,
+           with, posts, static_cast<std::uint32_t>(plan.tiles));
+    words.use_on(stream_);
   }
 
   template <typename Index>
@@ -167,29 +186,24 @@ class ScanLauncher {
                  CUdeviceptr to) const {
     const std::int64_t tiles = axes.outputs() * plan.tiles;
     const std::int64_t groups = axes.outputs() * ((plan.tiles + 31) / 32);
-    const std::int64_t flags = tiles + groups;
-    // Three lists of carries, then ticket and flags where no words are zero already.
-    const std::int64_t lists = (tiles + 2 * groups) * kCarrySize;
-    const CUdeviceptr words = zeroed_words(static_cast<std::size_t>(flags) + 2, stream_);
-    const Array board = Array::empty(to_.device(), {lists + (words == 0 ? 4 * (flags + 1) : 0)},
-                                     ScalarType::uint8, stream_);
+    const Array words = zeroed_words(static_cast<std::size_t>(2 + tiles + groups), stream_);
+    const Array carries =
+        Array::empty(to_.device(), {(tiles + 2 * groups) * kCarrySize}, ScalarType::uint8, stream_);
     const auto after = [](CUdeviceptr begin, std::int64_t count, std::int64_t size) {
       return begin + static_cast<CUdeviceptr>(count * size);
     };
-    ScanBoard all{.ticket = words, .done = words + 4, .flag = words + 8};
-    if (words == 0) {
-      all.ticket = after(board.address(), lists, 1);
-      all.done = 0;
-      all.flag = all.ticket + 4;
-      fill(to_.device(), all.ticket, 0, 4, static_cast<std::size_t>(flags) + 1, stream_);
-    }
+    ScanBoard all{};
+    all.ticket = words.address();
+    all.done = after(all.ticket, 1, 4);
+    all.flag = after(all.done, 1, 4);
     all.group_flag = after(all.flag, tiles, 4);
-    all.own = board.address();
+    all.own = carries.address();
     all.total = after(all.own, tiles, kCarrySize);
     all.whole = after(all.total, groups, kCarrySize);
     launch(kernel<Index>(ScanPart::tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from, with,
            all, static_cast<std::uint32_t>(plan.tiles));
-    board.use_on(stream_);
+    carries.use_on(stream_);
+    words.use_on(stream_);
   }
 
   template <typename Index>

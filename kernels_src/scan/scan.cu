@@ -1,7 +1,8 @@
 // Running sums, products and extremes along an axis. Everything is combined in an order that hangs
 // on the lengths alone: the same elements give the same bits.
-#include <kernwright/accumulate.cuh>
+#include <kernwright/posted.cuh>
 #include <kernwright/reduce.cuh>
+#include <kernwright/running.cuh>
 #include <kernwright/walk.cuh>
 
 using namespace kernwright;
@@ -12,50 +13,6 @@ constexpr int kColumnThreads = 128;
 /// Elements of a thread of a column that are on their way at once.
 constexpr int kLoads = 4;
 
-// A running operation has Value, that neighbours are combined in, and Carry, that long stretches
-// are: a wider type where there is one.
-
-template <typename In, typename As>
-struct RunningSum {
-  using Input = In;
-  using Output = As;
-  using Value = Accumulator<As>;
-  using Carry = Wide<Value>;
-  __device__ static Value none() { return Value{}; }
-  __device__ static Value take(In x) { return Taken<As, In, Value>::of(x); }
-  template <typename T>
-  __device__ static T combine(T before, T next) {
-    return plus(before, next);
-  }
-};
-
-template <typename In, typename As>
-struct RunningProduct : RunningSum<In, As> {
-  using Value = Accumulator<As>;
-  __device__ static Value none() { return OneOf<Value>::value(); }
-  template <typename T>
-  __device__ static T combine(T before, T next) {
-    return times(before, next);
-  }
-};
-
-template <typename In, typename As, typename Order, bool kLargest>
-struct RunningExtreme {
-  using Input = In;
-  using Output = As;
-  using Value = Word<As>;
-  using Carry = Value;
-  __device__ static Value none() {
-    return kLargest ? Ends<Compute<As>>::lowest() : Ends<Compute<As>>::highest();
-  }
-  __device__ static Value take(In x) { return Taken<As, In, Value>::of(x); }
-  __device__ static Value combine(Value before, Value next) { return Order()(before, next); }
-};
-template <typename In, typename As>
-using RunningMaximum = RunningExtreme<In, As, Maximum, true>;
-template <typename In, typename As>
-using RunningMinimum = RunningExtreme<In, As, Minimum, false>;
-
 /// Along the axis: strides in bytes. The results begin one later where there is an initial one.
 template <typename Index>
 struct ScanPlan {
@@ -65,107 +22,6 @@ struct ScanPlan {
   Index length;
   Index segment, segments;  ///< columns: elements of a segment, segments of a scan
   int initial;              ///< the result of no elements comes first
-};
-
-template <typename Op>
-__device__ __forceinline__ typename Op::Carry to_carry(typename Op::Value value) {
-  return Between<typename Op::Carry, typename Op::Value>::of(value);
-}
-
-template <typename Op>
-__device__ __forceinline__ typename Op::Output finish(typename Op::Carry value) {
-  using Value = typename Op::Value;
-  return narrow<typename Op::Output>(Between<Value, typename Op::Carry>::of(value));
-}
-
-template <typename Op>
-__device__ __forceinline__ void store_initial(char* to, long long stride) {
-  *reinterpret_cast<typename Op::Output*>(to - stride) = finish<Op>(to_carry<Op>(Op::none()));
-}
-
-/// What one warp has on its chip: kSteps times 32 packs of neighbours.
-template <typename Op, int kPack, int kSteps>
-struct Chunk {
-  using Value = typename Op::Value;
-  static constexpr int kStep = 32 * kPack;
-  static constexpr int kElements = kSteps * kStep;
-  Value value[kSteps][kPack];
-
-  /// The elements [begin, begin + kElements) of a row of `length`, those behind it as none.
-  template <typename Index>
-  __device__ void load(const char* row, long long stride, Index begin, Index length, int lane) {
-    using Element = typename Op::Input;
-    using Elements = Pack<Element, kPack>;
-    const bool packed = stride == sizeof(Element) &&
-                        reinterpret_cast<unsigned long long>(row) % sizeof(Elements) == 0;
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      const Index at = begin + k * kStep + lane * kPack;
-      const char* const place = row + static_cast<long long>(at) * stride;
-      if (packed && at + kPack <= length) {
-        const Elements elements = *reinterpret_cast<const Elements*>(place);
-#pragma unroll
-        for (int j = 0; j < kPack; ++j) value[k][j] = Op::take(elements.value[j]);
-        continue;
-      }
-#pragma unroll
-      for (int j = 0; j < kPack; ++j) {
-        value[k][j] = at + j < length
-                          ? Op::take(*reinterpret_cast<const Element*>(place + j * stride))
-                          : Op::none();
-      }
-    }
-  }
-
-  /// Each value becomes that of all up to it in the chunk; the result is that of all of them.
-  __device__ Value scan(int lane) {
-    Value before = Op::none();
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-#pragma unroll
-      for (int j = 1; j < kPack; ++j) value[k][j] = Op::combine(value[k][j - 1], value[k][j]);
-      Value total = value[k][kPack - 1];
-#pragma unroll
-      for (int shift = 1; shift < 32; shift *= 2) {
-        const Value lower = shuffle_up(total, shift);
-        if (lane >= shift) total = Op::combine(lower, total);
-      }
-      const Value lower = shuffle_up(total, 1);
-      const Value base = lane > 0 ? Op::combine(before, lower) : before;
-#pragma unroll
-      for (int j = 0; j < kPack; ++j) value[k][j] = Op::combine(base, value[k][j]);
-      before = Op::combine(before, shuffle_from(total, 31));
-    }
-    return before;
-  }
-
-  /// Stores the values behind `before`, that of all elements before the chunk.
-  template <typename Index>
-  __device__ void store(char* row, long long stride, Index begin, Index length, int lane,
-                        typename Op::Carry before) const {
-    using Element = typename Op::Output;
-    using Elements = Pack<Element, kPack>;
-    const bool packed = stride == sizeof(Element) &&
-                        reinterpret_cast<unsigned long long>(row) % sizeof(Elements) == 0;
-#pragma unroll
-    for (int k = 0; k < kSteps; ++k) {
-      const Index at = begin + k * kStep + lane * kPack;
-      char* const place = row + static_cast<long long>(at) * stride;
-      Elements elements;
-#pragma unroll
-      for (int j = 0; j < kPack; ++j) {
-        elements.value[j] = finish<Op>(Op::combine(before, to_carry<Op>(value[k][j])));
-      }
-      if (packed && at + kPack <= length) {
-        *reinterpret_cast<Elements*>(place) = elements;
-        continue;
-      }
-#pragma unroll
-      for (int j = 0; j < kPack; ++j) {
-        if (at + j < length) *reinterpret_cast<Element*>(place + j * stride) = elements.value[j];
-      }
-    }
-  }
 };
 
 /// A warp for each row, chunk after chunk.
@@ -189,11 +45,84 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
+// ---- rows of a few tiles, each of which reads what all before it have
+
+/// What all values of the warp's lanes have together, in their order; each lane gets it.
+template <typename Op>
+__device__ __forceinline__ typename Op::Carry of_warp(typename Op::Carry value, int lane) {
+#pragma unroll
+  for (int mask = 1; mask < 32; mask *= 2) {
+    const typename Op::Carry other = shuffle_xor(value, mask);
+    value = lane & mask ? Op::combine(other, value) : Op::combine(value, other);
+  }
+  return value;
+}
+
+/// Words that are zero before and after the launch: `own` has kPostedWords for each tile.
+struct Posts {
+  unsigned* ticket;
+  unsigned* done;
+  UInt64* own;
+};
+
+/// A block for each tile of each row, in the order in which they are started; a thread waits for
+/// one tile, so a row has at most kTileThreads of them.
+template <typename Op, int kPack, int kSteps, typename Index>
+__global__ void __launch_bounds__(kTileThreads)
+    scan_few_tiles(char* __restrict__ to, const char* __restrict__ from,
+                   const ScanPlan<Index> plan, const Posts posts, unsigned tiles) {
+  using Carry = typename Op::Carry;
+  using Piece = Chunk<Op, kPack, kSteps>;
+  constexpr int kWarps = kTileThreads / 32, kWords = kPostedWords<Carry>;
+  __shared__ unsigned ticket;
+  __shared__ bool last;
+  __shared__ alignas(16) unsigned char memory[2 * kWarps * sizeof(Carry)];
+  Carry* const totals = reinterpret_cast<Carry*>(memory);  // of the block's warps
+  Carry* const before = totals + kWarps;                   // of 32 tiles each
+  if (threadIdx.x == 0) ticket = atomicAdd(posts.ticket, 1u);
+  __syncthreads();
+  const unsigned row = ticket / tiles, tile = ticket % tiles;
+  UInt64* const own = posts.own + static_cast<unsigned long long>(ticket - tile) * kWords;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const WalkOffsets<2> at = walk_offsets(plan.kept, static_cast<Index>(row));
+  const Index begin = (tile * static_cast<Index>(kWarps) + warp) * Piece::kElements;
+  Piece piece;
+  piece.load(from + at.of[1], plan.from, begin, plan.length, lane);
+  const Carry total = to_carry<Op>(piece.scan(lane));
+  if (lane == 0) totals[warp] = total;
+  __syncthreads();
+  if (warp == 0) {
+    const Carry all = of_warp<Op>(lane < kWarps ? totals[lane] : to_carry<Op>(Op::none()), lane);
+    if (lane == 0) post(own + tile * kWords, all);
+  }
+  if (warp * 32 < tile) {
+    Carry theirs = to_carry<Op>(Op::none());
+    if (threadIdx.x < tile) theirs = take_posted<Carry>(own + threadIdx.x * kWords);
+    theirs = of_warp<Op>(theirs, lane);
+    if (lane == 0) before[warp] = theirs;
+  }
+  __syncthreads();
+  // Nobody of this block waits any more. The count is on its way while results are stored.
+  const bool arrived_last = threadIdx.x == 0 && arrives_last(posts.done, gridDim.x);
+  Carry carry = to_carry<Op>(Op::none());
+  for (int w = 0; w * 32 < tile; ++w) carry = Op::combine(carry, before[w]);
+  for (int w = 0; w < warp; ++w) carry = Op::combine(carry, totals[w]);
+  if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
+  piece.store(to + at.of[0], plan.to, begin, plan.length, lane, carry);
+  if (threadIdx.x == 0) last = arrived_last;
+  __syncthreads();
+  if (!last) return;
+  for (unsigned i = threadIdx.x; i < gridDim.x; i += kTileThreads) {
+    clear_posted<Carry>(posts.own + static_cast<unsigned long long>(i) * kWords);
+  }
+  if (threadIdx.x == 0) *posts.ticket = 0;
+}
+
 // ---- long rows: tiles that look back
 
 /// What tiles tell each other, all of one scan's launch. 32 tiles of a row are a group. A flag of a
-/// tile counts from 0: nothing yet, `own`; that of a group: nothing yet, `total`, `whole`. Where
-/// there is a `done` the last block makes ticket and flags zero for the next launch.
+/// tile counts from 0: nothing yet, `own`; that of a group: nothing yet, `total`, `whole`. The last
+/// block makes ticket and flags zero for the next launch.
 template <typename Carry>
 struct Board {
   unsigned* ticket;
@@ -328,6 +257,7 @@ __global__ void __launch_bounds__(kTileThreads)
   using Piece = Chunk<Op, kPack, kSteps>;
   constexpr int kWarps = kTileThreads / 32;
   __shared__ unsigned ticket;
+  __shared__ bool last;
   __shared__ alignas(16) unsigned char memory[(kWarps + 1) * sizeof(Carry)];
   Carry* const carries = reinterpret_cast<Carry*>(memory);
   if (threadIdx.x == 0) ticket = atomicAdd(all.ticket, 1u);
@@ -354,10 +284,14 @@ __global__ void __launch_bounds__(kTileThreads)
     if (lane == 0) carries[kWarps] = before;
   }
   __syncthreads();
+  // Nobody of this block looks back any more. The count is on its way while results are stored.
+  const bool arrived_last = threadIdx.x == 0 && arrives_last(all.done, gridDim.x);
   if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
   piece.store(to + at.of[0], plan.to, begin, plan.length, lane,
               Op::combine(carries[kWarps], inside));
-  if (all.done == nullptr || !is_last_block(all.done, gridDim.x)) return;
+  if (threadIdx.x == 0) last = arrived_last;
+  __syncthreads();
+  if (!last) return;
   const unsigned flags = gridDim.x + gridDim.x / tiles * ((tiles + 31) / 32);
   for (unsigned i = threadIdx.x; i < flags; i += kTileThreads) store_flag(all.flag + i, 0);
   if (threadIdx.x == 0) store_flag(all.ticket, 0);

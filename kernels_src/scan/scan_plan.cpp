@@ -17,6 +17,8 @@ constexpr std::int64_t kManyRowsPerProcessor = 32;
 /// Threads that fill a multiprocessor with columns.
 constexpr std::int64_t kColumnThreadsPerProcessor = 1024;
 constexpr std::int64_t kShortestSegment = 64;
+/// Fewer tiles than this are made smaller: each has a multiprocessor of its own.
+constexpr std::int64_t kFewestTiles = 128;
 
 std::int64_t scan_ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -61,8 +63,12 @@ ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, std::size_t from_size
   plan.steps = std::clamp(32 / plan.pack, 4, 8);
   const bool many = axes.outputs() >= kManyRowsPerProcessor * processors;
   if (axis.extent <= (many ? kWarpRowOfMany : kWarpRow)) return plan;
-  plan.path = ScanPath::tiles;
-  plan.tiles = scan_ceil_div(axis.extent, kTileThreads * plan.pack * plan.steps);
+  const auto tiles = [&] {
+    return scan_ceil_div(axis.extent, kTileThreads * plan.pack * plan.steps);
+  };
+  while (plan.steps > 1 && axes.outputs() * tiles() < kFewestTiles) plan.steps /= 2;
+  plan.tiles = tiles();
+  plan.path = plan.tiles <= kTileThreads ? ScanPath::few_tiles : ScanPath::tiles;
   return plan;
 }
 

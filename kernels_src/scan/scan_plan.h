@@ -13,7 +13,8 @@ inline constexpr std::int64_t kTileThreads = 512;
 inline constexpr std::int64_t kRowThreads = 256;
 inline constexpr std::int64_t kColumnThreads = 128;
 
-enum class ScanPath : std::uint8_t { rows, tiles, columns };
+/// few_tiles: of a row at most as many as a block has threads.
+enum class ScanPath : std::uint8_t { rows, few_tiles, tiles, columns };
 
 struct ScanPlan {
   ScanPath path = ScanPath::rows;

@@ -4,6 +4,7 @@
 // Sort for GPUs", 2022.)
 #include <kernwright/order.cuh>
 #include <kernwright/ranks.cuh>
+#include <kernwright/reduce.cuh>
 
 using namespace kernwright;
 
@@ -59,7 +60,6 @@ __global__ void __launch_bounds__(kDigits)
   using Count = typename CountOf<Wide>::Type;
   constexpr int kPlaces = static_cast<int>(sizeof(Bits));
   __shared__ unsigned count[kPlaces][kDigits];
-  __shared__ bool is_last;
   const Int64 step = static_cast<Int64>(gridDim.x) * kDigits;
   for (Int64 i = static_cast<Int64>(blockIdx.x) * kDigits + threadIdx.x; i < board_size; i += step)
     board[i] = 0;
@@ -94,14 +94,7 @@ __global__ void __launch_bounds__(kDigits)
     if (found != 0) atomicAdd(mine + p * kDigits, static_cast<Count>(found));
   }
   // The last block of the row to come here sums the counts of all.
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence();
-    is_last = atomicAdd(arrived + row, 1u) == chunks - 1;
-    __threadfence();
-  }
-  __syncthreads();
-  if (!is_last) return;
+  if (!is_last_block(arrived + row, chunks)) return;
   unsigned rests = 0;
   for (int p = 0; p < kPlaces; ++p) {
     const Count all = *const_cast<const volatile Count*>(mine + p * kDigits);

@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "core/event.h"
 #include "core/lifecycle.h"
+#include "core/stream_attachments.h"
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace kernwright {
 namespace {
@@ -37,28 +39,47 @@ std::uint64_t next_id() noexcept {
 /// Our own streams by handle: what borrows one of them by its handle keeps it. Thread-safe.
 class OwnedStreams {
  public:
+  using Attachments = std::vector<std::pair<const void*, std::shared_ptr<void>>>;
+
   static OwnedStreams& instance() {
     static auto& streams = *new OwnedStreams;  // outlives every stream
     return streams;
   }
   void add(const Device& device, CUstream handle, const std::shared_ptr<void>& box) {
     const std::lock_guard lock(mutex_);
-    streams_[{&device, handle}] = box;
+    streams_[{&device, handle}] = {box, {}};
   }
-  void remove(const Device& device, CUstream handle) {
+  /// Returns what belonged to the stream.
+  Attachments remove(const Device& device, CUstream handle) {
     const std::lock_guard lock(mutex_);
-    streams_.erase({&device, handle});
+    auto node = streams_.extract({&device, handle});
+    return node.empty() ? Attachments() : std::move(node.mapped().attachments);
   }
   /// Null for a stream of somebody else.
   std::shared_ptr<void> find(const Device& device, CUstream handle) {
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find({&device, handle});
-    return found == streams_.end() ? nullptr : found->second.lock();
+    return found == streams_.end() ? nullptr : found->second.box.lock();
+  }
+  /// What belongs to `key`; where nothing does, `made` from now on unless it is null.
+  std::shared_ptr<void> attachment(const Device& device, CUstream handle, const void* key,
+                                   const std::shared_ptr<void>& made) {
+    const std::lock_guard lock(mutex_);
+    Attachments& all = streams_.at({&device, handle}).attachments;
+    for (const auto& [known, object] : all) {
+      if (known == key) return object;
+    }
+    if (made != nullptr) all.emplace_back(key, made);
+    return made;
   }
 
  private:
+  struct Entry {
+    std::weak_ptr<void> box;
+    Attachments attachments;
+  };
   std::mutex mutex_;
-  std::map<std::pair<const Device*, CUstream>, std::weak_ptr<void>> streams_;
+  std::map<std::pair<const Device*, CUstream>, Entry> streams_;
 };
 
 }  // namespace
@@ -69,8 +90,8 @@ struct Stream::Box {
   Box& operator=(const Box&) = delete;
   ~Box() {
     if (!owned) return;
-    OwnedStreams::instance().remove(device, handle);  // before the handle can be given again
     ReleaseGuard guard(device);
+    OwnedStreams::instance().remove(device, handle);  // before the handle can be given again
     if (guard) guard.report(device.driver().cuStreamDestroy(handle), "cuStreamDestroy");
   }
   std::string identify() const { return format("stream {} of {}", id, device.identify()); }
@@ -228,6 +249,19 @@ bool Stream::done() const {
   if (result == CUDA_ERROR_NOT_READY) return false;
   if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamQuery", self.identify());
   return true;
+}
+
+std::shared_ptr<void> stream_attachment(const Stream& stream, const void* key,
+                                        const std::function<std::shared_ptr<void>()>& make) {
+  if (!stream.is_owned()) {
+    throw InvalidArgument("only a stream that Stream::create() made has objects of its own");
+  }
+  OwnedStreams& streams = OwnedStreams::instance();
+  const auto find = [&](const std::shared_ptr<void>& made) {
+    return streams.attachment(stream.device(), stream.handle(), key, made);
+  };
+  if (auto known = find(nullptr)) return known;
+  return find(make());
 }
 
 }  // namespace kernwright

@@ -64,6 +64,7 @@ SCANS = [
     "RunningMinimum<UInt8, UInt8>",
 ]
 NAMED_UNITS, NAMED_INDICES = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"], ["UInt32", "UInt64"]
+CLAIM_BITS = ("UInt8", "UInt16", "UInt32")
 PLACES = [("Int32", "{}<Int32>"), ("Int64", "{}<Int64>"), ("Int64", "Offset")]
 REALS = ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3"]
 ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid", "LogSigmoid"]
@@ -100,23 +101,23 @@ INSTANCES = {
     ],
     "elementwise.cu": list(elementwise()),
     "reduce.cu": [
-        *(f"reduce_rows<{op}, 1, unsigned int>" for op in REDUCERS),
+        *(f"reduce_rows<{op}, 1, 8, unsigned int>" for op in REDUCERS),
         *(f"reduce_columns<{op}, 1, unsigned int>" for op in REDUCERS),
-        *(f"combine_segments<{op}, unsigned int>" for op in REDUCERS),
         *(
-            f"reduce_{part}<Total<Float32, Float32>, 4, {index}>"
-            for part in ("rows", "columns")
+            f"reduce_{part}<Total<Float32, Float32>, {choices}, {index}>"
+            for part, choices in (("rows", "4, 2"), ("rows", "4, 8"), ("columns", "4"))
             for index in INDICES
         ),
     ],
     "scan.cu": [
         *(f"scan_rows<{op}, 2, 8, unsigned int>" for op in SCANS),
+        *(f"scan_few_tiles<{op}, 2, 8, unsigned int>" for op in SCANS),
         *(f"scan_tiles<{op}, 2, 8, unsigned int>" for op in SCANS),
         *(f"scan_columns<{op}, 1, unsigned int>" for op in SCANS),
         *(f"scan_carries<{op}, unsigned int>" for op in SCANS),
         *(
             f"scan_{part}<RunningSum<Float32, Float32>, 4, 8, {index}>"
-            for part in ("rows", "tiles")
+            for part in ("rows", "few_tiles", "tiles")
             for index in INDICES
         ),
     ],
@@ -131,6 +132,10 @@ INSTANCES = {
         f"gather<{unit}, {number}, Owned<{number}>, UInt32>"
         for unit in NAMED_UNITS
         for number in NAMED_INDICES
+    ],
+    "claims.cu": [
+        *(f"claim_places<{p}, {bits}>" for p in ("Int32", "Int64") for bits in CLAIM_BITS),
+        *(f"write_claims<{bits}, {index}>" for bits in CLAIM_BITS for index in NAMED_INDICES),
     ],
     "slots.cu": [
         *(f"add_positions<{p}, {index}>" for p in ("Int32", "Int64") for index in NAMED_INDICES),

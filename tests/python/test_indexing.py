@@ -1,5 +1,7 @@
 """Indexing by arrays and masks, take, gather, scatter and put, against NumPy."""
 
+import itertools
+
 import hypothesis
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
@@ -362,6 +364,36 @@ def test_scattered_by_places():
     x = np.zeros(9)
     x[line] = values
     same(found, x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "float16", "int64", "bool"])
+def test_single_elements_of_which_the_last_one_wins(dtype):
+    rng = np.random.default_rng(12)
+    views = (lambda a: a, lambda a: a[::-1], lambda a: a[::3], lambda a: a[1:], lambda a: a[:1])
+    for view, (size, count) in itertools.product(views, ((50, 5000), (3000, 1000), (9000, 3000))):
+        start = rng.integers(0, 200, size).astype(dtype)
+        places = view(start).size
+        index, given = rng.integers(-places, places, count), rng.integers(0, 200, count)
+        given = given.astype(dtype)
+        wanted = start.copy()
+        for place, value in zip(index, given, strict=True):
+            view(wanted)[place] = value
+        for number in ("int64", "int32"):
+            x, at = kw.asarray(start), kw.asarray(index.astype(number))
+            kw.put(view(x), at, kw.asarray(given), axis=0)
+            same(x, wanted)
+            x = kw.asarray(start)
+            kw.put(view(x)[:, None], at, kw.asarray(given)[:, None], axis=0)
+            same(x, wanted)
+        found = kw.scatter(kw.asarray(view(start)), 0, kw.asarray(index), kw.asarray(given))
+        same(found, view(wanted))
+    rows, columns = rng.integers(0, 6, 60), rng.integers(0, 4, 60)
+    table, given = np.zeros((6, 4), dtype), rng.integers(0, 200, 60).astype(dtype)
+    x = kw.asarray(table).T
+    x[kw.asarray(columns), kw.asarray(rows)] = kw.asarray(given)
+    for i, j, value in zip(rows, columns, given, strict=True):
+        table[i, j] = value
+    same(x, table.T)
 
 
 def test_sources_that_share_memory_with_the_target():

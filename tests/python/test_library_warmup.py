@@ -77,7 +77,7 @@ def test_calls_of_several_kernels_ask_for_them_together(tmp_path):
     assert ended.code == 0, ended.err
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     names = {line["name"]: [name.split("<")[0] for name in line["names"]] for line in lines}
-    assert names["reduce.cu"] == ["reduce_rows", "combine_segments"]
+    assert names["reduce.cu"] == ["reduce_rows"]
     assert names["cross_entropy.cu"] == ["cross_entropy", "target_scale", "total"]
     assert all(not line["declared"] for line in lines if line["options"]["headers"])
 
@@ -97,7 +97,7 @@ def test_a_pack_holds_operations(tmp_path, device):
     options = {"dtypes": ["float32"], "shapes": [(64, 4096)]}
     rows = kw.pack(path, library=["softmax", "sum"], archs=[arch], **options)
     kernels = [name.split("<")[0] for row in rows for name in row["kernels"]]
-    assert sorted(kernels) == ["combine_segments", "reduce_rows", "softmax_rows"]
+    assert sorted(kernels) == ["reduce_rows", "softmax_rows"]
     nowhere = {"KERNWRIGHT_NVRTC": str(tmp_path / "none"), "KERNWRIGHT_CACHE": "off"}
     code = PACKED.format(pack=str(path)).replace("kw.ones((64, 4096))", "kw.empty((64, 4096))")
     code = code.replace("print(float", "x._fill(0); print(float", 1)

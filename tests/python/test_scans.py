@@ -19,11 +19,12 @@ def with_initial(sums, axis):
     return np.concatenate([np.zeros_like(np.take(sums, [0], axis)), sums], axis)
 
 
-# Threads, warps, several chunks of a warp, one tile and many; then each place of the axis.
+# Threads, warps, several chunks of a warp, tiles of each size; then each place of the axis.
 @pytest.mark.parametrize(
     ("shape", "axis"),
     [
         *(((n,), 0) for n in (1, 5, 17, 1023, 1024, 2049, 3001, 16385, 150_003)),
+        *(((n,), 0) for n in (300_001, 600_000, 1_500_003)),
         ((7, 300), 1), ((7, 300), 0), ((3, 5000), -1), ((5000, 3), 0), ((4, 6, 33), 1),
         ((20_000, 8), 0), ((400, 3), 1), ((2, 33_000), 1),
     ],
@@ -34,6 +35,32 @@ def test_sums_of_every_shape(shape, axis):
     close(kw.cumulative_sum(x, axis=axis), wanted)
     longer = kw.cumulative_sum(x, axis=axis, include_initial=True)
     close(longer, with_initial(wanted, axis))
+
+
+# More tiles than a block has threads look back; 16 bytes make tiles of 4096 elements.
+def test_rows_of_many_tiles():
+    values = RNG.integers(-9, 9, (2, 2_097_153)) + 1j * RNG.integers(-9, 9, (2, 2_097_153))
+    got = kw.cumulative_sum(kw.asarray(values), axis=1, include_initial=True)
+    np.testing.assert_array_equal(got.numpy(), with_initial(np.cumsum(values, 1), 1))
+
+
+def test_rows_of_a_few_tiles_side_by_side():
+    values = RNG.integers(-9, 9, (40, 20_000))
+    for dtype in ("float32", "int16", "uint8", "complex64", "float64"):
+        host = np.abs(values).astype(dtype) if dtype == "uint8" else values.astype(dtype)
+        got = kw.cumulative_sum(kw.asarray(host), axis=1)
+        np.testing.assert_array_equal(got.numpy(), np.cumsum(host, 1, dtype=got.dtype))
+    lowest = kw.cumulative_min(kw.asarray(values.astype(np.int8)), axis=1)
+    np.testing.assert_array_equal(lowest.numpy(), np.minimum.accumulate(values, 1))
+
+
+def test_the_sign_of_zero_is_that_of_the_last_one_of_equals():
+    values = np.zeros(40_000, np.float32)
+    values[RNG.integers(0, 40_000, 9000)] = -0.0
+    for scan, ufunc in ((kw.cumulative_max, np.maximum), (kw.cumulative_min, np.minimum)):
+        got = scan(kw.asarray(values)).numpy()
+        np.testing.assert_array_equal(got, ufunc.accumulate(values))
+        np.testing.assert_array_equal(np.signbit(got[1:]), np.signbit(values[1:]))
 
 
 VIEWS = {
@@ -154,8 +181,26 @@ def test_every_kernel_under_all_checks():
         x = kw.asarray(line)
         for shape, axis in (((40_000,), 0), ((40, 1000), 1), ((5000, 8), 0)):
             kw.cumulative_sum(x.reshape(shape), axis=axis, include_initial=True)
+        kw.cumulative_max(x.reshape(4, 10_000), axis=1)
+        kw.cumulative_sum(kw.ones(2_100_000, "complex128"))
         kw.synchronize()
     assert not report.findings, str(report)
+
+
+def test_blocks_in_any_order_give_the_same_bits():
+    line = RNG.standard_normal(40_000).astype(np.float32)
+
+    def run():
+        x = kw.asarray(line)
+        rows = x.reshape(4, 10_000)
+        return (
+            kw.cumulative_sum(x),
+            kw.cumulative_sum(rows, axis=1),
+            kw.sum(x),
+            kw.sum(rows, axis=1),
+        )
+
+    assert kw.checks.fuzz(run, 6) is None
 
 
 def test_a_graph_replays_a_scan():

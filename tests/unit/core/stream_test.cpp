@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/stream_attachments.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
 
@@ -151,4 +152,35 @@ TEST_CASE("stream: destruction never throws, and logs what the driver refuses") 
     CHECK_THROWS_AS(device.check(CUDA_ERROR_ILLEGAL_ADDRESS, "cuAnything"), DeviceLost);
   }
   CHECK(FakeDriver::get().calls("cuStreamDestroy") == 2);
+}
+
+TEST_CASE("stream: what belongs to it goes with it, while its handle can still be used") {
+  Device& device = fresh_device();
+  struct Attached {
+    CUstream handle;
+    int* live_streams;
+    ~Attached() { *live_streams = FakeDriver::get().live("stream"); }
+  };
+  const char one = 0, other = 0;
+  int live_at_end = 0;
+  int made = 0;
+  {
+    const Stream stream = Stream::create(device);
+    const auto make = [&] {
+      ++made;
+      return std::make_shared<Attached>(Attached{stream.handle(), &live_at_end});
+    };
+    const auto first = stream_attachment(stream, &one, make);
+    CHECK(stream_attachment(Stream(stream), &one, make) == first);
+    CHECK(made == 1);
+    CHECK(stream_attachment(stream, &other, make) != first);
+    const Stream second = Stream::create(device);
+    CHECK(stream_attachment(second, &one, [] { return std::make_shared<int>(); }) != first);
+    live_at_end = 0;
+  }
+  CHECK(live_at_end == 1);
+  CHECK(FakeDriver::get().live("stream") == 0);
+  CHECK_THROWS_AS(
+      stream_attachment(Stream::legacy(device), &one, [] { return std::make_shared<int>(); }),
+      InvalidArgument);
 }

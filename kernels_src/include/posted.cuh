@@ -1,0 +1,61 @@
+// Values that blocks of a launch tell each other. A word of 32 bits travels with a mark beside it,
+// in one store of 64 bits: whoever sees the mark has the word, in one trip to memory.
+#pragma once
+
+#include <kernwright/elements.cuh>
+
+namespace kernwright {
+
+/// Words of 64 bits for a posted value; they are 0 before it is posted.
+template <typename T>
+constexpr int kPostedWords = sizeof(T) / 4;
+
+template <typename T>
+union WordsOf {
+  T value;
+  unsigned word[sizeof(T) / 4];
+  __device__ WordsOf() {}
+};
+
+__device__ __forceinline__ void store_relaxed(UInt64* to, UInt64 value) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+
+/// By one thread.
+template <typename T>
+__device__ __forceinline__ void post(UInt64* to, const T& value) {
+  static_assert(sizeof(T) % 4 == 0, "words are posted");
+  WordsOf<T> words;
+  words.value = value;
+#pragma unroll
+  for (int i = 0; i < kPostedWords<T>; ++i) {
+    store_relaxed(to + i, 1ULL << 32 | words.word[i]);
+  }
+}
+
+/// Waits until the value is posted: by a thread of a block that was started already.
+template <typename T>
+__device__ __forceinline__ T take_posted(const UInt64* from) {
+  WordsOf<T> words;
+  bool known = false;
+  while (!known) {
+    known = true;
+#pragma unroll
+    for (int i = 0; i < kPostedWords<T>; ++i) {
+      UInt64 marked;
+      asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(marked) : "l"(from + i) : "memory");
+      words.word[i] = static_cast<unsigned>(marked);
+      known = known && marked >> 32 != 0;
+    }
+  }
+  return words.value;
+}
+
+/// Makes the place ready for the next launch, once all who take the value have it.
+template <typename T>
+__device__ __forceinline__ void clear_posted(UInt64* at) {
+#pragma unroll
+  for (int i = 0; i < kPostedWords<T>; ++i) store_relaxed(at + i, 0);
+}
+
+}  // namespace kernwright
