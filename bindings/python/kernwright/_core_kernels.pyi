@@ -43,7 +43,9 @@ def _scaled_matmul(
     fast_sums: bool,
     /,
 ) -> Array: ...
-def _force_attention(kernel: str, tile: tuple[int, int, int, bool] | None = None) -> None:
+def _force_attention(
+    kernel: str, tile: tuple[int, int, int, bool] | None = None, splits: int = 1
+) -> None:
     """Of 16-bit elements: "auto", "mma" or "hopper", for all later calls. `tile`: keys, stages,
     warpgroups, whether blocks stay."""
 
