@@ -60,6 +60,12 @@ FORWARD = [
     Shape(1, 64, 8, 8192, 8192, 128, True),
     Shape(4, 32, 32, 4096, 4096, 64, True),
     Shape(2, 16, 16, 4096, 4096, 256, True),
+    # Too few rows for all multiprocessors.
+    Shape(1, 16, 16, 512, 512),
+    Shape(1, 8, 8, 1024, 1024),
+    Shape(1, 32, 8, 64, 16384),
+    Shape(1, 8, 8, 128, 8192),
+    Shape(1, 16, 16, 256, 4096),
 ]
 BACKWARD = [
     *(
@@ -450,6 +456,7 @@ def main() -> None:
     parser.add_argument("--candidates", action="store_true", help="measure every tile")
     parser.add_argument("--forward", action="store_true", help="the forward pass alone")
     parser.add_argument("--backward", action="store_true", help="the backward pass alone")
+    parser.add_argument("--queries", type=int, nargs="*", help="shapes of so many queries alone")
     options = parser.parse_args()
     timed = not kw.current_device().is_simulated
     forward = measure_candidates if options.candidates else measure_forward
@@ -463,6 +470,8 @@ def main() -> None:
         shapes += [(backward, shape) for shape in (BACKWARD if timed else SMALL)]
     if not options.forward and not options.backward and not options.candidates:
         shapes += [(measure_decode, shape) for shape in (DECODE if timed else SMALL_DECODE)]
+    if options.queries and timed:
+        shapes = [each for each in shapes if each[1].queries in options.queries]
     rows: list[dict[str, Any]] = []
     document = {"subject": "attention", "machine": harness.machine(), "kernel": options.kernel}
     for measure, shape in shapes:

@@ -6,6 +6,7 @@
 #include "kernels_src/include/activations.cuh.h"
 #include "kernels_src/include/attention.cuh.h"
 #include "kernels_src/include/attention_gradient.cuh.h"
+#include "kernels_src/include/attention_parts.cuh.h"
 #include "kernels_src/include/attention_rows.cuh.h"
 #include "kernels_src/include/attention_tile.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
@@ -63,6 +64,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
     add_builtin_header("kernwright/attention.cuh", text::attention_cuh);
     add_builtin_header("kernwright/attention_gradient.cuh", text::attention_gradient_cuh);
+    add_builtin_header("kernwright/attention_parts.cuh", text::attention_parts_cuh);
     add_builtin_header("kernwright/attention_rows.cuh", text::attention_rows_cuh);
     add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);

@@ -130,12 +130,13 @@ kernels::AttentionKernel attention_kernel_of(const std::string& kernel) {
   throw ArgumentError("a kernel of attention is auto, mma or hopper, not " + kernel);
 }
 
-/// "auto", "mma" or "hopper", and a tile of it, for measurements and tests.
-void force_attention(const std::string& kernel, const std::optional<AttentionTileNumbers>& tile) {
+/// "auto", "mma" or "hopper", and a tile of it with splits of the keys, for measurements and tests.
+void force_attention(const std::string& kernel, const std::optional<AttentionTileNumbers>& tile,
+                     std::int64_t splits) {
   std::optional<kernels::HopperAttentionTile> of;
   if (tile) {
     const auto& [keys, stages, groups, persistent] = *tile;
-    of = kernels::HopperAttentionTile{keys, stages, groups, persistent};
+    of = kernels::HopperAttentionTile{keys, stages, groups, persistent, splits};
   }
   kernels::force_attention_kernel(attention_kernel_of(kernel), of);
 }
@@ -173,7 +174,8 @@ void bind_attention(py::module_& m) {
   m.def("_attention_backward", &attention_backward);
   m.def("_append_cache", &append_cache);
   m.def("_append_qkv", &append_qkv);
-  m.def("_force_attention", &force_attention, py::arg("kernel"), py::arg("tile") = py::none());
+  m.def("_force_attention", &force_attention, py::arg("kernel"), py::arg("tile") = py::none(),
+        py::arg("splits") = 1);
   m.def("_attention_tiles", &attention_tiles);
   m.def("_force_attention_backward", &force_attention_backward, py::arg("kernel"),
         py::arg("tile") = py::none());

@@ -20,12 +20,12 @@ constexpr int kHopperSharedBytes = 232448;                      // of a block, a
 constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
 
 constexpr HopperAttentionTile kHopperTiles[] = {
-    {64, 2, 1},         {80, 2, 1},        {96, 2, 1},         {128, 2, 1},
-    {176, 2, 1},        {64, 2, 2},        {64, 4, 2},         {80, 2, 2},
-    {96, 2, 2},         {128, 2, 2},       {128, 3, 2},        {176, 2, 2},
-    {64, 2, 3},         {96, 3, 3},        {128, 2, 3},        {128, 3, 3},
-    {64, 2, 2, false},  {80, 2, 2, false}, {128, 2, 2, false}, {176, 2, 2, false},
-    {128, 3, 3, false},
+    {64, 2, 1},         {80, 2, 1},         {96, 2, 1},         {128, 2, 1},
+    {160, 2, 1},        {176, 2, 1},        {64, 2, 2},         {64, 4, 2},
+    {80, 2, 2},         {96, 2, 2},         {128, 2, 2},        {128, 3, 2},
+    {160, 2, 2},        {176, 2, 2},        {64, 2, 3},         {96, 3, 3},
+    {128, 2, 3},        {128, 3, 3},        {64, 2, 2, false},  {80, 2, 2, false},
+    {128, 2, 2, false}, {160, 2, 2, false}, {176, 2, 2, false}, {128, 3, 3, false},
 };
 
 /// `Plan` of hopper_attention.cu.
@@ -59,29 +59,88 @@ int of_scores(const AttentionCall& call) {
   return call.soft_cap > 0 ? 1 : 0;
 }
 
+/// Of a warpgroup's queries. Two let loads and stores overlap with products, where they fit.
+int query_places(const PreparedAttention& made, const HopperAttentionTile& tile) {
+  const bool fits = tile.shared_bytes(made.dim_class, made.value_class, 2) <= kHopperSharedBytes;
+  // The registers of others would not do.
+  return fits && tile.groups < 3 && of_scores(made.call) < 2 ? 2 : 1;
+}
+
+/// Estimates of a block's times, in units of what 128 queries and one key take.
+struct HopperCosts {
+  std::int64_t key = 1, step = 12, part = 60, part_of_one_place = 360;
+  std::int64_t second_kernel = 300;
+};
+constexpr HopperCosts kHopperCosts{};
+
+/// What one part takes, `keys` of its keys being seen.
+std::int64_t part_cost(const PreparedAttention& made, const HopperAttentionTile& tile,
+                       std::int64_t keys) {
+  const std::int64_t steps = parts_of(keys, tile.keys);
+  const bool one = query_places(made, tile) == 1;
+  return steps * (tile.keys * kHopperCosts.key + kHopperCosts.step) +
+         (one ? kHopperCosts.part_of_one_place : kHopperCosts.part);
+}
+
+/// Keys of a tile: as many as the registers take, and few of them behind the last.
+int choose_tile_keys(const PreparedAttention& made) {
+  const AttentionCall& call = made.call;
+  const int most = std::max(made.dim_class, made.value_class);
+  const bool capped = of_scores(call) > 0;  // which takes registers
+  if (most > 192) return capped ? 64 : 80;
+  if (made.value_class > 128) return 96;
+  HopperAttentionTile best;
+  if (most != 128 || call.right >= 0 || call.left >= 0 || capped) return best.keys;
+  for (const int keys : {160, 176}) {
+    HopperAttentionTile other = best;
+    other.keys = keys;
+    if (part_cost(made, other, call.keys) < part_cost(made, best, call.keys)) best = other;
+  }
+  return best.keys;
+}
+
+/// Sets the warpgroups, and how many blocks share keys: what takes the least time.
+void share_out(const PreparedAttention& made, const AttentionOptions& options, std::int64_t rows,
+               HopperAttentionTile& tile) {
+  const AttentionCall& call = made.call;
+  const std::int64_t heads = std::int64_t{call.batches} * call.heads;
+  const std::int64_t multiprocessors =
+      made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t steps = parts_of(call.keys, tile.keys);
+  const bool splits = options.splits != 1 && !options.q_starts && !options.q_lengths;
+  HopperAttentionTile best = tile;
+  std::int64_t least = 0;
+  for (const int groups : {2, 1}) {
+    tile.groups = groups;
+    const std::int64_t parts = heads * parts_of(rows, kHopperGroupRows * groups);
+    const std::int64_t most = splits ? std::min(steps, multiprocessors / parts) : 1;
+    for (tile.splits = 1; tile.splits <= std::max<std::int64_t>(most, 1); ++tile.splits) {
+      const std::int64_t waves = parts_of(parts * tile.splits, multiprocessors);
+      const std::int64_t keys = parts_of(steps, tile.splits) * tile.keys;
+      std::int64_t cost = waves * part_cost(made, tile, keys) * (groups == 2 ? 16 : 9) / 16;
+      if (tile.splits > 1) {  // sums are written and read
+        cost += kHopperCosts.second_kernel + heads * rows * tile.splits * made.value_class / 20000;
+      }
+      if (least != 0 && cost >= least) continue;
+      least = cost;
+      best = tile;
+    }
+  }
+  tile = best;
+}
+
 /// 192 rows of small heads, 128 else, and 64 where few blocks would come of these.
 HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
                                        const AttentionOptions& options) {
-  const AttentionCall& call = made.call;
   const int most = std::max(made.dim_class, made.value_class);
   const std::int64_t rows = most_rows(made, options);
-  const std::int64_t heads = std::int64_t{call.batches} * call.heads;
   HopperAttentionTile tile;
-  const bool capped = of_scores(call) > 0;  // which takes registers
-  if (most > 192) {
-    tile.keys = capped ? 64 : 80;
-  } else if (made.value_class > 128) {
-    tile.keys = 96;
-  } else if (most == 128 && call.right < 0 && call.left < 0 && !capped) {
-    tile.keys = 176;
-  }
-  const std::int64_t multiprocessors =
-      made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  tile.keys = choose_tile_keys(made);
+  share_out(made, options, rows, tile);
   const std::int64_t pairs = parts_of(rows, 2 * kHopperGroupRows);
-  if (rows <= kHopperGroupRows || 2 * heads * pairs <= multiprocessors) {
-    tile.groups = 1;
-  } else if (most == 64 && 10 * 3 * parts_of(rows, 3 * kHopperGroupRows) <= 11 * 2 * pairs) {
-    tile = {capped ? 96 : 128, 3, 3};
+  if (tile.groups == 2 && tile.splits == 1 && most == 64 &&
+      10 * 3 * parts_of(rows, 3 * kHopperGroupRows) <= 11 * 2 * pairs) {
+    tile = {of_scores(made.call) > 0 ? 96 : 128, 3, 3};
   }
   // Sequences of other lengths than the longest leave blocks without work: others take their place.
   tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
@@ -107,7 +166,7 @@ HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& op
   HopperPlan plan{};
   plan.row_tiles =
       static_cast<std::int32_t>(parts_of(most_rows(made, options), kHopperGroupRows * tile.groups));
-  plan.tiles = static_cast<std::int32_t>(heads * plan.row_tiles);
+  plan.tiles = static_cast<std::int32_t>(heads * plan.row_tiles * call.splits);
   const std::int64_t bytes = std::int64_t{2} * call.keys * (call.dim + call.value_dim);
   const std::int64_t at_once = std::max<std::int64_t>(1, kSectionBytes / bytes);
   plan.section = static_cast<std::int32_t>(std::min(heads, at_once * group));
@@ -125,7 +184,7 @@ const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
                                           const HopperAttentionTile& tile) {
   static const auto& family = *new Family("hopper_attention.cu", text::hopper_attention_cu);
   constexpr const char* names[] = {"kPlain", "kCapped", "kBiased"};
-  const int extras = of_scores(made.call);
+  const int extras = of_scores(made.call), places = query_places(made, tile);
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .add(made.dim_class / 32, 4)
@@ -133,11 +192,12 @@ const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
                        .add(tile.keys / 16, 4)
                        .add(tile.stages, 3)
                        .add(tile.groups, 2)
+                       .add(places, 2)
                        .add(extras, 2);
   return family.instance(key, [&] {
-    return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}>, {}>", device_type(made.q.type()),
-                  made.dim_class, made.value_class, tile.keys, tile.stages, tile.groups,
-                  names[extras]);
+    return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}, {}>, {}>",
+                  device_type(made.q.type()), made.dim_class, made.value_class, tile.keys,
+                  tile.stages, tile.groups, places, names[extras]);
   });
 }
 
@@ -190,18 +250,22 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
   return nullptr;
 }
 
-int HopperAttentionTile::shared_bytes(int dim, int value_dim) const {
+int HopperAttentionTile::shared_bytes(int dim, int value_dim, int places) const {
   const int columns = (dim + 63) / 64, value_columns = (value_dim + 63) / 64;
-  const int rows = std::max(columns, value_columns) * groups * static_cast<int>(kHopperGroupRows);
+  const int slots = groups * places;
+  const int rows = std::max(columns, value_columns) * slots * static_cast<int>(kHopperGroupRows);
   return (rows + stages * keys * (columns + value_columns)) * 128 +
-         8 * (2 * groups + 4 * stages + 1);
+         8 * (2 * slots + 4 * stages + 1);
 }
 
 std::span<const HopperAttentionTile> hopper_attention_tiles() { return kHopperTiles; }
 
 void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile) {
-  if (tile && std::find(std::begin(kHopperTiles), std::end(kHopperTiles), *tile) ==
-                  std::end(kHopperTiles)) {
+  const auto same = [&](const HopperAttentionTile& other) {
+    return tile->keys == other.keys && tile->stages == other.stages &&
+           tile->groups == other.groups && tile->persistent == other.persistent;
+  };
+  if (tile && !std::ranges::any_of(kHopperTiles, same)) {
     throw ArgumentError(format(
         "a tile of attention has {} keys, {} stages and {} warpgroups{}: "
         "that is none of those that there are",
@@ -228,10 +292,14 @@ std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttenti
   if (kernel == AttentionKernel::mma || (automatic && few)) return std::nullopt;
   const char* obstacle = hopper_obstacle(made, options);
   if (obstacle == nullptr && tile &&
-      tile->shared_bytes(made.dim_class, made.value_class) > kHopperSharedBytes) {
+      tile->shared_bytes(made.dim_class, made.value_class, 1) > kHopperSharedBytes) {
     obstacle = "the tile does not fit shared memory";
   }
-  if (obstacle == nullptr) return tile ? *tile : choose_hopper_tile(made, options);
+  if (obstacle == nullptr) {
+    if (!tile) return choose_hopper_tile(made, options);
+    if (options.q_starts || options.q_lengths) tile->splits = 1;
+    return tile;
+  }
   if (automatic) return std::nullopt;
   throw ArgumentError(format("attention by the kernel for Hopper: {}; query is a {}, key a {}",
                              obstacle, made.q.identify(), made.k.identify()));
@@ -242,6 +310,7 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const AttentionCall& call = made.call;
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
+  const Array partial = allocate_splits(made, tile.splits, on);
   const HopperPlan plan = plan_hopper(made, options, tile);
   const CUtensorMap q = head_map(made.q, call.q_at, batches, call.heads, call.queries,
                                  static_cast<int>(kHopperGroupRows));
@@ -253,10 +322,12 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const std::int32_t blocks = tile.persistent ? std::min(plan.tiles, multiprocessors) : plan.tiles;
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                             .block = {static_cast<std::uint32_t>(tile.threads())},
-                            .shared_bytes = static_cast<std::uint32_t>(
-                                tile.shared_bytes(made.dim_class, made.value_class)),
+                            .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes(
+                                made.dim_class, made.value_class, query_places(made, tile))),
                             .stream = on};
   launch(hopper_attention_kernel(made, tile).on(made.q.device()), config, q, k, v, out, call, plan);
+  if (call.splits > 1) launch_combine(made, on);
+  partial.use_on(on);
 }
 
 }  // namespace kernwright::kernels

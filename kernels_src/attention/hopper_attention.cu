@@ -1,40 +1,14 @@
 // Attention of many queries the Hopper way: a warp copies tiles of keys and values by tensor maps
 // into rings of stages, warpgroups of 64 queries multiply them (wgmma). Products with the next keys
-// run beside the softmax of these, and warpgroups take turns at the matrix units.
+// run beside the softmax of these, and warpgroups take turns at the matrix units. Where queries
+// have two places, those of the next rows come while these are worked on, and the first products
+// with them run while the result leaves.
+#include <kernwright/attention_parts.cuh>
 #include <kernwright/attention_rows.cuh>
 #include <kernwright/tma.cuh>
 #include <kernwright/wgmma_rows.cuh>
 
 using namespace kernwright;
-
-constexpr int kGroupRows = 64;  // queries of a warpgroup
-constexpr int kWarpRows = 16;
-constexpr int kSwizzled = 64;  // elements of a column of 128 bytes
-
-/// `groups` warpgroups of queries meet `keys` keys at a time, of which `stages` tiles are on their
-/// way or in use. Heads have up to `dim` elements, and `value_dim` of values.
-template <int dim, int value_dim, int keys, int stages, int groups>
-struct Tile {
-  static constexpr int kDim = dim, kValueDim = value_dim, kKeys = keys;
-  static constexpr int kStages = stages, kGroups = groups;
-  static constexpr int kRows = groups * kGroupRows, kThreads = (groups + 1) * 128;
-  static constexpr int kBound = groups == 1 ? 384 : kThreads;  // leaves registers to hand over
-  static constexpr int kColumns = (dim + 63) / 64, kValueColumns = (value_dim + 63) / 64;
-  static constexpr int kQueryBytes = kColumns * kGroupRows * 128;  // of a warpgroup
-  static constexpr int kOutBytes = kValueColumns * kGroupRows * 128;
-  static constexpr int kGroupBytes = kQueryBytes > kOutBytes ? kQueryBytes : kOutBytes;
-  static constexpr int kKeyColumn = keys * 128;  // bytes
-  static constexpr int kKeyBytes = kColumns * kKeyColumn;
-  static constexpr int kValueBytes = kValueColumns * kKeyColumn;
-};
-
-/// How the work is shared out. Heads of all batches are numbered; `section` of them are worked on
-/// at the same time, as their keys and values fit the L2 cache.
-struct Plan {
-  int tiles, row_tiles, section;
-  // What batches and heads are multiplied by for a place in the maps: 0 where all are the same.
-  int q_batch, q_head, k_batch, k_head, v_batch, v_head;
-};
 
 /// What goes into scores beside scale, window and lengths; with kBiased ALiBi, masks, caps.
 enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
@@ -42,85 +16,6 @@ enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
 struct Maps {
   const TensorMap &q, &k, &v, &out;
 };
-
-template <typename Of>
-struct Shared {
-  static constexpr int kStages = Of::kStages;
-  unsigned char *base, *key_base, *value_base;
-  Mbarrier *q_full, *q_empty;  // of each warpgroup
-  Mbarrier *k_full, *k_empty, *v_full, *v_empty;
-  Mbarrier* tail;  // the last values, of which some are none
-
-  __device__ explicit Shared(unsigned char* at)
-      : base(at),
-        key_base(at + Of::kGroups * Of::kGroupBytes),
-        value_base(key_base + kStages * Of::kKeyBytes),
-        q_full(reinterpret_cast<Mbarrier*>(value_base + kStages * Of::kValueBytes)),
-        q_empty(q_full + Of::kGroups),
-        k_full(q_empty + Of::kGroups),
-        k_empty(k_full + kStages),
-        v_full(k_empty + kStages),
-        v_empty(v_full + kStages),
-        tail(v_empty + kStages) {}
-  __device__ unsigned char* queries(int group) const { return base + group * Of::kGroupBytes; }
-  __device__ unsigned char* keys(int stage) const { return key_base + stage * Of::kKeyBytes; }
-  __device__ unsigned char* values(int stage) const { return value_base + stage * Of::kValueBytes; }
-
-  __device__ void init() const {
-    for (int group = 0; group < Of::kGroups; ++group) {
-      q_full[group].init(1);
-      q_empty[group].init(4);
-    }
-    for (int stage = 0; stage < kStages; ++stage) {
-      k_full[stage].init(1);
-      v_full[stage].init(1);
-      k_empty[stage].init(4 * Of::kGroups);
-      v_empty[stage].init(4 * Of::kGroups);
-    }
-    tail->init(1);
-    Mbarrier::publish();
-  }
-};
-
-/// Queries of one head, and the tiles of keys that they see: `steps` of them from `low` on.
-template <typename Of>
-struct Part {
-  int first_row, head, batch, kv_head, low, steps;
-  Sequence sequence;
-
-  __device__ __forceinline__ Part(const AttentionCall& call, int first_row_, int head_, int batch_)
-      : first_row(first_row_), head(head_), batch(batch_), sequence(call, batch_) {
-    kv_head = head / (call.heads / call.kv_heads);
-    const int last_row = min(first_row + Of::kRows, sequence.queries) - 1;
-    low = sequence.first_key(call, first_row) / Of::kKeys * Of::kKeys;
-    const int high = last_row < first_row ? low : sequence.end_key(call, last_row);
-    steps = high > low ? (high - low + Of::kKeys - 1) / Of::kKeys : 0;
-  }
-};
-
-/// Calls work(part) for the block's share. The last queries see most keys where they see no later
-/// ones: they come first in the last section, last in the one before, and so on. Every other round
-/// of the blocks goes backwards. Both even the blocks' shares.
-template <typename Of, typename Work>
-__device__ __forceinline__ void for_parts(const AttentionCall& call, const Plan& plan, Work work) {
-  const int blocks = gridDim.x, block = blockIdx.x;
-  bool back = false;
-  for (int begin = 0; begin < plan.tiles; begin += blocks, back = !back) {
-    const int index = begin + (back ? blocks - 1 - block : block);
-    if (index >= plan.tiles) continue;
-    const int all = plan.section * plan.row_tiles;
-    const int section = index / all, inside = index % all;
-    const int first = section * plan.section, behind = call.heads * call.batches - first;
-    const int heads = min(plan.section, behind);
-    const bool falls = (behind - 1) / plan.section % 2 == 0;
-    const int place = inside / heads;
-    const int row = (falls ? plan.row_tiles - 1 - place : place) * Of::kRows;
-    const int flat = first + inside % heads;
-    const Part<Of> part(call, row, flat % call.heads, flat / call.heads);
-    if (call.q_starts != nullptr && row >= part.sequence.queries) continue;
-    work(part);
-  }
-}
 
 /// Zeros in the place of values behind the last key, which are another sequence's or unwritten. By
 /// a warp.
@@ -142,8 +37,11 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
                                            const AttentionCall& call, const Plan& plan) {
   const int lane = threadIdx.x;
   Ring<Of::kStages> k_ring, v_ring;
-  unsigned turn = 1, tails = 0;
-  for_parts<Of>(call, plan, [&](const Part<Of>& part) {
+  Ring<Of::kPlaces> q_ring;
+  unsigned tails = 0;
+  Parts<Of> parts{call, plan};
+  for (auto place = parts.next(); place.steps >= 0; place = parts.next()) {
+    const Part<Of> part = parts.part(place);
     const Sequence& sequence = part.sequence;
     const int q_token = static_cast<int>(sequence.q_token) + part.first_row;
     const int k_token = static_cast<int>(sequence.k_token) + part.low;
@@ -152,13 +50,13 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
       const int batch = static_cast<int>(sequence.q_batch) * plan.q_batch;
 #pragma unroll 1
       for (int group = 0; group < Of::kGroups; ++group) {
-        shared.q_empty[group].wait(turn);
-        shared.q_full[group].arrive_expecting(Of::kQueryBytes);
+        const int slot = group * Of::kPlaces + q_ring.stage;
+        shared.q_empty[slot].wait(q_ring.parity ^ 1);
+        shared.q_full[slot].arrive_expecting(Of::kQueryBytes);
 #pragma unroll
         for (int i = 0; i < Of::kColumns; ++i) {
-          load_box(shared.queries(group) + i * (kGroupRows * 128), maps.q,
-                   {i * kSwizzled, q_token + group * kGroupRows, head, batch},
-                   shared.q_full[group]);
+          load_box(shared.queries(slot) + i * (kGroupRows * 128), maps.q,
+                   {i * kSwizzled, q_token + group * kGroupRows, head, batch}, shared.q_full[slot]);
         }
       }
     };
@@ -211,8 +109,8 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
       }
       v_ring.advance();
     }
-    turn ^= 1;
-  });
+    q_ring.advance();
+  }
 }
 
 /// Warpgroups begin their products one after the other: the next one's run while this one has its
@@ -281,8 +179,32 @@ __device__ __forceinline__ void copy_rows(const unsigned char* staging, const At
   }
 }
 
+/// A warp's 16 rows of a split's sums, relative to the rows' peaks.
+template <typename Of>
+__device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2],
+                                           const Running& running, float scale,
+                                           const AttentionCall& call, const Part<Of>& part, int row,
+                                           int lane) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int query = row + lane / 4 + 8 * r;
+    const float total = running.whole_total(r);
+    if (query >= call.queries) continue;
+    const long long at = split_place(call, part.batch, part.head, query, part.split);
+    float* const sums = call.partial + at * Of::kValueDim + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < Of::kValueDim / 8; ++i) {
+      *reinterpret_cast<float2*>(sums + 8 * i) =
+          make_float2(out[4 * i + 2 * r], out[4 * i + 2 * r + 1]);
+    }
+    if (lane % 4 == 0) {
+      *reinterpret_cast<float2*>(call.peaks + 2 * at) = make_float2(running.peak[r] * scale, total);
+    }
+  }
+}
+
 /// A warp's 16 rows of the result and their logarithms, through the place of its queries, which are
-/// not needed any more.
+/// not needed any more. The stores may still read it.
 template <typename T, typename Of>
 __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2],
                                            const Running& running, float scale,
@@ -328,19 +250,33 @@ __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2]
                 static_cast<int>(part.sequence.q_token) + row, z);
     }
     commit_stores();
-    wait_for_reads_of_stores<0>();
   }
 }
 
-/// What a warpgroup has of the queries of one part.
+/// What a warpgroup does with its queries of all parts.
 template <typename T, typename Of, Extras kExtras>
 struct Attending {
   const Shared<Of>& shared;
+  const TensorMap& map_out;
   const AttentionCall& call;
   const Turns<Of::kGroups>& turns;
   int group, warp, lane;
   float scale, inner;  // of scores to units of log2; before the cap
   Ring<Of::kStages> k_ring, v_ring;
+  Ring<Of::kPlaces> q_ring;
+
+  /// The place of this part's queries; `behind`: of those of the part before.
+  __device__ __forceinline__ int slot(bool behind) const {
+    const int place = behind && Of::kPlaces == 2 ? q_ring.stage ^ 1 : q_ring.stage;
+    return group * Of::kPlaces + place;
+  }
+
+  /// Queued: the first scores of a part.
+  __device__ __forceinline__ void begin(float (&s)[Of::kKeys / 2]) const {
+    begin_products();
+    multiply_keys<T, Of>(s, shared_address(shared.queries(slot(false))),
+                         shared_address(shared.keys(k_ring.stage)));
+  }
 
   /// Scores of the tile at `first` become weights; see Running::take().
   __device__ __forceinline__ void weigh(float (&s)[Of::kKeys / 2], const Part<Of>& part,
@@ -360,22 +296,18 @@ struct Attending {
     running.take(s, scale, shrink);
   }
 
-  /// `out` becomes the sum of weights times values. The last keys first.
-  __device__ __forceinline__ void run(const Part<Of>& part, const View& view, Running& running,
-                                      float (&out)[Of::kValueDim / 2]) {
-    const unsigned queries = shared_address(shared.queries(group));
-    float s[Of::kKeys / 2], shrink[2];
-    unsigned weights[Of::kKeys / 16][4];
+  /// From the first scores, which are there, to the weights of the last keys, whose values are not
+  /// added yet. The last keys come first.
+  __device__ __forceinline__ void run(const Part<Of>& part, bool owes, Running& running,
+                                      float (&s)[Of::kKeys / 2], float (&out)[Of::kValueDim / 2],
+                                      unsigned (&weights)[Of::kKeys / 16][4]) {
+    const int row = part.first_row + group * kGroupRows;
+    const View view{row + warp * kWarpRows + lane / 4,
+                    part.sequence.first_key(call, row + kGroupRows - 1),
+                    part.sequence.end_key(call, row)};
+    const unsigned queries = shared_address(shared.queries(slot(false)));
+    float shrink[2];
     int first = part.low + (part.steps - 1) * Of::kKeys;
-#pragma unroll
-    for (float& sum : out) sum = 0;
-    shared.k_full[k_ring.stage].wait(k_ring.parity);
-    begin_products();
-    multiply_keys<T, Of>(s, queries, shared_address(shared.keys(k_ring.stage)));
-    wait_for_products<0>();
-    settle(s);
-    give_back(shared.k_empty[k_ring.stage], lane);
-    k_ring.advance();
     for (int step = 1;; ++step) {
       weigh(s, part, view, first, running, shrink);
       settle(s);
@@ -389,6 +321,8 @@ struct Attending {
       if (step > 1) {
         give_back(shared.v_empty[v_ring.stage], lane);
         v_ring.advance();
+      } else if (Of::kPlaces == 2 && owes) {
+        free_place();
       }
 #pragma unroll
       for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
@@ -407,14 +341,26 @@ struct Attending {
       give_back(shared.k_empty[k_ring.stage], lane);
       k_ring.advance();
     }
-    shared.v_full[v_ring.stage].wait(v_ring.parity);
-    begin_products();
-    multiply_values<T, Of>(out, weights, shared_address(shared.values(v_ring.stage)));
-    wait_for_products<0>();
-    settle(out);
-    keep_weights(weights);
-    give_back(shared.v_empty[v_ring.stage], lane);
-    v_ring.advance();
+  }
+
+  /// The part's result leaves through the place of its queries, or a split's sums do.
+  __device__ __forceinline__ void store(const Part<Of>& part, const Running& running,
+                                        const float (&out)[Of::kValueDim / 2]) const {
+    const int row = part.first_row + group * kGroupRows + warp * kWarpRows;
+    if (call.splits > 1) {
+      store_sums<Of>(out, running, scale, call, part, row, lane);
+      return;
+    }
+    meet(4 + group, 128);
+    store_rows<T, Of>(out, running, scale,
+                      shared.queries(slot(Of::kPlaces == 2)) + warp * (kWarpRows * 128), map_out,
+                      call, part, row, lane);
+  }
+  /// The place that the result left through is for other queries; with two, that of the part before
+  /// this one.
+  __device__ __forceinline__ void free_place() {
+    if (lane == 0) wait_for_reads_of_stores<0>();
+    give_back(shared.q_empty[slot(Of::kPlaces == 2)], lane);
   }
 };
 
@@ -426,31 +372,85 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32 % 4), 0);
   const int lane = threadIdx.x % 32;
   const Turns<Of::kGroups> turns(group);
-  constexpr bool kHasCap = kExtras == kCapped;
+  constexpr bool kHasCap = kExtras == kCapped, kAhead = Of::kPlaces == 2;
   const float scale = kExtras == kBiased ? 1.0f : (kHasCap ? call.soft_cap : call.scale) * kLog2E;
-  Attending<T, Of, kExtras> attending{
-      shared, call, turns, group, warp, lane, scale, kHasCap ? call.scale / call.soft_cap : 0.0f,
-      {},     {}};
-  unsigned turn = 0;
-  for_parts<Of>(call, plan, [&](const Part<Of>& part) {
-    const int group_row = part.first_row + group * kGroupRows, row = group_row + warp * kWarpRows;
-    const View view{row + lane / 4, part.sequence.first_key(call, group_row + kGroupRows - 1),
-                    part.sequence.end_key(call, group_row)};
+  Attending<T, Of, kExtras> of{shared, map_out, call,
+                               turns,  group,   warp,
+                               lane,   scale,   kHasCap ? call.scale / call.soft_cap : 0.0f,
+                               {},     {},      {}};
+  Parts<Of> parts{call, plan};
+  auto place = parts.next(), before = place;
+  auto next = place;  // with two places, as numbering parts takes time: products run beside it
+  const auto look_ahead = [&] {
+    if constexpr (kAhead) next = parts.next();
+  };
+  look_ahead();
+  float s[Of::kKeys / 2], out[Of::kValueDim / 2];
+  unsigned weights[Of::kKeys / 16][4];
+  const auto take_scores = [&] {
+    wait_for_products<0>();
+    settle(s);
+    give_back(shared.k_empty[of.k_ring.stage], lane);
+    of.k_ring.advance();
+  };
+  const auto add_values = [&] {
+    begin_products();
+    multiply_values<T, Of>(out, weights, shared_address(shared.values(of.v_ring.stage)));
+  };
+  const auto take_sums = [&] {
+    settle(out);
+    keep_weights(weights);
+    give_back(shared.v_empty[of.v_ring.stage], lane);
+    of.v_ring.advance();
+  };
+  const auto go_on = [&] {
+    before = place;
+    place = kAhead ? next : parts.next();
+    of.q_ring.advance();
+  };
+  while (place.steps >= 0) {
     Running running;
-    float out[Of::kValueDim / 2];
-    shared.q_full[group].wait(turn);
-    turn ^= 1;
-    if (part.steps > 0) {
-      attending.run(part, view, running, out);
+    shared.q_full[of.slot(false)].wait(of.q_ring.parity);
+    if (place.steps > 0) {
+      shared.k_full[of.k_ring.stage].wait(of.k_ring.parity);
+      if constexpr (kAhead) turns.begin();
+      of.begin(s);
+      if constexpr (kAhead) turns.end();
+      take_scores();
+      // Parts one after the other, whose first scores are there.
+      for (bool owes = false;; owes = true) {
+        running = Running();
+#pragma unroll
+        for (float& sum : out) sum = 0;
+        of.run(parts.part(place), owes, running, s, out, weights);
+        if constexpr (kAhead) go_on();
+        shared.v_full[of.v_ring.stage].wait(of.v_ring.parity);
+        if (!kAhead || place.steps <= 0) break;
+        shared.q_full[of.slot(false)].wait(of.q_ring.parity);
+        shared.k_full[of.k_ring.stage].wait(of.k_ring.parity);
+        turns.begin();
+        add_values();
+        of.begin(s);
+        turns.end();
+        look_ahead();
+        wait_for_products<1>();
+        take_sums();
+        of.store(parts.part(before), running, out);
+        take_scores();
+      }
+      add_values();
+      wait_for_products<0>();
+      take_sums();
     } else {
 #pragma unroll
       for (float& sum : out) sum = 0;
+      if constexpr (kAhead) go_on();
     }
-    meet(4 + group, 128);
-    store_rows<T, Of>(out, running, scale, shared.queries(group) + warp * (kWarpRows * 128),
-                      map_out, call, part, row, lane);
-    give_back(shared.q_empty[group], lane);
-  });
+    look_ahead();
+    of.store(parts.part(kAhead ? before : place), running, out);
+    of.free_place();
+    if constexpr (!kAhead) go_on();
+  }
   turns.leave();
 }
 

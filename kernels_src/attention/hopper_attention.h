@@ -20,14 +20,15 @@ struct PreparedAttention;
 
 /// Blocks of `groups` warpgroups, 64 queries each, meet `keys` keys at a time; `stages` tiles of
 /// keys and of values are on their way or in use. Blocks that are persistent stay for many rows.
+/// `splits` blocks share the keys, and a second kernel puts their results together.
 struct HopperAttentionTile {
   int keys = 128, stages = 2, groups = 2;
   bool persistent = true;
-  bool operator==(const HopperAttentionTile&) const = default;
+  std::int64_t splits = 1;
 
   int threads() const { return (groups + 1) * 128; }
-  /// For heads of so many elements.
-  int shared_bytes(int dim, int value_dim) const;
+  /// For heads of so many elements, and `places` for each warpgroup's queries.
+  int shared_bytes(int dim, int value_dim, int places) const;
 };
 
 enum class AttentionKernel : std::uint8_t { automatic, mma, hopper };
@@ -37,7 +38,7 @@ std::span<const HopperAttentionTile> hopper_attention_tiles();
 
 /// Lets all later calls of attention() with 16-bit elements take that kernel, and that tile, to
 /// measure them; `automatic` ends it. Throws ArgumentError for a tile that is none of
-/// hopper_attention_tiles(). Thread-safe.
+/// hopper_attention_tiles(), whatever its splits; packed sequences have none. Thread-safe.
 void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile);
 
 /// The tile for a call; nothing where the other kernel has to do it: on other devices, with

@@ -75,6 +75,13 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
                                                  tile.turns, tile.cluster, splits}),
            gemm_cost(size, choose_gemm(size, tile, splits))});
     }
+    if (key.gated || !gemm_waves(size, tile).can_stream()) continue;
+    GemmChoice streamed = choose_gemm(size, tile, 1);
+    streamed.streams = true;
+    all.push_back(
+        {product_plan_of(ProductKernel::gemm, {tile.rows, tile.columns, tile.stages, tile.groups,
+                                               tile.turns, tile.cluster, 1, 1}),
+         gemm_cost(size, streamed)});
   }
   keep_best(all, into);
 }
@@ -114,7 +121,7 @@ bool is_half(ScalarType type) { return is_half_float(type); }
 
 /// Kernels with what they choose themselves, and with more or fewer splits. Weights that have
 /// neighbours along the inner dimension are turned columns of b.
-void add_skinny(const ProductKey& key, std::vector<ProductPlan>& into) {
+void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& into) {
   const std::int64_t most = key.a == ScalarType::float32 ? kMostFloatRows : kSkinnyRows;
   if ((!is_half(key.a) && key.a != ScalarType::float32) || key.out != key.a || key.gated) return;
   if (key.rows > most || key.columns * key.inner < 16384) return;
@@ -128,6 +135,7 @@ void add_skinny(const ProductKey& key, std::vector<ProductPlan>& into) {
     }
     if (!is_half(key.a) || key.rows <= 4) kernels.push_back(SkinnyKernel::dot);
   }
+  if (may_box && is_half(key.a)) kernels.push_back(SkinnyKernel::wgmma);
   for (const SkinnyKernel kernel : kernels) {
     for (const int splits : {0, 1, 2, 4, 8}) {
       into.push_back(product_plan_of(ProductKernel::skinny,
@@ -143,9 +151,10 @@ bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
   const auto within = [](int value, int least, int most) {
     return value >= least && value <= most;
   };
-  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 6) &&
+  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 7) &&
          (n[1] == 0 || n[1] == 4 || n[1] == 8) && within(n[2], 0, 2) && within(n[3], 0, 4) &&
-         within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) && within(n[7], 0, 4);
+         within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&
+         within(n[7], 0, n[0] == 7 ? 8 : 4);
 }
 
 }  // namespace
@@ -154,7 +163,7 @@ std::vector<ProductPlan> product_candidates(const Device& device, const ProductK
   std::vector<ProductPlan> all;
   if (std::min({key.rows, key.columns, key.inner, key.batches}) < 1) return all;
   const Capabilities can = device.capabilities();
-  add_skinny(key, all);
+  add_skinny(key, can.wgmma, all);
   if (key.a != key.b) return all;
   if (key.a == ScalarType::float32 || key.a == ScalarType::float64) {
     if (can.async_copy) add_fma(device, key, all);
@@ -174,7 +183,8 @@ bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
         return is_skinny_plan(plan, key);
       case ProductKernel::gemm:
         require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]});
-        return is_half(key.a) && split(n[6]) && (!key.gated || n[1] % 128 == 0);
+        return is_half(key.a) && split(n[6]) && (!key.gated || n[1] % 128 == 0) &&
+               (n[7] == 0 || (n[7] == 1 && n[6] == 1 && !key.gated));
       case ProductKernel::mma:
         require_mma_tile({n[0], n[1], n[2]});
         return is_half(key.a) && split(n[3]) && !key.gated;

@@ -5,10 +5,12 @@
 #include "base/format.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
+#include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/gemv/skinny.cu.h"
 #include "kernels_src/gemv/skinny_columns.cu.h"
 #include "kernels_src/gemv/skinny_staged.cu.h"
+#include "kernels_src/gemv/skinny_wgmma.cu.h"
 #include "kernels_src/operands.h"
 
 #include <algorithm>
@@ -34,6 +36,11 @@ struct SkinnyProblem {
 struct WeightRows {
   CUdeviceptr data = 0;
   std::int64_t row = 0, batch = 0;
+};
+
+// As in skinny_wgmma.cu.
+struct SkinnyBoxes {
+  std::int32_t weights_batch = 0, x_batch = 0;
 };
 
 /// Everything that the launches need, with arrays whose innermost elements are neighbours.
@@ -62,6 +69,11 @@ const Family& skinny_staged_family() {
   return made;
 }
 
+const Family& skinny_wgmma_family() {
+  static const auto& made = *new Family("skinny_wgmma.cu", text::skinny_wgmma_cu);
+  return made;
+}
+
 const char* skinny_activation(const SkinnyJob& job) {
   return job.activation ? activation_type(*job.activation) : "Identity";
 }
@@ -81,7 +93,7 @@ InstanceKey skinny_key(const SkinnyJob& job, SkinnyKernel which) {
       .add(plan.hint, 2)
       .add(plan.width, 5)
       .add(plan.stages, 4)
-      .add(plan.clustered, 1);
+      .add(which == SkinnyKernel::wgmma ? job.shape.by_columns : plan.clustered, 1);
 }
 
 std::string skinny_weights_format(const SkinnyShape& shape) {
@@ -137,6 +149,15 @@ const LazyKernel& skinny_staged_kernel(const SkinnyJob& job) {
   });
 }
 
+const LazyKernel& skinny_wgmma_kernel(const SkinnyJob& job) {
+  const SkinnyPlan& plan = job.plan;
+  return skinny_wgmma_family().instance(skinny_key(job, SkinnyKernel::wgmma), [&] {
+    return format("skinny_wgmma<{}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
+                  skinny_activation(job), plan.warps, plan.columns, plan.stages,
+                  job.shape.by_columns);
+  });
+}
+
 const LazyKernel& skinny_kernel(const SkinnyJob& job) {
   switch (job.plan.kernel) {
     case SkinnyKernel::tiles:
@@ -148,6 +169,8 @@ const LazyKernel& skinny_kernel(const SkinnyJob& job) {
       return skinny_columns_kernel(job);
     case SkinnyKernel::staged:
       return skinny_staged_kernel(job);
+    case SkinnyKernel::wgmma:
+      return skinny_wgmma_kernel(job);
     default:
       return skinny_dot_kernel(job);
   }
@@ -266,6 +289,26 @@ void find_skinny_widths(SkinnyJob& job) {
   if (of_x * scalar_size(shape.x_type) < 16) shape.width = std::min(of_x, shape.width);
 }
 
+/// Whether a tensor map can describe it: what that dimension has lies on multiples of 16 bytes.
+bool fits_skinny_map(const Array& array, int row_dimension) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+  const auto fits = [&](int from_end) {
+    if (array.ndim() < from_end) return true;
+    const std::int64_t extent = array.shape()[static_cast<std::size_t>(array.ndim() - from_end)];
+    const std::int64_t stride = skinny_stride(array, from_end);
+    return extent == 1 || (stride > 0 && stride < kMostBytes && stride % 16 == 0);
+  };
+  return array.address() % 16 == 0 && fits(row_dimension) && fits(3);
+}
+
+bool has_skinny_boxes(const SkinnyJob& job) {
+  const SkinnyShape& shape = job.shape;
+  const bool halves = shape.x_type == ScalarType::float16 || shape.x_type == ScalarType::bfloat16;
+  return halves && shape.weight_type == shape.x_type && shape.k > 0 &&
+         job.x.device().capabilities().wgmma && fits_skinny_map(job.x, 2) &&
+         fits_skinny_map(job.weights, shape.by_columns ? 1 : 2);
+}
+
 /// True where a second kernel adds what the blocks summed.
 bool skinny_adds_later(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
 
@@ -322,6 +365,7 @@ SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream&
                .tensor_cores = device.compute_capability().major >= 8,
                .clusters = device.compute_capability().major >= 9};
   find_skinny_widths(job);
+  job.shape.boxes = has_skinny_boxes(job);
   const bool open = call.plan == SkinnyPlan{};
   job.plan = plan_skinny(job.shape, open ? planned_skinny(call.x, call.weights) : call.plan);
   if (skinny_adds_later(job.plan)) {
@@ -351,6 +395,7 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
     case SkinnyKernel::column_tiles:
       return {skinny_blocks(job.shape.n, 64), size};
     case SkinnyKernel::staged:
+    case SkinnyKernel::wgmma:
       return {skinny_blocks(job.shape.n, 16 * plan.rows * plan.warps), 1};
     default:
       break;
@@ -360,22 +405,54 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
   return {across * skinny_blocks(job.shape.m, plan.columns), size};
 }
 
+/// Boxes of 128 bytes of so many rows, which are as far apart as that dimension says.
+CUtensorMap skinny_map(const Array& array, int row_dimension, int box_rows) {
+  const auto extent = [&](int from_end) {
+    if (array.ndim() < from_end) return std::int64_t{1};
+    return array.shape()[static_cast<std::size_t>(array.ndim() - from_end)];
+  };
+  const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
+  return gemm_map(
+      array.device(),
+      {.address = array.address(),
+       .shape = {1, extent(3), extent(row_dimension), extent(row_dimension == 2 ? 1 : 2)},
+       .strides = {0, skinny_stride(array, 3), skinny_stride(array, row_dimension), size},
+       .type = array.type(),
+       .box_rows = static_cast<std::uint32_t>(box_rows)});
+}
+
+void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
+  const Kernel& kernel = skinny_kernel(job).on(job.x.device());
+  const bool by_columns = job.shape.by_columns;
+  if (job.plan.kernel == SkinnyKernel::wgmma) {
+    const auto turn = [](const Array& of) { return skinny_stride(of, 3) != 0 ? 1 : 0; };
+    const SkinnyBoxes boxes{turn(job.weights), turn(job.x)};
+    const CUtensorMap weights =
+        skinny_map(job.weights, by_columns ? 1 : 2, by_columns ? 64 : 16 * job.plan.warps);
+    launch(kernel, config, weights, skinny_map(job.x, 2, 8 * job.plan.columns), job.problem, boxes);
+    return;
+  }
+  const std::int64_t unit = skinny_grid(job).second;
+  const WeightRows rows{job.weights.address(),
+                        skinny_stride(job.weights, by_columns ? 1 : 2) / unit,
+                        skinny_stride(job.weights, 3) / unit};
+  launch(kernel, config, job.problem, rows);
+}
+
 void run_skinny(const SkinnyJob& job) {
   Device& device = job.x.device();
-  const auto [across, unit] = skinny_grid(job);
-  const WeightRows rows{job.weights.address(),
-                        skinny_stride(job.weights, job.shape.by_columns ? 1 : 2) / unit,
-                        skinny_stride(job.weights, 3) / unit};
+  const std::uint32_t across = skinny_grid(job).first;
+  const int copying = job.plan.kernel == SkinnyKernel::wgmma ? 1 : 0;  // warps
   const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
   const LaunchConfig config{
       .grid = {across, job.problem.splits,
                static_cast<std::uint32_t>(std::min(job.shape.batches, kMostSkinnyBatches))},
-      .block = {static_cast<std::uint32_t>(job.plan.warps) * 32},
+      .block = {static_cast<std::uint32_t>(job.plan.warps + copying) * 32},
       .shared_bytes = static_cast<std::uint32_t>(skinny_shared_bytes(job.shape, job.plan)),
       .stream = job.stream,
       .cluster = job.plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
       .programmatic_dependent = overlapping};
-  launch(skinny_kernel(job).on(device), config, job.problem, rows);
+  launch_skinny(job, config);
   if (!skinny_adds_later(job.plan)) return;
   launch(skinny_splits_kernel(job).on(device),
          {.grid = {skinny_blocks(job.out.size(), 256)},

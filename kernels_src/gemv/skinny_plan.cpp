@@ -90,9 +90,32 @@ void plan_skinny_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
                        shape.k / (std::int64_t{2} * plan.warps * plan.unroll));
 }
 
+constexpr int kSkinnyBoxBytes = 112640;  // of a block, of which a multiprocessor has two
+
+void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
+  const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
+  choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
+  choose_skinny(plan.warps, 8);
+  plan.rows = 1;
+  if (plan.stages < 2) {
+    plan.stages = 8;
+    while (plan.stages > 2 && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes) --plan.stages;
+  }
+  const std::int64_t chunks = skinny_parts(shape.k, 64);
+  choose_skinny_splits(plan, 2 * shape.multiprocessors,
+                       skinny_parts(shape.n, std::int64_t{16} * plan.warps) * shape.batches,
+                       std::min<std::int64_t>(kMostSkinnyCluster, chunks / 4));
+  plan.splits = std::min(plan.splits, kMostSkinnyCluster);
+  plan.clustered = plan.splits > 1;
+}
+
+constexpr std::int64_t kFewSkinnyRows = 16;  // of x, that the kernels without boxes take
+
 SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   const auto bytes = static_cast<int>(scalar_size(shape.weight_type)) * shape.width;
   const bool halves = shape.tensor_cores && shape.x_type != ScalarType::float32 && bytes == 16;
+  const bool open = wanted == SkinnyKernel::chosen && shape.m > kFewSkinnyRows;
+  if (shape.boxes && (wanted == SkinnyKernel::wgmma || open)) return SkinnyKernel::wgmma;
   if (shape.by_columns) {
     const bool fits = halves && shape.weight_type == shape.x_type && shape.pairs;
     return fits && wanted != SkinnyKernel::columns ? SkinnyKernel::column_tiles
@@ -111,6 +134,10 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
 int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
   const int rows = 16 * plan.rows * plan.warps, columns = 8 * plan.columns;
+  if (plan.kernel == SkinnyKernel::wgmma) {
+    return std::max(plan.stages * (rows + columns) * 128, columns * (rows + 4) * 4) +
+           16 * plan.stages;
+  }
   if (plan.kernel == SkinnyKernel::ring)
     return plan.warps * plan.stages * plan.unroll * plan.rows * 1024;
   if (plan.kernel != SkinnyKernel::staged) return 0;
@@ -133,6 +160,9 @@ SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
       break;
     case SkinnyKernel::columns:
       plan_skinny_columns(shape, wanted);
+      break;
+    case SkinnyKernel::wgmma:
+      plan_skinny_wgmma(shape, wanted);
       break;
     default:
       plan_skinny_dot(shape, wanted);

@@ -17,6 +17,7 @@ enum class SkinnyKernel : std::uint8_t {
   columns,       ///< the same on the other cores
   staged,        ///< on the tensor cores, weights and x through shared memory
   ring,          ///< as tiles, weights through shared memory
+  wgmma,         ///< on Hopper's tensor cores, weights of either neighbours, in boxes
 };
 
 /// What the kernels of skinny.cu and skinny_columns.cu take as parameters; 0 or less where it is to
@@ -30,7 +31,7 @@ struct SkinnyPlan {
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
   int splits = 0;   ///< blocks that share the k of the same rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
-  int stages = 0;   ///< of the ring kernel
+  int stages = 0;   ///< of the ring kernel and of the one with boxes
   bool clustered = false;  ///< the splits add their sums in a cluster of blocks
   int width = 0;           ///< elements of a load, of the kernels beside the tensor cores
   bool operator==(const SkinnyPlan&) const = default;
@@ -47,6 +48,7 @@ struct SkinnyShape {
   bool overlapping = false;  ///< the device may begin a kernel before the one in front has ended
   bool tensor_cores = true;  ///< the device has those that the kernels use
   bool clusters = false;     ///< the device has clusters of blocks
+  bool boxes = false;        ///< the device has wgmma, and tensor maps can describe both operands
 };
 
 /// Dynamic shared memory of a block.

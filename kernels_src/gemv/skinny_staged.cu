@@ -83,36 +83,6 @@ struct Stage {
   }
 };
 
-// ---- the parts of k that the blocks of a cluster have
-
-/// What the blocks have written before is seen after.
-__device__ __forceinline__ void wait_for_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-#endif
-}
-/// No block goes on, or ends, while another still reads its shared memory.
-__device__ __forceinline__ void leave_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::
-                   : "memory");
-#endif
-}
-/// What stands at the same place of the shared memory of block `rank` of the cluster.
-__device__ __forceinline__ float read_of_block(const float* mine, unsigned rank) {
-#if __CUDA_ARCH__ >= 900
-  unsigned there;
-  float value;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-               : "=r"(there)
-               : "r"(shared_address(mine)), "r"(rank));
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory");
-  return value;
-#else
-  return *mine;
-#endif
-}
-
 /// Weights and x begin at multiples of 16 bytes, and k is a multiple of the values of a load. The
 /// splits are one cluster if `Clustered`: then sums are added here, in the order of the blocks.
 template <typename T, typename Weights, typename Act, int Warps, int RowTiles, int ColTiles,

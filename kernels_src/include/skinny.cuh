@@ -3,6 +3,7 @@
 
 #include <kernwright/activations.cuh>
 #include <kernwright/elements.cuh>
+#include <kernwright/mbarrier.cuh>
 
 namespace kernwright {
 
@@ -129,9 +130,37 @@ __device__ __forceinline__ void add_parts(const SkinnyProblem& p) {
                      sum);
 }
 
-__device__ __forceinline__ unsigned shared_address(const void* of) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(of));
+// ---- the parts of k that the blocks of a cluster have
+
+/// What the blocks have written before is seen after.
+__device__ __forceinline__ void wait_for_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+#endif
 }
+/// No block goes on, or ends, while another still reads its shared memory.
+__device__ __forceinline__ void leave_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::
+                   : "memory");
+#endif
+}
+/// What stands at the same place of the shared memory of block `rank` of the cluster.
+__device__ __forceinline__ float read_of_block(const float* mine, unsigned rank) {
+#if __CUDA_ARCH__ >= 900
+  unsigned there;
+  float value;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(there)
+               : "r"(shared_address(mine)), "r"(rank));
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory");
+  return value;
+#else
+  return *mine;
+#endif
+}
+
+// ---- copies and products of tiles
 
 /// 16 bytes to shared memory, in the background; zeros where `valid` is false.
 __device__ __forceinline__ void copy_later(unsigned to, const void* from, bool valid) {

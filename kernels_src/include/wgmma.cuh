@@ -42,10 +42,13 @@ struct Products;
 #define KW_SUMS_8(i)                                                                         \
   "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \
       "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
+#define KW_SUMS_16(i) KW_SUMS_8(i), KW_SUMS_8(i + 8)
 #define KW_SUMS_32(i) KW_SUMS_8(i), KW_SUMS_8(i + 8), KW_SUMS_8(i + 16), KW_SUMS_8(i + 24)
 #define KW_SUMS_64(i) KW_SUMS_32(i), KW_SUMS_32(i + 32)
 #define KW_SUMS_96(i) KW_SUMS_64(i), KW_SUMS_32(i + 64)
 #define KW_SUMS_128(i) KW_SUMS_64(i), KW_SUMS_64(i + 64)
+#define KW_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define KW_NAMES_16 KW_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define KW_NAMES_32                                                                  \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
   "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -78,6 +81,8 @@ struct Products;
     }                                                                                           \
   };
 #define KW_PRODUCTS_OF(TYPE, NAME)                                             \
+  KW_PRODUCTS(TYPE, NAME, 16, "n16", 8, "%8", "%9", "%10", "%11", "%12")       \
+  KW_PRODUCTS(TYPE, NAME, 32, "n32", 16, "%16", "%17", "%18", "%19", "%20")    \
   KW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32", "%33", "%34", "%35", "%36")    \
   KW_PRODUCTS(TYPE, NAME, 128, "n128", 64, "%64", "%65", "%66", "%67", "%68")  \
   KW_PRODUCTS(TYPE, NAME, 192, "n192", 96, "%96", "%97", "%98", "%99", "%100") \

@@ -69,6 +69,15 @@ FEW_ROWS: dict[str, list[str]] = {
         for clustered in ("false", "true")
     ]
     + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
+    "skinny_wgmma.cu": [
+        f"skinny_wgmma<{of}, {rest}>"
+        for of, rest in (
+            ("BFloat16", "Identity, 8, 8, 4, false"),
+            ("BFloat16", "Silu, 8, 4, 5, true"),
+            ("Float16", "Gelu, 4, 2, 8, false"),
+            ("Float16", "Identity, 4, 8, 6, true"),
+        )
+    ],
     "repack.cu": [
         *(f"pack_codes<{source}>" for source in SOURCES),
         *(f"pack_units<{unit}, 128>" for unit in ("UInt8", "UInt16", "UInt32")),

@@ -13,7 +13,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 nn = kw.nn
 E4M3 = ml_dtypes.float8_e4m3fn
-TILES, DOT, COLUMN_TILES, STAGED, RING = 1, 2, 3, 5, 6
+TILES, DOT, COLUMN_TILES, STAGED, RING, WGMMA = 1, 2, 3, 5, 6, 7
 
 
 def weights(shape, dtype, seed=1):
@@ -230,6 +230,56 @@ def every_kernel():
             product(kw.asarray(x), kw.asarray(w).T, (0, 0, 0, 0, 0, 2, 2)).numpy()
 
 
+def boxes_of_some_rows():
+    """The kernel for Hopper: the layouts, shapes that end inside of boxes, splits, batches."""
+    shapes = [(17, 64, 64), (33, 130, 528), (64, 200, 1040), (20, 5, 72), (9, 136, 8)]
+    plans = [(WGMMA,), (WGMMA, 4, 0, 0, -1, 3, -1, 3), (WGMMA, 8, 0, 0, -1, 8)]
+    for number, (m, n, k) in enumerate(shapes):
+        of = "bfloat16" if number % 2 else "float16"
+        x, w = values((m, k), of), weights((n, k), of)
+        wanted, device = wide(x) @ wide(w).T, [kw.asarray(w)]
+        if n % 8 == 0:
+            device.append(kw.asarray(np.ascontiguousarray(w.T)).T)
+        for each in device:
+            for plan in plans:
+                got = product(kw.asarray(x), each, plan)
+                error = np.linalg.norm(wide(got.numpy()) - wanted)
+                assert error < (4e-3 if of == "bfloat16" else 5e-4) * np.linalg.norm(wanted)
+            again = product(kw.asarray(x), each, plans[-1])
+            assert np.array_equal(got.numpy(), again.numpy())
+    batch = values((3, 33, 64), "float16"), values((3, 70, 64), "float16", 1)
+    check(*batch, (WGMMA,), "float16")
+    check(batch[0], batch[1][:1], (WGMMA, 4, 0, 0, -1, 2), "float16")
+    views_of_x = list(views(values((20, 64), "bfloat16")))
+    w = values((72, 64), "bfloat16", 1)
+    for a in views_of_x:
+        got = product(a, kw.asarray(w), (WGMMA,))
+        assert_close(got, wide(a.numpy()) @ wide(w).T, "bfloat16", 4)
+    x, w = values((3, 64), "bfloat16"), values((20, 64), "bfloat16", 1)
+    x[1, 5], w[7, 9], w[19, 63] = np.nan, np.inf, -np.inf
+    got = wide(product(kw.asarray(x), kw.asarray(w), (WGMMA,)).numpy())
+    assert np.isnan(got[1]).all() and np.isinf(got[[0, 2], 7]).all()
+    assert np.isfinite(np.delete(got[[0, 2]], [7, 19], axis=1)).all()
+    x, w, bias = (values(s, "bfloat16", i) for i, s in enumerate([(40, 64), (24, 64), (24,)]))
+    residual = values((40, 24), "bfloat16", 3)
+    got = nn.linear(*map(kw.asarray, (x, w, bias)), activation="silu",
+                    residual=kw.asarray(residual))  # fmt: skip
+    wanted = wide(x) @ wide(w).T + wide(bias)
+    assert_close(got, wanted / (1 + np.exp(-wanted)) + wide(residual), "bfloat16", 4)
+
+
+def boxes_under_all_checks():
+    with kw.checks("memory", "init", "race", "sync"):
+        for m, n, k, plan in [(20, 136, 328, (WGMMA, 8, 0, 0, -1, 2, -1, 3)),
+                              (33, 72, 136, (WGMMA, 4, 0, 0, -1, 1, 1, 2)),
+                              (50, 70, 264, (WGMMA, 4, 0, 0, -1, 3, 1, 2))]:  # fmt: skip
+            x, w = values((m, k), "bfloat16"), weights((n, k), "bfloat16")
+            check(x, w, plan)
+            if n % 8 == 0:
+                got = product(kw.asarray(x), kw.asarray(np.ascontiguousarray(w.T)).T, plan)
+                assert_close(got, wide(x) @ wide(w).T, "bfloat16", 4)
+
+
 def test_every_kernel_under_all_checks():
     every_kernel()
 
@@ -239,6 +289,14 @@ def test_every_kernel_on_a_newer_device():
     if not kw.current_device().is_simulated:
         pytest.skip("the device is what it is")
     program = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-    program += "from test_gemv import every_kernel\nevery_kernel()\nprint('right', end='')"
-    ended = run_child(program, timeout=300, KERNWRIGHT_SIM_CAPABILITY="9.0")
+    program += "from test_gemv import boxes_of_some_rows, boxes_under_all_checks, every_kernel\n"
+    program += "every_kernel()\nboxes_under_all_checks()\nboxes_of_some_rows()\n"
+    ended = run_child(program + "print('right', end='')", timeout=300,
+                      KERNWRIGHT_SIM_CAPABILITY="9.0")  # fmt: skip
     assert (ended.code, ended.out) == (0, "right"), ended.err
+
+
+def test_boxes_of_some_rows_on_a_gpu():
+    if kw.current_device().is_simulated:
+        pytest.skip("that is done on a simulated device of 9.0")
+    boxes_of_some_rows()

@@ -128,6 +128,64 @@ def test_sections_of_heads(forced):
 
 
 @hopper_alone
+@pytest.mark.parametrize("tile", [(64, 2, 1, True), (128, 2, 2, True), (128, 2, 2, False),
+                                  (64, 2, 3, True)])  # fmt: skip
+def test_splits_of_the_keys(forced, tile):
+    """Some of them see no keys, or not all queries' keys."""
+    for splits in (2, 3, 7):
+        _core._force_attention("hopper", tile, splits)
+        compare(operands(1, 2, 1, 130, 520, 64))
+        compare(operands(2, 2, 2, 200, 300, 64), causal=True)
+        compare(operands(1, 1, 1, 70, 500, 72), left=100, right=20)
+    sinks, lengths = kw.asarray(np.array([0.5, -np.inf], np.float32)), np.array([390, 70], np.int32)
+    host = operands(2, 2, 1, 100, 400, 64)
+    got = attention(*on_device(host), enable_gqa=True, sinks=sinks, lengths=kw.asarray(lengths))
+    wanted = reference(*host, sinks=sinks.numpy(), lengths=lengths)[0]
+    assert_attention(got, wanted, "float16")
+    found = {got.numpy().tobytes() for _ in range(3)}
+    assert len(found) == 1
+
+
+@hopper_alone
+def test_few_rows_share_their_keys():
+    """Blocks are split where multiprocessors would have nothing to do, packed sequences never."""
+    host = operands(1, 2, 1, 100, 3000, 64)
+    device = on_device(host)
+    one = attention(*device, enable_gqa=True)
+    assert_attention(one, reference(*host)[0], "float16")
+    _core._force_attention("hopper", (128, 2, 1, True), 1)
+    whole = attention(*device, enable_gqa=True).numpy()
+    _core._force_attention("auto")
+    assert (one.numpy() != whole).any()  # other sums, rounded in other places
+    starts = [kw.asarray(np.array([0, n], np.int32)) for n in (100, 3000)]
+    tokens = [kw.asarray(x[0].swapaxes(0, 1).copy()) for x in host]
+    packed = attention(*tokens, enable_gqa=True, cu_seqlens_q=starts[0], cu_seqlens_k=starts[1])
+    assert_attention(packed, reference(*host)[0][0].swapaxes(0, 1), "float16")
+
+
+@hopper_alone
+@pytest.mark.parametrize("tile", [(64, 2, 1, True), (64, 2, 2, True), (160, 2, 2, True)])
+def test_parts_follow_each_other(forced, tile):
+    """A block's parts have many tiles of keys, one or none."""
+    _core._force_attention("hopper", tile)
+    host = operands(2, 80, 8, 150, 130, 64)
+    device = on_device(host)
+    for left, right in ((-1, -1), (-1, 0), (-1, 5), (20, 0)):
+        window, options = (left, right), {"left": left, "right": right}
+        got = attention(*device, enable_gqa=True, window=window)
+        assert_attention(got, reference(*host, **options)[0], "float16")
+    lengths = np.array([130, 0], np.int32)
+    got = attention(*device, enable_gqa=True, lengths=kw.asarray(lengths))
+    assert_attention(got, reference(*host, lengths=lengths)[0], "float16")
+    got = attention(*device, enable_gqa=True, window=(-1, -1), query_lengths=kw.asarray(lengths))
+    assert_attention(got, reference(*host, query_lengths=lengths)[0], "float16")
+    keys = [kw.asarray(x[:, :, :20].copy()) for x in host[1:]]
+    got = attention(device[0], *keys, enable_gqa=True, window=(30, 0))  # the last rows see nothing
+    wanted = reference(host[0], *(x[:, :, :20] for x in host[1:]), left=30, right=0)[0]
+    assert_attention(got, wanted, "float16")
+
+
+@hopper_alone
 def test_windows(forced):
     host = operands(1, 2, 1, 300, 280, 64)
     for left, right in ((0, 0), (30, 0), (3, 90), (-1, 5), (70, -1), (200, 0)):
@@ -337,8 +395,13 @@ def test_under_all_checks(sim, forced, tile):
         attention(kw.ones((70, 2, 64), "float16"), *[kw.ones((150, 1, 64), "float16")] * 2,
                   enable_gqa=True, cu_seqlens_q=kw.asarray(np.array([0, 20, 70], np.int32)),
                   cu_seqlens_k=kw.asarray(np.array([0, 80, 150], np.int32)))  # fmt: skip
-        if tile[2] == 1:  # more parts than blocks
+        if tile[2] < 3:  # more parts than blocks
             q, kv = kw.ones((2, 80, 8, 64), "bfloat16"), kw.ones((2, 80, 8, 64), "bfloat16")
             attention(q, kv, kv)
+            q, kv = kw.ones((2, 80, 140, 64), "bfloat16"), kw.ones((2, 8, 70, 64), "bfloat16")
+            attention(q, kv, kv, window=(40, 0), enable_gqa=True)
+        _core._force_attention("hopper", tile, 3)
+        q, kv = kw.ones((1, 2, 140, 64), "float16"), kw.ones((1, 1, 250, 64), "float16")
+        attention(q, kv, kv, is_causal=True, enable_gqa=True, return_lse=True)
         kw.synchronize()
     assert not report.findings, str(report)

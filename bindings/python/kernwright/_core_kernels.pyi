@@ -27,11 +27,12 @@ def _gemm(
     fast_sums: bool = False,
     expression: str = "",
     fma_tile: tuple[int, int, int, int, int, int] | None = None,
+    streams: bool = False,
 ) -> Array:
     """activation(alpha * (a @ b) + bias + beta * c); with x = alpha * (a @ b) + bias of n columns,
     gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups, whether they take
     turns, blocks of a cluster; `mma_tile`: rows, columns, stages; `fma_tile`: rows, columns, those
-    of a thread, depth, stages."""
+    of a thread, depth, stages. `streams`: the last tiles are shared along the inner dimension."""
 
 def _scaled_matmul(
     a: Array,
@@ -43,7 +44,9 @@ def _scaled_matmul(
     fast_sums: bool,
     /,
 ) -> Array: ...
-def _force_attention(kernel: str, tile: tuple[int, int, int, bool] | None = None) -> None:
+def _force_attention(
+    kernel: str, tile: tuple[int, int, int, bool] | None = None, splits: int = 1
+) -> None:
     """Of 16-bit elements: "auto", "mma" or "hopper", for all later calls. `tile`: keys, stages,
     warpgroups, whether blocks stay."""
 

@@ -1,0 +1,153 @@
+// Products with some rows on Hopper: the weights are the rows of products by warpgroups (wgmma), x
+// their columns. One warp copies both by tensor maps; blocks of a cluster share k.
+#include <kernwright/product_stages.cuh>
+#include <kernwright/skinny.cuh>
+#include <kernwright/wgmma.cuh>
+
+using namespace kernwright;
+
+/// Where batches lie in the maps: 0 for operands that all of them share.
+struct SkinnyBoxes {
+  int weights_batch, x_batch;
+};
+
+/// Shared memory of a block: stages of 128 bytes of each row of the weights and of x, or later the
+/// sums, a column behind the other; two barriers for each stage.
+template <int Warps, int ColTiles, int Stages>
+struct Boxes {
+  static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kDepth = 64;
+  static constexpr int kBytes = (kRows + kColumns) * kLine;  // of a stage
+  static constexpr int kPitch = kRows + 4;                   // of sums
+  static constexpr int kSumBytes = kColumns * kPitch * 4;
+  static constexpr int kData = Stages * kBytes > kSumBytes ? Stages* kBytes : kSumBytes;
+  unsigned char* base;
+  Mbarrier *full, *empty;
+
+  __device__ explicit Boxes(unsigned char* at)
+      : base(at), full(reinterpret_cast<Mbarrier*>(at + kData)), empty(full + Stages) {}
+  __device__ unsigned char* weights(int stage) const { return base + stage * kBytes; }
+  __device__ unsigned char* x(int stage) const { return weights(stage) + kRows * kLine; }
+  __device__ float* sums() const { return reinterpret_cast<float*>(base); }
+};
+
+/// Stages `begin` to `end` of k. By one thread. kAcross: weights have their neighbours across k.
+template <bool kAcross, typename Of, int Stages>
+__device__ __forceinline__ void load_boxes(const Of& shared, const TensorMap& map_weights,
+                                           const TensorMap& map_x, int first, int begin, int end,
+                                           int weights_at, int x_at, Ring<Stages>& ring) {
+  for (int chunk = begin; chunk < end; ++chunk, ring.advance()) {
+    Mbarrier& full = shared.full[ring.stage];
+    shared.empty[ring.stage].wait(ring.parity ^ 1);
+    full.arrive_expecting(Of::kBytes);
+    const int k = chunk * Of::kDepth;
+    unsigned char* const weights = shared.weights(ring.stage);
+    if constexpr (kAcross) {
+#pragma unroll
+      for (int i = 0; i < Of::kRows / 64; ++i) {
+        load_box(weights + i * kPart, map_weights, {first + i * 64, k, weights_at, 0}, full);
+      }
+    } else {
+      load_box(weights, map_weights, {k, first, weights_at, 0}, full);
+    }
+    load_box(shared.x(ring.stage), map_x, {k, 0, x_at, 0}, full);
+  }
+}
+
+/// The sums of a warpgroup's 64 rows, stage after stage: one's products run while the next one's
+/// begin.
+template <typename T, bool kAcross, typename Of, int Stages>
+__device__ __forceinline__ void multiply_boxes(const Of& shared, int group, int lane, int chunks,
+                                               Ring<Stages>& ring,
+                                               float (&sums)[Of::kColumns / 2]) {
+  using Step = Products<T, Of::kColumns, kAcross, false>;
+  constexpr unsigned kAlong = kAcross ? 2048 : 32;
+  int previous = 0;
+#pragma unroll
+  for (float& sum : sums) sum = 0;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    shared.full[ring.stage].wait(ring.parity);
+    const unsigned a = shared_address(shared.weights(ring.stage)) + group * kPart;
+    const unsigned b = shared_address(shared.x(ring.stage));
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < Of::kDepth / 16; ++k) {
+      Step::add(sums, matrix_descriptor(a + k * kAlong, kPart),
+                matrix_descriptor(b + k * 32, kPart), 1);
+    }
+    commit_products();
+    wait_for_products<1>();
+    if (chunk > 0) give_back<1>(shared.empty[previous], lane);
+    previous = ring.stage;
+    ring.advance();
+  }
+  wait_for_products<0>();
+  settle(sums);
+  if (chunks > 0) give_back<1>(shared.empty[previous], lane);
+}
+
+/// Warps * 32 threads that multiply, 32 that copy. A block has 16 rows of the weights for each warp
+/// and all rows of x, at most 8 * ColTiles. The splits are one cluster.
+template <typename T, typename Act, int Warps, int ColTiles, int Stages, bool kAcross>
+__global__ void __launch_bounds__(Warps * 32 + 32)
+    skinny_wgmma(const __grid_constant__ TensorMap map_weights,
+                 const __grid_constant__ TensorMap map_x, const __grid_constant__ SkinnyProblem p,
+                 const SkinnyBoxes boxes) {
+  using Of = Boxes<Warps, ColTiles, Stages>;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  const Of shared(memory);
+  const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
+  const int lane = threadIdx.x % 32, first = blockIdx.x * Of::kRows;
+  const int chunks = (p.k + Of::kDepth - 1) / Of::kDepth;
+  const int each = (chunks + p.splits - 1) / p.splits;
+  const int begin = min(static_cast<int>(blockIdx.y) * each, chunks);
+  const int end = min(begin + each, chunks);
+  if (threadIdx.x == 0) {
+    prefetch(map_weights);
+    prefetch(map_x);
+    for (int stage = 0; stage < Stages; ++stage) {
+      shared.full[stage].init(1);
+      shared.empty[stage].init(Warps);
+    }
+    Mbarrier::publish();
+  }
+  __syncthreads();
+  wait_for_previous();
+  Ring<Stages> ring;
+  for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
+    const int at = static_cast<int>(batch);
+    if (warp == Warps) {
+      if (lane == 0) {
+        load_boxes<kAcross>(shared, map_weights, map_x, first, begin, end, at * boxes.weights_batch,
+                            at * boxes.x_batch, ring);
+      }
+      __syncwarp();
+      __syncthreads();
+    } else {
+      float sums[Of::kColumns / 2];
+      multiply_boxes<T, kAcross>(shared, warp / 4, lane, end - begin, ring, sums);
+      __syncthreads();  // all have read the stages
+#pragma unroll
+      for (int i = 0; i < Of::kColumns / 2; ++i) {
+        const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        const int row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
+        shared.sums()[column * Of::kPitch + row] = sums[i];
+      }
+    }
+    wait_for_cluster();
+    const unsigned stride = p.splits * blockDim.x;
+    for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < Of::kColumns * Of::kRows;
+         i += stride) {
+      const unsigned m = i / Of::kRows, row = i % Of::kRows, n = first + row;
+      if (m >= p.m) break;
+      const float* const mine = shared.sums() + m * Of::kPitch + row;
+      float sum = 0;
+#pragma unroll 4
+      for (unsigned rank = 0; rank < p.splits; ++rank) sum += read_of_block(mine, rank);
+      if (n < p.n) finish_sum<T, Act>(p, batch, m, n, sum);
+    }
+    if (batch + gridDim.z >= p.batches) break;
+    show_to_copies();  // the next batch's boxes come to the place of the sums
+    wait_for_cluster();
+  }
+  leave_cluster();
+}
