@@ -1,7 +1,10 @@
 """Calls of a session that no configuration can take: told at once, before the first trial."""
 
+import warnings
+
 import numpy as np
 import pytest
+import tune_sessions
 from tune_sessions import SCALE, N, X, arguments, expected, session, statuses
 
 import kernwright as kw
@@ -138,3 +141,24 @@ def test_a_source_that_is_the_path_of_no_file(tmp_path):
     path = tmp_path / "add.cu"
     path.write_text(ADD)
     assert len(tuned_by_kernel_tuner_s_function(str(path))) == 3
+
+
+def online(of, **more):
+    launch = {"grid": 1, "block": "BLOCK", **more}
+    return kw.kernel(SCALE).online(of, **launch)
+
+
+@pytest.mark.parametrize("make", [lambda of, **more: session(of=of, **more), online])
+def test_unused_parameters_are_told_where_the_call_stands(make):
+    of = Space(BLOCK=[32], VEC=[1], LEFT=[1, 2])
+    with pytest.warns(RuntimeWarning, match="does not use LEFT") as caught:
+        make(of)
+    assert {warning.filename for warning in caught} <= {__file__, tune_sessions.__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(of, cluster="LEFT", **({} if make is online else {"verify": None}))
+
+
+def test_online_tuning_refuses_names_of_the_kernel_s_own():
+    with pytest.raises(kw.InvalidArgument, match="parameter n has the name of a parameter"):
+        online(Space(BLOCK=[32], VEC=[1], n=[1, 2]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,7 +15,13 @@ from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._config import Config, Value
 from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._sessions.signature import is_fixed
-from kernwright.tune._sessions.text_check import KernelText, check_call, check_clashes, check_names
+from kernwright.tune._sessions.text_check import (
+    KernelText,
+    check_call,
+    check_clashes,
+    check_names,
+    warn_of_unused,
+)
 from kernwright.tune._space import Space
 from kernwright.tune._store import _fingerprint, source_hash
 
@@ -130,21 +135,11 @@ class TunedSource:
             defines,
         )
 
-    def warn_of_unused(self) -> None:
+    def warn_of_unused(self, cluster: Any) -> None:
         """Parameters that neither the text nor the launch names."""
-        if self._kernel is None:
-            return
-        text = KernelText.of(self._kernel)
-        if self.rule.calls or text.is_open:
-            return  # they may be named where nobody can look
-        unused = text.unused(n for n in self._space.parameters if n not in self.rule.names)
-        if unused:
-            warnings.warn(
-                f"the kernel does not use {', '.join(unused)}: neither its text nor grid, block "
-                "or shared_bytes name it, so that its values make no difference",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+        if self._kernel is not None:
+            rules = [self.rule, *([] if cluster is None else [LaunchRule(cluster, 1)])]
+            warn_of_unused(self._kernel, self._space.parameters, rules, 4)
 
 
 class Planner:

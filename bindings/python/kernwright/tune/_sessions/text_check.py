@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from kernwright import _core
 from kernwright._jit.options import make_options
 from kernwright.errors import InvalidArgument, NameNotFound
 from kernwright.tune._config import Value
+from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._sessions.arguments import wrong_count
 from kernwright.tune._sessions.signature import base_name, declared_parameters, macro_arguments
 
@@ -114,4 +116,26 @@ def check_call(texts: Sequence[KernelText], given: int, constants: Iterable[str]
         raise NameNotFound(
             f"there is no __constant__ or __device__ variable {name!r} to fill in the kernel's "
             f"text: {has}"
+        )
+
+
+def warn_of_unused(
+    kernel: _core.Kernel,
+    parameters: Iterable[str],
+    rules: Iterable[LaunchRule],
+    stacklevel: int,
+) -> None:
+    """Warns of parameters that neither the text nor the launch names."""
+    text = KernelText.of(kernel)
+    rules = list(rules)
+    if text.is_open or any(rule.calls for rule in rules):
+        return  # they may be named where nobody can look
+    named = {name for rule in rules for name in rule.names}
+    unused = text.unused(name for name in parameters if name not in named)
+    if unused:
+        warnings.warn(
+            f"the kernel does not use {', '.join(unused)}: neither its text nor grid, block, "
+            "shared_bytes or cluster name it, so that its values make no difference",
+            RuntimeWarning,
+            stacklevel=stacklevel,
         )
