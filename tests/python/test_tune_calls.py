@@ -77,6 +77,20 @@ def test_parameters_are_told_from_the_text(text, names):
     assert declared_parameters(text, name, {}, {}) == names
 
 
+def test_macros_out_of_sight_may_stand_for_parameters():
+    text = '#include "own.h"\n__global__ void k(COMMON int n) {}'
+    assert declared_parameters(text, "k", {}, {}) == ["n"]
+    assert declared_parameters(text, "k", {}, {}, is_open=True) is None
+    text = text.replace("COMMON", "T* x,")
+    assert declared_parameters(text, "k", {}, {}, is_open=True) == ["x", "n"]
+    more = SCALE.replace("int n)", "int n MORE)")
+    tuned = session(
+        more, Space(BLOCK=[32], VEC=[1], MORE=["", ", int m"]), verify=None, problem={"n": N}
+    )
+    tuned.run()
+    assert sorted(trial.status for trial in tuned.trials) == ["correct", "runtime"]
+
+
 def test_a_kernel_that_the_text_does_not_have():
     with pytest.raises(kw.NameNotFound, match="no kernel scales; there is: scale"):
         session(kw.kernel(SCALE, "scales"))
@@ -129,9 +143,12 @@ def test_a_text_in_place_of_a_parameter_s_name_is_the_caller_s_business():
     assert tuned.run() is not None
 
 
-@pytest.mark.parametrize("progress", [True, "lve", 5])
-def test_progress_that_is_none(progress):
-    with pytest.raises(kw.ArgumentError, match=r"live|observes nothing"):
+@pytest.mark.parametrize(
+    ("progress", "said"),
+    [(True, 'is "live".* got True'), ("lve", "is \"live\".* got 'lve'"), (5, "observes nothing")],
+)
+def test_progress_that_is_none(progress, said):
+    with pytest.raises(kw.ArgumentError, match=said):
         session().run(progress=progress)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -17,8 +18,9 @@ from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._sessions.signature import is_fixed
 from kernwright.tune._sessions.text_check import (
     KernelText,
-    check_call,
     check_clashes,
+    check_constants,
+    check_count,
     check_names,
     warn_of_unused,
 )
@@ -26,6 +28,7 @@ from kernwright.tune._space import Space
 from kernwright.tune._store import _fingerprint, source_hash
 
 _SAMPLE = 16  # configurations that tell what a callable gives
+_SAMPLE_SECONDS = 1.0  # some callables take long
 
 
 class TunedSource:
@@ -101,7 +104,10 @@ class TunedSource:
         if self._kernel is not None:
             return [self._kernel]
         if not self._samples:
+            end = time.monotonic() + _SAMPLE_SECONDS
             for config in space.sample(min(_SAMPLE, len(space)), seed=0):
+                if time.monotonic() > end:
+                    break
                 with contextlib.suppress(Exception):  # the trial says so
                     self._samples.append(self.base(config))
         return self._samples
@@ -112,7 +118,10 @@ class TunedSource:
         texts = [KernelText.of(kernel) for kernel in self.samples(space)]
         check_names(texts)
         check_clashes(space.parameters, texts)
-        check_call(texts, given, constants)
+        values = [value for each in space.parameters.values() for value in each]
+        if not any(isinstance(value, str) and "," in value for value in values):
+            check_count(texts, given)
+        check_constants(texts, constants)
 
     def has_one_signature(self, space: Space) -> bool:
         """Whether all configurations take the same arguments; False where that cannot be told."""

@@ -56,7 +56,8 @@ class KernelText:
 
     def parameters(self) -> list[str] | None:
         """Names of the kernel's parameters; None where the text does not tell."""
-        return declared_parameters(self.text, self.name, self.headers, self.defines)
+        given = self.text, self.name, self.headers, self.defines
+        return declared_parameters(*given, self.is_open)
 
     def variables(self) -> list[str]:
         """Names of __constant__ and __device__ variables."""
@@ -100,15 +101,16 @@ def check_names(texts: Sequence[KernelText]) -> None:
         raise NameNotFound(f"the text has no kernel {texts[0].name}; there is: {known or 'none'}")
 
 
-def check_call(texts: Sequence[KernelText], given: int, constants: Iterable[str]) -> None:
-    """Raises ArgumentError where none of the kernels takes as many arguments as are given, and
-    NameNotFound where none has a variable of that name."""
-    if not texts:
-        return
+def check_count(texts: Sequence[KernelText], given: int) -> None:
+    """Raises ArgumentError where none of the kernels takes as many arguments as are given."""
     wrong = [names for text in texts if (names := text.parameters()) is not None]
-    if len(wrong) == len(texts) and all(len(names) != given for names in wrong):
+    if wrong and len(wrong) == len(texts) and all(len(names) != given for names in wrong):
         raise wrong_count(wrong[0], given)
-    for name in constants:
+
+
+def check_constants(texts: Sequence[KernelText], constants: Iterable[str]) -> None:
+    """Raises NameNotFound where none of the kernels has a variable of that name."""
+    for name in constants if texts else ():
         if any(text.may_have(name) for text in texts):
             continue
         known = list(dict.fromkeys(each for text in texts for each in text.variables()))
