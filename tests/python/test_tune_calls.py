@@ -1,7 +1,10 @@
 """Calls of a session that no configuration can take: told at once, before the first trial."""
 
+import warnings
+
 import numpy as np
 import pytest
+import tune_sessions
 from tune_sessions import SCALE, N, X, arguments, expected, session, statuses
 
 import kernwright as kw
@@ -74,6 +77,20 @@ def test_parameters_are_told_from_the_text(text, names):
     assert declared_parameters(text, name, {}, {}) == names
 
 
+def test_macros_out_of_sight_may_stand_for_parameters():
+    text = '#include "own.h"\n__global__ void k(COMMON int n) {}'
+    assert declared_parameters(text, "k", {}, {}) == ["n"]
+    assert declared_parameters(text, "k", {}, {}, is_open=True) is None
+    text = text.replace("COMMON", "T* x,")
+    assert declared_parameters(text, "k", {}, {}, is_open=True) == ["x", "n"]
+    more = SCALE.replace("int n)", "int n MORE)")
+    tuned = session(
+        more, Space(BLOCK=[32], VEC=[1], MORE=["", ", int m"]), verify=None, problem={"n": N}
+    )
+    tuned.run()
+    assert sorted(trial.status for trial in tuned.trials) == ["correct", "runtime"]
+
+
 def test_a_kernel_that_the_text_does_not_have():
     with pytest.raises(kw.NameNotFound, match="no kernel scales; there is: scale"):
         session(kw.kernel(SCALE, "scales"))
@@ -126,9 +143,12 @@ def test_a_text_in_place_of_a_parameter_s_name_is_the_caller_s_business():
     assert tuned.run() is not None
 
 
-@pytest.mark.parametrize("progress", [True, "lve", 5])
-def test_progress_that_is_none(progress):
-    with pytest.raises(kw.ArgumentError, match=r"live|observes nothing"):
+@pytest.mark.parametrize(
+    ("progress", "said"),
+    [(True, 'is "live".* got True'), ("lve", "is \"live\".* got 'lve'"), (5, "observes nothing")],
+)
+def test_progress_that_is_none(progress, said):
+    with pytest.raises(kw.ArgumentError, match=said):
         session().run(progress=progress)
 
 
@@ -138,3 +158,24 @@ def test_a_source_that_is_the_path_of_no_file(tmp_path):
     path = tmp_path / "add.cu"
     path.write_text(ADD)
     assert len(tuned_by_kernel_tuner_s_function(str(path))) == 3
+
+
+def online(of, **more):
+    launch = {"grid": 1, "block": "BLOCK", **more}
+    return kw.kernel(SCALE).online(of, **launch)
+
+
+@pytest.mark.parametrize("make", [lambda of, **more: session(of=of, **more), online])
+def test_unused_parameters_are_told_where_the_call_stands(make):
+    of = Space(BLOCK=[32], VEC=[1], LEFT=[1, 2])
+    with pytest.warns(RuntimeWarning, match="does not use LEFT") as caught:
+        make(of)
+    assert {warning.filename for warning in caught} <= {__file__, tune_sessions.__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(of, cluster="LEFT", **({} if make is online else {"verify": None}))
+
+
+def test_online_tuning_refuses_names_of_the_kernel_s_own():
+    with pytest.raises(kw.InvalidArgument, match="parameter n has the name of a parameter"):
+        online(Space(BLOCK=[32], VEC=[1], n=[1, 2]))

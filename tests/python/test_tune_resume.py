@@ -79,7 +79,8 @@ def test_trials_outlive_the_row_of_their_session(tmp_path):
     store = tmp_path / "s.jsonl"
     session(store).run()
     lines = store.read_text().splitlines()
-    for first in ("", '{"v": 1, "ki'):
+    damaged = {**json.loads(lines[0]), "driver": "new", "device": 5}
+    for first in ("", '{"v": 1, "ki', json.dumps(damaged)):
         store.write_text("\n".join([first, *lines[1:], ""]))
         assert outcome(session(store)) == {64: ("correct", True), 128: ("correct", True)}
         assert outcome(session(store, verify=right))[64] == ("correctness", False)

@@ -192,3 +192,5 @@ def test_files_that_are_no_tables_are_refused(tmp_path, data):
     assert "Error" not in str(caught.value)  # of no exception's name
     with pytest.raises(kw.StoreError, match="missing cannot be read"):
         Table.from_t4(tmp_path / "missing")
+    with pytest.raises(kw.ArgumentError, match="a path is a str"):
+        Table.from_t4(None)

@@ -60,7 +60,6 @@ std::map<std::uint64_t, Trial> SessionJournal::earlier() {
   const std::string about = about_hash();
   std::set<std::string> alike;
   std::set<std::string> same_limits;
-  std::set<std::string> told;  // sessions whose row is there
   const StoreContents contents = file_.read();
   warn_of_lines(file_.path(), trial_problems(contents));
   const auto go_on_with = [&](const std::string& session) {
@@ -68,8 +67,6 @@ std::map<std::uint64_t, Trial> SessionJournal::earlier() {
   };
   for (const Row& row : contents.rows) {
     if (row.at("kind") != "session") continue;
-    const std::string session = row.at("session");
-    told.insert(session);
     try {
       if (StoreKey::from_row(row).to_row() != wanted) continue;
     } catch (const InvalidArgument&) {
@@ -78,13 +75,15 @@ std::map<std::uint64_t, Trial> SessionJournal::earlier() {
     bool agrees = true;
     for (const char* name : kAlike) agrees &= row.value(name, Row()) == about_.value(name, Row());
     if (!agrees) continue;
+    const std::string session = row.at("session");
     go_on_with(session);
     if (row.value("limits", Row()) == about_.value("limits", Row())) same_limits.insert(session);
   }
   for (const Row& row : contents.rows) {
     if (row.at("kind") != "trial") continue;
     const std::string session = row.at("session");
-    if (!told.contains(session) && row.value("about", Row()) == about) go_on_with(session);
+    // Whatever became of its session's row.
+    if (row.value("about", Row()) == about) go_on_with(session);
     if (!alike.contains(session)) continue;
     auto trial = trial_of_row(space_, row);
     if (!trial) continue;

@@ -8,7 +8,7 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
-from kernwright.errors import InvalidArgument, StoreError
+from kernwright.errors import ArgumentError, InvalidArgument, StoreError
 
 
 def store_error(name: str, what: str, error: OSError) -> StoreError:
@@ -21,7 +21,10 @@ def store_error(name: str, what: str, error: OSError) -> StoreError:
 @contextlib.contextmanager
 def told_of(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """What the system refuses meanwhile is a StoreError: the file cannot be `what` ("read")."""
-    name = os.fsdecode(path)
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise ArgumentError(f"a path is a str or os.PathLike, got {path!r:.80}") from None
     try:
         yield
     except StoreError:

@@ -127,9 +127,7 @@ class NodeLane:
             self._session = self._open(ray.get(shared[0]))
         return self._session.lane
 
-    def _plan(
-        self, lane: Any, index: int, name: str, launch: tuple[Any, ...], code: Any
-    ) -> None:
+    def _plan(self, lane: Any, index: int, name: str, launch: tuple[Any, ...], code: Any) -> None:
         from kernwright import _core
 
         if index not in self._hooks.plans:

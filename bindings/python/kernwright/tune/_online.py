@@ -16,6 +16,7 @@ from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
 from kernwright.tune._meter import Meter, meter_for
 from kernwright.tune._online_search import OnlinePlan, OnlineSearch, OnlineTrial
+from kernwright.tune._sessions.text_check import KernelText, check_clashes, warn_of_unused
 from kernwright.tune._space import Space, seed_argument
 from kernwright.tune._store import as_store, kernel_key
 from kernwright.tune._strategy import strategies
@@ -110,6 +111,8 @@ class Online(_core.TunedCall):
         self._specs = {"grid": grid, "block": block, "shared_bytes": shared_bytes,
                        "cluster": cluster}  # fmt: skip
         rule = BoundRule(grid, block, shared_bytes, cluster)
+        check_clashes(space.parameters, [KernelText.of(kernel)])
+        warn_of_unused(kernel, space.parameters, [rule], 4)
         self._reader = ProblemReader(kernel, problem)
         self._names = self._problem_names(rule, problem)
         self._meter = meter

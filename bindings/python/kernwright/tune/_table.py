@@ -72,7 +72,8 @@ class Table:
         """Of a T4 file (JSON, also .gz) as Kernel Tuner and the benchmark hub write it: rows with
         `configuration`, `invalidity` and `measurements`. InvalidArgument for what is none,
         StoreError for a file that cannot be read."""
-        name, data = os.fspath(path), read_bytes(path)
+        data = read_bytes(path)
+        name = os.fspath(path)
         try:
             if data[:2] == b"\x1f\x8b":
                 data = gzip.decompress(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -319,6 +319,11 @@ class Verifier:
     def _read(self, given: Any) -> dict[int, Expected]:
         count = len(self._arguments.values)
         arrays = [i for i, place in enumerate(self._arguments.places) if place is not None]
+        if isinstance(given, (str, bytes, Mapping, set)):
+            raise ArgumentError(
+                f"verify= gave a {type(given).__name__}: a tuple of expected values is wanted, one "
+                "for each argument, None where none is compared"
+            )
         if isinstance(given, np.ndarray) or not isinstance(given, (list, tuple)):
             outs = [i for i in arrays if self._arguments.poisoned[self._arguments.places[i] or 0]]
             if len(outs) != 1 and len(arrays) != 1:

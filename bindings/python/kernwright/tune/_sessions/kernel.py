@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import warnings
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,11 +16,19 @@ from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._config import Config, Value
 from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._sessions.signature import is_fixed
-from kernwright.tune._sessions.text_check import KernelText, check_call, check_clashes, check_names
+from kernwright.tune._sessions.text_check import (
+    KernelText,
+    check_clashes,
+    check_constants,
+    check_count,
+    check_names,
+    warn_of_unused,
+)
 from kernwright.tune._space import Space
 from kernwright.tune._store import _fingerprint, source_hash
 
 _SAMPLE = 16  # configurations that tell what a callable gives
+_SAMPLE_SECONDS = 1.0  # some callables take long
 
 
 class TunedSource:
@@ -96,7 +104,10 @@ class TunedSource:
         if self._kernel is not None:
             return [self._kernel]
         if not self._samples:
+            end = time.monotonic() + _SAMPLE_SECONDS
             for config in space.sample(min(_SAMPLE, len(space)), seed=0):
+                if time.monotonic() > end:
+                    break
                 with contextlib.suppress(Exception):  # the trial says so
                     self._samples.append(self.base(config))
         return self._samples
@@ -107,7 +118,10 @@ class TunedSource:
         texts = [KernelText.of(kernel) for kernel in self.samples(space)]
         check_names(texts)
         check_clashes(space.parameters, texts)
-        check_call(texts, given, constants)
+        values = [value for each in space.parameters.values() for value in each]
+        if not any(isinstance(value, str) and "," in value for value in values):
+            check_count(texts, given)
+        check_constants(texts, constants)
 
     def has_one_signature(self, space: Space) -> bool:
         """Whether all configurations take the same arguments; False where that cannot be told."""
@@ -130,21 +144,11 @@ class TunedSource:
             defines,
         )
 
-    def warn_of_unused(self) -> None:
+    def warn_of_unused(self, cluster: Any) -> None:
         """Parameters that neither the text nor the launch names."""
-        if self._kernel is None:
-            return
-        text = KernelText.of(self._kernel)
-        if self.rule.calls or text.is_open:
-            return  # they may be named where nobody can look
-        unused = text.unused(n for n in self._space.parameters if n not in self.rule.names)
-        if unused:
-            warnings.warn(
-                f"the kernel does not use {', '.join(unused)}: neither its text nor grid, block "
-                "or shared_bytes name it, so that its values make no difference",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+        if self._kernel is not None:
+            rules = [self.rule, *([] if cluster is None else [LaunchRule(cluster, 1)])]
+            warn_of_unused(self._kernel, self._space.parameters, rules, 4)
 
 
 class Planner:

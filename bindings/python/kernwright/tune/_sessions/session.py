@@ -142,7 +142,7 @@ class Session:
         self._source.check(self.space, len(self._arguments.values), symbols)
         self._default = None if first is None else self.space.index(first)
         self._default_config = first
-        self._source.warn_of_unused()
+        self._source.warn_of_unused(cluster)
         reference = first if first is not None else self.space[0]
         self.name = self._source.base(reference).name
         verifier = None

@@ -67,6 +67,8 @@ def devices_of(devices: Any) -> tuple[list[_core.Device], list[str]]:
         if not current.is_simulated:
             raise ArgumentError("devices= is a list of devices, such as [0, 1]")
         chosen = [current] * index_of(devices, "devices")
+    elif isinstance(devices, str) and devices != "all":
+        chosen = [_core.Device(devices)]
     elif devices == "all":
         chosen = list(_core.devices())
     else:
@@ -153,6 +155,8 @@ def symbol_bytes(constants: Any) -> dict[str, bytes]:
     """Contents of variables by name, as bytes."""
     found = {}
     for name, value in mapping(constants, "constants=").items():
+        if not isinstance(name, str):
+            raise ArgumentError(f"constants= has a {type(name).__name__} where a name is wanted")
         array = _host_array(value, 0)
         if array is None and not isinstance(value, (bytes, np.generic)):
             raise ArgumentError(

@@ -26,6 +26,7 @@ _NAMED = (
 )
 _TYPEDEF = re.compile(r"\btypedef\b([^;]*?)(\w+)\s*;")
 _TEMPLATE_NAME = re.compile(r"(\w+)\s*(?:=[^,>]*)?(?=[,>])")
+_MACRO_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")  # by custom
 _DEPTH = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1}
 
 
@@ -115,13 +116,20 @@ def _pieces(parameter_list: str) -> list[str]:
 
 
 def declared_parameters(
-    text: str, name: str, headers: Mapping[str, str], defines: Mapping[str, object]
+    text: str,
+    name: str,
+    headers: Mapping[str, str],
+    defines: Mapping[str, object],
+    is_open: bool = False,
 ) -> list[str] | None:
     """Names of the kernel's parameters, which may have no other number in any configuration. None
-    where the text does not tell: it has the kernel twice, or macros may stand for parameters."""
+    where the text does not tell: it has the kernel twice, or macros may stand for parameters, of
+    files that nobody looks at where it `is_open`."""
     whole = _joined(text, headers, defines)
     declared = _declared(whole, base_name(name))
     if declared is None or any(sign in declared[1] for sign in ("#", "(", "...")):
+        return None
+    if is_open and _MACRO_NAME.search(declared[1]):
         return None
     pieces = _pieces(declared[1])
     if pieces in ([""], ["void"]):

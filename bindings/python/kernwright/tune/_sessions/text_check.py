@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from kernwright import _core
 from kernwright._jit.options import make_options
 from kernwright.errors import InvalidArgument, NameNotFound
 from kernwright.tune._config import Value
+from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._sessions.arguments import wrong_count
 from kernwright.tune._sessions.signature import base_name, declared_parameters, macro_arguments
 
@@ -54,7 +56,8 @@ class KernelText:
 
     def parameters(self) -> list[str] | None:
         """Names of the kernel's parameters; None where the text does not tell."""
-        return declared_parameters(self.text, self.name, self.headers, self.defines)
+        given = self.text, self.name, self.headers, self.defines
+        return declared_parameters(*given, self.is_open)
 
     def variables(self) -> list[str]:
         """Names of __constant__ and __device__ variables."""
@@ -98,15 +101,16 @@ def check_names(texts: Sequence[KernelText]) -> None:
         raise NameNotFound(f"the text has no kernel {texts[0].name}; there is: {known or 'none'}")
 
 
-def check_call(texts: Sequence[KernelText], given: int, constants: Iterable[str]) -> None:
-    """Raises ArgumentError where none of the kernels takes as many arguments as are given, and
-    NameNotFound where none has a variable of that name."""
-    if not texts:
-        return
+def check_count(texts: Sequence[KernelText], given: int) -> None:
+    """Raises ArgumentError where none of the kernels takes as many arguments as are given."""
     wrong = [names for text in texts if (names := text.parameters()) is not None]
-    if len(wrong) == len(texts) and all(len(names) != given for names in wrong):
+    if wrong and len(wrong) == len(texts) and all(len(names) != given for names in wrong):
         raise wrong_count(wrong[0], given)
-    for name in constants:
+
+
+def check_constants(texts: Sequence[KernelText], constants: Iterable[str]) -> None:
+    """Raises NameNotFound where none of the kernels has a variable of that name."""
+    for name in constants if texts else ():
         if any(text.may_have(name) for text in texts):
             continue
         known = list(dict.fromkeys(each for text in texts for each in text.variables()))
@@ -114,4 +118,26 @@ def check_call(texts: Sequence[KernelText], given: int, constants: Iterable[str]
         raise NameNotFound(
             f"there is no __constant__ or __device__ variable {name!r} to fill in the kernel's "
             f"text: {has}"
+        )
+
+
+def warn_of_unused(
+    kernel: _core.Kernel,
+    parameters: Iterable[str],
+    rules: Iterable[LaunchRule],
+    stacklevel: int,
+) -> None:
+    """Warns of parameters that neither the text nor the launch names."""
+    text = KernelText.of(kernel)
+    rules = list(rules)
+    if text.is_open or any(rule.calls for rule in rules):
+        return  # they may be named where nobody can look
+    named = {name for rule in rules for name in rule.names}
+    unused = text.unused(name for name in parameters if name not in named)
+    if unused:
+        warnings.warn(
+            f"the kernel does not use {', '.join(unused)}: neither its text nor grid, block, "
+            "shared_bytes or cluster name it, so that its values make no difference",
+            RuntimeWarning,
+            stacklevel=stacklevel,
         )
