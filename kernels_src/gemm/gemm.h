@@ -5,9 +5,9 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
-#include "kernels_src/gemm/fma_choice.h"
+#include "kernels_src/gemm/fma/fma_choice.h"
 #include "kernels_src/gemm/gemm_choice.h"
-#include "kernels_src/gemm/mma_choice.h"
+#include "kernels_src/gemm/mma/mma_choice.h"
 
 #include <cstdint>
 #include <optional>

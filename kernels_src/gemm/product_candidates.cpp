@@ -2,7 +2,7 @@
 #include "base/errors.h"
 #include "core/device.h"
 #include "kernels_src/gemm/gemm_kernels.h"
-#include "kernels_src/gemm/mma_gemm.h"
+#include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/gemm/product_choices.h"
 
 #include <algorithm>

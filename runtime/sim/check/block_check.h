@@ -45,12 +45,13 @@ class BlockCheck final : public Watcher {
   const CheckedOp* ops = nullptr;  ///< by op index
   CheckSite* sites = nullptr;      ///< by CheckedOp::site
   bool init = false, race = false, sync = false;
-  bool parts = false;    ///< CheckedProgram::kernel_orders_parts()
-  bool alone = false;    ///< no other worker runs blocks of the launch
-  bool pauses = false;   ///< another warp may run before an access, at random
-  bool inside = false;   ///< a checked handler runs: locate() need not look
-  bool follows = false;  ///< lanes hold what nobody wrote or gave, and may not want it
-  bool careful = false;  ///< `pauses` or `follows`: a glance at an access is not enough
+  bool parts = false;     ///< CheckedProgram::kernel_orders_parts()
+  bool alone = false;     ///< no other worker runs blocks of the launch
+  bool pauses = false;    ///< another warp may run before an access, at random
+  bool inside = false;    ///< a checked handler runs: locate() need not look
+  bool follows = false;   ///< lanes hold what nobody wrote or gave, and may not want it
+  bool careful = false;   ///< `pauses` or `follows`: a glance at an access is not enough
+  SpeculatedLoads loads;  ///< in front: each access asks whether there are any
   SharedHistory shared;
   /// Notes what was put off; set with the first of it.
   void (*replay)(BlockCheck& check) = nullptr;
@@ -62,7 +63,6 @@ class BlockCheck final : public Watcher {
   InitCheck unwritten;
   AsyncCopies copies;
   RaceCheck races;
-  SpeculatedLoads loads;
   AsyncProxy proxy;
   ClusterOrder cluster;
 

@@ -142,12 +142,6 @@ void AsyncProxy::end_store(const BulkStore& store, Shadow shadow) {
   }
 }
 
-void AsyncProxy::forget() {
-  forget_stores();
-  fenced_maps_.clear();
-  products_.clear();
-}
-
 void AsyncProxy::forget_stores() {
   stores_.clear([&](const BulkStore& store) { end_store(store, store.stamp & ~kUnderWay); });
   reads.clear();

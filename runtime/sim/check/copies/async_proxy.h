@@ -26,7 +26,11 @@ class AsyncProxy {
   AsyncReads reads;  ///< of this block's shared memory
 
   /// Before another block begins.
-  void forget();
+  void forget() {
+    forget_stores();
+    fenced_maps_.clear();
+    products_.clear();
+  }
   /// Stores that nobody waited for end with the block.
   void forget_stores();
 

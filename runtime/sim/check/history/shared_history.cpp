@@ -20,12 +20,6 @@ void SharedHistory::clear() {
   std::fill(exact_.begin(), exact_.end(), 0);
 }
 
-void SharedHistory::begin_phase() noexcept {
-  new_epoch();
-  late.clear();
-  written.forget();
-}
-
 Shadow* SharedHistory::bytes_of_word(std::uint64_t word) {
   if (exact_.empty()) exact_.resize(8 * (words() + 1));
   return exact_.data() + 8 * word;

@@ -15,22 +15,26 @@ class SharedHistory {
   /// `its_defers`: reads may be put off.
   SharedHistory(std::uint64_t bytes, bool race, bool its_defers);
 
-  Shadow* write = nullptr;  ///< by word; null: there is no race check
-  Shadow* read = nullptr;
-  const bool defers;
-  LateReads late;
-  WrittenGranules written;  ///< kept where reads are put off
-  ReaderLists readers;
-  HiddenAccesses hidden;
   /// Another one whenever a read that was looked at must be looked at again: after writes to shared
   /// memory, at each tick. 0, where that is not counted or there are no more numbers: always.
   std::uint32_t read_epoch = 1;
   std::uint32_t block_epoch = 1;  ///< when the block began
+  const bool defers;
+  Shadow* write = nullptr;  ///< by word; null: there is no race check
+  Shadow* read = nullptr;
+  LateReads late;
+  WrittenGranules written;  ///< kept where reads are put off
+  ReaderLists readers;
+  HiddenAccesses hidden;
 
   /// Nothing of what other blocks did is left.
   void clear();
   /// All that was done before is past.
-  void begin_phase() noexcept;
+  void begin_phase() noexcept {
+    new_epoch();
+    late.clear();
+    written.forget();
+  }
   void new_epoch() noexcept { read_epoch += read_epoch != 0; }
   /// Reads of words that follow those of bytes are not put off: one shadow could not tell of both.
   void note_narrow_read(std::uint64_t begin, std::uint64_t end) noexcept {

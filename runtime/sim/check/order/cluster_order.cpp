@@ -19,13 +19,6 @@ ClusterBarrier& ClusterOrder::barrier() const {
   return BlockCheck::of(members[0]->block->warps[0]).cluster.barrier_;
 }
 
-void ClusterOrder::clear() {
-  barrier_.clear();
-  arrivals_ = {};
-  has_begun_ = false;
-  visits_.clear();
-}
-
 void ClusterOrder::arrive(const Warp& warp, bool release) {
   if (!check_.race || !check_.parts) return;
   if (!release) return barrier().arrive(check_.order.fenced(warp.index, Reach::cluster), true);

@@ -41,7 +41,12 @@ class ClusterOrder {
   explicit ClusterOrder(BlockCheck& check) : check_(check) {}
 
   /// Before another block begins.
-  void clear();
+  void clear() {
+    barrier_.clear();
+    arrivals_ = {};
+    has_begun_ = false;
+    visits_.clear();
+  }
   /// Arrival of the active lanes at the cluster's barrier.
   void arrive(const Warp& warp, bool release);
   /// Of the cluster's first block: all have arrived.

@@ -1,5 +1,5 @@
 // A model of what tiles cost.
-#include "kernels_src/gemm/mma_choice.h"
+#include "kernels_src/gemm/mma/mma_choice.h"
 
 #include "base/errors.h"
 #include "base/format.h"

@@ -5,7 +5,7 @@
 #include "bindings/values/dtype.h"
 #include "kernels_src/experts/permute.h"
 #include "kernels_src/experts/route.h"
-#include "kernels_src/gemm/grouped_gemm.h"
+#include "kernels_src/gemm/grouped/grouped_gemm.h"
 
 #include <string>
 #include <tuple>

@@ -3,8 +3,8 @@
 #include "base/format.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
-#include "kernels_src/gemm/grouped_rows.h"
-#include "kernels_src/gemm/mma_gemm.h"
+#include "kernels_src/gemm/grouped/grouped_rows.h"
+#include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/operands.h"
 #include "memory/transfer.h"
 

@@ -1,5 +1,5 @@
 // Operands, problem and launch of fma_gemm.cu.
-#include "kernels_src/gemm/fma_gemm.h"
+#include "kernels_src/gemm/fma/fma_gemm.h"
 
 #include "core/device.h"
 #include "kernels_src/family.h"

@@ -1,5 +1,5 @@
 // A model of what tiles without tensor cores cost.
-#include "kernels_src/gemm/fma_choice.h"
+#include "kernels_src/gemm/fma/fma_choice.h"
 
 #include "base/errors.h"
 #include "base/format.h"

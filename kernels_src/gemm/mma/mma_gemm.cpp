@@ -1,5 +1,5 @@
 // Operands, problem and launch of mma_gemm.cu.
-#include "kernels_src/gemm/mma_gemm.h"
+#include "kernels_src/gemm/mma/mma_gemm.h"
 
 #include "core/device.h"
 #include "kernels_src/family.h"

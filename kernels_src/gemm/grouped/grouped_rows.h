@@ -4,7 +4,7 @@
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/gemm_maps.h"
-#include "kernels_src/gemm/grouped_gemm.h"
+#include "kernels_src/gemm/grouped/grouped_gemm.h"
 
 namespace kernwright::kernels {
 

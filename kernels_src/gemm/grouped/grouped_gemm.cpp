@@ -1,13 +1,13 @@
 // Checks, operands and launches of products of groups.
-#include "kernels_src/gemm/grouped_gemm.h"
+#include "kernels_src/gemm/grouped/grouped_gemm.h"
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/family.h"
-#include "kernels_src/gemm/grouped_rows.h"
-#include "kernels_src/gemm/mma_gemm.h"
+#include "kernels_src/gemm/grouped/grouped_rows.h"
+#include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/operands.h"
 #include "memory/transfer.h"
 
