@@ -68,7 +68,8 @@ int query_places(const PreparedAttention& made, const HopperAttentionTile& tile)
   return fits && tile.groups < 3 && of_scores(made.call) < 2 ? 2 : 1;
 }
 
-/// Times of a block in units of what 128 queries and one key take, on an H100.
+/// Times of a block in units of what 128 queries and one key take: after those of an H100, but for
+/// the splits, whose are estimates.
 struct HopperCosts {
   std::int64_t step = 12, part = 200, second_kernel = 300;
   std::int64_t sums_of_unit = 20000;  // of splits, that are written and read
