@@ -19,7 +19,7 @@ constexpr std::int64_t kHopperGroupRows = 64;
 constexpr int kHopperSharedBytes = 232448;                      // of a block, at most
 constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
 
-constexpr std::int64_t kManyRowTiles = 16;  // of a head
+constexpr std::int64_t kManyRowTiles = 32;  // of a head
 
 constexpr HopperAttentionTile kHopperTiles[] = {
     {64, 2, 1},         {80, 2, 1},         {96, 2, 1},         {128, 2, 1},
@@ -84,16 +84,20 @@ std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
   return tile.groups == 2 ? whole : whole * kHopperCosts.half / 16;
 }
 
-/// Keys of a tile: as many as the registers take where rows are long. Short ones have fewer keys
-/// behind the last with 128 at a time, and their queries two places.
-int choose_tile_keys(const PreparedAttention& made) {
+/// Keys of a tile: as many as the registers take where rows are long; short ones have fewer hidden
+/// keys with 128 at a time, and their queries two places.
+int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   const AttentionCall& call = made.call;
   const int most = std::max(made.dim_class, made.value_class);
   const bool capped = of_scores(call) > 0;  // which takes registers
   if (most > 192) return capped ? 64 : 80;
   if (made.value_class > 128) return 96;
-  const bool windowed = call.right >= 0 || call.left >= 0;
-  return most == 128 && !capped && call.keys > (windowed ? 2048 : 1024) ? 176 : 128;
+  if (most != 128 || capped) return 128;
+  if (call.right >= 0 || call.left >= 0) return call.keys >= 2048 ? 176 : 128;
+  const std::int64_t parts =
+      std::int64_t{call.batches} * call.heads * parts_of(rows, 2 * kHopperGroupRows);
+  const bool many = parts >= made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return call.keys >= 512 && (many || call.keys > 1024) ? 176 : 128;
 }
 
 /// Sets the warpgroups, and how many blocks share keys: what takes the least time.
@@ -149,7 +153,7 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   const int most = std::max(made.dim_class, made.value_class);
   const std::int64_t rows = most_rows(made, options);
   HopperAttentionTile tile;
-  tile.keys = choose_tile_keys(made);
+  tile.keys = choose_tile_keys(made, rows);
   share_out(made, options, rows, tile);
   const std::int64_t pairs = parts_of(rows, 2 * kHopperGroupRows);
   if (tile.groups == 2 && tile.splits == 1 && most == 64 &&
