@@ -50,7 +50,7 @@ OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
 # Texts for wgmma, which no other architecture has.
 HOPPER_ALONE = (
     *(f"kernels_src/attention/{name}.cu" for name in ("hopper_attention", "hopper_backward")),
-    *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm", "finish_stream")),
+    *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm")),
     "kernels_src/gemv/skinny_wgmma.cu",
     "tests/sim/sources/hopper_gemm.cu",
 )

@@ -19,6 +19,8 @@ constexpr std::int64_t kHopperGroupRows = 64;
 constexpr int kHopperSharedBytes = 232448;                      // of a block, at most
 constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
 
+constexpr std::int64_t kManyRowTiles = 32;  // of a head
+
 constexpr HopperAttentionTile kHopperTiles[] = {
     {64, 2, 1},         {80, 2, 1},         {96, 2, 1},         {128, 2, 1},
     {160, 2, 1},        {176, 2, 1},        {64, 2, 2},         {64, 4, 2},
@@ -66,37 +68,36 @@ int query_places(const PreparedAttention& made, const HopperAttentionTile& tile)
   return fits && tile.groups < 3 && of_scores(made.call) < 2 ? 2 : 1;
 }
 
-/// Estimates of a block's times, in units of what 128 queries and one key take.
+/// Times of a block in units of what 128 queries and one key take: after those of an H100, but for
+/// the splits, whose are estimates.
 struct HopperCosts {
-  std::int64_t key = 1, step = 12, part = 60, part_of_one_place = 360;
-  std::int64_t second_kernel = 300;
+  std::int64_t step = 12, part = 200, second_kernel = 300;
+  std::int64_t sums_of_unit = 20000;  // of splits, that are written and read
+  std::int64_t half = 12;             // sixteenths, of 64 queries
 };
 constexpr HopperCosts kHopperCosts{};
 
 /// What one part takes, `keys` of its keys being seen.
-std::int64_t part_cost(const PreparedAttention& made, const HopperAttentionTile& tile,
-                       std::int64_t keys) {
-  const std::int64_t steps = parts_of(keys, tile.keys);
-  const bool one = query_places(made, tile) == 1;
-  return steps * (tile.keys * kHopperCosts.key + kHopperCosts.step) +
-         (one ? kHopperCosts.part_of_one_place : kHopperCosts.part);
+std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
+  const std::int64_t whole =
+      parts_of(keys, tile.keys) * (tile.keys + kHopperCosts.step) + kHopperCosts.part;
+  return tile.groups == 2 ? whole : whole * kHopperCosts.half / 16;
 }
 
-/// Keys of a tile: as many as the registers take, and few of them behind the last.
-int choose_tile_keys(const PreparedAttention& made) {
+/// Keys of a tile: as many as the registers take where rows are long; short ones have fewer hidden
+/// keys with 128 at a time, and their queries two places.
+int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   const AttentionCall& call = made.call;
   const int most = std::max(made.dim_class, made.value_class);
   const bool capped = of_scores(call) > 0;  // which takes registers
   if (most > 192) return capped ? 64 : 80;
   if (made.value_class > 128) return 96;
-  HopperAttentionTile best;
-  if (most != 128 || call.right >= 0 || call.left >= 0 || capped) return best.keys;
-  for (const int keys : {160, 176}) {
-    HopperAttentionTile other = best;
-    other.keys = keys;
-    if (part_cost(made, other, call.keys) < part_cost(made, best, call.keys)) best = other;
-  }
-  return best.keys;
+  if (most != 128 || capped) return 128;
+  if (call.right >= 0 || call.left >= 0) return call.keys >= 2048 ? 176 : 128;
+  const std::int64_t parts =
+      std::int64_t{call.batches} * call.heads * parts_of(rows, 2 * kHopperGroupRows);
+  const bool many = parts >= made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return call.keys >= 512 && (many || call.keys > 1024) ? 176 : 128;
 }
 
 /// Sets the warpgroups, and how many blocks share keys: what takes the least time.
@@ -117,9 +118,10 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
     for (tile.splits = 1; tile.splits <= std::max<std::int64_t>(most, 1); ++tile.splits) {
       const std::int64_t waves = parts_of(parts * tile.splits, multiprocessors);
       const std::int64_t keys = parts_of(steps, tile.splits) * tile.keys;
-      std::int64_t cost = waves * part_cost(made, tile, keys) * (groups == 2 ? 16 : 9) / 16;
-      if (tile.splits > 1) {  // sums are written and read
-        cost += kHopperCosts.second_kernel + heads * rows * tile.splits * made.value_class / 20000;
+      std::int64_t cost = waves * part_cost(tile, keys);
+      if (tile.splits > 1) {
+        cost += kHopperCosts.second_kernel +
+                heads * rows * tile.splits * made.value_class / kHopperCosts.sums_of_unit;
       }
       if (least != 0 && cost >= least) continue;
       least = cost;
@@ -129,13 +131,29 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
   tile = best;
 }
 
+/// Heads that are worked on at the same time. Their keys and values fit the L2 cache; where rows
+/// are short, or all alike, those of one head follow each other, so that loads of new heads are
+/// spread over time.
+std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_tiles) {
+  const AttentionCall& call = made.call;
+  const std::int64_t bytes = std::int64_t{2} * call.keys * (call.dim + call.value_dim);
+  const std::int64_t group = call.heads / call.kv_heads;
+  const std::int64_t cached = std::max<std::int64_t>(1, kSectionBytes / bytes) * group;
+  const bool alike = call.left < 0 && call.right < 0;
+  if (!alike && row_tiles >= kManyRowTiles) return cached;
+  const std::int64_t multiprocessors =
+      made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  // Of rows that are not alike two waves, whose shares even each other.
+  return std::min(cached, parts_of((alike ? 1 : 2) * multiprocessors, row_tiles));
+}
+
 /// 192 rows of small heads, 128 else, and 64 where few blocks would come of these.
 HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
                                        const AttentionOptions& options) {
   const int most = std::max(made.dim_class, made.value_class);
   const std::int64_t rows = most_rows(made, options);
   HopperAttentionTile tile;
-  tile.keys = choose_tile_keys(made);
+  tile.keys = choose_tile_keys(made, rows);
   share_out(made, options, rows, tile);
   const std::int64_t pairs = parts_of(rows, 2 * kHopperGroupRows);
   if (tile.groups == 2 && tile.splits == 1 && most == 64 &&
@@ -144,6 +162,14 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   }
   // Sequences of other lengths than the longest leave blocks without work: others take their place.
   tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
+  // So they do where long rows of all heads come before the shorter ones.
+  const AttentionCall& call = made.call;
+  const std::int64_t row_tiles = parts_of(rows, kHopperGroupRows * tile.groups);
+  const bool one_section =
+      std::int64_t{call.batches} * call.heads <= section_of_heads(made, row_tiles);
+  if (call.right >= 0 && call.left < 0 && row_tiles >= kManyRowTiles && one_section) {
+    tile.persistent = false;
+  }
   return tile;
 }
 
@@ -162,14 +188,11 @@ HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& op
                        const HopperAttentionTile& tile) {
   const AttentionCall& call = made.call;
   const std::int64_t heads = std::int64_t{call.batches} * call.heads;
-  const std::int64_t group = call.heads / call.kv_heads;
   HopperPlan plan{};
   plan.row_tiles =
       static_cast<std::int32_t>(parts_of(most_rows(made, options), kHopperGroupRows * tile.groups));
   plan.tiles = static_cast<std::int32_t>(heads * plan.row_tiles * call.splits);
-  const std::int64_t bytes = std::int64_t{2} * call.keys * (call.dim + call.value_dim);
-  const std::int64_t at_once = std::max<std::int64_t>(1, kSectionBytes / bytes);
-  plan.section = static_cast<std::int32_t>(std::min(heads, at_once * group));
+  plan.section = static_cast<std::int32_t>(std::min(heads, section_of_heads(made, plan.row_tiles)));
   const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };
   plan.q_batch = step(call.q_at.batch);
   plan.q_head = step(call.q_at.head);

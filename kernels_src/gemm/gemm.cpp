@@ -52,6 +52,18 @@ CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dens
                    .box_columns = static_cast<std::uint32_t>(stage_elements(array))});
 }
 
+/// Of scales (rows, blocks) whose columns are dense: those of a tile's rows in one block.
+CUtensorMap scales_map(const Array& scales, int box) {
+  const Shape& shape = scales.shape();
+  return gemm_map(scales.device(), {.address = scales.address(),
+                                    .shape = {1, 1, shape[1], shape[0]},
+                                    .strides = {0, 0, scales.strides()[1], 4},
+                                    .type = ScalarType::float32,
+                                    .box_rows = 1,
+                                    .box_columns = static_cast<std::uint32_t>(box),
+                                    .swizzled = false});
+}
+
 GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool gated,
                        std::int64_t stage) {
   const auto parts = [](std::int64_t a, std::int64_t b) {
@@ -85,31 +97,20 @@ struct FastGemm {
   bool promotes;
   std::optional<GemmBlockScales> scales;  ///< as the kernel wants them
 
-  GemmSize size_for(const Array& result) const {
-    return {.rows = layout.rows,
-            .columns = layout.columns,
-            .inner = layout.inner,
-            .batches = layout.batches(),
-            .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-            .out_bytes = scalar_size(result.type()),
-            .in_bytes = scalar_size(of.a.type()),
-            .promotes = promotes,
-            .whole = of.a.type() == ScalarType::int8,
-            .gated = epilogue.gate.has_value(),
-            .may_stream = !promotes && !epilogue.gate && has_short_epilogue(epilogue) &&
-                          of.a.type() != ScalarType::int8 && of.splits == 0};
-  }
-
   GemmChoice choice(const Array& result) const {
-    GemmSize size = size_for(result);
+    const GemmSize size{
+        .rows = layout.rows,
+        .columns = layout.columns,
+        .inner = layout.inner,
+        .batches = layout.batches(),
+        .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .out_bytes = scalar_size(result.type()),
+        .in_bytes = scalar_size(of.a.type()),
+        .promotes = promotes,
+        .whole = of.a.type() == ScalarType::int8,
+        .gated = epilogue.gate.has_value()};
     const bool one = size.gated || size.whole;
-    if (of.tile) {
-      const bool streams = of.streams && size.may_stream && gemm_waves(size, *of.tile).can_stream();
-      size.may_stream = false;
-      GemmChoice chosen = choose_gemm(size, *of.tile, one || streams ? 1 : of.splits);
-      chosen.streams = streams;
-      return chosen;
-    }
+    if (of.tile) return choose_gemm(size, *of.tile, one ? 1 : of.splits);
     GemmChoice chosen = choose_gemm(size);
     if (of.splits > 0 && !one) chosen.splits = of.splits;
     return chosen;
@@ -120,14 +121,12 @@ struct FastGemm {
     return promotes ? GemmSums::promoted : GemmSums::direct;
   }
 
-  /// All of the result, or the parts of its sums; with `streamed` all but the tiles behind the last
-  /// whole wave, of which their parts.
+  /// All of the result, or the parts of its sums.
   void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
-                 const GemmEpilogue& ending, const StreamedProblem* streamed = nullptr) const {
+                 const GemmEpilogue& ending) const {
     const GemmTile& tile = choice.tile;
     GemmInstance instance{of.a.type(),   of.b.type(),  result.type(),     tile,
                           !a.dense_rows, b.dense_rows, GemmStore::direct, sums()};
-    if (streamed) instance.work = ProductWork::streamed;
     if (is_half_float(result.type())) {
       instance.store = problem.columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
     }
@@ -159,8 +158,7 @@ struct FastGemm {
     const std::int64_t at_once = std::max(
         1, result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) / tile.cluster);
     LaunchConfig config{
-        .grid = {static_cast<std::uint32_t>(
-            (streamed ? streamed->clusters : std::min(clusters, at_once)) * tile.cluster)},
+        .grid = {static_cast<std::uint32_t>(std::min(clusters, at_once) * tile.cluster)},
         .block = {static_cast<std::uint32_t>(tile.threads())},
         .shared_bytes = static_cast<std::uint32_t>(
             tile.shared_bytes(instance.store != GemmStore::direct, scales.has_value())),
@@ -168,10 +166,6 @@ struct FastGemm {
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     const Kernel& kernel = gemm_kernel(instance, ending).on(result.device());
     const GemmEpilogueValues then = gemm_epilogue_values(ending);
-    if (streamed) {
-      launch(kernel, config, map_a, map_b, map_out, result.address(), then, *streamed);
-      return;
-    }
     if (!promotes) {
       launch(kernel, config, map_a, map_b, map_out, result.address(), then, problem);
       return;
@@ -179,7 +173,7 @@ struct FastGemm {
     CUtensorMap map_scales{};
     GemmBlockValues blocks{};
     if (scales) {
-      map_scales = gemm_scales_map(scales->a, tile.rows);
+      map_scales = scales_map(scales->a, tile.rows);
       const Shape &shape = scales->b.shape(), &strides = scales->b.strides();
       blocks = {scales->b.address(), strides[1] / 4, strides[0] / 4,
                 static_cast<std::int32_t>(shape[1] - 1)};
@@ -188,44 +182,21 @@ struct FastGemm {
            problem);
   }
 
-  void run_streamed(const Array& result, const GemmChoice& made, const GemmProblem& problem) const {
-    const GemmTile& tile = made.tile;
-    const GemmWaves waves = gemm_waves(size_for(result), tile);
-    const Array sums = Array::empty(
-        result.device(),
-        {2 * waves.clusters, std::int64_t{tile.rows} * tile.cluster, std::int64_t{tile.columns}},
-        ScalarType::float32, on);
-    const StreamedProblem streamed{
-        problem, sums.address(), static_cast<std::int32_t>(waves.clusters),
-        static_cast<std::int32_t>(waves.whole), static_cast<std::int32_t>(waves.behind)};
-    launch_on(result, made, problem, epilogue, &streamed);
-    finish_stream(streamed, tile, result, epilogue, on);
-    sums.use_on(on);
-  }
-
   void run(const Array& result) const {
     const GemmChoice made = choice(result);
     const GemmProblem problem =
         problem_of(layout, made, epilogue.gate.has_value(), stage_elements(a.array));
-    if (made.streams) {
-      run_streamed(result, made, problem);
-    } else {
-      run_parts(result, made, problem);
-    }
+    run_product(result, epilogue, has_short_epilogue(epilogue),
+                {problem.splits, problem.batches, layout.rows, layout.columns}, on,
+                [&](const Array& target, const GemmEpilogue& ending) {
+                  launch_on(target, made, problem, ending);
+                });
     a.array.use_on(on);
     b.array.use_on(on);
     if (scales) {
       scales->a.use_on(on);
       scales->b.use_on(on);
     }
-  }
-
-  void run_parts(const Array& result, const GemmChoice& made, const GemmProblem& problem) const {
-    run_product(result, epilogue, has_short_epilogue(epilogue),
-                {problem.splits, problem.batches, layout.rows, layout.columns}, on,
-                [&](const Array& target, const GemmEpilogue& ending) {
-                  launch_on(target, made, problem, ending);
-                });
   }
 };
 

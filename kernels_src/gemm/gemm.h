@@ -76,7 +76,6 @@ struct Gemm {
   std::optional<ScalarType> type{};
   std::optional<GemmTile> tile{};  ///< empty: choose_gemm() decides
   int splits = 0;                  ///< of the inner dimension; 0: choose_gemm() decides
-  bool streams = false;            ///< with a tile: GemmChoice::streams, where that can be
   bool tf32 = false;               ///< float32 operands are rounded to 11 bits of mantissa
   bool fast_sums = false;  ///< of float8 all sums are the tensor cores' own, which keep 14 bits
   GemmKernel kernel = GemmKernel::automatic;

@@ -106,29 +106,11 @@ int best_splits(const GemmSize& size, GemmChoice choice) {
   return best;
 }
 
-constexpr double kCyclesOfSecond = 4000;    // of the kernel that adds up parts of tiles
-constexpr double kPartsBytesPerCycle = 32;  // it reads, of a multiprocessor
-
-/// As gemm_cost(), of tiles that are streamed.
-double stream_cost(const GemmSize& size, const GemmTile& tile, double step, double out) {
-  const GemmWaves waves = gemm_waves(size, tile);
-  const auto clusters = static_cast<double>(waves.clusters);
-  const auto shared = static_cast<double>(gemm_parts(waves.behind * waves.steps, waves.clusters));
-  const double steps = static_cast<double>(waves.whole * waves.steps) + shared;
-  // A cluster begins inside of a tile and ends inside of another.
-  const double parts = static_cast<double>(tile.rows) * tile.columns * 4 * 2;
-  const double ends =
-      (tile.turns ? out : static_cast<double>(waves.whole) * out) + parts / kOutBytesPerCycle;
-  const double second = kCyclesOfSecond + parts * tile.cluster * clusters /
-                                              (kPartsBytesPerCycle * size.multiprocessors);
-  return kCyclesOfStart + steps * step + ends + second;
-}
-
 struct GemmSizeHash {
   std::size_t operator()(const GemmSize& size) const noexcept {
     std::uint64_t sum = static_cast<std::uint64_t>(size.multiprocessors) * 16 + size.out_bytes;
     sum = sum * 16 + size.in_bytes;
-    sum = sum * 16 + size.may_stream * 8u + size.gated * 4u + size.promotes * 2u + size.whole;
+    sum = sum * 8 + size.gated * 4u + size.promotes * 2u + size.whole;
     for (const std::int64_t extent :
          {size.rows, size.columns, size.inner, size.batches, size.groups}) {
       sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
@@ -211,7 +193,6 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   // A group that ends a tile while the other multiplies costs nothing but at the end.
   const double ends = tile.turns ? out + waves * 100 : waves * out;
   const double step = std::max({products, loads, memory_cycles(size, tile)});
-  if (choice.streams) return stream_cost(size, tile, step, out);
   double cost = kCyclesOfStart + waves * steps * step + ends;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
@@ -222,23 +203,10 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   return cost;
 }
 
-GemmWaves gemm_waves(const GemmSize& size, const GemmTile& tile) noexcept {
-  const std::int64_t tiles = gemm_parts(size.rows, std::int64_t{tile.rows} * tile.cluster) *
-                             gemm_parts(size.columns, tile.columns) * size.batches;
-  const std::int64_t clusters = std::max(1, size.multiprocessors / tile.cluster);
-  return {clusters, tiles / clusters, tiles % clusters, steps_of(size)};
-}
-
 GemmChoice choose_gemm(const GemmSize& size, const GemmTile& tile, int splits) noexcept {
   GemmChoice choice{tile, std::max(1, splits), best_group(size, tile)};
-  if (splits != 0) return choice;
-  choice.splits = best_splits(size, choice);
-  if (!size.may_stream || size.groups > 0) return choice;
-  const GemmWaves waves = gemm_waves(size, tile);
-  if (waves.whole == 0 || !waves.can_stream()) return choice;
-  GemmChoice streamed{tile, 1, choice.group, true};
-  // What is not measured must be clearly better.
-  return 1.08 * gemm_cost(size, streamed) < gemm_cost(size, choice) ? streamed : choice;
+  if (splits == 0) choice.splits = best_splits(size, choice);
+  return choice;
 }
 
 GemmChoice choose_gemm(const GemmSize& size) {
@@ -262,7 +230,6 @@ std::string describe(const GemmChoice& choice) {
                             tile.groups, tile.turns ? " in turn" : "");
   if (tile.cluster > 1) text += format(", clusters of {}", tile.cluster);
   if (choice.splits > 1) text += format(", {} splits", choice.splits);
-  if (choice.streams) text += ", streamed";
   return text;
 }
 

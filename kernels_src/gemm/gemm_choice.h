@@ -26,9 +26,6 @@ struct GemmChoice {
   GemmTile tile{};
   int splits = 1;  ///< parts of the inner dimension that are summed by a second kernel
   int group = 8;   ///< rows of tiles that are walked together
-  /// The tiles behind the last whole wave are shared along the inner dimension: a second kernel
-  /// adds up their parts.
-  bool streams = false;
   bool operator==(const GemmChoice&) const = default;
 };
 
@@ -41,7 +38,6 @@ struct GemmSize {
   bool promotes = false;      ///< sums of each stage are made apart (promoted_gemm.cu)
   bool whole = false;         ///< sums of integers are not split
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
-  bool may_stream = false;    ///< the kernel can share tiles along the inner dimension
   std::int64_t groups = 0;    ///< that share the rows, in numbers that nobody knows; no splits
   bool operator==(const GemmSize&) const = default;
 };
@@ -64,16 +60,5 @@ GemmChoice choose_gemm(const GemmSize& size, const GemmTile& tile, int splits) n
 
 /// "128x256, 4 stages, 2 groups, clusters of 2, 3 splits"
 std::string describe(const GemmChoice& choice);
-
-/// The tiles of a product, in clusters.
-struct GemmWaves {
-  std::int64_t clusters = 1;  ///< at once
-  std::int64_t whole = 0;     ///< waves
-  std::int64_t behind = 0;    ///< tiles behind them
-  std::int64_t steps = 1;     ///< of a tile
-  /// Whether a cluster has some steps of the tiles behind, and not all of one's.
-  bool can_stream() const noexcept { return behind > 0 && behind * steps >= 2 * clusters; }
-};
-GemmWaves gemm_waves(const GemmSize& size, const GemmTile& tile) noexcept;
 
 }  // namespace kernwright::kernels

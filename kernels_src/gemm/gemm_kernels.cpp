@@ -4,7 +4,6 @@
 #include "base/format.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/finish_product.cu.h"
-#include "kernels_src/gemm/finish_stream.cu.h"
 #include "kernels_src/gemm/fma/fma_gemm.cu.h"
 #include "kernels_src/gemm/gemm.cu.h"
 #include "kernels_src/gemm/mma/mma_gemm.cu.h"
@@ -81,25 +80,9 @@ std::string short_epilogue_type(const GemmEpilogue& epilogue) {
   if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
   return epilogue_type(epilogue, activation);
 }
-const LazyKernel& stream_kernel(ScalarType type, const GemmTile& tile, const GemmEpilogue& epilogue,
-                                int width) {
-  static const auto& plain = *new Family("finish_stream.cu", text::finish_stream_cu);
-  const Family& family =
-      epilogue_family(plain, "finish_stream.cu", text::finish_stream_cu, epilogue);
-  const int rows = tile.rows * tile.cluster;
-  InstanceKey key;
-  add_epilogue(key, epilogue);
-  key.type(type).add(width, 3).add(rows / 64, 5).add(tile.columns / 64, 3);
-  return family.instance(key, [&] {
-    return format("finish_stream<{}, {}, {}, {}, {}>", device_type(type),
-                  short_epilogue_type(epilogue), rows, tile.columns, width);
-  });
-}
-
 /// The last argument of a kernel's template, which is left out where it is the default.
 const char* work_suffix(ProductWork work) {
-  constexpr const char* kWorks[] = {"", ", Grouped<Problem>", ", GroupedInside<Problem>",
-                                    ", Streamed<Problem>"};
+  constexpr const char* kWorks[] = {"", ", Grouped<Problem>", ", GroupedInside<Problem>"};
   return kWorks[static_cast<int>(work)];
 }
 std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
@@ -217,20 +200,6 @@ void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epi
   launch(finish_kernel(result.type(), epilogue, width).on(result.device()), config, sums.address(),
          result.address(), gemm_epilogue_values(epilogue), size, columns, std::int32_t{parts});
   sums.use_on(on);
-}
-
-void finish_stream(const StreamedProblem& problem, const GemmTile& tile, const Array& result,
-                   const GemmEpilogue& epilogue, const Stream& on) {
-  constexpr int kStreamThreads = 256;
-  const bool packs = problem.of.columns % 4 == 0 && result.address() % 16 == 0 &&
-                     (!epilogue.c || epilogue.c->address() % 16 == 0);
-  const int width = packs ? 4 : 1;
-  const int each = tile.rows * tile.cluster * tile.columns / (kStreamThreads * width);
-  launch(stream_kernel(result.type(), tile, epilogue, width).on(result.device()),
-         {.grid = {static_cast<std::uint32_t>(problem.tiles * each)},
-          .block = {kStreamThreads},
-          .stream = on},
-         problem, result.address(), gemm_epilogue_values(epilogue));
 }
 
 }  // namespace kernwright::kernels

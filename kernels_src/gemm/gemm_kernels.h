@@ -41,8 +41,8 @@ struct MmaProblem {
 };
 
 /// What an instance works on, see include/product_tiles.cuh: a Problem, Grouped<Problem>,
-/// GroupedInside<Problem>, Streamed<Problem>.
-enum class ProductWork : std::uint8_t { whole, grouped, grouped_inside, streamed };
+/// GroupedInside<Problem>.
+enum class ProductWork : std::uint8_t { whole, grouped, grouped_inside };
 /// `GroupKind` there.
 enum class GroupKind : std::int32_t { ends, offsets, counts, apart };
 /// As there.
@@ -55,12 +55,6 @@ template <typename Problem>
 struct GroupedProblem {
   Problem of;
   ProductGroups groups;
-};
-/// `Streamed<Problem>` there.
-struct StreamedProblem {
-  GemmProblem of;
-  CUdeviceptr sums;
-  std::int32_t clusters, waves, tiles;
 };
 
 /// `Store` of gemm.cu.
@@ -106,10 +100,6 @@ bool has_short_epilogue(const GemmEpilogue& epilogue);
 /// does what follows; of float64 nothing does.
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
                  const Stream& on);
-
-/// The same of the parts of streamed tiles.
-void finish_stream(const StreamedProblem& problem, const GemmTile& tile, const Array& result,
-                   const GemmEpilogue& epilogue, const Stream& on);
 
 /// How a product ends. `launch_on(target, ending)` makes the result with all that follows if
 /// `at_once` and there is one part; else sums of the shape (parts, ...) that have nothing behind

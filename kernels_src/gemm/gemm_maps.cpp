@@ -1,7 +1,6 @@
 // A table of descriptors by what they describe.
 #include "kernels_src/gemm/gemm_maps.h"
 
-#include "array/array.h"
 #include "core/device.h"
 #include "core/tensor_map.h"
 
@@ -66,17 +65,6 @@ CUtensorMap gemm_map(Device& device, const MapSubject& subject) {
   if (table.maps.size() >= kMostMaps) table.maps.clear();
   table.maps.try_emplace(key, made);
   return made;
-}
-
-CUtensorMap gemm_scales_map(const Array& scales, int box) {
-  const Shape& shape = scales.shape();
-  return gemm_map(scales.device(), {.address = scales.address(),
-                                    .shape = {1, 1, shape[1], shape[0]},
-                                    .strides = {0, 0, scales.strides()[1], 4},
-                                    .type = ScalarType::float32,
-                                    .box_rows = 1,
-                                    .box_columns = static_cast<std::uint32_t>(box),
-                                    .swizzled = false});
 }
 
 }  // namespace kernwright::kernels

@@ -8,9 +8,8 @@
 #include <cstdint>
 
 namespace kernwright {
-class Array;
 class Device;
-}  // namespace kernwright
+}
 
 namespace kernwright::kernels {
 
@@ -31,8 +30,5 @@ struct MapSubject {
 /// The descriptor: a value, right as long as something lies at the address. Thread-safe. Throws as
 /// TensorMap::tiled().
 CUtensorMap gemm_map(Device& device, const MapSubject& subject);
-
-/// Of scales (rows, blocks) whose columns are dense: those of `box` rows in one block.
-CUtensorMap gemm_scales_map(const Array& scales, int box);
 
 }  // namespace kernwright::kernels

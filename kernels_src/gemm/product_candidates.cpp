@@ -75,13 +75,6 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
                                                  tile.turns, tile.cluster, splits}),
            gemm_cost(size, choose_gemm(size, tile, splits))});
     }
-    if (key.gated || !gemm_waves(size, tile).can_stream()) continue;
-    GemmChoice streamed = choose_gemm(size, tile, 1);
-    streamed.streams = true;
-    all.push_back(
-        {product_plan_of(ProductKernel::gemm, {tile.rows, tile.columns, tile.stages, tile.groups,
-                                               tile.turns, tile.cluster, 1, 1}),
-         gemm_cost(size, streamed)});
   }
   keep_best(all, into);
 }
@@ -183,8 +176,7 @@ bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
         return is_skinny_plan(plan, key);
       case ProductKernel::gemm:
         require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]});
-        return is_half(key.a) && split(n[6]) && (!key.gated || n[1] % 128 == 0) &&
-               (n[7] == 0 || (n[7] == 1 && n[6] == 1 && !key.gated));
+        return is_half(key.a) && split(n[6]) && (!key.gated || n[1] % 128 == 0);
       case ProductKernel::mma:
         require_mma_tile({n[0], n[1], n[2]});
         return is_half(key.a) && split(n[3]) && !key.gated;

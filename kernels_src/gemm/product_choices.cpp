@@ -307,8 +307,7 @@ std::optional<Gemm> planned_gemm(const Gemm& of, ScalarType out) {
   const auto& n = plan->numbers;
   if (plan->kernel == ProductKernel::gemm) {
     planned.tile = GemmTile{n[0], n[1], n[2], n[3], n[4] != 0, n[5]};
-    planned.streams = n[7] != 0;
-    planned.splits = planned.streams ? 0 : n[6];
+    planned.splits = n[6];
   } else if (plan->kernel == ProductKernel::mma) {
     planned.kernel = GemmKernel::mma;
     planned.mma_tile = MmaTile{n[0], n[1], n[2]};

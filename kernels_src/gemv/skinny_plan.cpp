@@ -102,19 +102,23 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
     while (plan.stages > 2 && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes) --plan.stages;
   }
   const std::int64_t chunks = skinny_parts(shape.k, 64);
-  choose_skinny_splits(plan, 2 * shape.multiprocessors,
+  // Larger clusters wait longer for each other than more blocks gain.
+  choose_skinny_splits(plan, shape.multiprocessors,
                        skinny_parts(shape.n, std::int64_t{16} * plan.warps) * shape.batches,
-                       std::min<std::int64_t>(kMostSkinnyCluster, chunks / 4));
+                       std::min<std::int64_t>(4, chunks / 4));
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
 }
 
-constexpr std::int64_t kFewSkinnyRows = 16;  // of x, that the kernels without boxes take
+// Of x, that the kernels without boxes take.
+constexpr std::int64_t kFewSkinnyRows = 8;
+constexpr std::int64_t kFewSkinnyRowsOfColumns = 16;
 
 SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   const auto bytes = static_cast<int>(scalar_size(shape.weight_type)) * shape.width;
   const bool halves = shape.tensor_cores && shape.x_type != ScalarType::float32 && bytes == 16;
-  const bool open = wanted == SkinnyKernel::chosen && shape.m > kFewSkinnyRows;
+  const std::int64_t few = shape.by_columns ? kFewSkinnyRowsOfColumns : kFewSkinnyRows;
+  const bool open = wanted == SkinnyKernel::chosen && shape.m > few;
   if (shape.boxes && (wanted == SkinnyKernel::wgmma || open)) return SkinnyKernel::wgmma;
   if (shape.by_columns) {
     const bool fits = halves && shape.weight_type == shape.x_type && shape.pairs;

@@ -14,12 +14,10 @@ from kernel_instances.fma import FMA
 from kernel_instances.ordering import ORDERING
 from kernel_instances.products import (
     FINISHED,
-    FINISHED_STREAMS,
     PRODUCTS,
     PROMOTED,
     QUANTIZED_BLOCKS,
     SCALED_MMA_PRODUCTS,
-    STREAMED,
 )
 from kernel_instances.tokens import TOKENS
 
@@ -384,8 +382,7 @@ INSTANCES = {
     "gemm.cu": [
         f"gemm<{types}, Tile<{tile}>, Layout<{layout}>, {store}, {ending}>"
         for types, tile, layout, store, ending in PRODUCTS
-    ]
-    + STREAMED,
+    ],
     "promoted_gemm.cu": [
         f"promoted_gemm<{types}, Tile<{tile}>, {blocks}, {store}, {ending}>"
         for types, tile, blocks, store, ending in PROMOTED
@@ -395,7 +392,6 @@ INSTANCES = {
         for types, tile, layout, ending in MMA_PRODUCTS
     ]
     + SCALED_MMA_PRODUCTS,
-    "finish_stream.cu": FINISHED_STREAMS,
     "finish_product.cu": [
         f"finish_product<{out}, {ending}, {width}>"
         for out in ("Float16", "BFloat16", "Float32")

@@ -48,23 +48,6 @@ PROMOTED = [
     ("Float8E4M3, BFloat16", "128, 128, 5, 2, false, 2", "false", "kByCopies",
      "GatedEpilogue<Silu, NoBias>"),
 ]  # fmt: skip
-# Streamed tiles of gemm.cu, and finish_stream.cu.
-STREAMED = [
-    f"gemm<{types}, Tile<{tile}>, Layout<{layout}>, {store}, {ending}, Streamed<Problem>>"
-    for types, tile, layout, store, ending in (
-        ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
-         "Epilogue<Same, NoBias, false>"),
-        ("Float16, Float16", "64, 256, 4, 2, true, 1", "true, true", "kByElements",
-         "Epilogue<ShortGelu, Float16, true>"),
-        ("Float32, Float32", "256, 128, 4, 2, false, 1", "false, false", "kDirect",
-         "Epilogue<Relu, NoBias, false>"),
-    )
-]  # fmt: skip
-FINISHED_STREAMS = [
-    "finish_stream<BFloat16, Epilogue<Same, NoBias, false>, 256, 256, 4>",
-    "finish_stream<Float16, Epilogue<ShortGelu, Float16, true>, 64, 256, 1>",
-    "finish_stream<Float32, Scaled<Epilogue<Relu, BFloat16, false>>, 256, 128, 4>",
-]
 SCALED_MMA_PRODUCTS = [
     f"mma_gemm<Int8, {out}, Tile<128, 128, 64, 64, 4>, Layout<false, false>, {ending}>"
     for out, ending in (

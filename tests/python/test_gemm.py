@@ -18,8 +18,6 @@ import kernwright as kw
 from kernwright import _core
 
 HOPPER = kw.current_device().compute_capability == (9, 0)
-MULTIPROCESSORS = kw.current_device().attributes["multiprocessor_count"]
-hopper_alone = pytest.mark.skipif(not HOPPER, reason="the kernel is for devices of 9.0")
 TOLERANCE = {"bfloat16": 4e-3, "float16": 5e-4, "float32": 2e-6}
 # Rows, columns, stages, warpgroups, whether they take turns, blocks of a cluster.
 ONE = (64, 64, 3, 1, False, 1)
@@ -193,46 +191,6 @@ def test_splits(splits):
     close(_core._gemm(*batched, splits=splits, tile=ONE), np.stack([wide(a) @ wide(b)] * 3))
 
 
-STREAMED = [(64, 64, 8, 1, False, 1), (128, 64, 4, 2, False, 2), (64, 128, 4, 2, True, 1)]
-
-
-@hopper_alone
-@pytest.mark.parametrize(("tile", "columns", "of", "dtype"), [
-    (STREAMED[0], 136, "bfloat16", "bfloat16"), (STREAMED[1], 101, "bfloat16", "float32"),
-    (STREAMED[2], 130, "float16", "float16"),
-])  # fmt: skip
-def test_streamed_tiles(tile, columns, of, dtype):
-    """Fewer tiles than multiprocessors, which all have a part of them; ragged."""
-    clusters = MULTIPROCESSORS // tile[5]
-    tiles = -(-200 // (tile[0] * tile[5])) * -(-columns // tile[1])
-    inner = (2 * clusters // tiles + 1) * 64 + 8
-    a, b = random(200, inner, dtype=of), random(inner, columns, dtype=of, seed=1)
-    bias, c = random(columns, seed=2), random(200, columns, seed=3)
-    x, y = kw.asarray(a), in_layout(b, columns == 101)
-    product = wide(a) @ wide(b)
-    whole = _core._gemm(x, y, tile=tile, splits=1, dtype="float32")
-    got, again = (_core._gemm(x, y, tile=tile, streams=True, dtype="float32") for _ in "12")
-    close(got, product, "float32")
-    assert got.numpy().tobytes() == again.numpy().tobytes()
-    assert (whole.numpy() != got.numpy()).any()  # other sums
-    ended = _core._gemm(x, y, tile=tile, streams=True, bias=kw.asarray(bias), c=kw.asarray(c),
-                        alpha=0.5, activation="relu", dtype=dtype)  # fmt: skip
-    close(ended, np.maximum(product / 2 + wide(bias) + wide(c), 0), dtype)
-
-
-@hopper_alone
-def test_waves_in_front_of_streamed_tiles():
-    clusters = MULTIPROCESSORS // 4
-    tiles = 2 * clusters - 3
-    a, b = random(256 * 3, 328), random(328, 64 * (tiles // 3) + 8, seed=1)
-    x, y, tile = kw.asarray(a), kw.asarray(b), (64, 64, 4, 1, False, 4)
-    got = _core._gemm(x, y, tile=tile, streams=True)
-    close(got, wide(a) @ wide(b))
-    batched = [kw.asarray(np.stack([m, -m, m])) for m in (a[:250], b[:, :520])]
-    got = _core._gemm(*batched, tile=(64, 64, 4, 1, False, 2), streams=True, dtype="float32")
-    close(got, np.stack([wide(a[:250]) @ wide(b[:, :520])] * 3), "float32")
-
-
 @pytest.mark.parametrize(
     ("left", "right"),
     [
@@ -347,10 +305,6 @@ def test_under_all_checks(seed):
         _core._gemm(x, nt, tile=TILES[2], dtype="float32", c=c.astype("float32"))
         _core._gemm(x, nt, tile=(64, 128, 3, 2, True, 2), gate="silu")
         _core._gemm(x, nt, tile=TILES[2], splits=2, bias=bias, c=c, activation="relu")
-        if HOPPER:
-            long = kw.asarray(random(72, 64 * MULTIPROCESSORS, seed=int(seed)))
-            tile = STREAMED[int(seed)]
-            _core._gemm(long, long.T, tile=tile, streams=True, activation="relu")
     assert report.findings == []
 
 
@@ -360,8 +314,6 @@ def test_the_rule():
     assert "splits" in _core._gemm_choice(64, 256, 16384)
     assert "splits" not in _core._gemm_choice(4096, 4096, 4096)
     assert "splits" not in _core._gemm_choice(128, 128, 64)
-    assert "streamed" not in _core._gemm_choice(8192, 8192, 8192)
-    assert "streamed" not in _core._gemm_choice(128, 128, 64)
 
 
 def test_errors():

@@ -45,8 +45,7 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
            const std::optional<MmaTileNumbers>& mma_tile,
            const std::optional<std::pair<py::object, py::object>>& line_scales,
            const std::optional<std::pair<py::object, py::object>>& block_scales, bool fast_sums,
-           const std::string& expression, const std::optional<FmaTileNumbers>& fma_tile,
-           bool streams) {
+           const std::string& expression, const std::optional<FmaTileNumbers>& fma_tile) {
   kernels::Gemm of{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
   of.epilogue = {.alpha = alpha,
                  .beta = beta,
@@ -58,7 +57,6 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
   if (tile) of.tile = tile_of(*tile);
   of.splits = splits;
-  of.streams = streams;
   of.tf32 = is_tf32(precision);
   of.kernel = kernel_of(kernel);
   of.fast_sums = fast_sums;
@@ -130,8 +128,7 @@ std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
                                                  .batches = batches,
                                                  .multiprocessors = multiprocessors,
                                                  .in_bytes = in_bytes,
-                                                 .promotes = promotes,
-                                                 .may_stream = !promotes && in_bytes > 1}));
+                                                 .promotes = promotes}));
 }
 
 }  // namespace
@@ -144,7 +141,7 @@ void bind_gemm(py::module_& m) {
         py::arg("precision") = py::none(), py::arg("kernel") = "auto",
         py::arg("mma_tile") = py::none(), py::arg("line_scales") = py::none(),
         py::arg("block_scales") = py::none(), py::arg("fast_sums") = false,
-        py::arg("expression") = "", py::arg("fma_tile") = py::none(), py::arg("streams") = false);
+        py::arg("expression") = "", py::arg("fma_tile") = py::none());
   m.def("_scaled_matmul", &scaled_matmul);
   m.def("_gemm_tiles", &tiles, py::arg("promotes") = false);
   m.def("_mma_tiles", &mma_tiles);

@@ -62,18 +62,6 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }
     work.multiply_tile(shared, part, column, self, ring, sums);
-    if constexpr (Schedule::kStreams) {
-      if (schedule.is_part(at)) {
-        float* const parts = schedule.sums_of(at, Of::kRows * Of::kCluster * Of::kColumns);
-        const int line = static_cast<int>(rank) * Of::kRows + self.warp * kWarpRows +
-                         (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
-#pragma unroll
-        for (int wave = 0; wave < Of::kWaves; ++wave) {
-          store_part<Of::kColumns>(sums[wave], parts, line + wave * 64, self.lane);
-        }
-        continue;
-      }
-    }
     const int z = schedule.matrix(at);
     const int top = top_row<Of>(schedule, at, rank) +
                     (Of::kAlternates ? 0 : self.group * Of::kGroupRows) + self.warp * kWarpRows;
@@ -125,10 +113,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
   } else {
     cluster_sync();
   }
-  // Those that stream number the tiles of each cluster.
-  constexpr bool kStreams = ScheduleOf<Given>::Type::kStreams;
-  const int first = kStreams ? 0 : blockIdx.x / Of::kCluster;
-  const int apart = kStreams ? 1 : gridDim.x / Of::kCluster;
+  const int first = blockIdx.x / Of::kCluster, apart = gridDim.x / Of::kCluster;
   const int tiles = schedule.count();
   if (threadIdx.x < 128) {
     if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");

@@ -163,17 +163,6 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigne
   }
 }
 
-/// A warp's 16 rows of a part's sums, from row `line` of the tile on.
-template <int kColumns, int kSums>
-__device__ __forceinline__ void store_part(const float (&sums)[kSums], float* parts, int line,
-                                           int lane) {
-#pragma unroll
-  for (int i = 0; i < kSums; i += 2) {
-    const int row = line + lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2;
-    *reinterpret_cast<float2*>(parts + row * kColumns + column) = make_float2(sums[i], sums[i + 1]);
-  }
-}
-
 /// The same from registers: four threads write eight columns of a row. Whole numbers wrap around.
 template <typename Of, typename Out, typename Finish, typename Sum>
 __device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const Target& to,

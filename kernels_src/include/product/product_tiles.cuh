@@ -30,7 +30,7 @@ __device__ __forceinline__ Place walk_tiles(const Problem& of, int row_tiles, in
 /// matrix of the result has them.
 template <typename Problem>
 struct AllTiles {
-  static constexpr bool kGrouped = false, kPrepares = false, kInside = false, kStreams = false;
+  static constexpr bool kGrouped = false, kPrepares = false, kInside = false;
   const Problem& of;
 
   __device__ AllTiles(const Problem& problem, void*) : of(problem) {}
@@ -158,7 +158,7 @@ struct Grouped {
 };
 template <typename Problem>
 struct GroupTiles {
-  static constexpr bool kGrouped = true, kPrepares = true, kInside = false, kStreams = false;
+  static constexpr bool kGrouped = true, kPrepares = true, kInside = false;
   const Problem& of;
   GroupTable table;
 
@@ -200,68 +200,6 @@ struct InsideTiles : AllTiles<Problem> {
   __device__ int end_depth(const Place& at, int) const { return table.end(at.batch); }
 };
 
-/// Whole tiles in `waves` of `clusters`, and `tiles` behind them, whose steps the clusters share in
-/// equal parts: what begins or ends inside of a tile goes to `sums`, two places for each cluster.
-template <typename Problem>
-struct Streamed {
-  Problem of;
-  float* sums;
-  int clusters, waves, tiles;
-
-  /// Where the steps of a cluster begin, among those of the last tiles.
-  __device__ __forceinline__ int begin(int cluster) const {
-    return static_cast<int>(static_cast<long long>(cluster) * tiles * of.steps / clusters);
-  }
-  /// A tile of all.
-  __device__ __forceinline__ Place place(int tile, int split) const {
-    const int all = of.row_tiles * of.column_tiles, z = tile / all;
-    return walk_tiles(of, of.row_tiles, tile - z * all, z, split);
-  }
-};
-/// A cluster's share; tiles are numbered for each cluster.
-template <typename Problem>
-struct StreamTiles {
-  static constexpr bool kGrouped = false, kPrepares = false, kInside = false, kStreams = true;
-  const Problem& of;
-  const Streamed<Problem>& all;
-  int cluster, first, end;  // steps of the last tiles
-
-  __device__ StreamTiles(const Streamed<Problem>& streamed, void*)
-      : of(streamed.of), all(streamed), cluster(blockIdx.x / (gridDim.x / streamed.clusters)) {
-    first = all.begin(cluster);
-    end = all.begin(cluster + 1);
-  }
-  __device__ void prepare(int) const {}
-  __device__ int count() const {
-    return all.waves + (end > first ? (end - 1) / of.steps - first / of.steps + 1 : 0);
-  }
-  /// `split`: the number of the last tiles, -1 for a whole one in front of them.
-  __device__ Place place(int number) const {
-    const int last = number < all.waves ? -1 : first / of.steps + number - all.waves;
-    const int before = last < 0 ? number * all.clusters + cluster : all.waves * all.clusters + last;
-    return all.place(before, last);
-  }
-  __device__ Depth depth(const Place& at, int elements) const {
-    if (at.split < 0) return {0, of.steps};
-    const int tile = at.split * of.steps, begin = max(first - tile, 0);
-    return {begin * elements, min(end - tile, of.steps) - begin};
-  }
-  __device__ int end_depth(const Place&, int all) const { return all; }
-  __device__ int first_row(const Place&) const { return 0; }
-  __device__ int end_row(const Place&) const { return of.rows; }
-  __device__ int matrix(const Place& at) const { return at.batch; }
-  /// Whether the cluster has but a part of the tile.
-  __device__ bool is_part(const Place& at) const {
-    const int tile = at.split * of.steps;
-    return at.split >= 0 && (first > tile || end < tile + of.steps);
-  }
-  /// Of `size` sums of each tile of a cluster: those of a part.
-  __device__ float* sums_of(const Place& at, int size) const {
-    const int second = at.split == first / of.steps ? 0 : 1;
-    return all.sums + static_cast<long long>(cluster * 2 + second) * size;
-  }
-};
-
 /// The schedule of a problem, and the sizes in it.
 template <typename Problem>
 struct ScheduleOf {
@@ -277,12 +215,6 @@ template <typename Problem>
 struct ScheduleOf<GroupedInside<Problem>> {
   using Type = InsideTiles<Problem>;
   __device__ static const Problem& sizes(const GroupedInside<Problem>& of) { return of.of; }
-};
-
-template <typename Problem>
-struct ScheduleOf<Streamed<Problem>> {
-  using Type = StreamTiles<Problem>;
-  __device__ static const Problem& sizes(const Streamed<Problem>& of) { return of.of; }
 };
 
 }  // namespace kernwright

@@ -24,12 +24,14 @@ SkinnyShape hopper_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 }  // namespace
 
-TEST_CASE("skinny plan: more than 16 rows take boxes where there are any") {
-  CHECK(plan_skinny(hopper_rows(17, 4096, 4096), {}).kernel == SkinnyKernel::wgmma);
-  CHECK(plan_skinny(hopper_rows(16, 4096, 4096), {}).kernel == SkinnyKernel::staged);
+TEST_CASE("skinny plan: more than 8 rows take boxes where there are any") {
+  CHECK(plan_skinny(hopper_rows(9, 4096, 4096), {}).kernel == SkinnyKernel::wgmma);
   CHECK(plan_skinny(hopper_rows(8, 4096, 4096), {}).kernel == SkinnyKernel::tiles);
   SkinnyShape shape = hopper_rows(64, 4096, 4096);
   shape.by_columns = true;
+  shape.m = 16;
+  CHECK(plan_skinny(shape, {}).kernel == SkinnyKernel::column_tiles);
+  shape.m = 17;
   CHECK(plan_skinny(shape, {}).kernel == SkinnyKernel::wgmma);
   shape.boxes = false;
   CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::wgmma}).kernel == SkinnyKernel::column_tiles);
@@ -49,11 +51,13 @@ TEST_CASE("skinny plan: two blocks with boxes fit a multiprocessor, and splits a
         CHECK(plan.columns * 8 >= m);
         CHECK(2 * (skinny_shared_bytes(shape, plan) + 1024) <= 233472);
         CHECK(plan.splits >= 1);
-        CHECK(plan.splits <= 8);
+        CHECK(plan.splits <= 4);
         CHECK(plan.clustered == (plan.splits > 1));
       }
     }
   }
+  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).splits == 4);
+  CHECK(plan_skinny(hopper_rows(32, 14336, 4096), {}).splits == 1);
   // Whoever measures may ask for more.
   const SkinnyPlan many =
       plan_skinny(hopper_rows(64, 64, 64), {.kernel = SkinnyKernel::wgmma, .splits = 16});
