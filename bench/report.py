@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
 import statistics
 import textwrap
 from typing import Any
 
-HERE = pathlib.Path(__file__).parent
+from report_arrays import array_calls, attention, products, write_operations_page
+from report_text import HERE, load, table
+
 FIGURES = HERE.parent / "docs" / "figures.md"
 FIGURES_INTRODUCTION = """\
 # Figures
@@ -54,25 +54,6 @@ two, and so does every other search in the table. Good configurations are few th
 within 0.87 of the optimum, 2 within 0.93 and 1 within 0.98. Of the 11130 of the dedispersion 67, 34
 and 11 are, and the portfolio reaches all marks.
 """
-
-OPERATIONS = HERE.parent / "docs" / "operations_speed.md"
-OPERATIONS_INTRODUCTION = """\
-# How fast operations on arrays are
-
-Written by `bench/report.py` from `bench/results/operations.json`, a run of `kernwright bench`.
-[bench.md](bench.md) says what the columns are and how they are measured.
-
-"""
-
-
-def load(name: str) -> dict[str, Any] | None:
-    path = HERE / "results" / f"{name}.json"
-    return json.loads(path.read_text()) if path.is_file() else None
-
-
-def table(title: str, columns: tuple[str, str], rows: list[tuple[str, str]]) -> str:
-    lines = [f"{title}\n", f"| {columns[0]} | {columns[1]} |", "|---|---|"]
-    return "\n".join(lines + [f"| {name} | {value} |" for name, value in rows]) + "\n"
 
 
 def launch() -> str | None:
@@ -430,39 +411,10 @@ def measuring() -> str | None:
     return text
 
 
-def products() -> str | None:
-    document = load("gemm")
-    if document is None or "rows" not in document:
-        return None
-    rows = [
-        (
-            f"{'x'.join(map(str, row['shape']))} {row['layout']}, {row['dtype']}",
-            f"{row['ours']['TFLOP/s']:.0f} | {row['torch']['TFLOP/s']:.0f} | "
-            f"{row['of torch']:.2f} | {row['error']:.1e}",
-        )
-        for row in document["rows"]
-        if "torch" in row
-    ]
-    title = f"Matrix products, {document['machine']['device']}:"
-    columns = "TFLOP/s, kernwright | TFLOP/s, torch (cuBLAS) | ratio | error by the norm"
-    return table(title, ("", columns), rows).replace("|---|---|", "|---|---|---|---|---|")
-
-
 def write_simulator_page() -> None:
     parts = [part for part in (kernels_page(), peers_page()) if part]
     if parts:
         SIMULATOR.write_text(SIMULATOR_INTRODUCTION + "\n".join([*parts, SIMULATOR_NOTES]))
-
-
-def write_operations_page() -> None:
-    document = load("operations")
-    if document is None or document["device"]["is_simulated"]:
-        return
-    from kernwright.bench._table import text
-
-    table_of_rows = text.markdown(document["rows"])
-    about = text.heading(document).replace("\n", "\n\n")
-    OPERATIONS.write_text(f"{OPERATIONS_INTRODUCTION}{about}\n\n{table_of_rows}\n")
 
 
 def main() -> None:
@@ -482,7 +434,9 @@ def main() -> None:
         searches,
         verdicts,
         measuring,
+        array_calls,
         products,
+        attention,
         simulated,
     )
     parts = [make() for make in subjects]

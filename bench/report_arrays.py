@@ -1,0 +1,99 @@
+"""Figures of operations on arrays, products and attention, for report.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from report_text import HERE, load, table
+
+OPERATIONS = HERE.parent / "docs" / "operations_speed.md"
+OPERATIONS_INTRODUCTION = """\
+# How fast operations on arrays are
+
+Written by `bench/report.py` from `bench/results/operations.json`, a run of `kernwright bench`.
+[bench.md](bench.md) says what the columns are and how they are measured.
+
+"""
+
+
+def products() -> str | None:
+    document = load("gemm")
+    if document is None or "rows" not in document:
+        return None
+    rows = [
+        (
+            f"{'x'.join(map(str, row['shape']))} {row['layout']}, {row['dtype']}",
+            f"{row['ours']['TFLOP/s']:.0f} | {row['torch']['TFLOP/s']:.0f} | "
+            f"{row['of torch']:.2f} | {row['error']:.1e}",
+        )
+        for row in document["rows"]
+        if "torch" in row
+    ]
+    title = f"Matrix products, {document['machine']['device']}:"
+    columns = "TFLOP/s, kernwright | TFLOP/s, torch (cuBLAS) | ratio | error by the norm"
+    return table(title, ("", columns), rows).replace("|---|---|", "|---|---|---|---|---|")
+
+
+def array_calls() -> str | None:
+    document = load("array_overhead")
+    if document is None:
+        return None
+    rows = [
+        (f"`{name}`", f"{result['median']:.2f} ({result['times']:.2f}x)")
+        for name, result in document["python"].items()
+    ]
+    columns = ("", "us, median (of the driver's loop in turn with it)")
+    title = f"Calls from Python on arrays of 1024 elements, {document['machine']['device']}:"
+    return table(title, columns, rows)
+
+
+def attention() -> str | None:
+    document = load("attention")
+    if document is None:
+        return None
+    rows = []
+    for row in document["rows"]:
+        found = {name: of["TFLOP/s"] for name, of in row.items() if is_speed(of)}
+        peers = {name: speed for name, speed in found.items() if name.startswith("torch ")}
+        if "ours" not in found or not peers or row["dim"] != 128:
+            continue
+        best = max(peers, key=lambda name: peers[name])
+        heads = f"{row['heads']} / {row['kv_heads']}"
+        causal = ", causal" if row["causal"] else ""
+        name = f"{row['subject']}, {row['batch']} x {heads} heads, {row['queries']}"
+        name += "" if row["keys"] == row["queries"] else f" x {row['keys']}"
+        values = f"{found['ours']:.0f} | {peers[best]:.0f} ({best.removeprefix('torch ')})"
+        rows.append((name + causal, f"{values} | {found['ours'] / peers[best]:.2f}"))
+    title = f"Attention with heads of 128 bfloat16 elements, {document['machine']['device']}:"
+    columns = "TFLOP/s, kernwright | TFLOP/s, torch's fastest backend | ratio"
+    text = table(title, ("batch x heads / heads of keys, queries (x keys)", columns), rows)
+    return text.replace("|---|---|", "|---|---|---|---|")
+
+
+def is_speed(value: Any) -> bool:
+    return isinstance(value, dict) and "TFLOP/s" in value
+
+
+def write_operations_page() -> None:
+    document = load("operations")
+    if document is None or document["device"]["is_simulated"]:
+        return
+    from kernwright.bench._table import text
+
+    table_of_rows = text.markdown(document["rows"])
+    about = text.heading(document).replace("\n", "\n\n")
+    page = f"{OPERATIONS_INTRODUCTION}{about}\n\n{beside_peers(document['rows'])}\n\n"
+    OPERATIONS.write_text(f"{page}{table_of_rows}\n")
+
+
+def beside_peers(rows: list[dict[str, Any]]) -> str:
+    ratios = []
+    for row in rows:
+        times = [of["median"] for of in (row.get("peers") or {}).values() if of.get("median")]
+        if row["status"] == "ok" and times:
+            ratios.append(min(times) / row["median"])
+    reached = {mark: sum(ratio >= mark for ratio in ratios) for mark in (1, 0.95, 0.9)}
+    return (
+        f"Of {len(ratios)} rows with a peer {reached[1]} are at least as fast as the best one, "
+        f"{reached[0.95]} reach 0.95 of its speed and {reached[0.9]} reach 0.9."
+    )
