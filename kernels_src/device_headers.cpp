@@ -1,4 +1,4 @@
-// Hands the embedded texts of the device headers to the jit room.
+// Hands the embedded texts of the device headers to jit.
 #include "kernels_src/device_headers.h"
 
 #include "jit/source/builtin_headers.h"

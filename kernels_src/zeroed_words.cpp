@@ -1,6 +1,7 @@
 // Which stream and which graph has which words.
 #include "kernels_src/zeroed_words.h"
 
+#include "array/array_source.h"
 #include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
@@ -31,6 +32,19 @@ Array filled_words(std::size_t count, const Stream& owner, const Stream& stream)
   return words;
 }
 
+/// Words that are kept: of the device's own memory, whatever allocator is in scope.
+Array kept_words(const Stream& owner, const Stream& stream) {
+  const ArraySourceScope none(nullptr);
+  return filled_words(kZeroedWords, owner, stream);
+}
+
+/// The same memory, which is never freed: as part of the pool it would keep each stream that uses
+/// it.
+Array without_owner(const Array& words) {
+  return Array::adopt(words.device(), words.address(), words.shape(), words.strides(), words.type(),
+                      nullptr);
+}
+
 /// Words of a stream that is gone, or of one that lives.
 struct WordsOfOne {
   Array words;
@@ -51,12 +65,13 @@ class SpareWords {
     const std::lock_guard lock(mutex_);
     all_.splice(all_.end(), one);
   }
-  /// One, or none.
+  /// One whose last launch is done, or none.
   std::list<WordsOfOne> take(const Device& device) {
+    const RelaxedCapture relaxed(device);  // it asks events
     const std::lock_guard lock(mutex_);
     std::list<WordsOfOne> taken;
     const auto found = std::find_if(all_.begin(), all_.end(), [&](const WordsOfOne& one) {
-      return one.used && &one.words.device() == &device;
+      return one.used && &one.words.device() == &device && one.used->done();
     });
     if (found != all_.end()) taken.splice(taken.end(), all_, found);
     return taken;
@@ -72,16 +87,7 @@ class WordsOfStream {
  public:
   explicit WordsOfStream(const Stream& stream)
       : stream_(unkept(stream)), one_(SpareWords::instance().take(stream.device())) {
-    if (one_.empty()) {
-      one_.push_back({filled_words(kZeroedWords, stream_, stream), std::nullopt});
-      return;
-    }
-    try {
-      stream.wait(*one_.front().used);
-    } catch (...) {
-      SpareWords::instance().put(one_);
-      throw;
-    }
+    if (one_.empty()) one_.push_back({kept_words(stream_, stream), std::nullopt});
   }
   ~WordsOfStream() {
     std::optional<Event>& used = one_.front().used;
@@ -122,10 +128,12 @@ class WordsByStream {
  public:
   Array of(const Stream& stream) {
     const std::lock_guard lock(mutex_);
-    const auto known = std::find_if(words_.begin(), words_.end(),
-                                    [&](const auto& one) { return one.first == stream.id(); });
+    const auto known = std::find_if(words_.begin(), words_.end(), [&](const auto& one) {
+      // A device that was reset is another object.
+      return one.first == stream.id() && &one.second.device() == &stream.device();
+    });
     if (known != words_.end()) return known->second;
-    return words_.emplace_back(stream.id(), filled_words(kZeroedWords, stream, stream)).second;
+    return words_.emplace_back(stream.id(), kept_words(stream, stream)).second;
   }
 
  private:
@@ -139,10 +147,10 @@ Array words_of_launches(const Stream& stream) {
   if (stream.is_owned()) {
     const auto made = stream_attachment(stream, &kWordsKey,
                                         [&] { return std::make_shared<WordsOfStream>(stream); });
-    return static_cast<const WordsOfStream*>(made.get())->words();
+    return without_owner(static_cast<const WordsOfStream*>(made.get())->words());
   }
   static auto* const legacy = new WordsByStream;  // leaked on purpose
-  return legacy->of(stream);
+  return without_owner(legacy->of(stream));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The referee for Python: tasks are Python functions, verdicts travel as JSON.
+// The judge for Python: tasks are Python functions, verdicts travel as JSON.
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings/jit/program_object.h"

@@ -1,4 +1,4 @@
-// Joins the tables of the rooms; a room with tasks of its own adds a line.
+// Joins the tables of the layers; one with tasks of its own adds a line.
 #include "bindings/worker/all_tasks.h"
 
 #include "tune/judge/series_task.h"
@@ -8,7 +8,7 @@
 namespace kernwright {
 namespace {
 
-void add(TaskTable& all, const TaskTable& room) { all.insert(room.begin(), room.end()); }
+void add(TaskTable& all, const TaskTable& more) { all.insert(more.begin(), more.end()); }
 
 }  // namespace
 

@@ -1,11 +1,11 @@
-// The tasks of all rooms in one table.
+// The tasks of all layers in one table.
 #pragma once
 
 #include "worker/tasks.h"
 
 namespace kernwright {
 
-/// What the program kernwright-worker can do: the tables of the rooms joined. Kept to the end of
+/// What the program kernwright-worker can do: the tables of the layers joined. Kept to the end of
 /// the process.
 const TaskTable& all_worker_tasks();
 

@@ -1,4 +1,4 @@
-// Checks a call, plans it, and launches one kernel, or two where results have several blocks.
+// Checks a call, plans it, and launches one kernel.
 #include "kernels_src/reduce/reduce.h"
 
 #include "array/shape.h"

@@ -1,5 +1,5 @@
 // Running sums, products and extremes along an axis. Everything is combined in an order that hangs
-// on the lengths alone: the same elements give the same bits.
+// on the shape alone: the same array gives the same bits.
 #include <kernwright/posted.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/running.cuh>

@@ -26,7 +26,7 @@ struct ScanCall {
 /// result i is that of the elements up to i. Types as of reductions: 64 bits for sums and products
 /// of integers, which wrap around; max and min keep the type, NaN wins from where it is on.
 /// Stretches longer than a warp's are carried in double for floats. The order of additions hangs on
-/// the lengths alone: the same array gives the same bits. Long rows are read once and written once.
+/// the shape alone: the same array gives the same bits. Long rows are read once and written once.
 /// Queued on `stream` (empty: the device's legacy stream). Throws InvalidArgument for an axis
 /// outside the array and for extremes of complex numbers; CompileError, OutOfMemory, DriverError.
 Array scan(const Array& array, const ScanCall& call, const Stream& stream = {});

@@ -1,4 +1,4 @@
-"""The referee: launches that suit no kernel, and kernels that turn wrong after some launches."""
+"""The judge: launches that suit no kernel, and kernels that turn wrong after some launches."""
 
 import numpy as np
 import pytest

@@ -179,3 +179,29 @@ def test_unused_parameters_are_told_where_the_call_stands(make):
 def test_online_tuning_refuses_names_of_the_kernel_s_own():
     with pytest.raises(kw.InvalidArgument, match="parameter n has the name of a parameter"):
         online(Space(BLOCK=[32], VEC=[1], n=[1, 2]))
+
+
+def test_extents_of_parameters_are_no_names():
+    text = "__global__ void f(float x[TILE], V<W<T>, VEC> n, float y[TILE][4]) {}"
+    assert declared_parameters(text, "f", {}, {}) == ["x", "n", "y"]
+    assert declared_parameters(text.replace(" n,", ","), "f", {}, {}) is None
+
+
+@pytest.mark.parametrize(
+    "declared", ["#define C __constant__\nC float w[4];", "#define T w\n__constant__ float T[4];"]
+)
+def test_constants_that_macros_declare_are_there(declared):
+    text = declared + SCALE.replace("a * x", "w[0] * x")
+    tuned = session(text, constants={"w": np.full(4, 2, np.float32)}, verify=None)
+    assert tuned.run() is not None and set(statuses(tuned).values()) == {"correct"}
+
+
+def test_a_callable_with_several_texts_is_not_refused_by_some():
+    def text(config):
+        return SCALE if config["BLOCK"] != 37 else "__constant__ float w[4];" + SCALE
+
+    def other(config):
+        return text(config) + f"// {config['BLOCK']}"
+
+    of = Space(BLOCK=list(range(1, 65)), VEC=[1])
+    session(other, of=of, constants={"w": np.ones(4, np.float32)}, verify=None)

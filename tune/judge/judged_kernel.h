@@ -1,4 +1,4 @@
-// A compiled kernel on a device of another process, launched as a referee launches it.
+// A compiled kernel on a device of another process, launched as the judge launches it.
 #pragma once
 
 #include "core/kernel_signature.h"

@@ -28,9 +28,12 @@ constexpr int kTimedCases = 3, kCountedCases = 3;
 constexpr int kMoreLaunches = 8, kSomeMore = 8;
 /// Behind those, launches whose results nobody looks at, and one that is compared: for kernels that
 /// are right a few hundred times only. From the least to 2^kDoublings times as many, each doubling
-/// as likely as the others; fewer where that many cost more than kMostCost.
+/// as likely as the others; fewer where that many cost more than kMostCost, or would take longer
+/// than kTimeShare of the timeout, by the time of the compared ones: counts do not tell of a large
+/// matrix instruction.
 constexpr double kLeastUncompared = 32, kDoublings = 4;
 constexpr double kMostCost = 4e6;  // instructions and transactions
+constexpr double kTimeShare = 0.2;
 
 /// Adds what a step took, also when it throws.
 class AddSeconds {
@@ -196,11 +199,14 @@ std::uint64_t Referee::more_launches() const {
   return kMoreLaunches + derived_seed(submission_.seed, 3) % kSomeMore;
 }
 
-std::uint64_t Referee::uncompared_launches(const Party& party) const {
+std::uint64_t Referee::uncompared_launches(const Party& party, double seconds_each) const {
+  const double seconds = std::chrono::duration<double>(submission_.timeout).count();
+  const double in_time = kTimeShare * seconds / std::max(seconds_each, 1e-9);
   const double part = static_cast<double>(derived_seed(submission_.seed, 5)) / (1U << 31U);
   const double drawn = kLeastUncompared * std::exp2(kDoublings * part);
-  if (!party.launch_cost) return static_cast<std::uint64_t>(kLeastUncompared);
-  return static_cast<std::uint64_t>(std::min(drawn, kMostCost / std::max(1.0, *party.launch_cost)));
+  if (!party.launch_cost) return static_cast<std::uint64_t>(std::min(kLeastUncompared, in_time));
+  const double most = kMostCost / std::max(1.0, *party.launch_cost);
+  return static_cast<std::uint64_t>(std::min({drawn, most, in_time}));
 }
 
 void Referee::check(Party& party, bool at_length) {
@@ -239,13 +245,16 @@ void Referee::check_on(Party& party, RemoteDevice& device, const ObjectCode& cod
 /// once, some launches that are all compared, many of which the last one is.
 void Referee::check_at_length(Party& party, CaseCheck& check) const {
   const auto draw_small = [&](std::uint64_t seed) { return case_of(seed, small_->number); };
+  const Clock::time_point begin = Clock::now();
   for (std::uint64_t i = 0; i < more_launches(); ++i) {
     const std::uint64_t seed = derived_seed(submission_.seed, 1000 + i);
     check.run_again(*draw_small(seed), seed);
   }
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (const auto& report = check.last_report()) party.launch_cost = cost(*report);
   const std::uint64_t seed = derived_seed(submission_.seed, 1999);
-  check.run_again(*draw_small(seed), seed, uncompared_launches(party));
+  check.run_again(*draw_small(seed), seed,
+                  uncompared_launches(party, seconds / static_cast<double>(more_launches())));
 }
 
 void Referee::require_launchable(RemoteDevice& device, const LaunchShape& shape) const {

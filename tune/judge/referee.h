@@ -64,7 +64,7 @@ class Referee {
   /// Other inputs of the timed case.
   std::vector<CaseRef> draw_timed(int count) const;
   std::uint64_t more_launches() const;
-  std::uint64_t uncompared_launches(const Party& party) const;
+  std::uint64_t uncompared_launches(const Party& party, double seconds_each) const;
   WaitLimits limits() const;
 
   const JudgeDevices& devices_;

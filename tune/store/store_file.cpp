@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace kernwright {
@@ -138,16 +139,16 @@ class WarnedLines {
     return lines;
   }
   /// Whether the line is new here.
-  bool add(const std::string& path, std::size_t line) {
+  bool add(const std::string& path, std::size_t line, const std::string& problem) {
     constexpr std::size_t kMost = 1 << 16;
     const std::lock_guard held(mutex_);
     if (lines_.size() >= kMost) lines_.clear();
-    return lines_.emplace(path, line).second;
+    return lines_.emplace(path, line, problem).second;
   }
 
  private:
   std::mutex mutex_;
-  std::set<std::pair<std::string, std::size_t>> lines_;
+  std::set<std::tuple<std::string, std::size_t, std::string>> lines_;
 };
 
 }  // namespace
@@ -179,7 +180,7 @@ std::vector<std::string> problem_texts(const std::vector<LineProblem>& problems)
 void warn_of_lines(const std::string& path, const std::vector<LineProblem>& problems) {
   std::vector<LineProblem> fresh;
   for (const LineProblem& problem : problems) {
-    if (WarnedLines::process().add(path, problem.line)) fresh.push_back(problem);
+    if (WarnedLines::process().add(path, problem.line, problem.what)) fresh.push_back(problem);
   }
   if (fresh.empty()) return;
   std::string all;

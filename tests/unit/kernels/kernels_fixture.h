@@ -18,14 +18,15 @@
 
 namespace kernwright::test {
 
-/// The device that KERNWRIGHT_DEVICE names: the first GPU, or the simulated device.
+/// The device that KERNWRIGHT_DEVICE names: the first GPU, or the simulated device. After a reset
+/// its new object.
 inline Device& device() {
   static Device& chosen = [&]() -> Device& {
     Runtime::register_sim(&sim::driver_api);
     set_site_packages({testing::site_packages()});
     return Runtime::get().current_device();
   }();
-  return chosen;
+  return chosen.newest();
 }
 
 /// A new array whose bytes count up from 1 in steps of 7, so that no two neighbours are alike.

@@ -22,12 +22,12 @@ def scan(*args: Any, **kwargs: Any) -> Any:
     """A kernel of prefix scans; two forms, told apart by the first argument.
 
     * ``scan("a + b", input=None, *, neutral=None, exclusive=False, name="scan", preamble="")``:
-    called with an array and ``axis=`` (-1). ``input="x * y"`` is an expression of kw.fuse() whose
-    values are scanned; then the call has its names: ``f(x=x, y=y, axis=0)``. * ``scan(dtype, "a +
-    b", neutral=None, name_prefix="scan", options=None, preamble="", exclusive=False)``: PyCUDA's
-    InclusiveScanKernel, with exclusive=True its ExclusiveScanKernel; call it with an array of that
-    dtype and ``output_ary=``. The array is scanned as one row: None scans in place, as PyCUDA does,
-    "new" makes an array.
+      called with an array and ``axis=`` (-1). ``input="x * y"`` is an expression of kw.fuse()
+      whose values are scanned; then the call has its names: ``f(x=x, y=y, axis=0)``.
+    * ``scan(dtype, "a + b", neutral=None, name_prefix="scan", options=None, preamble="",
+      exclusive=False)``: PyCUDA's InclusiveScanKernel, with exclusive=True its
+      ExclusiveScanKernel; call it with an array of that dtype and ``output_ary=``. The array is
+      scanned as one row: None scans in place, as PyCUDA does, "new" makes an array.
 
     The expression is device code in `a`, what is before, and `b`; it must be associative and need
     not commute. An exclusive scan has a neutral element. Results have the input's

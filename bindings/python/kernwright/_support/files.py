@@ -26,6 +26,10 @@ def told_of(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     except TypeError:
         raise ArgumentError(f"a path is a str or os.PathLike, got {path!r:.80}") from None
     try:
+        os.fsencode(name)
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"{name!r} is no path: {error}") from None
+    try:
         yield
     except StoreError:
         raise
@@ -40,7 +44,7 @@ def told_of(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """The contents of a file. Raises StoreError."""
     with told_of(path, "read"):
-        return pathlib.Path(path).read_bytes()
+        return pathlib.Path(os.fsdecode(path)).read_bytes()
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -53,9 +57,15 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 def write_whole(path: str | os.PathLike[str], text: str, errors: str = "strict") -> None:
     """Replaces the file at `path` only by the whole text; what is there and no file (a pipe, a
-    device) is written to. Raises StoreError, which names `path`."""
+    device, /dev/stdout) is written to. Raises StoreError, which names `path`."""
     with told_of(path, "written"):
+        path = os.fsdecode(path)
         target = pathlib.Path(os.path.realpath(path))  # a link stays
+        is_open = os.path.abspath(path).startswith(("/dev/", "/proc/"))
+        if is_open and target.is_file():  # where standard output goes to: others write there, too
+            with open(path, "a", encoding="utf-8", errors=errors) as file:
+                file.write(text)
+            return
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8", errors=errors)
             return

@@ -10,6 +10,16 @@ import traceback
 from collections.abc import Iterator
 
 from kernwright.cli import UsageError
+from kernwright.errors import (
+    DeviceLost,
+    DriverNotFound,
+    NvrtcNotFound,
+    OutOfMemory,
+    StoreError,
+)
+
+# No other use would do better.
+_NO_USE = (DeviceLost, DriverNotFound, NvrtcNotFound, OutOfMemory, StoreError)
 
 
 def existing(path: str) -> str:
@@ -33,6 +43,8 @@ def running(path: str, what: str, *, all_of_it: bool = True) -> Iterator[None]:
     try:
         yield
     except UsageError:
+        raise
+    except _NO_USE:
         raise
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)

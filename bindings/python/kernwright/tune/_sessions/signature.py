@@ -25,6 +25,8 @@ _NAMED = (
     ),
 )
 _TYPEDEF = re.compile(r"\btypedef\b([^;]*?)(\w+)\s*;")
+_EXTENT = re.compile(r"\[[^\]]*\]")
+_ARGUMENTS = re.compile(r"<[^<>]*>")  # of a template
 _TEMPLATE_NAME = re.compile(r"(\w+)\s*(?:=[^,>]*)?(?=[,>])")
 _MACRO_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")  # by custom
 _DEPTH = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1}
@@ -137,11 +139,25 @@ def declared_parameters(
     lists = {macro for macro, body in _MACRO.findall(whole) if "," in body}
     found = []
     for piece in pieces:
-        words = _WORD.findall(piece.split("=", 1)[0])
+        piece = _EXTENT.sub("", piece.split("=", 1)[0])
+        while piece != (piece := _ARGUMENTS.sub(" ", piece)):
+            pass
+        words = _WORD.findall(piece)
         if len(words) < 2 or lists & set(words):
             return None
         found.append(words[-1])
     return found
+
+
+def macros_that_declare(
+    text: str, headers: Mapping[str, str], defines: Mapping[str, object], variable: str
+) -> str:
+    """The variable's name, if macros may declare it: one is replaced by it, or by what declares
+    variables of the device."""
+    whole = _joined(text, headers, defines)
+    bodies = " ".join(body for _, body in _MACRO.findall(whole))
+    declares = re.search(r"\b__(?:constant|device|managed)__\b", bodies)
+    return f" {variable}" if variable in _words(bodies if not declares else whole) else ""
 
 
 def macro_arguments(text: str, headers: Mapping[str, str], defines: Mapping[str, object]) -> str:

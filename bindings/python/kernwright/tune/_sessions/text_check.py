@@ -13,7 +13,12 @@ from kernwright.errors import InvalidArgument, NameNotFound
 from kernwright.tune._config import Value
 from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._sessions.arguments import wrong_count
-from kernwright.tune._sessions.signature import base_name, declared_parameters, macro_arguments
+from kernwright.tune._sessions.signature import (
+    base_name,
+    declared_parameters,
+    macro_arguments,
+    macros_that_declare,
+)
 
 _QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _VARIABLE = re.compile(r"__(?:constant|device|managed)__([^;(){}]*)")
@@ -69,6 +74,7 @@ class KernelText:
         if self.is_open or variable in self.variables():
             return True
         made = macro_arguments(self.text, self.headers, self.defines)
+        made += macros_that_declare(self.text, self.headers, self.defines, base_name(variable))
         if "<" in variable:  # of a template
             made += " ".join(_VARIABLE.findall(self.text))
         return base_name(variable) in _WORD.findall(made)
