@@ -35,7 +35,8 @@ install(DIRECTORY runtime/base runtime/driver runtime/core runtime/memory runtim
   PATTERN "format.h" EXCLUDE PATTERN "log.h" EXCLUDE)
 install(FILES runtime/sim/checks.h runtime/sim/device.h runtime/sim/line_profile.h
   runtime/sim/trace.h DESTINATION "${folder}/sim" COMPONENT cpp)
-install(FILES runtime/sim/check/report/findings.h DESTINATION "${folder}/sim/check" COMPONENT cpp)
+install(FILES runtime/sim/check/report/findings.h
+  DESTINATION "${folder}/sim/check/report" COMPONENT cpp)
 install(FILES kernels_src/device_headers.h DESTINATION "${folder}/kernels_src" COMPONENT cpp)
 install(FILES bindings/cpp/kernwright.h DESTINATION "${folder}" COMPONENT cpp)
 
