@@ -377,7 +377,7 @@ def judge_notes(one: dict[str, Any], document: dict[str, Any]) -> str:
         f"other's times: one after the other, {series:.2f} s each are {1 / series:.1f} verdicts a "
         "second, however many workers there are."
     )
-    return textwrap.fill(text, 100) + "\n"
+    return textwrap.fill(f"{text} {document.get('note', '')}".rstrip(), 100) + "\n"
 
 
 def measuring() -> str | None:

@@ -67,7 +67,8 @@ def attention() -> str | None:
     title = f"Attention with heads of 128 bfloat16 elements, {document['machine']['device']}:"
     columns = "TFLOP/s, kernwright | TFLOP/s, torch's fastest backend | ratio"
     text = table(title, ("batch x heads / heads of keys, queries (x keys)", columns), rows)
-    return text.replace("|---|---|", "|---|---|---|---|")
+    text = text.replace("|---|---|", "|---|---|---|---|")
+    return f"{text}\n{document['note']}\n" if "note" in document else text
 
 
 def is_speed(value: Any) -> bool:

@@ -170,7 +170,10 @@ def test_a_store_is_resumed_and_nothing_is_repeated(tmp_path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [row["kind"] for row in rows].count("trial") == 6
     third = session(store=path)
-    assert third.run() is not None and best is not None
+    once_more = third.run()
+    assert best is not None and once_more is not None
+    if kw.current_device().is_simulated:  # on a GPU the final runs again, and times are near
+        assert once_more.config in [best.config, *best.ties]
     assert all(trial.resumed for trial in third.trials)
     assert scores(third) == scores(again)
     fresh = session(store=path, resume=False)

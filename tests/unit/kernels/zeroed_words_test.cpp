@@ -1,4 +1,4 @@
-// Words that launches share: who has which, and that every launch leaves them zero.
+// Words that launches share. Each owner has its own; every launch leaves them zero.
 #include "kernels_src/zeroed_words.h"
 
 #include "core/graph.h"
