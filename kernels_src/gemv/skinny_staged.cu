@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Wei
           tile[column * kPitch + row] = sums[r][c][i];
         }
     __syncthreads();
-    if constexpr (Clustered) wait_for_cluster();
+    if constexpr (Clustered) cluster_sync();
     const unsigned stride = Clustered ? p.splits * Warps * 32 : Warps * 32;
     unsigned i = Clustered ? blockIdx.y * Warps * 32 + threadIdx.x : threadIdx.x;
     for (; i < Parts::kColumns * Parts::kRows; i += stride) {

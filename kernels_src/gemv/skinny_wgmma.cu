@@ -115,17 +115,16 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
   Ring<Stages> ring;
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     const int at = static_cast<int>(batch);
-    if (warp == Warps) {
-      if (lane == 0) {
-        load_boxes<kAcross>(shared, map_weights, map_x, first, begin, end, at * boxes.weights_batch,
-                            at * boxes.x_batch, ring);
-      }
-      __syncwarp();
-      __syncthreads();
-    } else {
-      float sums[Of::kColumns / 2];
+    float sums[Of::kColumns / 2];
+    if (warp < Warps) {
       multiply_boxes<T, kAcross>(shared, warp / 4, lane, end - begin, ring, sums);
-      __syncthreads();  // all have read the stages
+    } else if (lane == 0) {
+      load_boxes<kAcross>(shared, map_weights, map_x, first, begin, end, at * boxes.weights_batch,
+                          at * boxes.x_batch, ring);
+    }
+    __syncwarp();
+    __syncthreads();  // all have read the stages
+    if (warp < Warps) {
 #pragma unroll
       for (int i = 0; i < Of::kColumns / 2; ++i) {
         const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
@@ -133,7 +132,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
         shared.sums()[column * Of::kPitch + row] = sums[i];
       }
     }
-    wait_for_cluster();
+    cluster_sync();
     const unsigned stride = p.splits * blockDim.x;
     for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < Of::kColumns * Of::kRows;
          i += stride) {
@@ -147,7 +146,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
     }
     if (batch + gridDim.z >= p.batches) break;
     show_to_copies();  // the next batch's boxes come to the place of the sums
-    wait_for_cluster();
+    cluster_sync();
   }
   leave_cluster();
 }

@@ -132,17 +132,10 @@ __device__ __forceinline__ void add_parts(const SkinnyProblem& p) {
 
 // ---- the parts of k that the blocks of a cluster have
 
-/// What the blocks have written before is seen after.
-__device__ __forceinline__ void wait_for_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-#endif
-}
 /// No block goes on, or ends, while another still reads its shared memory.
 __device__ __forceinline__ void leave_cluster() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::
-                   : "memory");
+  asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
 #endif
 }
 /// What stands at the same place of the shared memory of block `rank` of the cluster.
