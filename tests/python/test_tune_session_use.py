@@ -139,7 +139,12 @@ def test_ctrl_c_leaves_a_usable_best():
         import tune_sessions as t
         signal.signal(signal.SIGINT, signal.default_int_handler)  # also where ignored
         tuned = t.session(of=t.Space(BLOCK=range(1, 1000), VEC=[1]))
-        tuned.subscribe(lambda t: t.number == 3 and os.kill(os.getpid(), signal.SIGINT))
+        seen = []  # trials may end in another order than that of their numbers
+        def interrupt(trial):
+            seen.append(trial)
+            if len(seen) == 4:
+                os.kill(os.getpid(), signal.SIGINT)
+        tuned.subscribe(interrupt)
         try:
             tuned.run()
         except KeyboardInterrupt:
