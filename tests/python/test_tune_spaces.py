@@ -276,6 +276,13 @@ def test_problem_values_are_seen_by_copies_alone():
     assert dict(space.problem) == {}
 
 
+@pytest.mark.parametrize("name", ["restrictions", "restriction", "constraints", "require"])
+def test_restrictions_are_no_parameter(name):
+    with pytest.raises(kw.InvalidArgument, match=rf"Space\({name}=.*require\("):
+        Space(a=[1, 2], **{name: ["a > 1"]})
+    assert len(Space({"a": [1, 2], name: [3, 4]})) == 4
+
+
 def test_restrictions_added_later_count():
     space = Space(a=range(10))
     assert len(space) == 10

@@ -42,11 +42,19 @@ class Space:
     The valid configurations are found when they are first asked for, without a walk through the
     product of all values. An empty space raises InvalidArgument with the restriction that removes
     most configurations. Change a space in one thread alone.
+
+    Restrictions go to `require()`. So that they do not become a parameter in silence, a keyword
+    named restrictions, restriction, constraints or require is an error.
     """
 
     def __init__(self, parameters: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         given = dict(mapping(parameters, "Space()"))
         for name, values in more.items():
+            if name in ("restrictions", "restriction", "constraints", "require"):
+                raise InvalidArgument(
+                    f"Space({name}=...) would be a parameter: give restrictions to Space(...)."
+                    f"require(...), or a parameter of this name as Space({{{name!r}: ...}})"
+                )
             if name in given:
                 raise InvalidArgument(f"there are two parameters named {name}")
             given[name] = values
