@@ -48,15 +48,14 @@ struct Promoted : Types {
   /// One wave's sums of a stage into those of all.
   __device__ __forceinline__ static void add(float (&sums)[Of::kSums],
                                              const float (&part)[Of::kSums], const float (&a)[2],
-                                             const OfB& b, int blocks_end, bool first) {
+                                             const OfB& b, int blocks_end) {
 #pragma unroll
     for (int i = 0; i < Of::kColumns / 8; ++i) {
       const float of_b = kTwoBlocks && i * 8 >= blocks_end ? b.value[1] : b.value[0];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         float& sum = sums[i * 4 + j];
-        const float before = first ? 0.0f : sum;
-        sum = kScales ? before + part[i * 4 + j] * (a[j / 2] * of_b) : before + part[i * 4 + j];
+        sum += kScales ? part[i * 4 + j] * (a[j / 2] * of_b) : part[i * 4 + j];
       }
     }
   }
@@ -70,6 +69,11 @@ struct Promoted : Types {
     const int row = Of::kAlternates ? 0 : self.group * Of::kGroupRows;
     const int blocks_end = kBlock - column % kBlock;
     OfB of_b = b_of(column, begin);
+#pragma unroll
+    for (int wave = 0; wave < Of::kWaves; ++wave) {
+#pragma unroll
+      for (float& sum : sums[wave]) sum = 0;
+    }
     for (int step = 0; step < steps; ++step, ring.advance()) {
       shared.full[ring.stage].wait(ring.parity);
       const unsigned a = shared_address(shared.a(ring.stage)) + row * kLine;
@@ -105,7 +109,7 @@ struct Promoted : Types {
             shared.turns[self.group ^ 1].arrive();
           }
         }
-        add(sums[wave], part, of_a[wave], of_b, blocks_end, step == 0);
+        add(sums[wave], part, of_a[wave], of_b, blocks_end);
       }
       of_b = next;
     }
