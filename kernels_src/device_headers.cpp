@@ -4,6 +4,8 @@
 #include "jit/source/builtin_headers.h"
 #include "kernels_src/include/accumulate.cuh.h"
 #include "kernels_src/include/activations.cuh.h"
+#include "kernels_src/include/ahead/async_copy.cuh.h"
+#include "kernels_src/include/ahead/overlap.cuh.h"
 #include "kernels_src/include/attention/attention.cuh.h"
 #include "kernels_src/include/attention/attention_gradient.cuh.h"
 #include "kernels_src/include/attention/attention_parts.cuh.h"
@@ -68,6 +70,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/attention_rows.cuh", text::attention_rows_cuh);
     add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
+    add_builtin_header("kernwright/async_copy.cuh", text::async_copy_cuh);
     add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
     add_builtin_header("kernwright/logits.cuh", text::logits_cuh);
@@ -83,6 +86,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/functions.cuh", text::functions_cuh);
     add_builtin_header("kernwright/operations.cuh", text::operations_cuh);
     add_builtin_header("kernwright/own_epilogue.cuh", text::own_epilogue_cuh);
+    add_builtin_header("kernwright/overlap.cuh", text::overlap_cuh);
     add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
     add_builtin_header("kernwright/posted.cuh", text::posted_cuh);
     add_builtin_header("kernwright/real_math.cuh", text::real_math_cuh);

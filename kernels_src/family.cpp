@@ -1,6 +1,7 @@
 // The table of a family's instances.
 #include "kernels_src/family.h"
 
+#include "core/device.h"
 #include "kernels_src/device_headers.h"
 
 #include <mutex>
@@ -22,6 +23,8 @@ thread_local int compile_only_scopes = 0;
 
 CompileOnly::CompileOnly() noexcept { ++compile_only_scopes; }
 CompileOnly::~CompileOnly() { --compile_only_scopes; }
+
+bool overlaps_launches(const Device& device) { return device.compute_capability().major >= 9; }
 
 void launch_arguments(const Kernel& kernel, const LaunchConfig& config,
                       std::span<void* const> arguments) {

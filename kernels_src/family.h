@@ -83,6 +83,10 @@ class CompileOnly {
   CompileOnly& operator=(const CompileOnly&) = delete;
 };
 
+/// Whether the device can begin a kernel before the one in front of it has ended. Only kernels that
+/// call wait_for_previous() of overlap.cuh may be launched so.
+bool overlaps_launches(const Device& device);
+
 /// Launches with the addresses of the kernel's parameters, as Kernel::launch() does.
 void launch_arguments(const Kernel& kernel, const LaunchConfig& config,
                       std::span<void* const> arguments);

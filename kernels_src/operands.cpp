@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kAccessBytes = 16;
 constexpr std::int64_t kPackThreads = 256;
-constexpr std::int64_t kManyPackBlocks = 1024;  ///< above, threads take four packs each
+constexpr std::int64_t kManyPackBlocks = 1024;  ///< above, threads take several packs each
 
 /// The stride from row to row in elements, or -1 where the rows are not equally spaced.
 std::int64_t equal_row_stride(const Array& array) {
@@ -82,13 +82,14 @@ int pack_width(ScalarType type, std::initializer_list<std::uint64_t> bits) {
   return bytes <= size ? 1 : static_cast<int>(bytes / size);
 }
 
-PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream, LaunchChoice choice) {
+PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream, LaunchChoice choice,
+                   int many) {
   PackGrid grid;
   const std::int64_t blocks = (packs + kPackThreads - 1) / kPackThreads;
   // Narrower packs, of arrays that lie askew, count as those of larger elements.
   const std::size_t element = kAccessBytes / static_cast<std::size_t>(width);
   grid.packs_each =
-      choose(choice, stream.device(), packs * width, element, blocks > kManyPackBlocks ? 4 : 1);
+      choose(choice, stream.device(), packs * width, element, blocks > kManyPackBlocks ? many : 1);
   grid.wide = packs > (std::int64_t{1} << 30) / width;
   const std::int64_t needed = (blocks + grid.packs_each - 1) / grid.packs_each;
   grid.config.grid = {static_cast<std::uint32_t>(needed)};

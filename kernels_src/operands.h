@@ -42,8 +42,10 @@ struct PackGrid {
   bool wide = false;  ///< 64-bit indices
   LaunchConfig config{};
 };
+/// `many`: packs a thread of large arrays, where no table says. Kernels of many instructions a pack
+/// take 1: their loads would not be on their way together.
 PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream,
-                   LaunchChoice choice = LaunchChoice::activation_packs);
+                   LaunchChoice choice = LaunchChoice::activation_packs, int many = 4);
 
 /// "unsigned int" or "unsigned long long".
 const char* index_type(bool wide) noexcept;

@@ -37,6 +37,24 @@ struct WalkDim {
   bool operator==(const WalkDim&) const = default;
 };
 
+/// A walk of no more than one dimension as a smaller parameter, which kernels read sooner.
+template <std::size_t Views>
+Walk<Views, 1> short_walk(const Walk<Views>& walk) {
+  Walk<Views, 1> made{};
+  made.ndim = walk.ndim;
+  for (std::size_t v = 0; v < Views; ++v) made.stride[0][v] = walk.stride[0][v];
+  made.extent[0] = walk.extent[0];
+  made.magic[0] = walk.magic[0];
+  made.shift[0] = walk.shift[0];
+  return made;
+}
+/// Calls launch(walk) with the walk, as short_walk() where it can be one.
+template <std::size_t Views, typename Launch>
+void with_shortest_walk(const Walk<Views>& walk, const Launch& launch) {
+  if (walk.ndim <= 1) return launch(short_walk(walk));
+  launch(walk);
+}
+
 /// The innermost dimension first.
 template <std::size_t Views>
 using WalkDims = std::vector<WalkDim<Views>>;

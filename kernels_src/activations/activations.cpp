@@ -83,8 +83,9 @@ const char* activation_type(Activation kind) noexcept {
 }
 
 const char* activation_type(Activation kind, ScalarType type) noexcept {
-  const bool is_short = kind == Activation::gelu && scalar_size(type) <= 2;
-  return is_short ? "ShortGelu" : activation_type(kind);
+  if (scalar_size(type) <= 2 && kind == Activation::gelu) return "ShortGelu";
+  if (scalar_size(type) <= 2 && kind == Activation::silu) return "ShortSilu";
+  return activation_type(kind);
 }
 
 Array activate(const ActivationCall& call, const Array& x, const Stream& stream) {

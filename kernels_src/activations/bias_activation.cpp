@@ -90,7 +90,7 @@ Array bias_activate(const ActivationCall& call, const Array& x, const Array& bia
   const int width = bias_width(x, {&from, &shift, &result});
   const std::int64_t cols = x.shape().back(), rows = x.size() / cols;
   const std::int64_t row_packs = (cols + width - 1) / width;
-  PackGrid grid = pack_grid(rows * row_packs, width, on);
+  PackGrid grid = pack_grid(rows * row_packs, width, on, LaunchChoice::activation_packs, 1);
   while (grid.packs_each > rows) grid.packs_each /= 2;
   const std::int64_t groups = (rows + grid.packs_each - 1) / grid.packs_each;
   grid.config.grid = {bias_blocks(groups * row_packs, kBiasThreads)};

@@ -17,20 +17,30 @@ __global__ void __launch_bounds__(kThreads)
   const Index i = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
   const Index group = i / row_packs, first = group * K, col = (i - group * row_packs) * N;
   Pack<T, N> value[K], shift;
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    if (first + k < rows) load_pack<N>(x + (first + k) * cols, col, cols, value[k]);
-  }
-  load_pack<N>(bias, col, cols, shift);
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    if (first + k >= rows) break;
+  const auto activate = [&](Pack<T, N>& of) {
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const Compute<T> at = to_compute(value[k].value[j]) + to_compute(shift.value[j]);
-      value[k].value[j] = from_compute<T>(Op::value(at, knobs));
+      const Compute<T> at = to_compute(of.value[j]) + to_compute(shift.value[j]);
+      of.value[j] = from_compute<T>(Op::value(at, knobs));
     }
-    store_pack<N>(y + (first + k) * cols, col, cols, value[k]);
+  };
+  if (cols % N == 0 && first + K <= rows) {
+#pragma unroll
+    for (int k = 0; k < K; ++k) load_whole(x + (first + k) * cols + col, value[k]);
+    load_whole(bias + col, shift);
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      activate(value[k]);
+      store_whole(y + (first + k) * cols + col, value[k]);
+    }
+    return;
+  }
+  if (first < rows) load_pack<N>(bias, col, cols, shift);
+#pragma unroll 1
+  for (Index row = first; row < rows && row < first + K; ++row) {
+    load_pack<N>(x + row * cols, col, cols, value[0]);
+    activate(value[0]);
+    store_pack<N>(y + row * cols, col, cols, value[0]);
   }
 }
 

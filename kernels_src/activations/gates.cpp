@@ -60,7 +60,7 @@ std::uint64_t gate_stride_bits(const GateRows& rows, ScalarType type) {
 
 PackGrid gate_grid(const GateRows& rows, int width, const Stream& on) {
   return pack_grid(rows.rows * ((rows.cols + width - 1) / width), width, on,
-                   LaunchChoice::gate_packs);
+                   LaunchChoice::gate_packs, 1);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Gated units: y = activation(gate) * up, and the gradients of both.
 #include <kernwright/activations.cuh>
-#include <kernwright/elements.cuh>
 #include <kernwright/edge_packs.cuh>
+#include <kernwright/elements.cuh>
 
 using namespace kernwright;
 
@@ -13,34 +13,60 @@ struct GateRows {
   long long gate_stride, up_stride, grad_stride, gate_grad_stride, up_grad_stride;
 };
 
-/// Each thread has K packs of N elements, one block apart.
+/// Where pack `i` is; beyond the last one at the end of row 0.
+template <int N, typename Index>
+struct GatePlace {
+  long long row;
+  Index col;
+  __device__ __forceinline__ GatePlace(Index i, Index packs, Index row_packs, Index cols) {
+    const Index number = i / row_packs;
+    row = i < packs ? number : 0;
+    col = i < packs ? (i - number * row_packs) * N : cols;
+  }
+};
+
+/// Each thread has K packs of N elements, one block apart. All of them are loaded before the first
+/// is used, but where rows do not end with a pack, and in the last block.
 template <typename Op, typename T, int N, int K, typename Index>
 __global__ void __launch_bounds__(kThreads)
     gate_forward(const T* __restrict__ gate, const T* __restrict__ up, T* __restrict__ y,
                  const GateRows rows, Knobs<Compute<T>> knobs) {
   const Index cols = static_cast<Index>(rows.cols), row_packs = (cols + N - 1) / N;
   const Index packs = static_cast<Index>(rows.rows) * row_packs;
-  const Index first = static_cast<Index>(blockIdx.x) * (K * kThreads) + threadIdx.x;
+  const Index begin = static_cast<Index>(blockIdx.x) * (K * kThreads), first = begin + threadIdx.x;
+  const auto place = [&](int k) {
+    return GatePlace<N, Index>(first + k * kThreads, packs, row_packs, cols);
+  };
   Pack<T, N> g[K], u[K];
-  long long row[K];
-  Index col[K];
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    const Index i = first + k * kThreads;
-    row[k] = i / row_packs;
-    col[k] = i < packs ? (i - static_cast<Index>(row[k]) * row_packs) * N : cols;
-    if (i >= packs) row[k] = 0;
-    load_pack<N>(gate + row[k] * rows.gate_stride, col[k], cols, g[k]);
-    load_pack<N>(up + row[k] * rows.up_stride, col[k], cols, u[k]);
-  }
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
+  const auto compute = [&](Pack<T, N>& gates, const Pack<T, N>& ups) {
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const Compute<T> value = Op::value(to_compute(g[k].value[j]), knobs);
-      g[k].value[j] = from_compute<T>(value * to_compute(u[k].value[j]));
+      const Compute<T> value = Op::value(to_compute(gates.value[j]), knobs);
+      gates.value[j] = from_compute<T>(value * to_compute(ups.value[j]));
     }
-    store_pack<N>(y + row[k] * rows.cols, col[k], cols, g[k]);
+  };
+  if (cols % N == 0 && begin + K * kThreads <= packs) {
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      const GatePlace<N, Index> at = place(k);
+      load_whole(gate + at.row * rows.gate_stride + at.col, g[k]);
+      load_whole(up + at.row * rows.up_stride + at.col, u[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      const GatePlace<N, Index> at = place(k);
+      compute(g[k], u[k]);
+      store_whole(y + at.row * rows.cols + at.col, g[k]);
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int k = 0; k < K; ++k) {
+    const GatePlace<N, Index> at = place(k);
+    load_pack<N>(gate + at.row * rows.gate_stride, at.col, cols, g[0]);
+    load_pack<N>(up + at.row * rows.up_stride, at.col, cols, u[0]);
+    compute(g[0], u[0]);
+    store_pack<N>(y + at.row * rows.cols, at.col, cols, g[0]);
   }
 }
 
@@ -51,30 +77,45 @@ __global__ void __launch_bounds__(kThreads)
                   Knobs<Compute<T>> knobs) {
   const Index cols = static_cast<Index>(rows.cols), row_packs = (cols + N - 1) / N;
   const Index packs = static_cast<Index>(rows.rows) * row_packs;
-  const Index first = static_cast<Index>(blockIdx.x) * (K * kThreads) + threadIdx.x;
+  const Index begin = static_cast<Index>(blockIdx.x) * (K * kThreads), first = begin + threadIdx.x;
+  const auto place = [&](int k) {
+    return GatePlace<N, Index>(first + k * kThreads, packs, row_packs, cols);
+  };
   Pack<T, N> d[K], g[K], u[K];
-  long long row[K];
-  Index col[K];
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    const Index i = first + k * kThreads;
-    row[k] = i / row_packs;
-    col[k] = i < packs ? (i - static_cast<Index>(row[k]) * row_packs) * N : cols;
-    if (i >= packs) row[k] = 0;
-    load_pack<N>(dy + row[k] * rows.grad_stride, col[k], cols, d[k]);
-    load_pack<N>(gate + row[k] * rows.gate_stride, col[k], cols, g[k]);
-    load_pack<N>(up + row[k] * rows.up_stride, col[k], cols, u[k]);
-  }
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
+  const auto compute = [&](const Pack<T, N>& grads, Pack<T, N>& gates, Pack<T, N>& ups) {
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const Compute<T> x = to_compute(g[k].value[j]), grad = to_compute(d[k].value[j]);
+      const Compute<T> x = to_compute(gates.value[j]), grad = to_compute(grads.value[j]);
       const Compute<T> slope = Op::slope(x, knobs);
-      g[k].value[j] = from_compute<T>(grad * to_compute(u[k].value[j]) * slope);
-      u[k].value[j] = from_compute<T>(grad * Op::value(x, knobs));
+      gates.value[j] = from_compute<T>(grad * to_compute(ups.value[j]) * slope);
+      ups.value[j] = from_compute<T>(grad * Op::value(x, knobs));
     }
-    store_pack<N>(dgate + row[k] * rows.gate_grad_stride, col[k], cols, g[k]);
-    store_pack<N>(dup + row[k] * rows.up_grad_stride, col[k], cols, u[k]);
+  };
+  if (cols % N == 0 && begin + K * kThreads <= packs) {
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      const GatePlace<N, Index> at = place(k);
+      load_whole(dy + at.row * rows.grad_stride + at.col, d[k]);
+      load_whole(gate + at.row * rows.gate_stride + at.col, g[k]);
+      load_whole(up + at.row * rows.up_stride + at.col, u[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      const GatePlace<N, Index> at = place(k);
+      compute(d[k], g[k], u[k]);
+      store_whole(dgate + at.row * rows.gate_grad_stride + at.col, g[k]);
+      store_whole(dup + at.row * rows.up_grad_stride + at.col, u[k]);
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int k = 0; k < K; ++k) {
+    const GatePlace<N, Index> at = place(k);
+    load_pack<N>(dy + at.row * rows.grad_stride, at.col, cols, d[0]);
+    load_pack<N>(gate + at.row * rows.gate_stride, at.col, cols, g[0]);
+    load_pack<N>(up + at.row * rows.up_stride, at.col, cols, u[0]);
+    compute(d[0], g[0], u[0]);
+    store_pack<N>(dgate + at.row * rows.gate_grad_stride, at.col, cols, g[0]);
+    store_pack<N>(dup + at.row * rows.up_grad_stride, at.col, cols, u[0]);
   }
 }

@@ -1,10 +1,21 @@
-// Packs of neighbours at the end of an array or a row: what lies outside is neither read nor
+// Packs of neighbours, at the end of an array or a row too: what lies outside is neither read nor
 // written.
 #pragma once
 
 #include <kernwright/elements.cuh>
 
 namespace kernwright {
+
+/// A pack that lies inside. Several loads of these in turn are on their way together, which loads
+/// with edges are not.
+template <int N, typename T>
+__device__ __forceinline__ void load_whole(const T* __restrict__ from, Pack<T, N>& into) {
+  into = *reinterpret_cast<const Pack<T, N>*>(from);
+}
+template <int N, typename T>
+__device__ __forceinline__ void store_whole(T* __restrict__ to, const Pack<T, N>& pack) {
+  *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}
 
 /// The N elements from `i` on, in the type that T computes in; zeros from `count` on. `from + i` is
 /// a multiple of N elements.

@@ -65,8 +65,9 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 }
 
 /// Of all threads of a block of `Threads` (a multiple of 32, one dimension); each gets the result.
-/// Every thread must call it. `none` changes nothing when it is combined.
-template <int Threads, typename T, typename Combine>
+/// Every thread must call it. `none` changes nothing when it is combined. A kernel that gives each
+/// of its calls a number of its own as `Only`, none of them in a loop, spares a barrier each.
+template <int Threads, int Only = -1, typename T, typename Combine>
 __device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
   static_assert(Threads % 32 == 0 && Threads <= 1024, "whole warps");
   value = warp_reduce(value, combine);
@@ -75,10 +76,14 @@ __device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
   __shared__ alignas(16) unsigned char memory[kWarps * sizeof(T)];
   T* const partial = reinterpret_cast<T*>(memory);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  __syncthreads();  // an earlier call may still be read
+  if (Only < 0) __syncthreads();  // an earlier call may still be read
   if (lane == 0) partial[warp] = value;
   __syncthreads();
-  return warp_reduce(lane < kWarps ? partial[lane] : none, combine);
+  if constexpr ((kWarps & (kWarps - 1)) == 0) {
+    return warp_reduce<kWarps>(partial[lane % kWarps], combine);
+  } else {
+    return warp_reduce(lane < kWarps ? partial[lane] : none, combine);
+  }
 }
 
 /// Counts a block at `arrived`: whether it is the last one of `blocks`. The word is 0 again after

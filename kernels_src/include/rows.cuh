@@ -20,15 +20,15 @@ __device__ constexpr int blocks_at_once(int threads, int values) {
 }
 
 /// Of the `Width` threads that share a row: part of a warp, or all `Threads` of the block. Every
-/// thread of the block must call it, and each gets its row's result.
-template <int Width, int Threads, typename T, typename Combine>
+/// thread of the block must call it, and each gets its row's result. `Only`: see block_reduce().
+template <int Width, int Threads, int Only = -1, typename T, typename Combine>
 __device__ __forceinline__ T row_reduce(T value, Combine combine, T none) {
   static_assert(Width <= 32 || Width == Threads,
                 "a row is shared by a warp at most, or by a block");
   if constexpr (Width <= 32) {
     return warp_reduce<Width>(value, combine);
   } else {
-    return block_reduce<Threads>(value, combine, none);
+    return block_reduce<Threads, Only>(value, combine, none);
   }
 }
 

@@ -27,7 +27,7 @@ __device__ __forceinline__ WalkOffsets<Views, Offset> walk_offsets(
   WalkOffsets<Views, Offset> at = {};
 #pragma unroll
   for (int d = 0; d < Dims; ++d) {
-    const bool last = d + 1 >= view.ndim;
+    const bool last = d + 1 == Dims || d + 1 >= view.ndim;
     Index rest = 0, within = i;
     if (!last) {
       const Index extent = static_cast<Index>(view.extent[d]);

@@ -38,9 +38,9 @@ struct NormJob {
 
 enum class NormPart { rows, moments, finish };
 
-/// `early`: weight and bias are loaded early.
-const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile,
-                        bool early = false) {
+/// `early`: weight and bias are loaded early. `is_far`: the rows are walked in several dimensions.
+const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile, bool early = false,
+                        bool is_far = false) {
   static const auto& family = *new Family("norm.cu", text::norm_cu);
   const auto key = InstanceKey()
                        .add(part, 2)
@@ -51,6 +51,7 @@ const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile,
                        .add(job.shape.channels, 1)
                        .add(job.has_residual(), 1)
                        .add(early, 1)
+                       .add(is_far, 1)
                        .add(tile.pack, 5)
                        .add(tile.items, 7)
                        .add(tile.width, 11)
@@ -65,9 +66,10 @@ const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile,
                tile.threads, kind, job.shape.channels);
     switch (part) {
       case NormPart::rows:
-        return std::vector{format("norm_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
+        return std::vector{format("norm_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
                                   weight, out, tile.pack, tile.items, tile.width, tile.threads,
-                                  kind, job.shape.channels, job.has_residual(), early)};
+                                  kind, job.shape.channels, job.has_residual(), early,
+                                  is_far ? kWalkDims : 1)};
       case NormPart::moments:
         return std::vector{format("norm_moments<{}, {}, {}, {}, {}, {}>", x, tile.pack, tile.items,
                                   tile.threads, kind, job.has_residual()),
@@ -90,11 +92,15 @@ void launch_norm_rows(const NormJob& job, const RowTile& tile, C eps) {
   const auto processors =
       static_cast<std::uint32_t>(job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const bool early = !job.options.quantized && !job.shape.channels && blocks <= 2 * processors;
-  launch(norm_part(NormPart::rows, job, tile, early), norm_config(blocks, tile.threads, job.stream),
-         job.result.out.address(), job.x.address(), job.residual.address(), job.view(),
-         job.shape.rows, static_cast<std::int32_t>(job.shape.n),
-         affine_arguments(job.options.weight, job.options.bias, job.shape), eps, job.sum(),
-         job.scales());
+  LaunchConfig config = norm_config(blocks, tile.threads, job.stream);
+  config.programmatic_dependent = overlaps_launches(job.device());
+  with_shortest_walk(job.view(), [&](const auto& view) {
+    launch(norm_part(NormPart::rows, job, tile, early, view.ndim > 1), config,
+           job.result.out.address(), job.x.address(), job.residual.address(), view, job.shape.rows,
+           static_cast<std::int32_t>(job.shape.n),
+           affine_arguments(job.options.weight, job.options.bias, job.shape), eps, job.sum(),
+           job.scales());
+  });
 }
 
 template <typename C>

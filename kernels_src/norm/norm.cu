@@ -1,6 +1,7 @@
 // Norms of rows, as norm.h states them.
 #include <kernwright/elements.cuh>
 #include <kernwright/norm_rows.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
 #include <kernwright/walk.cuh>
@@ -48,20 +49,21 @@ __device__ __forceinline__ void load_input(Compute<T> (&value)[V * Items], const
   }
 }
 
-/// The mean (0 but for layers) and the sum of (x - mean)^2 of what the threads of a row hold.
+/// The mean (0 but for layers) and the sum of (x - mean)^2 of what the threads of a row hold. A
+/// kernel calls it once.
 template <int Kind, int V, int Items, int Width, int Threads, typename C>
 __device__ __forceinline__ Two<C> moments_of(const C (&value)[V * Items], int lane, int packs,
                                              int n) {
   C mean = 0, squares = 0;
   if (Kind == kLayer) {
     for_held<V, Items, Width>(lane, packs, [&](int slot, int) { mean += value[slot]; });
-    mean = row_reduce<Width, Threads>(mean, Sum(), C(0)) / static_cast<C>(n);
+    mean = row_reduce<Width, Threads, 0>(mean, Sum(), C(0)) / static_cast<C>(n);
   }
   for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
     const C off = value[slot] - mean;
     squares += off * off;
   });
-  return {mean, row_reduce<Width, Threads>(squares, Sum(), C(0))};
+  return {mean, row_reduce<Width, Threads, 1>(squares, Sum(), C(0))};
 }
 
 /// Stores the results of what is held, normalised and scaled.
@@ -108,7 +110,7 @@ __device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&
       largest = Maximum()(largest, fabsf(static_cast<float>(y)));
     }
   }
-  largest = row_reduce<Width, Threads>(largest, Maximum(), 0.0f);
+  largest = row_reduce<Width, Threads, 2>(largest, Maximum(), 0.0f);
   const float scale = largest / kLargest<Out>;
   if (lane == 0 && packs > 0) *scale_out = scale;
 #pragma unroll
@@ -127,25 +129,27 @@ __device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
 /// its bytes in x (view 0) and in the residual (1). `scales` has one for each row where Out is Int8
-/// or Float8E4M3. `Early`: see HeldAffine.
+/// or Float8E4M3. `Early`: see HeldAffine. `Dims`: of the view, 1 or 8.
 template <typename T, typename W, typename Out, int V, int Items, int Width, int Threads, int Kind,
-          bool Channels, bool Residual, bool Early>
+          bool Channels, bool Residual, bool Early, int Dims>
 __global__ void __launch_bounds__(Threads,
-                                  Early ? 1 : blocks_at_once<Compute<T>>(Threads, V * Items))
+                                  Early ? 1 : blocks_at_once<Compute<T>>(Threads, V* Items))
     norm_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ residual,
-              const Walk<2> view, long long rows, int n, const AffineArguments affine,
+              const Walk<2, Dims> view, long long rows, int n, const AffineArguments affine,
               Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
   using C = Compute<T>;
+  wait_for_previous();
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
   const int packs = row < rows ? n / V : 0;
   const WalkOffsets<2> at = walk_offsets(view, row < rows ? row : 0);
+  // Before x, whose conversion waits for it.
+  const HeldAffine<Early, Channels, W, V, Items, Width> held(affine, lane, packs, 0);
   C value[V * Items];
   load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.of[0]),
                                            reinterpret_cast<const T*>(residual + at.of[1]),
                                            sum_out + row * n, lane, packs);
-  const HeldAffine<Early, Channels, W, V, Items, Width> held(affine, lane, packs, 0);
   const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, packs, n);
   const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, n, eps);
   if constexpr (kQuantized<Out>) {

@@ -12,6 +12,7 @@
 #include "memory/transfer.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,12 +20,19 @@
 namespace kernwright::kernels {
 namespace {
 
-enum class NormGradientPart { rows, long_rows, add_partial, column_sums, channel_sums };
+enum class NormGradientPart {
+  rows,
+  staged_rows,
+  long_rows,
+  add_partial,
+  column_sums,
+  channel_sums
+};
 enum class NormSink { nowhere, registers, shared_memory };
 
 constexpr int kLongThreads = 1024;
 constexpr int kChannelThreads = 256;
-constexpr int kColumnThreads = 512;
+constexpr int kColumnThreads = 1024;
 
 struct NormGradientJob {
   Array dx, dy, x;  ///< contiguous
@@ -33,6 +41,7 @@ struct NormGradientJob {
   NormOptions options;
   NormSink sink = NormSink::nowhere;
   RowTile tile;
+  bool staged = false;  ///< the next row of a block is copied to shared memory
   Stream stream;
   Array statistics;  ///< of the rows, where sums are made by a launch of their own
 
@@ -51,12 +60,15 @@ struct NormGradientJob {
             .shared_bytes = static_cast<std::uint32_t>(shared),
             .stream = stream};
   }
+  bool is_layer() const { return options.kind == NormKind::layer; }
   std::size_t shared_bytes() const {
-    if (sink != NormSink::shared_memory) return 0;
-    const int sums = options.kind == NormKind::layer ? 2 : 1;
-    return static_cast<std::size_t>(sums) * static_cast<std::size_t>(tile.items) *
-           static_cast<std::size_t>(tile.pack) * static_cast<std::size_t>(tile.threads) *
-           scalar_size(computed());
+    const std::size_t held = static_cast<std::size_t>(tile.items) *
+                             static_cast<std::size_t>(tile.pack) *
+                             static_cast<std::size_t>(tile.threads);
+    const std::size_t next = staged ? 2 * held * scalar_size(x.type()) : 0;
+    if (sink != NormSink::shared_memory) return next;
+    const std::size_t sums = is_layer() && !staged ? 2 : 1;
+    return next + sums * held * scalar_size(computed());
   }
 };
 
@@ -94,6 +106,10 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
         return with_sums(format("norm_backward_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
                                 tile.pack, tile.items, tile.width, tile.threads, kind,
                                 job.shape.channels, static_cast<int>(job.sink)));
+      case NormGradientPart::staged_rows:
+        return with_sums(format("norm_backward_staged<{}, {}, {}, {}, {}, {}, {}>", x, weight,
+                                tile.pack, tile.items, tile.threads, kind,
+                                static_cast<int>(job.sink)));
       case NormGradientPart::long_rows:
         return with_sums(format("norm_backward_long<{}, {}, {}, {}, {}, {}>", x, weight, tile.pack,
                                 kLongThreads, kind, job.shape.channels));
@@ -106,6 +122,36 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
   return family.instance(key, name).on(job.device());
 }
 
+/// Rows that are worked on while the next one comes to shared memory: those too long for part of a
+/// warp, of up to 32 elements a thread.
+bool plan_staged_gradient(NormGradientJob& job, int pack) {
+  constexpr int kStagedValues = 32, kMostStagedThreads = 512;
+  const std::int64_t packs = job.shape.n / pack;
+  const int most = kStagedValues / pack;
+  if (job.is_wide() || job.tile.width <= 32 || packs > std::int64_t{kMostStagedThreads} * most ||
+      scalar_size(job.x.type()) * static_cast<std::size_t>(pack) != 16)
+    return false;
+  if (choose(LaunchChoice::norm_gradient_rows, job.device(), job.shape.n, scalar_size(job.x.type()),
+             2) != 2)
+    return false;
+  int threads = 128;
+  while (packs > std::int64_t{threads} * most) threads *= 2;
+  const auto items = static_cast<std::uint64_t>((packs + threads - 1) / threads);
+  NormGradientJob wanted = job;
+  wanted.staged = true;
+  wanted.tile = {.pack = pack,
+                 .items = static_cast<int>(std::bit_ceil(items)),
+                 .width = threads,
+                 .threads = threads};
+  // Rows of 4-byte elements leave no registers for the sums of biases.
+  wanted.sink = job.is_layer() && scalar_size(job.x.type()) == 4 ? NormSink::shared_memory
+                                                                 : NormSink::registers;
+  const int limit = job.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  if (wanted.shared_bytes() + 1024 > static_cast<std::size_t>(limit)) return false;
+  job = wanted;
+  return true;
+}
+
 /// Rows in registers, with the sums there if there is room, else in shared memory, else nowhere.
 void plan_norm_gradient(NormGradientJob& job) {
   const int pack = affine_pack(common_pack(job.shape.n, {&job.dx, &job.dy, &job.x}, job.x.ndim()),
@@ -113,7 +159,7 @@ void plan_norm_gradient(NormGradientJob& job) {
   const int values = choose(LaunchChoice::norm_gradient_values, job.device(), job.shape.n,
                             scalar_size(job.x.type()), job.is_wide() ? 4 : 8);
   job.tile = tile_rows(job.shape.n, pack, values);
-  if (!job.wants_sums() || job.shape.channels) return;
+  if (!job.wants_sums() || job.shape.channels || plan_staged_gradient(job, pack)) return;
   const RowTile narrow = tile_rows(job.shape.n, pack, values, 512);
   if (narrow.items > 0) {
     job.sink = NormSink::registers;
@@ -129,7 +175,8 @@ void plan_norm_gradient(NormGradientJob& job) {
 
 template <typename C>
 void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
-  const Kernel& kernel = norm_gradient_part(NormGradientPart::rows, job);
+  const Kernel& kernel =
+      norm_gradient_part(job.staged ? NormGradientPart::staged_rows : NormGradientPart::rows, job);
   const std::int64_t resident =
       std::int64_t{job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)} *
       std::max(1, kernel.occupancy(job.tile.threads, job.shared_bytes()));
@@ -138,12 +185,18 @@ void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
   const Shape extents = {sums ? parts : 0, job.shape.n};
   const Array weight = Array::empty(job.device(), extents, job.computed(), job.stream);
   const Array bias = Array::empty(job.device(), extents, job.computed(), job.stream);
-  launch(kernel, job.config(parts, job.tile.threads, job.shared_bytes()), job.dx.address(),
-         job.dy.address(), job.x.address(), job.shape.rows, job.n(), job.affine(), eps,
-         weight.address(), bias.address(), job.statistics.address());
+  const LaunchConfig config = job.config(parts, job.tile.threads, job.shared_bytes());
+  if (job.staged) {
+    launch(kernel, config, job.dx.address(), job.dy.address(), job.x.address(), job.shape.rows,
+           job.n(), job.affine(), eps, weight.address(), bias.address());
+  } else {
+    launch(kernel, config, job.dx.address(), job.dy.address(), job.x.address(), job.shape.rows,
+           job.n(), job.affine(), eps, weight.address(), bias.address(), job.statistics.address());
+  }
   if (!sums) return;
-  launch(norm_gradient_part(NormGradientPart::add_partial, job),
-         job.config((job.shape.n + 31) / 32, kColumnThreads), job.weight(), job.bias(),
+  LaunchConfig adding = job.config((job.shape.n + 31) / 32, kColumnThreads);
+  adding.programmatic_dependent = overlaps_launches(job.device());
+  launch(norm_gradient_part(NormGradientPart::add_partial, job), adding, job.weight(), job.bias(),
          weight.address(), bias.address(), static_cast<std::int32_t>(parts), job.n());
   weight.use_on(job.stream);
   bias.use_on(job.stream);

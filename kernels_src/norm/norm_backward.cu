@@ -1,6 +1,8 @@
 // Gradients of the norms, as norm_backward.h states them.
+#include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
 #include <kernwright/norm_rows.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
 
@@ -193,6 +195,97 @@ __global__ void __launch_bounds__(Threads)
   }
 }
 
+/// The same for rows in packs of 16 bytes, a block for each. The next row is copied to shared
+/// memory while this one is worked on. Registers hold a row as it is stored, so that a
+/// multiprocessor has room for several. They have the sums too; with kSharedMemory those of biases
+/// are in shared memory, behind the 2 * Items * Threads packs of the next row.
+template <typename T, typename W, int V, int Items, int Threads, int Kind, int Where>
+__global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
+    norm_backward_staged(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
+                         long long rows, int n, const AffineArguments affine, Compute<T> eps,
+                         Compute<T>* __restrict__ weight_sums, Compute<T>* __restrict__ bias_sums) {
+  using C = Compute<T>;
+  using Raw = Pack<T, V>;
+  constexpr int kHeld = V * Items;
+  constexpr bool kBiasApart = Kind == kLayer && Where == kSharedMemory;
+  constexpr bool kBiasHeld = Kind == kLayer && !kBiasApart;
+  extern __shared__ __align__(16) unsigned char memory[];
+  Raw* const staged = reinterpret_cast<Raw*>(memory) + threadIdx.x;
+  C* const kept =
+      reinterpret_cast<C*>(reinterpret_cast<Raw*>(memory) + 2 * Items * Threads) + threadIdx.x;
+  let_next_begin();
+  const int lane = threadIdx.x, packs = n / V;
+  const auto stage = [&](long long row) {
+    if (row < rows) {
+#pragma unroll
+      for (int i = 0; i < Items; ++i) {
+        const int pack = i * Threads + lane;
+        if (pack >= packs) continue;
+        copy_in_background(staged + 2 * i * Threads,
+                           reinterpret_cast<const Raw*>(x + row * n) + pack);
+        copy_in_background(staged + (2 * i + 1) * Threads,
+                           reinterpret_cast<const Raw*>(dy + row * n) + pack);
+      }
+    }
+    end_copy_group();
+  };
+  C weight_sum[kHeld] = {}, bias_sum[kBiasHeld ? kHeld : 1] = {};
+  if (kBiasApart)
+    for (int i = 0; i < kHeld; ++i) kept[i * Threads] = 0;
+  stage(blockIdx.x);
+  for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
+    Raw raw_x[Items], raw_dy[Items];
+    wait_for_copy_groups<0>();
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      if (i * Threads + lane >= packs) continue;
+      raw_x[i] = staged[2 * i * Threads];
+      raw_dy[i] = staged[(2 * i + 1) * Threads];
+    }
+    const HeldRow<W, V, Items, Threads, false, C> for_row = {affine, row, lane, packs};
+    const auto value = [&](int slot) { return to_compute(raw_x[slot / V].value[slot % V]); };
+    const auto gradient = [&](int slot) { return to_compute(raw_dy[slot / V].value[slot % V]); };
+    const Two<C> none = {C(0), C(0)};
+    Two<C> plain = none, squared = none;
+    if (Kind == kLayer) {
+      for_row([&](int slot, C weight) {
+        plain.a += value(slot);
+        plain.b += gradient(slot) * weight;
+      });
+      stage(row + gridDim.x);
+      plain = block_reduce<Threads>(plain, SumTwo(), none);
+    }
+    const C mean = plain.a / static_cast<C>(n);
+    for_row([&](int slot, C weight) {
+      const C off = value(slot) - mean;
+      squared.a += off * off;
+      squared.b += off * (gradient(slot) * weight);
+    });
+    if (Kind != kLayer) stage(row + gridDim.x);  // what it writes over has been read
+    squared = block_reduce<Threads>(squared, SumTwo(), none);
+    const RowGradient<C> row_is = gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+    for_row([&](int slot, C weight) {
+      const C dy_is = gradient(slot), x_is = value(slot);
+      weight_sum[slot] += dy_is * row_is.normal(x_is);
+      if (kBiasHeld) bias_sum[kBiasHeld ? slot : 0] += dy_is;
+      if (kBiasApart) kept[slot * Threads] += dy_is;
+      raw_x[slot / V].value[slot % V] = from_compute<T>(row_is(x_is, dy_is * weight));
+    });
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      const int pack = i * Threads + lane;
+      if (pack < packs) reinterpret_cast<Raw*>(dx + row * n)[pack] = raw_x[i];
+    }
+  }
+  const long long first = blockIdx.x * static_cast<long long>(n);
+  store_held<V, Items, Threads>(weight_sums + first, lane, packs,
+                                [&](int slot, int) { return weight_sum[slot]; });
+  if (Kind == kLayer)
+    store_held<V, Items, Threads>(bias_sums + first, lane, packs, [&](int slot, int) {
+      return kBiasHeld ? bias_sum[kBiasHeld ? slot : 0] : kept[slot * Threads];
+    });
+}
+
 /// Calls visit(x, g, pack, j) for the elements of a row that this thread reads, in packs; g is dy
 /// times the weight.
 template <typename T, typename W, int V, int Threads, bool Channels>
@@ -256,7 +349,7 @@ __global__ void __launch_bounds__(Threads)
   }
 }
 
-constexpr int kColumnWarps = 16;
+constexpr int kColumnWarps = 32;
 
 /// Adds up what the warps of a block have for the same 32 columns; warp 0 gets the sums.
 template <typename C>
@@ -277,9 +370,10 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
     norm_add_partial(W* __restrict__ weight, W* __restrict__ bias,
                      const C* __restrict__ weight_sums, const C* __restrict__ bias_sums, int parts,
                      int n) {
+  wait_for_previous();
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   Two<C> mine = {C(0), C(0)};
-#pragma unroll 4
+#pragma unroll 8
   for (int part = threadIdx.x / 32; column < n && part < parts; part += kColumnWarps) {
     const long long at = static_cast<long long>(part) * n + column;
     if (weight != nullptr) mine.a += weight_sums[at];

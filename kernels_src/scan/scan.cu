@@ -45,6 +45,43 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
+/// A tile of a row, which a block has. Tiles are given out in the order in which blocks are
+/// started. Each warp has its piece of it.
+template <typename Op, int kPack, int kSteps, typename Index>
+struct Tile {
+  static constexpr int kWarps = kTileThreads / 32;
+  using Piece = Chunk<Op, kPack, kSteps>;
+  unsigned ticket, row, number;  ///< of all tiles, of all rows, in its row of `tiles`
+  int lane, warp;
+  WalkOffsets<2> at;
+  Index begin;
+  Piece piece;
+
+  /// Loads and scans the pieces; what each of them adds up to goes to `totals`, in shared memory.
+  __device__ __forceinline__ Tile(unsigned* tickets, const char* from, const ScanPlan<Index>& plan,
+                                  unsigned tiles, typename Op::Carry* totals)
+      : lane(threadIdx.x % 32), warp(threadIdx.x / 32) {
+    __shared__ unsigned given;
+    if (threadIdx.x == 0) given = atomicAdd(tickets, 1u);
+    __syncthreads();
+    ticket = given;
+    row = ticket / tiles;
+    number = ticket % tiles;
+    at = walk_offsets(plan.kept, static_cast<Index>(row));
+    begin = (number * static_cast<Index>(kWarps) + warp) * Piece::kElements;
+    piece.load(from + at.of[1], plan.from, begin, plan.length, lane);
+    const typename Op::Carry total = to_carry<Op>(piece.scan(lane));
+    if (lane == 0) totals[warp] = total;
+    __syncthreads();
+  }
+  /// Stores the results; `before`: of all elements in front of the piece.
+  __device__ __forceinline__ void store(char* to, const ScanPlan<Index>& plan,
+                                        typename Op::Carry before) {
+    if (plan.initial && number == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
+    piece.store(to + at.of[0], plan.to, begin, plan.length, lane, before);
+  }
+};
+
 // ---- rows of a few tiles, each of which reads what all before it have
 
 /// What all values of the warp's lanes have together, in their order; each lane gets it.
@@ -69,28 +106,18 @@ struct Posts {
 /// one tile, so a row has at most kTileThreads of them.
 template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kTileThreads)
-    scan_few_tiles(char* __restrict__ to, const char* __restrict__ from,
-                   const ScanPlan<Index> plan, const Posts posts, unsigned tiles) {
+    scan_few_tiles(char* __restrict__ to, const char* __restrict__ from, const ScanPlan<Index> plan,
+                   const Posts posts, unsigned tiles) {
   using Carry = typename Op::Carry;
-  using Piece = Chunk<Op, kPack, kSteps>;
   constexpr int kWarps = kTileThreads / 32, kWords = kPostedWords<Carry>;
-  __shared__ unsigned ticket;
   __shared__ bool last;
   __shared__ alignas(16) unsigned char memory[2 * kWarps * sizeof(Carry)];
   Carry* const totals = reinterpret_cast<Carry*>(memory);  // of the block's warps
   Carry* const before = totals + kWarps;                   // of 32 tiles each
-  if (threadIdx.x == 0) ticket = atomicAdd(posts.ticket, 1u);
-  __syncthreads();
-  const unsigned row = ticket / tiles, tile = ticket % tiles;
-  UInt64* const own = posts.own + static_cast<unsigned long long>(ticket - tile) * kWords;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const WalkOffsets<2> at = walk_offsets(plan.kept, static_cast<Index>(row));
-  const Index begin = (tile * static_cast<Index>(kWarps) + warp) * Piece::kElements;
-  Piece piece;
-  piece.load(from + at.of[1], plan.from, begin, plan.length, lane);
-  const Carry total = to_carry<Op>(piece.scan(lane));
-  if (lane == 0) totals[warp] = total;
-  __syncthreads();
+  Tile<Op, kPack, kSteps, Index> mine(posts.ticket, from, plan, tiles, totals);
+  const unsigned tile = mine.number;
+  const int lane = mine.lane, warp = mine.warp;
+  UInt64* const own = posts.own + static_cast<unsigned long long>(mine.ticket - tile) * kWords;
   if (warp == 0) {
     const Carry all = of_warp<Op>(lane < kWarps ? totals[lane] : to_carry<Op>(Op::none()), lane);
     if (lane == 0) post(own + tile * kWords, all);
@@ -107,8 +134,7 @@ __global__ void __launch_bounds__(kTileThreads)
   Carry carry = to_carry<Op>(Op::none());
   for (int w = 0; w * 32 < tile; ++w) carry = Op::combine(carry, before[w]);
   for (int w = 0; w < warp; ++w) carry = Op::combine(carry, totals[w]);
-  if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
-  piece.store(to + at.of[0], plan.to, begin, plan.length, lane, carry);
+  mine.store(to, plan, carry);
   if (threadIdx.x == 0) last = arrived_last;
   __syncthreads();
   if (!last) return;
@@ -254,23 +280,13 @@ __global__ void __launch_bounds__(kTileThreads)
     scan_tiles(char* __restrict__ to, const char* __restrict__ from, const ScanPlan<Index> plan,
                const Board<typename Op::Carry> all, unsigned tiles) {
   using Carry = typename Op::Carry;
-  using Piece = Chunk<Op, kPack, kSteps>;
   constexpr int kWarps = kTileThreads / 32;
-  __shared__ unsigned ticket;
   __shared__ bool last;
   __shared__ alignas(16) unsigned char memory[(kWarps + 1) * sizeof(Carry)];
   Carry* const carries = reinterpret_cast<Carry*>(memory);
-  if (threadIdx.x == 0) ticket = atomicAdd(all.ticket, 1u);
-  __syncthreads();
-  const unsigned row = ticket / tiles, tile = ticket % tiles, first = row * tiles;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const WalkOffsets<2> at = walk_offsets(plan.kept, static_cast<Index>(row));
-  const Index begin = (tile * static_cast<Index>(kWarps) + warp) * Piece::kElements;
-  Piece piece;
-  piece.load(from + at.of[1], plan.from, begin, plan.length, lane);
-  const Carry total = to_carry<Op>(piece.scan(lane));
-  if (lane == 0) carries[warp] = total;
-  __syncthreads();
+  Tile<Op, kPack, kSteps, Index> mine(all.ticket, from, plan, tiles, carries);
+  const unsigned row = mine.row, tile = mine.number, first = row * tiles;
+  const int lane = mine.lane, warp = mine.warp;
   Carry inside = to_carry<Op>(Op::none());
   for (int w = 0; w < warp; ++w) inside = Op::combine(inside, carries[w]);
   if (warp == 0) {
@@ -286,9 +302,7 @@ __global__ void __launch_bounds__(kTileThreads)
   __syncthreads();
   // Nobody of this block looks back any more. The count is on its way while results are stored.
   const bool arrived_last = threadIdx.x == 0 && arrives_last(all.done, gridDim.x);
-  if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
-  piece.store(to + at.of[0], plan.to, begin, plan.length, lane,
-              Op::combine(carries[kWarps], inside));
+  mine.store(to, plan, Op::combine(carries[kWarps], inside));
   if (threadIdx.x == 0) last = arrived_last;
   __syncthreads();
   if (!last) return;

@@ -33,8 +33,9 @@ struct SoftmaxJob {
   Walk<2> view() const { return *pair_rows(x, mask ? *mask : x); }
 };
 
+/// `is_far`: the rows are walked in several dimensions.
 const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack, int items,
-                               int width, int threads) {
+                               int width, int threads, bool is_far = false) {
   static const auto& family = *new Family("softmax.cu", text::softmax_cu);
   const auto mask_type = job.mask ? job.mask->type() : job.x.type();
   const auto key = InstanceKey()
@@ -44,6 +45,7 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
                        .add(job.mask.has_value(), 1)
                        .type(mask_type)
                        .add(job.log, 1)
+                       .add(is_far, 1)
                        .add(pack, 5)
                        .add(items, 7)
                        .add(width, 11)
@@ -58,8 +60,8 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
     };
     switch (kind) {
       case SoftmaxPart::rows:
-        return std::vector{format("softmax_rows<{}, {}, {}, {}, {}, {}, {}, {}>", x, out, mask,
-                                  pack, items, width, threads, job.log)};
+        return std::vector{format("softmax_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, out, mask,
+                                  pack, items, width, threads, job.log, is_far ? kWalkDims : 1)};
       case SoftmaxPart::kept:
         return std::vector{
             format("softmax_kept<{}, {}, {}, {}, {}, {}>", x, out, pack, items, threads, job.log)};
@@ -94,44 +96,71 @@ LaunchConfig softmax_config(const SoftmaxJob& job, std::uint32_t blocks, int thr
 }
 
 void launch_softmax_rows(const SoftmaxJob& job, const RowTile& tile) {
-  const Kernel& kernel =
-      softmax_part(SoftmaxPart::rows, job, tile.pack, tile.items, tile.width, tile.threads)
-          .on(job.device());
-  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
-    launch(kernel, softmax_config(job, tile.blocks(job.extent.rows), tile.threads),
-           job.out.address(), job.x.address(), job.mask_address(), job.view(), job.extent.rows,
-           static_cast<std::int32_t>(job.extent.n), job.mask_step(), scale);
+  LaunchConfig config = softmax_config(job, tile.blocks(job.extent.rows), tile.threads);
+  config.programmatic_dependent = overlaps_launches(job.device());
+  with_shortest_walk(job.view(), [&](const auto& view) {
+    const Kernel& kernel = softmax_part(SoftmaxPart::rows, job, tile.pack, tile.items, tile.width,
+                                        tile.threads, view.ndim > 1)
+                               .on(job.device());
+    with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+      launch(kernel, config, job.out.address(), job.x.address(), job.mask_address(), view,
+             job.extent.rows, static_cast<std::int32_t>(job.extent.n), job.mask_step(), scale);
+    });
   });
 }
 
-constexpr int kKeptThreads = 1024;
+constexpr int kKeptThreads = 1024;  ///< of a multiprocessor
 
-int kept_items(const SoftmaxJob& job, int pack) {
-  return (job.x.type() == ScalarType::float64 ? 12 : 24) / pack;
+/// Packs of a thread of a block that has a row.
+struct KeptRow {
+  int threads = kKeptThreads;
+  int items = 0;   ///< in registers
+  int kept = 0;    ///< in shared memory
+  int bytes = 16;  ///< of a pack
+
+  int shared_bytes() const { return kept * threads * bytes; }
+};
+
+/// A reduction of the block has 256 bytes or less, and the device keeps 1 KB for each block.
+constexpr int kKeptReserve = 1280;
+
+KeptRow kept_row(const SoftmaxJob& job, int pack, int threads) {
+  const int narrow = threads < kKeptThreads ? 16 : 24;  // values in registers
+  const int values = job.x.type() == ScalarType::float64 ? narrow / 2 : narrow;
+  KeptRow row{.threads = threads, .items = std::max(1, values / pack)};
+  row.bytes = static_cast<int>(scalar_size(job.x.type())) * pack;
+  const std::int64_t rest = job.extent.n / pack - std::int64_t{threads} * row.items;
+  const std::int64_t kept = std::max<std::int64_t>(0, (rest + threads - 1) / threads);
+  row.kept = static_cast<int>(std::min(kept, std::int64_t{1} << 16));
+  return row;
 }
 
-/// Packs that each thread keeps in shared memory beside those in registers; -1: there is no room.
-int kept_packs(const SoftmaxJob& job, int pack) {
-  const std::int64_t held = std::int64_t{kKeptThreads} * kept_items(job, pack);
-  const std::int64_t rest = std::max<std::int64_t>(0, job.extent.n / pack - held);
-  const std::int64_t kept = (rest + kKeptThreads - 1) / kKeptThreads;
-  const auto bytes = static_cast<std::int64_t>(scalar_size(job.x.type())) * pack * kKeptThreads;
-  // A reduction of the block has its own 1 KB or less.
-  const int limit = job.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  return kept * bytes + 1024 <= limit ? static_cast<int>(kept) : -1;
+/// Two rows of a multiprocessor at once where there is room, so that one is computed while the
+/// other is loaded or stored; else one; nothing when not even that has room.
+std::optional<KeptRow> plan_kept_row(const SoftmaxJob& job, int pack) {
+  const auto attribute = [&](CUdevice_attribute which) { return job.device().attribute(which); };
+  const int wanted = choose(LaunchChoice::softmax_kept_threads, job.device(), job.extent.n,
+                            scalar_size(job.x.type()), kKeptThreads / 2);
+  const KeptRow two = kept_row(job, pack, kKeptThreads / 2);
+  const KeptRow one = kept_row(job, pack, kKeptThreads);
+  const std::int64_t both = 2 * std::int64_t{two.shared_bytes() + kKeptReserve};
+  if (wanted < kKeptThreads &&
+      both <= attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR))
+    return two;
+  const std::int64_t all = std::int64_t{one.shared_bytes()} + kKeptReserve;
+  if (all <= attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) return one;
+  return std::nullopt;
 }
 
-void launch_softmax_kept(const SoftmaxJob& job, int pack, int kept) {
+void launch_softmax_kept(const SoftmaxJob& job, int pack, const KeptRow& row) {
   const Kernel& kernel =
-      softmax_part(SoftmaxPart::kept, job, pack, kept_items(job, pack), 0, kKeptThreads)
-          .on(job.device());
-  const std::size_t shared = scalar_size(job.x.type()) * static_cast<std::size_t>(pack) *
-                             kKeptThreads * static_cast<std::size_t>(kept);
+      softmax_part(SoftmaxPart::kept, job, pack, row.items, 0, row.threads).on(job.device());
   const std::uint32_t blocks = RowTile{.width = 1, .threads = 1}.blocks(job.extent.rows);
+  const auto shared = static_cast<std::size_t>(row.shared_bytes());
   with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
-    launch(kernel, softmax_config(job, blocks, kKeptThreads, shared), job.out.address(),
+    launch(kernel, softmax_config(job, blocks, row.threads, shared), job.out.address(),
            job.x.address(), job.view(), job.extent.rows, static_cast<std::int32_t>(job.extent.n),
-           static_cast<std::int32_t>(kept), scale);
+           static_cast<std::int32_t>(row.kept), scale);
   });
 }
 
@@ -162,11 +191,11 @@ void run_softmax_rows(const SoftmaxJob& job) {
   const RowTile tile = tile_rows(job.extent.n, pack, values);
   // Twice as many values as usual would need more registers than a block of this size has.
   const bool full = tile.items == 0 || (tile.width > 32 && tile.items * pack > values);
-  const int kept = full && !job.mask ? kept_packs(job, pack) : -1;
-  if (are_few_and_long(job.device(), job.extent) || (tile.items == 0 && kept < 0)) {
+  const auto kept = full && !job.mask ? plan_kept_row(job, pack) : std::nullopt;
+  if (are_few_and_long(job.device(), job.extent) || (tile.items == 0 && !kept)) {
     launch_softmax_shared(job, pack);
-  } else if (kept >= 0) {
-    launch_softmax_kept(job, pack, kept);
+  } else if (kept) {
+    launch_softmax_kept(job, pack, *kept);
   } else {
     launch_softmax_rows(job, tile);
   }

@@ -1,5 +1,7 @@
 // Softmax of rows and of columns, as softmax.h states it.
+#include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
 #include <kernwright/walk.cuh>
@@ -80,13 +82,16 @@ __device__ __forceinline__ const Mask* mask_at(const char* mask, long long eleme
 }
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
-/// its bytes in x (view 0) and in the mask (1); `mask_step` is between the mask's elements.
+/// its bytes in x (view 0) and in the mask (1), in 1 or 8 dimensions; `mask_step` is between the
+/// mask's elements.
 template <typename T, typename Out, typename Mask, int V, int Items, int Width, int Threads,
-          bool Log>
+          bool Log, int Dims>
 __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V* Items))
     softmax_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,
-                 const Walk<2> view, long long rows, int n, long long mask_step, Compute<T> scale) {
+                 const Walk<2, Dims> view, long long rows, int n, long long mask_step,
+                 Compute<T> scale) {
   using C = Compute<T>;
+  wait_for_previous();
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
@@ -100,7 +105,7 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
     value[slot] = scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], element, mask_step));
     maximum = Maximum()(maximum, value[slot]);
   });
-  maximum = row_reduce<Width, Threads>(maximum, Maximum(), -infinity<C>());
+  maximum = row_reduce<Width, Threads, 0>(maximum, Maximum(), -infinity<C>());
   const C shift = kMasked<Mask> ? shift_of(maximum) : maximum;
   C sum = 0;
   for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
@@ -108,7 +113,7 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
     if (!Log) value[slot] = power;
     sum += power;
   });
-  sum = row_reduce<Width, Threads>(sum, Sum(), C(0));
+  sum = row_reduce<Width, Threads, 1>(sum, Sum(), C(0));
   const Finish<Out, C, Log, kMasked<Mask>> finish(maximum, sum);
   store_held<V, Items, Width>(out + row * n, lane, packs, [&](int slot, int) {
     return Log ? finish(value[slot]) : value[slot] * finish.factor;
@@ -116,9 +121,9 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
 }
 
 /// Rows of which the first V * Items * Threads elements are held in registers and `kept` more packs
-/// of each thread in shared memory. A block for each row.
+/// of each thread in shared memory. A block for each row; a multiprocessor takes 1024 threads.
 template <typename T, typename Out, int V, int Items, int Threads, bool Log>
-__global__ void __launch_bounds__(Threads)
+__global__ void __launch_bounds__(Threads, 1024 / Threads)
     softmax_kept(Out* __restrict__ out, const char* __restrict__ x, const Walk<2> view,
                  long long rows, int n, int kept, Compute<T> scale) {
   using C = Compute<T>;
@@ -140,14 +145,22 @@ __global__ void __launch_bounds__(Threads)
 #pragma unroll 4
     for (int i = 0; i < kept; ++i) {
       const int pack = kFirst + i * Threads + lane;
-      if (pack < packs) mine[i * Threads] = reinterpret_cast<const Pack<T, V>*>(source)[pack];
+      if (pack >= packs) break;
+      const Pack<T, V>* const from = reinterpret_cast<const Pack<T, V>*>(source) + pack;
+      if constexpr (kCopiesInBackground<T, V>) {
+        copy_in_background(mine + i * Threads, from);
+      } else {
+        mine[i * Threads] = *from;
+      }
     }
+    end_copy_group();
     load_held<V, Items, Threads>(value, source, lane, packs, -infinity<C>());
     C maximum = -infinity<C>();
     for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
       value[slot] *= scale;
       maximum = Maximum()(maximum, value[slot]);
     });
+    wait_for_copy_groups<0>();
     for_kept([&](C v, int) { maximum = Maximum()(maximum, v); });
     maximum = block_reduce<Threads>(maximum, Maximum(), -infinity<C>());
     C sum = 0;

@@ -256,6 +256,26 @@ def test_gradients(shape, dtype):
     close(dx, gradients("rms", dy, x, eps=1e-6)[0], tolerance)
 
 
+STAGED = [((150, 520), "float32"), ((9, 16384), "float32"), ((20, 8192), "bfloat16")]
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [*STAGED, ((11, 16384), "float16")])
+def test_gradients_of_rows_that_follow_each_other_in_a_block(sim, shape, dtype):
+    # More rows than blocks run at once: each block takes several, and copies the next one ahead.
+    x, dy, weight = random(shape, dtype), random(shape, dtype, 3), random(shape[-1], dtype, 1)
+    arrays = [kw.asarray(v) for v in (dy, x, weight)]
+    tolerance = DTYPES[dtype] * (4 if dtype == "float32" else 1)
+    with kw.checks("memory", "init", "race", "sync") as report:
+        layers = nn.layer_norm_backward(*arrays)
+        others = nn.rms_norm_backward(*arrays)
+        kw.synchronize()
+    assert not report.findings
+    for result, expected in zip(layers, gradients("layer", dy, x, weight), strict=True):
+        close(result, expected, tolerance)
+    for result, expected in zip(others, gradients("rms", dy, x, weight, 1e-6), strict=False):
+        close(result, expected, tolerance)
+
+
 def test_gradients_of_l2():
     x, dy = random((5, 200)), random((5, 200), seed=1)
     x[2] = 0

@@ -4,6 +4,7 @@
 #include <kernwright/activations.cuh>
 #include <kernwright/elements.cuh>
 #include <kernwright/mbarrier.cuh>
+#include <kernwright/overlap.cuh>
 
 namespace kernwright {
 
@@ -34,15 +35,8 @@ struct SkinnyProblem {
   float factor;
 };
 
-/// Lets the next kernel of the stream begin, where it may, and waits for the one in front: only
-/// then are x, bias and residual read, and results written. Weights may be fetched to the second
-/// level of cache before, as what is written there later is seen there.
-__device__ __forceinline__ void wait_for_previous() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
+/// Weights may be fetched to the second level of cache before wait_for_previous(), as what is
+/// written there later is seen there. x, bias and residual are read, and results written, after it.
 __device__ __forceinline__ void fetch_ahead(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
