@@ -107,6 +107,7 @@ struct FastGemm {
         .out_bytes = scalar_size(result.type()),
         .in_bytes = scalar_size(of.a.type()),
         .promotes = promotes,
+        .block_scales = scales.has_value(),
         .whole = of.a.type() == ScalarType::int8,
         .gated = epilogue.gate.has_value()};
     const bool one = size.gated || size.whole;

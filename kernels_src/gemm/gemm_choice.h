@@ -36,6 +36,7 @@ struct GemmSize {
   std::size_t out_bytes = 2;  ///< of an element of the result
   std::size_t in_bytes = 2;   ///< of an element of the operands
   bool promotes = false;      ///< sums of each stage are made apart (promoted_gemm.cu)
+  bool block_scales = false;  ///< besides, multiplied by scales of blocks of a and b
   bool whole = false;         ///< sums of integers are not split
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
   std::int64_t groups = 0;    ///< that share the rows, in numbers that nobody knows; no splits
