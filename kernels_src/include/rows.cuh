@@ -15,7 +15,12 @@ __device__ __forceinline__ T infinity() {
 /// of type C of a row: registers are given out accordingly.
 template <typename C>
 __device__ constexpr int blocks_at_once(int threads, int values) {
-  const int room = sizeof(C) == 8 ? 1 : values <= 16 ? 1536 : 1024;
+#if __CUDA_ARCH__ >= 800
+  constexpr int kMost = 1536;
+#else
+  constexpr int kMost = 1024;  // threads of a multiprocessor
+#endif
+  const int room = sizeof(C) == 8 ? 1 : values <= 16 ? kMost : 1024;
   return threads <= room ? room / threads : 1;
 }
 
