@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(Threads,
               const Walk<2, Dims> view, long long rows, int n, const AffineArguments affine,
               Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
   using C = Compute<T>;
-  wait_for_previous();
+  if constexpr (Early) wait_for_previous();
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;

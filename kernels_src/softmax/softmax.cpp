@@ -33,9 +33,8 @@ struct SoftmaxJob {
   Walk<2> view() const { return *pair_rows(x, mask ? *mask : x); }
 };
 
-/// `is_far`: the rows are walked in several dimensions.
 const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack, int items,
-                               int width, int threads, bool is_far = false) {
+                               int width, int threads) {
   static const auto& family = *new Family("softmax.cu", text::softmax_cu);
   const auto mask_type = job.mask ? job.mask->type() : job.x.type();
   const auto key = InstanceKey()
@@ -45,7 +44,6 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
                        .add(job.mask.has_value(), 1)
                        .type(mask_type)
                        .add(job.log, 1)
-                       .add(is_far, 1)
                        .add(pack, 5)
                        .add(items, 7)
                        .add(width, 11)
@@ -60,8 +58,8 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
     };
     switch (kind) {
       case SoftmaxPart::rows:
-        return std::vector{format("softmax_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, out, mask,
-                                  pack, items, width, threads, job.log, is_far ? kWalkDims : 1)};
+        return std::vector{format("softmax_rows<{}, {}, {}, {}, {}, {}, {}, {}>", x, out, mask,
+                                  pack, items, width, threads, job.log)};
       case SoftmaxPart::kept:
         return std::vector{
             format("softmax_kept<{}, {}, {}, {}, {}, {}>", x, out, pack, items, threads, job.log)};
@@ -96,16 +94,13 @@ LaunchConfig softmax_config(const SoftmaxJob& job, std::uint32_t blocks, int thr
 }
 
 void launch_softmax_rows(const SoftmaxJob& job, const RowTile& tile) {
-  LaunchConfig config = softmax_config(job, tile.blocks(job.extent.rows), tile.threads);
-  config.programmatic_dependent = overlaps_launches(job.device());
-  with_shortest_walk(job.view(), [&](const auto& view) {
-    const Kernel& kernel = softmax_part(SoftmaxPart::rows, job, tile.pack, tile.items, tile.width,
-                                        tile.threads, view.ndim > 1)
-                               .on(job.device());
-    with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
-      launch(kernel, config, job.out.address(), job.x.address(), job.mask_address(), view,
-             job.extent.rows, static_cast<std::int32_t>(job.extent.n), job.mask_step(), scale);
-    });
+  const Kernel& kernel =
+      softmax_part(SoftmaxPart::rows, job, tile.pack, tile.items, tile.width, tile.threads)
+          .on(job.device());
+  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+    launch(kernel, softmax_config(job, tile.blocks(job.extent.rows), tile.threads),
+           job.out.address(), job.x.address(), job.mask_address(), job.view(), job.extent.rows,
+           static_cast<std::int32_t>(job.extent.n), job.mask_step(), scale);
   });
 }
 

@@ -1,7 +1,6 @@
 // Softmax of rows and of columns, as softmax.h states it.
 #include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
-#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
 #include <kernwright/walk.cuh>
@@ -82,16 +81,13 @@ __device__ __forceinline__ const Mask* mask_at(const char* mask, long long eleme
 }
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
-/// its bytes in x (view 0) and in the mask (1), in 1 or 8 dimensions; `mask_step` is between the
-/// mask's elements.
+/// its bytes in x (view 0) and in the mask (1); `mask_step` is between the mask's elements.
 template <typename T, typename Out, typename Mask, int V, int Items, int Width, int Threads,
-          bool Log, int Dims>
+          bool Log>
 __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V* Items))
     softmax_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,
-                 const Walk<2, Dims> view, long long rows, int n, long long mask_step,
-                 Compute<T> scale) {
+                 const Walk<2> view, long long rows, int n, long long mask_step, Compute<T> scale) {
   using C = Compute<T>;
-  wait_for_previous();
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;

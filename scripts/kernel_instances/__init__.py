@@ -398,9 +398,9 @@ INSTANCES = {
         for ending, width in FINISHED
     ],
     "softmax.cu": [
-        "softmax_rows<Float32, Float32, NoMask, 4, 2, 8, 128, false, 1>",
-        "softmax_rows<BFloat16, Float32, Bool, 8, 1, 512, 512, true, 8>",
-        "softmax_rows<Float64, Float64, Float64, 2, 2, 512, 512, false, 1>",
+        "softmax_rows<Float32, Float32, NoMask, 4, 2, 8, 128, false>",
+        "softmax_rows<BFloat16, Float32, Bool, 8, 1, 512, 512, true>",
+        "softmax_rows<Float64, Float64, Float64, 2, 2, 512, 512, false>",
         "softmax_kept<Float16, Float16, 8, 3, 1024, false>",
         "softmax_kept<BFloat16, BFloat16, 8, 2, 512, false>",
         "softmax_sums<Float32, NoMask, 4, 1, 256>",
