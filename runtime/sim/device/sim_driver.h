@@ -137,11 +137,11 @@ struct Guarded<kBody> {
 template <auto kBody>
 inline constexpr auto guarded = Guarded<kBody>::call;
 
-// Each fills its own slots of the table.
-using Install = void(DriverApi& api);
-Install install_init, install_device_queries, install_context, install_module, install_function,
-    install_launch, install_occupancy, install_memory, install_host_memory, install_pool,
-    install_pointer, install_copy, install_fill, install_stream, install_event, install_capture,
-    install_graph, install_graph_exec, install_tensor_map, install_cuda_array, install_texture;
+/// The body of each function of the table, by its name there. Throws Failure.
+namespace calls {
+#define KW_DRIVER(name, symbol, since, need, parameters) void name parameters;
+#define KW_DRIVER_EXTENSION(name, parameters) void name parameters;
+#include "driver/driver_api.def"
+}  // namespace calls
 
 }  // namespace kernwright::sim

@@ -281,22 +281,6 @@ void perform(const KernelWork& work, AccessLog* log) {
 
 namespace {
 
-void launch_kernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                   void** parameters, void** extra) {
-  const StreamUse use = use_stream(stream);
-  submit(use, prepare({function,
-                       {grid_x, grid_y, grid_z},
-                       {block_x, block_y, block_z},
-                       shared_bytes,
-                       parameters,
-                       extra,
-                       false,
-                       {}},
-                      *use.context));
-}
-
 /// NOTE: the event of an attribute must not keep time (CUlaunchAttributeID's reference).
 void check_event(CUevent handle) {
   if (handle == nullptr) return;
@@ -367,8 +351,26 @@ void record_events(const CUlaunchConfig& config, const StreamUse& use) {
   }
 }
 
-void launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, void** parameters,
-                      void** extra) {
+}  // namespace
+
+void calls::cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                           unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                           unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                           void** parameters, void** extra) {
+  const StreamUse use = use_stream(stream);
+  submit(use, prepare({function,
+                       {grid_x, grid_y, grid_z},
+                       {block_x, block_y, block_z},
+                       shared_bytes,
+                       parameters,
+                       extra,
+                       false,
+                       {}},
+                      *use.context));
+}
+
+void calls::cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                             void** extra) {
   require(config != nullptr);
   check_attributes(*config);
   const StreamUse use = use_stream(config->hStream);
@@ -382,13 +384,6 @@ void launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, void** 
                        cluster_of(*config)},
                       *use.context));
   record_events(*config, use);
-}
-
-}  // namespace
-
-void install_launch(DriverApi& api) {
-  api.cuLaunchKernel = guarded<launch_kernel>;
-  api.cuLaunchKernelEx = guarded<launch_kernel_ex>;
 }
 
 }  // namespace kernwright::sim

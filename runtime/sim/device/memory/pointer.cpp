@@ -87,7 +87,9 @@ void clear_attribute(void* value, CUpointer_attribute attribute) {
   }
 }
 
-void pointer_get_attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+}  // namespace
+
+void calls::cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   require(value != nullptr);
   const PointerFacts facts = facts_of(address);
   require(facts.allocation.has_value());
@@ -95,8 +97,8 @@ void pointer_get_attribute(void* value, CUpointer_attribute attribute, CUdevicep
 }
 
 /// Unlike the single form this one answers for unknown addresses too, with null values.
-void pointer_get_attributes(unsigned int count, CUpointer_attribute* attributes, void** values,
-                            CUdeviceptr address) {
+void calls::cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,
+                                   void** values, CUdeviceptr address) {
   require(count > 0 && attributes != nullptr && values != nullptr);
   const PointerFacts facts = facts_of(address);
   for (unsigned i = 0; i < count; ++i) {
@@ -112,21 +114,13 @@ void pointer_get_attributes(unsigned int count, CUpointer_attribute* attributes,
   }
 }
 
-void mem_get_address_range(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+void calls::cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
   current_context();
   const PointerFacts facts = facts_of(address);
   require(facts.allocation.has_value(), CUDA_ERROR_NOT_FOUND);
   const AddressRange& range = facts.allocation->range;
   if (base != nullptr) *base = range.begin;
   if (bytes != nullptr) *bytes = range.end - range.begin;
-}
-
-}  // namespace
-
-void install_pointer(DriverApi& api) {
-  api.cuPointerGetAttribute = guarded<pointer_get_attribute>;
-  api.cuPointerGetAttributes = guarded<pointer_get_attributes>;
-  api.cuMemGetAddressRange = guarded<mem_get_address_range>;
 }
 
 }  // namespace kernwright::sim

@@ -72,11 +72,6 @@ int attribute_of(const Function& function, CUfunction_attribute attribute) {
   fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-void func_get_attribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
-  require(value != nullptr);
-  *value = attribute_of(*find_function(handle), attribute);
-}
-
 void set_max_dynamic_shared(Function& function, int value) {
   const int most =
       device_profile().required(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) -
@@ -85,7 +80,14 @@ void set_max_dynamic_shared(Function& function, int value) {
   function.max_dynamic_shared = value;
 }
 
-void func_set_attribute(CUfunction handle, CUfunction_attribute attribute, int value) {
+}  // namespace
+
+void calls::cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
+  require(value != nullptr);
+  *value = attribute_of(*find_function(handle), attribute);
+}
+
+void calls::cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value) {
   const auto function = find_function(handle);
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
@@ -103,19 +105,19 @@ void func_set_attribute(CUfunction handle, CUfunction_attribute attribute, int v
   }
 }
 
-void func_get_module(CUmodule* module, CUfunction handle) {
+void calls::cuFuncGetModule(CUmodule* module, CUfunction handle) {
   require(module != nullptr);
   *module = find_function(handle)->module_handle;
 }
 
 /// The text lives as long as the module.
-void func_get_name(const char** name, CUfunction handle) {
+void calls::cuFuncGetName(const char** name, CUfunction handle) {
   require(name != nullptr);
   *name = find_function(handle)->name.c_str();
 }
 
-void func_get_param_info(CUfunction handle, std::size_t index, std::size_t* offset,
-                         std::size_t* size) {
+void calls::cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset,
+                               std::size_t* size) {
   const auto function = find_function(handle);
   const auto module = function->module.lock();
   require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -123,16 +125,6 @@ void func_get_param_info(CUfunction handle, std::size_t index, std::size_t* offs
   require(index < parameters.size() && offset != nullptr);
   *offset = parameters[index].offset;
   if (size != nullptr) *size = parameters[index].bytes;
-}
-
-}  // namespace
-
-void install_function(DriverApi& api) {
-  api.cuFuncGetAttribute = guarded<func_get_attribute>;
-  api.cuFuncSetAttribute = guarded<func_set_attribute>;
-  api.cuFuncGetModule = guarded<func_get_module>;
-  api.cuFuncGetName = guarded<func_get_name>;
-  api.cuFuncGetParamInfo = guarded<func_get_param_info>;
 }
 
 }  // namespace kernwright::sim

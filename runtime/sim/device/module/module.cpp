@@ -22,12 +22,6 @@ Resources& pending_resources() {
   return resources;
 }
 
-void set_resource_image(const void* cubin, std::size_t bytes) {
-  sim_driver();
-  require(cubin != nullptr || bytes == 0);
-  pending_resources() = read_cubin_resources({static_cast<const std::byte*>(cubin), bytes});
-}
-
 enum class ImageKind { ptx, elf, fatbin, unknown };
 
 ImageKind kind_of(const void* image) {
@@ -171,24 +165,32 @@ CUmodule load(const void* image, const JitOptions& options) {
   return module->handle;
 }
 
-void module_load_data_ex(CUmodule* module, const void* image, unsigned int option_count,
-                         CUjit_option* options, void** option_values) {
-  require(module != nullptr);
-  // Allowed in any capture: lazy loading makes it safe (measured in docs/driver_behaviour.md).
-  *module = load(image, JitOptions(option_count, options, option_values));
-}
-
-void module_load_data(CUmodule* module, const void* image) {
-  module_load_data_ex(module, image, 0, nullptr, nullptr);
-}
-
 std::shared_ptr<Module> find_module(CUmodule handle) {
   auto module = sim_driver().modules.find(handle);
   require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
   return module;
 }
 
-void module_unload(CUmodule handle) {
+}  // namespace
+
+void calls::kwSetResourceImage(const void* cubin, std::size_t bytes) {
+  sim_driver();
+  require(cubin != nullptr || bytes == 0);
+  pending_resources() = read_cubin_resources({static_cast<const std::byte*>(cubin), bytes});
+}
+
+void calls::cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int option_count,
+                               CUjit_option* options, void** option_values) {
+  require(module != nullptr);
+  // Allowed in any capture: lazy loading makes it safe (measured in docs/driver_behaviour.md).
+  *module = load(image, JitOptions(option_count, options, option_values));
+}
+
+void calls::cuModuleLoadData(CUmodule* module, const void* image) {
+  cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+
+void calls::cuModuleUnload(CUmodule handle) {
   current_context();
   sim_driver().captures.forbid_unsafe();
   const auto module = find_module(handle);
@@ -197,7 +199,7 @@ void module_unload(CUmodule handle) {
   for (const CUfunction function : module->functions) sim_driver().functions.remove(function);
 }
 
-void module_get_function(CUfunction* function, CUmodule handle, const char* name) {
+void calls::cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* name) {
   current_context();
   require(function != nullptr && name != nullptr && *name != '\0');
   const auto module = find_module(handle);
@@ -210,8 +212,8 @@ void module_get_function(CUfunction* function, CUmodule handle, const char* name
   fail(CUDA_ERROR_NOT_FOUND);
 }
 
-void module_get_global(CUdeviceptr* address, std::size_t* bytes, CUmodule handle,
-                       const char* name) {
+void calls::cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule handle,
+                              const char* name) {
   current_context();
   require(name != nullptr && *name != '\0' && (address != nullptr || bytes != nullptr));
   const auto module = find_module(handle);
@@ -221,42 +223,28 @@ void module_get_global(CUdeviceptr* address, std::size_t* bytes, CUmodule handle
   if (bytes != nullptr) *bytes = variable->bytes;
 }
 
-void module_get_loading_mode(CUmoduleLoadingMode* mode) {
+void calls::cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   require(mode != nullptr);
   *mode = CU_MODULE_EAGER_LOADING;
 }
 
-void module_get_function_count(unsigned int* count, CUmodule handle) {
+void calls::cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
   require(count != nullptr);
   *count = static_cast<unsigned int>(find_module(handle)->functions.size());
 }
 
-void module_enumerate_functions(CUfunction* functions, unsigned int count, CUmodule handle) {
+void calls::cuModuleEnumerateFunctions(CUfunction* functions, unsigned int count, CUmodule handle) {
   const auto module = find_module(handle);
   require(functions != nullptr && count > 0);
   const std::size_t number = std::min<std::size_t>(count, module->functions.size());
   std::copy_n(module->functions.begin(), number, functions);
 }
 
-}  // namespace
-
 Module::~Module() {
   if (code == nullptr) return;
   const std::lock_guard execution(driver->execution);
   code.reset();
   for (const auto& device : driver->devices) device->memory.expire_cached_ranges();
-}
-
-void install_module(DriverApi& api) {
-  api.cuModuleLoadData = guarded<module_load_data>;
-  api.cuModuleLoadDataEx = guarded<module_load_data_ex>;
-  api.cuModuleUnload = guarded<module_unload>;
-  api.cuModuleGetFunction = guarded<module_get_function>;
-  api.cuModuleGetGlobal = guarded<module_get_global>;
-  api.cuModuleGetLoadingMode = guarded<module_get_loading_mode>;
-  api.cuModuleGetFunctionCount = guarded<module_get_function_count>;
-  api.cuModuleEnumerateFunctions = guarded<module_enumerate_functions>;
-  api.kwSetResourceImage = guarded<set_resource_image>;
 }
 
 }  // namespace kernwright::sim
