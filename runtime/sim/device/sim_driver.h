@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <new>
 #include <utility>
 
@@ -69,6 +70,8 @@ class SimDriver {
 
   std::mutex allocations_mutex;  ///< guards allocations
   std::map<std::uint64_t, AllocationInfo> allocations;
+  /// Null when none begins there. Call with allocations_mutex held.
+  AllocationInfo* allocation_at(std::uint64_t address) noexcept;
   std::uint64_t next_id() noexcept { return ids_.fetch_add(1) + 1; }
 
   SimDevice& device(CUdevice ordinal);                    ///< throws Failure INVALID_DEVICE
@@ -86,6 +89,15 @@ class SimDriver {
 SimDriver& sim_driver();
 /// Makes it where it is not there yet.
 void initialise_sim_driver();
+
+/// The driver while no launch runs; made where it is not there yet.
+struct QuietDriver {
+  SimDriver& driver = (initialise_sim_driver(), sim_driver());
+  const std::lock_guard<std::mutex> execution{driver.execution};
+};
+/// Calls change(SimDriver&) with no launch running. For destructors, in host functions too: a scope
+/// that stayed in a list after its end would be used.
+void change_at_end(const std::function<void(SimDriver&)>& change) noexcept;
 
 /// The context stack of the calling thread.
 std::vector<CUcontext>& context_stack() noexcept;

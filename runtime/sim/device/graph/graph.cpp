@@ -2,6 +2,7 @@
 #include "sim/device/graph/graph.h"
 
 #include "sim/device/launch/launch.h"
+#include "sim/device/module/function.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 
@@ -223,7 +224,8 @@ void calls::cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARA
   const std::lock_guard lock(graph->mutex);
   auto& work = std::get<KernelWork>(node->work);
   node->parameters.clear();
-  for (const ParameterSlot& slot : parameters_of(*work.function)) {
+  const auto info = info_of(*work.function);
+  for (const ParameterSlot& slot : info->parameters) {
     node->parameters.push_back(work.parameters.data() + slot.offset);
   }
   *parameters = {work.handle,

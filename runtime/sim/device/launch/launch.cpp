@@ -237,10 +237,11 @@ void explain_foreign_memory(FaultReport& fault, const SimDevice& own) {
 
 }  // namespace
 
-std::vector<ParameterSlot> parameters_of(const Function& function) {
-  const auto module = function.module.lock();
-  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return module->code->program().functions[function.index].parameters;
+const CUlaunchAttributeValue* last_attribute(const CUlaunchConfig& config, CUlaunchAttributeID id) {
+  for (unsigned i = config.numAttrs; i-- > 0;) {
+    if (config.attrs[i].id == id) return &config.attrs[i].value;
+  }
+  return nullptr;
 }
 
 KernelWork prepare(const LaunchRequest& launch, const Context& context) {
@@ -316,26 +317,11 @@ void check_attributes(const CUlaunchConfig& config) {
   }
 }
 
-/// The last cooperative attribute counts.
-bool is_cooperative(const CUlaunchConfig& config) {
-  bool cooperative = false;
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
-      cooperative = config.attrs[i].value.cooperative != 0;
-    }
-  }
-  return cooperative;
-}
-
-/// The last cluster attribute counts; zeros without one.
+/// Zeros without a cluster.
 std::array<std::uint32_t, 3> cluster_of(const CUlaunchConfig& config) {
-  std::array<std::uint32_t, 3> cluster{};
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
-    const CUlaunchDim3& dim = config.attrs[i].value.clusterDim;
-    cluster = {dim.x, dim.y, dim.z};
-  }
-  return cluster;
+  const auto* const value = last_attribute(config, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  if (value == nullptr) return {};
+  return {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
 }
 
 /// Both kinds of event are reached when the kernel ends, which is never too early.
@@ -373,6 +359,7 @@ void calls::cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, 
                              void** extra) {
   require(config != nullptr);
   check_attributes(*config);
+  const auto* const cooperative = last_attribute(*config, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
   const StreamUse use = use_stream(config->hStream);
   submit(use, prepare({function,
                        {config->gridDimX, config->gridDimY, config->gridDimZ},
@@ -380,7 +367,7 @@ void calls::cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, 
                        config->sharedMemBytes,
                        parameters,
                        extra,
-                       is_cooperative(*config),
+                       cooperative != nullptr && cooperative->cooperative != 0,
                        cluster_of(*config)},
                       *use.context));
   record_events(*config, use);

@@ -1,4 +1,5 @@
 // Driver functions that ask how many blocks fit on a multiprocessor.
+#include "sim/device/launch/launch.h"
 #include "sim/device/module/function.h"
 #include "sim/device/sim_driver.h"
 
@@ -9,14 +10,10 @@ namespace {
 
 /// Blocks of a cluster that `config` asks for, or 1.
 std::uint64_t cluster_blocks(const CUlaunchConfig& config) {
-  std::uint64_t blocks = 1;
   require(config.numAttrs == 0 || config.attrs != nullptr);
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
-    const CUlaunchDim3& dim = config.attrs[i].value.clusterDim;
-    blocks = std::uint64_t{dim.x} * dim.y * dim.z;
-  }
-  return blocks;
+  const auto* const value = last_attribute(config, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  if (value == nullptr) return 1;
+  return std::uint64_t{value->clusterDim.x} * value->clusterDim.y * value->clusterDim.z;
 }
 
 int fitting_blocks(const CUlaunchConfig& config, const Function& function) {

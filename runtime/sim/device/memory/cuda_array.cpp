@@ -1,6 +1,5 @@
 // Driver functions of CUDA arrays: the rules of driver/texture_parameters.h, and copies of boxes.
 #include "driver/texture_parameters.h"
-#include "sim/device/memory/allocation.h"
 #include "sim/device/memory/copy.h"
 #include "sim/device/profile.h"
 #include "sim/device/sim_driver.h"

@@ -1,5 +1,4 @@
 // Driver functions of page-locked host memory. Its address is the same on host and device.
-#include "sim/device/memory/allocation.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 

@@ -1,5 +1,4 @@
 // Driver functions that make and end device and managed memory.
-#include "sim/device/memory/allocation.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 
@@ -36,8 +35,8 @@ void finish_before_free(Context& context, std::uint64_t address) {
   SimDriver& instance = sim_driver();
   {
     const std::lock_guard lock(instance.allocations_mutex);
-    const auto record = instance.allocations.find(address);
-    if (record != instance.allocations.end() && record->second.pool != nullptr) return;
+    const AllocationInfo* const record = instance.allocation_at(address);
+    if (record != nullptr && record->pool != nullptr) return;
   }
   instance.queues.finish(context);
   instance.order.host_learns(context, false);

@@ -1,6 +1,5 @@
 // Driver functions of stream-ordered memory. A pool counts; memory goes back when its turn to be
 // freed comes.
-#include "sim/device/memory/allocation.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 

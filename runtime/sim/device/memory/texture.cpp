@@ -52,14 +52,20 @@ void require_memory(std::uint64_t address, std::uint64_t bytes) {
   checked_range({"cuTexObjectCreate", address, bytes, Side::device, false});
 }
 
+/// Of rows of texels that are no array.
+TextureSource plain_source(CUdeviceptr address, CUarray_format format, unsigned channels) {
+  TextureSource source;
+  source.address = address;
+  source.format = format;
+  source.channels = channels;
+  source.bytes = texel_bytes(format, channels);
+  return source;
+}
+
 TextureSource linear_source(const CUDA_RESOURCE_DESC& resource) {
   const auto& memory = resource.res.linear;
-  TextureSource source;
-  source.address = memory.devPtr;
+  TextureSource source = plain_source(memory.devPtr, memory.format, memory.numChannels);
   source.linear = true;
-  source.format = memory.format;
-  source.channels = memory.numChannels;
-  source.bytes = texel_bytes(memory.format, memory.numChannels);
   source.extent = {extent(memory.sizeInBytes / source.bytes), 1, 1};
   source.name = "linear memory";
   require_memory(memory.devPtr, std::uint64_t{source.extent[0]} * source.bytes);
@@ -68,13 +74,9 @@ TextureSource linear_source(const CUDA_RESOURCE_DESC& resource) {
 
 TextureSource pitched_source(const CUDA_RESOURCE_DESC& resource) {
   const auto& memory = resource.res.pitch2D;
-  TextureSource source;
-  source.address = memory.devPtr;
+  TextureSource source = plain_source(memory.devPtr, memory.format, memory.numChannels);
   source.pitch = memory.pitchInBytes;
   source.shape = Geometry::d2;
-  source.format = memory.format;
-  source.channels = memory.numChannels;
-  source.bytes = texel_bytes(memory.format, memory.numChannels);
   source.extent = {extent(memory.width), extent(memory.height), 1};
   source.name = "pitched memory";
   require_memory(memory.devPtr,

@@ -22,30 +22,20 @@ Resources& pending_resources() {
   return resources;
 }
 
-enum class ImageKind { ptx, elf, fatbin, unknown };
+/// Of a cubin or a fat binary.
+bool is_machine_code(const char* image) {
+  return std::strncmp(image, "\x7f\x45\x4c\x46", 4) == 0 ||
+         std::strncmp(image, "\x50\xed\x55\xba", 4) == 0;
+}
 
-ImageKind kind_of(const void* image) {
-  const auto* const bytes = static_cast<const unsigned char*>(image);
-  if (bytes[0] == 0x7f)
-    return std::memcmp(bytes,
-                       "\x7f"
-                       "ELF",
-                       4) == 0
-               ? ImageKind::elf
-               : ImageKind::unknown;
-  if (bytes[0] == 0x50)
-    return std::memcmp(bytes, "\x50\xed\x55\xba", 4) == 0 ? ImageKind::fatbin : ImageKind::unknown;
-  const bool text = bytes[0] == '\n' || bytes[0] == '\r' || bytes[0] == '\t' ||
-                    (bytes[0] >= ' ' && bytes[0] < 0x7f);
-  return text ? ImageKind::ptx : ImageKind::unknown;
+bool may_be_text(char first) {
+  const bool printable = first >= ' ' && first < 0x7f && first != 'P';
+  return printable || first == '\n' || first == '\r' || first == '\t';
 }
 
 [[noreturn]] void refuse(const JitOptions& options, CUresult code, const std::string& message) {
   options.write_error_log(message);
-  FaultReport report;
-  report.kind = FaultKind::invalid_ptx;
-  report.message = message;
-  throw Failure{code, std::move(report)};
+  fail_with(code, FaultKind::invalid_ptx, message);
 }
 
 /// Without the place in front: whoever shows the report knows where the kernel's text begins.
@@ -78,18 +68,16 @@ std::string without_place(const ptx::PtxError& error) {
 
 std::unique_ptr<LoadedModule> load_code(Context& context, const void* image,
                                         const JitOptions& options) {
-  switch (kind_of(image)) {
-    case ImageKind::elf:
-    case ImageKind::fatbin:
-      refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
-             "the simulated device runs PTX text; the image is machine code of a GPU. Compile for "
-             "a virtual architecture (compute_80)");
-    case ImageKind::unknown:
-      refuse(options, CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX text nor a cubin");
-    case ImageKind::ptx: break;
+  const auto* const text = static_cast<const char*>(image);
+  if (is_machine_code(text)) {
+    refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
+           "the simulated device runs PTX text; the image is machine code of a GPU. Compile for "
+           "a virtual architecture (compute_80)");
   }
+  if (!may_be_text(*text))
+    refuse(options, CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX text nor a cubin");
   try {
-    return std::make_unique<LoadedModule>(static_cast<const char*>(image), context.device.memory);
+    return std::make_unique<LoadedModule>(text, context.device.memory);
   } catch (const ptx::PtxError& error) {
     refuse(options, error);
   } catch (const OutOfMemory& error) {
@@ -109,8 +97,7 @@ int target_of(const ptx::Module& module) {
 }
 
 void require_target(const LoadedModule& code, const JitOptions& options) {
-  const int own = device_profile().required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-                  device_profile().required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  const int own = device_profile().capability();
   if (target_of(*code.program().module) <= own) return;
   refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
          format("the PTX is for {}; the simulated device has compute capability {}.{}. Compile for "
