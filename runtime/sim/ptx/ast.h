@@ -47,6 +47,11 @@ enum class SpecialRegister : std::uint8_t {
   zero64,  ///< %pm0_64
 };
 
+/// SpecialRegister::none when unknown; `text` as written, "%tid.x".
+SpecialRegister special_from_name(std::string_view text) noexcept;
+/// 1, 32 or 64.
+int special_bits(SpecialRegister special) noexcept;
+
 /// What a symbol names, that is the table that Operand::symbol_index points into. A name may stand
 /// for several variables of a function (scopes), so use the index.
 enum class SymbolKind : std::uint8_t {
@@ -127,7 +132,7 @@ struct Variable {
   std::uint32_t alignment = 0;  ///< bytes; 0 = natural
   std::uint64_t count = 1;      ///< elements; 0 for an extern array without extent
   std::uint8_t vector = 1;
-  bool is_extern = false, is_visible = false, is_weak = false, is_array = false;
+  bool is_extern = false, is_weak = false, is_array = false;
   std::vector<InitialValue> init;
   std::int32_t ptx_line = 0;
   std::uint64_t bytes() const noexcept { return count * vector * ((bits(type) + 7) / 8); }

@@ -2,7 +2,6 @@
 #include "sim/ptx/modifier_sets.h"
 
 #include "base/format.h"
-#include "sim/ptx/type_names.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,6 @@
 // Names and sizes of PTX types.
 #include "sim/ptx/types.h"
 
-#include "sim/ptx/type_names.h"
-
 #include <iterator>
 
 namespace kernwright::sim::ptx {

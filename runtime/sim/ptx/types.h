@@ -19,6 +19,8 @@ enum class Type : std::uint8_t {
 /// Size in bits; 1 for pred.
 int bits(Type type) noexcept;
 std::string_view name(Type type) noexcept;  ///< "f32"
+/// Type::none when `text` names none ("f32", without a dot).
+Type type_from_name(std::string_view text) noexcept;
 
 /// `generic` is an address without a state space; `cluster` is .shared::cluster, the shared memory
 /// of all blocks of a cluster.

@@ -1,10 +1,8 @@
 // Driver functions of modules: PTX text becomes a program, its entries and variables get names.
 #include "base/errors.h"
 #include "base/format.h"
-#include "sim/device/launch/occupancy_model.h"
 #include "sim/device/module/jit_options.h"
 #include "sim/device/sim_driver.h"
-#include "sim/device/teardown.h"
 #include "sim/ptx/parse/parser.h"
 
 #include <algorithm>

@@ -209,7 +209,8 @@ bool WorkQueues::holds_work(const Context& context) const {
                      [&](const StreamUse& other) { return other.context->id == context.id; });
 }
 
-void WorkQueues::finish_until(const Condition& over) {
+template <typename Over>
+void WorkQueues::finish_until(const Over& over) {
   if (!deferred()) return;
   Lock lock(mutex_);
   run_until(lock, over);
@@ -228,7 +229,8 @@ void WorkQueues::finish_all() {
   finish_until([&] { return active_.empty(); });
 }
 
-bool WorkQueues::query_whether(const Condition& over) {
+template <typename Over>
+bool WorkQueues::query_whether(const Over& over) {
   if (!deferred()) return true;
   Lock lock(mutex_);
   for (std::uint64_t steps = next_number(state_) % 3; steps != 0 && !over(); --steps) {

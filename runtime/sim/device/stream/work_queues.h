@@ -75,8 +75,10 @@ class WorkQueues {
   StreamUse* choose();
   bool run_one(Lock& lock);
   void run_until(Lock& lock, const Condition& over);
-  void finish_until(const Condition& over);
-  bool query_whether(const Condition& over);
+  template <typename Over>
+  void finish_until(const Over& over);
+  template <typename Over>
+  bool query_whether(const Over& over);
   std::shared_ptr<Mark> enqueue(const StreamUse& use, std::shared_ptr<QueuedWork> item);
   void keep(const Context& context, std::exception_ptr failure);
 

@@ -1,5 +1,5 @@
 // Spelling and width of the special registers.
-#include "sim/ptx/type_names.h"
+#include "sim/ptx/ast.h"
 
 #include <algorithm>
 #include <charconv>
