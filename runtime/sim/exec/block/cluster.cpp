@@ -95,7 +95,9 @@ bool ClusterMember::end_waits(bool give_up) {
 }
 
 bool ClusterMember::wake() {
-  return std::exchange(seen_phases, cluster->phases) != cluster->phases && end_waits(false);
+  if (seen_phases == cluster->phases) return false;
+  seen_phases = cluster->phases;
+  return end_waits(false);
 }
 
 std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint64_t bytes,
