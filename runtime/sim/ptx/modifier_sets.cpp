@@ -3,11 +3,11 @@
 
 #include "base/format.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <stdexcept>
+#include <unordered_map>
 
 namespace kernwright::sim::ptx {
 namespace {
@@ -99,6 +99,16 @@ constexpr std::array kLiterals{
 #include "sim/ptx/ignored_words.inc"
 };
 
+/// By their texts. Of words with the same text the first counts.
+std::unordered_map<std::string_view, Word> known_words() {
+  std::unordered_map<std::string_view, Word> known;
+  for (const Word& literal : kLiterals) known.emplace(literal.text, literal);
+  for (const NamedSet& set : kSets) {
+    for (const Word& member : set.words) known.emplace(member.text, member);
+  }
+  return known;
+}
+
 /// m16n8k16 and the like.
 bool parse_shape(std::string_view text, std::uint16_t& packed) {
   unsigned m = 0, n = 0, k = 0;
@@ -133,14 +143,8 @@ Word literal_word(std::string_view text) {
   if (const Type found = type_from_name(text); found != Type::none) {
     return word(text, Field::type, found);
   }
-  const auto in = [&](std::span<const Word> words) {
-    const auto found = std::ranges::find(words, text, &Word::text);
-    return found == words.end() ? nullptr : &*found;
-  };
-  if (const Word* const found = in(kLiterals); found != nullptr) return *found;
-  for (const NamedSet& set : kSets) {
-    if (const Word* const found = in(set.words); found != nullptr) return *found;
-  }
+  static const auto& known = *new std::unordered_map<std::string_view, Word>(known_words());
+  if (const auto found = known.find(text); found != known.end()) return found->second;
   std::uint16_t packed = 0;
   if (parse_shape(text, packed)) return {text, Field::shape, packed};
   throw std::logic_error(format("the ISA table uses the unknown modifier .{}", text));
