@@ -1,5 +1,5 @@
 // Finds the loops that wait for shared memory.
-#include "sim/code/busy_waits.h"
+#include "sim/code/passes.h"
 
 #include "sim/ptx/isa.h"
 

@@ -1,5 +1,5 @@
 // Depth-first walks over a function's blocks: loops, their depth, and the final order.
-#include "sim/code/cfg.h"
+#include "sim/code/passes.h"
 
 #include <algorithm>
 

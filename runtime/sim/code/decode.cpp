@@ -1,13 +1,9 @@
 // Lays a module's functions out as code: final operand offsets, branches and side tables.
 #include "base/format.h"
-#include "sim/code/busy_waits.h"
-#include "sim/code/cfg.h"
 #include "sim/code/fast_handlers.h"
-#include "sim/code/fuse.h"
 #include "sim/code/lower/lower.h"
+#include "sim/code/passes.h"
 #include "sim/code/program.h"
-#include "sim/code/simplify.h"
-#include "sim/code/slots.h"
 #include "sim/code/tables.h"
 #include "sim/code/wgmma_registers.h"
 #include "sim/ptx/isa.h"
@@ -333,11 +329,8 @@ std::unique_ptr<Program> decode(std::shared_ptr<ptx::Module> module, const Symbo
   program->tables = std::make_shared<Program::Tables>();
   ModuleLayout layout = lay_out(*module);
   program->functions = layout.functions;
-  for (std::size_t f = 0; f < module->functions.size(); ++f) {
-    const ptx::Function& function = module->functions[f];
-    const Builtin* const builtin = function.has_body ? nullptr : find_builtin(function.name);
-    program->tables->builtins.push_back(builtin);
-    program->functions[f].is_builtin = builtin != nullptr;
+  for (const ptx::Function& function : module->functions) {
+    program->tables->builtins.push_back(function.has_body ? nullptr : find_builtin(function.name));
   }
   if (form == CodeForm::as_written)
     program->tables->register_offsets.resize(module->functions.size());

@@ -1,6 +1,6 @@
 // Addresses of array elements: one op for product and sum, at its access; one handler for both.
 // Shuffles by constants.
-#include "sim/code/fuse.h"
+#include "sim/code/passes.h"
 
 #include "sim/code/fast_handlers.h"
 #include "sim/ptx/isa.h"

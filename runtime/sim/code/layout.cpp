@@ -182,27 +182,26 @@ class CallGraph {
   std::vector<std::uint32_t> targets_;  ///< of indirect calls
 };
 
+/// Those of the variables that lie in shared memory, one after the other from `end` on.
+void place_shared(const std::vector<ptx::Variable>& variables, std::vector<std::uint32_t>& places,
+                  std::uint32_t& end) {
+  for (std::size_t v = 0; v < variables.size(); ++v) {
+    if (variables[v].space == ptx::Space::shared && !is_dynamic(variables[v]))
+      places[v] = place(variables[v], end);
+  }
+}
+
 /// Shared variables of device functions and of the module come first and lie at the same place for
 /// all entries; those of an entry follow.
 std::uint32_t place_common_shared(const ptx::Module& module, ModuleLayout& layout) {
   std::uint32_t end = 0;
   layout.shared_globals.assign(module.globals.size(), kDynamicOffset);
-  for (std::size_t g = 0; g < module.globals.size(); ++g) {
-    const ptx::Variable& variable = module.globals[g];
-    if (variable.space == ptx::Space::shared && !is_dynamic(variable)) {
-      layout.shared_globals[g] = place(variable, end);
-    }
-  }
+  place_shared(module.globals, layout.shared_globals, end);
   layout.variables.resize(module.functions.size());
   for (std::size_t f = 0; f < module.functions.size(); ++f) {
     const ptx::Function& function = module.functions[f];
     layout.variables[f].assign(function.variables.size(), kDynamicOffset);
-    for (std::size_t v = 0; v < function.variables.size() && !function.is_entry; ++v) {
-      const ptx::Variable& variable = function.variables[v];
-      if (variable.space == ptx::Space::shared && !is_dynamic(variable)) {
-        layout.variables[f][v] = place(variable, end);
-      }
-    }
+    if (!function.is_entry) place_shared(function.variables, layout.variables[f], end);
   }
   return end;
 }
@@ -266,13 +265,7 @@ void finish_entry(const ptx::Module& module, const std::vector<Usage>& usage, Ca
     sum += layout.functions[f].local_bytes;
   }
   end = std::max(end, usage[entry].shared_end);
-  const ptx::Function& function = module.functions[entry];
-  for (std::size_t v = 0; v < function.variables.size(); ++v) {
-    const ptx::Variable& variable = function.variables[v];
-    if (variable.space == ptx::Space::shared && !is_dynamic(variable)) {
-      layout.variables[entry][v] = place(variable, end);
-    }
-  }
+  place_shared(module.functions[entry].variables, layout.variables[entry], end);
   info.shared_bytes = end;
   info.dynamic_shared_offset = (end + alignment - 1) / alignment * alignment;
   std::uint64_t bytes = graph.deepest(entry);

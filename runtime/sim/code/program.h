@@ -36,10 +36,8 @@ struct ParameterSlot {
 struct FunctionInfo {
   std::string name;
   bool is_entry = false;
-  bool is_builtin = false;  ///< extern function that exec/builtins implements
   std::uint32_t first_op = 0;
-  std::uint32_t block_op =
-      0;  ///< where the second and later blocks in a frame begin; see simplify.h
+  std::uint32_t block_op = 0;  ///< where the second and later blocks in a frame begin; see passes.h
   std::uint32_t frame_bytes = 0;  ///< registers, constants and call parameter areas
   std::vector<FrameConstant> constants;
   std::vector<FrameConstant> zeroed;  ///< registers that may be read before they are written

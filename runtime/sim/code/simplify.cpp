@@ -1,8 +1,7 @@
 // Copies and block-invariant instructions of a lowered function.
-#include "sim/code/simplify.h"
+#include "sim/code/passes.h"
 
 #include "sim/code/fast_handlers.h"
-#include "sim/code/slots.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // Liveness with bit sets and a linear scan over live ranges.
-#include "sim/code/slots.h"
+#include "sim/code/passes.h"
 
 #include <algorithm>
 #include <array>

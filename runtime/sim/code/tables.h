@@ -56,7 +56,7 @@ struct Program::Tables {
   std::vector<const ptx::Instruction*> instructions;
   /// Ops of Program::full whose handlers do the next one too: handler_alone() does not.
   std::vector<std::uint32_t> fused;
-  std::vector<bool> busy_waits;            ///< per op: of a loop that only waits (busy_waits.h)
+  std::vector<bool> busy_waits;            ///< per op: of a loop that only waits (passes.h)
   std::deque<ptx::Instruction> rewritten;  ///< that stand for others; `instructions` may name them
   std::vector<OpOrigin> origins;           ///< per op; only of code as written
   /// Per function: where the frame has its registers, by index; only of code as written.

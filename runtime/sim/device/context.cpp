@@ -5,7 +5,32 @@
 namespace kernwright::sim {
 namespace {
 
-void primary_ctx_retain(CUcontext* context, CUdevice ordinal) {
+/// Null, or the handle of a context that somebody retains.
+void require_context(CUcontext context) {
+  SimDevice* const device = sim_driver().device_of(context);
+  require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  const std::lock_guard lock(device->context_mutex);
+  require(device->primary != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+std::size_t limit_index(CUlimit limit) {
+  const auto index = static_cast<std::size_t>(limit);
+  require(limit >= 0 && index < kLimitCount);
+  require(device_profile().limits[index].has_value(), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  return index;
+}
+
+/// Device whose memory the current context asks about.
+SimDevice& peer_device(Context& context, CUcontext peer) {
+  SimDevice* const device = sim_driver().device_of(peer);
+  require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  require(device != &context.device, CUDA_ERROR_INVALID_DEVICE);
+  return *device;
+}
+
+}  // namespace
+
+void calls::cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
   require(context != nullptr);
   SimDevice& device = sim_driver().device(ordinal);
   const std::lock_guard lock(device.context_mutex);
@@ -16,7 +41,7 @@ void primary_ctx_retain(CUcontext* context, CUdevice ordinal) {
   *context = device.handle;
 }
 
-void primary_ctx_release(CUdevice ordinal) {
+void calls::cuDevicePrimaryCtxRelease(CUdevice ordinal) {
   SimDevice& device = sim_driver().device(ordinal);
   std::shared_ptr<Context> last;
   {
@@ -28,7 +53,7 @@ void primary_ctx_release(CUdevice ordinal) {
 }
 
 /// All that the context owns goes away; who retains it goes on with a fresh one.
-void primary_ctx_reset(CUdevice ordinal) {
+void calls::cuDevicePrimaryCtxReset(CUdevice ordinal) {
   SimDevice& device = sim_driver().device(ordinal);
   std::shared_ptr<Context> old;
   {
@@ -39,7 +64,7 @@ void primary_ctx_reset(CUdevice ordinal) {
   tear_down(*old);
 }
 
-void primary_ctx_get_state(CUdevice ordinal, unsigned int* flags, int* active) {
+void calls::cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int* flags, int* active) {
   require(flags != nullptr && active != nullptr);
   SimDevice& device = sim_driver().device(ordinal);
   const std::lock_guard lock(device.context_mutex);
@@ -47,21 +72,13 @@ void primary_ctx_get_state(CUdevice ordinal, unsigned int* flags, int* active) {
   *active = device.primary != nullptr;
 }
 
-void ctx_get_current(CUcontext* context) {
+void calls::cuCtxGetCurrent(CUcontext* context) {
   require(context != nullptr);
   sim_driver();
   *context = context_stack().empty() ? nullptr : context_stack().back();
 }
 
-/// Null, or the handle of a context that somebody retains.
-void require_context(CUcontext context) {
-  SimDevice* const device = sim_driver().device_of(context);
-  require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  const std::lock_guard lock(device->context_mutex);
-  require(device->primary != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-}
-
-void ctx_set_current(CUcontext context) {
+void calls::cuCtxSetCurrent(CUcontext context) {
   sim_driver();
   std::vector<CUcontext>& stack = context_stack();
   if (context == nullptr) {
@@ -76,12 +93,12 @@ void ctx_set_current(CUcontext context) {
   }
 }
 
-void ctx_push_current(CUcontext context) {
+void calls::cuCtxPushCurrent(CUcontext context) {
   require_context(context);
   context_stack().push_back(context);
 }
 
-void ctx_pop_current(CUcontext* context) {
+void calls::cuCtxPopCurrent(CUcontext* context) {
   sim_driver();
   std::vector<CUcontext>& stack = context_stack();
   require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);
@@ -89,12 +106,12 @@ void ctx_pop_current(CUcontext* context) {
   stack.pop_back();
 }
 
-void ctx_get_device(CUdevice* device) {
+void calls::cuCtxGetDevice(CUdevice* device) {
   require(device != nullptr);
   *device = current_context()->device.ordinal;
 }
 
-void ctx_synchronize() {
+void calls::cuCtxSynchronize() {
   const auto context = current_context();
   SimDriver& instance = sim_driver();
   instance.captures.forbid_context_wait(*context);
@@ -103,25 +120,18 @@ void ctx_synchronize() {
   instance.queues.surface(*context);
 }
 
-void ctx_get_stream_priority_range(int* least, int* greatest) {
+void calls::cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   current_context();
   if (least != nullptr) *least = device_profile().priority_least;
   if (greatest != nullptr) *greatest = device_profile().priority_greatest;
 }
 
-std::size_t limit_index(CUlimit limit) {
-  const auto index = static_cast<std::size_t>(limit);
-  require(limit >= 0 && index < kLimitCount);
-  require(device_profile().limits[index].has_value(), CUDA_ERROR_UNSUPPORTED_LIMIT);
-  return index;
-}
-
-void ctx_get_limit(std::size_t* value, CUlimit limit) {
+void calls::cuCtxGetLimit(std::size_t* value, CUlimit limit) {
   require(value != nullptr);
   *value = current_context()->limits[limit_index(limit)];
 }
 
-void ctx_set_limit(CUlimit limit, std::size_t value) {
+void calls::cuCtxSetLimit(CUlimit limit, std::size_t value) {
   const auto context = current_context();
   const auto index = limit_index(limit);
   sim_driver().captures.forbid_unsafe();
@@ -130,9 +140,9 @@ void ctx_set_limit(CUlimit limit, std::size_t value) {
 }
 
 /// There is no L2 cache whose lines could persist.
-void ctx_reset_persisting_l2_cache() { static_cast<void>(current_context()); }
+void calls::cuCtxResetPersistingL2Cache() { static_cast<void>(current_context()); }
 
-void ctx_get_id(CUcontext handle, unsigned long long* id) {
+void calls::cuCtxGetId(CUcontext handle, unsigned long long* id) {
   require(id != nullptr);
   if (handle == nullptr) {
     *id = current_context()->id;
@@ -144,15 +154,7 @@ void ctx_get_id(CUcontext handle, unsigned long long* id) {
   *id = device.primary->id;
 }
 
-/// Device whose memory the current context asks about.
-SimDevice& peer_device(Context& context, CUcontext peer) {
-  SimDevice* const device = sim_driver().device_of(peer);
-  require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  require(device != &context.device, CUDA_ERROR_INVALID_DEVICE);
-  return *device;
-}
-
-void ctx_enable_peer_access(CUcontext peer, unsigned int flags) {
+void calls::cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
   require(flags == 0);
   const auto context = current_context();
   SimDevice& device = peer_device(*context, peer);
@@ -163,7 +165,7 @@ void ctx_enable_peer_access(CUcontext peer, unsigned int flags) {
   apply_peers(*context);
 }
 
-void ctx_disable_peer_access(CUcontext peer) {
+void calls::cuCtxDisablePeerAccess(CUcontext peer) {
   const auto context = current_context();
   SimDevice& device = peer_device(*context, peer);
   sim_driver().captures.forbid_unsafe();
@@ -171,28 +173,6 @@ void ctx_disable_peer_access(CUcontext peer) {
   const std::lock_guard lock(context->mutex);
   require(context->peers.erase(device.ordinal) != 0, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
   apply_peers(*context);
-}
-
-}  // namespace
-
-void install_context(DriverApi& api) {
-  api.cuDevicePrimaryCtxRetain = guarded<primary_ctx_retain>;
-  api.cuDevicePrimaryCtxRelease = guarded<primary_ctx_release>;
-  api.cuDevicePrimaryCtxReset = guarded<primary_ctx_reset>;
-  api.cuDevicePrimaryCtxGetState = guarded<primary_ctx_get_state>;
-  api.cuCtxGetCurrent = guarded<ctx_get_current>;
-  api.cuCtxSetCurrent = guarded<ctx_set_current>;
-  api.cuCtxPushCurrent = guarded<ctx_push_current>;
-  api.cuCtxPopCurrent = guarded<ctx_pop_current>;
-  api.cuCtxGetDevice = guarded<ctx_get_device>;
-  api.cuCtxSynchronize = guarded<ctx_synchronize>;
-  api.cuCtxGetStreamPriorityRange = guarded<ctx_get_stream_priority_range>;
-  api.cuCtxGetLimit = guarded<ctx_get_limit>;
-  api.cuCtxSetLimit = guarded<ctx_set_limit>;
-  api.cuCtxGetId = guarded<ctx_get_id>;
-  api.cuCtxResetPersistingL2Cache = guarded<ctx_reset_persisting_l2_cache>;
-  api.cuCtxEnablePeerAccess = guarded<ctx_enable_peer_access>;
-  api.cuCtxDisablePeerAccess = guarded<ctx_disable_peer_access>;
 }
 
 }  // namespace kernwright::sim

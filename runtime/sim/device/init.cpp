@@ -2,16 +2,58 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "sim/device.h"
-#include "sim/device/error_text.h"
 #include "sim/device/sim_driver.h"
 
+#include <algorithm>
 #include <cstring>
-#include <type_traits>
+#include <iterator>
 
 namespace kernwright::sim {
 namespace {
 
-void init(unsigned int flags) {
+/// A sentence for each result code that the simulated device returns.
+struct Row {
+  CUresult code;
+  const char* text;
+};
+
+constexpr Row kRows[] = {
+    {CUDA_SUCCESS, "no error"},
+    {CUDA_ERROR_INVALID_VALUE, "an argument has a value that is not allowed"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "out of memory"},
+    {CUDA_ERROR_NOT_INITIALIZED, "cuInit was not called, or the process was forked afterwards"},
+    {CUDA_ERROR_DEINITIALIZED, "the driver is shutting down"},
+    {CUDA_ERROR_NO_DEVICE, "there is no device"},
+    {CUDA_ERROR_INVALID_DEVICE, "there is no device with this ordinal"},
+    {CUDA_ERROR_INVALID_IMAGE, "the image is not device code"},
+    {CUDA_ERROR_INVALID_CONTEXT, "no context is current, or it is not a context"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, "the image holds no code for this device"},
+    {CUDA_ERROR_UNSUPPORTED_LIMIT, "the device has no such limit"},
+    {CUDA_ERROR_INVALID_PTX, "the PTX text is malformed or not supported"},
+    {CUDA_ERROR_INVALID_HANDLE, "the handle is not valid (any more) or belongs elsewhere"},
+    {CUDA_ERROR_NOT_FOUND, "nothing of this name was found"},
+    {CUDA_ERROR_NOT_READY, "work is still running"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel accessed memory that it may not access"},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "the launch needs more resources than there are"},
+    {CUDA_ERROR_LAUNCH_TIMEOUT, "the kernel ran for too long and was stopped"},
+    {CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is enabled already"},
+    {CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "peer access is not enabled"},
+    {CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "the primary context is active"},
+    {CUDA_ERROR_CONTEXT_IS_DESTROYED, "the current context was destroyed"},
+    {CUDA_ERROR_ASSERT, "an assertion failed in device code"},
+    {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "the host memory is registered already"},
+    {CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "the host memory is not registered"},
+    {CUDA_ERROR_MISALIGNED_ADDRESS, "the kernel used an address that is not aligned"},
+    {CUDA_ERROR_LAUNCH_FAILED, "the kernel failed"},
+    {CUDA_ERROR_NOT_PERMITTED, "the operation is not permitted"},
+    {CUDA_ERROR_NOT_SUPPORTED, "the simulated device does not support the operation"},
+    {CUDA_ERROR_INVALID_CLUSTER_SIZE, "the cluster size is not valid"},
+    {CUDA_ERROR_UNKNOWN, "unknown error"},
+};
+
+}  // namespace
+
+void calls::cuInit(unsigned int flags) {
   require(flags == 0);
   // For programs that ask for no report there is the log.
   const auto refuse = [](CUresult code, const Error& error) {
@@ -28,26 +70,27 @@ void init(unsigned int flags) {
   sim_driver();  // not in a forked child
 }
 
-void driver_get_version(int* version) {
+void calls::cuDriverGetVersion(int* version) {
   require(version != nullptr);
   *version = device_profile().driver_version;
 }
 
-void get_error_name(CUresult error, const char** text) {
+void calls::cuGetErrorName(CUresult error, const char** text) {
   require(text != nullptr);
   *text = result_name(error);
   require(*text != nullptr);
 }
 
-void get_error_string(CUresult error, const char** text) {
+void calls::cuGetErrorString(CUresult error, const char** text) {
   require(text != nullptr);
-  *text = error_text(error);
+  const Row* const row = std::ranges::find(kRows, error, &Row::code);
+  *text = row != std::end(kRows) ? row->text : result_name(error);
   require(*text != nullptr);
 }
 
 /// Finds a slot of this table by the function's name, without any version suffix.
-void get_proc_address(const char* symbol, void** function, int cuda_version, cuuint64_t,
-                      CUdriverProcAddressQueryResult* status) {
+void calls::cuGetProcAddress(const char* symbol, void** function, int cuda_version, cuuint64_t,
+                             CUdriverProcAddressQueryResult* status) {
   require(symbol != nullptr && function != nullptr);
   *function = nullptr;
   auto result = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -62,20 +105,9 @@ void get_proc_address(const char* symbol, void** function, int cuda_version, cuu
 }
 
 /// `context` may be null. The finding belongs to the thread that got the error code.
-CUresult take_last_report(CUcontext, FaultReport* report) {
-  if (report == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return take_report(*report) ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}
-
-}  // namespace
-
-void install_init(DriverApi& api) {
-  api.cuInit = guarded<init>;
-  api.cuDriverGetVersion = guarded<driver_get_version>;
-  api.cuGetErrorName = guarded<get_error_name>;
-  api.cuGetErrorString = guarded<get_error_string>;
-  api.cuGetProcAddress = guarded<get_proc_address>;
-  api.kwTakeReport = take_last_report;
+void calls::kwTakeReport(CUcontext, FaultReport* report) {
+  require(report != nullptr);
+  require(take_report(*report), CUDA_ERROR_NOT_FOUND);
 }
 
 }  // namespace kernwright::sim

@@ -4,12 +4,13 @@
 #include "base/env.h"
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 
 namespace kernwright::sim {
 namespace {
 
 struct Row {
+  bool is_limit;
   int key;
   long long value;
 };
@@ -17,56 +18,51 @@ struct Row {
 #define KW_PROFILE_NAME(text)
 #define KW_PROFILE_VERSION(value)
 #define KW_PROFILE_PRIORITIES(least, greatest)
-#define KW_PROFILE_LIMIT(key, value)
-#define KW_PROFILE_ATTRIBUTE(key, value) {key, value},
-constexpr Row kAttributes[] = {
+#define KW_PROFILE_LIMIT(key, value) {true, key, value},
+#define KW_PROFILE_ATTRIBUTE(key, value) {false, key, value},
+constexpr Row kRows[] = {
 #include "sim_profile.inc"
 };
-constexpr Row kAttributes90[] = {
+/// What differs at 9.0.
+constexpr Row kRows90[] = {
 #include "sim_profile_90.inc"
 };
+#undef KW_PROFILE_LIMIT
 #undef KW_PROFILE_ATTRIBUTE
-#undef KW_PROFILE_LIMIT
-#define KW_PROFILE_ATTRIBUTE(key, value)
-#define KW_PROFILE_LIMIT(key, value) {key, value},
-constexpr Row kLimits[] = {
-#include "sim_profile.inc"
-};
-constexpr Row kLimits90[] = {
-#include "sim_profile_90.inc"
-};
-#undef KW_PROFILE_LIMIT
 #undef KW_PROFILE_NAME
 #undef KW_PROFILE_VERSION
 #undef KW_PROFILE_PRIORITIES
+#define KW_PROFILE_ATTRIBUTE(key, value)
 #define KW_PROFILE_LIMIT(key, value)
 #define KW_PROFILE_NAME(text) text,
 #define KW_PROFILE_VERSION(value) value,
 #define KW_PROFILE_PRIORITIES(least, greatest) least, greatest,
 
+/// Null for one that the rows do not have.
+const Row* find(std::span<const Row> rows, bool is_limit, int key) noexcept {
+  const auto found = std::ranges::find_if(
+      rows, [&](const Row& row) { return row.key == key && row.is_limit == is_limit; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
 DeviceProfile make_profile() {
   DeviceProfile profile{
 #include "sim_profile.inc"
       env_choice(Env::sim_capability) == "9.0", {}};
-  const auto take = [&](const Row& row) {
-    if (row.key < kLimitCount) profile.limits[static_cast<std::size_t>(row.key)] = row.value;
-  };
-  for (const Row& row : kLimits) take(row);
-  if (!profile.is_90) return profile;
-  for (const Row& row : kLimits90) take(row);
+  for (int key = 0; key < kLimitCount; ++key) {
+    const Row* row = profile.is_90 ? find(kRows90, true, key) : nullptr;
+    if (row == nullptr) row = find(kRows, true, key);
+    if (row != nullptr) profile.limits[static_cast<std::size_t>(key)] = row->value;
+  }
   return profile;
 }
 
 }  // namespace
 
 std::optional<int> DeviceProfile::attribute(int which) const noexcept {
-  const auto is_wanted = [which](const Row& candidate) { return candidate.key == which; };
-  if (is_90) {
-    const Row* own = std::find_if(std::begin(kAttributes90), std::end(kAttributes90), is_wanted);
-    if (own != std::end(kAttributes90)) return static_cast<int>(own->value);
-  }
-  const Row* row = std::find_if(std::begin(kAttributes), std::end(kAttributes), is_wanted);
-  if (row == std::end(kAttributes)) return std::nullopt;
+  const Row* row = is_90 ? find(kRows90, false, which) : nullptr;
+  if (row == nullptr) row = find(kRows, false, which);
+  if (row == nullptr) return std::nullopt;
   return static_cast<int>(row->value);
 }
 

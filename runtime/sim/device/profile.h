@@ -23,6 +23,11 @@ struct DeviceProfile {
   std::optional<int> attribute(int which) const noexcept;
   /// For attributes that every profile has.
   int required(CUdevice_attribute which) const noexcept { return *attribute(which); }
+  /// 80 for 8.0.
+  int capability() const noexcept {
+    return required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+           required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  }
 };
 
 /// Throws InvalidArgument for a wrong environment; never once a SimDriver was made.

@@ -111,6 +111,11 @@ Memory* SimDriver::memory_of(std::uint64_t address) noexcept {
   return nullptr;
 }
 
+AllocationInfo* SimDriver::allocation_at(std::uint64_t address) noexcept {
+  const auto found = allocations.find(address);
+  return found == allocations.end() ? nullptr : &found->second;
+}
+
 std::string SimDriver::describe(std::uint64_t address, std::uint64_t size, bool* freed) {
   for (const auto& device : devices) {
     if (device->memory.covers(address)) return device->memory.describe(address, size, freed);
@@ -133,6 +138,19 @@ SimDriver& sim_driver() {
   }
   require(!in_host_function(), CUDA_ERROR_NOT_PERMITTED);
   return *instance;
+}
+
+void change_at_end(const std::function<void(SimDriver&)>& change) noexcept {
+  bool& inside = in_host_function();
+  const bool was_inside = std::exchange(inside, false);
+  try {
+    SimDriver& instance = sim_driver();
+    const std::lock_guard execution(instance.execution);
+    change(instance);
+  } catch (const Failure&) {
+    // The process forked: its child has no devices.
+  }
+  inside = was_inside;
 }
 
 std::vector<CUcontext>& context_stack() noexcept {

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <new>
 #include <utility>
 
@@ -69,6 +70,8 @@ class SimDriver {
 
   std::mutex allocations_mutex;  ///< guards allocations
   std::map<std::uint64_t, AllocationInfo> allocations;
+  /// Null when none begins there. Call with allocations_mutex held.
+  AllocationInfo* allocation_at(std::uint64_t address) noexcept;
   std::uint64_t next_id() noexcept { return ids_.fetch_add(1) + 1; }
 
   SimDevice& device(CUdevice ordinal);                    ///< throws Failure INVALID_DEVICE
@@ -86,6 +89,15 @@ class SimDriver {
 SimDriver& sim_driver();
 /// Makes it where it is not there yet.
 void initialise_sim_driver();
+
+/// The driver while no launch runs; made where it is not there yet.
+struct QuietDriver {
+  SimDriver& driver = (initialise_sim_driver(), sim_driver());
+  const std::lock_guard<std::mutex> execution{driver.execution};
+};
+/// Calls change(SimDriver&) with no launch running. For destructors, in host functions too: a scope
+/// that stayed in a list after its end would be used.
+void change_at_end(const std::function<void(SimDriver&)>& change) noexcept;
 
 /// The context stack of the calling thread.
 std::vector<CUcontext>& context_stack() noexcept;
@@ -137,11 +149,11 @@ struct Guarded<kBody> {
 template <auto kBody>
 inline constexpr auto guarded = Guarded<kBody>::call;
 
-// Each fills its own slots of the table.
-using Install = void(DriverApi& api);
-Install install_init, install_device_queries, install_context, install_module, install_function,
-    install_launch, install_occupancy, install_memory, install_host_memory, install_pool,
-    install_pointer, install_copy, install_fill, install_stream, install_event, install_capture,
-    install_graph, install_graph_exec, install_tensor_map, install_cuda_array, install_texture;
+/// The body of each function of the table, by its name there. Throws Failure.
+namespace calls {
+#define KW_DRIVER(name, symbol, since, need, parameters) void name parameters;
+#define KW_DRIVER_EXTENSION(name, parameters) void name parameters;
+#include "driver/driver_api.def"
+}  // namespace calls
 
 }  // namespace kernwright::sim

@@ -38,61 +38,17 @@ void release(SimDriver& instance, std::uint64_t address, const AllocationInfo& i
   forget_pool_use(info);
 }
 
-}  // namespace
-
-void tear_down(Context& context) {
-  SimDriver& instance = sim_driver();
-  instance.captures.leave(context);
-  instance.queues.finish(context);
-  instance.queues.forget_failure(context);
-  const auto belongs = [&](const auto& object) { return object.context->id == context.id; };
-  instance.functions.remove_if(belongs);
-  instance.modules.remove_if(belongs);
-  for (const auto& event : instance.events.remove_if(belongs)) event->forget_capture();
-  instance.streams.remove_if(belongs);
-  instance.arrays.remove_if(belongs);
-  instance.textures.remove_of(context.id);
-  for (const std::uint64_t address : allocations_of(instance, context)) {
-    AllocationInfo info;
-    {
-      const std::lock_guard lock(instance.allocations_mutex);
-      const auto found = instance.allocations.find(address);
-      if (found == instance.allocations.end()) continue;
-      info = std::move(found->second);
-      instance.allocations.erase(found);
-    }
-    release(instance, address, info);
-  }
-  const std::lock_guard lock(context.mutex);
-  context.peers.clear();
-  apply_peers(context);
-}
-
-void apply_peers(Context& context) {
-  SimDriver& instance = sim_driver();
-  std::vector<const Memory*> neighbours{&instance.host_memory};
-  for (const int ordinal : context.peers) neighbours.push_back(&instance.device(ordinal).memory);
-  const std::lock_guard execution(instance.execution);
-  context.device.memory.set_neighbours(std::move(neighbours));
-}
-
-namespace {
-
 /// Takes the record of `address` out of the table when `condition(info)` holds.
 template <typename Condition>
 std::optional<AllocationInfo> take_record(std::uint64_t address, Condition&& condition) {
   SimDriver& instance = sim_driver();
   const std::lock_guard lock(instance.allocations_mutex);
-  const auto found = instance.allocations.find(address);
-  if (found == instance.allocations.end() || !condition(found->second)) return std::nullopt;
-  AllocationInfo info = std::move(found->second);
-  instance.allocations.erase(found);
+  AllocationInfo* const record = instance.allocation_at(address);
+  if (record == nullptr || !condition(*record)) return std::nullopt;
+  AllocationInfo info = std::move(*record);
+  instance.allocations.erase(address);
   return info;
 }
-
-}  // namespace
-
-namespace {
 
 bool is_freeable(const AllocationInfo& record, bool host) {
   return !record.registered && (record.kind == AllocationKind::host) == host;
@@ -108,6 +64,32 @@ bool is_freeable(const AllocationInfo& record, bool host) {
 }
 
 }  // namespace
+
+void tear_down(Context& context) {
+  SimDriver& instance = sim_driver();
+  instance.captures.leave(context);
+  instance.queues.finish(context);
+  instance.queues.forget_failure(context);
+  const auto belongs = [&](const auto& object) { return object.context->id == context.id; };
+  instance.functions.remove_if(belongs);
+  instance.modules.remove_if(belongs);
+  for (const auto& event : instance.events.remove_if(belongs)) event->forget_capture();
+  instance.streams.remove_if(belongs);
+  instance.arrays.remove_if(belongs);
+  instance.textures.remove_of(context.id);
+  for (const std::uint64_t address : allocations_of(instance, context)) discard_allocation(address);
+  const std::lock_guard lock(context.mutex);
+  context.peers.clear();
+  apply_peers(context);
+}
+
+void apply_peers(Context& context) {
+  SimDriver& instance = sim_driver();
+  std::vector<const Memory*> neighbours{&instance.host_memory};
+  for (const int ordinal : context.peers) neighbours.push_back(&instance.device(ordinal).memory);
+  const std::lock_guard execution(instance.execution);
+  context.device.memory.set_neighbours(std::move(neighbours));
+}
 
 void free_allocation(std::uint64_t address, bool host, const char* call) {
   if (const auto graph = graph_memory_at(address); graph != nullptr) {
@@ -125,10 +107,9 @@ void require_allocation(std::uint64_t address, const char* call, bool freeing) {
   bool found = false;
   {
     const std::lock_guard lock(instance.allocations_mutex);
-    const auto record = instance.allocations.find(address);
-    found = record != instance.allocations.end() && is_freeable(record->second, false) &&
-            !record->second.freeing;
-    if (found && freeing) record->second.freeing = true;
+    AllocationInfo* const record = instance.allocation_at(address);
+    found = record != nullptr && is_freeable(*record, false) && !record->freeing;
+    if (found && freeing) record->freeing = true;
   }
   if (!found) refuse_free(address, false, call);
 }
@@ -136,24 +117,24 @@ void require_allocation(std::uint64_t address, const char* call, bool freeing) {
 void cancel_free(std::uint64_t address) {
   SimDriver& instance = sim_driver();
   const std::lock_guard lock(instance.allocations_mutex);
-  const auto record = instance.allocations.find(address);
-  if (record != instance.allocations.end()) record->second.freeing = false;
+  AllocationInfo* const record = instance.allocation_at(address);
+  if (record != nullptr) record->freeing = false;
 }
 
 std::shared_ptr<GraphMemory> graph_memory_at(std::uint64_t address) {
   SimDriver& instance = sim_driver();
   const std::lock_guard lock(instance.allocations_mutex);
-  const auto record = instance.allocations.find(address);
-  return record == instance.allocations.end() ? nullptr : record->second.graph.lock();
+  const AllocationInfo* const record = instance.allocation_at(address);
+  return record == nullptr ? nullptr : record->graph.lock();
 }
 
 void adopt_for_graph(std::uint64_t address, const std::shared_ptr<GraphMemory>& memory) {
   SimDriver& instance = sim_driver();
   const std::lock_guard lock(instance.allocations_mutex);
-  const auto record = instance.allocations.find(address);
-  require(record != instance.allocations.end());
-  record->second.of_graph = true;
-  record->second.graph = memory;
+  AllocationInfo* const record = instance.allocation_at(address);
+  require(record != nullptr);
+  record->of_graph = true;
+  record->graph = memory;
 }
 
 void discard_allocation(std::uint64_t address) {

@@ -1,4 +1,5 @@
-// What happens to a context's belongings: at its end, and when its peers change.
+// What happens to a context's belongings: memory's beginning and end, the context's own end, and
+// when its peers change.
 #pragma once
 
 #include "sim/device/objects.h"
@@ -11,6 +12,11 @@ void tear_down(Context& context);
 /// Lets kernels of the context's device reach the memory of its peers, and no other device's.
 /// Call with the context's mutex held.
 void apply_peers(Context& context);
+
+/// Memory of `bytes` for the context, of the kind, flags and pool that `base` names: on the
+/// context's device, or on the host for the host kinds. Throws Failure INVALID_VALUE for 0 bytes
+/// and OUT_OF_MEMORY.
+std::uint64_t allocate_for(Context& context, std::uint64_t bytes, const AllocationInfo& base);
 
 /// Ends one allocation. Throws Failure INVALID_VALUE with a report when `address` is not the start
 /// of a live allocation of device memory (or of host memory when `host`), naming `call`.

@@ -61,13 +61,19 @@ class Formatter {
     return value;
   }
 
+  /// The argument of a conversion.
+  std::optional<std::uint64_t> take(std::uint32_t bytes) {
+    const auto value = next(bytes);
+    if (value) ++result_.arguments;
+    return value;
+  }
+
   /// Digits or '*'. False when the buffer cannot be read.
   bool number(std::optional<int>& out) {
     if (peek() == '*') {
       ++position_;
-      const auto value = next(4);
+      const auto value = take(4);
       if (!value) return false;
-      ++result_.arguments;
       out = std::clamp(static_cast<std::int32_t>(*value), -kWidthLimit, kWidthLimit);
       return true;
     }
@@ -123,7 +129,10 @@ class Formatter {
       case 'u':
       case 'x':
       case 'X': return integer(conversion, false);
-      case 'c': return character(conversion);
+      case 'c':
+        return show(conversion, 4, [](std::uint64_t raw) {
+          return static_cast<int>(static_cast<unsigned char>(raw));
+        });
       case 'e':
       case 'E':
       case 'f':
@@ -131,8 +140,11 @@ class Formatter {
       case 'g':
       case 'G':
       case 'a':
-      case 'A': return real(conversion);
-      case 'p': return pointer(conversion);
+      case 'A':
+        return show(conversion, 8, [](std::uint64_t raw) { return std::bit_cast<double>(raw); });
+      case 'p':
+        return show(conversion, 8,
+                    [](std::uint64_t raw) { return reinterpret_cast<const void*>(raw); });
       case 's': return text(conversion);
       default: break;
     }
@@ -141,9 +153,8 @@ class Formatter {
   }
 
   bool integer(const Conversion& conversion, bool is_signed) {
-    const auto raw = next(conversion.size == Size::l ? 8 : 4);
+    const auto raw = take(conversion.size == Size::l ? 8 : 4);
     if (!raw) return false;
-    ++result_.arguments;
     std::uint64_t value = *raw;
     const int unused = conversion.size == Size::l    ? 0
                        : conversion.size == Size::h  ? 48
@@ -158,34 +169,17 @@ class Formatter {
     return true;
   }
 
-  bool character(const Conversion& conversion) {
-    const auto raw = next(4);
-    if (!raw) return false;
-    ++result_.arguments;
-    render(result_.text, conversion, "", static_cast<int>(static_cast<unsigned char>(*raw)));
-    return true;
-  }
-
-  bool real(const Conversion& conversion) {
-    const auto raw = next(8);
-    if (!raw) return false;
-    ++result_.arguments;
-    render(result_.text, conversion, "", std::bit_cast<double>(*raw));
-    return true;
-  }
-
-  bool pointer(const Conversion& conversion) {
-    const auto raw = next(8);
-    if (!raw) return false;
-    ++result_.arguments;
-    render(result_.text, conversion, "", reinterpret_cast<const void*>(*raw));
-    return true;
+  /// Shows the argument as `as` makes of its bytes.
+  template <typename As>
+  bool show(const Conversion& conversion, std::uint32_t bytes, As as) {
+    const auto raw = take(bytes);
+    if (raw) render(result_.text, conversion, "", as(*raw));
+    return raw.has_value();
   }
 
   bool text(const Conversion& conversion) {
-    const auto raw = next(8);
+    const auto raw = take(8);
     if (!raw) return false;
-    ++result_.arguments;
     std::optional<std::string> value = "(null)";
     const auto limit = static_cast<std::size_t>(conversion.precision.value_or(kWidthLimit));
     if (*raw != 0) value = string_(*raw, limit);

@@ -5,9 +5,7 @@
 #include "sim/exec/copy/watched_copy.h"
 #include "sim/exec/warp/lane_memory.h"
 #include "sim/exec/warp/warp.h"
-#include "sim/ptx/types.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -38,64 +38,19 @@ enum class OperandKind : std::uint8_t {
 
 enum class SpecialRegister : std::uint8_t {
   none,
-  tid_x,
-  tid_y,
-  tid_z,
-  ntid_x,
-  ntid_y,
-  ntid_z,
-  ctaid_x,
-  ctaid_y,
-  ctaid_z,
-  nctaid_x,
-  nctaid_y,
-  nctaid_z,
-  laneid,
-  warpid,
-  nwarpid,
-  smid,
-  nsmid,
-  gridid,
-  lanemask_eq,
-  lanemask_le,
-  lanemask_lt,
-  lanemask_ge,
-  lanemask_gt,
-  clock,
-  clock_hi,
-  clock64,
-  globaltimer,
-  globaltimer_lo,
-  globaltimer_hi,
-  total_smem_size,
-  dynamic_smem_size,
-  aggr_smem_size,
-  reserved_smem_offset_begin,
-  reserved_smem_offset_end,
-  reserved_smem_offset_cap,
-  reserved_smem_offset_0,
-  reserved_smem_offset_1,
-  is_explicit_cluster,
-  clusterid_x,
-  clusterid_y,
-  clusterid_z,
-  nclusterid_x,
-  nclusterid_y,
-  nclusterid_z,
-  cluster_ctaid_x,
-  cluster_ctaid_y,
-  cluster_ctaid_z,
-  cluster_nctaid_x,
-  cluster_nctaid_y,
-  cluster_nctaid_z,
-  cluster_ctarank,
-  cluster_nctarank,
-  envreg1,
-  envreg2,
-  current_graph_exec,
+#define KW_SPECIAL(name) name,
+#define KW_AXES(name) name##_x, name##_y, name##_z,
+#include "sim/ptx/special_registers.inc"
+#undef KW_SPECIAL
+#undef KW_AXES
   zero,    ///< %pm0, %envreg7, %tid.w and all others that read as zero
   zero64,  ///< %pm0_64
 };
+
+/// SpecialRegister::none when unknown; `text` as written, "%tid.x".
+SpecialRegister special_from_name(std::string_view text) noexcept;
+/// 1, 32 or 64.
+int special_bits(SpecialRegister special) noexcept;
 
 /// What a symbol names, that is the table that Operand::symbol_index points into. A name may stand
 /// for several variables of a function (scopes), so use the index.
@@ -177,7 +132,7 @@ struct Variable {
   std::uint32_t alignment = 0;  ///< bytes; 0 = natural
   std::uint64_t count = 1;      ///< elements; 0 for an extern array without extent
   std::uint8_t vector = 1;
-  bool is_extern = false, is_visible = false, is_weak = false, is_array = false;
+  bool is_extern = false, is_weak = false, is_array = false;
   std::vector<InitialValue> init;
   std::int32_t ptx_line = 0;
   std::uint64_t bytes() const noexcept { return count * vector * ((bits(type) + 7) / 8); }

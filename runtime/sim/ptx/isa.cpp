@@ -5,11 +5,9 @@
 #include "sim/ptx/isa_table.h"
 #include "sim/ptx/modifier_sets.h"
 #include "sim/ptx/parse/limits.h"
-#include "sim/ptx/type_names.h"
 
 #include <array>
 #include <stdexcept>
-#include <string>
 #include <unordered_map>
 
 namespace kernwright::sim::ptx {

@@ -4,7 +4,6 @@
 #include "sim/ptx/isa.h"
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <vector>
 

@@ -11,44 +11,16 @@
 namespace kernwright::sim::ptx {
 
 enum class Type : std::uint8_t {
-  none,
-  pred,
-  b1,
-  b8,
-  b16,
-  b32,
-  b64,
-  b128,
-  u4,
-  u8,
-  u16,
-  u32,
-  u64,
-  s4,
-  s8,
-  s16,
-  s32,
-  s64,
-  f16,
-  f16x2,
-  bf16,
-  bf16x2,
-  tf32,
-  f32,
-  f64,
-  e4m3,
-  e5m2,
-  e4m3x2,
-  e5m2x2,
-  u16x2,
-  s16x2,
-  u2,
-  s2,
+#define KW_TYPE(name, bits) name,
+#include "sim/ptx/types.inc"
+#undef KW_TYPE
 };
 
 /// Size in bits; 1 for pred.
 int bits(Type type) noexcept;
 std::string_view name(Type type) noexcept;  ///< "f32"
+/// Type::none when `text` names none ("f32", without a dot).
+Type type_from_name(std::string_view text) noexcept;
 
 /// `generic` is an address without a state space; `cluster` is .shared::cluster, the shared memory
 /// of all blocks of a cluster.
@@ -172,14 +144,9 @@ struct Modifiers {
   std::uint16_t n = 0, k = 0;
   Layout layout_a = Layout::none, layout_b = Layout::none;
   Verb verb = Verb::none;
-  bool ftz = false, sat = false, satfinite = false, relu = false, approx = false, full = false;
-  bool uni = false, cc = false, nan = false, xorsign_abs = false, noftz = false;
-  bool sync = false, aligned = false, to = false, trans = false, wrap = false, clamp = false;
-  bool plus_one = false;  ///< vmad .po
-  bool left = false, right = false, shiftamt = false, noinc = false, all = false, any = false;
-  bool arrive = false, red = false, expect_tx = false, oob = false, bulk = false;
-  bool parity = false, no_complete = false, cache_hint = false, nc = false, unified = false;
-  bool multicast = false, im2col = false;
+#define KW_FLAG(member, word) bool member = false;
+#include "sim/ptx/flags.inc"
+#undef KW_FLAG
   Geometry geometry = Geometry::none;
   std::uint8_t component = 0;  ///< tld4: which of r, g, b, a; sust, sured: 1 = .p, 0 = .b
   /// wmma part: 1 = a, 2 = b, 3 = c, 4 = d. testp: 1 finite, 2 infinite, 3 number, 4 notanumber,

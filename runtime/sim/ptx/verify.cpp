@@ -2,7 +2,6 @@
 #include "sim/ptx/isa_table.h"
 #include "sim/ptx/parse/parser_state.h"
 #include "sim/ptx/parse/selectors.h"
-#include "sim/ptx/type_names.h"
 
 #include <algorithm>
 #include <utility>

@@ -3,7 +3,7 @@
 #include "exec_support.h"
 
 #include "sim/code/dispatch.h"
-#include "sim/code/fuse.h"
+#include "sim/code/passes.h"
 #include "sim/code/tables.h"
 
 #include <doctest/doctest.h>

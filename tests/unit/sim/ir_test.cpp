@@ -1,9 +1,8 @@
 // Decoding: block order, slots, layouts, errors.
 #include "exec_support.h"
 
-#include "sim/code/cfg.h"
 #include "sim/code/dispatch.h"
-#include "sim/code/slots.h"
+#include "sim/code/passes.h"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // Copies that are dropped and instructions that run once per warp: what moves, and what must not.
 #include "exec_support.h"
 
-#include "sim/code/simplify.h"
+#include "sim/code/passes.h"
 
 #include <doctest/doctest.h>
 

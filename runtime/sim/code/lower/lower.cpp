@@ -7,7 +7,6 @@
 #include "sim/ptx/parse/parser.h"
 
 #include <algorithm>
-#include <array>
 
 namespace kernwright::sim {
 namespace {

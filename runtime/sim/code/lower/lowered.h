@@ -52,8 +52,8 @@ struct LoweredOp {
   OpFn fixed = nullptr;  ///< handler for when the address never changes; simplify() decides
   std::uint32_t plan = 0;           ///< number of its FixedPlan
   std::uint32_t element_bytes = 0;  ///< d = c + a * b, with this b; 0 for other ops
-  OpFn with_next = nullptr;         ///< full-warp handler for this op and the next one: see fuse.h
-  bool copies = false;              ///< d = the first source, bit by bit
+  OpFn with_next = nullptr;  ///< full-warp handler for this op and the next one: see passes.h
+  bool copies = false;       ///< d = the first source, bit by bit
   OpOrigin::Part part = OpOrigin::Part::helper;
   std::int64_t imm = 0;
   std::int32_t imm2 = 0;
@@ -68,7 +68,7 @@ struct LoweredBlock {
   End end = End::fall;
   bool negated = false;           ///< branch where the predicate does not hold
   bool is_meeting_point = false;  ///< lanes can arrive here at different times
-  bool busy_waits = false;        ///< of a loop that only waits for shared memory: busy_waits.h
+  bool busy_waits = false;        ///< of a loop that only waits for shared memory: passes.h
   Ref condition;                  ///< predicate of a branch, index register of a table
   std::uint32_t taken = 0, fall = 0;
   std::vector<std::uint32_t> table;  ///< targets of brx.idx

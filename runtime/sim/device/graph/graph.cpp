@@ -2,6 +2,7 @@
 #include "sim/device/graph/graph.h"
 
 #include "sim/device/launch/launch.h"
+#include "sim/device/module/function.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 
@@ -105,37 +106,6 @@ std::shared_ptr<const GraphPlan> make_plan(Graph& graph) {
 
 namespace {
 
-void graph_create(CUgraph* graph, unsigned int flags) {
-  require(graph != nullptr && flags == 0);
-  *graph = make_graph()->handle;
-}
-
-void graph_destroy(CUgraph handle) {
-  const auto graph = find_graph(handle);
-  require(!graph->capturing);
-  discard(*graph);
-}
-
-/// NOTE: graphs with memory nodes cannot be cloned (driver API, "Graph memory nodes").
-void graph_clone(CUgraph* clone, CUgraph original) {
-  require(clone != nullptr);
-  const auto from = find_graph(original);
-  std::vector<std::shared_ptr<GraphNode>> nodes;
-  {
-    const std::lock_guard lock(from->mutex);
-    require(!from->owns_memory(), CUDA_ERROR_NOT_SUPPORTED);
-    nodes = from->nodes;
-  }
-  const auto to = make_graph();
-  std::map<const GraphNode*, std::shared_ptr<GraphNode>> copies;
-  for (const auto& node : nodes) {
-    std::vector<std::shared_ptr<GraphNode>> dependencies;
-    for (const auto& before : node->dependencies) dependencies.push_back(copies[before.get()]);
-    copies[node.get()] = add_node(to, Work(node->work), std::move(dependencies));
-  }
-  *clone = to->handle;
-}
-
 /// The protocol of all lists: without room the number of entries, else entries and their number,
 /// with nulls behind them.
 void write_list(const std::vector<std::shared_ptr<GraphNode>>& nodes, CUgraphNode* to,
@@ -147,31 +117,6 @@ void write_list(const std::vector<std::shared_ptr<GraphNode>>& nodes, CUgraphNod
   } else {
     *count = nodes.size();
   }
-}
-
-void graph_get_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-  const auto graph = find_graph(handle);
-  const std::lock_guard lock(graph->mutex);
-  write_list(graph->nodes, nodes, count);
-}
-
-void graph_get_root_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-  const auto graph = find_graph(handle);
-  const std::lock_guard lock(graph->mutex);
-  std::vector<std::shared_ptr<GraphNode>> roots;
-  for (const auto& node : graph->nodes) {
-    if (node->dependencies.empty()) roots.push_back(node);
-  }
-  write_list(roots, nodes, count);
-}
-
-void graph_node_get_type(CUgraphNode node, CUgraphNodeType* type) {
-  require(type != nullptr);
-  *type = find_node(node)->type;
-}
-
-void graph_node_get_dependencies(CUgraphNode node, CUgraphNode* dependencies, std::size_t* count) {
-  write_list(find_node(node)->dependencies, dependencies, count);
 }
 
 KernelWork kernel_of(const CUDA_KERNEL_NODE_PARAMS* parameters) {
@@ -190,9 +135,76 @@ KernelWork kernel_of(const CUDA_KERNEL_NODE_PARAMS* parameters) {
   return work;
 }
 
-void graph_add_kernel_node(CUgraphNode* node, CUgraph handle, const CUgraphNode* dependencies,
-                           std::size_t dependency_count,
-                           const CUDA_KERNEL_NODE_PARAMS* parameters) {
+/// The node and its graph, locked by the caller. Throws Failure INVALID_VALUE for other nodes.
+std::pair<std::shared_ptr<GraphNode>, std::shared_ptr<Graph>> find_kernel_node(CUgraphNode handle) {
+  auto node = find_node(handle);
+  auto graph = node->graph.lock();
+  require(graph != nullptr && node->type == CU_GRAPH_NODE_TYPE_KERNEL);
+  return {std::move(node), std::move(graph)};
+}
+
+}  // namespace
+
+void calls::cuGraphCreate(CUgraph* graph, unsigned int flags) {
+  require(graph != nullptr && flags == 0);
+  *graph = make_graph()->handle;
+}
+
+void calls::cuGraphDestroy(CUgraph handle) {
+  const auto graph = find_graph(handle);
+  require(!graph->capturing);
+  discard(*graph);
+}
+
+/// NOTE: graphs with memory nodes cannot be cloned (driver API, "Graph memory nodes").
+void calls::cuGraphClone(CUgraph* clone, CUgraph original) {
+  require(clone != nullptr);
+  const auto from = find_graph(original);
+  std::vector<std::shared_ptr<GraphNode>> nodes;
+  {
+    const std::lock_guard lock(from->mutex);
+    require(!from->owns_memory(), CUDA_ERROR_NOT_SUPPORTED);
+    nodes = from->nodes;
+  }
+  const auto to = make_graph();
+  std::map<const GraphNode*, std::shared_ptr<GraphNode>> copies;
+  for (const auto& node : nodes) {
+    std::vector<std::shared_ptr<GraphNode>> dependencies;
+    for (const auto& before : node->dependencies) dependencies.push_back(copies[before.get()]);
+    copies[node.get()] = add_node(to, Work(node->work), std::move(dependencies));
+  }
+  *clone = to->handle;
+}
+
+void calls::cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+  const auto graph = find_graph(handle);
+  const std::lock_guard lock(graph->mutex);
+  write_list(graph->nodes, nodes, count);
+}
+
+void calls::cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+  const auto graph = find_graph(handle);
+  const std::lock_guard lock(graph->mutex);
+  std::vector<std::shared_ptr<GraphNode>> roots;
+  for (const auto& node : graph->nodes) {
+    if (node->dependencies.empty()) roots.push_back(node);
+  }
+  write_list(roots, nodes, count);
+}
+
+void calls::cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+  require(type != nullptr);
+  *type = find_node(node)->type;
+}
+
+void calls::cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* dependencies,
+                                       std::size_t* count) {
+  write_list(find_node(node)->dependencies, dependencies, count);
+}
+
+void calls::cuGraphAddKernelNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* dependencies,
+                                 std::size_t dependency_count,
+                                 const CUDA_KERNEL_NODE_PARAMS* parameters) {
   require(node != nullptr && (dependencies != nullptr || dependency_count == 0));
   const auto graph = find_graph(handle);
   std::vector<std::shared_ptr<GraphNode>> before;
@@ -205,22 +217,15 @@ void graph_add_kernel_node(CUgraphNode* node, CUgraph handle, const CUgraphNode*
   *node = add_node(graph, kernel_of(parameters), std::move(before))->handle;
 }
 
-/// The node and its graph, locked by the caller. Throws Failure INVALID_VALUE for other nodes.
-std::pair<std::shared_ptr<GraphNode>, std::shared_ptr<Graph>> find_kernel_node(CUgraphNode handle) {
-  auto node = find_node(handle);
-  auto graph = node->graph.lock();
-  require(graph != nullptr && node->type == CU_GRAPH_NODE_TYPE_KERNEL);
-  return {std::move(node), std::move(graph)};
-}
-
 /// `kernelParams` points at the node's own copies, good until its next change.
-void graph_kernel_node_get_params(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* parameters) {
+void calls::cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* parameters) {
   require(parameters != nullptr);
   const auto [node, graph] = find_kernel_node(handle);
   const std::lock_guard lock(graph->mutex);
   auto& work = std::get<KernelWork>(node->work);
   node->parameters.clear();
-  for (const ParameterSlot& slot : parameters_of(*work.function)) {
+  const auto info = info_of(*work.function);
+  for (const ParameterSlot& slot : info->parameters) {
     node->parameters.push_back(work.parameters.data() + slot.offset);
   }
   *parameters = {work.handle,
@@ -237,7 +242,8 @@ void graph_kernel_node_get_params(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* p
                  work.function->context->device.handle};
 }
 
-void graph_kernel_node_set_params(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+void calls::cuGraphKernelNodeSetParams(CUgraphNode handle,
+                                       const CUDA_KERNEL_NODE_PARAMS* parameters) {
   const auto [node, graph] = find_kernel_node(handle);
   KernelWork work = kernel_of(parameters);
   const std::lock_guard lock(graph->mutex);
@@ -247,8 +253,8 @@ void graph_kernel_node_set_params(CUgraphNode handle, const CUDA_KERNEL_NODE_PAR
   old = std::move(work);
 }
 
-void graph_exec_kernel_node_set_params(CUgraphExec handle, CUgraphNode node_handle,
-                                       const CUDA_KERNEL_NODE_PARAMS* parameters) {
+void calls::cuGraphExecKernelNodeSetParams(CUgraphExec handle, CUgraphNode node_handle,
+                                           const CUDA_KERNEL_NODE_PARAMS* parameters) {
   const auto executable = sim_driver().executables.find(handle);
   require(executable != nullptr);
   const auto [node, graph] = find_kernel_node(node_handle);
@@ -265,22 +271,6 @@ void graph_exec_kernel_node_set_params(CUgraphExec handle, CUgraphNode node_hand
   work.cooperative = old.cooperative;
   old = std::move(work);
   executable->plan = std::move(plan);
-}
-
-}  // namespace
-
-void install_graph(DriverApi& api) {
-  api.cuGraphCreate = guarded<graph_create>;
-  api.cuGraphDestroy = guarded<graph_destroy>;
-  api.cuGraphClone = guarded<graph_clone>;
-  api.cuGraphGetNodes = guarded<graph_get_nodes>;
-  api.cuGraphGetRootNodes = guarded<graph_get_root_nodes>;
-  api.cuGraphNodeGetType = guarded<graph_node_get_type>;
-  api.cuGraphNodeGetDependencies = guarded<graph_node_get_dependencies>;
-  api.cuGraphAddKernelNode = guarded<graph_add_kernel_node>;
-  api.cuGraphKernelNodeGetParams = guarded<graph_kernel_node_get_params>;
-  api.cuGraphKernelNodeSetParams = guarded<graph_kernel_node_set_params>;
-  api.cuGraphExecKernelNodeSetParams = guarded<graph_exec_kernel_node_set_params>;
 }
 
 }  // namespace kernwright::sim

@@ -94,23 +94,6 @@ std::shared_ptr<GraphExec> find_executable(CUgraphExec handle) {
   return executable;
 }
 
-void graph_instantiate(CUgraphExec* handle, CUgraph graph, unsigned long long flags) {
-  constexpr unsigned long long kAllowed = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
-                                          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-  require(handle != nullptr);
-  const auto source = find_graph(graph);
-  require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0, CUDA_ERROR_NOT_SUPPORTED);
-  require((flags & ~kAllowed) == 0);
-  auto executable = std::make_shared<GraphExec>();
-  executable->flags = flags;
-  executable->plan = make_plan(*source);
-  *handle = sim_driver().executables.insert(std::move(executable));
-}
-
-void graph_exec_destroy(CUgraphExec handle) {
-  require(sim_driver().executables.remove(handle) != nullptr);
-}
-
 /// Memory that the graph allocates must have been freed since the launch before.
 void prepare_memory(const GraphExec& executable, const GraphPlan& plan) {
   const bool frees = (executable.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
@@ -156,30 +139,6 @@ void publish_marks(const StreamUse& use, const GraphPlan& plan,
     event->capture = nullptr;
     event->tips.clear();
   }
-}
-
-void graph_launch(CUgraphExec handle, CUstream stream) {
-  const auto executable = find_executable(handle);
-  const StreamUse use = use_stream(stream);
-  std::unique_lock lock(executable->mutex);
-  const std::shared_ptr<const GraphPlan> plan = executable->plan;
-  std::vector<std::shared_ptr<Mark>> after{executable->last};
-  Work work = launch_of(plan, after);
-  if (sim_driver().captures.take(use, work)) return;
-  prepare_memory(*executable, *plan);
-  const auto marks = std::get<GraphWork>(work).marks;
-  lock.unlock();  // the work may run here and now, host functions too
-  auto end = sim_driver().queues.issue(use, std::move(work), std::move(after));
-  publish_marks(use, *plan, marks);
-  lock.lock();
-  executable->last = std::move(end);
-}
-
-void graph_upload(CUgraphExec handle, CUstream stream) {
-  find_executable(handle);
-  const StreamUse use = use_stream(stream);
-  sim_driver().captures.forbid_in(use);
-  submit(use, EmptyWork{"cuGraphUpload"});
 }
 
 struct Difference {
@@ -242,9 +201,53 @@ CUgraphNode handle_of(Graph& graph, std::uint64_t id) {
   return nullptr;
 }
 
+}  // namespace
+
+void calls::cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgraph graph,
+                                        unsigned long long flags) {
+  constexpr unsigned long long kAllowed = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                                          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  require(handle != nullptr);
+  const auto source = find_graph(graph);
+  require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0, CUDA_ERROR_NOT_SUPPORTED);
+  require((flags & ~kAllowed) == 0);
+  auto executable = std::make_shared<GraphExec>();
+  executable->flags = flags;
+  executable->plan = make_plan(*source);
+  *handle = sim_driver().executables.insert(std::move(executable));
+}
+
+void calls::cuGraphExecDestroy(CUgraphExec handle) {
+  require(sim_driver().executables.remove(handle) != nullptr);
+}
+
+void calls::cuGraphLaunch(CUgraphExec handle, CUstream stream) {
+  const auto executable = find_executable(handle);
+  const StreamUse use = use_stream(stream);
+  std::unique_lock lock(executable->mutex);
+  const std::shared_ptr<const GraphPlan> plan = executable->plan;
+  std::vector<std::shared_ptr<Mark>> after{executable->last};
+  Work work = launch_of(plan, after);
+  if (sim_driver().captures.take(use, work)) return;
+  prepare_memory(*executable, *plan);
+  const auto marks = std::get<GraphWork>(work).marks;
+  lock.unlock();  // the work may run here and now, host functions too
+  auto end = sim_driver().queues.issue(use, std::move(work), std::move(after));
+  publish_marks(use, *plan, marks);
+  lock.lock();
+  executable->last = std::move(end);
+}
+
+void calls::cuGraphUpload(CUgraphExec handle, CUstream stream) {
+  find_executable(handle);
+  const StreamUse use = use_stream(stream);
+  sim_driver().captures.forbid_in(use);
+  submit(use, EmptyWork{"cuGraphUpload"});
+}
+
 /// Nodes are paired in the order in which they were made.
-void graph_exec_update(CUgraphExec handle, CUgraph graph_handle,
-                       CUgraphExecUpdateResultInfo* info) {
+void calls::cuGraphExecUpdate(CUgraphExec handle, CUgraph graph_handle,
+                              CUgraphExecUpdateResultInfo* info) {
   require(info != nullptr);
   *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
   const auto executable = find_executable(handle);
@@ -261,16 +264,6 @@ void graph_exec_update(CUgraphExec handle, CUgraph graph_handle,
     plan->nodes[i].update_id = from->nodes[i].id;
   }
   executable->plan = std::move(plan);
-}
-
-}  // namespace
-
-void install_graph_exec(DriverApi& api) {
-  api.cuGraphInstantiateWithFlags = guarded<graph_instantiate>;
-  api.cuGraphExecDestroy = guarded<graph_exec_destroy>;
-  api.cuGraphLaunch = guarded<graph_launch>;
-  api.cuGraphUpload = guarded<graph_upload>;
-  api.cuGraphExecUpdate = guarded<graph_exec_update>;
 }
 
 }  // namespace kernwright::sim

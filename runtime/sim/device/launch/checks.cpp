@@ -73,37 +73,14 @@ void Checks::leave_schedule(const ScheduleScope* scope) noexcept {
 std::uint64_t Checks::next_seed() noexcept {
   Schedule& schedule = schedules_.back();
   if (!schedule.seed) return 0;
-  std::uint64_t z = *schedule.seed + ++schedule.launches * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  z ^= z >> 31;
-  return z == 0 ? 1 : z;
+  std::uint64_t state = *schedule.seed + schedule.launches++ * 0x9e3779b97f4a7c15u;
+  return std::max<std::uint64_t>(next_number(state), 1);
 }
 
 Ticks& Checks::ticks() {
   if (ticks_ == nullptr) ticks_ = std::make_unique<Ticks>();
   return *ticks_;
 }
-
-namespace {
-
-/// Runs `change` with no launch running. For destructors, in host functions too: a scope that
-/// stayed in a list after its end would be used.
-template <typename Change>
-void change_at_end(const Change& change) noexcept {
-  bool& inside = in_host_function();
-  const bool was_inside = std::exchange(inside, false);
-  try {
-    SimDriver& instance = sim_driver();
-    const std::lock_guard execution(instance.execution);
-    change(instance.checks);
-  } catch (const Failure&) {
-    // The process forked: its child has no devices.
-  }
-  inside = was_inside;
-}
-
-}  // namespace
 
 CheckSet check_set(std::span<const std::string> words) {
   CheckSet set;
@@ -126,18 +103,10 @@ CheckSet check_set(std::span<const std::string> words) {
   return set;
 }
 
-CheckSet set_checks(CheckSet checks) {
-  initialise_sim_driver();
-  SimDriver& instance = sim_driver();
-  const std::lock_guard execution(instance.execution);
-  return instance.checks.set(checks);
-}
+CheckSet set_checks(CheckSet checks) { return QuietDriver().driver.checks.set(checks); }
 
 void set_launch_seed(std::optional<std::uint64_t> seed) {
-  initialise_sim_driver();
-  SimDriver& instance = sim_driver();
-  const std::lock_guard execution(instance.execution);
-  instance.checks.set_seed(seed);
+  QuietDriver().driver.checks.set_seed(seed);
 }
 
 CheckSet current_checks() {
@@ -169,28 +138,22 @@ void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view 
 
 CheckScope::CheckScope(CheckSet checks, std::size_t limit) {
   findings_.set_limit(limit);
-  initialise_sim_driver();
-  SimDriver& instance = sim_driver();
-  const std::lock_guard execution(instance.execution);
-  instance.checks.enter(&findings_, checks);
+  QuietDriver().driver.checks.enter(&findings_, checks);
 }
 
 CheckScope::~CheckScope() {
-  change_at_end([&](Checks& checks) { checks.leave(&findings_); });
+  change_at_end([&](SimDriver& driver) { driver.checks.leave(&findings_); });
 }
 
 std::vector<Finding> CheckScope::findings() const { return findings_.list(); }
 std::uint64_t CheckScope::total() const { return findings_.total(); }
 
 ScheduleScope::ScheduleScope(std::optional<std::uint64_t> seed) {
-  initialise_sim_driver();
-  SimDriver& instance = sim_driver();
-  const std::lock_guard execution(instance.execution);
-  instance.checks.enter_schedule(this, seed);
+  QuietDriver().driver.checks.enter_schedule(this, seed);
 }
 
 ScheduleScope::~ScheduleScope() {
-  change_at_end([&](Checks& checks) { checks.leave_schedule(this); });
+  change_at_end([&](SimDriver& driver) { driver.checks.leave_schedule(this); });
 }
 
 }  // namespace kernwright::sim

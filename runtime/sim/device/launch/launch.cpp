@@ -237,10 +237,11 @@ void explain_foreign_memory(FaultReport& fault, const SimDevice& own) {
 
 }  // namespace
 
-std::vector<ParameterSlot> parameters_of(const Function& function) {
-  const auto module = function.module.lock();
-  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return module->code->program().functions[function.index].parameters;
+const CUlaunchAttributeValue* last_attribute(const CUlaunchConfig& config, CUlaunchAttributeID id) {
+  for (unsigned i = config.numAttrs; i-- > 0;) {
+    if (config.attrs[i].id == id) return &config.attrs[i].value;
+  }
+  return nullptr;
 }
 
 KernelWork prepare(const LaunchRequest& launch, const Context& context) {
@@ -281,22 +282,6 @@ void perform(const KernelWork& work, AccessLog* log) {
 
 namespace {
 
-void launch_kernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                   void** parameters, void** extra) {
-  const StreamUse use = use_stream(stream);
-  submit(use, prepare({function,
-                       {grid_x, grid_y, grid_z},
-                       {block_x, block_y, block_z},
-                       shared_bytes,
-                       parameters,
-                       extra,
-                       false,
-                       {}},
-                      *use.context));
-}
-
 /// NOTE: the event of an attribute must not keep time (CUlaunchAttributeID's reference).
 void check_event(CUevent handle) {
   if (handle == nullptr) return;
@@ -332,26 +317,11 @@ void check_attributes(const CUlaunchConfig& config) {
   }
 }
 
-/// The last cooperative attribute counts.
-bool is_cooperative(const CUlaunchConfig& config) {
-  bool cooperative = false;
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
-      cooperative = config.attrs[i].value.cooperative != 0;
-    }
-  }
-  return cooperative;
-}
-
-/// The last cluster attribute counts; zeros without one.
+/// Zeros without a cluster.
 std::array<std::uint32_t, 3> cluster_of(const CUlaunchConfig& config) {
-  std::array<std::uint32_t, 3> cluster{};
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
-    const CUlaunchDim3& dim = config.attrs[i].value.clusterDim;
-    cluster = {dim.x, dim.y, dim.z};
-  }
-  return cluster;
+  const auto* const value = last_attribute(config, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  if (value == nullptr) return {};
+  return {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
 }
 
 /// Both kinds of event are reached when the kernel ends, which is never too early.
@@ -367,10 +337,29 @@ void record_events(const CUlaunchConfig& config, const StreamUse& use) {
   }
 }
 
-void launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, void** parameters,
-                      void** extra) {
+}  // namespace
+
+void calls::cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                           unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                           unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                           void** parameters, void** extra) {
+  const StreamUse use = use_stream(stream);
+  submit(use, prepare({function,
+                       {grid_x, grid_y, grid_z},
+                       {block_x, block_y, block_z},
+                       shared_bytes,
+                       parameters,
+                       extra,
+                       false,
+                       {}},
+                      *use.context));
+}
+
+void calls::cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                             void** extra) {
   require(config != nullptr);
   check_attributes(*config);
+  const auto* const cooperative = last_attribute(*config, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
   const StreamUse use = use_stream(config->hStream);
   submit(use, prepare({function,
                        {config->gridDimX, config->gridDimY, config->gridDimZ},
@@ -378,17 +367,10 @@ void launch_kernel_ex(const CUlaunchConfig* config, CUfunction function, void** 
                        config->sharedMemBytes,
                        parameters,
                        extra,
-                       is_cooperative(*config),
+                       cooperative != nullptr && cooperative->cooperative != 0,
                        cluster_of(*config)},
                       *use.context));
   record_events(*config, use);
-}
-
-}  // namespace
-
-void install_launch(DriverApi& api) {
-  api.cuLaunchKernel = guarded<launch_kernel>;
-  api.cuLaunchKernelEx = guarded<launch_kernel_ex>;
 }
 
 }  // namespace kernwright::sim

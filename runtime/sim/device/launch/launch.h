@@ -22,8 +22,8 @@ struct LaunchRequest {
 /// Failure.
 KernelWork prepare(const LaunchRequest& launch, const Context& context);
 
-/// The parameters of a function whose module is still loaded. Throws Failure INVALID_HANDLE.
-std::vector<ParameterSlot> parameters_of(const Function& function);
+/// Of several attributes with the same id the last counts; null without any.
+const CUlaunchAttributeValue* last_attribute(const CUlaunchConfig& config, CUlaunchAttributeID id);
 
 /// cuEventRecord; null handles are ignored. Throws Failure.
 void record_event(CUevent handle, const StreamUse& use);

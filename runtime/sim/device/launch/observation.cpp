@@ -21,45 +21,30 @@ void Observation::end(const Wanted& wanted, const ObservedLaunch& launch, std::u
 
 TraceScope::TraceScope(const TraceRequest& request)
     : recorder_(std::make_unique<TraceRecorder>(request)) {
-  initialise_sim_driver();
-  SimDriver& instance = sim_driver();
-  const std::lock_guard execution(instance.execution);
-  if (instance.observation.trace != nullptr) {
+  const QuietDriver quiet;
+  TraceRecorder*& trace = quiet.driver.observation.trace;
+  if (trace != nullptr)
     throw InvalidArgument("a thread is traced already, and only one can be: end that trace first");
-  }
-  instance.observation.trace = recorder_.get();
+  trace = recorder_.get();
 }
 
 TraceScope::~TraceScope() {
-  try {
-    SimDriver& instance = sim_driver();
-    const std::lock_guard execution(instance.execution);
-    instance.observation.trace = nullptr;
-  } catch (const Failure&) {
-    // The process forked: its child has no devices.
-  }
+  change_at_end([](SimDriver& driver) { driver.observation.trace = nullptr; });
 }
 
 Trace TraceScope::trace() const { return recorder_->trace(); }
 
 LineProfileScope::LineProfileScope(std::vector<CUfunction> functions)
     : recorder_(std::make_unique<LineProfileRecorder>(std::move(functions))) {
-  initialise_sim_driver();
-  SimDriver& instance = sim_driver();
-  const std::lock_guard execution(instance.execution);
-  if (instance.observation.profile != nullptr)
+  const QuietDriver quiet;
+  LineProfileRecorder*& profile = quiet.driver.observation.profile;
+  if (profile != nullptr)
     throw InvalidArgument("lines are counted already: end that profile first");
-  instance.observation.profile = recorder_.get();
+  profile = recorder_.get();
 }
 
 LineProfileScope::~LineProfileScope() {
-  try {
-    SimDriver& instance = sim_driver();
-    const std::lock_guard execution(instance.execution);
-    instance.observation.profile = nullptr;
-  } catch (const Failure&) {
-    // The process forked: its child has no devices.
-  }
+  change_at_end([](SimDriver& driver) { driver.observation.profile = nullptr; });
 }
 
 LineProfile LineProfileScope::profile() const {

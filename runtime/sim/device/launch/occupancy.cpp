@@ -1,4 +1,5 @@
 // Driver functions that ask how many blocks fit on a multiprocessor.
+#include "sim/device/launch/launch.h"
 #include "sim/device/module/function.h"
 #include "sim/device/sim_driver.h"
 
@@ -7,22 +8,44 @@
 namespace kernwright::sim {
 namespace {
 
-void max_active_blocks(int* blocks, CUfunction handle, int block_size, std::size_t dynamic_shared,
-                       unsigned int flags) {
+/// Blocks of a cluster that `config` asks for, or 1.
+std::uint64_t cluster_blocks(const CUlaunchConfig& config) {
+  require(config.numAttrs == 0 || config.attrs != nullptr);
+  const auto* const value = last_attribute(config, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  if (value == nullptr) return 1;
+  return std::uint64_t{value->clusterDim.x} * value->clusterDim.y * value->clusterDim.z;
+}
+
+int fitting_blocks(const CUlaunchConfig& config, const Function& function) {
+  const std::uint64_t threads =
+      std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+  require(threads > 0 && threads <= 1024);
+  return resident_blocks(function, static_cast<int>(threads), config.sharedMemBytes) *
+         device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
+}  // namespace
+
+void calls::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle,
+                                                                 int block_size,
+                                                                 std::size_t dynamic_shared,
+                                                                 unsigned int flags) {
   require(blocks != nullptr && block_size > 0);
   require(flags == CU_OCCUPANCY_DEFAULT || flags == CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
   *blocks = resident_blocks(*find_function(handle), block_size, dynamic_shared);
 }
 
-void max_active_blocks_default(int* blocks, CUfunction handle, int block_size,
-                               std::size_t dynamic_shared) {
-  max_active_blocks(blocks, handle, block_size, dynamic_shared, CU_OCCUPANCY_DEFAULT);
+void calls::cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle,
+                                                        int block_size,
+                                                        std::size_t dynamic_shared) {
+  cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, handle, block_size, dynamic_shared,
+                                                       CU_OCCUPANCY_DEFAULT);
 }
 
 /// Tries all multiples of the warp from the largest down and keeps the first that occupies most.
-void max_potential_block_size(int* min_grid_size, int* block_size, CUfunction handle,
-                              CUoccupancyB2DSize shared_of_block, std::size_t dynamic_shared,
-                              int block_limit) {
+void calls::cuOccupancyMaxPotentialBlockSize(int* min_grid_size, int* block_size, CUfunction handle,
+                                             CUoccupancyB2DSize shared_of_block,
+                                             std::size_t dynamic_shared, int block_limit) {
   require(min_grid_size != nullptr && block_size != nullptr && block_limit >= 0);
   const auto function = find_function(handle);
   constexpr int kWarp = 32;
@@ -42,8 +65,8 @@ void max_potential_block_size(int* min_grid_size, int* block_size, CUfunction ha
   *min_grid_size = best_count * device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
-void available_dynamic_shared_of(std::size_t* dynamic_shared, CUfunction handle, int blocks,
-                                 int block_size) {
+void calls::cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* dynamic_shared, CUfunction handle,
+                                                    int blocks, int block_size) {
   require(dynamic_shared != nullptr && blocks > 0 && block_size > 0);
   const auto function = find_function(handle);
   require(resident_blocks(*function, block_size, 0) >= blocks);
@@ -53,28 +76,9 @@ void available_dynamic_shared_of(std::size_t* dynamic_shared, CUfunction handle,
                              optin - function->resources.shared_bytes);
 }
 
-/// Blocks of a cluster that `config` asks for, or 1.
-std::uint64_t cluster_blocks(const CUlaunchConfig& config) {
-  std::uint64_t blocks = 1;
-  require(config.numAttrs == 0 || config.attrs != nullptr);
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
-    const CUlaunchDim3& dim = config.attrs[i].value.clusterDim;
-    blocks = std::uint64_t{dim.x} * dim.y * dim.z;
-  }
-  return blocks;
-}
-
-int fitting_blocks(const CUlaunchConfig& config, const Function& function) {
-  const std::uint64_t threads =
-      std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
-  require(threads > 0 && threads <= 1024);
-  return resident_blocks(function, static_cast<int>(threads), config.sharedMemBytes) *
-         device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-}
-
 /// NOTE: counts multiprocessors, not how they are grouped, which a GPU keeps to itself.
-void max_active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig* config) {
+void calls::cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
+                                         const CUlaunchConfig* config) {
   require(device_profile().is_90, CUDA_ERROR_NOT_SUPPORTED);
   require(clusters != nullptr && config != nullptr);
   const std::uint64_t blocks = cluster_blocks(*config);
@@ -82,22 +86,12 @@ void max_active_clusters(int* clusters, CUfunction handle, const CUlaunchConfig*
   *clusters = fitting_blocks(*config, *find_function(handle)) / static_cast<int>(blocks);
 }
 
-void max_cluster_size(int* blocks, CUfunction handle, const CUlaunchConfig* config) {
+void calls::cuOccupancyMaxPotentialClusterSize(int* blocks, CUfunction handle,
+                                               const CUlaunchConfig* config) {
   require(device_profile().is_90, CUDA_ERROR_NOT_SUPPORTED);
   require(blocks != nullptr && config != nullptr);
   const auto function = find_function(handle);
   *blocks = fitting_blocks(*config, *function) == 0 ? 0 : function->large_clusters ? 16 : 8;
-}
-
-}  // namespace
-
-void install_occupancy(DriverApi& api) {
-  api.cuOccupancyMaxActiveBlocksPerMultiprocessor = guarded<max_active_blocks_default>;
-  api.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = guarded<max_active_blocks>;
-  api.cuOccupancyMaxPotentialBlockSize = guarded<max_potential_block_size>;
-  api.cuOccupancyAvailableDynamicSMemPerBlock = guarded<available_dynamic_shared_of>;
-  api.cuOccupancyMaxActiveClusters = guarded<max_active_clusters>;
-  api.cuOccupancyMaxPotentialClusterSize = guarded<max_cluster_size>;
 }
 
 }  // namespace kernwright::sim

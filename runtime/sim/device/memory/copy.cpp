@@ -137,30 +137,6 @@ namespace {
 
 void copy_on(CUstream stream, CopyWork&& copy) { copy_async(use_stream(stream), std::move(copy)); }
 
-void memcpy_htod(CUdeviceptr to, const void* from, std::size_t bytes) {
-  copy_now({"cuMemcpyHtoD", to, address_of(from), bytes, Side::device, Side::host, {}}, true);
-}
-void memcpy_dtoh(void* to, CUdeviceptr from, std::size_t bytes) {
-  copy_now({"cuMemcpyDtoH", address_of(to), from, bytes, Side::host, Side::device, {}}, true);
-}
-void memcpy_dtod(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  copy_now({"cuMemcpyDtoD", to, from, bytes, Side::device, Side::device, {}}, false);
-}
-void memcpy_htod_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
-  copy_on(stream, {"cuMemcpyHtoDAsync", to, address_of(from), bytes, Side::device, Side::host, {}});
-}
-void memcpy_dtoh_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  copy_on(stream, {"cuMemcpyDtoHAsync", address_of(to), from, bytes, Side::host, Side::device, {}});
-}
-void memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  copy_on(stream, {"cuMemcpyDtoDAsync", to, from, bytes, Side::device, Side::device, {}});
-}
-
-/// Either address may be of the host: unified addressing tells.
-void memcpy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  copy_on(stream, {"cuMemcpyAsync", to, from, bytes, Side::any, Side::any, {}});
-}
-
 /// The memory must belong to the device of the context named with it.
 void require_on(CUcontext context, std::uint64_t address, std::size_t bytes) {
   SimDevice* const device = sim_driver().device_of(context);
@@ -170,9 +146,37 @@ void require_on(CUcontext context, std::uint64_t address, std::size_t bytes) {
   require(memory == &device->memory);
 }
 
+}  // namespace
+
+void calls::cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) {
+  copy_now({"cuMemcpyHtoD", to, address_of(from), bytes, Side::device, Side::host, {}}, true);
+}
+void calls::cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) {
+  copy_now({"cuMemcpyDtoH", address_of(to), from, bytes, Side::host, Side::device, {}}, true);
+}
+void calls::cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  copy_now({"cuMemcpyDtoD", to, from, bytes, Side::device, Side::device, {}}, false);
+}
+void calls::cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes,
+                              CUstream stream) {
+  copy_on(stream, {"cuMemcpyHtoDAsync", to, address_of(from), bytes, Side::device, Side::host, {}});
+}
+void calls::cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  copy_on(stream, {"cuMemcpyDtoHAsync", address_of(to), from, bytes, Side::host, Side::device, {}});
+}
+void calls::cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
+                              CUstream stream) {
+  copy_on(stream, {"cuMemcpyDtoDAsync", to, from, bytes, Side::device, Side::device, {}});
+}
+
+/// Either address may be of the host: unified addressing tells.
+void calls::cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  copy_on(stream, {"cuMemcpyAsync", to, from, bytes, Side::any, Side::any, {}});
+}
+
 /// Comes after all work of the two contexts and before all that follows.
-void memcpy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                 std::size_t bytes) {
+void calls::cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                         CUcontext from_context, std::size_t bytes) {
   const auto current = current_context();
   require_on(to_context, to, bytes);
   require_on(from_context, from, bytes);
@@ -185,26 +189,12 @@ void memcpy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUconte
   copy_now({"cuMemcpyPeer", to, from, bytes, Side::device, Side::device, {}}, true);
 }
 
-void memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                       CUcontext from_context, std::size_t bytes, CUstream stream) {
+void calls::cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                              CUcontext from_context, std::size_t bytes, CUstream stream) {
   const StreamUse use = use_stream(stream);
   require_on(to_context, to, bytes);
   require_on(from_context, from, bytes);
   copy_async(use, {"cuMemcpyPeerAsync", to, from, bytes, Side::device, Side::device, {}});
-}
-
-}  // namespace
-
-void install_copy(DriverApi& api) {
-  api.cuMemcpyAsync = guarded<memcpy_async>;
-  api.cuMemcpyHtoD = guarded<memcpy_htod>;
-  api.cuMemcpyDtoH = guarded<memcpy_dtoh>;
-  api.cuMemcpyDtoD = guarded<memcpy_dtod>;
-  api.cuMemcpyHtoDAsync = guarded<memcpy_htod_async>;
-  api.cuMemcpyDtoHAsync = guarded<memcpy_dtoh_async>;
-  api.cuMemcpyDtoDAsync = guarded<memcpy_dtod_async>;
-  api.cuMemcpyPeer = guarded<memcpy_peer>;
-  api.cuMemcpyPeerAsync = guarded<memcpy_peer_async>;
 }
 
 }  // namespace kernwright::sim

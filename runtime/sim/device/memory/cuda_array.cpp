@@ -1,6 +1,5 @@
 // Driver functions of CUDA arrays: the rules of driver/texture_parameters.h, and copies of boxes.
 #include "driver/texture_parameters.h"
-#include "sim/device/memory/allocation.h"
 #include "sim/device/memory/copy.h"
 #include "sim/device/profile.h"
 #include "sim/device/sim_driver.h"
@@ -35,42 +34,6 @@ void create_array(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
     discard_allocation(array->address);
     throw;
   }
-}
-
-void array_create(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descriptor) {
-  require(descriptor != nullptr);
-  create_array(array, {descriptor->Width, descriptor->Height, 0, descriptor->Format,
-                       descriptor->NumChannels, 0});
-}
-
-void array_3d_create(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
-  require(descriptor != nullptr);
-  create_array(array, *descriptor);
-}
-
-void array_get_descriptor(CUDA_ARRAY_DESCRIPTOR* descriptor, CUarray array) {
-  current_context();
-  require(descriptor != nullptr);
-  const CUDA_ARRAY3D_DESCRIPTOR all = find_array(array)->descriptor;
-  *descriptor = {all.Width, all.Height, all.Format, all.NumChannels};
-}
-
-void array_3d_get_descriptor(CUDA_ARRAY3D_DESCRIPTOR* descriptor, CUarray array) {
-  current_context();
-  require(descriptor != nullptr);
-  *descriptor = find_array(array)->descriptor;
-}
-
-/// Waits for the device, as cuMemFree does. Objects over the array are found at their next use.
-void array_destroy(CUarray array) {
-  const auto context = current_context();
-  find_array(array);
-  sim_driver().captures.forbid_unsafe();
-  sim_driver().queues.finish(*context);
-  sim_driver().order.host_learns(*context, false);
-  const auto gone = sim_driver().arrays.remove(array);
-  require(gone != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  discard_allocation(gone->address);
 }
 
 /// One side of a copy of a box, as CUDA_MEMCPY3D gives it.
@@ -158,29 +121,54 @@ CopyWork copy_of(const char* call, const CUDA_MEMCPY3D* copy) {
       {copy->WidthInBytes, copy->Height, copy->Depth});
 }
 
-void memcpy_2d(const CUDA_MEMCPY2D* copy) { copy_now(copy_of("cuMemcpy2D", copy), true); }
-void memcpy_2d_async(const CUDA_MEMCPY2D* copy, CUstream stream) {
+}  // namespace
+
+void calls::cuArrayCreate(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descriptor) {
+  require(descriptor != nullptr);
+  create_array(array, {descriptor->Width, descriptor->Height, 0, descriptor->Format,
+                       descriptor->NumChannels, 0});
+}
+
+void calls::cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
+  require(descriptor != nullptr);
+  create_array(array, *descriptor);
+}
+
+void calls::cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR* descriptor, CUarray array) {
+  current_context();
+  require(descriptor != nullptr);
+  const CUDA_ARRAY3D_DESCRIPTOR all = find_array(array)->descriptor;
+  *descriptor = {all.Width, all.Height, all.Format, all.NumChannels};
+}
+
+void calls::cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR* descriptor, CUarray array) {
+  current_context();
+  require(descriptor != nullptr);
+  *descriptor = find_array(array)->descriptor;
+}
+
+/// Waits for the device, as cuMemFree does. Objects over the array are found at their next use.
+void calls::cuArrayDestroy(CUarray array) {
+  const auto context = current_context();
+  find_array(array);
+  sim_driver().captures.forbid_unsafe();
+  sim_driver().queues.finish(*context);
+  sim_driver().order.host_learns(*context, false);
+  const auto gone = sim_driver().arrays.remove(array);
+  require(gone != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  discard_allocation(gone->address);
+}
+
+void calls::cuMemcpy2D(const CUDA_MEMCPY2D* copy) { copy_now(copy_of("cuMemcpy2D", copy), true); }
+void calls::cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
   const StreamUse use = use_stream(stream);
   copy_async(use, copy_of("cuMemcpy2DAsync", copy));
 }
-void memcpy_3d(const CUDA_MEMCPY3D* copy) { copy_now(copy_of("cuMemcpy3D", copy), true); }
-void memcpy_3d_async(const CUDA_MEMCPY3D* copy, CUstream stream) {
+
+void calls::cuMemcpy3D(const CUDA_MEMCPY3D* copy) { copy_now(copy_of("cuMemcpy3D", copy), true); }
+void calls::cuMemcpy3DAsync(const CUDA_MEMCPY3D* copy, CUstream stream) {
   const StreamUse use = use_stream(stream);
   copy_async(use, copy_of("cuMemcpy3DAsync", copy));
-}
-
-}  // namespace
-
-void install_cuda_array(DriverApi& api) {
-  api.cuArrayCreate = guarded<array_create>;
-  api.cuArrayGetDescriptor = guarded<array_get_descriptor>;
-  api.cuArray3DCreate = guarded<array_3d_create>;
-  api.cuArray3DGetDescriptor = guarded<array_3d_get_descriptor>;
-  api.cuArrayDestroy = guarded<array_destroy>;
-  api.cuMemcpy2D = guarded<memcpy_2d>;
-  api.cuMemcpy2DAsync = guarded<memcpy_2d_async>;
-  api.cuMemcpy3D = guarded<memcpy_3d>;
-  api.cuMemcpy3DAsync = guarded<memcpy_3d_async>;
 }
 
 }  // namespace kernwright::sim

@@ -58,89 +58,37 @@ void perform(const FillWork& fill, AccessLog* log) {
 
 namespace {
 
-template <typename Element>
-struct Fill {
-  const char* call;
-  CUdeviceptr to;
-  std::size_t pitch;
-  Element value;
-  std::size_t width, height;
-
-  FillWork work() const { return {call, to, pitch, value, sizeof(Element), width, height}; }
-};
-
 /// Asynchronous with respect to the host like the other form, but on the default stream, which may
 /// have to wait for others, and so forbidden where a capture would miss it.
-template <typename Element>
-void fill_now(const Fill<Element>& fill) {
+void fill_now(FillWork&& fill) {
   const StreamUse use = use_stream(nullptr);
   sim_driver().captures.forbid_synchronous(*use.context);
-  submit(use, fill.work());
+  submit(use, std::move(fill));
 }
 
-template <typename Element>
-void fill_on(CUstream stream, const Fill<Element>& fill) {
-  submit(use_stream(stream), fill.work());
-}
-
-void memset_d8(CUdeviceptr to, unsigned char value, std::size_t count) {
-  fill_now<unsigned char>({"cuMemsetD8", to, 0, value, count, 1});
-}
-void memset_d16(CUdeviceptr to, unsigned short value, std::size_t count) {
-  fill_now<unsigned short>({"cuMemsetD16", to, 0, value, count, 1});
-}
-void memset_d32(CUdeviceptr to, unsigned value, std::size_t count) {
-  fill_now<unsigned>({"cuMemsetD32", to, 0, value, count, 1});
-}
-void memset_d8_async(CUdeviceptr to, unsigned char value, std::size_t count, CUstream stream) {
-  fill_on<unsigned char>(stream, {"cuMemsetD8Async", to, 0, value, count, 1});
-}
-void memset_d16_async(CUdeviceptr to, unsigned short value, std::size_t count, CUstream stream) {
-  fill_on<unsigned short>(stream, {"cuMemsetD16Async", to, 0, value, count, 1});
-}
-void memset_d32_async(CUdeviceptr to, unsigned value, std::size_t count, CUstream stream) {
-  fill_on<unsigned>(stream, {"cuMemsetD32Async", to, 0, value, count, 1});
-}
-void memset_d2d8(CUdeviceptr to, std::size_t pitch, unsigned char value, std::size_t width,
-                 std::size_t height) {
-  fill_now<unsigned char>({"cuMemsetD2D8", to, pitch, value, width, height});
-}
-void memset_d2d16(CUdeviceptr to, std::size_t pitch, unsigned short value, std::size_t width,
-                  std::size_t height) {
-  fill_now<unsigned short>({"cuMemsetD2D16", to, pitch, value, width, height});
-}
-void memset_d2d32(CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width,
-                  std::size_t height) {
-  fill_now<unsigned>({"cuMemsetD2D32", to, pitch, value, width, height});
-}
-void memset_d2d8_async(CUdeviceptr to, std::size_t pitch, unsigned char value, std::size_t width,
-                       std::size_t height, CUstream stream) {
-  fill_on<unsigned char>(stream, {"cuMemsetD2D8Async", to, pitch, value, width, height});
-}
-void memset_d2d16_async(CUdeviceptr to, std::size_t pitch, unsigned short value, std::size_t width,
-                        std::size_t height, CUstream stream) {
-  fill_on<unsigned short>(stream, {"cuMemsetD2D16Async", to, pitch, value, width, height});
-}
-void memset_d2d32_async(CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width,
-                        std::size_t height, CUstream stream) {
-  fill_on<unsigned>(stream, {"cuMemsetD2D32Async", to, pitch, value, width, height});
-}
+void fill_on(CUstream stream, FillWork&& fill) { submit(use_stream(stream), std::move(fill)); }
 
 }  // namespace
 
-void install_fill(DriverApi& api) {
-  api.cuMemsetD8 = guarded<memset_d8>;
-  api.cuMemsetD16 = guarded<memset_d16>;
-  api.cuMemsetD32 = guarded<memset_d32>;
-  api.cuMemsetD8Async = guarded<memset_d8_async>;
-  api.cuMemsetD16Async = guarded<memset_d16_async>;
-  api.cuMemsetD32Async = guarded<memset_d32_async>;
-  api.cuMemsetD2D8 = guarded<memset_d2d8>;
-  api.cuMemsetD2D16 = guarded<memset_d2d16>;
-  api.cuMemsetD2D32 = guarded<memset_d2d32>;
-  api.cuMemsetD2D8Async = guarded<memset_d2d8_async>;
-  api.cuMemsetD2D16Async = guarded<memset_d2d16_async>;
-  api.cuMemsetD2D32Async = guarded<memset_d2d32_async>;
-}
+#define KW_FILLS(bits, Element)                                                                    \
+  void calls::cuMemsetD##bits(CUdeviceptr to, Element value, std::size_t count) {                  \
+    fill_now({"cuMemsetD" #bits, to, 0, value, sizeof value, count, 1});                           \
+  }                                                                                                \
+  void calls::cuMemsetD##bits##Async(CUdeviceptr to, Element value, std::size_t count,             \
+                                     CUstream stream) {                                            \
+    fill_on(stream, {"cuMemsetD" #bits "Async", to, 0, value, sizeof value, count, 1});            \
+  }                                                                                                \
+  void calls::cuMemsetD2D##bits(CUdeviceptr to, std::size_t pitch, Element value,                  \
+                                std::size_t width, std::size_t height) {                           \
+    fill_now({"cuMemsetD2D" #bits, to, pitch, value, sizeof value, width, height});                \
+  }                                                                                                \
+  void calls::cuMemsetD2D##bits##Async(CUdeviceptr to, std::size_t pitch, Element value,           \
+                                       std::size_t width, std::size_t height, CUstream stream) {   \
+    fill_on(stream, {"cuMemsetD2D" #bits "Async", to, pitch, value, sizeof value, width, height}); \
+  }
+KW_FILLS(8, unsigned char)
+KW_FILLS(16, unsigned short)
+KW_FILLS(32, unsigned)
+#undef KW_FILLS
 
 }  // namespace kernwright::sim

@@ -1,5 +1,4 @@
 // Driver functions of page-locked host memory. Its address is the same on host and device.
-#include "sim/device/memory/allocation.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 
@@ -11,7 +10,9 @@ constexpr unsigned kAllocFlags =
 constexpr unsigned kRegisterFlags = kMemHostRegisterPortable | kMemHostRegisterDeviceMap |
                                     kMemHostRegisterIoMemory | kMemHostRegisterReadOnly;
 
-void mem_host_alloc(void** address, std::size_t bytes, unsigned int flags) {
+}  // namespace
+
+void calls::cuMemHostAlloc(void** address, std::size_t bytes, unsigned int flags) {
   const auto context = current_context();
   require(address != nullptr && (flags & ~kAllocFlags) == 0);
   sim_driver().captures.forbid_unsafe();
@@ -21,9 +22,9 @@ void mem_host_alloc(void** address, std::size_t bytes, unsigned int flags) {
   *address = reinterpret_cast<void*>(allocate_for(*context, bytes, info));
 }
 
-void mem_alloc_host(void** address, std::size_t bytes) { mem_host_alloc(address, bytes, 0); }
+void calls::cuMemAllocHost(void** address, std::size_t bytes) { cuMemHostAlloc(address, bytes, 0); }
 
-void mem_free_host(void* address) {
+void calls::cuMemFreeHost(void* address) {
   const auto context = current_context();
   sim_driver().captures.forbid_unsafe();
   if (address == nullptr) return;
@@ -31,7 +32,7 @@ void mem_free_host(void* address) {
   free_allocation(reinterpret_cast<std::uint64_t>(address), true, "cuMemFreeHost");
 }
 
-void mem_host_register(void* address, std::size_t bytes, unsigned int flags) {
+void calls::cuMemHostRegister(void* address, std::size_t bytes, unsigned int flags) {
   const auto context = current_context();
   const auto begin = reinterpret_cast<std::uint64_t>(address);
   const bool fits = bytes != 0 && begin <= ~bytes && ((begin + bytes) & kWindowMask) == 0;
@@ -50,7 +51,7 @@ void mem_host_register(void* address, std::size_t bytes, unsigned int flags) {
   instance.allocations.emplace(begin, std::move(info));
 }
 
-void mem_host_unregister(void* address) {
+void calls::cuMemHostUnregister(void* address) {
   const auto context = current_context();
   require(address != nullptr);
   sim_driver().captures.forbid_unsafe();
@@ -59,23 +60,13 @@ void mem_host_unregister(void* address) {
           CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
-void mem_host_get_device_pointer(CUdeviceptr* device_address, void* address, unsigned int flags) {
+void calls::cuMemHostGetDevicePointer(CUdeviceptr* device_address, void* address,
+                                      unsigned int flags) {
   current_context();
   require(device_address != nullptr && flags == 0);
   const auto known = sim_driver().host_memory.lookup(reinterpret_cast<std::uint64_t>(address));
   require(known && known->kind == AllocationKind::host);
   *device_address = reinterpret_cast<std::uint64_t>(address);
-}
-
-}  // namespace
-
-void install_host_memory(DriverApi& api) {
-  api.cuMemAllocHost = guarded<mem_alloc_host>;
-  api.cuMemHostAlloc = guarded<mem_host_alloc>;
-  api.cuMemFreeHost = guarded<mem_free_host>;
-  api.cuMemHostRegister = guarded<mem_host_register>;
-  api.cuMemHostUnregister = guarded<mem_host_unregister>;
-  api.cuMemHostGetDevicePointer = guarded<mem_host_get_device_pointer>;
 }
 
 }  // namespace kernwright::sim

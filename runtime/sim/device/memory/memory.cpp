@@ -1,5 +1,4 @@
 // Driver functions that make and end device and managed memory.
-#include "sim/device/memory/allocation.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 
@@ -30,51 +29,17 @@ std::uint64_t allocate_for(Context& context, std::uint64_t bytes, const Allocati
 
 namespace {
 
-void mem_alloc(CUdeviceptr* address, std::size_t bytes) {
-  const auto context = current_context();
-  require(address != nullptr);
-  sim_driver().captures.forbid_unsafe();
-  *address = allocate_for(*context, bytes, {});
-}
-
 /// cuMemFree waits for the device, but not for memory of a pool: there the caller must have waited
 /// (driver API, "Stream Ordered Memory Allocator").
 void finish_before_free(Context& context, std::uint64_t address) {
   SimDriver& instance = sim_driver();
   {
     const std::lock_guard lock(instance.allocations_mutex);
-    const auto record = instance.allocations.find(address);
-    if (record != instance.allocations.end() && record->second.pool != nullptr) return;
+    const AllocationInfo* const record = instance.allocation_at(address);
+    if (record != nullptr && record->pool != nullptr) return;
   }
   instance.queues.finish(context);
   instance.order.host_learns(context, false);
-}
-
-void mem_free(CUdeviceptr address) {
-  const auto context = current_context();
-  sim_driver().captures.forbid_unsafe();
-  if (address == 0) return;
-  require_allocation(address, "cuMemFree", false);
-  finish_before_free(*context, address);
-  free_allocation(address, false, "cuMemFree");
-}
-
-void mem_alloc_managed(CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
-  const auto context = current_context();
-  require(address != nullptr);
-  require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
-  sim_driver().captures.forbid_unsafe();
-  AllocationInfo info;
-  info.kind = AllocationKind::managed;
-  *address = allocate_for(*context, bytes, info);
-}
-
-void mem_get_info(std::size_t* free, std::size_t* total) {
-  const auto context = current_context();
-  require(free != nullptr && total != nullptr);
-  const Memory& memory = context->device.memory;
-  *total = memory.capacity();
-  *free = memory.capacity() - memory.used();
 }
 
 /// Managed memory is one and the same everywhere, so advice and prefetches change nothing.
@@ -86,29 +51,56 @@ void require_managed(CUdeviceptr address, std::size_t bytes, CUdevice device) {
   require(known && known->kind == AllocationKind::managed && known->range.contains(address, bytes));
 }
 
-void mem_advise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUdevice device) {
+}  // namespace
+
+void calls::cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
+  const auto context = current_context();
+  require(address != nullptr);
+  sim_driver().captures.forbid_unsafe();
+  *address = allocate_for(*context, bytes, {});
+}
+
+void calls::cuMemFree(CUdeviceptr address) {
+  const auto context = current_context();
+  sim_driver().captures.forbid_unsafe();
+  if (address == 0) return;
+  require_allocation(address, "cuMemFree", false);
+  finish_before_free(*context, address);
+  free_allocation(address, false, "cuMemFree");
+}
+
+void calls::cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
+  const auto context = current_context();
+  require(address != nullptr);
+  require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
+  sim_driver().captures.forbid_unsafe();
+  AllocationInfo info;
+  info.kind = AllocationKind::managed;
+  *address = allocate_for(*context, bytes, info);
+}
+
+void calls::cuMemGetInfo(std::size_t* free, std::size_t* total) {
+  const auto context = current_context();
+  require(free != nullptr && total != nullptr);
+  const Memory& memory = context->device.memory;
+  *total = memory.capacity();
+  *free = memory.capacity() - memory.used();
+}
+
+void calls::cuMemAdvise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+                        CUdevice device) {
   require(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
   const bool ignores_device =
       advice <= CU_MEM_ADVISE_UNSET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
   require_managed(address, bytes, ignores_device ? kDeviceCpu : device);
 }
 
-void mem_prefetch_async(CUdeviceptr address, std::size_t bytes, CUdevice device, CUstream stream) {
+void calls::cuMemPrefetchAsync(CUdeviceptr address, std::size_t bytes, CUdevice device,
+                               CUstream stream) {
   const StreamUse use = use_stream(stream);
   require_managed(address, bytes, device);
   sim_driver().captures.forbid_in(use);
   submit(use, EmptyWork{"cuMemPrefetchAsync"});
-}
-
-}  // namespace
-
-void install_memory(DriverApi& api) {
-  api.cuMemAlloc = guarded<mem_alloc>;
-  api.cuMemFree = guarded<mem_free>;
-  api.cuMemAllocManaged = guarded<mem_alloc_managed>;
-  api.cuMemGetInfo = guarded<mem_get_info>;
-  api.cuMemAdvise = guarded<mem_advise>;
-  api.cuMemPrefetchAsync = guarded<mem_prefetch_async>;
 }
 
 }  // namespace kernwright::sim

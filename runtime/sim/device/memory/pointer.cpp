@@ -23,8 +23,8 @@ PointerFacts facts_of(std::uint64_t address) {
     if (&device->memory == memory) facts.device = device.get();
   }
   const std::lock_guard lock(instance.allocations_mutex);
-  const auto found = instance.allocations.find(facts.allocation->range.begin);
-  if (found != instance.allocations.end()) facts.info = found->second;
+  const AllocationInfo* const info = instance.allocation_at(facts.allocation->range.begin);
+  if (info != nullptr) facts.info = *info;
   return facts;
 }
 
@@ -33,46 +33,34 @@ bool is_managed(const PointerFacts& facts) {
   return facts.allocation->kind == AllocationKind::managed;
 }
 
+template <typename T>
+bool put(void* to, T value) {
+  *static_cast<T*>(to) = value;
+  return true;
+}
+
 /// Attributes of an address that lies in an allocation. False for one that is not known here.
 bool write_attribute(void* value, CUpointer_attribute attribute, const PointerFacts& facts,
                      std::uint64_t address) {
   const AddressRange& range = facts.allocation->range;
+  const bool of_default = facts.info.pool != nullptr && facts.info.pool->is_default;
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-      *static_cast<CUcontext*>(value) = facts.device->handle;
-      return true;
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(value, facts.device->handle);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      *static_cast<unsigned*>(value) = is_host(facts) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-      return true;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      *static_cast<CUdeviceptr*>(value) = address;
-      return true;
+      return put<unsigned>(value, is_host(facts) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(value, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       require(is_host(facts) || is_managed(facts));
-      *static_cast<void**>(value) = reinterpret_cast<void*>(address);
-      return true;
+      return put(value, reinterpret_cast<void*>(address));
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      *static_cast<unsigned long long*>(value) = facts.info.buffer_id;
-      return true;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      *static_cast<unsigned*>(value) = is_managed(facts);
-      return true;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      *static_cast<int*>(value) = facts.device->ordinal;
-      return true;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      *static_cast<CUdeviceptr*>(value) = range.begin;
-      return true;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      *static_cast<std::size_t*>(value) = range.end - range.begin;
-      return true;
-    case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<unsigned*>(value) = 1; return true;
+      return put<unsigned long long>(value, facts.info.buffer_id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(value, is_managed(facts));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(value, facts.device->ordinal);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put<CUdeviceptr>(value, range.begin);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<std::size_t>(value, range.end - range.begin);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return put(value, 1u);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      *static_cast<CUmemoryPool*>(value) =
-          facts.info.pool == facts.device->default_pool && facts.info.pool != nullptr
-              ? facts.device->default_pool_handle
-              : nullptr;
-      return true;
+      return put(value, of_default ? facts.device->default_pool_handle : nullptr);
     default: return false;
   }
 }
@@ -87,7 +75,9 @@ void clear_attribute(void* value, CUpointer_attribute attribute) {
   }
 }
 
-void pointer_get_attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+}  // namespace
+
+void calls::cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   require(value != nullptr);
   const PointerFacts facts = facts_of(address);
   require(facts.allocation.has_value());
@@ -95,16 +85,14 @@ void pointer_get_attribute(void* value, CUpointer_attribute attribute, CUdevicep
 }
 
 /// Unlike the single form this one answers for unknown addresses too, with null values.
-void pointer_get_attributes(unsigned int count, CUpointer_attribute* attributes, void** values,
-                            CUdeviceptr address) {
+void calls::cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,
+                                   void** values, CUdeviceptr address) {
   require(count > 0 && attributes != nullptr && values != nullptr);
   const PointerFacts facts = facts_of(address);
   for (unsigned i = 0; i < count; ++i) {
     require(values[i] != nullptr);
-    if (!facts.allocation) {
-      clear_attribute(values[i], attributes[i]);
-    } else if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !is_host(facts) &&
-               !is_managed(facts)) {
+    if (!facts.allocation || (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER &&
+                              !is_host(facts) && !is_managed(facts))) {
       clear_attribute(values[i], attributes[i]);
     } else {
       require(write_attribute(values[i], attributes[i], facts, address));
@@ -112,21 +100,13 @@ void pointer_get_attributes(unsigned int count, CUpointer_attribute* attributes,
   }
 }
 
-void mem_get_address_range(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+void calls::cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
   current_context();
   const PointerFacts facts = facts_of(address);
   require(facts.allocation.has_value(), CUDA_ERROR_NOT_FOUND);
   const AddressRange& range = facts.allocation->range;
   if (base != nullptr) *base = range.begin;
   if (bytes != nullptr) *bytes = range.end - range.begin;
-}
-
-}  // namespace
-
-void install_pointer(DriverApi& api) {
-  api.cuPointerGetAttribute = guarded<pointer_get_attribute>;
-  api.cuPointerGetAttributes = guarded<pointer_get_attributes>;
-  api.cuMemGetAddressRange = guarded<mem_get_address_range>;
 }
 
 }  // namespace kernwright::sim

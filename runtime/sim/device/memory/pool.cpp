@@ -1,6 +1,5 @@
 // Driver functions of stream-ordered memory. A pool counts; memory goes back when its turn to be
 // freed comes.
-#include "sim/device/memory/allocation.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 
@@ -50,17 +49,25 @@ void allocate_on(const StreamUse& use, const std::shared_ptr<MemoryPool>& pool,
   *address = begin;
 }
 
-void mem_alloc_async(CUdeviceptr* address, std::size_t bytes, CUstream stream) {
+/// Index into MemoryPool::reuse, or -1.
+int reuse_index(CUmemPool_attribute attribute) {
+  const int index = attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
+  return index >= 0 && index < 3 ? index : -1;
+}
+
+}  // namespace
+
+void calls::cuMemAllocAsync(CUdeviceptr* address, std::size_t bytes, CUstream stream) {
   const StreamUse use = use_stream(stream);
   allocate_on(use, use.context->device.default_pool, address, bytes);
 }
 
-void mem_alloc_from_pool_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool,
-                               CUstream stream) {
+void calls::cuMemAllocFromPoolAsync(CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool,
+                                    CUstream stream) {
   allocate_on(use_stream(stream), find_pool(pool), address, bytes);
 }
 
-void mem_free_async(CUdeviceptr address, CUstream stream) {
+void calls::cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   const StreamUse use = use_stream(stream);
   if (address == 0) return;
   auto graph = graph_memory_at(address);
@@ -73,12 +80,12 @@ void mem_free_async(CUdeviceptr address, CUstream stream) {
   }
 }
 
-void device_get_default_mem_pool(CUmemoryPool* pool, CUdevice device) {
+void calls::cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
   require(pool != nullptr);
   *pool = sim_driver().device(device).default_pool_handle;
 }
 
-void mem_pool_create(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+void calls::cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   require(pool != nullptr && properties != nullptr);
   require(properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
           properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE);
@@ -88,18 +95,12 @@ void mem_pool_create(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   *pool = sim_driver().pools.insert(std::move(object));
 }
 
-void mem_pool_destroy(CUmemoryPool pool) {
+void calls::cuMemPoolDestroy(CUmemoryPool pool) {
   require(!find_pool(pool)->is_default);
   sim_driver().pools.remove(pool);
 }
 
-/// Index into MemoryPool::reuse, or -1.
-int reuse_index(CUmemPool_attribute attribute) {
-  const int index = attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
-  return index >= 0 && index < 3 ? index : -1;
-}
-
-void mem_pool_set_attribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+void calls::cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   const auto pool = find_pool(handle);
   require(value != nullptr);
   const std::lock_guard lock(pool->mutex);
@@ -122,7 +123,7 @@ void mem_pool_set_attribute(CUmemoryPool handle, CUmemPool_attribute attribute, 
   }
 }
 
-void mem_pool_get_attribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+void calls::cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   const auto pool = find_pool(handle);
   require(value != nullptr);
   const std::lock_guard lock(pool->mutex);
@@ -142,11 +143,11 @@ void mem_pool_get_attribute(CUmemoryPool handle, CUmemPool_attribute attribute, 
 }
 
 /// Nothing is kept, so there is nothing to trim.
-void mem_pool_trim_to(CUmemoryPool pool, std::size_t) { find_pool(pool); }
+void calls::cuMemPoolTrimTo(CUmemoryPool pool, std::size_t) { find_pool(pool); }
 
 /// Memory of a pool is reachable for its own device and, as peers allow, for the others.
-void mem_pool_set_access(CUmemoryPool handle, const CUmemAccessDesc* descriptors,
-                         std::size_t count) {
+void calls::cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* descriptors,
+                               std::size_t count) {
   const auto pool = find_pool(handle);
   require(descriptors != nullptr || count == 0);
   for (std::size_t i = 0; i < count; ++i) {
@@ -155,8 +156,6 @@ void mem_pool_set_access(CUmemoryPool handle, const CUmemAccessDesc* descriptors
     require(&device != pool->device || descriptors[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
 }
-
-}  // namespace
 
 void perform(const AllocWork& work, AccessLog* log) {
   if (work.graph != nullptr) work.graph->live = true;
@@ -175,19 +174,6 @@ void perform(const FreeWork& work, AccessLog* log) {
   } else {
     free_allocation(work.address, false, "cuMemFreeAsync");
   }
-}
-
-void install_pool(DriverApi& api) {
-  api.cuMemAllocAsync = guarded<mem_alloc_async>;
-  api.cuMemFreeAsync = guarded<mem_free_async>;
-  api.cuMemAllocFromPoolAsync = guarded<mem_alloc_from_pool_async>;
-  api.cuDeviceGetDefaultMemPool = guarded<device_get_default_mem_pool>;
-  api.cuMemPoolCreate = guarded<mem_pool_create>;
-  api.cuMemPoolDestroy = guarded<mem_pool_destroy>;
-  api.cuMemPoolSetAttribute = guarded<mem_pool_set_attribute>;
-  api.cuMemPoolGetAttribute = guarded<mem_pool_get_attribute>;
-  api.cuMemPoolTrimTo = guarded<mem_pool_trim_to>;
-  api.cuMemPoolSetAccess = guarded<mem_pool_set_access>;
 }
 
 }  // namespace kernwright::sim

@@ -50,11 +50,15 @@ TensorMapParameters common(CUtensorMapDataType type, cuuint32_t rank, void* addr
   return map;
 }
 
-void encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                  const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
-                  const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
-                  CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2_promotion,
-                  CUtensorMapFloatOOBfill oob_fill) {
+}  // namespace
+
+void calls::cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
+                                   void* address, const cuuint64_t* extents,
+                                   const cuuint64_t* strides, const cuuint32_t* box,
+                                   const cuuint32_t* element_strides,
+                                   CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                   CUtensorMapL2promotion l2_promotion,
+                                   CUtensorMapFloatOOBfill oob_fill) {
   check_target(map);
   require(box != nullptr);
   TensorMapParameters parameters = common(type, rank, address, extents, strides, element_strides,
@@ -63,12 +67,14 @@ void encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, v
   store(map, parameters);
 }
 
-void encode_im2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                   const cuuint64_t* extents, const cuuint64_t* strides, const int* lower_corner,
-                   const int* upper_corner, cuuint32_t channels, cuuint32_t pixels,
-                   const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
-                   CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2_promotion,
-                   CUtensorMapFloatOOBfill oob_fill) {
+void calls::cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
+                                    void* address, const cuuint64_t* extents,
+                                    const cuuint64_t* strides, const int* lower_corner,
+                                    const int* upper_corner, cuuint32_t channels, cuuint32_t pixels,
+                                    const cuuint32_t* element_strides,
+                                    CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                    CUtensorMapL2promotion l2_promotion,
+                                    CUtensorMapFloatOOBfill oob_fill) {
   check_target(map);
   require(lower_corner != nullptr && upper_corner != nullptr && rank >= 3);
   TensorMapParameters parameters = common(type, rank, address, extents, strides, element_strides,
@@ -83,7 +89,7 @@ void encode_im2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, 
   store(map, parameters);
 }
 
-void replace_address(CUtensorMap* map, void* address) {
+void calls::cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
   check_target(map);
   std::array<std::byte, kTensorMapBytes> bytes;
   std::memcpy(bytes.data(), map->opaque, bytes.size());
@@ -91,14 +97,6 @@ void replace_address(CUtensorMap* map, void* address) {
   require(parameters.has_value());
   parameters->address = reinterpret_cast<std::uintptr_t>(address);
   store(map, *parameters);
-}
-
-}  // namespace
-
-void install_tensor_map(DriverApi& api) {
-  api.cuTensorMapEncodeTiled = guarded<encode_tiled>;
-  api.cuTensorMapEncodeIm2col = guarded<encode_im2col>;
-  api.cuTensorMapReplaceAddress = guarded<replace_address>;
 }
 
 }  // namespace kernwright::sim

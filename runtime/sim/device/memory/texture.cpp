@@ -52,14 +52,20 @@ void require_memory(std::uint64_t address, std::uint64_t bytes) {
   checked_range({"cuTexObjectCreate", address, bytes, Side::device, false});
 }
 
+/// Of rows of texels that are no array.
+TextureSource plain_source(CUdeviceptr address, CUarray_format format, unsigned channels) {
+  TextureSource source;
+  source.address = address;
+  source.format = format;
+  source.channels = channels;
+  source.bytes = texel_bytes(format, channels);
+  return source;
+}
+
 TextureSource linear_source(const CUDA_RESOURCE_DESC& resource) {
   const auto& memory = resource.res.linear;
-  TextureSource source;
-  source.address = memory.devPtr;
+  TextureSource source = plain_source(memory.devPtr, memory.format, memory.numChannels);
   source.linear = true;
-  source.format = memory.format;
-  source.channels = memory.numChannels;
-  source.bytes = texel_bytes(memory.format, memory.numChannels);
   source.extent = {extent(memory.sizeInBytes / source.bytes), 1, 1};
   source.name = "linear memory";
   require_memory(memory.devPtr, std::uint64_t{source.extent[0]} * source.bytes);
@@ -68,13 +74,9 @@ TextureSource linear_source(const CUDA_RESOURCE_DESC& resource) {
 
 TextureSource pitched_source(const CUDA_RESOURCE_DESC& resource) {
   const auto& memory = resource.res.pitch2D;
-  TextureSource source;
-  source.address = memory.devPtr;
+  TextureSource source = plain_source(memory.devPtr, memory.format, memory.numChannels);
   source.pitch = memory.pitchInBytes;
   source.shape = Geometry::d2;
-  source.format = memory.format;
-  source.channels = memory.numChannels;
-  source.bytes = texel_bytes(memory.format, memory.numChannels);
   source.extent = {extent(memory.width), extent(memory.height), 1};
   source.name = "pitched memory";
   require_memory(memory.devPtr,
@@ -114,8 +116,29 @@ TextureObject object_of(const Context& context, const CUDA_RESOURCE_DESC& resour
   return object;
 }
 
-void texture_create(CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
-                    const CUDA_TEXTURE_DESC* sampler, const CUDA_RESOURCE_VIEW_DESC* view) {
+std::shared_ptr<const TextureObject> find_object(unsigned long long handle, bool is_surface) {
+  current_context();
+  auto object = sim_driver().textures.find(handle);
+  require(object != nullptr && object->is_surface == is_surface);
+  return object;
+}
+
+void destroy(unsigned long long handle, bool is_surface) {
+  current_context();
+  require(sim_driver().textures.remove(handle, is_surface));
+}
+
+void get_resource(CUDA_RESOURCE_DESC* resource, unsigned long long handle, bool is_surface) {
+  const auto object = find_object(handle, is_surface);
+  require(resource != nullptr);
+  *resource = object->resource;
+}
+
+}  // namespace
+
+void calls::cuTexObjectCreate(CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
+                              const CUDA_TEXTURE_DESC* sampler,
+                              const CUDA_RESOURCE_VIEW_DESC* view) {
   const auto context = current_context();
   require(texture != nullptr && resource != nullptr && sampler != nullptr);
   require(view == nullptr && !is_beyond(*resource, *sampler), CUDA_ERROR_NOT_SUPPORTED);
@@ -131,7 +154,7 @@ void texture_create(CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
   *texture = sim_driver().textures.add(std::move(object));
 }
 
-void surface_create(CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
+void calls::cuSurfObjectCreate(CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
   const auto context = current_context();
   require(surface != nullptr && resource != nullptr);
   const auto array = array_of(*resource);
@@ -141,42 +164,20 @@ void surface_create(CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
   *surface = sim_driver().textures.add(std::move(object));
 }
 
-template <bool kSurface>
-void object_destroy(unsigned long long handle) {
-  current_context();
-  require(sim_driver().textures.remove(handle, kSurface));
-}
-
-std::shared_ptr<const TextureObject> find_object(unsigned long long handle, bool is_surface) {
-  current_context();
-  auto object = sim_driver().textures.find(handle);
-  require(object != nullptr && object->is_surface == is_surface);
-  return object;
-}
-
-template <bool kSurface>
-void get_resource(CUDA_RESOURCE_DESC* resource, unsigned long long handle) {
-  const auto object = find_object(handle, kSurface);
-  require(resource != nullptr);
-  *resource = object->resource;
-}
-
-void get_sampler(CUDA_TEXTURE_DESC* sampler, CUtexObject texture) {
+void calls::cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* sampler, CUtexObject texture) {
   const auto object = find_object(texture, false);
   require(sampler != nullptr);
   *sampler = object->description;
 }
 
-}  // namespace
+void calls::cuTexObjectDestroy(CUtexObject texture) { destroy(texture, false); }
+void calls::cuSurfObjectDestroy(CUsurfObject surface) { destroy(surface, true); }
 
-void install_texture(DriverApi& api) {
-  api.cuTexObjectCreate = guarded<texture_create>;
-  api.cuTexObjectDestroy = guarded<object_destroy<false>>;
-  api.cuTexObjectGetResourceDesc = guarded<get_resource<false>>;
-  api.cuTexObjectGetTextureDesc = guarded<get_sampler>;
-  api.cuSurfObjectCreate = guarded<surface_create>;
-  api.cuSurfObjectDestroy = guarded<object_destroy<true>>;
-  api.cuSurfObjectGetResourceDesc = guarded<get_resource<true>>;
+void calls::cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject texture) {
+  get_resource(resource, texture, false);
+}
+void calls::cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUsurfObject surface) {
+  get_resource(resource, surface, true);
 }
 
 }  // namespace kernwright::sim

@@ -13,6 +13,13 @@ std::shared_ptr<Function> find_function(CUfunction handle) {
   return function;
 }
 
+std::shared_ptr<const FunctionInfo> info_of(const Function& function) {
+  auto module = function.module.lock();
+  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
+  const FunctionInfo& info = module->code->program().functions[function.index];
+  return {std::move(module), &info};
+}
+
 int max_block_threads(const Function& function) {
   const int most = max_block_threads(function.resources.registers);
   const auto bound = static_cast<int>(function.resources.max_threads);
@@ -29,23 +36,9 @@ int resident_blocks(const Function& function, int block_threads, std::size_t dyn
 
 namespace {
 
-int compute_capability() {
-  const DeviceProfile& profile = device_profile();
-  return profile.required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-         profile.required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-}
-
 /// Blocks that .reqnctapercluster asks for; 0 where it does not.
 int required_cluster(const Function& function, std::size_t axis) {
-  const auto module = function.module.lock();
-  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return static_cast<int>(module->code->program().functions[function.index].required_cluster[axis]);
-}
-
-int must_have_cluster(const Function& function) {
-  const auto module = function.module.lock();
-  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return module->code->program().functions[function.index].explicit_cluster ? 1 : 0;
+  return static_cast<int>(info_of(function)->required_cluster[axis]);
 }
 
 int attribute_of(const Function& function, CUfunction_attribute attribute) {
@@ -57,10 +50,10 @@ int attribute_of(const Function& function, CUfunction_attribute attribute) {
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(resources.local_bytes);
     case CU_FUNC_ATTRIBUTE_NUM_REGS: return resources.registers;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return compute_capability();
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return device_profile().capability();
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return function.max_dynamic_shared;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return function.carveout;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return must_have_cluster(function);
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return info_of(function)->explicit_cluster;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: return required_cluster(function, 0);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: return required_cluster(function, 1);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return required_cluster(function, 2);
@@ -72,11 +65,6 @@ int attribute_of(const Function& function, CUfunction_attribute attribute) {
   fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-void func_get_attribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
-  require(value != nullptr);
-  *value = attribute_of(*find_function(handle), attribute);
-}
-
 void set_max_dynamic_shared(Function& function, int value) {
   const int most =
       device_profile().required(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) -
@@ -85,7 +73,14 @@ void set_max_dynamic_shared(Function& function, int value) {
   function.max_dynamic_shared = value;
 }
 
-void func_set_attribute(CUfunction handle, CUfunction_attribute attribute, int value) {
+}  // namespace
+
+void calls::cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
+  require(value != nullptr);
+  *value = attribute_of(*find_function(handle), attribute);
+}
+
+void calls::cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value) {
   const auto function = find_function(handle);
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
@@ -103,36 +98,24 @@ void func_set_attribute(CUfunction handle, CUfunction_attribute attribute, int v
   }
 }
 
-void func_get_module(CUmodule* module, CUfunction handle) {
+void calls::cuFuncGetModule(CUmodule* module, CUfunction handle) {
   require(module != nullptr);
   *module = find_function(handle)->module_handle;
 }
 
 /// The text lives as long as the module.
-void func_get_name(const char** name, CUfunction handle) {
+void calls::cuFuncGetName(const char** name, CUfunction handle) {
   require(name != nullptr);
   *name = find_function(handle)->name.c_str();
 }
 
-void func_get_param_info(CUfunction handle, std::size_t index, std::size_t* offset,
-                         std::size_t* size) {
-  const auto function = find_function(handle);
-  const auto module = function->module.lock();
-  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  const auto& parameters = module->code->program().functions[function->index].parameters;
+void calls::cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset,
+                               std::size_t* size) {
+  const auto info = info_of(*find_function(handle));
+  const auto& parameters = info->parameters;
   require(index < parameters.size() && offset != nullptr);
   *offset = parameters[index].offset;
   if (size != nullptr) *size = parameters[index].bytes;
-}
-
-}  // namespace
-
-void install_function(DriverApi& api) {
-  api.cuFuncGetAttribute = guarded<func_get_attribute>;
-  api.cuFuncSetAttribute = guarded<func_set_attribute>;
-  api.cuFuncGetModule = guarded<func_get_module>;
-  api.cuFuncGetName = guarded<func_get_name>;
-  api.cuFuncGetParamInfo = guarded<func_get_param_info>;
 }
 
 }  // namespace kernwright::sim

@@ -9,6 +9,10 @@ namespace kernwright::sim {
 /// Throws Failure INVALID_HANDLE.
 std::shared_ptr<Function> find_function(CUfunction handle);
 
+/// What its program says; keeps the module loaded. Throws Failure INVALID_HANDLE for one that was
+/// unloaded.
+std::shared_ptr<const FunctionInfo> info_of(const Function& function);
+
 /// Threads that one block may have: the device's limit, registers and launch bounds.
 int max_block_threads(const Function& function);
 

@@ -1,10 +1,8 @@
 // Driver functions of modules: PTX text becomes a program, its entries and variables get names.
 #include "base/errors.h"
 #include "base/format.h"
-#include "sim/device/launch/occupancy_model.h"
 #include "sim/device/module/jit_options.h"
 #include "sim/device/sim_driver.h"
-#include "sim/device/teardown.h"
 #include "sim/ptx/parse/parser.h"
 
 #include <algorithm>
@@ -22,36 +20,20 @@ Resources& pending_resources() {
   return resources;
 }
 
-void set_resource_image(const void* cubin, std::size_t bytes) {
-  sim_driver();
-  require(cubin != nullptr || bytes == 0);
-  pending_resources() = read_cubin_resources({static_cast<const std::byte*>(cubin), bytes});
+/// Of a cubin or a fat binary.
+bool is_machine_code(const char* image) {
+  return std::strncmp(image, "\x7f\x45\x4c\x46", 4) == 0 ||
+         std::strncmp(image, "\x50\xed\x55\xba", 4) == 0;
 }
 
-enum class ImageKind { ptx, elf, fatbin, unknown };
-
-ImageKind kind_of(const void* image) {
-  const auto* const bytes = static_cast<const unsigned char*>(image);
-  if (bytes[0] == 0x7f)
-    return std::memcmp(bytes,
-                       "\x7f"
-                       "ELF",
-                       4) == 0
-               ? ImageKind::elf
-               : ImageKind::unknown;
-  if (bytes[0] == 0x50)
-    return std::memcmp(bytes, "\x50\xed\x55\xba", 4) == 0 ? ImageKind::fatbin : ImageKind::unknown;
-  const bool text = bytes[0] == '\n' || bytes[0] == '\r' || bytes[0] == '\t' ||
-                    (bytes[0] >= ' ' && bytes[0] < 0x7f);
-  return text ? ImageKind::ptx : ImageKind::unknown;
+bool may_be_text(char first) {
+  const bool printable = first >= ' ' && first < 0x7f && first != 'P';
+  return printable || first == '\n' || first == '\r' || first == '\t';
 }
 
 [[noreturn]] void refuse(const JitOptions& options, CUresult code, const std::string& message) {
   options.write_error_log(message);
-  FaultReport report;
-  report.kind = FaultKind::invalid_ptx;
-  report.message = message;
-  throw Failure{code, std::move(report)};
+  fail_with(code, FaultKind::invalid_ptx, message);
 }
 
 /// Without the place in front: whoever shows the report knows where the kernel's text begins.
@@ -84,18 +66,16 @@ std::string without_place(const ptx::PtxError& error) {
 
 std::unique_ptr<LoadedModule> load_code(Context& context, const void* image,
                                         const JitOptions& options) {
-  switch (kind_of(image)) {
-    case ImageKind::elf:
-    case ImageKind::fatbin:
-      refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
-             "the simulated device runs PTX text; the image is machine code of a GPU. Compile for "
-             "a virtual architecture (compute_80)");
-    case ImageKind::unknown:
-      refuse(options, CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX text nor a cubin");
-    case ImageKind::ptx: break;
+  const auto* const text = static_cast<const char*>(image);
+  if (is_machine_code(text)) {
+    refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
+           "the simulated device runs PTX text; the image is machine code of a GPU. Compile for "
+           "a virtual architecture (compute_80)");
   }
+  if (!may_be_text(*text))
+    refuse(options, CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX text nor a cubin");
   try {
-    return std::make_unique<LoadedModule>(static_cast<const char*>(image), context.device.memory);
+    return std::make_unique<LoadedModule>(text, context.device.memory);
   } catch (const ptx::PtxError& error) {
     refuse(options, error);
   } catch (const OutOfMemory& error) {
@@ -115,8 +95,7 @@ int target_of(const ptx::Module& module) {
 }
 
 void require_target(const LoadedModule& code, const JitOptions& options) {
-  const int own = device_profile().required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-                  device_profile().required(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  const int own = device_profile().capability();
   if (target_of(*code.program().module) <= own) return;
   refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
          format("the PTX is for {}; the simulated device has compute capability {}.{}. Compile for "
@@ -171,24 +150,32 @@ CUmodule load(const void* image, const JitOptions& options) {
   return module->handle;
 }
 
-void module_load_data_ex(CUmodule* module, const void* image, unsigned int option_count,
-                         CUjit_option* options, void** option_values) {
-  require(module != nullptr);
-  // Allowed in any capture: lazy loading makes it safe (measured in docs/driver_behaviour.md).
-  *module = load(image, JitOptions(option_count, options, option_values));
-}
-
-void module_load_data(CUmodule* module, const void* image) {
-  module_load_data_ex(module, image, 0, nullptr, nullptr);
-}
-
 std::shared_ptr<Module> find_module(CUmodule handle) {
   auto module = sim_driver().modules.find(handle);
   require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
   return module;
 }
 
-void module_unload(CUmodule handle) {
+}  // namespace
+
+void calls::kwSetResourceImage(const void* cubin, std::size_t bytes) {
+  sim_driver();
+  require(cubin != nullptr || bytes == 0);
+  pending_resources() = read_cubin_resources({static_cast<const std::byte*>(cubin), bytes});
+}
+
+void calls::cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int option_count,
+                               CUjit_option* options, void** option_values) {
+  require(module != nullptr);
+  // Allowed in any capture: lazy loading makes it safe (measured in docs/driver_behaviour.md).
+  *module = load(image, JitOptions(option_count, options, option_values));
+}
+
+void calls::cuModuleLoadData(CUmodule* module, const void* image) {
+  cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+
+void calls::cuModuleUnload(CUmodule handle) {
   current_context();
   sim_driver().captures.forbid_unsafe();
   const auto module = find_module(handle);
@@ -197,7 +184,7 @@ void module_unload(CUmodule handle) {
   for (const CUfunction function : module->functions) sim_driver().functions.remove(function);
 }
 
-void module_get_function(CUfunction* function, CUmodule handle, const char* name) {
+void calls::cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* name) {
   current_context();
   require(function != nullptr && name != nullptr && *name != '\0');
   const auto module = find_module(handle);
@@ -210,8 +197,8 @@ void module_get_function(CUfunction* function, CUmodule handle, const char* name
   fail(CUDA_ERROR_NOT_FOUND);
 }
 
-void module_get_global(CUdeviceptr* address, std::size_t* bytes, CUmodule handle,
-                       const char* name) {
+void calls::cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule handle,
+                              const char* name) {
   current_context();
   require(name != nullptr && *name != '\0' && (address != nullptr || bytes != nullptr));
   const auto module = find_module(handle);
@@ -221,42 +208,28 @@ void module_get_global(CUdeviceptr* address, std::size_t* bytes, CUmodule handle
   if (bytes != nullptr) *bytes = variable->bytes;
 }
 
-void module_get_loading_mode(CUmoduleLoadingMode* mode) {
+void calls::cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   require(mode != nullptr);
   *mode = CU_MODULE_EAGER_LOADING;
 }
 
-void module_get_function_count(unsigned int* count, CUmodule handle) {
+void calls::cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
   require(count != nullptr);
   *count = static_cast<unsigned int>(find_module(handle)->functions.size());
 }
 
-void module_enumerate_functions(CUfunction* functions, unsigned int count, CUmodule handle) {
+void calls::cuModuleEnumerateFunctions(CUfunction* functions, unsigned int count, CUmodule handle) {
   const auto module = find_module(handle);
   require(functions != nullptr && count > 0);
   const std::size_t number = std::min<std::size_t>(count, module->functions.size());
   std::copy_n(module->functions.begin(), number, functions);
 }
 
-}  // namespace
-
 Module::~Module() {
   if (code == nullptr) return;
   const std::lock_guard execution(driver->execution);
   code.reset();
   for (const auto& device : driver->devices) device->memory.expire_cached_ranges();
-}
-
-void install_module(DriverApi& api) {
-  api.cuModuleLoadData = guarded<module_load_data>;
-  api.cuModuleLoadDataEx = guarded<module_load_data_ex>;
-  api.cuModuleUnload = guarded<module_unload>;
-  api.cuModuleGetFunction = guarded<module_get_function>;
-  api.cuModuleGetGlobal = guarded<module_get_global>;
-  api.cuModuleGetLoadingMode = guarded<module_get_loading_mode>;
-  api.cuModuleGetFunctionCount = guarded<module_get_function_count>;
-  api.cuModuleEnumerateFunctions = guarded<module_enumerate_functions>;
-  api.kwSetResourceImage = guarded<set_resource_image>;
 }
 
 }  // namespace kernwright::sim

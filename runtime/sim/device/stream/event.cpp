@@ -20,7 +20,9 @@ std::shared_ptr<Event> find_event(CUevent handle) {
   return event;
 }
 
-void event_create(CUevent* handle, unsigned int flags) {
+}  // namespace
+
+void calls::cuEventCreate(CUevent* handle, unsigned int flags) {
   auto context = current_context();
   require(handle != nullptr);
   require((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
@@ -31,13 +33,11 @@ void event_create(CUevent* handle, unsigned int flags) {
   *handle = sim_driver().events.insert(std::move(event));
 }
 
-void event_destroy(CUevent handle) {
+void calls::cuEventDestroy(CUevent handle) {
   const auto event = sim_driver().events.remove(handle);
   require(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
   event->forget_capture();
 }
-
-}  // namespace
 
 void record_event(CUevent handle, const StreamUse& use) {
   if (handle == nullptr) return;
@@ -58,8 +58,18 @@ void record_event(CUevent handle, const StreamUse& use) {
 
 namespace {
 
+/// The mark of the last record; null when there was none, which counts as done. Throws Failure when
+/// a capture forbids to ask.
+std::shared_ptr<Mark> mark_of(Event& event) {
+  const std::lock_guard lock(event.mutex);
+  sim_driver().captures.forbid_event(event);
+  return event.mark;
+}
+
+}  // namespace
+
 /// With the external flag the record is a node of a captured graph, done anew at each launch.
-void event_record_with_flags(CUevent handle, CUstream stream, unsigned int flags) {
+void calls::cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned int flags) {
   const auto event = find_event(handle);
   const StreamUse use = use_stream(stream);
   require(flags == CU_EVENT_RECORD_DEFAULT || flags == CU_EVENT_RECORD_EXTERNAL);
@@ -70,12 +80,12 @@ void event_record_with_flags(CUevent handle, CUstream stream, unsigned int flags
   }
 }
 
-void event_record(CUevent handle, CUstream stream) {
-  event_record_with_flags(handle, stream, CU_EVENT_RECORD_DEFAULT);
+void calls::cuEventRecord(CUevent handle, CUstream stream) {
+  cuEventRecordWithFlags(handle, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
 /// What counts is what the event stands for now, not what it is recorded for later.
-void stream_wait_event(CUstream handle, CUevent event_handle, unsigned int flags) {
+void calls::cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int flags) {
   const StreamUse use = use_stream(handle);
   const auto event = find_event(event_handle);
   require(flags == CU_EVENT_WAIT_DEFAULT || flags == CU_EVENT_WAIT_EXTERNAL);
@@ -93,15 +103,7 @@ void stream_wait_event(CUstream handle, CUevent event_handle, unsigned int flags
   sim_driver().queues.issue(use, WaitWork{event}, {std::move(mark)});
 }
 
-/// The mark of the last record; null when there was none, which counts as done. Throws Failure when
-/// a capture forbids to ask.
-std::shared_ptr<Mark> mark_of(Event& event) {
-  const std::lock_guard lock(event.mutex);
-  sim_driver().captures.forbid_event(event);
-  return event.mark;
-}
-
-void event_query(CUevent handle) {
+void calls::cuEventQuery(CUevent handle) {
   const auto event = find_event(handle);
   const auto mark = mark_of(*event);
   if (mark == nullptr) return;
@@ -111,7 +113,7 @@ void event_query(CUevent handle) {
   sim_driver().order.host_learns(mark->clock);
 }
 
-void event_synchronize(CUevent handle) {
+void calls::cuEventSynchronize(CUevent handle) {
   const auto event = find_event(handle);
   const auto mark = mark_of(*event);
   if (mark == nullptr) return;
@@ -120,7 +122,7 @@ void event_synchronize(CUevent handle) {
   sim_driver().queues.surface(*event->context);
 }
 
-void event_elapsed_time(float* milliseconds, CUevent start, CUevent end) {
+void calls::cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   require(milliseconds != nullptr);
   std::int64_t times[2];
   const auto first = find_event(start), last = find_event(end);
@@ -136,19 +138,6 @@ void event_elapsed_time(float* milliseconds, CUevent start, CUevent end) {
   require(first->context->device.ordinal == last->context->device.ordinal,
           CUDA_ERROR_INVALID_HANDLE);
   *milliseconds = static_cast<float>(times[1] - times[0]) / 1e6f;
-}
-
-}  // namespace
-
-void install_event(DriverApi& api) {
-  api.cuEventCreate = guarded<event_create>;
-  api.cuEventDestroy = guarded<event_destroy>;
-  api.cuEventRecord = guarded<event_record>;
-  api.cuEventRecordWithFlags = guarded<event_record_with_flags>;
-  api.cuEventQuery = guarded<event_query>;
-  api.cuEventSynchronize = guarded<event_synchronize>;
-  api.cuEventElapsedTime = guarded<event_elapsed_time>;
-  api.cuStreamWaitEvent = guarded<stream_wait_event>;
 }
 
 }  // namespace kernwright::sim

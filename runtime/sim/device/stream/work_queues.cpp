@@ -12,13 +12,6 @@ namespace {
 // So much waits at most, as in the launch queue of a GPU; then issuing runs older work.
 constexpr std::size_t kMostWaiting = 1024;
 
-std::uint64_t next_number(std::uint64_t& state) {  // splitmix64
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 bool is_over(const std::shared_ptr<Mark>& mark) { return mark == nullptr || mark->done; }
 
 std::string name_of(const StreamUse& use) {
@@ -55,6 +48,13 @@ std::shared_ptr<QueuedWork> make_item(const StreamUse& use, Work&& work) {
 }
 
 }  // namespace
+
+std::uint64_t next_number(std::uint64_t& state) noexcept {
+  std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
 
 void WorkQueues::set_seed(std::optional<std::uint64_t> seed) {
   finish_all();
@@ -191,7 +191,7 @@ bool WorkQueues::run_one(Lock& lock) {
   return true;
 }
 
-void WorkQueues::run_until(Lock& lock, const std::function<bool()>& over) {
+void WorkQueues::run_until(Lock& lock, const Condition& over) {
   while (!over()) {
     if (!run_one(lock)) changed_.wait(lock);
   }
@@ -209,46 +209,41 @@ bool WorkQueues::holds_work(const Context& context) const {
                      [&](const StreamUse& other) { return other.context->id == context.id; });
 }
 
+template <typename Over>
+void WorkQueues::finish_until(const Over& over) {
+  if (!deferred()) return;
+  Lock lock(mutex_);
+  run_until(lock, over);
+}
+
 void WorkQueues::finish(const Mark& mark) {
-  if (!deferred()) return;
-  Lock lock(mutex_);
-  run_until(lock, [&] { return mark.done.load(); });
+  finish_until([&] { return mark.done.load(); });
 }
-
 void WorkQueues::finish(const StreamUse& use) {
-  if (!deferred()) return;
-  Lock lock(mutex_);
-  run_until(lock, [&] { return !holds_work(use); });
+  finish_until([&] { return !holds_work(use); });
 }
-
 void WorkQueues::finish(const Context& context) {
-  if (!deferred()) return;
-  Lock lock(mutex_);
-  run_until(lock, [&] { return !holds_work(context); });
+  finish_until([&] { return !holds_work(context); });
+}
+void WorkQueues::finish_all() {
+  finish_until([&] { return active_.empty(); });
 }
 
-void WorkQueues::finish_all() {
-  if (!deferred()) return;
+template <typename Over>
+bool WorkQueues::query_whether(const Over& over) {
+  if (!deferred()) return true;
   Lock lock(mutex_);
-  run_until(lock, [&] { return active_.empty(); });
+  for (std::uint64_t steps = next_number(state_) % 3; steps != 0 && !over(); --steps) {
+    if (!run_one(lock)) break;
+  }
+  return over();
 }
 
 bool WorkQueues::query(const Mark& mark) {
-  if (!deferred()) return true;
-  Lock lock(mutex_);
-  for (std::uint64_t steps = next_number(state_) % 3; steps != 0 && !mark.done; --steps) {
-    if (!run_one(lock)) break;
-  }
-  return mark.done;
+  return query_whether([&] { return mark.done.load(); });
 }
-
 bool WorkQueues::query(const StreamUse& use) {
-  if (!deferred()) return true;
-  Lock lock(mutex_);
-  for (std::uint64_t steps = next_number(state_) % 3; steps != 0 && holds_work(use); --steps) {
-    if (!run_one(lock)) break;
-  }
-  return !holds_work(use);
+  return query_whether([&] { return !holds_work(use); });
 }
 
 void WorkQueues::keep(const Context& context, std::exception_ptr failure) {

@@ -26,6 +26,9 @@ struct QueuedWork {
   std::shared_ptr<const OrderedWork> order;  ///< null while the order of streams is not checked
 };
 
+/// The next number of a sequence (splitmix64).
+std::uint64_t next_number(std::uint64_t& state) noexcept;
+
 /// Without a seed work runs when it is issued, in issue order: a legal order of all streams. With
 /// one it waits until somebody waits for it (or asks whether it is done, or too much waits); then
 /// the seed chooses, step by step, among the streams whose oldest work may run. Calls of one thread
@@ -61,6 +64,7 @@ class WorkQueues {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  using Condition = std::function<bool()>;
   struct Kept {
     std::uint64_t context_id;
     std::exception_ptr failure;
@@ -70,7 +74,11 @@ class WorkQueues {
   bool holds_work(const Context& context) const;
   StreamUse* choose();
   bool run_one(Lock& lock);
-  void run_until(Lock& lock, const std::function<bool()>& over);
+  void run_until(Lock& lock, const Condition& over);
+  template <typename Over>
+  void finish_until(const Over& over);
+  template <typename Over>
+  bool query_whether(const Over& over);
   std::shared_ptr<Mark> enqueue(const StreamUse& use, std::shared_ptr<QueuedWork> item);
   void keep(const Context& context, std::exception_ptr failure);
 

@@ -6,7 +6,6 @@
 #include "sim/exec/block/barriers.h"
 #include "sim/exec/block/block_waits.h"
 #include "sim/exec/block/cluster.h"
-#include "sim/exec/block/deadlock.h"
 #include "sim/exec/block/stop_request.h"
 #include "sim/exec/warp/scheduler.h"
 #include "sim/exec/warp/warpgroup.h"
@@ -52,7 +51,7 @@ namespace {
 constexpr std::uint32_t kRoundsToLook = 16;
 
 /// After so many rounds of a cluster in which nobody did more than look at shared
-/// memory, in loops that nothing else ends (code/busy_waits.h), they do so for ever. One would do,
+/// memory, in loops that nothing else ends (code/passes.h), they do so for ever. One would do,
 /// but under a seed warps have slices in which they do not look.
 constexpr std::uint32_t kBusyRounds = 64;
 

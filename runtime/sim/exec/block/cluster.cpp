@@ -84,25 +84,20 @@ void ClusterMember::reset(std::uint32_t warps) {
   busy_rounds = 0;
 }
 
-bool ClusterMember::wake() {
-  if (seen_phases == cluster->phases) return false;
-  seen_phases = cluster->phases;
+bool ClusterMember::end_waits(bool give_up) {
   bool any = false;
   each_split(*block, SplitState::mbarrier, [&](const Warp&, Split& split) {
     split.state = SplitState::ready;
+    split.gives_up |= give_up;
     any = true;
   });
   return any;
 }
 
-bool ClusterMember::expire() {
-  bool any = false;
-  each_split(*block, SplitState::mbarrier, [&](const Warp&, Split& split) {
-    split.state = SplitState::ready;
-    split.gives_up = true;
-    any = true;
-  });
-  return any;
+bool ClusterMember::wake() {
+  if (seen_phases == cluster->phases) return false;
+  seen_phases = cluster->phases;
+  return end_waits(false);
 }
 
 std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint64_t bytes,
@@ -168,7 +163,7 @@ const Op* cluster_wait(const Op* op, Warp& warp) {
     return warp.fault(op, FaultKind::sync, std::countr_zero(never), 0, 0,
                       "barrier.cluster.wait without a barrier.cluster.arrive before it");
   }
-  const std::uint32_t here = warp.op_index(op), through = passed & warp.mask;
+  const std::uint32_t through = passed & warp.mask;
   if (Watcher* const check = warp.worker->check; check != nullptr && through != 0) {
     check->pass_cluster(warp, through);
   }
@@ -178,23 +173,15 @@ const Op* cluster_wait(const Op* op, Warp& warp) {
   }
   Warp::Schedule& schedule = *warp.schedule;
   passed &= ~through;
-  if (through != 0) schedule.fork(warp, through, here + 1);
-  Split& split = schedule.current();
-  split.mask = warp.mask & ~through;
-  split.pc = here;
-  split.state = SplitState::cluster;
-  split.window = warp.window;
-  warp.stop = Stop::barrier;
+  if (through != 0) schedule.fork(warp, through, warp.op_index(op) + 1);
+  schedule.current().mask = warp.mask & ~through;
+  schedule.park(warp, op, SplitState::cluster);
   return nullptr;
 }
 
 bool mbarrier_gives_up(const Op* op, Warp& warp) {
-  Split& split = warp.schedule->current();
-  if (std::exchange(split.gives_up, false)) return true;
-  split.pc = warp.op_index(op);
-  split.state = SplitState::mbarrier;
-  split.window = warp.window;
-  warp.stop = Stop::barrier;
+  if (std::exchange(warp.schedule->current().gives_up, false)) return true;
+  warp.schedule->park(warp, op, SplitState::mbarrier);
   return false;
 }
 

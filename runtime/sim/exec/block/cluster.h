@@ -11,6 +11,7 @@
 namespace kernwright::sim {
 
 struct ClusterMember;
+struct Program;
 
 /// Addresses of .shared::cluster hold the rank of the block plus one above the offset; with nothing
 /// there they mean the block's own shared memory, as on a GPU.
@@ -49,7 +50,10 @@ struct ClusterMember {
   bool wake();
   /// Ends waits at mbarrier.try_wait without success, as a GPU's time limit does. False when
   /// nobody waits.
-  bool expire();
+  bool expire() { return end_waits(true); }
+
+ private:
+  bool end_waits(bool give_up);
 };
 
 /// Host address of `address` in .shared::cluster, seen from `block`; null where it does not exist
@@ -68,6 +72,10 @@ const Op* report_rank(const Op* op, Warp& warp, int lane, std::uint32_t rank);
 const Op* cluster_arrive(const Op* op, Warp& warp);
 /// barrier.cluster.wait for the active lanes.
 const Op* cluster_wait(const Op* op, Warp& warp);
+
+/// Nobody can run, or all poll in vain, and no barrier is complete: makes that the block's fault,
+/// with who waits where, in the other blocks of its cluster too.
+void report_deadlock(ClusterMember& member, const Program& program);
 
 /// mbarrier.try_wait found the phase of all active lanes unfinished: they wait until some phase
 /// ends. True when they waited before and the time is over: then the instruction gives up.

@@ -1,6 +1,4 @@
 // Who waits where, when nobody can go on.
-#include "sim/exec/block/deadlock.h"
-
 #include "base/format.h"
 #include "sim/code/program.h"
 #include "sim/code/tables.h"

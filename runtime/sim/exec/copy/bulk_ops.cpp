@@ -196,7 +196,7 @@ bool to_global(const BulkLane& lane) {
     lane.check()->copy_from(op, lane.warp, lane.lane, std::move(store));
   }
   return lane.issue_in_group([lane = lane.later(), to, from, bytes] {
-    reduce_shared_global(to, from, bytes, lane.form.reduction, lane.form.type);
+    reduce_bytes(to, from, bytes, lane.form.reduction, lane.form.type, true);
     return true;
   });
 }

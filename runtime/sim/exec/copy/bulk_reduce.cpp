@@ -122,20 +122,12 @@ bool can_reduce(AtomOp op, Type type) noexcept {
   }
 }
 
-void reduce_bytes(std::byte* to, const std::byte* from, std::size_t bytes, AtomOp op, Type type) {
+void reduce_bytes(std::byte* to, const std::byte* from, std::size_t bytes, AtomOp op, Type type,
+                  bool shared) {
   if (op == AtomOp::none) {
     std::memmove(to, from, bytes);
   } else {
-    BulkReduction{to, from, bytes, op, false}.run(type);
-  }
-}
-
-void reduce_shared_global(std::byte* to, const std::byte* from, std::size_t bytes, AtomOp op,
-                          Type type) {
-  if (op == AtomOp::none) {
-    std::memmove(to, from, bytes);
-  } else {
-    BulkReduction{to, from, bytes, op, true}.run(type);
+    BulkReduction{to, from, bytes, op, shared}.run(type);
   }
 }
 

@@ -165,8 +165,8 @@ bool tensor_to_global(const BulkLane& lane) {
         for (const Run& run : runs) {
           each_piece(offset, swizzle, run.tile, run.bytes,
                      [&](std::uint64_t at, std::uint64_t tile_at, std::uint64_t bytes) {
-                       reduce_shared_global(run.global + (tile_at - run.tile), shared + at, bytes,
-                                            reduction, type);
+                       reduce_bytes(run.global + (tile_at - run.tile), shared + at, bytes,
+                                    reduction, type, true);
                      });
         }
         return true;

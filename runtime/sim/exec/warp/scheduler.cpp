@@ -119,6 +119,14 @@ Split& Warp::Schedule::fork(const Warp& warp, std::uint32_t lanes, std::uint32_t
   return split;
 }
 
+void Warp::Schedule::park(Warp& warp, const Op* op, SplitState state) {
+  Split& split = current();
+  split.pc = warp.op_index(op);
+  split.state = state;
+  split.window = warp.window;
+  warp.stop = Stop::barrier;
+}
+
 void Warp::Schedule::remove(std::uint32_t which) {
   const std::uint32_t last = --count;
   // NOTE: a copy waits for parts that were written just now, so not onto itself.

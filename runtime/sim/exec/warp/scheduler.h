@@ -65,6 +65,8 @@ struct Warp::Schedule {
   Split& current() { return splits[running]; }
   /// Adds a split with `lanes` of the running one at `pc`, ready.
   Split& fork(const Warp& warp, std::uint32_t lanes, std::uint32_t pc);
+  /// The running split waits at `op`, in that state.
+  void park(Warp& warp, const Op* op, SplitState state);
   /// Removes a split; the last one takes its place, and stays the running one if it was that.
   void remove(std::uint32_t which);
   /// The frame of `function` at `depth`; made, and its constants filled, when it is first asked

@@ -171,11 +171,7 @@ const Op* Warpgroups::wait(const Op* op, Warp& warp, std::uint32_t left) {
           "without the products that this one waits for");
     if (ready == Readiness::waits) {
       own.wanted = target;
-      Split& split = warp.schedule->current();
-      split.pc = warp.op_index(op);
-      split.state = SplitState::warpgroup;
-      split.window = warp.window;
-      warp.stop = Stop::barrier;
+      warp.schedule->park(warp, op, SplitState::warpgroup);
       return nullptr;
     }
     group.complete = target;

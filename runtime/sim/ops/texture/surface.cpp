@@ -169,14 +169,13 @@ const Op* store_surface(const Op* op, Warp& warp) {
 }
 
 const Op* reduce_surface(const Op* op, Warp& warp) {
-  return each_place(op, warp, AccessKind::atomic,
-                    [&](int lane, const TextureSource&, std::byte* to) {
-                      if (to == nullptr) return;
-                      reduce_shared_global(to, value_register(op, warp, op->c, 0, lane),
-                                           1u << field(op, kMemoryShift, 3),
-                                           static_cast<ptx::AtomOp>(field(op, kAtomShift, 15)),
-                                           static_cast<ptx::Type>(field(op, kTypeShift, 255)));
-                    });
+  return each_place(
+      op, warp, AccessKind::atomic, [&](int lane, const TextureSource&, std::byte* to) {
+        if (to == nullptr) return;
+        reduce_bytes(to, value_register(op, warp, op->c, 0, lane), 1u << field(op, kMemoryShift, 3),
+                     static_cast<ptx::AtomOp>(field(op, kAtomShift, 15)),
+                     static_cast<ptx::Type>(field(op, kTypeShift, 255)), true);
+      });
 }
 
 std::uint32_t log2_of(unsigned value) {

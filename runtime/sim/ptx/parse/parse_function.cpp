@@ -1,6 +1,5 @@
 // Functions: signature, directives, and the statements of a body that are no instructions.
 #include "sim/ptx/parse/parser_state.h"
-#include "sim/ptx/type_names.h"
 
 namespace kernwright::sim::ptx {
 
@@ -63,14 +62,7 @@ void Parser::parse_function(bool is_entry, const Linkage& linkage) {
   function.is_extern = linkage.is_extern;
   function.is_weak = linkage.is_weak;
   function.ptx_line = lexer_.peek().line;
-  while (lexer_.peek().is_dotted("attribute")) {
-    lexer_.take();
-    expect('(', "after .attribute");
-    while (!accept(')')) {
-      if (lexer_.peek().kind == TokenKind::end) fail("the attribute is not closed");
-      lexer_.take();
-    }
-  }
+  while (accept_dotted("attribute")) skip_to_parenthesis();
   if (lexer_.peek().is('(')) {
     if (is_entry) fail("an entry returns nothing");
     function.returns = parse_parameters();

@@ -1,9 +1,7 @@
 // Operands: registers, pairs, vectors, addresses, labels and constant expressions.
 #include "sim/ptx/parse/parser_state.h"
-#include "sim/ptx/type_names.h"
 
 #include <array>
-#include <limits>
 
 namespace kernwright::sim::ptx {
 

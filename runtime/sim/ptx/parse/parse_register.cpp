@@ -3,7 +3,6 @@
 // A vector register is two or four registers side by side. Alone its name stands for all of them,
 // as braces around them would.
 #include "sim/ptx/parse/parser_state.h"
-#include "sim/ptx/type_names.h"
 
 #include <string>
 

@@ -1,6 +1,5 @@
 // Variables: state space, alignment, type, extent and initialiser.
 #include "sim/ptx/parse/parser_state.h"
-#include "sim/ptx/type_names.h"
 
 #include <bit>
 #include <limits>
@@ -26,7 +25,6 @@ void Parser::parse_globals(Space space, const Linkage& linkage) {
   for (;;) {
     Variable variable = first;
     variable.is_extern = linkage.is_extern;
-    variable.is_visible = linkage.is_visible;
     variable.is_weak = linkage.is_weak;
     variable.ptx_line = lexer_.peek().line;
     variable.name = take_word("the name of a variable");
@@ -70,11 +68,7 @@ void Parser::parse_type(Variable& variable) {
     } else if (word.text == "ptr") {
       parse_parameter_attributes(variable);
     } else if (word.text == "attribute") {
-      expect('(', "after .attribute");
-      while (!accept(')')) {
-        if (lexer_.peek().kind == TokenKind::end) fail("the attribute is not closed");
-        lexer_.take();
-      }
+      skip_to_parenthesis();
     } else if (const Type type = type_from_name(word.text); is_storable(type)) {
       if (variable.type != Type::none) fail_at(word.line, "a variable has two types");
       variable.type = type;

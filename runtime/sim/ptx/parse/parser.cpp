@@ -34,20 +34,20 @@ std::unique_ptr<Module> Parser::run() {
 void Parser::fail(const std::string& what) const { fail_at(lexer_.peek().line, what); }
 
 void Parser::fail_at(std::int32_t line, const std::string& what) const {
-  const SourceLine source = in_function_ ? lines_.current() : SourceLine{};
-  const auto index = static_cast<std::size_t>(source.file);
-  const std::string file = index < module_->files.size() ? module_->files[index] : std::string();
-  const std::string place = source.line > 0 ? format(" ({}:{})", file, source.line) : std::string();
-  throw PtxError(format("PTX line {}{}: {}", line, place, what), line, source, {}, file);
+  fail_in(line, in_function_ ? lines_.current() : SourceLine{}, {}, what);
 }
 
 void Parser::fail_opcode(const Instruction& instruction, const std::string& what) const {
-  const SourceLine source = instruction.source;
+  fail_in(instruction.ptx_line, instruction.source, std::string(instruction.opcode), what);
+}
+
+void Parser::fail_in(std::int32_t line, SourceLine source, std::string opcode,
+                     const std::string& what) const {
   const auto index = static_cast<std::size_t>(source.file);
   const std::string file = index < module_->files.size() ? module_->files[index] : std::string();
   const std::string place = source.line > 0 ? format(" ({}:{})", file, source.line) : std::string();
-  throw PtxError(format("PTX line {}{}: {}", instruction.ptx_line, place, what),
-                 instruction.ptx_line, source, std::string(instruction.opcode), file);
+  throw PtxError(format("PTX line {}{}: {}", line, place, what), line, source, std::move(opcode),
+                 file);
 }
 
 namespace {
@@ -85,6 +85,14 @@ bool Parser::accept_dotted(std::string_view word) {
   if (!lexer_.peek().is_dotted(word)) return false;
   lexer_.take();
   return true;
+}
+
+void Parser::skip_to_parenthesis() {
+  expect('(', "after .attribute");
+  while (!accept(')')) {
+    if (lexer_.peek().kind == TokenKind::end) fail("the attribute is not closed");
+    lexer_.take();
+  }
 }
 
 std::string_view Parser::take_word(std::string_view what) {
@@ -139,15 +147,11 @@ void Parser::parse_module_item() {
   Linkage linkage;
   for (;; lexer_.take()) {
     const Token& word = lexer_.peek();
-    if (word.is_dotted("extern")) {
-      linkage.is_extern = true;
-    } else if (word.is_dotted("visible")) {
-      linkage.is_visible = true;
-    } else if (word.is_dotted("weak") || word.is_dotted("common")) {
-      linkage.is_weak = true;
-    } else {
-      break;
-    }
+    const bool is_extern = word.is_dotted("extern");
+    const bool is_weak = word.is_dotted("weak") || word.is_dotted("common");
+    if (!is_extern && !is_weak && !word.is_dotted("visible")) break;
+    linkage.is_extern |= is_extern;
+    linkage.is_weak |= is_weak;
   }
   const Token item = lexer_.take();
   if (item.is_dotted("entry")) return parse_function(true, linkage);

@@ -27,7 +27,7 @@ class Parser {
  private:
   // Flags in front of a declaration.
   struct Linkage {
-    bool is_extern = false, is_visible = false, is_weak = false;
+    bool is_extern = false, is_weak = false;
   };
   struct PendingSymbol {
     std::uint32_t function = 0, instruction = 0, operand = 0;
@@ -41,10 +41,13 @@ class Parser {
   // parser.cpp: tokens, errors and the module level
   [[noreturn]] void fail(const std::string& what) const;
   [[noreturn]] void fail_at(std::int32_t line, const std::string& what) const;
+  [[noreturn]] void fail_in(std::int32_t line, SourceLine source, std::string opcode,
+                            const std::string& what) const;
   [[noreturn]] void fail_opcode(const Instruction& instruction, const std::string& what) const;
   void expect(char punct, std::string_view after);
   bool accept(char punct);
   bool accept_dotted(std::string_view word);
+  void skip_to_parenthesis();
   std::string_view take_word(std::string_view what);
   std::uint64_t take_count(std::string_view what, std::uint64_t limit);
   void parse_header();

@@ -1,73 +1,23 @@
 // Spelling and width of the special registers.
-#include "sim/ptx/type_names.h"
+#include "sim/ptx/ast.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <iterator>
 #include <string>
 
 namespace kernwright::sim::ptx {
 namespace {
 
 // Indexed by SpecialRegister.
-constexpr std::array<std::string_view, 55> kNames{{
+constexpr std::string_view kNames[] = {
     "",
-    "%tid.x",
-    "%tid.y",
-    "%tid.z",
-    "%ntid.x",
-    "%ntid.y",
-    "%ntid.z",
-    "%ctaid.x",
-    "%ctaid.y",
-    "%ctaid.z",
-    "%nctaid.x",
-    "%nctaid.y",
-    "%nctaid.z",
-    "%laneid",
-    "%warpid",
-    "%nwarpid",
-    "%smid",
-    "%nsmid",
-    "%gridid",
-    "%lanemask_eq",
-    "%lanemask_le",
-    "%lanemask_lt",
-    "%lanemask_ge",
-    "%lanemask_gt",
-    "%clock",
-    "%clock_hi",
-    "%clock64",
-    "%globaltimer",
-    "%globaltimer_lo",
-    "%globaltimer_hi",
-    "%total_smem_size",
-    "%dynamic_smem_size",
-    "%aggr_smem_size",
-    "%reserved_smem_offset_begin",
-    "%reserved_smem_offset_end",
-    "%reserved_smem_offset_cap",
-    "%reserved_smem_offset_0",
-    "%reserved_smem_offset_1",
-    "%is_explicit_cluster",
-    "%clusterid.x",
-    "%clusterid.y",
-    "%clusterid.z",
-    "%nclusterid.x",
-    "%nclusterid.y",
-    "%nclusterid.z",
-    "%cluster_ctaid.x",
-    "%cluster_ctaid.y",
-    "%cluster_ctaid.z",
-    "%cluster_nctaid.x",
-    "%cluster_nctaid.y",
-    "%cluster_nctaid.z",
-    "%cluster_ctarank",
-    "%cluster_nctarank",
-    "%envreg1",
-    "%envreg2",
-}};
-static_assert(kNames.size() == static_cast<std::size_t>(SpecialRegister::current_graph_exec));
+#define KW_SPECIAL(name) "%" #name,
+#define KW_AXES(name) "%" #name ".x", "%" #name ".y", "%" #name ".z",
+#include "sim/ptx/special_registers.inc"
+#undef KW_SPECIAL
+#undef KW_AXES
+};
 
 /// Reads `prefix`, a number up to `last`, `suffix`.
 bool is_numbered(std::string_view text, std::string_view prefix, int last,
@@ -89,7 +39,7 @@ SpecialRegister zero_register(std::string_view text) {
   bool zero = is_numbered(text, "%pm", 7, "") || is_numbered(text, "%envreg", 31, "");
   if (text.ends_with(".w")) {
     const std::string first = std::string(text.substr(0, text.size() - 1)) + "x";
-    zero = std::find(kNames.begin(), kNames.end(), first) != kNames.end();
+    zero = std::ranges::find(kNames, first) != std::end(kNames);
   }
   return zero ? SpecialRegister::zero : SpecialRegister::none;
 }
@@ -97,8 +47,7 @@ SpecialRegister zero_register(std::string_view text) {
 }  // namespace
 
 SpecialRegister special_from_name(std::string_view text) noexcept {
-  if (text == "%current_graph_exec") return SpecialRegister::current_graph_exec;
-  for (std::size_t i = 1; i < kNames.size(); ++i) {
+  for (std::size_t i = 1; i < std::size(kNames); ++i) {
     if (kNames[i] == text) return static_cast<SpecialRegister>(i);
   }
   return zero_register(text);
