@@ -107,7 +107,7 @@ def problems_of(path):
     for name in FILES:
         if name not in names:
             yield f"{name} is missing"
-    if not any(name.startswith("nvidia-cuda-nvrtc") for name in requirements):
+    if not any(name.startswith("cuda-toolkit[nvrtc]") for name in requirements):
         yield "NVRTC is no dependency"
     for name in names:
         if name == LIBCUDA:

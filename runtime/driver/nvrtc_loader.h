@@ -24,7 +24,7 @@ struct NvrtcSearch {
   bool system_loader = true;               ///< whether to ask the system's loader last
 
   /// KERNWRIGHT_NVRTC, what set_package_directory() and set_site_packages() said, CUDA_PATH,
-  /// CUDA_HOME and /usr/local/cuda.
+  /// CUDA_HOME, the environment of conda that CONDA_PREFIX names, and /usr/local/cuda.
   static NvrtcSearch from_environment();
 };
 

@@ -22,7 +22,11 @@ def check_wheel():
 
 
 def linked():
-    files = [*FOLDER.glob("_core*.so"), FOLDER / "libcuda/libcuda.so.1", FOLDER / "kernwright-worker"]
+    files = [
+        *FOLDER.glob("_core*.so"),
+        FOLDER / "libcuda/libcuda.so.1",
+        FOLDER / "kernwright-worker",
+    ]
     assert len(files) == 3
     return {file.name: file.read_bytes() for file in files}
 
