@@ -36,7 +36,7 @@ void bind_tune_strategy(py::module_& m);  ///< searches
 void bind_tune_session(py::module_& m);   ///< sessions
 void bind_tune_store(py::module_& m);     ///< results of tuning in files
 void bind_tune_call(py::module_& m);      ///< dispatch by the sizes of a problem
-void bind_judge(py::module_& m);          ///< the referee
+void bind_judge(py::module_& m);          ///< the judge
 void bind_faults(py::module_& m);         ///< planned faults; only in a build with tests
 
 /// A str; bytes that are not UTF-8 (a compiler may print any) become escapes.

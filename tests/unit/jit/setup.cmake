@@ -1,5 +1,5 @@
-# What the jit room's tests need beside their sources: the fake driver of the core room's tests and
-# the failing file system of the base room's.
+# What the jit module's tests need beside their sources: the fake driver of the core module's tests and
+# the failing file system of the base module's.
 target_sources(test_jit PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit/core/fake_driver.cpp"
   "${PROJECT_SOURCE_DIR}/tests/unit/core/fake_graph.cpp"
   "${PROJECT_SOURCE_DIR}/tests/unit/base/fault_fs.cpp")

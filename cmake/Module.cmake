@@ -1,9 +1,9 @@
-# kernwright_room(<name> [DEPENDS room...] [LIBRARIES library...] [OPTIONS flag...] [FAST regex...]
-# [EXCLUDE regex...]): one static library per room from the folder's *.cpp. Sub-folders belong to
-# the room too. A room sees only the rooms that it lists. Sources are compiled for size but for
+# kernwright_module(<name> [DEPENDS module...] [LIBRARIES library...] [OPTIONS flag...] [FAST regex...]
+# [EXCLUDE regex...]): one static library per module from the folder's *.cpp. Sub-folders belong to
+# the module too. A module sees only the modules that it lists. Sources are compiled for size but for
 # those on hot paths, which match FAST: these are the target kernwright_<name>_fast. FAST and
-# EXCLUDE match paths from the room's folder on ("ops/dispatch.cpp"), wherever that lies.
-function(kernwright_room name)
+# EXCLUDE match paths from the module's folder on ("ops/dispatch.cpp"), wherever that lies.
+function(kernwright_module name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;OPTIONS;FAST;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*.cpp")
   foreach(pattern IN LISTS ARG_EXCLUDE)
@@ -23,22 +23,22 @@ function(kernwright_room name)
   target_include_directories(kernwright_${name} PUBLIC
     "${PROJECT_SOURCE_DIR}/runtime" "${PROJECT_SOURCE_DIR}")
   target_link_libraries(kernwright_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LIBRARIES})
-  kernwright_room_target(${name} "" OPTIONS ${kernwright_small_flags} ${ARG_OPTIONS})
+  kernwright_module_target(${name} "" OPTIONS ${kernwright_small_flags} ${ARG_OPTIONS})
   if(fast_sources)
     add_library(kernwright_${name}_fast OBJECT ${fast_sources})
     target_include_directories(kernwright_${name}_fast PRIVATE
       "${PROJECT_SOURCE_DIR}/runtime" "${PROJECT_SOURCE_DIR}")
     target_link_libraries(kernwright_${name}_fast PRIVATE ${ARG_DEPENDS} ${ARG_LIBRARIES})
-    kernwright_room_target(${name} _fast OPTIONS ${ARG_OPTIONS})
+    kernwright_module_target(${name} _fast OPTIONS ${ARG_OPTIONS})
     target_sources(kernwright_${name} PRIVATE $<TARGET_OBJECTS:kernwright_${name}_fast>)
   endif()
 endfunction()
 
-# kernwright_room_target(<room> <suffix> [OPTIONS flag...]): flags and precompiled headers of one of
-# a room's targets. NOTE: of sources that use precompiled headers, gcc 12 optimises the functions
+# kernwright_module_target(<module> <suffix> [OPTIONS flag...]): flags and precompiled headers of one of
+# a module's targets. NOTE: of sources that use precompiled headers, gcc 12 optimises the functions
 # as the headers were and not as the source's own flags say, so that fast and small ones need
 # headers of their own; gcc 13 does not take headers of another level.
-function(kernwright_room_target name suffix)
+function(kernwright_module_target name suffix)
   cmake_parse_arguments(ARG "" "" "OPTIONS" ${ARGN})
   set(target kernwright_${name}${suffix})
   target_link_libraries(${target} PRIVATE kernwright_flags)

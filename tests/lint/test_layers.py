@@ -1,8 +1,8 @@
-"""A room includes only its own headers and those of the rooms that it stands on."""
+"""A module includes only its own headers and those of the modules that it stands on."""
 
 import re
 
-# Room -> rooms that it may include directly or through them. The house is drawn in README.md.
+# Module -> modules that it may include directly or through them. README.md has the table.
 ALLOWED = {
     "runtime/base": set(),
     "runtime/driver": {"runtime/base"},
@@ -28,29 +28,29 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".inc", ".def"}
 
 
-def room_of(path):
-    """The room that a path belongs to, or None."""
-    return next((room for room in ALLOWED if path.as_posix().startswith(room + "/")), None)
+def module_of(path):
+    """The module that a path belongs to, or None."""
+    return next((module for module in ALLOWED if path.as_posix().startswith(module + "/")), None)
 
 
-def room_of_include(root, name):
+def module_of_include(root, name):
     for folder in ("runtime", "."):
         target = root / folder / name
         if target.is_file():
-            return room_of(target.relative_to(root)), True
+            return module_of(target.relative_to(root)), True
     return None, False
 
 
 def upward_includes(root, path, text):
-    room = room_of(path)
+    module = module_of(path)
     for name in INCLUDE.findall(text):
-        other, known = room_of_include(root, name)
-        if known and other not in ALLOWED[room] | {room}:
+        other, known = module_of_include(root, name)
+        if known and other not in ALLOWED[module] | {module}:
             yield f"{path}: includes {name} of {other}"
 
 
-def test_no_room_includes_upward_or_sideways(root, tracked):
-    sources = [p for p in tracked if p.suffix in SUFFIXES and room_of(p)]
+def test_no_module_includes_upward_or_sideways(root, tracked):
+    sources = [p for p in tracked if p.suffix in SUFFIXES and module_of(p)]
     assert len(sources) > 50
     problems = [
         problem
@@ -68,12 +68,12 @@ def test_the_lint_finds_an_upward_include(root):
     assert not list(upward_includes(root, path, '#include "base/errors.h"\n'))
 
 
-def test_every_room_has_a_short_readme(root):
+def test_every_module_has_a_short_readme(root):
     problems = []
-    for room in [*ALLOWED, "bindings", "tests", "bench", "examples"]:
-        readme = root / room / "README.md"
+    for module in [*ALLOWED, "bindings", "tests", "bench", "examples"]:
+        readme = root / module / "README.md"
         if not readme.is_file():
-            problems.append(f"{room}: no README.md")
+            problems.append(f"{module}: no README.md")
         else:
             lines = readme.read_text().splitlines()
             if len([line for line in lines if not line.startswith("|")]) > 25:

@@ -1,6 +1,6 @@
 // The way of a judgement on a GPU, with a second simulated device in its place: timed series, bands
 // around buffers, what is found there alone.
-#include "tune/judge/referee.h"
+#include "tune/judge/judgement.h"
 
 #include <doctest/doctest.h>
 
@@ -66,7 +66,7 @@ Verdict judged(const std::string& text, const Task& task = add_one(), bool with_
     submission.baseline.emplace();
     submission.baseline->text = kAdd;
   }
-  return Referee(devices, submission, task).judge();
+  return Judgement(devices, submission, task).judge();
 }
 
 std::string edited(std::string source, const std::string& from, const std::string& to) {
@@ -75,7 +75,7 @@ std::string edited(std::string source, const std::string& from, const std::strin
 
 }  // namespace
 
-TEST_CASE("referee: series of a right kernel and its baseline") {
+TEST_CASE("judgement: series of a right kernel and its baseline") {
   const Verdict verdict = judged(kAdd, add_one(), true);
   INFO(verdict.reason);
   REQUIRE(verdict.is_accepted());
@@ -89,7 +89,7 @@ TEST_CASE("referee: series of a right kernel and its baseline") {
   CHECK(verdict.baseline->samples.size() >= 10);
 }
 
-TEST_CASE("referee: a kernel that adds to what its output holds is timed on given contents") {
+TEST_CASE("judgement: a kernel that adds to what its output holds is timed on given contents") {
   Task task = add_one();
   task.signature = "const int* x, int* y, int n";
   const Verdict verdict =
@@ -98,7 +98,7 @@ TEST_CASE("referee: a kernel that adds to what its output holds is timed on give
   CHECK(verdict.is_accepted());
 }
 
-TEST_CASE("referee: state that shows in a timed series alone") {
+TEST_CASE("judgement: state that shows in a timed series alone") {
   // Wrong in the second launch of the largest case in a module; before the series it is launched
   // once.
   const std::string late =
@@ -109,7 +109,7 @@ TEST_CASE("referee: state that shows in a timed series alone") {
   CHECK(verdict.reason.find("earlier launches") != std::string::npos);
 }
 
-TEST_CASE("referee: work that is left to a later launch of a timed series") {
+TEST_CASE("judgement: work that is left to a later launch of a timed series") {
   // Only there the second launch of a module has the largest case.
   const std::string leaves = R"(
 __device__ int launches;
@@ -133,7 +133,7 @@ __global__ void add(const int* x, int* y, int n) {
   CHECK(verdict.cases.back().message.find("earlier launches") != std::string::npos);
 }
 
-TEST_CASE("referee: a text for the GPU's compute capability alone is judged there") {
+TEST_CASE("judgement: a text for the GPU's compute capability alone is judged there") {
   const std::string own = edited(
       kAdd, "__device__ int", "#if __CUDA_ARCH__ < 900\n#error not here\n#endif\n__device__ int");
   const Verdict verdict = judged(own);

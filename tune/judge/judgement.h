@@ -23,9 +23,9 @@ struct JudgeDevices {
 };
 
 /// Makes one verdict. Used once.
-class Referee {
+class Judgement {
  public:
-  Referee(const JudgeDevices& devices, const Submission& submission, const Task& task);
+  Judgement(const JudgeDevices& devices, const Submission& submission, const Task& task);
 
   /// As Judge::judge().
   Verdict judge();

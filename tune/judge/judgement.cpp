@@ -1,5 +1,5 @@
 // The order of a judgement.
-#include "tune/judge/referee.h"
+#include "tune/judge/judgement.h"
 
 #include <algorithm>
 #include <chrono>
@@ -75,23 +75,23 @@ void compare_with_floor(Verdict& verdict, const Floor& floor, double value, cons
 
 }  // namespace
 
-Referee::Referee(const JudgeDevices& devices, const Submission& submission, const Task& task)
+Judgement::Judgement(const JudgeDevices& devices, const Submission& submission, const Task& task)
     : devices_(devices), submission_(submission), task_(task) {}
 
-WaitLimits Referee::limits() const { return WaitLimits{}.within(submission_.timeout); }
+WaitLimits Judgement::limits() const { return WaitLimits{}.within(submission_.timeout); }
 
-void Referee::timed_step(SecondsOf seconds, const std::function<void()>& step) {
+void Judgement::timed_step(SecondsOf seconds, const std::function<void()>& step) {
   const AddSeconds part(verdict_.*seconds);
   step();
 }
 
-Verdict Referee::judge() {
+Verdict Judgement::judge() {
   verdict_.seed = submission_.seed;
   timed_step(&Verdict::seconds, [this] { run(); });
   return verdict_;
 }
 
-void Referee::run() {
+void Judgement::run() {
   try {
     timed_step(&Verdict::compile_seconds, [this] { compile(); });
     draw_cases();
@@ -113,7 +113,7 @@ void Referee::run() {
   }
 }
 
-void Referee::compile() {
+void Judgement::compile() {
   const DeviceFacts& simulated = devices_.simulated.facts();
   const DeviceFacts* gpu = devices_.gpu_facts;
   verdict_.device = gpu == nullptr ? simulated.name : gpu->name;
@@ -128,7 +128,7 @@ void Referee::compile() {
   if (submission_.baseline) compile_baseline(declared);
 }
 
-void Referee::compile_baseline(const std::optional<KernelSignature>& declared) {
+void Judgement::compile_baseline(const std::optional<KernelSignature>& declared) {
   baseline_.emplace(Party{of_baseline_});
   baseline_step([&] {
     baseline_->text = compile_judged(*submission_.baseline, task_, devices_.simulated.facts(),
@@ -139,7 +139,7 @@ void Referee::compile_baseline(const std::optional<KernelSignature>& declared) {
   });
 }
 
-CaseRef Referee::case_of(std::uint64_t seed, int number) const {
+CaseRef Judgement::case_of(std::uint64_t seed, int number) const {
   CaseRef made = draw_case(task_, seed, number);
   check_values(kernel_.text.signature, made->inputs);
   try {
@@ -152,7 +152,7 @@ CaseRef Referee::case_of(std::uint64_t seed, int number) const {
 }
 
 /// Without a signature in the task it is the text that must take the task's inputs.
-void Referee::check_first_case() const {
+void Judgement::check_first_case() const {
   const HostValues first = task_.inputs(submission_.seed, std::min(1, task_.cases - 1));
   try {
     check_values(kernel_.text.signature, first);
@@ -163,7 +163,7 @@ void Referee::check_first_case() const {
   }
 }
 
-void Referee::draw_cases() {
+void Judgement::draw_cases() {
   check_first_case();
   for (int number = 0; number < task_.cases; ++number) {
     cases_.push_back(case_of(submission_.seed, number));
@@ -182,7 +182,7 @@ void Referee::draw_cases() {
 }
 
 /// Its plan may become another one than the kernel's.
-void Referee::plan_baseline() {
+void Judgement::plan_baseline() {
   baseline_->plan = kernel_.plan;
   for (const CaseRef& each : cases_) {
     try {
@@ -195,11 +195,11 @@ void Referee::plan_baseline() {
   }
 }
 
-std::uint64_t Referee::more_launches() const {
+std::uint64_t Judgement::more_launches() const {
   return kMoreLaunches + derived_seed(submission_.seed, 3) % kSomeMore;
 }
 
-std::uint64_t Referee::uncompared_launches(const Party& party, double seconds_each) const {
+std::uint64_t Judgement::uncompared_launches(const Party& party, double seconds_each) const {
   const double seconds = std::chrono::duration<double>(submission_.timeout).count();
   const double in_time = kTimeShare * seconds / std::max(seconds_each, 1e-9);
   const double part = static_cast<double>(derived_seed(submission_.seed, 5)) / (1U << 31U);
@@ -209,7 +209,7 @@ std::uint64_t Referee::uncompared_launches(const Party& party, double seconds_ea
   return static_cast<std::uint64_t>(std::min({drawn, most, in_time}));
 }
 
-void Referee::check(Party& party, bool at_length) {
+void Judgement::check(Party& party, bool at_length) {
   if (party.text.ptx) check_on(party, devices_.simulated, *party.text.ptx, at_length);
   if (devices_.gpu == nullptr) return;
   const std::lock_guard alone(devices_.gpu_use);
@@ -217,7 +217,8 @@ void Referee::check(Party& party, bool at_length) {
   check_on(party, *devices_.gpu, *party.text.cubin, at_length);
 }
 
-void Referee::check_on(Party& party, RemoteDevice& device, const ObjectCode& code, bool at_length) {
+void Judgement::check_on(Party& party, RemoteDevice& device, const ObjectCode& code,
+                         bool at_length) {
   const bool is_simulated = &device == &devices_.simulated;
   std::optional<CheckOptions> checks;
   if (is_simulated)
@@ -243,7 +244,7 @@ void Referee::check_on(Party& party, RemoteDevice& device, const ObjectCode& cod
 
 /// A count from 0 on of launches that a kernel may be right for is met by one of three: every case
 /// once, some launches that are all compared, many of which the last one is.
-void Referee::check_at_length(Party& party, CaseCheck& check) const {
+void Judgement::check_at_length(Party& party, CaseCheck& check) const {
   const auto draw_small = [&](std::uint64_t seed) { return case_of(seed, small_->number); };
   const Clock::time_point begin = Clock::now();
   for (std::uint64_t i = 0; i < more_launches(); ++i) {
@@ -257,7 +258,7 @@ void Referee::check_at_length(Party& party, CaseCheck& check) const {
                   uncompared_launches(party, seconds / static_cast<double>(more_launches())));
 }
 
-void Referee::require_launchable(RemoteDevice& device, const LaunchShape& shape) const {
+void Judgement::require_launchable(RemoteDevice& device, const LaunchShape& shape) const {
   const ObjectCode code = empty_kernel(device.facts(limits()));
   RemoteLaunch launch{.kernel = device.load(code, "empty", limits()),
                       .grid = *shape.grid,
@@ -275,7 +276,7 @@ void Referee::require_launchable(RemoteDevice& device, const LaunchShape& shape)
   device.unload(launch.kernel, limits());
 }
 
-void Referee::measure() {
+void Judgement::measure() {
   if (devices_.gpu == nullptr) {
     measure_by_counts();
   } else {
@@ -286,7 +287,7 @@ void Referee::measure() {
   }
 }
 
-std::vector<CaseRef> Referee::draw_timed(int count) const {
+std::vector<CaseRef> Judgement::draw_timed(int count) const {
   std::vector<CaseRef> drawn;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t seed = derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
@@ -295,7 +296,7 @@ std::vector<CaseRef> Referee::draw_timed(int count) const {
   return drawn;
 }
 
-std::vector<double> Referee::counts_of(Party& party, const std::vector<CaseRef>& cases) {
+std::vector<double> Judgement::counts_of(Party& party, const std::vector<CaseRef>& cases) {
   const CheckOptions memory_alone{.checks = {"memory"}};
   JudgedKernel kernel(devices_.simulated, *party.text.ptx, party.text.signature);
   CaseCheck check(kernel, task_, party.plan, party.verdict, memory_alone, limits());
@@ -311,7 +312,7 @@ std::vector<double> Referee::counts_of(Party& party, const std::vector<CaseRef>&
   return counts;
 }
 
-void Referee::measure_by_counts() {
+void Judgement::measure_by_counts() {
   const std::vector<CaseRef> drawn = draw_timed(kCountedCases);
   std::vector<double> counts = counts_of(kernel_, drawn);
   if (counts.empty()) return;
@@ -321,7 +322,7 @@ void Referee::measure_by_counts() {
       [&] { verdict_.baseline = summary_of(counts_of(*baseline_, drawn), timed_number_, true); });
 }
 
-void Referee::measure_on_gpu() {
+void Judgement::measure_on_gpu() {
   const std::vector<CaseRef> drawn = draw_timed(kTimedCases);
   if (drawn.front()->shape.grid->count() == 0) return;
   const Floor floor =

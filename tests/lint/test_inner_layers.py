@@ -1,10 +1,10 @@
-"""Inside the big rooms, too, a lower floor includes no higher one."""
+"""Inside the large modules, too, a lower layer includes no higher one."""
 
 import re
 
-# Floors of a room's folders from the ground up. What lies in the room's own folder is its surface:
-# plain data that every floor may know.
-FLOORS = {
+# Layers of a module from the ground up, one a folder. Files in the module's own folder are its
+# surface: plain data for every layer.
+LAYERS = {
     "jit": ("source", "signature", "compile", "cache"),
     "runtime/sim": ("numeric", "ptx", "mem", "code", "exec", "ops", "check", "observe", "device"),
     "tune": ("store", "search", "measure", "session", "judge"),
@@ -25,32 +25,32 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".inc", ".def"}
 
 
-def upward_includes(room, path, text):
-    """ "file -> included" for each include of `path` (below the room) that points upward."""
-    floors = FLOORS[room]
-    prefix = room.removeprefix("runtime/") + "/"
+def upward_includes(module, path, text):
+    """ "file -> included" for each include of `path` (below the module) that points upward."""
+    layers = LAYERS[module]
+    prefix = module.removeprefix("runtime/") + "/"
     for name in INCLUDE.findall(text):
         other = name.removeprefix(prefix)
         folder = other.split("/")[0]
-        if other == name or folder not in floors or path.split("/")[0] not in floors:
+        if other == name or folder not in layers or path.split("/")[0] not in layers:
             continue
-        if floors.index(folder) > floors.index(path.split("/")[0]):
+        if layers.index(folder) > layers.index(path.split("/")[0]):
             yield f"{path} -> {other}"
 
 
-def test_no_floor_inside_a_room_includes_a_higher_one(root, tracked):
-    for room, known in UPWARD.items():
+def test_no_layer_inside_a_module_includes_a_higher_one(root, tracked):
+    for module, known in UPWARD.items():
         found, folders = set(), set()
         for file in tracked:
-            path = file.as_posix().removeprefix(room + "/")
+            path = file.as_posix().removeprefix(module + "/")
             if path == file.as_posix() or file.suffix not in SUFFIXES:
                 continue
             if "/" in path:
                 folders.add(path.split("/")[0])
-            found |= set(upward_includes(room, path, (root / file).read_text()))
-        assert folders == set(FLOORS[room]), "a folder has no floor, or a floor no folder"
-        assert not found - known, f"{room}: {sorted(found - known)}"
-        assert not known - found, f"{room}: gone, take it from UPWARD: {sorted(known - found)}"
+            found |= set(upward_includes(module, path, (root / file).read_text()))
+        assert folders == set(LAYERS[module]), "a folder has no layer, or a layer no folder"
+        assert not found - known, f"{module}: {sorted(found - known)}"
+        assert not known - found, f"{module}: gone, take it from UPWARD: {sorted(known - found)}"
 
 
 def test_the_lint_finds_an_upward_include():
