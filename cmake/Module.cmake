@@ -1,8 +1,8 @@
-# kernwright_module(<name> [DEPENDS module...] [LIBRARIES library...] [OPTIONS flag...] [FAST regex...]
-# [EXCLUDE regex...]): one static library per module from the folder's *.cpp. Sub-folders belong to
-# the module too. A module sees only the modules that it lists. Sources are compiled for size but for
-# those on hot paths, which match FAST: these are the target kernwright_<name>_fast. FAST and
-# EXCLUDE match paths from the module's folder on ("ops/dispatch.cpp"), wherever that lies.
+# kernwright_module(<name> [DEPENDS module...] [LIBRARIES library...] [OPTIONS flag...]
+# [FAST regex...] [EXCLUDE regex...]): one static library per module, from *.cpp of its folder and
+# of all folders below. A module sees only the modules that it lists. Sources are compiled for size.
+# Sources on hot paths match FAST and form the target kernwright_<name>_fast. FAST and EXCLUDE match
+# paths that begin in the module's folder ("ops/dispatch.cpp").
 function(kernwright_module name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;OPTIONS;FAST;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*.cpp")
@@ -34,10 +34,10 @@ function(kernwright_module name)
   endif()
 endfunction()
 
-# kernwright_module_target(<module> <suffix> [OPTIONS flag...]): flags and precompiled headers of one of
-# a module's targets. NOTE: of sources that use precompiled headers, gcc 12 optimises the functions
-# as the headers were and not as the source's own flags say, so that fast and small ones need
-# headers of their own; gcc 13 does not take headers of another level.
+# kernwright_module_target(<module> <suffix> [OPTIONS flag...]): flags and precompiled headers of a
+# target of a module. NOTE: gcc 12 optimises functions at the level of the precompiled headers,
+# whatever the flags of the source say. So fast and small sources need headers of their own. gcc 13
+# refuses headers of another level.
 function(kernwright_module_target name suffix)
   cmake_parse_arguments(ARG "" "" "OPTIONS" ${ARGN})
   set(target kernwright_${name}${suffix})

@@ -12,7 +12,7 @@
 #include "base/nearest_name.h"
 #include "base/printable.h"
 #include "core/device.h"
-#include "core/image_info.h"
+#include "core/image/image_info.h"
 #include "jit/cache/code_cache.h"
 #include "jit/compile/target.h"
 #include "jit/signature/variable_names.h"

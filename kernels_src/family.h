@@ -3,7 +3,7 @@
 
 #include "base/scalar_type.h"
 #include "core/kernel.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 #include "jit/program.h"
 
 #include <array>

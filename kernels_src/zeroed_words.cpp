@@ -2,9 +2,9 @@
 #include "kernels_src/zeroed_words.h"
 
 #include "array/array_source.h"
-#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 #include "core/stream_attachments.h"
 #include "memory/transfer.h"

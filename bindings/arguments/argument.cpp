@@ -8,8 +8,8 @@
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
 #include "bindings/values/dtype.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 #include "sim/checks.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
 #include "bindings/values/dtype.h"
-#include "core/capture.h"
+#include "core/graph/capture.h"
 
 #include <memory>
 #include <optional>

@@ -5,8 +5,8 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings/support/python_support.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 
 namespace kernwright::python {
 namespace {

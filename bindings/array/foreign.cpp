@@ -9,9 +9,9 @@
 #include "bindings/support/interned_name.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/dtype.h"
-#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph/capture.h"
 
 #include <unordered_map>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "array/array.h"
-#include "core/tensor_map.h"
+#include "core/image/tensor_map.h"
 
 #include <pybind11/pybind11.h>
 

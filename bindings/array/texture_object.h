@@ -2,7 +2,7 @@
 #pragma once
 
 #include "array/array.h"
-#include "core/texture.h"
+#include "core/image/texture.h"
 
 #include <pybind11/pybind11.h>
 

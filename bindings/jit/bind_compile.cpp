@@ -6,7 +6,7 @@
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
-#include "core/launch_history.h"
+#include "core/launch/launch_history.h"
 #include "jit/compile/compile_wait.h"
 #include "sim/device.h"
 #include "worker/compile_workers.h"

@@ -12,8 +12,8 @@
 #include "bindings/support/launch_site.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
-#include "core/capture.h"
-#include "core/graph.h"
+#include "core/graph/capture.h"
+#include "core/graph/graph.h"
 
 #include <cstddef>
 #include <memory>

@@ -4,7 +4,7 @@
 #include "bindings/support/bindings.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
-#include "core/launch_history.h"
+#include "core/launch/launch_history.h"
 #include "sim/checks.h"
 
 #include <pybind11/stl.h>

@@ -6,7 +6,7 @@
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
-#include "core/launch_history.h"
+#include "core/launch/launch_history.h"
 #include "sim/line_profile.h"
 #include "sim/observe/source_text.h"
 #include "sim/trace.h"

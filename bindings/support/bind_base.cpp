@@ -5,7 +5,7 @@
 #include "bindings/support/compile_limits.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
-#include "core/capture.h"
+#include "core/graph/capture.h"
 
 namespace kernwright::python {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/device.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 #include "core/stream.h"
 
 #include <pybind11/pybind11.h>

@@ -1,7 +1,7 @@
 // The Python line that a launch was asked for, kept as two words.
 #pragma once
 
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 
 namespace kernwright::python {
 

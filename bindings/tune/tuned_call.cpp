@@ -3,7 +3,7 @@
 #include "bindings/support/current.h"
 #include "bindings/support/python_support.h"
 #include "bindings/tune/bind_tune.h"
-#include "core/capture.h"
+#include "core/graph/capture.h"
 
 #include <structmember.h>
 #include <array>

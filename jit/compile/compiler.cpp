@@ -89,7 +89,11 @@ enum class Next { again, give_up };
 class Session {
  public:
   Session(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompileDeadline& deadline)
-      : nvrtc_(nvrtc), request_(request), deadline_(deadline), plan_(first_plan(nvrtc, request)) {
+      : nvrtc_(nvrtc),
+        request_(request),
+        deadline_(deadline),
+        tokens_(tokenize(request.texts.text)),
+        plan_(first_plan(nvrtc, request, tokens_)) {
     for (const std::string& name : request.names) add_kernel(name, true);
     for (const KernelDeclaration& kernel : request.declared.kernels) {
       if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
@@ -102,7 +106,7 @@ class Session {
 
   ObjectCode run() {
     for (int i = 0; i < kMaxAttempts; ++i) {
-      CompileAttempt attempt(nvrtc_, request_, plan_);
+      CompileAttempt attempt(nvrtc_, request_, plan_, tokens_);
       if (attempt.compile(deadline_)) {
         const bool may_retry = i + 1 < kMaxAttempts;
         if (may_retry &&
@@ -110,7 +114,7 @@ class Session {
           lost_ms_ += attempt.nvrtc_ms();
           continue;
         }
-        if (minimal_failed_) remember_no_minimal(nvrtc_, request_.texts.text);
+        if (minimal_failed_) remember_no_minimal(nvrtc_, tokens_);
         return with_history(attempt.object_code(), i + 1);
       }
       lost_ms_ += attempt.nvrtc_ms();
@@ -281,7 +285,7 @@ class Session {
     plan.kernels.clear();
     plan.symbols.clear();
     plan.probe = false;
-    CompileAttempt attempt(nvrtc_, request_, plan);
+    CompileAttempt attempt(nvrtc_, request_, plan, tokens_);
     if (!attempt.compile(deadline_)) return names;
     names = template_names(request_);
     for (const std::string& name : attempt.unseen_kernels()) names.push_back(name);
@@ -333,6 +337,7 @@ class Session {
   const LoadedNvrtc& nvrtc_;
   const CompileRequest& request_;
   const CompileDeadline& deadline_;
+  const TokenizedSource tokens_;  ///< of the text that the compiler reads
   CompilePlan plan_;
   Ask first_ask_ = Ask::probe;  ///< of what Ask::type does not do for
   bool minimal_failed_ = false;

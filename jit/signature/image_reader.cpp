@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/image_info.h"
+#include "core/image/image_info.h"
 #include "jit/signature/cubin_reader.h"
 #include "jit/signature/ptx_parameters.h"
 #include "jit/signature/signature_builder.h"

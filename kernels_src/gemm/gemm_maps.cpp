@@ -2,7 +2,7 @@
 #include "kernels_src/gemm/gemm_maps.h"
 
 #include "core/device.h"
-#include "core/tensor_map.h"
+#include "core/image/tensor_map.h"
 
 #include <mutex>
 #include <shared_mutex>

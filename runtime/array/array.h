@@ -3,7 +3,7 @@
 
 #include "array/shape.h"
 #include "base/scalar_type.h"
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 #include "core/stream.h"
 #include "driver/driver_api.h"
 

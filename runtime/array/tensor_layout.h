@@ -1,8 +1,8 @@
-// Arrays as the tensors of tensor maps (core/tensor_map.h).
+// Arrays as the tensors of tensor maps (core/image/tensor_map.h).
 #pragma once
 
 #include "array/array.h"
-#include "core/tensor_map.h"
+#include "core/image/tensor_map.h"
 
 namespace kernwright {
 

@@ -2,8 +2,8 @@
 #include "core/activity.h"
 
 #include "base/errors.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 
 #include <chrono>
 #include <map>

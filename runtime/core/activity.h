@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/event.h"
-#include "core/launch_config.h"
-#include "core/launch_site.h"
+#include "core/launch/launch_config.h"
+#include "core/launch/launch_site.h"
 
 #include <atomic>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/kernel.h"
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 
 #include <array>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/capability.h"
-#include "core/launch_history.h"
+#include "core/launch/launch_history.h"
 #include "driver/driver_api.h"
 
 #include <atomic>

@@ -2,9 +2,9 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "core/capture.h"
 #include "core/device_registry.h"
 #include "core/device_state.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 
 #include <utility>

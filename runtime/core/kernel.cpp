@@ -5,9 +5,9 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/activity.h"
-#include "core/capture.h"
 #include "core/device.h"
-#include "core/launch_limits.h"
+#include "core/graph/capture.h"
+#include "core/launch/launch_limits.h"
 #include "driver/nvtx.h"
 
 #include <algorithm>

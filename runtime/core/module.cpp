@@ -3,9 +3,9 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/capture.h"
 #include "core/device.h"
-#include "core/image_info.h"
+#include "core/graph/capture.h"
+#include "core/image/image_info.h"
 
 #include <algorithm>
 #include <array>

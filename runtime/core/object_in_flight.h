@@ -2,7 +2,7 @@
 // done.
 #pragma once
 
-#include "core/launch_trail.h"
+#include "core/launch/launch_trail.h"
 
 #include <cstdint>
 #include <memory>

@@ -4,9 +4,9 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 #include "memory/allocation_site.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/activity.h"
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 #include "memory/memory_resource.h"
 #include "memory/pinned_buffer.h"
 #include "memory/transfer.h"

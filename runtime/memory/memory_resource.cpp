@@ -4,8 +4,8 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 #include "memory/reclaim.h"
 

@@ -4,8 +4,8 @@
 #include "core/stream.h"
 #include "driver/driver_api.h"
 #include "memory/allocation_ledger.h"
-#include "memory/graph_blocks.h"
 #include "memory/memory_stats.h"
+#include "memory/pool/graph_blocks.h"
 
 #include <cstddef>
 #include <memory>

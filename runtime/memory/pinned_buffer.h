@@ -1,7 +1,7 @@
 // Owned page-locked host memory, reused through a pool.
 #pragma once
 
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 #include "memory/memory_resource.h"
 
 #include <cstddef>

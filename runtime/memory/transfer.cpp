@@ -4,9 +4,9 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/activity.h"
-#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph/capture.h"
 #include "core/peers.h"
 #include "core/transfer_counts.h"
 

@@ -1,7 +1,7 @@
 // A task: a kernel's call, its inputs and its expected results.
 #pragma once
 
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 #include "jit/source/program_options.h"
 #include "tune/judge/comparison.h"
 #include "tune/judge/drawn_cases.h"
