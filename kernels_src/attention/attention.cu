@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
   }
   if (tiles > 0) start(0);
   commit_copies();
-  // Keys that every row of the warp sees, and that any of them sees.
+  // Keys seen by every row of the warp, and keys seen by any of them.
   const int last_query = min(warp_row + kRows, sequence.queries) - 1;
   const int all_low = sequence.first_key(call, last_query);
   const int all_high = sequence.end_key(call, warp_row);

@@ -68,8 +68,8 @@ int query_places(const PreparedAttention& made, const HopperAttentionTile& tile)
   return fits && tile.groups < 3 && of_scores(made.call) < 2 ? 2 : 1;
 }
 
-/// Times of a block in units of what 128 queries and one key take: after those of an H100, but for
-/// the splits, whose are estimates.
+/// Times of a block. The unit is the time for 128 queries and one key. Measured on an H100, except
+/// for the splits: those are estimates.
 struct HopperCosts {
   std::int64_t step = 12, part = 200, second_kernel = 300;
   std::int64_t sums_of_unit = 20000;  // of splits, that are written and read
@@ -131,9 +131,8 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
   tile = best;
 }
 
-/// Heads that are worked on at the same time. Their keys and values fit the L2 cache; where rows
-/// are short, or all alike, those of one head follow each other, so that loads of new heads are
-/// spread over time.
+/// Heads at work at the same time. Their keys and values fit the L2 cache. Where rows are short, or
+/// all alike, the rows of one head follow each other: loads of new heads are spread over time.
 std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_tiles) {
   const AttentionCall& call = made.call;
   const std::int64_t bytes = std::int64_t{2} * call.keys * (call.dim + call.value_dim);
@@ -143,7 +142,7 @@ std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_ti
   if (!alike && row_tiles >= kManyRowTiles) return cached;
   const std::int64_t multiprocessors =
       made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  // Of rows that are not alike two waves, whose shares even each other.
+  // Of unequal rows two waves: their shares even each other.
   return std::min(cached, parts_of((alike ? 1 : 2) * multiprocessors, row_tiles));
 }
 

@@ -83,7 +83,7 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
                  full);
       }
     };
-    // The last tile's rows behind the sequence that are in the array; behind that zeros come.
+    // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
     const int last = sequence.keys - (part.low + (part.steps - 1) * Of::kKeys);
     const bool has_tail = last < Of::kKeys && sequence.k_token + sequence.keys < call.keys;
 #pragma unroll 1
@@ -296,8 +296,8 @@ struct Attending {
     running.take(s, scale, shrink);
   }
 
-  /// From the first scores, which are there, to the weights of the last keys, whose values are not
-  /// added yet. The last keys come first.
+  /// From the first scores, already there, to the weights of the last keys; their values are not
+  /// yet added. The last keys come first.
   __device__ __forceinline__ void run(const Part<Of>& part, bool owes, Running& running,
                                       float (&s)[Of::kKeys / 2], float (&out)[Of::kValueDim / 2],
                                       unsigned (&weights)[Of::kKeys / 16][4]) {
@@ -356,8 +356,8 @@ struct Attending {
                       shared.queries(slot(Of::kPlaces == 2)) + warp * (kWarpRows * 128), map_out,
                       call, part, row, lane);
   }
-  /// The place that the result left through is for other queries; with two, that of the part before
-  /// this one.
+  /// The place through which the result left serves other queries now; with two places, the place
+  /// of the part before this one.
   __device__ __forceinline__ void free_place() {
     if (lane == 0) wait_for_reads_of_stores<0>();
     give_back(shared.q_empty[slot(Of::kPlaces == 2)], lane);

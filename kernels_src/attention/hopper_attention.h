@@ -36,9 +36,9 @@ enum class AttentionKernel : std::uint8_t { automatic, mma, hopper };
 /// Tiles worth measuring for heads of 64, 96, 128, 192 or 256 elements: each gives right results.
 std::span<const HopperAttentionTile> hopper_attention_tiles();
 
-/// Lets all later calls of attention() with 16-bit elements take that kernel, and that tile, to
-/// measure them; `automatic` ends it. Throws ArgumentError for a tile that is none of
-/// hopper_attention_tiles(), whatever its splits; packed sequences have none. Thread-safe.
+/// Lets all later calls of attention() with 16-bit elements take that kernel and that tile, to
+/// measure them; `automatic` ends it. Packed sequences have none. Throws ArgumentError unless the
+/// tile is one of hopper_attention_tiles(), with any splits. Thread-safe.
 void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile);
 
 /// The tile for a call; nothing where the other kernel has to do it: on other devices, with

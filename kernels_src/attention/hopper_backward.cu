@@ -57,7 +57,7 @@ struct Self {
   float scale, inner;  // of scores to units of log2; before the cap
 };
 
-/// Scores become weights, which are packed; with a cap `s` is that times the cap's derivative.
+/// Scores become packed weights; with a cap, `s` is the weight times the cap's derivative.
 template <typename T, bool kHasCap, int kScores>
 __device__ __forceinline__ void weigh(float (&s)[kScores], unsigned (&weights)[kScores / 8][4],
                                       const float* logarithms, const Self& self) {

@@ -83,8 +83,8 @@ struct Gemm {
   std::optional<FmaTile> fma_tile{};  ///< of fma_gemm.cu; empty: choose_fma() decides
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
-  /// ("Incompatible dimensions", "same device") with what does not fit; ArgumentError for element
-  /// types and tiles that there are not; CompileError, OutOfMemory, DriverError.
+  /// ("Incompatible dimensions", "same device") with the mismatch; ArgumentError for unknown
+  /// element types and tiles; CompileError, OutOfMemory, DriverError.
   Array run(const Stream& stream = {}) const;
 };
 

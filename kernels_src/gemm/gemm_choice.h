@@ -38,18 +38,18 @@ struct GemmSize {
   bool promotes = false;      ///< sums of each stage are made apart (promoted_gemm.cu)
   bool whole = false;         ///< sums of integers are not split
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
-  std::int64_t groups = 0;    ///< that share the rows, in numbers that nobody knows; no splits
+  std::int64_t groups = 0;    ///< sharing the rows, in unknown numbers; no splits
   bool operator==(const GemmSize&) const = default;
 };
 
 /// The tiles that are chosen from.
 std::span<const GemmTile> gemm_tiles(bool promotes = false) noexcept;
 
-/// Throws ArgumentError that names the rule that a tile breaks.
+/// Throws ArgumentError with the rule broken by the tile.
 void require_gemm_tile(const GemmTile& tile, bool promotes = false);
 
-/// Cycles that the product takes by a model of one multiprocessor: tensor cores against what comes
-/// from L2, in whole waves of tiles (after DeepGEMM's choice of its configurations).
+/// Cycles of the product by a model of one multiprocessor: tensor cores against loads from L2, in
+/// whole waves of tiles (after DeepGEMM's choice of its configurations).
 double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept;
 
 /// The cheapest of the tiles and splits, and the group whose loads of a wave are the smallest. Made

@@ -15,8 +15,8 @@ struct GemmOperand {
   Array array;
   bool dense_rows = true;  ///< the elements of a row follow each other, else those of a column
 };
-/// `array` itself, or a copy of it where it is not as tensor maps want it. Dimensions in front that
-/// repeat the same memory have the extent 1. `dense_rows`: what the operand must be, where given.
+/// `array` itself, or a copy if tensor maps cannot take it. Leading dimensions with repeated memory
+/// have the extent 1. `dense_rows`: the number of rows required, where given.
 GemmOperand gemm_operand(const Array& array, const Stream& stream,
                          std::optional<bool> dense_rows = std::nullopt);
 

@@ -214,7 +214,7 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
   }
 }
 
-/// A thread's sums, whose first element is that of `row` and `column`.
+/// A thread's sums; the first element is at `row` and `column`.
 template <typename Out, typename Finish, typename Of, typename T>
 __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
                                            Out* out, const Out* c,

@@ -31,7 +31,7 @@ MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, 
 /// One matrix of 16-bit numbers: `rows` lines of `dense` numbers.
 CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
                      int box_rows, int rank = 4);
-/// Leaves a place in shared memory for the table of groups, which takes that of stages.
+/// Leaves a place in shared memory for the table of groups; it takes the place of stages.
 void leave_table(GemmTile& tile, std::int64_t groups);
 
 }  // namespace kernwright::kernels

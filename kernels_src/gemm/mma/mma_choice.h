@@ -36,8 +36,8 @@ std::span<const MmaTile> mma_tiles() noexcept;
 void require_mma_tile(const MmaTile& tile);
 
 /// The cheapest of the tiles and splits by a model of one multiprocessor: whole rounds of tiles,
-/// each at the rate of what its warps read of shared memory. `steps`: of 64 bytes of the inner
-/// dimension; `shared`: bytes that a multiprocessor has; may_split: a second kernel can sum.
+/// each at the rate of its warps' reads of shared memory. `steps`: of 64 bytes of the inner
+/// dimension; `shared`: bytes of a multiprocessor; may_split: a second kernel can sum.
 MmaChoice choose_mma(const GemmSize& size, std::int64_t steps, std::size_t shared,
                      bool may_split) noexcept;
 /// The same for a tile that is given.
