@@ -78,8 +78,8 @@ void LaunchFrame::refuse_range(const ArgumentPlan& plan, const std::string& prob
   throw ArgumentRangeError(describe(plan, problem));
 }
 
-/// Each argument has device memory of its own, so what two of them copy back to the same place
-/// would depend on who comes last.
+/// Each argument has device memory of its own. If two of them were copied back to the same place,
+/// the last one would win.
 void LaunchFrame::refuse_shared(const ArgumentPlan& plan, const py::object& target) const {
   for (const Staged& staged : staged_) {
     if (!staged.target) continue;

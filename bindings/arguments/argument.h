@@ -89,8 +89,8 @@ class LaunchFrame {
   Device& device() const noexcept { return device_; }
   const Stream& stream() const noexcept { return stream_; }
 
-  /// Says that the launch reads or writes the memory of `array`, which lives as long as the
-  /// arguments do.
+  /// Tells that the launch reads or writes the memory of `array`. The array lives as long as the
+  /// arguments.
   void note_use(const Array& array) {
     if (used_count_ < used_.size()) {
       used_[used_count_++] = &array;
@@ -100,8 +100,8 @@ class LaunchFrame {
   }
   /// The same of a texture or surface.
   void note_use(const std::shared_ptr<ObjectInFlight>& object) { objects_.push_back(&*object); }
-  /// Refuses `layout`, a dtype or ctypes structure, where it differs from what is known of the
-  /// struct or vector that the parameter is or points to.
+  /// Refuses `layout`, a dtype or ctypes structure, where it differs from the known layout of the
+  /// parameter's struct or vector, or of the one it points to.
   void check_layout(const ArgumentPlan& plan, const py::object& layout) const;
   /// After the launch: that memory is not reused, and no object ends, before the work queued on
   /// `stream` is done. Needs no GIL.

@@ -1,4 +1,4 @@
-// What to do about an array that a kernel's pointer does not take, without losing what it writes.
+// Advice for an array refused by a kernel's pointer; following it loses no writes.
 #pragma once
 
 #include "bindings/arguments/argument.h"

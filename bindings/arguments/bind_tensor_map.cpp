@@ -94,7 +94,7 @@ struct Words {
     return options;
   }
 
-  /// The data type asked for, else that of `type`, whose elements it may not differ from in size.
+  /// The data type asked for, else that of `type`; the sizes of their elements must be equal.
   CUtensorMapDataType type_for(std::optional<ScalarType> type) const {
     if (data_type.is_none()) {
       if (type) return tensor_map_data_type(*type);

@@ -68,7 +68,7 @@ void set_host(CudaArray& array, const py::object& values) {
   array.copy_from_host(data, stream);
 }
 
-/// A copy that was queued on `stream` uses the memory of `array`, which a graph keeps.
+/// A copy queued on `stream` uses the memory of `array`; a graph keeps it.
 void use_array(const Array& array, const Stream& stream) {
   if (any_capture()) {
     const Stream user = stream ? stream : Stream::legacy(array.device());

@@ -33,7 +33,7 @@ struct TransferObject {
   py::object result;
 };
 
-/// The engine's destructor waits for what is on its way, which the GIL must not.
+/// The engine's destructor waits for copies on their way; the GIL must not wait.
 struct EngineObject {
   EngineObject(Device& device, const TransferEngine::Options& options)
       : engine(without_gil([&] { return std::make_unique<TransferEngine>(device, options); })) {}

@@ -1,6 +1,6 @@
 // Functions of arrays called with torch's tensors: on their memory, on torch's stream, with results
-// that torch allocates. Python hands in what it knows (device, stream, how a tensor is made), so
-// that nothing is imported here.
+// allocated by torch. Python hands in its knowledge (device, stream, how to make a tensor), so
+// nothing is imported here.
 #include "bindings/array/tensor_call.h"
 
 #include "array/array_source.h"
@@ -110,7 +110,7 @@ py::object as_result(py::handle value, const TensorSource& source) {
 }
 
 /// function(*arguments) with tensors of `device` in place of arrays, on the stream of that handle.
-/// `make(shape, dtype)` makes the results' tensors and those that the function needs meanwhile.
+/// `make(shape, dtype)` makes tensors for the results and for temporary use.
 py::object call_on_tensors(const py::object& function, const py::tuple& arguments,
                            const py::object& make, py::handle on, std::uintptr_t stream) {
   Device& device = device_argument(on);

@@ -1,4 +1,4 @@
-// What Python calls a TensorMap: the map and the array that it describes.
+// Python's TensorMap: the map and its array.
 #pragma once
 
 #include "array/array.h"

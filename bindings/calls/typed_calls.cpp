@@ -1,5 +1,5 @@
-// Patches what pybind11 made: its messages about arguments, and objects that were never
-// initialised.
+// Patches the objects of pybind11: its messages about arguments, and the use of objects without
+// initialisation.
 #include "bindings/calls/typed_calls.h"
 
 #include "base/errors.h"
@@ -144,8 +144,8 @@ bool is_a(const py::error_already_set& error, const char* name) {
   return PyErr_GivenExceptionMatches(error.type().ptr(), type.ptr()) != 0;
 }
 
-/// Plain errors become ours. Ours know what they are about; of those the refusals of a capture, and
-/// what was said here about a call that the user did not write, leave with the name of the call.
+/// Plain errors become ours. Ours know their subject. Two of those leave with the name of the call:
+/// refusals of a capture, and errors in a call that the user did not write.
 bool is_explained(const py::error_already_set& error) {
   if (is_a(error, "Error")) {
     return is_a(error, "CaptureError") || has_attribute(error.value(), "_kernwright_call");

@@ -263,7 +263,7 @@ ObjectCode read_image(std::string_view image) {
   return ObjectCode::is_saved(image) ? ObjectCode::deserialize(image) : object_code_of_image(image);
 }
 
-/// The text of a str that is no path: PTX, or what was meant to be.
+/// The text of a str that is no path: PTX, or meant to be PTX.
 std::optional<std::string> code_text(const py::object& source) {
   if (PyUnicode_Check(source.ptr()) == 0) return std::nullopt;
   const auto breaks = source.attr("count")("\n").cast<Py_ssize_t>();
@@ -272,7 +272,7 @@ std::optional<std::string> code_text(const py::object& source) {
   return source_text(py::str(source));
 }
 
-/// Code of that kind from bytes, PTX as a str, or a file that a path names.
+/// Code of that kind from bytes, PTX as a str, or a file at a path.
 ObjectCode image_of_kind(const py::object& source, CodeKind kind) {
   ObjectCode code;
   if (const auto text = code_text(source)) {

@@ -1,4 +1,4 @@
-// What launches hand to a graph that records them: the objects behind their arguments.
+// Launches hand these to a recording graph: the objects behind their arguments.
 #pragma once
 
 #include "core/stream.h"

@@ -131,8 +131,8 @@ CUresult set_primary_flags(CUdevice device, unsigned int flags) {
 }
 
 /// A driver's undocumented tables: each begins with its size in bytes. NVRTC asks for two, looks at
-/// the size, and goes without when it is small, but takes no error for an answer. Who does not look
-/// finds functions that refuse.
+/// the size, and goes without when it is small, but takes no error for an answer. Callers that do
+/// not look find functions that refuse.
 CUresult get_export_table(const void** table, const CUuuid*) {
   struct Table {
     std::size_t size = sizeof(std::size_t);

@@ -1,4 +1,5 @@
-// What libcuda.so.1 asks the Python extension for, which has the simulated device's code.
+// The interface between libcuda.so.1 and the Python extension, which has the simulated device's
+// code.
 #pragma once
 
 #define KW_ENTRY [[gnu::visibility("default")]]

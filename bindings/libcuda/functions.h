@@ -1,5 +1,5 @@
-// The driver functions that programs find by name: those of the simulated device's table, and what
-// only such programs ask for.
+// The driver functions found by name: those of the simulated device's table, and some for such
+// programs only.
 #pragma once
 
 #include "driver/driver_api.h"

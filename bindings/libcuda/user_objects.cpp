@@ -1,4 +1,4 @@
-// Objects of the program that graphs keep alive: counted references, and who holds them.
+// Objects of the program kept alive by graphs: counted references, and their holders.
 #include "libcuda/user_objects.h"
 
 #include "libcuda/functions.h"
@@ -20,8 +20,8 @@ struct UserObject {
   unsigned long long references;
 };
 
-/// Who holds how many references to what; a graph and an executable one are told apart by their
-/// handles.
+/// The count of references by holder and object; a graph and an executable one are told apart by
+/// their handles.
 using Held = std::map<CUuserObject, unsigned long long>;
 struct Objects {
   std::mutex mutex;

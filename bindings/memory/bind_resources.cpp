@@ -257,7 +257,7 @@ std::shared_ptr<PoolResource> make_pool(const Resource& upstream, const py::obje
   return {new PoolResource(std::move(from), options), PoolDelete()};
 }
 
-/// Trackers that Python made, so that their reports can be shown when the interpreter exits.
+/// Trackers made by Python, for their reports at the exit of the interpreter.
 struct Trackers {
   std::mutex mutex;
   std::vector<std::weak_ptr<TrackingAdaptor>> list;

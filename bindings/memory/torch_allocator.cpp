@@ -47,8 +47,8 @@ Stream stream_of(Device& device, CUstream handle) {
   return known->streams.insert_or_assign(handle, Stream::borrow(device, handle)).first->second;
 }
 
-/// The pool that torch allocates from: the one a device has when torch asks first, so that memory
-/// goes back to where it came from.
+/// The pool for torch's allocations: the device's pool when torch asks first. Memory goes back to
+/// the pool it came from.
 std::shared_ptr<MemoryResource> resource_of(Device& device) {
   static std::array<std::shared_ptr<MemoryResource>, kMostDevices> chosen;
   static std::mutex mutex;

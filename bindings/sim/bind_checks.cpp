@@ -21,8 +21,8 @@
 namespace kernwright::python {
 namespace {
 
-/// One `with kw.checks(...)` block; turned on by enter(), once. Thread-safe: who reads the report
-/// may be another thread than the one that leaves the block.
+/// One `with kw.checks(...)` block; turned on by enter(), once. Thread-safe: the report may be read
+/// by another thread than the one at the end of the block.
 class Scope {
  public:
   Scope(const std::vector<std::string>& words, std::size_t limit)
@@ -52,8 +52,8 @@ class Scope {
     update();
     return sim::findings_text(found_, total_);
   }
-  /// For each finding the texts that its line and that of its other access count in: None for
-  /// files, and where there is no other access.
+  /// For each finding the texts in which its line and the line of its other access count: None for
+  /// files, and without another access.
   py::list texts() {
     std::vector<Texts> texts;
     {

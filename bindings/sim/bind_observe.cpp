@@ -26,7 +26,7 @@
 namespace kernwright::python {
 namespace {
 
-/// A text that the compiler knew as a file: name, text, line of the file on which it begins.
+/// A text known to the compiler as a file: name, text, first line in the file.
 using KnownText = std::tuple<std::string, std::string, int>;
 
 /// One `with kw.trace(...)` block; begun by enter().

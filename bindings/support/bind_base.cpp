@@ -232,7 +232,7 @@ std::string cast_failure_text(const py::cast_error& failure) {
 }
 
 py::object named_tuple(py::handle type, const py::tuple& fields) {
-  // What its own __new__ does, which is a function of Python.
+  // The work of its own __new__, a function of Python.
   const py::tuple arguments = py::make_tuple(fields);
   auto* const tuple_type = reinterpret_cast<PyTypeObject*>(type.ptr());
   auto made =

@@ -1,4 +1,4 @@
-// The parts of the extension module, each of which binds one layer, and what they share.
+// The parts of the extension module, one for each layer, and their common declarations.
 #pragma once
 
 #include "base/diagnostic.h"

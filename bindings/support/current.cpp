@@ -27,8 +27,8 @@ struct Scope {
   Stream stream;  // empty for `with device:`
 };
 
-/// The scopes that a thread has entered. Python's state of the thread owns them: it ends with the
-/// GIL held and the driver there, which a thread_local's destructor could not rely on.
+/// The scopes entered by a thread. Python's state of the thread owns them: it ends with the GIL
+/// held and the driver there. A thread_local's destructor could not rely on this.
 struct ThreadScopes {
   pthread_t thread = ::pthread_self();
   std::vector<Scope> stack;
@@ -85,7 +85,7 @@ std::optional<std::int64_t> integer(PyObject* value, const char* what) {
   return number;
 }
 
-/// What is no integer has none; one that no int holds names no device.
+/// Only integers have one; an integer beyond int names no device.
 std::optional<std::int64_t> device_index(py::handle value) {
   try {
     return integer(value.ptr(), "a device index");
@@ -117,8 +117,8 @@ std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* nam
   return handle.cast<std::uintptr_t>();
 }
 
-/// Runs kernwright._jit.kernels.rehearse(), once in a process. What it raises is for whoever asked
-/// for the device: a handler of signals that runs meanwhile may raise anything.
+/// Runs kernwright._jit.kernels.rehearse(), once in a process. The caller gets its exceptions: a
+/// handler of signals may run meanwhile and raise anything.
 void rehearse() {
   static std::atomic<bool> begun = false;
   if (begun.exchange(true)) return;

@@ -18,9 +18,9 @@ namespace py = pybind11;
 /// and the standard library's as pybind11 has them. The GIL must be held.
 void set_python_error(std::exception_ptr failure) noexcept;
 
-/// Deletes what may call the driver or wait for a lock of its own, with the GIL released: a thread
-/// in the driver may need the GIL (a host function, a profiler that walks Python's frames) while
-/// it holds what the deletion waits for.
+/// Deletes an object that may call the driver or wait for a lock, with the GIL released. A thread
+/// in the driver may need the GIL (a host function, a profiler of Python's frames) and hold a lock
+/// that the deletion waits for.
 struct UnlockedDelete {
   template <typename T>
   void operator()(T* object) const noexcept {
@@ -48,8 +48,8 @@ Result guarded(Result failed, Body&& body) noexcept {
 /// A reference to `object` that C++ may hold and drop on any thread, with or without the GIL.
 std::shared_ptr<void> keep_alive(py::object object);
 
-/// A member of a module of this package. What imports it has mostly done so: an import statement
-/// that runs for the first time takes as long as all the rest of a small call.
+/// A member of a module of this package. Most callers have imported it already: an import statement
+/// takes as long as all the rest of a small call when it runs for the first time.
 py::object module_member(const char* module, const char* name);
 
 /// Whether value.name is there. What a property raises is passed on, but for an AttributeError.

@@ -1,4 +1,4 @@
-// A callable that keeps, for each problem it was called with, what to launch for it.
+// A callable that keeps its choice of launch for each problem seen.
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"
 #include "bindings/support/python_support.h"
@@ -28,7 +28,7 @@ constexpr std::size_t kMostPlaces = 6;
 /// More problems than that are looked up anew now and then.
 constexpr std::size_t kMostEntries = 4096;
 
-/// The device and the integers of one call that choose what is launched.
+/// The device and the integers of one call; they choose the launch.
 struct CallKey {
   const Device* device = nullptr;
   std::array<long long, kMostPlaces> values{};

@@ -61,9 +61,9 @@ struct AttemptErrors {
 };
 
 /// The plan to begin with, kernels and symbols left out. `source` is the request's text in tokens.
-/// --minimal is tried where the text uses no name of what it leaves out and includes nothing that
-/// is known to need it. Unannotated functions become the device's at once where nothing is
-/// included: with CUDA's C++ library this would make code of all its helpers.
+/// --minimal is tried if the text uses no name missing there and includes nothing known to need
+/// one. Unannotated functions become the device's at once where nothing is included: with CUDA's
+/// C++ library this would make code of all its helpers.
 CompilePlan first_plan(const LoadedNvrtc& nvrtc, const CompileRequest& request,
                        const TokenizedSource& source);
 

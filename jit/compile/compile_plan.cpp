@@ -11,7 +11,7 @@
 namespace kernwright {
 namespace {
 
-/// Headers that need what --minimal leaves out; the failed attempt would cost a second.
+/// Headers in need of things --minimal leaves out; the failed attempt would cost a second.
 constexpr std::array<std::string_view, 5> kNotMinimal{"cub/", "thrust/", "cuda/functional",
                                                       "cuda/annotated_ptr", "cudaTypedefs"};
 

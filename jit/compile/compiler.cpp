@@ -146,8 +146,8 @@ class Session {
     plan_.kernels.push_back({name, required, is_plain ? Ask::type : first_ask_});
   }
 
-  /// Finds names that members may have. Where structs without a name have some, which may be types
-  /// of members, the form that takes such types comes first: it saves attempts.
+  /// Finds possible names of members. Structs without a name may be types of members. If some have
+  /// members, the form for such types comes first: it saves attempts.
   void find_members() {
     plan_.members = member_names_of(request_);
     const bool any_nameless =
@@ -235,8 +235,8 @@ class Session {
     return ask_otherwise(errors) ? Next::again : Next::give_up;
   }
 
-  /// Replaces how those are asked that the compiler did not answer, all of them where it does not
-  /// say which. False when none is asked any more.
+  /// Asks in another way for the names without an answer, for all if the compiler does not tell
+  /// which. False when none is asked any more.
   bool ask_otherwise(const AttemptErrors& errors) {
     if (errors.unanswered.empty() && errors.in_probe && !plan_.members.empty()) {
       plan_.members.clear();  // one of the names may be a word or a macro
@@ -263,8 +263,7 @@ class Session {
     return changed;
   }
 
-  /// Leaves out names that the compiler does not know. Throws NameNotFound for one that is
-  /// required.
+  /// Leaves out names unknown to the compiler. Throws NameNotFound for a required one.
   bool drop(const std::set<std::string>& names, const CompileAttempt& attempt) {
     for (const PlannedKernel& kernel : plan_.kernels) {
       if (kernel.is_required && names.contains(kernel.name)) unknown_name(kernel.name, attempt);

@@ -1,4 +1,4 @@
-// Workers of judgements, and who has which.
+// Workers of judgements, and their users.
 #include "tune/judge/judge.h"
 
 #include <atomic>

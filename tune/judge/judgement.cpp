@@ -117,7 +117,7 @@ void Judgement::compile() {
   const DeviceFacts& simulated = devices_.simulated.facts();
   const DeviceFacts* gpu = devices_.gpu_facts;
   verdict_.device = gpu == nullptr ? simulated.name : gpu->name;
-  // First, so that a task that cannot judge is not the text's fault.
+  // First: a task that cannot judge is not the text's fault.
   std::optional<KernelSignature> declared = declared_signature(task_, simulated);
   if (task_.signature.empty()) declared.reset();
   kernel_.text = compile_judged(submission_.source, task_, simulated, gpu, verdict_, limits());
@@ -242,8 +242,9 @@ void Judgement::check_on(Party& party, RemoteDevice& device, const ObjectCode& c
   }
 }
 
-/// A count from 0 on of launches that a kernel may be right for is met by one of three: every case
-/// once, some launches that are all compared, many of which the last one is.
+/// Some kernels are right for a count of launches only. One of three kinds meets each such count:
+/// every case once, some launches with all results compared, many launches with the last one
+/// compared.
 void Judgement::check_at_length(Party& party, CaseCheck& check) const {
   const auto draw_small = [&](std::uint64_t seed) { return case_of(seed, small_->number); };
   const Clock::time_point begin = Clock::now();
