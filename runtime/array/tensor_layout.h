@@ -6,8 +6,8 @@
 
 namespace kernwright {
 
-/// All of `array`, whose memory a map then keeps alive. Throws InvalidArgument for an element type
-/// that no map has.
+/// All of `array`; a map then keeps its memory alive. Throws InvalidArgument for an element type
+/// without maps.
 TensorLayout tensor_layout(const Array& array);
 
 }  // namespace kernwright

@@ -86,7 +86,7 @@ double ActivityRecording::now_ms() const noexcept {
   return std::chrono::duration<double, std::milli>(Clock::now() - state_->start).count();
 }
 
-/// Recorded on the legacy stream, which is idle then for all that matters: the host waits for it.
+/// Recorded on the legacy stream. It is idle then, because the host waits for it.
 Event& ActivityRecording::origin_of(Device& device) {
   {
     const std::lock_guard lock(state_->mutex);

@@ -1,4 +1,4 @@
-// Kernels: attributes and limits gathered once, then launches that cost what the driver costs.
+// Kernels: attributes and limits gathered once, then launches at the driver's own cost.
 #include "core/kernel.h"
 
 #include "base/errors.h"

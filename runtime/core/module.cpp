@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kLogBytes = 16384;
 
-/// Buffers for what the driver's compiler and linker say, and the options that point to them. Of
-/// the buffers only the ends are cleared: most loads say nothing.
+/// Buffers for the messages of the driver's compiler and linker, and the options with their
+/// addresses. Of the buffers only the ends are cleared: most loads have no message.
 struct LoadLog {
   LoadLog() { error[0] = info[0] = error[kLogBytes] = info[kLogBytes] = '\0'; }
 

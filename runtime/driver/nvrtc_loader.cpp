@@ -126,7 +126,7 @@ Attempt open_library(const std::string& name, bool system) {
 
 // ---- the search
 
-/// What the search does with the libraries that it meets.
+/// The search's way with the libraries it meets.
 enum class Meeting { open, note_first };
 
 class Searcher {

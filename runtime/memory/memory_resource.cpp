@@ -1,4 +1,4 @@
-// What resources share, and those that ask the driver for each allocation.
+// The common part of resources, and the resources that ask the driver for each allocation.
 #include "memory/memory_resource.h"
 
 #include "base/errors.h"

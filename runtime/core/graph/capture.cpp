@@ -38,7 +38,7 @@ std::shared_ptr<Capture> find_if(const Condition& condition) {
   return found != all.list.end() ? *found : nullptr;
 }
 
-/// Shared by those who rely on a stream not being captured, exclusive for who begins a capture.
+/// Shared by callers that rely on a stream without a capture, exclusive for the begin of a capture.
 std::shared_mutex& beginning() {
   static auto* const mutex = new std::shared_mutex;
   return *mutex;

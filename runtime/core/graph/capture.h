@@ -1,4 +1,4 @@
-// Captures in progress: the streams that record into a graph, and the objects of that graph.
+// Captures in progress: the recording streams, and the objects of the graph.
 #pragma once
 
 #include "base/errors.h"
@@ -19,9 +19,9 @@ namespace kernwright {
 
 class Device;
 
-/// Something that cannot be part of a graph was asked for while a stream records one; it was
-/// refused before the driver saw it, and the capture goes on. Also: a capture that could not begin
-/// or end. `code` is what the driver would have said (CUDA_ERROR_STREAM_CAPTURE_...).
+/// A stream records a graph, and a call was asked for that cannot be part of it. It was refused
+/// before the driver saw it, and the capture goes on. Also: a capture that could not begin or end.
+/// `code` is the driver's answer to such a call (CUDA_ERROR_STREAM_CAPTURE_...).
 class CaptureError : public DriverError {
  public:
   CaptureError(const std::string& message, CUresult code);
@@ -52,15 +52,14 @@ class Capture {
   /// The graph holds `object` until its last launch is done.
   void keep_alive(std::shared_ptr<const void> object);
   void keep_kernel(const Kernel& kernel);
-  /// The object that belongs to `key` in this graph, made by `make` when there is none yet: such as
-  /// the arena that memory allocated in this capture comes from. `make` runs under a lock of this
-  /// capture only.
+  /// The object of `key` in this graph, made by `make` when there is none yet: such as the arena
+  /// for memory allocated in this capture. `make` runs under a lock of this capture only.
   std::shared_ptr<void> attachment(const void* key,
                                    const std::function<std::shared_ptr<void>()>& make);
   /// The same where it is there already; else null.
   std::shared_ptr<void> find_attachment(const void* key);
-  /// Runs `action` when the capture has ended, well or not: for what must not happen before, such
-  /// as giving memory back that a captured stream used earlier. It must not throw.
+  /// Runs `action` when the capture has ended, well or not. For actions that must wait for this,
+  /// such as giving memory back after use by a captured stream. It must not throw.
   void at_end(std::function<void()> action);
 
   /// What was collected; the capture has nothing any more.
@@ -115,9 +114,9 @@ std::shared_ptr<Capture> capture_on(const Device& device);
 /// `stream`; 0 when it records nothing. The device's context must be current.
 std::uint64_t capture_id(const Device& device, CUstream stream) noexcept;
 
-/// While it lives no stream begins to record into a graph of ours: for finding out that a stream
-/// does not and then asking it or marking it, which would break a capture that began in between.
-/// For short calls of the driver only: not around waits of the host, and not around Stream::wait().
+/// While it lives no stream begins to record into a graph of ours. For a check of a stream,
+/// followed by a question or a mark: these would break a capture begun in between. For short calls
+/// of the driver only: not around waits of the host, and not around Stream::wait().
 class CaptureHold {
  public:
   CaptureHold();
@@ -136,17 +135,16 @@ class CaptureStart {
 };
 
 /// Throws CaptureError when `stream` records into a graph, ours or another library's: `what` names
-/// the call ("synchronize()"), `advice` says what to do instead. The device's context must be
-/// current.
+/// the call ("synchronize()"), `advice` the remedy. The device's context must be current.
 void refuse_in_capture(const Device& device, CUstream stream, const char* what,
                        const char* advice = "do it before or after the capture");
-/// Throws CaptureError while any stream of `device` is captured by a Graph: for waits that would
-/// include that stream.
+/// Throws CaptureError while any stream of `device` is captured by a Graph: for waits that include
+/// the stream.
 void refuse_during_capture(const Device& device, const char* what,
                            const char* advice = "do it before or after the capture");
 
-/// The same for streams whose capture this thread began: for calls that run at once, although what
-/// was recorded before them does not.
+/// The same for streams whose capture this thread began: for calls that run at once, although
+/// earlier recorded ones do not.
 void refuse_in_capturing_thread(const Device& device, const char* what,
                                 const char* advice = "do it before or after the capture");
 

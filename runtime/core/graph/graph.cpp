@@ -233,7 +233,7 @@ void Graph::Box::instantiate(GraphHandle& recorded) {
   ++structure;
 }
 
-/// Makes what was recorded the graph that is launched. Nothing is changed when it throws.
+/// Makes the recording the graph for launches. Nothing is changed when it throws.
 void Graph::Box::adopt(GraphHandle& recorded, CaptureHoldings recorded_holdings,
                        KeptObjects& released) {
   GraphShape recorded_shape = read_graph_shape(device, recorded.get());
@@ -341,7 +341,7 @@ void Graph::discard_capture() noexcept {
   {
     ReleaseGuard guard(box.device);
     CUgraph dropped = nullptr;
-    // Ending a capture that is broken says so; that is no failure here.
+    // The end of a broken capture reports the break; here it is no failure.
     if (guard &&
         box.device.driver().cuStreamEndCapture(stream.handle(), &dropped) == CUDA_SUCCESS) {
       guard.report(box.device.driver().cuGraphDestroy(dropped), "cuGraphDestroy");

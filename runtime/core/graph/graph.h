@@ -47,9 +47,9 @@ class Graph {
   /// and for a stream or a graph that is capturing already, InvalidArgument for another device.
   void begin_capture(const Stream& stream);
   /// Ends the recording and makes it ready for launches. An executable of the same structure is
-  /// updated in place, so that nodes() stay valid; otherwise it is made anew. When this throws, the
-  /// graph is what it was before begin_capture(). CaptureError: streams were not joined again, or
-  /// the capture was broken by a call that did not come through this library.
+  /// updated in place, and nodes() stay valid; otherwise it is made anew. When this throws, the
+  /// graph stays as before begin_capture(). CaptureError: streams were not joined again, or a call
+  /// outside this library broke the capture.
   void end_capture();
   /// Ends the recording and drops it. Without a capture a no-op.
   void discard_capture() noexcept;

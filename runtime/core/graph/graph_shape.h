@@ -1,4 +1,4 @@
-// What a captured graph consists of: its nodes in order, their kinds and what each waits for.
+// The parts of a captured graph: its nodes in order, their kinds and their dependencies.
 #pragma once
 
 #include "driver/driver_api.h"
@@ -11,8 +11,8 @@ namespace kernwright {
 
 class Device;
 
-/// Nodes of a CUgraph so that each comes after those that it waits for; otherwise in the driver's
-/// order, which is that of the capture. A value; handles are valid as long as the CUgraph.
+/// Nodes of a CUgraph, each behind its dependencies; otherwise in the driver's order, the order of
+/// the capture. A value; handles are valid as long as the CUgraph.
 struct GraphShape {
   std::vector<CUgraphNode> nodes;
   std::vector<CUgraphNodeType> types;

@@ -25,8 +25,8 @@ bool is_cubin(std::string_view image) noexcept;
 /// Never fails: what cannot be read is `unknown`.
 ImageInfo describe_image(std::string_view image);
 
-/// The newest PTX version that a driver of CUDA `driver_version` (13000 = 13.0) understands, as
-/// "9.0"; empty for versions that this table does not cover.
+/// The newest PTX version understood by a driver of CUDA `driver_version` (13000 = 13.0), as "9.0";
+/// empty for versions outside this table.
 std::string newest_ptx_of_driver(int driver_version);
 
 }  // namespace kernwright

@@ -39,7 +39,7 @@ void require_tensor_copies(Device& device) {
       CUDA_ERROR_NOT_SUPPORTED, result_name(CUDA_ERROR_NOT_SUPPORTED));
 }
 
-/// The axes of the array that are dimensions of the map: all but that of a slice.
+/// The axes of the array that are dimensions of the map: all but the axis of a slice.
 std::size_t count_dimensions(const TensorLayout& tensor, bool has_slices) {
   const std::size_t axes = tensor.shape.size();
   if (!has_slices) {
@@ -64,8 +64,8 @@ void require_slices(const TensorLayout& tensor, const TensorMapParameters& map) 
                axis, tensor.shape[axis], element, element == 1 ? "" : "s", slice));
 }
 
-/// Strides in bytes, dimension 0 first. Those of extents of 1 are never used, so that they become
-/// what the driver takes.
+/// Strides in bytes, dimension 0 first. Those of extents of 1 are never used, and are set to values
+/// accepted by the driver.
 void set_strides(const TensorLayout& tensor, TensorMapParameters& map) {
   const std::size_t axes = tensor.shape.size();
   const std::int64_t element = tensor_element_bytes(map.type);

@@ -14,9 +14,9 @@
 
 namespace kernwright {
 
-/// A tensor in device memory, axes in the order of an array's: the last is the one whose elements
-/// follow each other. A tensor for maps with an interleave has one axis more than the map, its
-/// last: the channels of a slice, which make up 16 or 32 bytes; N, C/8, H, W, 8 for NC/8HWC8.
+/// A tensor in device memory, axes in the order of an array's: elements along the last follow each
+/// other. A tensor for maps with an interleave has one axis more than the map, its last: the
+/// channels of a slice, 16 or 32 bytes together; N, C/8, H, W, 8 for NC/8HWC8.
 struct TensorLayout {
   CUdeviceptr address = 0;
   CUtensorMapDataType data_type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
@@ -34,16 +34,16 @@ struct TensorMapOptions {
   CUtensorMapFloatOOBfill oob_fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
 };
 
-/// What an im2col copy takes of a tensor of axes N, (D, (H,)) W and C: pixels of a bounding box
-/// whose corners are given from the tensor's own corners on, in the order of its axes.
+/// The part of a tensor of axes N, (D, (H,)) W and C for an im2col copy: pixels of a bounding box.
+/// Its corners are given from the tensor's own corners on, in the order of its axes.
 struct PixelBox {
   std::vector<std::int32_t> lower_corner{}, upper_corner{};  ///< one each for D, H and W
   std::uint32_t channels_per_pixel = 0;
   std::uint32_t pixels_per_column = 0;
 };
 
-/// The data type that elements have by default: 1-byte types are UINT8, int16 is UINT16. Throws
-/// InvalidArgument for a type that no tensor map has.
+/// The default data type of elements: 1-byte types are UINT8, int16 is UINT16. Throws
+/// InvalidArgument for a type without tensor maps.
 CUtensorMapDataType tensor_map_data_type(ScalarType type);
 
 /// The 128 bytes that tensor copies want: pass it by value to a parameter
@@ -69,7 +69,7 @@ class TensorMap {
   /// What the driver was given.
   const TensorMapParameters& parameters() const noexcept { return parameters_; }
   Device& device() const noexcept { return *device_; }
-  /// Bytes that a load brings into shared memory: what its mbarrier expects.
+  /// Bytes of a load into shared memory: the count expected by its mbarrier.
   std::uint64_t box_bytes() const noexcept { return tensor_box_bytes(parameters_); }
 
   /// Equal descriptors on the same device.

@@ -72,8 +72,8 @@ std::uint64_t KernelTag::hash(std::string_view lowered) noexcept {
 void LaunchHistory::note(const KernelTag& kernel, const LaunchSite& site) noexcept {
   const std::uint64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
   Slot& slot = slots_[ticket % kCapacity];
-  // A slot that somebody else is writing, or that a newer launch has taken, is left alone: one
-  // launch less in a message is better than a mixture of two.
+  // A slot in the hands of another writer, or taken by a newer launch, is left alone: one launch
+  // less in a message is better than a mixture of two.
   std::uint64_t sequence = slot.sequence.load(std::memory_order_relaxed);
   if (sequence % 2 != 0 || sequence > 2 * ticket) return;
   if (!slot.sequence.compare_exchange_strong(sequence, 2 * ticket + 1, std::memory_order_relaxed)) {

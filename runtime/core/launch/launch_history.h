@@ -28,9 +28,9 @@ struct KernelTag {
             const SourceOrigin& origin = {}) noexcept;
   std::string name() const;
   static std::uint64_t hash(std::string_view lowered) noexcept;
-  /// Line of `file` on which the text of the kernel begins, of the last one made of that name and
-  /// file; 1 when there was none, or when many thousands came after it. For findings that outlive
-  /// the history of launches. Thread-safe.
+  /// First line in `file` of the kernel's text, of the last one of that name and file; 1 for an
+  /// unknown one, and after many thousands of later ones. For findings that outlive the history of
+  /// launches. Thread-safe.
   static std::uint64_t first_line_of(std::string_view lowered, std::string_view file);
 };
 

@@ -30,7 +30,7 @@ bool divides(const Dim3& cluster, const Dim3& grid) noexcept {
   return grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
 }
 
-/// Attributes that few launches have, so that one comparison each skips all of this.
+/// Rare attributes of launches: one comparison each skips all of this.
 bool has_event(const LaunchConfig& config) noexcept {
   return config.programmatic_event.has_value() || config.launch_completion_event.has_value();
 }

@@ -8,8 +8,7 @@
 
 namespace kernwright {
 
-/// The limit that a configuration breaks, with its value, and with the reason of the limit if that
-/// is known.
+/// The limit broken by a configuration, with its value and the limit's reason if known.
 struct LimitViolation {
   std::string text;  ///< "block of 2048 threads (2048 x 1 x 1): at most 1024 threads"
   std::string note;

@@ -12,11 +12,11 @@ struct SourceLocation {
   int line = 0;      ///< counted from 1; 0 when unknown
 };
 
-/// A place in the caller's program as plain words, so that a launch stores it without allocating.
+/// A place in the caller's program as plain words: a launch stores it without allocating.
 /// `resolve(origin, position)` turns it into text later, possibly long after the launch and on
-/// another thread: what `origin` points to must live as long as the process (a string literal, an
+/// another thread. So the target of `origin` must live as long as the process (a string literal, an
 /// interned code object that is never released). The resolver is called without any lock of this
-/// library held, so it may take an interpreter's lock; what it throws is swallowed and the place
+/// library held, so it may take an interpreter's lock. Its exceptions are swallowed; the place then
 /// counts as unknown.
 struct LaunchSite {
   using Resolver = SourceLocation (*)(const void* origin, std::uint64_t position);

@@ -1,4 +1,4 @@
-// The streams on which something was launched, and what must live until those launches are done.
+// The streams in use by launches, and the objects to keep alive until those are done.
 #pragma once
 
 #include "core/event.h"
@@ -11,12 +11,12 @@
 
 namespace kernwright {
 
-/// Objects that are held only so that they live.
+/// Objects held only to keep them alive.
 using KeptObjects = std::vector<std::shared_ptr<const void>>;
 
-/// Where launches of one thing are in flight. Not synchronised; device contexts must be current.
-/// A launch costs nothing here on streams of our own and on the legacy stream, which can be asked
-/// later, and an event on those that somebody else may destroy.
+/// Streams with launches of one thing in flight. Not synchronised; device contexts must be current.
+/// On streams of our own and on the legacy stream a launch costs nothing here: they can be asked
+/// later. Others may be destroyed by their owner, and cost an event.
 class LaunchTrail {
  public:
   /// Something was queued on `stream`, which is not empty.
@@ -26,8 +26,8 @@ class LaunchTrail {
   void hold(KeptObjects objects, KeptObjects& released);
   /// Appends the objects that no launch uses any more. Never blocks.
   void take_released(KeptObjects& released);
-  /// Waits for the launches that held objects still wait for, then drops those. Where a stream
-  /// records a graph at this moment and cannot be waited for, they go to that capture's end.
+  /// Waits for the launches behind held objects, then drops those. If a stream records a graph at
+  /// this moment and cannot be waited for, they go to the end of that capture.
   void wait_and_release();
 
  private:

@@ -41,7 +41,7 @@ class BlockTable {
   void erase(std::uint64_t address) noexcept {
     std::size_t hole = home(address);
     while (slots_[hole]->address != address) hole = next(hole);
-    // What was pushed past the hole moves back, so that no search meets a gap.
+    // Entries pushed past the hole move back, so no search meets a gap.
     for (std::size_t at = next(hole); slots_[at] != nullptr; at = next(at)) {
       const std::size_t wanted = home(slots_[at]->address);
       const std::size_t to_hole = (at - hole) & mask();

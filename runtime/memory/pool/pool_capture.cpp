@@ -1,4 +1,4 @@
-// A pool's memory in captures: what a graph's launches use belongs to that graph alone.
+// A pool's memory in captures: memory used by a graph's launches belongs to that graph alone.
 #include "base/log.h"
 #include "core/device.h"
 #include "memory/pool/pool_state.h"
@@ -38,8 +38,8 @@ bool PoolResource::belongs_to(Capture& capture, CUdeviceptr address) const {
   return static_cast<const Arena*>(attached.get())->heap.find(address) != nullptr;
 }
 
-/// Memory of before the capture that is freed on a captured stream: what was recorded may use it,
-/// and the stream cannot say when that is over. It goes back when the capture has ended.
+/// Memory from before the capture, freed on a captured stream: recorded work may use it, and the
+/// stream cannot tell the end of this use. It goes back when the capture has ended.
 bool PoolResource::release_in_capture(CUdeviceptr address, std::size_t bytes,
                                       const Stream& stream) {
   const std::shared_ptr<Capture> capture = capture_of(stream);

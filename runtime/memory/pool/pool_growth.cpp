@@ -37,9 +37,9 @@ std::optional<Event> mark(const Stream& stream) {
 
 }  // namespace
 
-/// CUDA_SUCCESS when the work of before the last free is done, CUDA_ERROR_NOT_READY when not.
-/// NOTE: called with the lock held, which a thread with the interpreter's lock may wait for: an
-/// error must be told later, because its message asks for that lock.
+/// CUDA_SUCCESS when the work before the last free is done, CUDA_ERROR_NOT_READY when not. NOTE:
+/// called with the lock held, and a thread with the interpreter's lock may wait for it. So errors
+/// must be told later: their message asks for that lock.
 CUresult PoolResource::Growth::ask(const Device& device,
                                    const State::FreeingStream& other) noexcept {
   const DriverApi& api = device.driver();

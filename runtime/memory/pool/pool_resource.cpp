@@ -14,7 +14,7 @@
 namespace kernwright {
 namespace {
 
-/// Owners that stand for one free on a stream that each thread has its own of.
+/// Owners that stand for one free on a stream of which each thread has its own.
 constexpr std::uint64_t kAnonymous = std::uint64_t{1} << 63;
 
 std::shared_ptr<MemoryResource> require_upstream(std::shared_ptr<MemoryResource> upstream) {

@@ -54,7 +54,7 @@ struct PoolResource::State {
   void sample(bool always) noexcept;
   void note_reserved(std::size_t bytes) noexcept;
   void note_given_back(std::size_t bytes) noexcept;
-  /// The arena that has a block at `address`, and that block.
+  /// The arena with a block at `address`, and that block.
   std::pair<Arena*, Block*> find_in_arenas(CUdeviceptr address) const noexcept;
   std::shared_ptr<Arena> detach_if_done(const Arena* arena) noexcept;
 
@@ -87,7 +87,7 @@ class PoolResource::Growth {
 
   CUdeviceptr run();
 
-  /// Waits for the work of every stream that freed memory, which is nobody's then.
+  /// Waits for the work of every stream that freed memory; the memory is nobody's then.
   static void settle_all(PoolResource& pool);
   /// Memory of streams whose work is done becomes everybody's.
   static void settle_idle(PoolResource& pool);

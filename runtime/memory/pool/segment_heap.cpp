@@ -212,7 +212,7 @@ void SegmentHeap::give(Block* block, Owner owner, std::uint64_t stamp) {
   --used_blocks_;
 }
 
-/// Joins a block that is in no list with free neighbours that its lane may have.
+/// Joins a block outside all lists with free neighbours allowed to its lane.
 SegmentHeap::Block* SegmentHeap::absorb_neighbours(Block* block) noexcept {
   const auto joins = [&](const Block* other) {
     return other != nullptr && other->state == State::free &&

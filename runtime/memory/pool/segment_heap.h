@@ -16,11 +16,11 @@
 
 namespace kernwright {
 
-/// Hands out blocks of segments that somebody else allocates, and takes them back. Free memory
-/// belongs to a stream, by its id: the stream on which it was freed may have it again at once;
-/// memory of kSettled nobody's work can touch any more, so every stream may. Freed blocks are kept
-/// whole until a request finds none of its size; then neighbours are merged. Not thread-safe. What
-/// throws std::bad_alloc has changed nothing.
+/// Hands out blocks of segments allocated by others, and takes them back. Free memory belongs to a
+/// stream, by its id: the stream on which it was freed may have it again at once. Memory of
+/// kSettled is out of reach of all work, so every stream may have it. Freed blocks are kept whole
+/// until a request finds none of its size; then neighbours are merged. Not thread-safe. A
+/// std::bad_alloc leaves everything as it was.
 class SegmentHeap {
  public:
   using Owner = std::uint64_t;  ///< Stream::id()
@@ -58,7 +58,7 @@ class SegmentHeap {
     Block* first = nullptr;
   };
 
-  /// A segment of which nothing is in use, and whose work may touch it still.
+  /// A segment without memory in use; its work may touch it still.
   struct FreeSegment {
     std::uint64_t address = 0;
     std::size_t bytes = 0;
@@ -73,19 +73,19 @@ class SegmentHeap {
   /// New free memory; address and size are multiples of 256, the size is not 0.
   void add(std::uint64_t address, std::size_t bytes, Owner owner);
 
-  /// A block of the smallest class that holds `bytes`, of what `owner` may have; null when there is
+  /// A block of the smallest class of at least `bytes`, allowed to `owner`; null when there is
   /// none. Constant time when a block of that class was given back by the same owner.
   Block* take(std::size_t bytes, Owner owner);
   /// The same of what `donor` owns; the rest stays with the donor.
   Block* take_from(Owner donor, std::size_t bytes);
-  /// Owners other than `owner` and kSettled that have a block that holds `bytes`.
+  /// Owners other than `owner` and kSettled with a block of at least `bytes`.
   std::vector<Owner> donors(std::size_t bytes, Owner owner);
 
   /// The block that starts at `address`, in whatever state; null when none does.
   Block* find(std::uint64_t address) const noexcept { return blocks_.find(address); }
   /// Takes a block that is used or held back, for `owner`. `stamp` orders it against settle().
   void give(Block* block, Owner owner, std::uint64_t stamp);
-  /// What `owner` freed up to `stamp` is nobody's any more. Forgets an owner that has nothing left.
+  /// Memory freed by `owner` up to `stamp` is nobody's any more. Forgets an owner without memory.
   void settle(Owner owner, std::uint64_t stamp);
   /// Owners that have, or had, free memory.
   std::vector<Owner> owners() const;

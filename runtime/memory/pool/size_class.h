@@ -16,7 +16,7 @@ class SizeClass {
  public:
   static constexpr unsigned kCount = 864;  ///< classes of all sizes up to 2^63 bytes
 
-  /// The smallest class that holds `bytes`, which are between 1 and 2^63.
+  /// The smallest class of at least `bytes`, between 1 and 2^63.
   static constexpr SizeClass holding(std::size_t bytes) noexcept {
     const std::uint64_t granules = (bytes + kGranule - 1) / kGranule;
     const unsigned shift = shift_of(granules);
