@@ -1,4 +1,4 @@
-// Planning of arguments, their error messages, and host arrays that are copied around a launch.
+// Planning of arguments, their error messages, and host arrays copied around a launch.
 #include "bindings/arguments/argument.h"
 
 #include "base/errors.h"
@@ -152,7 +152,7 @@ void LaunchFrame::free_staged() noexcept {
   for (Staged& staged : staged_) drop_without_gil(staged.array);
 }
 
-/// What kw.Out copies back has to be written by the kernel.
+/// The kernel has to write what kw.Out copies back.
 void LaunchFrame::check_results() const {
   for (const Staged& staged : staged_) {
     const Array& array = staged.array;

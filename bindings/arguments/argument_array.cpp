@@ -46,7 +46,7 @@ std::string wanted_elements(const ArgumentPlan& plan) {
                                                                : "uint8 (the bytes of structs)";
 }
 
-/// The element type that an array for the pointer is made with.
+/// The element type for making an array for the pointer.
 ScalarType wanted_type(const ArgumentPlan& plan) {
   const Parameter& parameter = *plan.parameter;
   if (parameter.any_byte_pointee) return ScalarType::uint8;

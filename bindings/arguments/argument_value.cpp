@@ -110,7 +110,7 @@ bool copy_bytes(const ArgumentPlan& plan, PyObject* value, std::byte* slot, Laun
   return true;
 }
 
-/// What a NumPy value or ctypes structure says of its layout; nothing for plain bytes.
+/// The layout of a NumPy value or ctypes structure; nothing for plain bytes.
 py::object layout_of(PyObject* value) {
   if (PyBytes_Check(value) || PyByteArray_Check(value) || PyMemoryView_Check(value)) return {};
   const py::handle object(value);

@@ -340,7 +340,7 @@ void define_methods(ArrayClass& type) {
       });
 }
 
-/// Methods that are functions of the array library too.
+/// Methods with twins among the functions of the array library.
 void define_library_methods(ArrayClass& type) {
   for (const char* const name : {"ravel", "flatten", "fill"}) {
     type.def(name, said_by("kernwright._array.methods", name));

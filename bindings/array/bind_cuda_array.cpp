@@ -1,4 +1,4 @@
-// CudaArray for Python: what textures and surfaces lie over, and its values.
+// CudaArray for Python: the memory under textures and surfaces, and its values.
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings/array/foreign.h"

@@ -1,4 +1,4 @@
-// Reading __cuda_array_interface__, whose fields anybody may have filled with anything.
+// Reading __cuda_array_interface__; its fields may hold anything.
 #pragma once
 
 #include "array/array.h"

@@ -11,7 +11,7 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// What x.__dlpack_device__() said: a DLDeviceType and an index.
+/// The answer of x.__dlpack_device__(): a DLDeviceType and an index.
 struct DLPackPlace {
   std::int32_t type = 0;
   std::int32_t index = 0;

@@ -15,7 +15,7 @@ const DLPackExchangeAPI* exchange_of(PyTypeObject* type) noexcept;
 void read_exchange(const DLPackExchangeAPI& api, py::handle value, ArrayArgument& argument,
                    DLDevice& place);
 
-/// The stream that the library of `api` works on now. Throws ArgumentError when it does not say.
+/// The present stream of the library of `api`. Throws ArgumentError when it tells none.
 std::uintptr_t exchange_stream(const DLPackExchangeAPI& api, const DLDevice& place);
 
 }  // namespace kernwright::python

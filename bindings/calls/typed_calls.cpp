@@ -16,7 +16,7 @@ namespace {
 
 using Dispatcher = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
 
-/// pybind11's own, one function for all that is bound.
+/// pybind11's own, one function for all bindings.
 Dispatcher dispatcher = nullptr;
 
 PyObject* dispatch(PyObject* self, PyObject* const* arguments, std::size_t count,
@@ -73,7 +73,7 @@ std::string named_class(py::handle type) {
 
 constexpr const char* kNotMade = " is not made by calling its class: others return it";
 
-/// Where pybind11 would take memory for an object whose __init__ never ran.
+/// Where pybind11 would take memory for an object without a run of __init__.
 void* refuse_unmade(std::size_t) {
   throw ArgumentError(
       "an object whose __init__() never ran cannot be used: make it by calling its class, or call "

@@ -1,4 +1,4 @@
-// Calls that cannot be bound to a function's parameters, told in the words of whoever called.
+// Calls with arguments unfit for a function's parameters, told in the words of the caller.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -26,7 +26,7 @@
 namespace kernwright::python {
 namespace {
 
-/// What a signal's handler raised while the main thread waited. Touched with the GIL held.
+/// The exception of a signal's handler while the main thread waited. Touched with the GIL held.
 std::optional<py::error_already_set>& raised_by_signal() {
   static auto& raised = *new std::optional<py::error_already_set>;  // outlives the interpreter
   return raised;

@@ -1,4 +1,4 @@
-// What Python calls a Program.
+// Python's Program.
 #pragma once
 
 #include "bindings/support/gil.h"

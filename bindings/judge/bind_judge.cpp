@@ -48,7 +48,7 @@ HostValue value_of(const py::tuple& from) {
   return value;
 }
 
-/// Its own bytes, which whoever gets it may change.
+/// Its own bytes; the receiver may change them.
 py::bytearray bytearray_object(const std::vector<std::byte>& bytes) {
   return py::bytearray(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }

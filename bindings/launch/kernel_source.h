@@ -1,4 +1,4 @@
-// The source texts behind kernels of simulated devices, for reports that show lines of them.
+// The source texts behind kernels of simulated devices, for reports with lines of them.
 #pragma once
 
 #include "jit/program.h"
@@ -12,7 +12,7 @@
 
 namespace kernwright::python {
 
-/// What the compiler was given. Immutable, thread-safe.
+/// The compiler's input. Immutable, thread-safe.
 class KernelSource {
  public:
   explicit KernelSource(const Program& program)

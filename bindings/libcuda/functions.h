@@ -14,7 +14,7 @@ namespace kernwright::libcuda {
 struct Function {
   const char* name;    ///< for cuGetProcAddress
   const char* symbol;  ///< as exported
-  int since;           ///< CUDA version (major * 1000 + minor * 10) that the signature came with
+  int since;           ///< CUDA version (major * 1000 + minor * 10) of the signature
   void* plain;
   void* per_thread;
 };

@@ -59,7 +59,7 @@ struct Entry {
 Entry g_entry;
 
 #ifdef KERNWRIGHT_EXTENSION
-/// To stderr: the library's log is in what could not be loaded.
+/// To stderr: the library's log is in the part that could not be loaded.
 void say(const char* what, const char* why) {
   char line[1024];
   const int bytes = std::snprintf(line, sizeof line, "kernwright: error: libcuda.so.1: %s%s\n",

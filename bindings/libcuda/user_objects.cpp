@@ -33,7 +33,7 @@ Objects& objects() {
   return *instance;
 }
 
-/// Objects whose last reference is gone, destroyed with no lock held.
+/// Objects without references, destroyed with no lock held.
 using Ended = std::vector<std::shared_ptr<UserObject>>;
 void destroy(const Ended& ended) {
   for (const auto& object : ended) object->destroy(object->data);
@@ -75,7 +75,7 @@ void keep_same(void* holder, void* other) {
 
 CUresult create(CUuserObject* handle, void* data, CUhostFn destroy_data, unsigned int count,
                 unsigned int flags) {
-  constexpr unsigned kNoDestructorSync = 1;  // which is asked for, and all there is
+  constexpr unsigned kNoDestructorSync = 1;  // asked for, and all there is
   if (handle == nullptr || destroy_data == nullptr || count == 0 || flags != kNoDestructorSync)
     return CUDA_ERROR_INVALID_VALUE;
   *handle =

@@ -1,4 +1,4 @@
-// Memory resources for Python, and what they tell.
+// Memory resources for Python, and their reports.
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -358,7 +358,7 @@ std::size_t bytes_argument(py::handle value, const char* what) {
       py::reinterpret_steal<py::object>(may_be ? PyNumber_Index(value.ptr()) : nullptr);
   if (!index) {
     if (may_be) {
-      const py::error_already_set error;  // of an array that is no index
+      const py::error_already_set error;  // of an array unfit as an index
       if (!error.matches(PyExc_TypeError)) throw error;
     }
     throw ArgumentError(format("{} is a number of bytes, got {}", what, type_name(value)));

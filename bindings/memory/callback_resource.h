@@ -1,4 +1,4 @@
-// Memory of another library: a resource whose allocations and frees are Python functions.
+// Memory of another library: a resource with Python functions for allocations and frees.
 #pragma once
 
 #include "memory/memory_resource.h"

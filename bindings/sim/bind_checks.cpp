@@ -1,4 +1,4 @@
-// The checks of simulated devices: what kernwright.checks is made of.
+// The checks of simulated devices: the base of kernwright.checks.
 #include "base/readable_name.h"
 #include "bindings/launch/kernel_source.h"
 #include "bindings/support/bindings.h"
@@ -33,7 +33,7 @@ class Scope {
     const std::lock_guard lock(mutex_);
     scope_ = std::make_unique<sim::CheckScope>(checks_, limit_);
   }
-  /// What was found; checks are as they were before.
+  /// The findings; checks are as they were before.
   void leave() {
     const GilRelease nogil;
     const std::lock_guard lock(mutex_);
@@ -89,7 +89,7 @@ class Scope {
 
   void update() {
     if (scope_ == nullptr) return;
-    total_ = scope_->total();  // first: what comes meanwhile must not look as if it had no room
+    total_ = scope_->total();  // first: later findings must not look as if there had been no room
     found_ = scope_->findings();
     texts_.clear();
     for (sim::Finding& finding : found_) {

@@ -29,7 +29,7 @@ void bind_launch(py::module_& m);         ///< Kernel, its bound configurations,
 void bind_cache(py::module_& m);          ///< caches, packs, lint
 void bind_checks(py::module_& m);         ///< checks of simulated devices
 void bind_observe(py::module_& m);        ///< traces and line profiles of simulated devices
-void bind_status(py::module_& m);         ///< what doctor shows: driver, NVRTC, headers, variables
+void bind_status(py::module_& m);         ///< for doctor: driver, NVRTC, headers, variables
 void bind_tune_space(py::module_& m);     ///< expressions, spaces of configurations
 void bind_tune_measure(py::module_& m);   ///< timers
 void bind_tune_strategy(py::module_& m);  ///< searches

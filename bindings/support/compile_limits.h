@@ -11,7 +11,7 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// What cancels a compile; Python's futures hold one each.
+/// Cancels a compile; Python's futures hold one each.
 struct StopObject {
   StopFlag flag = std::make_shared<std::atomic<bool>>(false);
 };

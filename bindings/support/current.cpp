@@ -1,4 +1,4 @@
-// Scopes of the current device and stream, kept per thread, and the arguments that name them.
+// Scopes of the current device and stream, kept per thread, and the arguments with their names.
 #include "bindings/support/current.h"
 
 #include "base/errors.h"
@@ -75,7 +75,7 @@ std::optional<std::int64_t> integer(PyObject* value, const char* what) {
   if (!index) {
     const py::error_already_set error;
     if (!error.matches(PyExc_TypeError)) throw error;
-    return std::nullopt;  // an array, of which only some are an index
+    return std::nullopt;  // an array; only some are an index
   }
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
@@ -291,7 +291,7 @@ std::optional<std::chrono::nanoseconds> timeout_argument(py::handle seconds) {
   if (std::isnan(value) || value < 0) {
     throw InvalidArgument(format("a timeout of {} seconds: it must be at least 0", value));
   }
-  // Beyond what nanoseconds can count (292 years) there is no limit.
+  // Beyond the range of nanoseconds (292 years) there is no limit.
   if (value > 9e9) return std::nullopt;
   return std::chrono::nanoseconds(static_cast<std::int64_t>(value * 1e9));
 }

@@ -1,4 +1,4 @@
-// Giving up Python's global lock around work that waits, also when the interpreter ends meanwhile.
+// Giving up Python's global lock around waiting work, also when the interpreter ends meanwhile.
 #pragma once
 
 #include <pybind11/pybind11.h>

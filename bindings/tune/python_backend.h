@@ -26,7 +26,7 @@ class BackendLane {
  public:
   explicit BackendLane(TrialBackend& backend) : backend_(backend) {}
 
-  /// (registers, shared bytes, local bytes), after a compile or with the code that plan() gives.
+  /// (registers, shared bytes, local bytes), after a compile or with the code of plan().
   py::tuple load(std::uint64_t index, double seconds);
   py::object verify(std::uint64_t index, double seconds);
   /// (times, cost or None, metrics)

@@ -9,7 +9,7 @@
 
 namespace kernwright::kernels {
 
-/// What both functions take. Arrays are on the device of the queries.
+/// The arguments of both functions. Arrays are on the device of the queries.
 struct AttentionOptions {
   std::optional<double> scale = std::nullopt;  ///< 1 / sqrt(head_dim) without one
   double soft_cap = 0;                         ///< scores become cap * tanh(score / cap); 0: none
@@ -55,7 +55,7 @@ Attended attention(const Array& query, const Array& key, const Array& value,
 Attended decode_attention(const Array& query, const Array& key, const Array& value,
                           const AttentionOptions& options, const Stream& stream = {});
 
-/// Where append_cache() writes: pages, and what elements of 8 bits are multiples of.
+/// The targets of append_cache(): pages, and the unit of 8-bit elements.
 struct CachePlaces {
   std::optional<Array> page_table = std::nullopt;                         ///< int32 (batch, pages)
   std::optional<Array> k_scales = std::nullopt, v_scales = std::nullopt;  ///< float32 (kv_heads,)

@@ -1,4 +1,4 @@
-// Chooses tiles, makes tensor maps, shares out heads so that their keys stay in the L2 cache.
+// Chooses tiles, makes tensor maps, shares out heads so their keys stay in the L2 cache.
 #include "kernels_src/attention/hopper_attention.h"
 
 #include "base/errors.h"
@@ -72,12 +72,12 @@ int query_places(const PreparedAttention& made, const HopperAttentionTile& tile)
 /// for the splits: those are estimates.
 struct HopperCosts {
   std::int64_t step = 12, part = 200, second_kernel = 300;
-  std::int64_t sums_of_unit = 20000;  // of splits, that are written and read
+  std::int64_t sums_of_unit = 20000;  // of splits, written and read
   std::int64_t half = 12;             // sixteenths, of 64 queries
 };
 constexpr HopperCosts kHopperCosts{};
 
-/// What one part takes, `keys` of its keys being seen.
+/// The time of one part with `keys` of its keys in sight.
 std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
   const std::int64_t whole =
       parts_of(keys, tile.keys) * (tile.keys + kHopperCosts.step) + kHopperCosts.part;
@@ -89,7 +89,7 @@ std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
 int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   const AttentionCall& call = made.call;
   const int most = std::max(made.dim_class, made.value_class);
-  const bool capped = of_scores(call) > 0;  // which takes registers
+  const bool capped = of_scores(call) > 0;  // takes registers
   if (most > 192) return capped ? 64 : 80;
   if (made.value_class > 128) return 96;
   if (most != 128 || capped) return 128;
@@ -100,7 +100,7 @@ int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   return call.keys >= 512 && (many || call.keys > 1024) ? 176 : 128;
 }
 
-/// Sets the warpgroups, and how many blocks share keys: what takes the least time.
+/// Sets the warpgroups, and the number of blocks with common keys: the quickest.
 void share_out(const PreparedAttention& made, const AttentionOptions& options, std::int64_t rows,
                HopperAttentionTile& tile) {
   const AttentionCall& call = made.call;

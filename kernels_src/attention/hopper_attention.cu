@@ -10,7 +10,7 @@
 
 using namespace kernwright;
 
-/// What goes into scores beside scale, window and lengths; with kBiased ALiBi, masks, caps.
+/// Terms of scores beside scale, window and lengths; with kBiased ALiBi, masks, caps.
 enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
 
 struct Maps {
@@ -132,10 +132,10 @@ struct Turns {
   }
 };
 
-/// What the queries of a warpgroup see.
+/// The view of a warpgroup's queries.
 struct View {
   int row;                // of the thread, the other is 8 behind
-  int all_low, all_high;  // keys that all of them see
+  int all_low, all_high;  // keys in sight of all of them
 };
 
 /// Queued: scores of 64 queries and a tile of keys.
@@ -253,7 +253,7 @@ __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2]
   }
 }
 
-/// What a warpgroup does with its queries of all parts.
+/// A warpgroup's work on its queries of all parts.
 template <typename T, typename Of, Extras kExtras>
 struct Attending {
   const Shared<Of>& shared;
@@ -367,7 +367,7 @@ struct Attending {
 template <typename T, typename Of, Extras kExtras>
 __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap& map_out,
                                        const AttentionCall& call, const Plan& plan) {
-  // What the compiler knows to be the same in a warp stays out of its registers.
+  // Values known to the compiler as the same in a warp stay out of its registers.
   const int group = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0) - 1;
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32 % 4), 0);
   const int lane = threadIdx.x % 32;
@@ -417,7 +417,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
       of.begin(s);
       if constexpr (kAhead) turns.end();
       take_scores();
-      // Parts one after the other, whose first scores are there.
+      // Parts one after the other; their first scores are there.
       for (bool owes = false;; owes = true) {
         running = Running();
 #pragma unroll

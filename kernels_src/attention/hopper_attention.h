@@ -1,4 +1,4 @@
-// Attention of many queries on Hopper: which calls it takes, its tiles, its launch.
+// Attention of many queries on Hopper: its calls, its tiles, its launch.
 #pragma once
 
 #include "core/stream.h"
@@ -56,7 +56,7 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
 /// Whether a tensor map can describe it: of extents above 1, strides are positive multiples of 16
 /// bytes, but for repeated batches and heads.
 bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads, std::int64_t tokens);
-/// Boxes of so many tokens of one head; batches and heads that are the same are one.
+/// Boxes of so many tokens of one head; equal batches and heads are one.
 CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
                      std::int64_t heads, std::int64_t tokens, int box_rows);
 

@@ -1,4 +1,4 @@
-// The instances of gemm.cu and finish_product.cu, and what their parameters begin with.
+// The instances of gemm.cu and finish_product.cu, and the begin of their parameters.
 #pragma once
 
 #include "core/stream.h"
@@ -76,7 +76,7 @@ struct MmaInstance {
   ScalarType in, out;
   MmaTile tile;
   bool turn_a, turn_b;
-  bool of_blocks = false;                 ///< that have scales
+  bool of_blocks = false;                 ///< with scales
   ProductWork work = ProductWork::whole;  ///< another one without scales alone
 };
 const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue);

@@ -10,7 +10,7 @@
 
 namespace kernwright::kernels {
 
-/// Matrices that tensor maps can describe.
+/// Matrices in the form of tensor maps.
 struct GemmOperand {
   Array array;
   bool dense_rows = true;  ///< the elements of a row follow each other, else those of a column
@@ -26,7 +26,7 @@ struct GemmBatchDim {
 };
 struct GemmLayout {
   std::int64_t rows = 0, columns = 0, inner = 0;
-  std::int64_t a_stride = 0, b_stride = 0;  ///< bytes between rows (columns) that are dense
+  std::int64_t a_stride = 0, b_stride = 0;  ///< bytes between dense rows (columns)
   GemmBatchDim within{}, outer{};           ///< the inner and the outer dimension of the batch
   std::int64_t batches() const noexcept { return within.extent * outer.extent; }
 };

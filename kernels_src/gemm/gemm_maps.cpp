@@ -1,4 +1,4 @@
-// A table of descriptors by what they describe.
+// A table of descriptors by their contents.
 #include "kernels_src/gemm/gemm_maps.h"
 
 #include "core/device.h"

@@ -1,4 +1,4 @@
-// Products on the cores that multiply and add: every number is rounded once for each product.
+// Products on the multiply-add cores: every number is rounded once for each product.
 #pragma once
 
 #include "kernels_src/gemm/gemm.h"

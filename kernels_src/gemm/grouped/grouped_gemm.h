@@ -1,4 +1,4 @@
-// Products of groups of rows, whose sizes only the device knows, with a matrix for each group.
+// Products of groups of rows, with a matrix for each group. Only the device knows their sizes.
 #pragma once
 
 #include "kernels_src/gemm/gemm.h"
