@@ -82,7 +82,7 @@ FUNCTION = re.compile(
 
 
 def long_functions(text):
-    """First lines and lengths; clang-format gives the closing brace the indent of the first line."""
+    """First lines and lengths: after clang-format the last line has the indent of the first."""
     lines = without_comments(text).split("\n")
     begin = None
     for number, line in enumerate(lines):
