@@ -3,7 +3,7 @@
 #include "core/device.h"
 #include "core/runtime.h"
 #include "memory/buffer.h"
-#include "memory/pool_resource.h"
+#include "memory/pool/pool_resource.h"
 #include "sim/device.h"
 
 #include <algorithm>

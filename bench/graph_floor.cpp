@@ -2,7 +2,7 @@
 #include "base/format.h"
 #include "core/arguments.h"
 #include "core/device.h"
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/runtime.h"
 #include "jit/program.h"
 #include "memory/buffer.h"

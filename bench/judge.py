@@ -1,4 +1,4 @@
-"""The referee: latency and throughput of verdicts, right kernels, attacks, endurance.
+"""The judge: latency and throughput of verdicts, right kernels, attacks, endurance.
 
     judge.py [--workers N] [--verdicts N] [--most N] [--parts latency,attacks] [--json OUT]
 

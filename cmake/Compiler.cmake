@@ -1,4 +1,4 @@
-# Compiler settings shared by every room.
+# Compiler settings shared by every module.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -10,7 +10,7 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 
-# What is hot asks for more (runtime/sim), the rest of the rooms for less (kernwright_room).
+# What is hot asks for more (runtime/sim), the rest of the modules for less (kernwright_module).
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 # Sources in batches share what they include: the whole builds in half the time, a small change in

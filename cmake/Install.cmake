@@ -2,14 +2,14 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# Every room in one archive, so that a program links one name.
-set(kernwright_rooms base driver sim core memory array jit worker worker_device tune
+# Every module in one archive, so that a program links one name.
+set(kernwright_modules base driver sim core memory array jit worker worker_device tune
   kernels)
 set(kernwright_objects "")
-foreach(room IN LISTS kernwright_rooms)
-  list(APPEND kernwright_objects $<TARGET_OBJECTS:kernwright_${room}>)
-  if(TARGET kernwright_${room}_fast)
-    list(APPEND kernwright_objects $<TARGET_OBJECTS:kernwright_${room}_fast>)
+foreach(module IN LISTS kernwright_modules)
+  list(APPEND kernwright_objects $<TARGET_OBJECTS:kernwright_${module}>)
+  if(TARGET kernwright_${module}_fast)
+    list(APPEND kernwright_objects $<TARGET_OBJECTS:kernwright_${module}_fast>)
   endif()
 endforeach()
 foreach(isa IN LISTS KERNWRIGHT_SIM_ISAS)

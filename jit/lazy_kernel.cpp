@@ -1,4 +1,4 @@
-// A kernel that is compiled on first use, and the table that later uses read without a lock.
+// A kernel compiled on first use, and a table for later uses, read without a lock.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -31,7 +31,7 @@ std::size_t slot_of(const Device& device) {
 std::string only_kernel(const Program& program, Device* device) {
   const std::string& source = program.source().name;
   const auto& declared = program.declarations();
-  // One that the text shows is taken at its word; what else there is shows when it is compiled.
+  // One in the text is taken at its word; others show when the text is compiled.
   const bool is_enough = program.loaded_code() == nullptr && declared.size() == 1;
   const bool asks = !is_enough && !program.declares_all();
   const std::vector<std::string> names =

@@ -42,7 +42,7 @@ struct ObjectCode {
   std::string resource_cubin;  ///< beside PTX: cubin of the same source, for resource counts
   std::string log;             ///< the compiler's whole log, also of a good compile
   std::vector<Diagnostic> diagnostics;   ///< warnings
-  std::vector<KernelSignature> kernels;  ///< what was asked for by name, in that order
+  std::vector<KernelSignature> kernels;  ///< those asked for by name, in that order
   /// C++ name -> lowered name of __device__, __constant__ and __managed__ variables
   std::map<std::string, std::string> symbols;
   std::map<std::string, SymbolType> symbol_types;  ///< by C++ name, where the compiler told it

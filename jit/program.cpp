@@ -12,7 +12,7 @@
 #include "base/nearest_name.h"
 #include "base/printable.h"
 #include "core/device.h"
-#include "core/image_info.h"
+#include "core/image/image_info.h"
 #include "jit/cache/code_cache.h"
 #include "jit/compile/target.h"
 #include "jit/signature/variable_names.h"
@@ -116,7 +116,7 @@ struct Program::Box {
     CodeRequest request;
   };
 
-  /// Object code that holds the kernel: the one of all declared kernels where that does.
+  /// Object code with the kernel: that of all declared kernels if it has the kernel.
   Answer code_with(Device& device, const std::string& name,
                    const std::vector<std::string>& companions = {}) const {
     if (ready) {
@@ -140,7 +140,7 @@ struct Program::Box {
     return {std::move(code), std::move(request)};
   }
 
-  /// Whether the code is what `arch` asks for, so that the device cannot run any such code.
+  /// Whether the code is the one for `arch`; then the device cannot run any such code.
   bool is_for_others(const Device& device, const ObjectCode& code) const {
     if (options.arch.empty()) return false;
     const Arch arch = parse_arch(options.arch);
@@ -149,8 +149,8 @@ struct Program::Box {
     return as_asked && !can_run(arch, code.kind, device.compute_capability().number());
   }
 
-  /// The module of the answer on `device`. Code from the disk that the driver refuses is compiled
-  /// once more where that may help. The caller holds the mutex.
+  /// The module of the answer on `device`. Code from the disk, if refused by the driver, is
+  /// compiled once more where this may help. The caller holds the mutex.
   const Module& load(Device& device, Answer& answer) {
     if (ready && device.is_simulated() && ready->kind == CodeKind::cubin) {
       throw Error(
@@ -212,8 +212,8 @@ struct Program::Box {
     return devices[&device].modules.front();
   }
 
-  /// A variable that was not asked about when the code was compiled, such as an instance of a
-  /// template, in the modules that are loaded. Throws NameNotFound listing what there is.
+  /// A variable nobody asked about at the time of the compile, such as an instance of a template,
+  /// in the loaded modules. Throws NameNotFound with the list of variables.
   std::pair<Module, std::string> find_variable(Device& device, const std::string& name) {
     const std::lock_guard lock(mutex);
     const std::string wanted = without_blanks(name);
@@ -296,7 +296,7 @@ Code Program::compile_for(Device& device, const std::vector<std::string>& names)
 
 Code Program::object_code(Device& device, const std::string& name) const {
   {
-    // What is loaded is what kernel() hands out, whatever the caches hold.
+    // kernel() hands out the loaded code, whatever the caches hold.
     const std::lock_guard lock(box_->mutex);
     for (const Box::Loaded& loaded : box_->devices[&device].modules) {
       if (Box::has_kernel(*loaded.code, name)) return loaded.code;

@@ -55,9 +55,9 @@ class Program {
                                                 const std::vector<std::string>& names = {}) const;
 
   /// Compiles (if needed), loads (once per device) and returns the kernel. The kernels declared in
-  /// the source share one module; an instantiation of a template that is asked for later brings a
-  /// module of its own, with its own copies of the __device__ variables. `companions` are
-  /// instantiations that will be asked for next: one compile makes them all.
+  /// the source share one module. A later instantiation of a template brings a module of its own,
+  /// with its own copies of the __device__ variables. `companions` are the next instantiations: one
+  /// compile makes them all.
   Kernel kernel(Device& device, const std::string& name,
                 const std::vector<std::string>& companions = {}) const;
 

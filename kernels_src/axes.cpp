@@ -1,4 +1,4 @@
-// The axes that stay, and those that go.
+// The kept axes, and the reduced ones.
 #include "kernels_src/axes.h"
 
 #include "array/shape.h"

@@ -1,5 +1,4 @@
-// How a reduction or a scan walks a strided view: axes that stay and axes that go, as few as can
-// be.
+// How a reduction or a scan walks a strided view: kept axes and reduced axes, as few as possible.
 #pragma once
 
 #include "array/array.h"
@@ -32,9 +31,8 @@ struct AxesPlan {
   bool fits() const noexcept { return kept.size() <= kMaxAxes && reduced.size() <= kMaxAxes; }
 };
 
-/// Plans the walk over `array` where `goes` says which axes go, and `to_strides` how far apart the
-/// results of the axes that stay are (one stride for each of those). `ordered`: the elements keep
-/// their row-major order.
+/// Plans the walk over `array`. `goes` marks the reduced axes; `to_strides` has one stride of the
+/// result for each kept axis. `ordered`: the elements keep their row-major order.
 AxesPlan plan_axes(const Array& array, const std::vector<bool>& goes,
                    std::span<const std::int64_t> to_strides, bool ordered);
 

@@ -3,7 +3,7 @@
 
 #include "base/scalar_type.h"
 #include "core/kernel.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 #include "jit/program.h"
 
 #include <array>
@@ -31,9 +31,10 @@ class Family {
   Family(const Family&) = delete;
   Family& operator=(const Family&) = delete;
 
-  /// The kernel that `expression()` names, as "softmax<Float32, 4>". It is asked when `key` is new:
-  /// equal keys must mean equal names. See InstanceKey. It may give several names, of kernels that
-  /// a call launches one after the other: one compile makes them all. The first is that of `key`.
+  /// The kernel named by `expression()`, as "softmax<Float32, 4>". The expression is asked for a
+  /// new `key` only: equal keys must mean equal names. See InstanceKey. It may give several names,
+  /// for kernels launched by a call one after the other: one compile makes them all. The first is
+  /// the name for `key`.
   template <typename Expression>
   const LazyKernel& instance(std::uint64_t key, const Expression& expression) const {
     if (const LazyKernel* known = find(key)) [[likely]]
@@ -73,8 +74,8 @@ class InstanceKey {
 /// The name that elements.cuh gives the type: "Float32".
 const char* device_type(ScalarType type) noexcept;
 
-/// While one lives, what this thread launches here is compiled and loaded, and not launched:
-/// results stay as they were allocated. For operations whose results nobody reads.
+/// While one lives, this thread's launches are compiled and loaded, but not launched: results stay
+/// as they were allocated. For operations whose results nobody reads.
 class CompileOnly {
  public:
   CompileOnly() noexcept;

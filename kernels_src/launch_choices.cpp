@@ -77,7 +77,7 @@ LaunchTable parse_launch_table(std::string_view text, const std::string& origin)
 
 constexpr std::int16_t kUndecided = 0, kByRule = -1;
 
-/// What is in use, behind a lock, and what was decided by it, to be read without.
+/// The table in use, behind a lock, and the decisions taken from it, read without a lock.
 class ChoiceState {
  public:
   int decided(LaunchChoice choice, const Device& device, ChoiceClass shape) noexcept {

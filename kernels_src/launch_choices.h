@@ -40,17 +40,17 @@ std::string shape_class(ChoiceMeasure measure, std::int64_t extent, std::size_t 
 int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::size_t element,
            int rule) noexcept;
 
-/// Uses the table of that text from now on, before the one that came with the library; nothing
-/// goes back to the file that KERNWRIGHT_KERNEL_CHOICES names, or "kernel_choices.json" in the
-/// folder of the cache. Throws InvalidArgument for what is no table, naming the place.
+/// Uses the table of that text from now on, before the library's own. Nothing goes back to the file
+/// named by KERNWRIGHT_KERNEL_CHOICES, or "kernel_choices.json" in the folder of the cache. Throws
+/// InvalidArgument for any other text, naming the place.
 ///
 /// A table is JSON: {"format": 1, "devices": {"NVIDIA H100": {"softmax.values": {"short/4": 8}}}}.
 /// A device is asked for by its name, then as "sm_90". "products" is for gemm/product_choices.h.
-/// Entries that this release does not know, and numbers that are no candidates, count for nothing.
+/// Unknown entries, and numbers outside the candidates, count for nothing.
 void use_launch_table(std::optional<std::string_view> json);
 
-/// Lets every device take that candidate for all shapes, to measure it; nothing ends that. Throws
-/// InvalidArgument for a number that is none.
+/// Lets every device take that candidate for all shapes, to measure it; nothing ends it. Throws
+/// InvalidArgument for any other number.
 void force_launch_choice(LaunchChoice choice, std::optional<int> value);
 
 /// The file that is read: see use_launch_table(). Empty where there is no folder for it, or where

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "array/array.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 #include "core/stream.h"
 #include "kernels_src/launch_choices.h"
 
@@ -32,8 +32,8 @@ struct RowView {
 /// cols.
 RowView row_view(const Array& array, const Stream& stream);
 
-/// Elements that one access moves: 16 bytes of them, or fewer where an address or a distance in
-/// bytes among `bits` is no multiple of that.
+/// Elements moved by one access: 16 bytes of them, or fewer where an address or a distance in bytes
+/// among `bits` is no multiple of 16.
 int pack_width(ScalarType type, std::initializer_list<std::uint64_t> bits);
 
 /// A launch over packs: blocks of 256 threads with `packs_each` (1, 2 or 4) packs a thread.

@@ -62,7 +62,7 @@ RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int value
 /// of them as multiprocessors.
 bool are_few_and_long(const Device& device, RowExtent extent);
 
-/// The order of axes that puts `axis` last, and the one that puts it back.
+/// The order of axes with `axis` at the end, and its inverse.
 std::vector<int> axis_last(int ndim, int axis);
 std::vector<int> last_back(int ndim, int axis);
 

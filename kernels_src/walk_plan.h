@@ -131,8 +131,8 @@ Walk<Views, Dims, Offset> walk_parameter(const WalkDims<Views>& dims) {
   return walk;
 }
 
-/// Views in the order in which their elements are numbered; a stride of 0 repeats elements. `base`
-/// is the address, or any number that strides are added to.
+/// Views in the order of their elements' numbers; a stride of 0 repeats elements. `base` is the
+/// address, or any number to add strides to.
 template <std::size_t Views>
 struct WalkPlan {
   std::array<std::uint64_t, Views> base = {};

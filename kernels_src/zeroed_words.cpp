@@ -1,10 +1,10 @@
-// Which stream and which graph has which words.
+// The words of each stream and graph.
 #include "kernels_src/zeroed_words.h"
 
 #include "array/array_source.h"
-#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 #include "core/stream_attachments.h"
 #include "memory/transfer.h"
@@ -38,22 +38,21 @@ Array kept_words(const Stream& owner, const Stream& stream) {
   return filled_words(kZeroedWords, owner, stream);
 }
 
-/// The same memory, which is never freed: as part of the pool it would keep each stream that uses
-/// it.
+/// The same memory, never freed: as part of the pool it would keep alive each stream in use.
 Array without_owner(const Array& words) {
   return Array::adopt(words.device(), words.address(), words.shape(), words.strides(), words.type(),
                       nullptr);
 }
 
-/// Words of a stream that is gone, or of one that lives.
+/// Words of a dead stream, or of a living one.
 struct WordsOfOne {
   Array words;
   std::optional<Event> used;  ///< after the last launch; none: nobody knows when it is done
 };
 
-/// Words of streams that are gone, for those to come. They are never freed: that could happen below
-/// a lock of the pool that they came from. Leaked on purpose, as streams may outlive static
-/// objects. Thread-safe.
+/// Words of dead streams, for later streams. They are never freed: the freeing could happen below a
+/// lock of the pool they came from. Leaked on purpose, as streams may outlive static objects.
+/// Thread-safe.
 class SpareWords {
  public:
   static SpareWords& instance() {

@@ -11,13 +11,13 @@ namespace kernwright::kernels {
 /// As many words launches of one stream share. For more of them each launch has its own.
 inline constexpr std::size_t kZeroedWords = 8192;
 
-/// At least `count` words of 32 bits that are zero when a launch on `stream` begins, and that the
-/// launch leaves zero. Hold them until that launch is queued, then say use_on(stream). The launches
-/// of a stream share them, which saves a fill. Words of a stream that is gone and done go to a
-/// later one. A graph has words of its own for each of its streams. Words for this launch alone,
-/// filled before it, are given where sharing is not safe: on a stream whose handle another stream
-/// may get, in a capture of another library, and on the simulated device, where a launch can be
-/// interrupted without the device being lost. Thread-safe. Throws OutOfMemory.
+/// At least `count` words of 32 bits. They are zero when a launch on `stream` begins, and the
+/// launch leaves them zero. Hold them until the launch is queued, then say use_on(stream). The
+/// launches of a stream share them; this saves a fill. Words of a dead stream go to a later one
+/// once its work is done. A graph has words of its own for each of its streams. Where sharing is
+/// not safe, the words are for this launch alone and filled before it: on a stream whose handle
+/// another stream may get, in a capture of another library, and on the simulated device, where a
+/// launch can be interrupted without the device being lost. Thread-safe. Throws OutOfMemory.
 Array zeroed_words(std::size_t count, const Stream& stream);
 
 /// For tests that interrupt nothing: while one lives, launches on the simulated device share words

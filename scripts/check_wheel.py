@@ -30,14 +30,45 @@ FILES = (
 )
 
 
-def needed_libraries(extension):
+def readelf(option, binary):
     with tempfile.NamedTemporaryFile(suffix=".so") as file:
-        file.write(extension)
+        file.write(binary)
         file.flush()
-        listing = subprocess.run(
-            ["readelf", "-d", file.name], check=True, capture_output=True, text=True
-        ).stdout
-    return re.findall(r"\(NEEDED\).*\[(.*)\]", listing)
+        command = ["readelf", "-W", option, file.name]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def needed_libraries(extension):
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", extension))
+
+
+def numbers(version):
+    return tuple(int(part) for part in version.split("."))
+
+
+def newest_glibc(binary):
+    """The newest version of glibc that a linked file asks for, as "2.28"."""
+    found = set(re.findall(r"Name: GLIBC_([\d.]+)", readelf("-V", binary)))
+    return max(found, key=numbers, default="0")
+
+
+def promised_glibc(name):
+    """The version of glibc that a wheel's file name promises, or None."""
+    match = re.search(r"manylinux_(\d+)_(\d+)_\w+\.whl$", name)
+    return f"{match[1]}.{match[2]}" if match else None
+
+
+def problems_of_versions(name, linked):
+    promised = promised_glibc(name)
+    if promised is None:
+        yield "its name promises no version of glibc"
+    for file, binary in linked.items():
+        newest = newest_glibc(binary)
+        print(f"  {file}: glibc {newest}")
+        if promised and numbers(newest) > numbers(promised):
+            yield f"{file} needs glibc {newest}; the wheel's name promises {promised}"
+        if re.search(r"Name: (GLIBCXX|CXXABI)_", readelf("-V", binary)):
+            yield f"{file} needs the C++ library of the system"
 
 
 def problems_of(path):
@@ -49,6 +80,7 @@ def problems_of(path):
             yield f"holds {len(extensions)} extensions"
             return
         extension = wheel.read(extensions[0])
+        linked = {n: wheel.read(n) for n in (extensions[0], LIBCUDA, WORKER) if n in names}
         libcuda = wheel.getinfo(LIBCUDA).file_size if LIBCUDA in names else 0
         worker = wheel.getinfo(WORKER) if WORKER in names else None
         metadata = next(n for n in names if n.endswith(".dist-info/METADATA"))
@@ -56,6 +88,7 @@ def problems_of(path):
     libraries = needed_libraries(extension)
     print(f"{os.path.basename(path)}: {size / 1e6:.2f} MB, unpacked {len(extension) / 1e6:.2f} MB")
     print(f"  needs {', '.join(libraries)}")
+    yield from problems_of_versions(os.path.basename(path), linked)
     if size > MAX_WHEEL_BYTES:
         yield f"it has {size} bytes; the limit is {MAX_WHEEL_BYTES}"
     if len(extension) > MAX_EXTENSION_BYTES:
@@ -74,7 +107,7 @@ def problems_of(path):
     for name in FILES:
         if name not in names:
             yield f"{name} is missing"
-    if not any(name.startswith("nvidia-cuda-nvrtc") for name in requirements):
+    if not any(name.startswith("cuda-toolkit[nvrtc]") for name in requirements):
         yield "NVRTC is no dependency"
     for name in names:
         if name == LIBCUDA:

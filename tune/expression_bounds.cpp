@@ -11,7 +11,7 @@ constexpr double kExact = 0x1p53;       // up to here integers are doubles
 constexpr double kNoOverflow = 0x1p62;  // up to here an integer result fits, however it was rounded
 constexpr Bounds kUnknown{};
 
-/// An interval of results that were rounded, of operands that are certain or not.
+/// An interval of rounded results, of certain or uncertain operands.
 Bounds widened(double low, double high, bool certain) {
   if (std::isnan(low) || std::isnan(high)) return kUnknown;
   if (std::fabs(low) > kExact) low = std::nextafter(low, -INFINITY);

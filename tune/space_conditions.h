@@ -1,4 +1,4 @@
-// The restrictions of a space taken apart for the search: what can be checked after which
+// The restrictions of a space taken apart for the search: each can be checked after a certain
 // parameter.
 #pragma once
 

@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::uint64_t kPollEvery = std::uint64_t{1} << 16;  // evaluations: some milliseconds
 
-/// Goes through the parameters in order, one level of recursion for each. What lies below a level
-/// depends on the values above only through the parts of conditions that are already decided:
-/// prefixes that agree in these share their node, found again by a hash of them.
+/// Goes through the parameters in order, one level of recursion for each. The part below a level
+/// depends on the values above only through the decided parts of conditions. Prefixes that agree in
+/// these share their node, found again by a hash of them.
 class Search {
  public:
   Search(std::span<const TuningParameter> parameters, SpaceConditions& conditions,
@@ -99,7 +99,7 @@ class Search {
     throw InvalidArgument(format("a restriction fails: {}{}, for {}", label, what, values));
   }
 
-  /// What decides which configurations lie below a level.
+  /// The facts that decide the configurations below a level.
   Hash128 key(std::size_t level) {
     key_.clear();
     const auto put = [&](std::uint64_t number) {

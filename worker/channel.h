@@ -43,7 +43,8 @@ class Channel {
   void send(std::span<const std::byte> bytes, std::span<const int> files = {},
             const WhileWaiting& waiting = {});
 
-  /// The next message. Throws PeerGone, Error for bytes that are no message, what `waiting` throws.
+  /// The next message. Throws PeerGone, Error for bytes that are no message, and the errors of
+  /// `waiting`.
   Message receive(const WhileWaiting& waiting = {});
 
   int descriptor() const noexcept { return socket_.get(); }

@@ -27,7 +27,7 @@ class ChildProcess {
   static constexpr int kChannel = 3;
 
   /// Starts command[0] (found through PATH). `environment`: "NAME=value", added to ours or in place
-  /// of what has that name. Throws ProcessNotStarted.
+  /// of an equal name. Throws ProcessNotStarted.
   ChildProcess(const std::vector<std::string>& command,
                const std::vector<std::string>& environment);
   ~ChildProcess();
@@ -40,7 +40,7 @@ class ChildProcess {
   /// Bytes of memory that it has resident; 0 when it has ended.
   std::uint64_t resident_bytes() const;
 
-  /// Ends it at once, and waits up to 20 ms for that. Does nothing to one that has ended.
+  /// Ends it at once, and waits up to 20 ms for its end. Does nothing to an ended one.
   void kill() noexcept;
 
   /// How it ended, waiting at most 200 ms for that: "exit code 3", "signal 11 (Segmentation

@@ -27,8 +27,8 @@ const LoadedNvrtc& opened(const NvrtcSearch& search) {
   return known.emplace(std::move(bytes), open_nvrtc(search)).first->second;
 }
 
-/// What each of these tasks begins with. Relative paths, and the names in line tables, count from
-/// the folder that the caller is in.
+/// The begin of each of these tasks. Relative paths, and the names in line tables, count from the
+/// caller's folder.
 void write_places(ByteWriter& out, const CompilerPlaces& places) {
   std::error_code error;
   out.text(std::filesystem::current_path(error).string());

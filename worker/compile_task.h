@@ -21,13 +21,13 @@ struct CompilerPlaces {
 
 // Each throws what Worker::run() throws. The worker touches no cache.
 
-/// The NVRTC that this search finds in the worker, which opens it once. Throws NvrtcNotFound.
+/// The NVRTC found by this search in the worker, opened once. Throws NvrtcNotFound.
 NvrtcFacts nvrtc_of(Worker& worker, const NvrtcSearch& search, const WaitLimits& limits = {});
 /// Has the worker open it while nobody waits: see Worker::post().
 void prepare_nvrtc(Worker& worker, const NvrtcSearch& search);
 
-/// The result and the exceptions are those of a CompileService; `stamp` is that of the NVRTC that
-/// is expected, empty for any.
+/// The result and the exceptions are those of a CompileService; `stamp` is the expected NVRTC's,
+/// empty for any.
 CompileResult compile_in(Worker& worker, const CompilerPlaces& places, const std::string& stamp,
                          const CompileJob& job, const WaitLimits& limits = {});
 

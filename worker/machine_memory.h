@@ -10,7 +10,7 @@ std::uint64_t memory_of_machine();
 
 /// Resident bytes at which a worker is killed: half of that, at least 1 GiB. The parent watches its
 /// size. A limit of address space would forbid the reservations of CUDA and of the simulated
-/// device, which are far larger than any memory. It would also end as a crash in a driver or
+/// device: they are far larger than any memory. It would also end as a crash in a driver or
 /// compiler, while this limit ends as a clear error.
 std::uint64_t memory_of_worker();
 

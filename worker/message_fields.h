@@ -13,7 +13,7 @@ namespace kernwright {
 /// A text of at most 128 MiB.
 std::string read_text(ByteReader& in);
 
-/// A byte of at most `last`; else throws Error, which says what it should have been.
+/// A byte of at most `last`; else throws Error with the expected range.
 std::uint8_t read_up_to(ByteReader& in, std::uint8_t last, const char* what);
 
 /// The same for an enumeration that counts from 0 to `last`.

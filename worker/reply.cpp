@@ -1,4 +1,4 @@
-// Which exception types travel, and with which fields.
+// The exception types that travel, and their fields.
 #include "worker/reply.h"
 
 #include <string>

@@ -24,8 +24,8 @@ std::vector<std::byte> result_reply(const std::vector<LogLine>& log,
 std::vector<std::byte> error_reply(const std::vector<LogLine>& log,
                                    const std::exception_ptr& error);
 
-/// The result's bytes and files; logs what the message says was logged. Throws the exception that
-/// the message holds, with its type; Error for a message that is neither.
+/// The result's bytes and files; logs the lines in the message. Throws the exception in the
+/// message, with its type; Error for a message that is neither.
 Message read_reply(Message reply);
 
 }  // namespace kernwright

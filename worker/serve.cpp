@@ -1,4 +1,4 @@
-// The thread that does tasks, and the one that ends the process with its parent.
+// The thread for tasks, and the one that ends the process with its parent.
 #include "worker/serve.h"
 
 #include <fcntl.h>
@@ -55,8 +55,8 @@ void remove_temporary_folder(pid_t parent) {
   }
 }
 
-/// Has glibc keep for the next task what one frees: else each compile has the same memory mapped
-/// page by page again, a sixth of its time. What the user set in the environment stays.
+/// Has glibc keep freed memory for the next task: else each compile has the same memory mapped page
+/// by page again, a sixth of its time. Settings of the user in the environment stay.
 void keep_freed_memory() noexcept {
 #if defined(__GLIBC__)
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") != nullptr) return;

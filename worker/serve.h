@@ -14,9 +14,9 @@ inline constexpr std::size_t kTaskStack = std::size_t{64} << 20;
 /// Exit code of a worker whose task ran out of stack.
 inline constexpr int kOverflowExitCode = 119;
 
-/// Does the tasks that come over the socket `channel`, one after the other, on a thread of their
-/// own. Once the other end is closed the process ends, be it in the middle of a task (exit code 0,
-/// no destructor runs): nobody is left who wants its result. Throws Error when it cannot begin.
+/// Does the tasks from the socket `channel`, one after the other, on a thread of their own. Once
+/// the other end is closed the process ends, be it in the middle of a task (exit code 0, no
+/// destructor runs): nobody is left to want its result. Throws Error when it cannot begin.
 /// Descriptors above the standard ones and `channel` are closed first. For a process of its own.
 [[noreturn]] void serve_worker(int channel, const TaskTable& tasks);
 

@@ -11,8 +11,8 @@
 
 namespace kernwright {
 
-/// Runs in the worker: reads its request, returns its result, or throws. Files that it leaves are
-/// closed behind it; it may put others there, which the caller then gets.
+/// Runs in the worker: reads its request, returns its result, or throws. Files left by it are
+/// closed behind it; it may put others there for the caller.
 using TaskFunction = std::vector<std::byte> (*)(ByteReader& request,
                                                 std::vector<FileHandle>& files);
 

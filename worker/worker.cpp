@@ -93,7 +93,7 @@ Message Worker::receive(const Channel::WhileWaiting& waiting) {
   for (; unread_ > 0; --unread_) {
     Message dropped = process_->channel().receive(waiting);
     try {
-      read_reply(std::move(dropped));  // which logs what was logged
+      read_reply(std::move(dropped));  // with the child's log lines
     } catch (const std::exception&) {
       // Nobody waits for it.
     }

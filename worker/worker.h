@@ -56,10 +56,10 @@ struct WorkerTask {
   std::span<const int> files{};  ///< descriptors that the worker gets duplicates of
 };
 
-/// Starts its process when first needed and keeps it between tasks. The process is gone with this
-/// object, and with this process in whatever way that ends; so is its $TMPDIR, a folder of its own.
-/// What it logs is logged here. One task at a time; not thread-safe. Of no use in a forked child,
-/// which makes workers of its own.
+/// Starts its process when first needed and keeps it between tasks. The process ends with this
+/// object, and with this process in any case; so does its $TMPDIR, a folder of its own. Its log
+/// lines are logged here. One task at a time; not thread-safe. Of no use in a forked child: a child
+/// makes workers of its own.
 class Worker {
  public:
   explicit Worker(WorkerOptions options = {});
@@ -109,8 +109,8 @@ class Worker {
   bool has_answered_ = false;
 };
 
-/// The command that starts a worker where options name none: what set_worker_command() said, else
-/// the program kernwright-worker, found through PATH. Thread-safe.
+/// The command to start a worker where options name none: the one of set_worker_command(), else the
+/// program kernwright-worker, found through PATH. Thread-safe.
 std::vector<std::string> worker_command();
 void set_worker_command(std::vector<std::string> command);
 

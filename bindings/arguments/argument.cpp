@@ -1,4 +1,4 @@
-// Planning of arguments, their error messages, and host arrays that are copied around a launch.
+// Planning of arguments, their error messages, and host arrays copied around a launch.
 #include "bindings/arguments/argument.h"
 
 #include "base/errors.h"
@@ -8,8 +8,8 @@
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
 #include "bindings/values/dtype.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 #include "sim/checks.h"
 
 #include <algorithm>
@@ -78,8 +78,8 @@ void LaunchFrame::refuse_range(const ArgumentPlan& plan, const std::string& prob
   throw ArgumentRangeError(describe(plan, problem));
 }
 
-/// Each argument has device memory of its own, so what two of them copy back to the same place
-/// would depend on who comes last.
+/// Each argument has device memory of its own. If two of them were copied back to the same place,
+/// the last one would win.
 void LaunchFrame::refuse_shared(const ArgumentPlan& plan, const py::object& target) const {
   for (const Staged& staged : staged_) {
     if (!staged.target) continue;
@@ -152,7 +152,7 @@ void LaunchFrame::free_staged() noexcept {
   for (Staged& staged : staged_) drop_without_gil(staged.array);
 }
 
-/// What kw.Out copies back has to be written by the kernel.
+/// The kernel has to write what kw.Out copies back.
 void LaunchFrame::check_results() const {
   for (const Staged& staged : staged_) {
     const Array& array = staged.array;

@@ -1,4 +1,4 @@
-// Kernel arguments: each parameter has a converter that checks a Python value and writes its bytes.
+// Kernel arguments: each parameter has a converter to check a Python value and write its bytes.
 #pragma once
 
 #include "array/array.h"
@@ -29,9 +29,9 @@ struct ArgumentPlan {
   std::size_t index = 0;   ///< counted from 0
   std::size_t offset = 0;  ///< of the slot in the argument block
   bool is_void = false;    ///< of a pointer: takes any array
-  /// Of a pointer to plain numbers: their type. Nothing for all others, which take a closer look.
+  /// Of a pointer to plain numbers: their type. Nothing for all others; they take a closer look.
   std::optional<ScalarType> element = std::nullopt;
-  /// Of a struct: the dtype or class whose layout was found equal last. It lives for ever.
+  /// Of a struct: the dtype or class last found equal in layout. It lives for ever.
   mutable std::atomic<PyObject*> agreed = nullptr;
 
   ArgumentPlan() = default;
@@ -46,10 +46,10 @@ struct ArgumentPlan {
 
 /// The plan of `parameter`, its slot at or behind `end` of the block.
 ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::size_t end);
-/// Room that a parameter takes in the argument block.
+/// Bytes of a parameter in the argument block.
 std::size_t slot_bytes(const Parameter& parameter) noexcept;
 
-/// A host array that is copied around a launch: kw.In, kw.Out, kw.InOut.
+/// A host array copied around a launch: kw.In, kw.Out, kw.InOut.
 struct HostArgument {
   py::object values;
   bool copy_in = false;
@@ -62,7 +62,7 @@ struct PointerArgument {
   std::optional<ScalarType> type;  ///< nothing: taken by any pointer
 };
 
-/// An array that need not be contiguous: kw.strided(x).
+/// An array with or without gaps: kw.strided(x).
 struct StridedArgument {
   py::object array;
 };
@@ -70,10 +70,10 @@ struct StridedArgument {
 /// Whether launches check their array arguments (device, dtype, contiguity, alignment); true unless
 /// kw.checked(False) said otherwise. Process-wide.
 bool checks_arguments() noexcept;
-/// Returns what was set before.
+/// Returns the earlier value.
 bool set_checks_arguments(bool enabled) noexcept;
 
-/// What one launch has at hand while its arguments are converted. Lives on the caller's stack.
+/// The state of one launch while its arguments are converted. Lives on the caller's stack.
 class LaunchFrame {
  public:
   LaunchFrame(const Kernel& kernel, Device& device, const Stream& stream)
@@ -89,8 +89,8 @@ class LaunchFrame {
   Device& device() const noexcept { return device_; }
   const Stream& stream() const noexcept { return stream_; }
 
-  /// Says that the launch reads or writes the memory of `array`, which lives as long as the
-  /// arguments do.
+  /// Tells that the launch reads or writes the memory of `array`. The array lives as long as the
+  /// arguments.
   void note_use(const Array& array) {
     if (used_count_ < used_.size()) {
       used_[used_count_++] = &array;
@@ -100,8 +100,8 @@ class LaunchFrame {
   }
   /// The same of a texture or surface.
   void note_use(const std::shared_ptr<ObjectInFlight>& object) { objects_.push_back(&*object); }
-  /// Refuses `layout`, a dtype or ctypes structure, where it differs from what is known of the
-  /// struct or vector that the parameter is or points to.
+  /// Refuses `layout`, a dtype or ctypes structure, where it differs from the known layout of the
+  /// parameter's struct or vector, or of the one it points to.
   void check_layout(const ArgumentPlan& plan, const py::object& layout) const;
   /// After the launch: that memory is not reused, and no object ends, before the work queued on
   /// `stream` is done. Needs no GIL.
@@ -133,7 +133,7 @@ class LaunchFrame {
     bool copied_in = false;
     Array array;
     py::object target;      // null when nothing is copied back
-    py::object contiguous;  // host memory that receives the copy; the target itself where possible
+    py::object contiguous;  // host memory for the copy; the target itself where possible
   };
   const Kernel& kernel_;
   Device& device_;

@@ -1,4 +1,4 @@
-// Advice by what the kernel does with the memory: a copy is right only where it just reads.
+// Advice by the kernel's use of the memory: a copy is right only where it just reads.
 #include "bindings/arguments/argument_advice.h"
 
 #include "base/format.h"
@@ -26,7 +26,7 @@ std::string view_text(const ArgumentPlan& plan, ScalarType wanted, Holder holder
                                 : format("{}, which is the same memory", view);
 }
 
-/// Structs, whose bytes a conversion of numbers would lose.
+/// Structs: a conversion of numbers would lose their bytes.
 std::string struct_advice(const ArgumentPlan& plan, const ArrayArgument& array, Holder holder) {
   std::string advice;
   if (can_view(array, ScalarType::uint8)) {
@@ -45,7 +45,7 @@ std::string struct_advice(const ArgumentPlan& plan, const ArrayArgument& array, 
                       plan.index, read ? "In" : "InOut");
 }
 
-/// Addresses, of which a conversion of numbers makes none.
+/// Addresses: a conversion of numbers makes none.
 std::string addresses_advice(const ArgumentPlan& plan, const ArrayArgument& array, Holder holder) {
   if (!can_view(array, ScalarType::uint64)) {
     return "; pass kw.asarray([a.ptr for a in arrays], \"uint64\")";

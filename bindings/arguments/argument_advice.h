@@ -1,4 +1,4 @@
-// What to do about an array that a kernel's pointer does not take, without losing what it writes.
+// Advice for an array refused by a kernel's pointer; following it loses no writes.
 #pragma once
 
 #include "bindings/arguments/argument.h"
@@ -8,7 +8,7 @@
 
 namespace kernwright::python {
 
-/// Who holds the array: its type says how a view of it is spelled.
+/// The owner of the array: its type decides the spelling of a view.
 enum class Holder { ours, foreign, host };
 
 /// How messages call the parameter: its name, or "it".
@@ -19,7 +19,7 @@ std::string named(const ArgumentPlan& plan);
 std::string type_advice(const ArgumentPlan& plan, const ArrayArgument& array, ScalarType wanted,
                         Holder holder);
 
-/// The same for an array that is not contiguous.
+/// The same for an array with gaps.
 std::string contiguity_advice(const ArgumentPlan& plan);
 
 }  // namespace kernwright::python

@@ -46,7 +46,7 @@ std::string wanted_elements(const ArgumentPlan& plan) {
                                                                : "uint8 (the bytes of structs)";
 }
 
-/// The element type that an array for the pointer is made with.
+/// The element type for making an array for the pointer.
 ScalarType wanted_type(const ArgumentPlan& plan) {
   const Parameter& parameter = *plan.parameter;
   if (parameter.any_byte_pointee) return ScalarType::uint8;
@@ -103,7 +103,7 @@ void store(CUdeviceptr address, std::byte* slot) { std::memcpy(slot, &address, s
 void convert_ours(const ArgumentPlan& plan, const Array& array, bool strided, std::byte* slot,
                   LaunchFrame& frame) {
   frame.note_use(array);
-  // What most arguments are, at a glance; what is wrong with others is found out below.
+  // The common kinds of arguments, told at a glance; errors in others are found below.
   const bool fits = &array.device() == &frame.device() && plan.element == array.type() &&
                     array.is_contiguous() && (!array.read_only() || plan.parameter->pointee_const);
   if (fits || !frame.is_checked()) [[likely]] {
@@ -195,7 +195,7 @@ void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte*
   store(frame.stage(plan, host, values, argument.type.value_or(ScalarType::uint8)), slot);
 }
 
-/// Anything that is no array of ours: what it is decides where it goes.
+/// Anything but an array of ours; its kind decides its way.
 void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std::byte* slot,
                    LaunchFrame& frame) {
   if (py::isinstance<py::array>(value)) refuse_host(plan, "a NumPy array", frame);

@@ -110,7 +110,7 @@ bool copy_bytes(const ArgumentPlan& plan, PyObject* value, std::byte* slot, Laun
   return true;
 }
 
-/// What a NumPy value or ctypes structure says of its layout; nothing for plain bytes.
+/// The layout of a NumPy value or ctypes structure; nothing for plain bytes.
 py::object layout_of(PyObject* value) {
   if (PyBytes_Check(value) || PyByteArray_Check(value) || PyMemoryView_Check(value)) return {};
   const py::handle object(value);
@@ -119,7 +119,7 @@ py::object layout_of(PyObject* value) {
   return {};
 }
 
-/// copy_bytes() for a struct or vector, whose layout must be that of the value.
+/// copy_bytes() for a struct or vector; its layout must equal the value's.
 bool copy_struct(const ArgumentPlan& plan, PyObject* value, std::byte* slot, LaunchFrame& frame) {
   if (!copy_bytes(plan, value, slot, frame)) return false;
   const Parameter& parameter = *plan.parameter;
@@ -216,8 +216,8 @@ void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slo
                                                plan.parameter->size))));
 }
 
-/// Of object code that tells no types: an integer of either sign, the bytes of a NumPy scalar, or,
-/// where it has 8 bytes, all that a pointer takes.
+/// Of object code without types: an integer of either sign, the bytes of a NumPy scalar, or, with 8
+/// bytes, everything a pointer takes.
 void convert_untyped(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame) {
   const std::size_t size = plan.parameter->size;

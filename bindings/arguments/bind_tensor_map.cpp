@@ -31,7 +31,7 @@ constexpr std::array kDataTypes = {"uint8",       "uint16",   "uint32",      "in
                                    "int64",       "float16",  "float32",     "float64", "bfloat16",
                                    "float32_ftz", "tfloat32", "tfloat32_ftz"};
 
-/// The place of a word among `words`, which are in the order of the driver's enumerators.
+/// The place of a word among `words`, in the order of the driver's enumerators.
 template <typename Enumerator, std::size_t count>
 Enumerator choice(py::handle value, const char* what, const std::array<const char*, count>& words) {
   const std::string text = PyUnicode_Check(value.ptr()) ? value.cast<std::string>() : "";
@@ -44,7 +44,7 @@ Enumerator choice(py::handle value, const char* what, const std::array<const cha
       format("kw.TensorMap: there is no {} {}: it is one of {}", what, short_repr(value), known));
 }
 
-/// An int or a sequence of ints, each of which T can hold.
+/// An int or a sequence of ints, each within the range of T.
 template <typename T>
 std::vector<T> numbers(py::handle value, const char* what) {
   std::vector<T> result;
@@ -77,7 +77,7 @@ T number(py::handle value, const char* what) {
   throw ArgumentError(format("kw.TensorMap: {} wants an int, got {}", what, type_name(value)));
 }
 
-/// What every map is made with.
+/// The common arguments of every map.
 struct Words {
   py::object element_strides, data_type, interleave, swizzle, l2_promotion, oob_fill, shape,
       strides;
@@ -94,7 +94,7 @@ struct Words {
     return options;
   }
 
-  /// The data type asked for, else that of `type`, whose elements it may not differ from in size.
+  /// The data type asked for, else that of `type`; the sizes of their elements must be equal.
   CUtensorMapDataType type_for(std::optional<ScalarType> type) const {
     if (data_type.is_none()) {
       if (type) return tensor_map_data_type(*type);

@@ -28,7 +28,7 @@
 namespace kernwright::python {
 namespace {
 
-/// A function of kernwright._array.methods, which holds what is easier said in Python.
+/// A function of kernwright._array.methods, for things easier to say in Python.
 py::object helper(const char* name) { return module_member("kernwright._array.methods", name); }
 
 /// One of kernwright._array.selection: indexing by arrays.
@@ -170,7 +170,7 @@ py::object to_device(const py::object& self, const py::object& device) {
     const Array source = array.is_contiguous() ? array : kernels::copy(array, after);
     made = Array::empty(target, array.shape(), array.type(), stream);
     copy_across(target, made.address(), home, source.address(), source.nbytes(), stream, after);
-    // The stream that read it waits for the copy, and so does whoever waits for that stream.
+    // The stream that read it waits for the copy, and so do all that wait for this stream.
     source.use_on(after ? after : Stream::legacy(home));
   }
   return py::cast(std::move(made));
@@ -340,7 +340,7 @@ void define_methods(ArrayClass& type) {
       });
 }
 
-/// Methods that are functions of the array library too.
+/// Methods with twins among the functions of the array library.
 void define_library_methods(ArrayClass& type) {
   for (const char* const name : {"ravel", "flatten", "fill"}) {
     type.def(name, said_by("kernwright._array.methods", name));

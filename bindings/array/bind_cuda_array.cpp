@@ -1,4 +1,4 @@
-// CudaArray for Python: what textures and surfaces lie over, and its values.
+// CudaArray for Python: the memory under textures and surfaces, and its values.
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings/array/foreign.h"
@@ -9,7 +9,7 @@
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
 #include "bindings/values/dtype.h"
-#include "core/capture.h"
+#include "core/graph/capture.h"
 
 #include <memory>
 #include <optional>
@@ -68,7 +68,7 @@ void set_host(CudaArray& array, const py::object& values) {
   array.copy_from_host(data, stream);
 }
 
-/// A copy that was queued on `stream` uses the memory of `array`, which a graph keeps.
+/// A copy queued on `stream` uses the memory of `array`; a graph keeps it.
 void use_array(const Array& array, const Stream& stream) {
   if (any_capture()) {
     const Stream user = stream ? stream : Stream::legacy(array.device());

@@ -24,7 +24,7 @@ constexpr std::array kModes = {"wrap", "clamp", "mirror", "border"};
 constexpr std::array kFilters = {"point", "linear"};
 constexpr std::array kReads = {"element", "normalized"};
 
-/// The place of a word among `words`, which are in the order of the driver's enumerators.
+/// The place of a word among `words`, in the order of the driver's enumerators.
 std::size_t word_of(py::handle value, const char* what, std::span<const char* const> words) {
   const std::string text = PyUnicode_Check(value.ptr()) ? value.cast<std::string>() : "";
   std::string known;
@@ -56,7 +56,7 @@ std::array<CUaddress_mode, 3> modes_argument(py::handle value) {
   return modes;
 }
 
-/// A channel of the border's colour: a number of what a fetch returns, integers by their bits.
+/// A channel of the border's colour: a number of a fetch's result type, integers by their bits.
 float border_channel(py::handle value, bool integers) {
   if (!integers) {
     const double number = PyFloat_AsDouble(value.ptr());

@@ -22,7 +22,7 @@
 namespace kernwright::python {
 namespace {
 
-/// A transfer with what it makes: an Array or a NumPy array.
+/// A transfer with its result: an Array or a NumPy array.
 struct TransferObject {
   TransferObject(Transfer started, Device& where, py::object made)
       : transfer(std::move(started)), device(&where), result(std::move(made)) {}
@@ -33,7 +33,7 @@ struct TransferObject {
   py::object result;
 };
 
-/// The engine's destructor waits for what is on its way, which the GIL must not.
+/// The engine's destructor waits for copies on their way; the GIL must not wait.
 struct EngineObject {
   EngineObject(Device& device, const TransferEngine::Options& options)
       : engine(without_gil([&] { return std::make_unique<TransferEngine>(device, options); })) {}
@@ -58,7 +58,7 @@ std::size_t positive_argument(const py::object& value, const char* name) {
   return static_cast<std::size_t>(number);
 }
 
-/// The stream whose work comes first: the one given, else the current one.
+/// The stream with the earlier work: the one given, else the current one.
 Stream predecessor(const py::object& after, Device& device) {
   const Stream chosen = after.is_none() ? current_stream(device) : stream_argument(after, device);
   return chosen ? chosen : Stream::legacy(device);
@@ -110,7 +110,7 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
   Array target;
   Stream first;
   if (out.is_none()) {
-    // Made in the order of the upload: only a stream that was named has to be waited for.
+    // Made in the order of the upload: only a named stream has to be waited for.
     Shape shape(host.shape(), host.shape() + host.ndim());
     const AllocationSiteScope scope(user_site());
     const GilRelease unlocked;

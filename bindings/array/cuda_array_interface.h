@@ -1,4 +1,4 @@
-// Reading __cuda_array_interface__, whose fields anybody may have filled with anything.
+// Reading __cuda_array_interface__; its fields may hold anything.
 #pragma once
 
 #include "array/array.h"
@@ -9,9 +9,9 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// A view of the memory that value.__cuda_array_interface__ describes, held alive by `value`; work
-/// of `stream` (empty: legacy) is ordered after the producer's. Throws ArgumentError, which names
-/// the field, for what the protocol does not allow, for masks, and for memory of another device.
+/// A view of the memory described by value.__cuda_array_interface__, held alive by `value`. Work of
+/// `stream` (empty: legacy) is ordered after the producer's. Throws ArgumentError with the name of
+/// the field for offences against the protocol, for masks, and for memory of another device.
 Array adopt_interface(py::handle value, Device& device, const Stream& stream);
 
 }  // namespace kernwright::python

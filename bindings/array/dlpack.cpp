@@ -5,8 +5,8 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings/support/python_support.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 
 namespace kernwright::python {
 namespace {
@@ -31,7 +31,7 @@ py::object ask_for_capsule(py::handle value, const py::object& stream) {
   return method(py::arg("stream") = stream);
 }
 
-/// The tensor in `capsule` as an array, which then owns it; the capsule is marked as used.
+/// The tensor in `capsule` as an array; the array then owns it, and the capsule is marked as used.
 template <typename Managed>
 Array consume(PyObject* capsule, const char* name, const char* used) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
@@ -50,14 +50,14 @@ Array consume(PyObject* capsule, const char* name, const char* used) {
                                      : short_repr(capsule) + ", not a capsule of DLPack"));
 }
 
-/// `array`, which may lie elsewhere than __dlpack_device__() said.
+/// `array`, perhaps at another place than __dlpack_device__() said.
 Array checked(py::handle value, const Device& device, Array array) {
   if (&array.device() == &device) return array;
   throw ArgumentError(format("a {} that says it is on {}, but gives memory on {}", type_name(value),
                              device.label(), array.device().label()));
 }
 
-/// Frees what a capsule still owns when nobody consumed it.
+/// Frees the contents of an unconsumed capsule.
 template <typename Managed>
 void free_unused(PyObject* capsule, const char* name) {
   if (!PyCapsule_IsValid(capsule, name)) return;
@@ -137,7 +137,7 @@ Array adopt_dlpack(py::handle value, Device& device, const Stream& stream) {
 }
 
 py::object dlpack_capsule(const Array& array, bool versioned, bool is_copy) {
-  // An array of the simulated device says so by its place, which other libraries refuse.
+  // The place of an array of the simulated device tells so; other libraries refuse it.
   constexpr DLPackReceiver kReceiver = DLPackReceiver::ourselves;
   if (!versioned) {
     return make_capsule(to_dlpack(array, kReceiver), kName,

@@ -11,7 +11,7 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// What x.__dlpack_device__() said: a DLDeviceType and an index.
+/// The answer of x.__dlpack_device__(): a DLDeviceType and an index.
 struct DLPackPlace {
   std::int32_t type = 0;
   std::int32_t index = 0;
@@ -28,9 +28,9 @@ bool is_on(const DLPackPlace& place, const Device& device);
 /// "cuda:1", "host memory" or "device type 8 of DLPack": for messages.
 std::string place_text(const DLPackPlace& place);
 
-/// A view of `value` on `device`, which its place must name. The producer orders its work before
-/// `stream` (empty: the legacy stream). The producer's memory is held as long as the view.
-/// Throws ArgumentError for element types that we do not have.
+/// A view of `value` on `device`; the value must lie there. The producer orders its work before
+/// `stream` (empty: the legacy stream). The producer's memory is held as long as the view. Throws
+/// ArgumentError for element types unknown here.
 Array adopt_dlpack(py::handle value, Device& device, const Stream& stream);
 
 /// The DLPack capsule of `array`, held alive by it. `is_copy`: the memory is nobody else's.

@@ -30,7 +30,7 @@ std::size_t bytes_of(const DLTensor& tensor) noexcept {
   return count * ((std::size_t{tensor.dtype.bits} * tensor.dtype.lanes + 7) / 8);
 }
 
-/// Takes the error that Python was left with.
+/// Takes the pending error of Python.
 std::string raised_text() {
   if (PyErr_Occurred() == nullptr) return "its library gave no reason";
   return py::error_already_set().what();

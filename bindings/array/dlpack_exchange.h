@@ -6,16 +6,16 @@
 
 namespace kernwright::python {
 
-/// The table of version 1 that `type` has as __dlpack_c_exchange_api__, with the functions that are
-/// called here; null where there is none. It lives as long as the process.
+/// The table of version 1 in `type`'s __dlpack_c_exchange_api__, with the functions called here;
+/// null where there is none. It lives as long as the process.
 const DLPackExchangeAPI* exchange_of(PyTypeObject* type) noexcept;
 
-/// What `value`, of a type that has `api`, tells a launch on `device`; `place` is where it lies.
-/// The address is of its first element. Throws ArgumentError when the producer refuses.
+/// The facts about `value`, of a type with `api`, for a launch on `device`; `place` tells where it
+/// lies. The address is of its first element. Throws ArgumentError when the producer refuses.
 void read_exchange(const DLPackExchangeAPI& api, py::handle value, ArrayArgument& argument,
                    DLDevice& place);
 
-/// The stream that the library of `api` works on now. Throws ArgumentError when it does not say.
+/// The present stream of the library of `api`. Throws ArgumentError when it tells none.
 std::uintptr_t exchange_stream(const DLPackExchangeAPI& api, const DLDevice& place);
 
 }  // namespace kernwright::python

@@ -1,4 +1,4 @@
-// Reading other libraries' device arrays, each type by the quickest way that it offers.
+// Reading other libraries' device arrays, each type by its quickest way.
 #include "bindings/array/foreign.h"
 
 #include "base/errors.h"
@@ -9,9 +9,9 @@
 #include "bindings/support/interned_name.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/dtype.h"
-#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph/capture.h"
 
 #include <unordered_map>
 
@@ -175,7 +175,7 @@ Foreign read_foreign(py::handle value, Device& device, const Stream& stream,
 
 std::optional<Array> adopt_foreign(py::handle value, Device& device, const Stream& stream) {
   DLPackPlace place;
-  // DLPack first: it spells bfloat16 and float8, which the interface of CUDA arrays cannot.
+  // DLPack first: it spells bfloat16 and float8; the interface of CUDA arrays cannot.
   if (dlpack_place(value, place)) {
     if (place.is_host()) return std::nullopt;
     if (!is_on(place, device)) refuse_place(value, place_text(place), device);

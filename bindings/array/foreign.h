@@ -13,17 +13,17 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// What a launch has to know of an array.
+/// A launch's facts about an array.
 struct ArrayArgument {
   CUdeviceptr address = 0;
-  std::optional<ScalarType> type;  ///< nothing: an element type that we do not have
-  std::string type_text;           ///< that type's name then
+  std::optional<ScalarType> type;  ///< nothing: an unknown element type
+  std::string type_text;           ///< the name of such a type
   std::size_t nbytes = 0;
   bool contiguous = true;
   bool read_only = false;
 };
 
-/// What a value turned out to be.
+/// The kinds of values.
 enum class Foreign { no_array, host_array, device_array };
 
 /// Memory that `value` offers, when it is an array on `device` of another library; work of `stream`
@@ -38,7 +38,7 @@ std::optional<Array> adopt_foreign(py::handle value, Device& device, const Strea
 /// Throws ArgumentError for an array at `place` when the launch is on `device`.
 [[noreturn]] void refuse_place(py::handle value, const std::string& place, const Device& device);
 
-/// The element type that a dtype of torch means, or nothing: its name then goes to `text`.
+/// The element type of a dtype of torch, or nothing: its name then goes to `text`.
 std::optional<ScalarType> torch_scalar_type(py::handle dtype, std::string& text);
 
 /// Makes later work of `consumer` wait for what `producer` holds now. Handles 0 and 1 are the

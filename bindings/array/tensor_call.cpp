@@ -1,6 +1,6 @@
 // Functions of arrays called with torch's tensors: on their memory, on torch's stream, with results
-// that torch allocates. Python hands in what it knows (device, stream, how a tensor is made), so
-// that nothing is imported here.
+// allocated by torch. Python hands in its knowledge (device, stream, how to make a tensor), so
+// nothing is imported here.
 #include "bindings/array/tensor_call.h"
 
 #include "array/array_source.h"
@@ -34,7 +34,7 @@ Shape extents(const py::object& values) {
   return shape;
 }
 
-/// The memory of `tensor`, which lies on `device` and is held by the array.
+/// The memory of `tensor`, on `device`, held by the array.
 Array array_of_tensor(const py::object& tensor, Device& device) {
   static const InternedName data_ptr("data_ptr"), shape("shape"), stride("stride"), dtype("dtype");
   std::string text;
@@ -46,7 +46,7 @@ Array array_of_tensor(const py::object& tensor, Device& device) {
                       extents(shape.of(tensor)), std::move(strides), *type, keep_alive(tensor));
 }
 
-/// What a call's arrays are allocated by; remembers the tensors behind them.
+/// The allocator of a call's arrays; remembers the tensors behind them.
 class TensorSource final : public ArraySource {
  public:
   TensorSource(py::object make, Device& device) : make_(std::move(make)), device_(device) {}
@@ -65,7 +65,7 @@ class TensorSource final : public ArraySource {
     return array;
   }
 
-  /// The tensor that was made for `array`; one of another shape where the function changed it.
+  /// The tensor made for `array`; one of another shape where the function changed it.
   py::object tensor_of(const Array& array) const {
     for (const Made& each : made_) {
       if (each.array.owner() != array.owner() || each.array.address() != array.address()) continue;
@@ -110,7 +110,7 @@ py::object as_result(py::handle value, const TensorSource& source) {
 }
 
 /// function(*arguments) with tensors of `device` in place of arrays, on the stream of that handle.
-/// `make(shape, dtype)` makes the results' tensors and those that the function needs meanwhile.
+/// `make(shape, dtype)` makes tensors for the results and for temporary use.
 py::object call_on_tensors(const py::object& function, const py::tuple& arguments,
                            const py::object& make, py::handle on, std::uintptr_t stream) {
   Device& device = device_argument(on);

@@ -1,8 +1,8 @@
-// What Python calls a TensorMap: the map and the array that it describes.
+// Python's TensorMap: the map and its array.
 #pragma once
 
 #include "array/array.h"
-#include "core/tensor_map.h"
+#include "core/image/tensor_map.h"
 
 #include <pybind11/pybind11.h>
 

@@ -1,8 +1,8 @@
-// What Python calls CudaArray, Texture and Surface.
+// Python's CudaArray, Texture and Surface.
 #pragma once
 
 #include "array/array.h"
-#include "core/texture.h"
+#include "core/image/texture.h"
 
 #include <pybind11/pybind11.h>
 
@@ -19,7 +19,7 @@ struct CudaArrayHolder {
 
 struct TextureHolder {
   TextureObject texture;
-  std::optional<CudaArray> array;  ///< what it is over: this, or
+  std::optional<CudaArray> array;  ///< the memory under it: this, or
   Array memory;                    ///< this
 };
 

@@ -1,5 +1,5 @@
-// Patches what pybind11 made: its messages about arguments, and objects that were never
-// initialised.
+// Patches the objects of pybind11: its messages about arguments, and the use of objects without
+// initialisation.
 #include "bindings/calls/typed_calls.h"
 
 #include "base/errors.h"
@@ -16,7 +16,7 @@ namespace {
 
 using Dispatcher = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
 
-/// pybind11's own, one function for all that is bound.
+/// pybind11's own, one function for all bindings.
 Dispatcher dispatcher = nullptr;
 
 PyObject* dispatch(PyObject* self, PyObject* const* arguments, std::size_t count,
@@ -73,7 +73,7 @@ std::string named_class(py::handle type) {
 
 constexpr const char* kNotMade = " is not made by calling its class: others return it";
 
-/// Where pybind11 would take memory for an object whose __init__ never ran.
+/// Where pybind11 would take memory for an object without a run of __init__.
 void* refuse_unmade(std::size_t) {
   throw ArgumentError(
       "an object whose __init__() never ran cannot be used: make it by calling its class, or call "
@@ -144,8 +144,8 @@ bool is_a(const py::error_already_set& error, const char* name) {
   return PyErr_GivenExceptionMatches(error.type().ptr(), type.ptr()) != 0;
 }
 
-/// Plain errors become ours. Ours know what they are about; of those the refusals of a capture, and
-/// what was said here about a call that the user did not write, leave with the name of the call.
+/// Plain errors become ours. Ours know their subject. Two of those leave with the name of the call:
+/// refusals of a capture, and errors in a call that the user did not write.
 bool is_explained(const py::error_already_set& error) {
   if (is_a(error, "Error")) {
     return is_a(error, "CaptureError") || has_attribute(error.value(), "_kernwright_call");

@@ -1,4 +1,4 @@
-// A wrapper of functions written in Python that explains calls with wrong arguments.
+// A wrapper of functions written in Python; it explains calls with wrong arguments.
 #include "bindings/calls/typed_calls.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/python_support.h"

@@ -6,7 +6,7 @@
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
-#include "core/launch_history.h"
+#include "core/launch/launch_history.h"
 #include "jit/compile/compile_wait.h"
 #include "sim/device.h"
 #include "worker/compile_workers.h"
@@ -26,13 +26,13 @@
 namespace kernwright::python {
 namespace {
 
-/// What a signal's handler raised while the main thread waited. Touched with the GIL held.
+/// The exception of a signal's handler while the main thread waited. Touched with the GIL held.
 std::optional<py::error_already_set>& raised_by_signal() {
   static auto& raised = *new std::optional<py::error_already_set>;  // outlives the interpreter
   return raised;
 }
 
-/// Python runs the handlers of signals in its main thread alone, which is that of the process.
+/// Python runs the handlers of signals in its main thread alone: the main thread of the process.
 bool signal_ends_wait() {
   if (::syscall(SYS_gettid) != ::getpid()) return false;
   const GilAcquire locked;
@@ -57,9 +57,9 @@ bool ctrl_c_ends_launch() {
   }
 }
 
-/// The program beside this extension. Where that is missing or may not be executed (unpacked by a
-/// tool that keeps no modes), an interpreter that opens the extension; a frozen program's
-/// executable is no interpreter.
+/// The program beside this extension. If it is missing or may not be executed (unpacked by a tool
+/// without modes), an interpreter with the extension; a frozen program's executable is no
+/// interpreter.
 std::vector<std::string> command_of_workers() {
   Dl_info self{};
   if (::dladdr(reinterpret_cast<void*>(&command_of_workers), &self) == 0) return {};

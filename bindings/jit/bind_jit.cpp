@@ -34,7 +34,7 @@ Tristate tristate(const py::object& value) {
   return value.cast<bool>() ? Tristate::on : Tristate::off;
 }
 
-/// From kernwright.ProgramOptions, which has checked the kinds of its fields.
+/// From kernwright.ProgramOptions, with checked kinds of fields.
 ProgramOptions read_options(const py::object& from) {
   ProgramOptions options;
   if (from.is_none()) return options;
@@ -63,7 +63,7 @@ ProgramOptions read_options(const py::object& from) {
   return options;
 }
 
-/// In UTF-8. Half of a surrogate pair, which a str may hold, is no character.
+/// In UTF-8. Half of a surrogate pair, possible in a str, is no character.
 std::string source_text(const py::str& text) {
   Py_ssize_t size = 0;
   const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
@@ -80,7 +80,7 @@ CodeKind code_kind(const std::string& name) {
   throw InvalidArgument(format("code of kind \"{}\": it is \"cubin\" or \"ptx\"", printable(name)));
 }
 
-/// Compiles for the arch of the options, else for that of the current device.
+/// Compiles for the arch of the options, else for the current device's.
 ObjectCode compile(const ProgramObject& self, const std::string& kind,
                    const std::vector<std::string>& names, const py::object& timeout,
                    const StopObject* stop) {
@@ -99,7 +99,7 @@ ObjectCode compile(const ProgramObject& self, const std::string& kind,
   return Program(program.source(), options).compile(wanted, names);
 }
 
-/// Compiles and loads the kernels that are no templates.
+/// Compiles and loads all kernels but templates.
 void load(const ProgramObject& self, const py::object& device, const py::object& timeout,
           const StopObject* stop) {
   const WaitScope scope(wait_limits_argument(timeout, stop));
@@ -258,12 +258,12 @@ py::dict lowered_names_of(const ObjectCode& code) {
   return names;
 }
 
-/// What save() wrote, a cubin or PTX.
+/// The output of save(), a cubin or PTX.
 ObjectCode read_image(std::string_view image) {
   return ObjectCode::is_saved(image) ? ObjectCode::deserialize(image) : object_code_of_image(image);
 }
 
-/// The text of a str that is no path: PTX, or what was meant to be.
+/// The text of a str that is no path: PTX, or meant to be PTX.
 std::optional<std::string> code_text(const py::object& source) {
   if (PyUnicode_Check(source.ptr()) == 0) return std::nullopt;
   const auto breaks = source.attr("count")("\n").cast<Py_ssize_t>();
@@ -272,7 +272,7 @@ std::optional<std::string> code_text(const py::object& source) {
   return source_text(py::str(source));
 }
 
-/// Code of that kind from bytes, PTX as a str, or a file that a path names.
+/// Code of that kind from bytes, PTX as a str, or a file at a path.
 ObjectCode image_of_kind(const py::object& source, CodeKind kind) {
   ObjectCode code;
   if (const auto text = code_text(source)) {
@@ -302,7 +302,7 @@ py::bytes read_source_file(const py::object& path) {
       format("{} cannot be used as a source: {}", short_repr(path, 4096), file.reason));
 }
 
-/// The beginning of a file that may be object code; empty where it cannot be read.
+/// The beginning of a file, perhaps of object code; empty where it cannot be read.
 py::bytes file_head(const py::object& path, std::size_t count) {
   return py::bytes(read_file_head(path_argument(path, "a kernel's source"), count).bytes);
 }
@@ -365,7 +365,7 @@ void bind_object_code(py::module_& m) {
       py::arg("bytes"));
 }
 
-/// Has the end of the interpreter wait for a library that is being opened.
+/// Has the end of the interpreter wait for a library on its way in.
 void watch_openings() {
   constexpr std::chrono::seconds kPatience{5};
   py::module_::import("atexit").attr("register")(py::cpp_function([kPatience] {

@@ -1,6 +1,6 @@
-// kernel() for what most requests are: a text alone, that stands byte for byte in the caller's file
-// or in no file at all. Here without Python's interpreter, which takes most of the time of a new
-// process's first kernel; _kernels.py does what is left, and the same for all other requests.
+// kernel() for most requests: a text alone, found byte for byte in the caller's file or in no file
+// at all. Here without Python's interpreter: that takes most of the time of a new process's first
+// kernel. _kernels.py does the rest, and the same for all other requests.
 #include "bindings/jit/program_object.h"
 #include "bindings/launch/kernel_object.h"
 #include "bindings/support/bindings.h"
@@ -19,10 +19,10 @@
 namespace kernwright::python {
 namespace {
 
-/// Frames above the caller that are searched for the text, as in _source.py.
+/// Frames above the caller to search for the text, as in _source.py.
 constexpr int kFrames = 6;
 
-/// What _recent.py remembers. Written once, with the GIL, and kept to the end of the process.
+/// The memory of _recent.py. Written once, with the GIL, and kept to the end of the process.
 struct Recent {
   PyObject* kernels = nullptr;  ///< the OrderedDict
   PyObject* move_to_end = nullptr;
@@ -63,7 +63,7 @@ std::optional<std::string_view> utf8(py::handle text) {
   return std::nullopt;
 }
 
-/// No lines for a text with lone surrogates, which no file has, and for a path that is none.
+/// No lines for a text with lone surrogates (no file has those), and for an invalid path.
 std::vector<int> lines_in_file(py::handle path, py::handle text) {
   const std::optional<std::string_view> bytes = utf8(text);
   PyObject* encoded = nullptr;
@@ -76,7 +76,7 @@ std::vector<int> lines_in_file(py::handle path, py::handle text) {
   return lines_of_text(name, *bytes);
 }
 
-/// Whether linecache keeps what was typed into an interactive session under that name.
+/// Whether linecache keeps the input of an interactive session under that name.
 bool is_kept(py::handle name) {
   const auto linecache =
       py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("linecache").ptr()));
@@ -85,7 +85,7 @@ bool is_kept(py::handle name) {
   return !cache.is_none() && cache.contains(name);
 }
 
-/// The file and line on which the text begins; nothing where only _source.py can tell.
+/// The file and first line of the text; nothing where only _source.py can tell.
 std::optional<std::pair<std::string, int>> locate(py::handle text, const Frame& caller) {
   std::vector<std::string> searched;
   Frame frame = caller;

@@ -1,4 +1,4 @@
-// What doctor shows: the driver, NVRTC and its headers, the table of environment variables.
+// The facts for doctor: the driver, NVRTC and its headers, the table of environment variables.
 #include "base/env.h"
 #include "base/errors.h"
 #include "bindings/support/bindings.h"

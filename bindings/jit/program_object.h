@@ -1,4 +1,4 @@
-// What Python calls a Program.
+// Python's Program.
 #pragma once
 
 #include "bindings/support/gil.h"
@@ -10,7 +10,7 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// A Program and the kernwright.ProgramOptions that it was made with, which travel in pickles.
+/// A Program and its kernwright.ProgramOptions; those travel in pickles.
 struct ProgramObject {
   ProgramObject(Program made, py::object given)
       : program(std::move(made)), options(std::move(given)) {}

@@ -48,7 +48,7 @@ HostValue value_of(const py::tuple& from) {
   return value;
 }
 
-/// Its own bytes, which whoever gets it may change.
+/// Its own bytes; the receiver may change them.
 py::bytearray bytearray_object(const std::vector<std::byte>& bytes) {
   return py::bytearray(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
@@ -94,8 +94,8 @@ Dim3 dim3_of(const py::handle extents) {
   return {x, y, z};
 }
 
-/// `functions` is a kernwright._judging.task.Functions, which converts and says what went wrong.
-/// It must outlive the task.
+/// `functions` is a kernwright._judging.task.Functions: it converts, and words the errors. It must
+/// outlive the task.
 Task task_of(const py::object& functions, const py::object& options) {
   const py::handle object = functions;
   const auto optional_number = [&](const char* name) -> std::optional<double> {

@@ -1,4 +1,4 @@
-// The operators of Array: in the slots of its type, so that no Python code and no look-up runs.
+// The operators of Array: in the slots of its type, so no Python code and no look-up runs.
 #include "base/errors.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/elementwise_operand.h"
@@ -11,7 +11,7 @@ namespace {
 
 using kernels::Operation;
 
-/// Reads both sides of which one is our array at least. False: Python is to try something else.
+/// Reads both sides; at least one is our array. False: Python is to try something else.
 bool read_sides(PyObject* a, PyObject* b, Operands& operands) {
   const Array* const left = array_of(a);
   const Array* const ours = left != nullptr ? left : array_of(b);
@@ -101,7 +101,7 @@ PyObject* compare(PyObject* a, PyObject* b, int which) noexcept {
   }
 }
 
-/// The methods behind the operators, for callers that ask for them by name: x.__add__(y).
+/// The methods behind the operators, for callers by name: x.__add__(y).
 void define_methods(py::handle type) {
   const auto define = [&](const char* name, auto&& call) {
     type.attr(name) =
@@ -195,7 +195,7 @@ void set_bits(PyNumberMethods& slots) noexcept {
 void bind_operators(py::module_&) {
   const py::object type = py::type::of<Array>();
   define_methods(type);
-  // Values that change have no hash, and equality is element by element.
+  // Mutable values have no hash, and equality is element by element.
   type.attr("__hash__") = py::none();
   // NumPy's arrays and scalars leave operations with ours to the slots below.
   type.attr("__array_ufunc__") = py::none();

@@ -26,7 +26,7 @@ kernels::OptimizerRule optimizer_rule(const std::string& name) {
   throw InvalidArgument(format("no optimiser is called {}", name));
 }
 
-/// The options by their names; what is not named keeps its default.
+/// The options by their names; others keep their defaults.
 kernels::OptimizerOptions optimizer_options(const std::string& rule, const py::dict& given) {
   kernels::OptimizerOptions options;
   options.rule = optimizer_rule(rule);

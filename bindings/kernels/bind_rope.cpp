@@ -16,7 +16,7 @@ using kernels::CosSin;
 using kernels::RopeOptions;
 using kernels::RopeRule;
 
-/// What the Python functions know of a rule, in this order.
+/// The Python functions' knowledge of a rule, in this order.
 RopeRule rule_of(std::int64_t dim, double base, const std::string& scaling,
                  const std::vector<double>& numbers, std::optional<double> attention,
                  std::optional<Array> divisors = std::nullopt) {
@@ -37,7 +37,7 @@ RopeRule rule_of(std::int64_t dim, double base, const std::string& scaling,
   return rule;
 }
 
-/// As on_current_stream(), for a device that nothing is on yet.
+/// As on_current_stream(), for a device with nothing on it yet.
 template <typename Work>
 auto on_device(const py::object& device, Work&& work) {
   Device& chosen = device_argument(device);

@@ -18,7 +18,7 @@ namespace py = pybind11;
 /// a type.
 std::optional<kernels::ScalarOperand> scalar_operand(PyObject* value);
 
-/// The operands of one call, which holds what it adopted of other libraries.
+/// The operands of one call; it holds those adopted from other libraries.
 class Operands {
  public:
   /// Reads a further operand: an array, a view of another library's on the same device, or a

@@ -1,4 +1,4 @@
-// What the bindings of the kernel library share: array arguments, the stream that work goes to.
+// Shared by the bindings of the kernel library: array arguments, the stream for work.
 #pragma once
 
 #include "array/array.h"
@@ -15,8 +15,8 @@
 
 namespace kernwright::python {
 
-/// Our Array, or a view of another library's device array. Throws ArgumentError, which names the
-/// argument, for anything else: for host arrays and numbers it says what to do.
+/// Our Array, or a view of another library's device array. Throws ArgumentError with the argument's
+/// name for anything else, with advice for host arrays and numbers.
 Array array_operand(py::handle value, const char* name);
 /// The same; nothing for None.
 std::optional<Array> optional_operand(py::handle value, const char* name);

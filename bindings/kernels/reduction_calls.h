@@ -1,4 +1,4 @@
-// What the bindings of reductions and scans share: the arguments axis, dtype and out.
+// Shared by the bindings of reductions and scans: the arguments axis, dtype and out.
 #pragma once
 
 #include "array/array.h"

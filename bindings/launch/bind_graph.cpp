@@ -12,8 +12,8 @@
 #include "bindings/support/launch_site.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
-#include "core/capture.h"
-#include "core/graph.h"
+#include "core/graph/capture.h"
+#include "core/graph/graph.h"
 
 #include <cstddef>
 #include <memory>
@@ -23,7 +23,7 @@
 namespace kernwright::python {
 namespace {
 
-/// A graph as Python holds it. Dropping it may wait for launches, which the GIL must not.
+/// Python's graph. Dropping it may wait for launches; the GIL must not.
 struct GraphObject {
   explicit GraphObject(Device& device) : graph(std::make_unique<Graph>(device)) {}
   GraphObject(const GraphObject&) = delete;
@@ -35,7 +35,7 @@ struct GraphObject {
   std::unique_ptr<Graph> graph;
 };
 
-/// A kernel of a graph, with the plan that its arguments are converted by.
+/// A kernel of a graph, with the plan for converting its arguments.
 struct GraphNodeObject {
   explicit GraphNodeObject(GraphNode value) : node(std::move(value)) {
     if (node.kernel) plan = std::make_shared<LaunchPlan>(*node.kernel);
@@ -44,7 +44,7 @@ struct GraphNodeObject {
   std::shared_ptr<LaunchPlan> plan;
 };
 
-/// graph.capture(stream): what `with` enters and leaves.
+/// graph.capture(stream): the object of a `with`.
 struct CaptureScope {
   CaptureScope(py::object captured, Stream origin)
       : graph(std::move(captured)), stream(std::move(origin)) {}
@@ -139,7 +139,7 @@ GraphNodeObject node_argument(const GraphObject& self, const py::object& which) 
   return GraphNodeObject(nodes[static_cast<std::size_t>(index < 0 ? index + count : index)]);
 }
 
-/// The bytes of all arguments, converted and checked as for a launch, and what they refer to.
+/// The bytes of all arguments, converted and checked as for a launch, and the objects behind them.
 struct ConvertedArguments {
   std::vector<std::max_align_t> bytes;
   std::vector<void*> pointers;
@@ -218,7 +218,7 @@ std::shared_ptr<const void> owner_of(const py::object& value) {
   if (const TensorMapObject* map = tensor_map_of(value.ptr())) return map->array.owner();
   if (const auto* object = texture_or_surface(value.ptr())) return *object;
   if (value.is_none() || PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) return nullptr;
-  return keep_alive(value);  // an array of another library, or what costs nothing to keep
+  return keep_alive(value);  // an array of another library, or something cheap to keep
 }
 
 void hold_in_capture(const Stream& stream, PyObject* const* arguments, std::size_t count) {

@@ -30,7 +30,7 @@ std::shared_ptr<const ObjectCode> code_of(const KernelObject& self, Device& devi
   return self.code(device);
 }
 
-/// The kernel's code in another form than the one that runs, compiled for the same architecture.
+/// The kernel's code in another form than the running one, compiled for the same architecture.
 std::string code_as(const KernelObject& self, CodeKind kind) {
   Device& device = current_device();
   const auto code = code_of(self, device);
@@ -119,7 +119,7 @@ PyObject* kernel_call(PyObject* self, PyObject*, PyObject*) {
   });
 }
 
-/// Gives pybind11's type the slots that must be quick.
+/// Gives pybind11's type the slots for quick calls.
 void set_slots(PyHeapTypeObject* heap_type) {
   static PyMethodDef methods[] = {
       {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&kernel_launch)),
@@ -331,7 +331,7 @@ void bind_config(py::module_& m) {
       });
 }
 
-/// Host values for kw.In: anything that NumPy can see as an array, without an element type change.
+/// Host values for kw.In: anything NumPy can see as an array, without an element type change.
 py::object host_values(const py::object& values, const char* wrapper) {
   if (py::isinstance<py::array>(values)) return values;
   throw ArgumentError(format("kw.{} takes a NumPy array, got {}", wrapper, type_name(values)));

@@ -1,4 +1,4 @@
-// What launches hand to a graph that records them: the objects behind their arguments.
+// Launches hand these to a recording graph: the objects behind their arguments.
 #pragma once
 
 #include "core/stream.h"
@@ -11,7 +11,7 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// What keeps the memory of an argument alive; null for a number and for None.
+/// The owner of an argument's memory; null for a number and for None.
 std::shared_ptr<const void> owner_of(const py::object& value);
 
 /// A launch with these arguments was recorded on `stream`: the graph that captures it, if any,

@@ -1,4 +1,4 @@
-// What Python calls a Kernel: where it comes from, and a launch plan for each device.
+// Python's Kernel: its origin, and a launch plan for each device.
 #pragma once
 
 #include "bindings/arguments/argument.h"
@@ -27,7 +27,7 @@ struct LaunchPlan {
   std::vector<ArgumentPlan> arguments;
   std::size_t block_bytes = 0;  ///< of the argument block
   std::string answer;           ///< the cache that had the code, or "compiled"
-  double ready_ms = 0;          ///< from the request to a kernel that can be launched
+  double ready_ms = 0;          ///< from the request to a kernel ready for launches
   std::atomic<int> suggested_block{0};
 };
 
@@ -46,7 +46,7 @@ class KernelObject {
   std::string described() const;
   const py::object& origin() const noexcept { return origin_; }
   const std::optional<LazyKernel>& lazy() const noexcept { return lazy_; }
-  /// The code that runs on `device`, compiled if needed. Call without the GIL.
+  /// The code for `device`, compiled if needed. Call without the GIL.
   std::shared_ptr<const ObjectCode> code(Device& device) const;
 
   /// The plan for `device`; compiles and loads at first use, with the GIL released meanwhile.

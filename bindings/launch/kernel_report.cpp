@@ -1,4 +1,4 @@
-// The facts of a kernel and of a compile that was measured, as dicts.
+// The facts of a kernel and of a measured compile, as dicts.
 #include "bindings/launch/kernel_report.h"
 #include "bindings/support/gil.h"
 

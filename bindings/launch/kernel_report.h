@@ -1,4 +1,4 @@
-// What Python's Kernel.report() is made of.
+// The parts of Python's Kernel.report().
 #pragma once
 
 #include "bindings/launch/kernel_object.h"
@@ -9,10 +9,10 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// Where the kernel's code for `device` came from and what it uses; compiles when there is none.
+/// The origin of the kernel's code for `device`, and its needs; compiles when there is none.
 py::dict kernel_facts(KernelObject& kernel, const py::object& device);
 
-/// A measured compile, as a dict; None for a kernel of object code, which has no source.
+/// A measured compile, as a dict; None for a kernel of object code: it has no source.
 py::object kernel_profile(KernelObject& kernel, const py::object& device);
 
 }  // namespace kernwright::python

@@ -1,4 +1,4 @@
-// A table of source texts by the code that was made of them.
+// A table of source texts by their code.
 #include "bindings/launch/kernel_source.h"
 
 #include "base/errors.h"
@@ -118,7 +118,7 @@ std::optional<std::string> shown_text(const std::string& file, int first_line) {
     const int begins = file == source->source.name ? source->source.first_line : 1;
     const std::string* const text = begins == first_line ? source->text_of(file) : nullptr;
     if (text == nullptr) continue;
-    // Texts without a file share their name: which one is meant?
+    // Texts without a file share their name: chooses one.
     if (found && *found != *text && file.starts_with('<')) return std::nullopt;
     found = *text;
   }

@@ -1,4 +1,4 @@
-// The source texts behind kernels of simulated devices, for reports that show lines of them.
+// The source texts behind kernels of simulated devices, for reports with lines of them.
 #pragma once
 
 #include "jit/program.h"
@@ -12,13 +12,13 @@
 
 namespace kernwright::python {
 
-/// What the compiler was given. Immutable, thread-safe.
+/// The compiler's input. Immutable, thread-safe.
 class KernelSource {
  public:
   explicit KernelSource(const Program& program)
       : source(program.source()), options(program.options()) {}
 
-  /// The text that the line table calls `file`; null where that is a file on the disk.
+  /// The text under the name `file` in the line table; null for a file on the disk.
   const std::string* text_of(const std::string& file) const;
   /// Whether the compile read that file of the user's. `path` is a canonical one.
   bool reads(const std::string& path) const;
@@ -37,9 +37,9 @@ void remember_source(const Program& program, std::uint64_t code);
 /// Null when it is not known or no longer.
 std::shared_ptr<const KernelSource> source_of_code(std::uint64_t code);
 
-/// The text that begins on `first_line` of what a line table calls `file`, for reports: one of the
-/// texts that are remembered, else a file that the compile of one of them read, or a header of
-/// CUDA's. Nothing for any other file: a #line gives a text whatever name it likes.
+/// The text that begins on `first_line` of `file` in a line table, for reports. It is a remembered
+/// text, else a file read by the compile of one, or a header of CUDA's. Nothing for any other file:
+/// a #line gives a text any name it likes.
 std::optional<std::string> shown_text(const std::string& file, int first_line);
 
 }  // namespace kernwright::python

@@ -10,8 +10,8 @@
 #include "bindings/support/launch_site.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 #include "core/runtime.h"
 
 #include <structmember.h>

@@ -3,7 +3,7 @@
 
 #include "bindings/launch/kernel_object.h"
 #include "bindings/support/gil.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 
 #include <pybind11/pybind11.h>
 

@@ -74,7 +74,7 @@ template <typename T>
 inline constexpr bool has_kernel =
     std::is_same_v<T, CUfunction> || std::is_same_v<T, const CUDA_KERNEL_NODE_PARAMS*>;
 
-/// What the function in a slot of the simulated device's table is called through.
+/// The caller of the function in a slot of the simulated device's table.
 template <auto slot, typename Signature>
 struct Adapted;
 template <auto slot, typename... P>
@@ -93,7 +93,7 @@ struct Adapted<slot, CUresult (*)(P...)> {
   }
 };
 
-/// A function of this library, which leaves no exception to its callers; `per_thread` as above.
+/// A function of this library; it leaves no exception to its callers. `per_thread` as above.
 template <auto function, typename Signature>
 struct Guarded;
 template <auto function, typename... P>

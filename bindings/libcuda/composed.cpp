@@ -91,7 +91,7 @@ CUresult get_context_config(CacheConfig* config) {
   return CUDA_SUCCESS;
 }
 
-/// A fat binary holds machine code, which is refused with advice.
+/// A fat binary holds machine code: refused with advice.
 CUresult module_load_fat_binary(CUmodule* module, const void* image) {
   return driver_api().cuModuleLoadData(module, image);
 }
@@ -174,7 +174,7 @@ CUresult stream_get_context_2(CUstream stream, CUcontext* context, void** green)
   return driver_api().cuStreamGetCtx(stream, context);
 }
 
-/// The host, or a device. Throws nothing: -2 for places that are neither.
+/// The host, or a device. Throws nothing: -2 for other places.
 CUdevice device_at(CUmemLocation place) {
   if (place.type == CU_MEM_LOCATION_TYPE_DEVICE) return place.id;
   return place.type == CU_MEM_LOCATION_TYPE_HOST ? kDeviceCpu : -2;

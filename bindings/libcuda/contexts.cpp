@@ -1,4 +1,4 @@
-// Contexts that a program makes for itself.
+// Contexts made by a program for itself.
 #include "libcuda/functions.h"
 
 #include "sim/device.h"
@@ -29,13 +29,13 @@ CUresult create_2(CUcontext* context, unsigned int, CUdevice device) {
   return create(context, device);
 }
 
-/// With execution affinity, which simulated devices do not have.
+/// With execution affinity; simulated devices have none.
 CUresult create_3(CUcontext* context, void* affinity, int count, unsigned int, CUdevice device) {
   if (affinity != nullptr || count != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   return create(context, device);
 }
 
-/// With parameters, which may all be left out: affinity, or a graphics context's; neither is there.
+/// With parameters, all optional: affinity, or a graphics context's; neither is there.
 CUresult create_4(CUcontext* context, const CreateParameters* parameters, unsigned int,
                   CUdevice device) {
   if (parameters == nullptr) return create(context, device);
@@ -102,7 +102,7 @@ CUresult synchronize_2(CUcontext context) {
   return waited;
 }
 
-/// The interface that all contexts have had since CUDA 3.2.
+/// The interface of all contexts since CUDA 3.2.
 CUresult get_api_version(CUcontext context, unsigned int* version) {
   CUdevice device = 0;
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -131,8 +131,8 @@ CUresult set_primary_flags(CUdevice device, unsigned int flags) {
 }
 
 /// A driver's undocumented tables: each begins with its size in bytes. NVRTC asks for two, looks at
-/// the size, and goes without when it is small, but takes no error for an answer. Who does not look
-/// finds functions that refuse.
+/// the size, and goes without when it is small, but takes no error for an answer. Callers that do
+/// not look find functions that refuse.
 CUresult get_export_table(const void** table, const CUuuid*) {
   struct Table {
     std::size_t size = sizeof(std::size_t);

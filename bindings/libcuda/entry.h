@@ -1,4 +1,5 @@
-// What libcuda.so.1 asks the Python extension for, which has the simulated device's code.
+// The interface between libcuda.so.1 and the Python extension, which has the simulated device's
+// code.
 #pragma once
 
 #define KW_ENTRY [[gnu::visibility("default")]]
@@ -9,7 +10,7 @@ extern "C" {
 /// found wrong is written to the log too.
 KW_ENTRY void* kw_libcuda_find(const char* symbol);
 
-/// Says in the log that the function is not there; returns CUDA_ERROR_NOT_SUPPORTED.
+/// Logs the absence of the function; returns CUDA_ERROR_NOT_SUPPORTED.
 KW_ENTRY int kw_libcuda_refuse(const char* symbol);
 
 }  // extern "C"

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// This library's own come first: what they replace is behind them.
+/// This library's own come first, in front of those they replace.
 std::vector<Function> all_functions() {
   std::vector<Function> all;
   for (const auto& list :

@@ -1,5 +1,5 @@
-// The driver functions that programs find by name: those of the simulated device's table, and what
-// only such programs ask for.
+// The driver functions found by name: those of the simulated device's table, and some for such
+// programs only.
 #pragma once
 
 #include "driver/driver_api.h"
@@ -14,7 +14,7 @@ namespace kernwright::libcuda {
 struct Function {
   const char* name;    ///< for cuGetProcAddress
   const char* symbol;  ///< as exported
-  int since;           ///< CUDA version (major * 1000 + minor * 10) that the signature came with
+  int since;           ///< CUDA version (major * 1000 + minor * 10) of the signature
   void* plain;
   void* per_thread;
 };

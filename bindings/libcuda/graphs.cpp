@@ -74,7 +74,7 @@ CUresult instantiate(CUgraphExec* executable, CUgraph graph, unsigned long long 
   return result;
 }
 
-/// With room for a node that failed and for words about it, which stay empty.
+/// With room for a failed node and for words about it; both stay empty.
 CUresult instantiate_1(CUgraphExec* executable, CUgraph graph, CUgraphNode* failed, char* log_text,
                        std::size_t log_bytes) {
   if (failed != nullptr) *failed = nullptr;

@@ -1,4 +1,4 @@
-// Kernels of libraries: handles that are good in every context, where a function is of one.
+// Kernels of libraries: handles good in every context, where a function is of one.
 #pragma once
 
 #include "driver/driver_types.h"

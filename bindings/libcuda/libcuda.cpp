@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
-// For each name a function that leaves its arguments where they are and jumps through its slot.
-// The register that holds the function's number is one that calls need not keep.
+// For each name a function. It leaves its arguments where they are and jumps through its slot. The
+// function's number is in a register that calls need not keep.
 #if defined(__x86_64__)
 #define KW_JUMP "  movl $kw_number, %eax\n  jmp *kw_slots+8*kw_number(%rip)\n"
 #define KW_REFUSE "  movl %eax, %edi\n  jmp kw_refused\n"
@@ -59,7 +59,7 @@ struct Entry {
 Entry g_entry;
 
 #ifdef KERNWRIGHT_EXTENSION
-/// To stderr: the library's log is in what could not be loaded.
+/// To stderr: the library's log is in the part that could not be loaded.
 void say(const char* what, const char* why) {
   char line[1024];
   const int bytes = std::snprintf(line, sizeof line, "kernwright: error: libcuda.so.1: %s%s\n",
@@ -67,8 +67,8 @@ void say(const char* what, const char* why) {
   if (bytes > 0 && write(STDERR_FILENO, line, std::strlen(line)) < 0) return;
 }
 
-/// The simulated device's code is in the Python extension, one folder up. It is opened lazily,
-/// because a program that is no Python has none of the functions that only Python calls.
+/// The simulated device's code is in the Python extension, one folder up. It is opened lazily: a
+/// program without Python lacks the functions for Python's calls.
 Entry find_entry() {
   Entry entry;
   Dl_info self{};

@@ -122,7 +122,7 @@ CUresult Library::set(Kernel& kernel, CUdevice device, CUfunction_attribute attr
   return CUDA_SUCCESS;
 }
 
-/// Modules of contexts that are gone went with them.
+/// Modules of dead contexts went with them.
 void Library::unload() {
   const ContextScope scope;
   const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// Libraries of kernels that are of no context: loaded into each one when first used there.
+// Libraries of kernels of no context: loaded into each one when first used there.
 #pragma once
 
 #include "libcuda/kernels.h"
@@ -13,10 +13,10 @@ namespace kernwright::libcuda {
 
 using CUlibrary = struct CUlib_st*;
 
-/// The current context, or while this lives one of the device that the caller names.
+/// The current context, or while this lives one of the device named by the caller.
 class ContextScope {
  public:
-  /// The current context; without one that of device 0.
+  /// The current context; without one device 0's.
   ContextScope();
   explicit ContextScope(CUdevice device);
   ContextScope(const ContextScope&) = delete;
@@ -48,7 +48,7 @@ class Library {
 
   /// The module in the current context, loaded when it is not there yet.
   CUresult module(CUmodule* module);
-  /// A module that is in the current context already.
+  /// A module already in the current context.
   CUresult adopt(CUmodule module);
   /// The kernel's function in the current context.
   CUresult function(Kernel& kernel, CUfunction* function);
@@ -71,7 +71,7 @@ CUresult make_library(std::string text, CUmodule module, CUlibrary* handle);
 /// Ends the library's handles and unloads its modules.
 CUresult end_library(CUlibrary handle);
 
-/// Null for what is no live handle.
+/// Null for anything but a live handle.
 std::shared_ptr<Library> find_library(CUlibrary handle);
 std::shared_ptr<Library::Kernel> find_kernel(CUkernel handle);
 

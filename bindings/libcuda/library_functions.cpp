@@ -10,7 +10,7 @@ namespace {
 
 using sim::driver_api;
 
-/// Options of libraries say what may be shared with the caller; all is copied here.
+/// Options of libraries tell the parts to share with the caller; all is copied here.
 CUresult load_data(CUlibrary* library, const void* code, CUjit_option* options, void** values,
                    unsigned int count, int*, void**, unsigned int) {
   if (library == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -20,7 +20,7 @@ CUresult load_data(CUlibrary* library, const void* code, CUjit_option* options, 
   CUmodule module = nullptr;
   CUresult result = api.cuModuleLoadDataEx(&module, code, count, options, values);
   if (result != CUDA_SUCCESS) return result;
-  // What was loaded is PTX text, with a zero at its end.
+  // The loaded PTX text, with a zero at its end.
   result = make_library(static_cast<const char*>(code), module, library);
   if (result != CUDA_SUCCESS) api.cuModuleUnload(module);
   return result;

@@ -12,7 +12,7 @@ using sim::driver_api;
 
 std::mutex g_mutex;
 
-/// Devices whose pool is not the default one.
+/// Devices with a pool other than the default one.
 std::map<CUdevice, CUmemoryPool>& chosen() {
   static auto* const pools = new std::map<CUdevice, CUmemoryPool>;
   return *pools;
@@ -43,7 +43,7 @@ CUresult set_pool(CUdevice device, CUmemoryPool pool) {
   return CUDA_SUCCESS;
 }
 
-/// A device whose pool it was has its default one again.
+/// A device of this pool has its default one again.
 CUresult destroy_pool(CUmemoryPool pool) {
   const CUresult result = driver_api().cuMemPoolDestroy(pool);
   if (result != CUDA_SUCCESS) return result;

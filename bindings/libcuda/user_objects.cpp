@@ -1,4 +1,4 @@
-// Objects of the program that graphs keep alive: counted references, and who holds them.
+// Objects of the program kept alive by graphs: counted references, and their holders.
 #include "libcuda/user_objects.h"
 
 #include "libcuda/functions.h"
@@ -20,8 +20,8 @@ struct UserObject {
   unsigned long long references;
 };
 
-/// Who holds how many references to what; a graph and an executable one are told apart by their
-/// handles.
+/// The count of references by holder and object; a graph and an executable one are told apart by
+/// their handles.
 using Held = std::map<CUuserObject, unsigned long long>;
 struct Objects {
   std::mutex mutex;
@@ -33,7 +33,7 @@ Objects& objects() {
   return *instance;
 }
 
-/// Objects whose last reference is gone, destroyed with no lock held.
+/// Objects without references, destroyed with no lock held.
 using Ended = std::vector<std::shared_ptr<UserObject>>;
 void destroy(const Ended& ended) {
   for (const auto& object : ended) object->destroy(object->data);
@@ -75,7 +75,7 @@ void keep_same(void* holder, void* other) {
 
 CUresult create(CUuserObject* handle, void* data, CUhostFn destroy_data, unsigned int count,
                 unsigned int flags) {
-  constexpr unsigned kNoDestructorSync = 1;  // which is asked for, and all there is
+  constexpr unsigned kNoDestructorSync = 1;  // asked for, and all there is
   if (handle == nullptr || destroy_data == nullptr || count == 0 || flags != kNoDestructorSync)
     return CUDA_ERROR_INVALID_VALUE;
   *handle =

@@ -1,4 +1,4 @@
-// Evictable arrays for Python: content that may move to the host between uses.
+// Evictable arrays for Python: content with leave to move to the host between uses.
 #include "array/array.h"
 #include "array/shape.h"
 #include "base/format.h"
@@ -25,7 +25,7 @@ struct Evictable {
   Shape shape;
   ScalarType type;
 
-  /// The content as an array, which holds the pin as long as it or any view of it lives.
+  /// The content as an array; it holds the pin as long as it or any view of it lives.
   Array pin() {
     auto held = std::make_shared<EvictableBuffer::Pin>(buffer->pin());
     Buffer& memory = *held->buffer();

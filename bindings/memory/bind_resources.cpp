@@ -1,4 +1,4 @@
-// Memory resources for Python, and what they tell.
+// Memory resources for Python, and their reports.
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -14,7 +14,7 @@
 #include "memory/limiting_adaptor.h"
 #include "memory/managed_resource.h"
 #include "memory/pinned_resource.h"
-#include "memory/pool_resource.h"
+#include "memory/pool/pool_resource.h"
 #include "memory/tracking_adaptor.h"
 
 #include <mutex>
@@ -257,7 +257,7 @@ std::shared_ptr<PoolResource> make_pool(const Resource& upstream, const py::obje
   return {new PoolResource(std::move(from), options), PoolDelete()};
 }
 
-/// Trackers that Python made, so that their reports can be shown when the interpreter exits.
+/// Trackers made by Python, for their reports at the exit of the interpreter.
 struct Trackers {
   std::mutex mutex;
   std::vector<std::weak_ptr<TrackingAdaptor>> list;
@@ -358,7 +358,7 @@ std::size_t bytes_argument(py::handle value, const char* what) {
       py::reinterpret_steal<py::object>(may_be ? PyNumber_Index(value.ptr()) : nullptr);
   if (!index) {
     if (may_be) {
-      const py::error_already_set error;  // of an array that is no index
+      const py::error_already_set error;  // of an array unfit as an index
       if (!error.matches(PyExc_TypeError)) throw error;
     }
     throw ArgumentError(format("{} is a number of bytes, got {}", what, type_name(value)));

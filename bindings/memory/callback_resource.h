@@ -1,4 +1,4 @@
-// Memory of another library: a resource whose allocations and frees are Python functions.
+// Memory of another library: a resource with Python functions for allocations and frees.
 #pragma once
 
 #include "memory/memory_resource.h"
@@ -11,8 +11,8 @@ namespace py = pybind11;
 
 /// Calls allocate(bytes, stream) -> address and deallocate(address, bytes, stream), where `stream`
 /// is a kw.Stream. A MemoryError of the first is an OutOfMemory; another exception becomes an Error
-/// with its text. Takes the GIL for each call, so that no lock may be held that is waited for with
-/// the GIL.
+/// with its text. Takes the GIL for each call, so the caller may hold no lock that threads with the
+/// GIL wait for.
 class CallbackResource final : public MemoryResource {
  public:
   /// Needs the GIL, as the end does not.

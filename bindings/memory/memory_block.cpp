@@ -1,4 +1,4 @@
-// Device memory without a shape, for Python: a C type, so that it costs little more than the pool.
+// Device memory without a shape, for Python: a C type, so it costs little more than the pool.
 #include "base/counted.h"
 #include "base/errors.h"
 #include "base/format.h"
@@ -17,7 +17,7 @@
 namespace kernwright::python {
 namespace {
 
-/// What a block owns; made in place inside the Python object.
+/// A block's property; made in place inside the Python object.
 struct BlockValue {
   std::shared_ptr<MemoryResource> resource;
   Stream stream;

@@ -1,4 +1,4 @@
-// The two C functions that torch's CUDAPluggableAllocator calls, on the pool of each device.
+// The two C functions for torch's CUDAPluggableAllocator, on the pool of each device.
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -24,7 +24,7 @@ Device& device_of(int ordinal) {
   }
   auto& slot = known[static_cast<std::size_t>(ordinal)];
   Device* device = slot.load(std::memory_order_acquire);
-  if (device == nullptr || device->lost()) {  // a device that was reset is a new object
+  if (device == nullptr || device->lost()) {  // a reset device is a new object
     device = &Runtime::get().device(format("cuda:{}", ordinal));
     slot.store(device, std::memory_order_release);
   }
@@ -47,8 +47,8 @@ Stream stream_of(Device& device, CUstream handle) {
   return known->streams.insert_or_assign(handle, Stream::borrow(device, handle)).first->second;
 }
 
-/// The pool that torch allocates from: the one a device has when torch asks first, so that memory
-/// goes back to where it came from.
+/// The pool for torch's allocations: the device's pool when torch asks first. Memory goes back to
+/// the pool it came from.
 std::shared_ptr<MemoryResource> resource_of(Device& device) {
   static std::array<std::shared_ptr<MemoryResource>, kMostDevices> chosen;
   static std::mutex mutex;
@@ -73,10 +73,10 @@ void bind_torch_allocator(py::module_& m) {
 
 }  // namespace kernwright::python
 
-// What torch looks up by name, called with or without the GIL.
+// Looked up by torch by name, called with or without the GIL.
 extern "C" {
 
-/// Throws what allocate() does; torch makes a RuntimeError of it. Null for no bytes.
+/// Throws the errors of allocate(); torch makes a RuntimeError of it. Null for no bytes.
 __attribute__((visibility("default"))) void* kernwright_torch_alloc(std::ptrdiff_t bytes,
                                                                     int device, void* stream) {
   using namespace kernwright;

@@ -1,10 +1,10 @@
-// The checks of simulated devices: what kernwright.checks is made of.
+// The checks of simulated devices: the base of kernwright.checks.
 #include "base/readable_name.h"
 #include "bindings/launch/kernel_source.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
-#include "core/launch_history.h"
+#include "core/launch/launch_history.h"
 #include "sim/checks.h"
 
 #include <pybind11/stl.h>
@@ -21,8 +21,8 @@
 namespace kernwright::python {
 namespace {
 
-/// One `with kw.checks(...)` block; turned on by enter(), once. Thread-safe: who reads the report
-/// may be another thread than the one that leaves the block.
+/// One `with kw.checks(...)` block; turned on by enter(), once. Thread-safe: the report may be read
+/// by another thread than the one at the end of the block.
 class Scope {
  public:
   Scope(const std::vector<std::string>& words, std::size_t limit)
@@ -33,7 +33,7 @@ class Scope {
     const std::lock_guard lock(mutex_);
     scope_ = std::make_unique<sim::CheckScope>(checks_, limit_);
   }
-  /// What was found; checks are as they were before.
+  /// The findings; checks are as they were before.
   void leave() {
     const GilRelease nogil;
     const std::lock_guard lock(mutex_);
@@ -52,8 +52,8 @@ class Scope {
     update();
     return sim::findings_text(found_, total_);
   }
-  /// For each finding the texts that its line and that of its other access count in: None for
-  /// files, and where there is no other access.
+  /// For each finding the texts in which its line and the line of its other access count: None for
+  /// files, and without another access.
   py::list texts() {
     std::vector<Texts> texts;
     {
@@ -89,7 +89,7 @@ class Scope {
 
   void update() {
     if (scope_ == nullptr) return;
-    total_ = scope_->total();  // first: what comes meanwhile must not look as if it had no room
+    total_ = scope_->total();  // first: later findings must not look as if there had been no room
     found_ = scope_->findings();
     texts_.clear();
     for (sim::Finding& finding : found_) {

@@ -34,8 +34,8 @@ FaultDriver& faults() {
   return *installed;
 }
 
-/// "sim": the simulated device; "gpu": the simulated device, taken for a GPU, so that errors mean
-/// what they mean on one; "cuda": the real driver. Before devices are used.
+/// "sim": the simulated device; "gpu": the simulated device, taken for a GPU: errors mean the same
+/// as on one; "cuda": the real driver. Before devices are used.
 void install(const std::string& device) {
   if (installed != nullptr) throw Error("faults are installed already");
   if (device == "sim") {
@@ -77,7 +77,7 @@ void forbid_late_calls() {
 
 std::atomic<bool> calls_with_gil[detail::kRows];
 
-/// Notes which functions are called by a thread that holds Python's lock.
+/// Notes the functions called by a thread that holds Python's lock.
 void watch_gil() {
   faults().observe([](const char* name) {
     if (PyGILState_Check() == 0) return;

@@ -1,4 +1,4 @@
-// Traces and line profiles of simulated devices: what kw.trace and kw.line_profile are made of.
+// Traces and line profiles of simulated devices: the base of kw.trace and kw.line_profile.
 #include "base/errors.h"
 #include "bindings/launch/kernel_object.h"
 #include "bindings/launch/kernel_source.h"
@@ -6,7 +6,7 @@
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
-#include "core/launch_history.h"
+#include "core/launch/launch_history.h"
 #include "sim/line_profile.h"
 #include "sim/observe/source_text.h"
 #include "sim/trace.h"
@@ -26,7 +26,7 @@
 namespace kernwright::python {
 namespace {
 
-/// A text that the compiler knew as a file: name, text, line of the file on which it begins.
+/// A text known to the compiler as a file: name, text, first line in the file.
 using KnownText = std::tuple<std::string, std::string, int>;
 
 /// One `with kw.trace(...)` block; begun by enter().
@@ -54,7 +54,7 @@ class TraceObject {
     update();
     scope_.reset();
   }
-  /// `name` is the file that holds `text`, from `first_line` on.
+  /// `name` is the file with `text`, from `first_line` on.
   std::string json(const std::string& name, int first_line) {
     update();
     place(name, first_line);
@@ -167,7 +167,7 @@ void bind_observe(py::module_& m) {
           const GilRelease unlocked;
           text = shown_text(name, first_line);
         } catch (const InvalidArgument&) {
-          // A NUL in the name, which no file has.
+          // A NUL in the name; no file has one.
         }
         return text ? py::object(text_object(*text)) : py::object(py::none());
       },

@@ -39,7 +39,8 @@ py::tuple activity_tuple(const Activity& a) {
                         text_object(place), a.host_begin_ms, a.host_ms, a.begin_ms, a.device_ms);
 }
 
-/// What `with kw.annotate(name):` enters; ended by hand, since Python drops objects when it likes.
+/// The object of `with kw.annotate(name):`; ended by hand, since Python drops objects when it
+/// likes.
 struct AnnotationObject {
   std::unique_ptr<Annotation> annotation;
 };

@@ -5,7 +5,7 @@
 #include "bindings/support/compile_limits.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
-#include "core/capture.h"
+#include "core/graph/capture.h"
 
 namespace kernwright::python {
 namespace {
@@ -87,7 +87,7 @@ bool raise_if(const char* name, const Error& e) {
   return found != nullptr;
 }
 
-/// What ended a wait for a compile early.
+/// The early end of a wait for a compile.
 bool raise_if_stopped(const Error& e) {
   if (dynamic_cast<const Interrupted*>(&e) != nullptr) {
     restore_interrupt();
@@ -166,7 +166,7 @@ std::shared_ptr<void> keep_alive(py::object object) {
 
 py::object module_member(const char* module, const char* name) {
   const auto known = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str(module).ptr()));
-  // One that another thread still imports may lack the member, and importing waits for it.
+  // One under import by another thread may lack the member, and importing waits for it.
   const py::object member = known ? py::getattr(known, name, py::none()) : py::none();
   return member.is_none() ? py::object(py::module_::import(module).attr(name)) : member;
 }
@@ -232,7 +232,7 @@ std::string cast_failure_text(const py::cast_error& failure) {
 }
 
 py::object named_tuple(py::handle type, const py::tuple& fields) {
-  // What its own __new__ does, which is a function of Python.
+  // The work of its own __new__, a function of Python.
   const py::tuple arguments = py::make_tuple(fields);
   auto* const tuple_type = reinterpret_cast<PyTypeObject*>(type.ptr());
   auto made =

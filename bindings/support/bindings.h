@@ -1,4 +1,4 @@
-// The parts of the extension module, each of which binds one layer, and what they share.
+// The parts of the extension module, one for each layer, and their common declarations.
 #pragma once
 
 #include "base/diagnostic.h"
@@ -29,14 +29,14 @@ void bind_launch(py::module_& m);         ///< Kernel, its bound configurations,
 void bind_cache(py::module_& m);          ///< caches, packs, lint
 void bind_checks(py::module_& m);         ///< checks of simulated devices
 void bind_observe(py::module_& m);        ///< traces and line profiles of simulated devices
-void bind_status(py::module_& m);         ///< what doctor shows: driver, NVRTC, headers, variables
+void bind_status(py::module_& m);         ///< for doctor: driver, NVRTC, headers, variables
 void bind_tune_space(py::module_& m);     ///< expressions, spaces of configurations
 void bind_tune_measure(py::module_& m);   ///< timers
 void bind_tune_strategy(py::module_& m);  ///< searches
 void bind_tune_session(py::module_& m);   ///< sessions
 void bind_tune_store(py::module_& m);     ///< results of tuning in files
 void bind_tune_call(py::module_& m);      ///< dispatch by the sizes of a problem
-void bind_judge(py::module_& m);          ///< the referee
+void bind_judge(py::module_& m);          ///< the judge
 void bind_faults(py::module_& m);         ///< planned faults; only in a build with tests
 
 /// A str; bytes that are not UTF-8 (a compiler may print any) become escapes.

@@ -11,7 +11,7 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// What cancels a compile; Python's futures hold one each.
+/// Cancels a compile; Python's futures hold one each.
 struct StopObject {
   StopFlag flag = std::make_shared<std::atomic<bool>>(false);
 };
@@ -20,7 +20,7 @@ struct StopObject {
 /// Throws InvalidArgument for a negative time.
 WaitLimits wait_limits_argument(const py::object& timeout, const StopObject* stop);
 
-/// Sets the Python error that ended a wait: what the signal's handler raised.
+/// Sets the Python error of an ended wait: the exception of the signal's handler.
 void restore_interrupt();
 
 }  // namespace kernwright::python

@@ -1,4 +1,4 @@
-// Scopes of the current device and stream, kept per thread, and the arguments that name them.
+// Scopes of the current device and stream, kept per thread, and the arguments with their names.
 #include "bindings/support/current.h"
 
 #include "base/errors.h"
@@ -27,8 +27,8 @@ struct Scope {
   Stream stream;  // empty for `with device:`
 };
 
-/// The scopes that a thread has entered. Python's state of the thread owns them: it ends with the
-/// GIL held and the driver there, which a thread_local's destructor could not rely on.
+/// The scopes entered by a thread. Python's state of the thread owns them: it ends with the GIL
+/// held and the driver there. A thread_local's destructor could not rely on this.
 struct ThreadScopes {
   pthread_t thread = ::pthread_self();
   std::vector<Scope> stack;
@@ -75,7 +75,7 @@ std::optional<std::int64_t> integer(PyObject* value, const char* what) {
   if (!index) {
     const py::error_already_set error;
     if (!error.matches(PyExc_TypeError)) throw error;
-    return std::nullopt;  // an array, of which only some are an index
+    return std::nullopt;  // an array; only some are an index
   }
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
@@ -85,7 +85,7 @@ std::optional<std::int64_t> integer(PyObject* value, const char* what) {
   return number;
 }
 
-/// What is no integer has none; one that no int holds names no device.
+/// Only integers have one; an integer beyond int names no device.
 std::optional<std::int64_t> device_index(py::handle value) {
   try {
     return integer(value.ptr(), "a device index");
@@ -117,8 +117,8 @@ std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* nam
   return handle.cast<std::uintptr_t>();
 }
 
-/// Runs kernwright._jit.kernels.rehearse(), once in a process. What it raises is for whoever asked
-/// for the device: a handler of signals that runs meanwhile may raise anything.
+/// Runs kernwright._jit.kernels.rehearse(), once in a process. The caller gets its exceptions: a
+/// handler of signals may run meanwhile and raise anything.
 void rehearse() {
   static std::atomic<bool> begun = false;
   if (begun.exchange(true)) return;
@@ -291,7 +291,7 @@ std::optional<std::chrono::nanoseconds> timeout_argument(py::handle seconds) {
   if (std::isnan(value) || value < 0) {
     throw InvalidArgument(format("a timeout of {} seconds: it must be at least 0", value));
   }
-  // Beyond what nanoseconds can count (292 years) there is no limit.
+  // Beyond the range of nanoseconds (292 years) there is no limit.
   if (value > 9e9) return std::nullopt;
   return std::chrono::nanoseconds(static_cast<std::int64_t>(value * 1e9));
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/device.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 #include "core/stream.h"
 
 #include <pybind11/pybind11.h>
@@ -14,8 +14,8 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// What Python calls a Device: devices live for good, so a pointer is enough. It stands for the
-/// device as such, which a reset does not change.
+/// Python's Device. Devices live for good, so a pointer is enough. It stands for the device as
+/// such; a reset does not change it.
 struct DeviceObject {
   Device* device;
   Device& newest() const noexcept { return device->newest(); }
@@ -57,8 +57,8 @@ std::uint32_t shared_bytes_argument(PyObject* value);
 /// Seconds, or None for no limit. Throws InvalidArgument for a negative number or NaN.
 std::optional<std::chrono::nanoseconds> timeout_argument(py::handle seconds);
 
-/// Waits until what the current stream holds is done; without one, until the device is idle, so
-/// that a copy to or from the host sees the work of every stream. The GIL is released meanwhile.
+/// Waits until the current stream's work is done; without a stream, until the device is idle. So a
+/// copy to or from the host sees the work of every stream. The GIL is released meanwhile.
 void settle(Device& device);
 
 }  // namespace kernwright::python

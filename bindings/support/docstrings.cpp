@@ -1,4 +1,4 @@
-// Installs the table of docstrings that scripts/docstrings.py makes.
+// Installs the table of docstrings made by scripts/docstrings.py.
 #include "bindings/support/docstrings.h"
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ constexpr Docstring kDocstrings[] = {
 #include "docstrings.inc"
 };
 
-/// Unbound methods of CPython want "$self", which bound ones then leave out.
+/// Unbound methods of CPython want "$self"; bound ones then leave it out.
 std::string with_bound_self(const char* text) {
   std::string result = text;
   const std::size_t at = result.find("(self");

@@ -1,4 +1,4 @@
-// What help() and inspect.signature() say about the extension module.
+// The texts of help() and inspect.signature() about the extension module.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// Who may still take Python's global lock while the interpreter ends.
+// Leave to take Python's global lock while the interpreter ends.
 #include "bindings/support/gil.h"
 
 #include <pthread.h>
@@ -14,13 +14,13 @@ namespace {
 namespace py = pybind11;
 
 std::atomic<bool> is_ending = false;
-std::atomic<int> returning = 0;  ///< threads that are asking for the lock
+std::atomic<int> returning = 0;  ///< threads in wait for the lock
 pthread_t ending_thread;         ///< valid once is_ending
 
 /// Runs with the lock, before Python refuses it to other threads. Those that ask for it already are
 /// let in first; whoever comes later stops.
 void begin_to_end() {
-  constexpr int kPatience = 2000;  // ms: a thread that does not get the lock then never will
+  constexpr int kPatience = 2000;  // ms: a thread without the lock by then never gets it
   ending_thread = ::pthread_self();
   is_ending.store(true);
   for (int waited = 0; returning.load() > 0 && waited < kPatience; ++waited) {

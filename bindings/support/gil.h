@@ -1,4 +1,4 @@
-// Giving up Python's global lock around work that waits, also when the interpreter ends meanwhile.
+// Giving up Python's global lock around waiting work, also when the interpreter ends meanwhile.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -6,12 +6,12 @@
 
 namespace kernwright::python {
 
-/// Lets other threads of Python run while it lives. Made and destroyed on one thread, which holds
-/// the lock before and after; it may not hold a lock of ours when it is destroyed.
+/// Lets other threads of Python run while it lives. Made and destroyed on one thread, with the lock
+/// held before and after; that thread may hold no lock of ours when it is destroyed.
 ///
-/// NOTE: an interpreter that ends makes a thread that asks for its lock exit (before Python 3.14),
-/// which from within C++ would end the process. A daemon thread that comes back then stops here for
-/// good instead.
+/// NOTE: at the end of an interpreter, a thread that asks for its lock is made to exit (before
+/// Python 3.14). From within C++ this would end the process. A daemon thread that comes back then
+/// stops here for good instead.
 class GilRelease {
  public:
   GilRelease() noexcept : state_(PyEval_SaveThread()) {}
@@ -23,8 +23,8 @@ class GilRelease {
   PyThreadState* state_;
 };
 
-/// What `call` returns, called with the lock given up: for driver calls, which may wait for a
-/// thread that needs the lock (a host function, a profiler that walks Python's frames).
+/// Calls `call` with the lock given up: for driver calls. They may wait for a thread in need of the
+/// lock (a host function, a profiler of Python's frames).
 template <typename Call>
 auto without_gil(Call&& call) {
   const GilRelease unlocked;
@@ -39,7 +39,7 @@ void drop_without_gil(T& value) noexcept {
   const T gone = std::move(value);
 }
 
-/// Takes the lock in any thread, also one that Python does not know, and one that holds it already.
+/// Takes the lock in any thread, also in one unknown to Python, and in one that holds it already.
 /// Converts to false where nobody may have it any more: then Python's objects must be left alone.
 class GilAcquire {
  public:

@@ -1,4 +1,4 @@
-// An attribute's name that is interned once.
+// An attribute's name, interned once.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -7,7 +7,7 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// value.name without the string that attr("name") would make each time.
+/// value.name without the string made by attr("name") each time.
 class InternedName {
  public:
   explicit InternedName(const char* text) : text_(PyUnicode_InternFromString(text)) {}

@@ -1,8 +1,8 @@
-// Reading the interpreter's own frame, whose layout is public in some versions of Python only.
+// Reading the interpreter's own frame; its layout is public in some versions of Python only.
 #include <Python.h>
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-// Python 3.11 has frames without objects but no function that reads one.
+// Python 3.11 has frames without objects but no function to read one.
 #define Py_BUILD_CORE 1
 #include <internal/pycore_frame.h>
 #undef Py_BUILD_CORE

@@ -13,7 +13,7 @@ struct FramePosition {
 };
 
 /// Of the Python code that called into C. PyThreadState_GetFrame would allocate an object for each
-/// call of a function that launches. Needs the GIL.
+/// launch. Needs the GIL.
 FramePosition innermost_frame() noexcept;
 
 }  // namespace kernwright::python

@@ -1,4 +1,4 @@
-// Small helpers over the CPython API that the bindings share: owned references, guarded calls.
+// Small helpers over the CPython API for all bindings: owned references, guarded calls.
 #pragma once
 
 #include "bindings/support/gil.h"
@@ -18,9 +18,9 @@ namespace py = pybind11;
 /// and the standard library's as pybind11 has them. The GIL must be held.
 void set_python_error(std::exception_ptr failure) noexcept;
 
-/// Deletes what may call the driver or wait for a lock of its own, with the GIL released: a thread
-/// in the driver may need the GIL (a host function, a profiler that walks Python's frames) while
-/// it holds what the deletion waits for.
+/// Deletes an object that may call the driver or wait for a lock, with the GIL released. A thread
+/// in the driver may need the GIL (a host function, a profiler of Python's frames) and hold a lock
+/// that the deletion waits for.
 struct UnlockedDelete {
   template <typename T>
   void operator()(T* object) const noexcept {
@@ -45,14 +45,14 @@ Result guarded(Result failed, Body&& body) noexcept {
   }
 }
 
-/// A reference to `object` that C++ may hold and drop on any thread, with or without the GIL.
+/// A reference to `object` for C++, held and dropped on any thread, with or without the GIL.
 std::shared_ptr<void> keep_alive(py::object object);
 
-/// A member of a module of this package. What imports it has mostly done so: an import statement
-/// that runs for the first time takes as long as all the rest of a small call.
+/// A member of a module of this package. Most callers have imported it already: an import statement
+/// takes as long as all the rest of a small call when it runs for the first time.
 py::object module_member(const char* module, const char* name);
 
-/// Whether value.name is there. What a property raises is passed on, but for an AttributeError.
+/// Whether value.name is there. Exceptions of a property are passed on, but for an AttributeError.
 bool has_attribute(py::handle value, const char* name);
 
 /// A path as the file system has it, from a str, bytes or os.PathLike. Throws ArgumentError for
@@ -62,10 +62,10 @@ std::string path_argument(py::handle path, const char* what);
 /// A str without null characters, where a name would end for C. Throws ArgumentError for anything
 /// that is no str, InvalidArgument for such a name.
 std::string name_argument(py::handle name, const char* what);
-/// The same check of a name that is text already.
+/// The same check of a name in text form.
 void require_whole_name(const std::string& name, const char* what);
 
-/// What a py::cast_error says, in the words of whoever passed the value.
+/// The text of a py::cast_error, in the words of the caller.
 std::string cast_failure_text(const py::cast_error& failure);
 
 /// An instance of that collections.namedtuple, with all its fields.

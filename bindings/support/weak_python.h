@@ -1,6 +1,6 @@
-// Included before all else in the extension's sources: what they take of Python's data is weak, so
-// that the extension can be opened by a program that is no Python, for the code of the simulated
-// device (libcuda). Functions are found when they are called, which is never there.
+// Included before all else in the extension's sources. References to Python's data become weak. So
+// a program without Python can open the extension for the simulated device's code (libcuda).
+// Functions are found when they are called, and such a program never calls them.
 #pragma once
 
 #pragma weak PyBaseObject_Type

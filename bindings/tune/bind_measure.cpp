@@ -1,4 +1,4 @@
-// Measuring for Python: a Timer over callables that queue work.
+// Measuring for Python: a Timer over callables for queueing work.
 #include "base/errors.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"

@@ -234,7 +234,7 @@ class TuneSession {
     if (row.contains("score")) trial.score = row.at("score").get<double>();
     return trial_text(without_gil([&]() -> const Trial& { return session_->tell(trial); }));
   }
-  /// (rows that the disk refused, why)
+  /// (rows refused by the disk, why)
   py::tuple unsaved() const {
     if (!journal_) return py::make_tuple(0, "");
     return py::make_tuple(journal_->unsaved(), text_object(journal_->failure()));
@@ -353,7 +353,7 @@ class TuneSession {
   std::optional<SessionJournal> journal_;
   std::optional<KernelBackend> backend_;
   std::unique_ptr<TrialBackend> remote_;  ///< instead of it
-  std::optional<BackendLane> lane_;       ///< of it, for those who run trials for another process
+  std::optional<BackendLane> lane_;       ///< of it, for trials on behalf of another process
   std::optional<Session> session_;
 };
 

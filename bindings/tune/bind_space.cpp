@@ -104,7 +104,7 @@ py::object evaluate(const Expression& expression, const py::dict& values) {
     if (!values.contains(key)) {
       std::vector<std::string> known;
       for (const auto& entry : values) known.push_back(entry.first.cast<std::string>());
-      expression.bind(known);  // says which name is meant
+      expression.bind(known);  // tells the name in question
     }
     own.push_back(value_argument(values[key]));
   }

@@ -89,7 +89,7 @@ std::vector<std::string> parameter_names(const ProgramObject& program, const std
   return {};
 }
 
-/// Names of the __device__, __constant__ and __managed__ variables that the text declares.
+/// Names of the __device__, __constant__ and __managed__ variables declared by the text.
 std::vector<std::string> variable_names(const std::string& text) {
   std::vector<std::string> names;
   for (SymbolDeclaration& symbol : scan_source(text).symbols)

@@ -68,7 +68,8 @@ py::tuple names() {
   return py::tuple(result);
 }
 
-/// What a forest that learned `targets` at `rows` says at `queries`; rows of `width` numbers each.
+/// The prediction at `queries` of a forest that learned `targets` at `rows`; rows of `width`
+/// numbers each.
 std::vector<double> forest_predict(const std::vector<float>& rows, std::size_t width,
                                    const std::vector<double>& targets,
                                    const std::vector<float>& queries, std::uint64_t seed) {

@@ -1,4 +1,4 @@
-// What the bindings of tuning share: values between Python and C++.
+// Shared by the bindings of tuning: values between Python and C++.
 #pragma once
 
 #include "tune/space.h"

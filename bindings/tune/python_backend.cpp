@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Holds an object that may be dropped without the lock.
+/// Holds an object; it may be dropped without the lock.
 struct PythonWork final : TrialWork {
   explicit PythonWork(py::object made) : kept(keep_alive(std::move(made))) {}
   py::handle object() const { return static_cast<PyObject*>(kept.get()); }
@@ -29,7 +29,7 @@ bool is_error(const py::error_already_set& error, const char* name) {
   return error.matches(py::module_::import("kernwright.errors").attr(name));
 }
 
-/// Throws what the error of Python means to the engine, or itself.
+/// Throws the engine's error for the error of Python, or itself.
 [[noreturn]] void rethrow(const py::error_already_set& error) {
   const std::string text = py::str(error.value());
   if (error.matches(py::module_::import("concurrent.futures").attr("CancelledError")))
@@ -99,7 +99,7 @@ class PythonBackend final : public TrialBackend {
     });
   }
   void bind(TrialWork&) override {}                      // where it runs
-  void prepare(unsigned, const WaitLimits&) override {}  // its tasks start what they need
+  void prepare(unsigned, const WaitLimits&) override {}  // its tasks start their needs themselves
   KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) override {
     return ask([&](const py::object& self) {
       const py::tuple answer =
@@ -163,7 +163,7 @@ auto BackendLane::run(std::uint64_t index, double seconds, Stage&& stage) {
     };
     try {
       return attempt();
-    } catch (const WorkerLost&) {  // by a third party, perhaps: what crashes does so again
+    } catch (const WorkerLost&) {  // by a third party, perhaps: a crash repeats itself
       return attempt();
     }
   });

@@ -1,9 +1,9 @@
-// A callable that keeps, for each problem it was called with, what to launch for it.
+// A callable that keeps its choice of launch for each problem seen.
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"
 #include "bindings/support/python_support.h"
 #include "bindings/tune/bind_tune.h"
-#include "core/capture.h"
+#include "core/graph/capture.h"
 
 #include <structmember.h>
 #include <array>
@@ -25,10 +25,10 @@ namespace kernwright::python {
 namespace {
 
 constexpr std::size_t kMostPlaces = 6;
-/// More problems than that are looked up anew now and then.
+/// More problems are looked up anew now and then.
 constexpr std::size_t kMostEntries = 4096;
 
-/// The device and the integers of one call that choose what is launched.
+/// The device and the integers of one call; they choose the launch.
 struct CallKey {
   const Device* device = nullptr;
   std::array<long long, kMostPlaces> values{};
@@ -44,7 +44,7 @@ struct CallKeyHash {
   }
 };
 
-/// What is called for a key, and how often before Python is asked again.
+/// The target for a key, and its calls until Python is asked again.
 struct CallEntry {
   py::object target;
   std::int64_t left = -1;  ///< calls until then; negative: never
@@ -135,7 +135,7 @@ PyObject* tuned_call(PyObject* self, PyObject* const* arguments, std::size_t fla
     const bool has_keywords = keywords != nullptr && PyTuple_GET_SIZE(keywords) != 0;
     const std::optional<CallKey> key = key_of(table_of(self), arguments, count);
     if (key) {
-      // The target says what is wrong with keywords.
+      // The target words the error about keywords.
       if (const py::object target = take_target(self, *key))
         return PyObject_Vectorcall(target.ptr(), arguments, static_cast<std::size_t>(count),
                                    keywords);
@@ -164,7 +164,7 @@ void tuned_free(PyObject* self) {
   Py_DECREF(type);
 }
 
-/// _key_by(places): the arguments whose integers choose the target; None: ask at each call.
+/// _key_by(places): arguments with the integers that choose the target; None: ask at each call.
 PyObject* tuned_key_by(PyObject* self, PyObject* given) {
   return guarded<PyObject*>(nullptr, [&] {
     std::vector<Py_ssize_t> places;

@@ -27,7 +27,7 @@ bool is_integer(py::handle key) {
   return !PyBool_Check(key.ptr()) && PyIndex_Check(key.ptr()) && !py::hasattr(key, "shape");
 }
 
-/// True for NumPy's integer scalars, which have a shape of ().
+/// True for NumPy's integer scalars: they have a shape of ().
 bool is_numpy_integer(py::handle key) {
   const auto type = scalar_of_type(Py_TYPE(key.ptr()));
   return type && (is_signed_integer(*type) || is_unsigned_integer(*type));

@@ -1,4 +1,4 @@
-// What the bindings of Array share: the Python type, conversions of shapes, indexing.
+// Shared by the bindings of Array: the Python type, conversions of shapes, indexing.
 #pragma once
 
 #include "array/array.h"
@@ -19,7 +19,7 @@ Shape shape_argument(py::handle value, bool allow_minus_one = false);
 
 py::tuple tuple_of(const Shape& values);
 
-/// Whether all parts of an index are ints, slices, Ellipsis and None, so that it makes a view.
+/// Whether all parts of an index are ints, slices, Ellipsis and None, so it makes a view.
 bool is_basic_index(py::handle key);
 
 /// NumPy's basic indexing: see is_basic_index(). The result is a view. Throws IndexError as NumPy

@@ -40,7 +40,7 @@ std::optional<ScalarType> scalar_of_foreign(py::handle dtype) {
 
 using TypeTable = std::unordered_map<PyTypeObject*, ScalarType>;
 
-/// Adds `module`.`name`, whose class lives as long as the process, to `table`.
+/// Adds `module`.`name` to `table`; its class lives as long as the process.
 void add_type(TypeTable& table, py::handle module, const char* name, ScalarType type) {
   const py::object scalar = module.attr(name);
   table.emplace(reinterpret_cast<PyTypeObject*>(scalar.inc_ref().ptr()), type);
@@ -100,7 +100,7 @@ py::dtype dtype_object(ScalarType type) {
 std::optional<ScalarType> scalar_of_dtype(py::handle dtype) {
   for (int i = 0; i < kScalarTypeCount; ++i) {
     const auto type = static_cast<ScalarType>(i);
-    // Looking an ml_dtypes type up would import the package, which its dtypes have done already.
+    // Looking an ml_dtypes type up would import the package; its dtypes have done so already.
     if (!from_ml_dtypes(type) && dtype_object(type).ptr() == dtype.ptr()) return type;
   }
   if (!dtype.attr("isnative").cast<bool>() || !dtype.attr("fields").is_none()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Between ScalarType and NumPy's dtypes, with ml_dtypes for the types that NumPy lacks.
+// Between ScalarType and NumPy's dtypes, with ml_dtypes for the types missing in NumPy.
 #pragma once
 
 #include "base/scalar_type.h"
@@ -28,10 +28,10 @@ std::optional<ScalarType> scalar_of_type(PyTypeObject* type);
 /// The dtype of a struct or vector that a parameter is or points to; null where its layout is
 /// unknown.
 py::object struct_dtype(const Parameter& parameter);
-/// The same as a kernwright._jit.structs.Layout, which also compares.
+/// The same as a kernwright._jit.structs.Layout, with comparison.
 py::object struct_layout(const Parameter& parameter);
 py::object struct_layout(const std::vector<StructField>& fields, std::size_t size);
-/// The members and bytes of a struct, by value or pointed to, that nothing is known of.
+/// The unknown members and bytes of a struct, by value or pointed to.
 py::tuple opaque_parts(const Parameter& parameter);
 
 /// The bytes of a NumPy or ml_dtypes scalar object (they follow the object's head).

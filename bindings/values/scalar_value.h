@@ -1,4 +1,4 @@
-// Python numbers as C values, and their bytes in the type that a kernel or an array wants.
+// Python numbers as C values, and their bytes in the type of a kernel or an array.
 #pragma once
 
 #include "base/scalar_type.h"
@@ -10,11 +10,11 @@
 
 namespace kernwright::python {
 
-/// A number read from Python. `kind` says which of the fields holds it.
+/// A number read from Python. `kind` names the field with its value.
 struct Number {
   enum class Kind { none, integer, huge, real, complex };
   Kind kind = Kind::none;  ///< none: not a number
-  bool is_bool = false;    ///< an integer that was a bool
+  bool is_bool = false;    ///< an integer made of a bool
   bool negative = false;   ///< of an integer: `bits` is its two's complement
   std::uint64_t bits = 0;  ///< integer: the value; huge ones do not fit 64 bits
   double real = 0;         ///< real and complex; also the value of a huge integer (may be inf)

@@ -1,9 +1,9 @@
-// What the program kernwright-worker asks the Python extension for, which has all of its code.
+// The interface between the program kernwright-worker and the Python extension with all its code.
 #pragma once
 
 extern "C" {
 
-/// Serves the process that started this one, until that ends. The program's exit code.
+/// Serves the parent process until the parent ends. Returns the program's exit code.
 [[gnu::visibility("default")]] int kernwright_worker_main(int argc, char** argv);
 
 }  // extern "C"

@@ -25,9 +25,9 @@ struct ProgramFields {
   std::string location;  ///< those
 };
 
-/// NOTE: left out are the source's first line (a kernel that moved within its file is the same
-/// one), the timeout (it decides whether there is a result, never which one) and the option `arch`
-/// (the target tells it).
+/// NOTE: three things are left out. The source's first line: a kernel moved within its file is the
+/// same one. The timeout: it decides whether there is a result, never its content. The option
+/// `arch`: the target tells it.
 ProgramFields program_fields(const Source& source, const ProgramOptions& options);
 
 /// What the user decides of them, but for the source's name and folder and the include folders: the

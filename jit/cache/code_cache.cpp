@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 /// How long another process's compile of the same thing is waited for.
 constexpr std::chrono::milliseconds kPatience{20'000};
 
-/// Free-form options whose effect reaches beyond what a key can hold.
+/// Free-form options with effects beyond the contents of a key.
 bool is_untracked(const std::string& option) {
   constexpr std::array<std::string_view, 12> kPrefixes{"-I",
                                                        "--include-path",
@@ -66,11 +66,11 @@ void report(const CodeRequest& request, const ObjectCode& code, const std::strin
       request.source.first_line, from, code.arch, code.code.size(), ms);
 }
 
-/// The NVRTC that was opened is not the one that the records told: the request begins anew.
+/// The opened NVRTC differs from the recorded one: the request begins anew.
 struct CompilerChanged {};
 
-/// A text that did not compile, and the line on which it stood: other threads that wait for the
-/// same text may have it on another one.
+/// A text that did not compile, and its line: other threads may wait for the same text on another
+/// line.
 struct FailedText {
   CompileError error;
   int first_line;

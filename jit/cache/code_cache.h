@@ -75,12 +75,12 @@ class CodeCache {
   CodeCache& operator=(const CodeCache&) = delete;
 
   /// The code, from the first layer that has it or from the compiler. Lines of its diagnostics
-  /// count within the source's file. Throws what Compiler::compile throws, NvrtcNotFound,
+  /// count within the source's file. Throws the errors of Compiler::compile, NvrtcNotFound,
   /// InvalidArgument.
   Code get(const CodeRequest& request);
 
-  /// For code of get() that came from a cache and that the driver refuses: forgets it and compiles
-  /// anew. Null when the code did not come from the disk.
+  /// For code of get() from a cache, refused by the driver: forgets it and compiles anew. Null if
+  /// the code did not come from the disk.
   Code replace(const CodeRequest& request, const Code& refused);
 
   /// Whether the next request will most likely load NVRTC: no cache remembers which one it is, or

@@ -28,8 +28,8 @@ class CompilerFinder {
   NvrtcSearch search() const { return source_.search(); }
   CompileService& service() const { return source_.service(); }
 
-  /// Of the NVRTC that is open, else of the one that `search` would open; it is opened when the
-  /// records do not know it. Throws NvrtcNotFound.
+  /// Of the open NVRTC, else of the one `search` would open; it is opened if the records do not
+  /// know it. Throws NvrtcNotFound.
   CompilerIdentity identity(const NvrtcSearch& search);
   /// Of an open NVRTC, so never from a record that no longer holds.
   CompilerIdentity identity_of(const CompileService::Facts& opened, const NvrtcSearch& search);

@@ -27,9 +27,9 @@ struct CompilerIdentity {
 /// read, its path stands for its contents.
 CompilerIdentity identify(const NvrtcFacts& nvrtc);
 
-/// Small files of identities in a folder of the cache, each named after the first library that a
-/// search meets. A record counts only while that file, the library that served and its builtins
-/// have the size, time and inode that they had. Thread-safe; never throws for what it finds.
+/// Small files of identities in a folder of the cache. Each is named after the first library a
+/// search meets. A record counts only while three files have their old size, time and inode: that
+/// library, the one in use, and its builtins. Thread-safe; never throws because of contents.
 class CompilerRecords {
  public:
   /// `directory` may be closed: then nothing is found and nothing is stored.

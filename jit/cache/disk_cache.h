@@ -74,10 +74,10 @@ struct RemovalReport {
 };
 
 /// Thread-safe, and safe among processes: whatever others do at the same time, a call gives an
-/// entry that was stored whole for exactly this key and these headers, or nothing. No call throws
-/// for what it finds on the disk; what cannot be used is a miss. Entries are used only by the rule
-/// of SecureDirectory; without a directory of that kind, or one that cannot be written to, one
-/// warning per cache says so.
+/// entry stored whole for exactly this key and these headers, or nothing. Contents of the disk
+/// never make a call throw; unusable ones are a miss. Entries are used only by the rule of
+/// SecureDirectory. Without such a directory, or with one that cannot be written, one warning per
+/// cache says so.
 class DiskCache {
  public:
   explicit DiskCache(DiskCacheOptions options);
@@ -90,8 +90,8 @@ class DiskCache {
   /// header folders are as they were.
   std::optional<ObjectCode> get(const CacheKey& key, const IncludeClosure& included);
 
-  /// Stores code of the source named `source` that was compiled with CUDA's headers from
-  /// `header_folders`. False when that did not work, which is no error.
+  /// Stores code of the source named `source`, compiled with CUDA's headers from `header_folders`.
+  /// False if this did not work; that is no error.
   bool put(const CacheKey& key, const IncludeClosure& included,
            const std::vector<std::string>& header_folders, const std::string& source,
            const ObjectCode& code);
@@ -116,8 +116,8 @@ class DiskCache {
     std::unique_ptr<Flight> flight;  ///< null where locks do not work or the wait was too long
     std::optional<ObjectCode> code;  ///< what another process stored meanwhile
   };
-  /// Asks to be the one process that compiles for the key; waits at most `patience` for another one
-  /// that does so already. Only a hint: nothing depends on it.
+  /// Asks to be the one process to compile for the key; waits at most `patience` for another one at
+  /// work on it. Only a hint: nothing depends on it.
   Departure depart(const CacheKey& key, const IncludeClosure& included,
                    std::chrono::milliseconds patience);
 

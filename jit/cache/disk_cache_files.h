@@ -35,14 +35,14 @@ struct Removal {
   bool is_done = true;  ///< false where the time was up before the limit was kept
 };
 
-/// Removes the entries that were not used for longest until at most `limit` bytes are left.
-/// Entries that were replaced since they were listed stay.
+/// Removes the least recently used entries until at most `limit` bytes are left. Entries replaced
+/// since they were listed stay.
 Removal remove_oldest(FileSystem& system, int directory, std::uint64_t limit);
 
-/// Where entries and unpacked headers together have more than `limit` bytes: removes headers that
-/// were not used for a day, then the oldest entries, some more than needed so that not every store
-/// that follows begins anew. Headers in use leave at least half of the limit to entries. Stops
-/// after about `budget`, and always comes some entries closer to the limit.
+/// Acts where entries and unpacked headers together have more than `limit` bytes. Removes headers
+/// unused for a day, then the oldest entries, some more than needed: not every later store begins
+/// anew. Headers in use leave at least half of the limit to entries. Stops after about `budget`,
+/// and always comes some entries closer to the limit.
 Removal keep_limit(FileSystem& system, const SecureDirectory& root, int directory,
                    std::uint64_t limit, std::chrono::milliseconds budget);
 

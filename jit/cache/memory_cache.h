@@ -31,11 +31,11 @@ class MemoryCache {
   MemoryCache(const MemoryCache&) = delete;
   MemoryCache& operator=(const MemoryCache&) = delete;
 
-  /// The entry of `key`, made by `make` when there is none. What `make` throws is thrown to every
-  /// caller that waited for this attempt and is not kept: the next call tries again. After a
-  /// Timeout, Cancelled or Interrupted, which concern one caller alone, one that waited makes it.
-  /// A wait ends at this thread's WaitLimits, throwing what check_wait() throws.
-  /// `make` runs with no lock held; it must not ask for the same key again.
+  /// The entry of `key`, made by `make` if there is none. An exception of `make` reaches every
+  /// caller that waited for this attempt. It is not kept: the next call tries again. Timeout,
+  /// Cancelled and Interrupted concern one caller alone: another waiting caller then makes the
+  /// entry. A wait ends at this thread's WaitLimits with the exception of check_wait(). `make` runs
+  /// with no lock held; it must not ask for the same key again.
   Code get(const Sha256Digest& key, const std::function<ObjectCode()>& make);
 
   /// Forgets the entry of `key`.

@@ -129,7 +129,7 @@ Contents decode(std::span<const std::byte> bytes) {
   return contents;
 }
 
-/// What a device of that architecture would ask for, or the architecture itself.
+/// The code a device of that architecture would ask for, or the architecture itself.
 TargetWish wish_for(const std::string& arch) {
   TargetWish wish;
   TargetRequest device;
@@ -149,7 +149,7 @@ TargetWish wish_for(const std::string& arch) {
   return wish;
 }
 
-/// Nothing that depends on the moment or the machine, and nothing that only a developer reads.
+/// Nothing dependent on the moment or the machine, and nothing for developers only.
 std::string packed(const ObjectCode& code) {
   ObjectCode copy = code;
   copy.compile_ms = 0;

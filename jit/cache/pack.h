@@ -19,8 +19,8 @@ namespace kernwright {
 struct PackItem {
   Source source;
   ProgramOptions options;  ///< `arch` is not used
-  /// Instantiations of templates and other kernels that are not declared plainly; each is compiled
-  /// for itself. The kernels that the source declares always come along.
+  /// Instantiations of templates and other kernels without a plain declaration; each is compiled
+  /// for itself. The source's declared kernels always come along.
   std::vector<std::string> names;
   /// One compile makes all of `names`, and nothing else: as a request does that names its kernels.
   bool only_names = false;

@@ -7,7 +7,7 @@
 namespace kernwright {
 namespace {
 
-/// The target that a compiler which knows every architecture would be given.
+/// The target given to a compiler with knowledge of every architecture.
 std::optional<Target> ideal_target(const TargetWish& wish, const IncludeClosure& included) {
   const std::string& arch = wish.device ? wish.device->arch : wish.arch;
   if (arch.empty() && !wish.device && wish.kind == CodeKind::cubin) return std::nullopt;

@@ -14,11 +14,11 @@ namespace kernwright {
 Target target_of(const TargetWish& wish, const IncludeClosure& included, std::span<const int> known,
                  const std::string& version);
 
-/// What the request selects, for that target.
+/// The request's selection for that target.
 CompileSelection selection_of(const CodeRequest& request, Target target);
 
-/// The code of the newest pack in use that holds it, or null. Needs no compiler: the target is the
-/// one that a compiler which knows every architecture would be given.
+/// The code of the newest pack in use with a match, or null. Needs no compiler: the target is that
+/// of a compiler with knowledge of every architecture.
 std::shared_ptr<const ObjectCode> code_from_packs(const CodeRequest& request,
                                                   const IncludeClosure& included);
 

@@ -11,7 +11,7 @@
 
 namespace kernwright {
 
-/// What was given to a compile that failed.
+/// The input of a failed compile.
 struct FailedCompile {
   std::string text;
   std::string path;
@@ -19,8 +19,8 @@ struct FailedCompile {
 };
 
 /// The assembler counts lines of the PTX. Compiles once more for the PTX and its line table, and
-/// gives these messages the file and line of the `asm` that they are about; within an `asm` of
-/// several lines that of the instruction. Where that cannot be told they stay as they are.
+/// gives these messages the file and line of their `asm`; within an `asm` of several lines, of the
+/// instruction. Messages without a known place stay as they are.
 void locate_assembly_errors(const LoadedNvrtc& nvrtc, const FailedCompile& failed,
                             const CompilerTexts& texts, const CompileDeadline& deadline,
                             std::vector<LogMessage>& messages);

@@ -142,13 +142,13 @@ std::vector<std::string> without_nvrtc_cache(std::vector<std::string> options,
 }  // namespace
 
 CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request,
-                               const CompilePlan& plan)
+                               const CompilePlan& plan, const TokenizedSource& source)
     : nvrtc_(nvrtc),
       request_(request),
       plan_(plan),
       program_path_(program_path(request.source)),
       options_(without_nvrtc_cache(nvrtc_options(request, plan), nvrtc)),
-      prefix_(source_prefix(request.texts.text, tokenize(request.texts.text))),
+      prefix_(source_prefix(request.texts.text, source)),
       pch_(plan_pch()),
       unit_(nvrtc, assembled_text(request, plan, pch_.use == PchUse::none ? std::nullopt : prefix_),
             program_path_, request.texts.headers),

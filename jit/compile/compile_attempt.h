@@ -5,6 +5,7 @@
 #include "jit/compile/diagnostics.h"
 #include "jit/compile/nvrtc_unit.h"
 #include "jit/compile/precompiled_headers.h"
+#include "jit/source/source_lexer.h"
 #include "jit/source/source_prefix.h"
 
 #include <optional>
@@ -59,20 +60,22 @@ struct AttemptErrors {
   std::set<std::string> names;       ///< kernels and symbols that the compiler does not know
 };
 
-/// The plan to begin with, kernels and symbols left out. --minimal is tried where the text uses no
-/// name of what it leaves out and includes nothing that is known to need it. Unannotated functions
-/// become the device's at once where nothing is included: with CUDA's C++ library this would make
-/// code of all its helpers.
-CompilePlan first_plan(const LoadedNvrtc& nvrtc, const CompileRequest& request);
+/// The plan to begin with, kernels and symbols left out. `source` is the request's text in tokens.
+/// --minimal is tried if the text uses no name missing there and includes nothing known to need
+/// one. Unannotated functions become the device's at once where nothing is included: with CUDA's
+/// C++ library this would make code of all its helpers.
+CompilePlan first_plan(const LoadedNvrtc& nvrtc, const CompileRequest& request,
+                       const TokenizedSource& source);
 
 /// For a text that compiled only without --minimal: the process does not try it again for texts
 /// with the same includes. Of a text without any nothing is remembered.
-void remember_no_minimal(const LoadedNvrtc& nvrtc, const std::string& text);
+void remember_no_minimal(const LoadedNvrtc& nvrtc, const TokenizedSource& source);
 
 class CompileAttempt {
  public:
   /// All arguments must outlive the attempt.
-  CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompilePlan& plan);
+  CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompilePlan& plan,
+                 const TokenizedSource& source);
 
   /// False when the text is at fault.
   bool compile(const CompileDeadline& deadline);

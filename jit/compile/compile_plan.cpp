@@ -11,7 +11,7 @@
 namespace kernwright {
 namespace {
 
-/// Headers that need what --minimal leaves out; the failed attempt would cost a second.
+/// Headers in need of things --minimal leaves out; the failed attempt would cost a second.
 constexpr std::array<std::string_view, 5> kNotMinimal{"cub/", "thrust/", "cuda/functional",
                                                       "cuda/annotated_ptr", "cudaTypedefs"};
 
@@ -63,16 +63,15 @@ bool may_be_minimal(const LoadedNvrtc& nvrtc, const TokenizedSource& source) {
 
 }  // namespace
 
-CompilePlan first_plan(const LoadedNvrtc& nvrtc, const CompileRequest& request) {
-  const TokenizedSource source = tokenize(request.texts.text);
+CompilePlan first_plan(const LoadedNvrtc& nvrtc, const CompileRequest& request,
+                       const TokenizedSource& source) {
   CompilePlan plan;
   plan.default_device = source.includes.empty();
   plan.minimal = request.options.minimal == Tristate::automatic && may_be_minimal(nvrtc, source);
   return plan;
 }
 
-void remember_no_minimal(const LoadedNvrtc& nvrtc, const std::string& text) {
-  const TokenizedSource source = tokenize(text);
+void remember_no_minimal(const LoadedNvrtc& nvrtc, const TokenizedSource& source) {
   if (source.includes.empty()) return;
   std::string kind = source_class(nvrtc, source);
   const std::lock_guard lock(learned().mutex);

@@ -31,7 +31,7 @@ CompileResult run_compile(const LoadedNvrtc& nvrtc, const CompileJob& job,
     headers = cuda_headers(nvrtc, places);
     request.header_folders = headers.folders;
     result.note = headers.note;
-    // The version of NVRTC, which every key has, tells what its bundle holds.
+    // The version of NVRTC is in every key, and tells the contents of its bundle.
     if (!headers.is_bundle) result.folders = headers.folders;
   }
   const Compiler compiler(nvrtc);

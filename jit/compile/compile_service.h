@@ -59,9 +59,8 @@ class CompileService {
   virtual std::vector<Diagnostic> lint(const Source& source, const ProgramOptions& options) = 0;
 };
 
-/// Compiles in the thread that asks, by an NVRTC of this process. Two promises end there: NVRTC
-/// asks no deadline while it instantiates templates, and a text that nests too deep ends the
-/// process.
+/// Compiles in the calling thread, by an NVRTC of this process. Two promises end there: NVRTC asks
+/// no deadline while it instantiates templates, and a text nested too deep ends the process.
 class DirectCompileService : public CompileService {
  public:
   using Open = std::function<const LoadedNvrtc&()>;

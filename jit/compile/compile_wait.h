@@ -47,9 +47,9 @@ class WaitScope {
 /// The limits of the innermost scope of this thread; none outside of all.
 WaitLimits current_wait_limits();
 
-/// `check` says whether a signal was received that ends a wait; it is called with no lock held by
-/// every thread that waits, and must be safe on any. Null: none. For bindings of languages that
-/// handle signals themselves.
+/// `check` tells whether a signal to end waits was received. Every waiting thread calls it, with no
+/// lock held; it must be safe on any. Null: none. For bindings of languages with signal handlers of
+/// their own.
 using InterruptCheck = bool (*)();
 void set_interrupt_check(InterruptCheck check) noexcept;
 

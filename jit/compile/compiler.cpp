@@ -89,7 +89,11 @@ enum class Next { again, give_up };
 class Session {
  public:
   Session(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompileDeadline& deadline)
-      : nvrtc_(nvrtc), request_(request), deadline_(deadline), plan_(first_plan(nvrtc, request)) {
+      : nvrtc_(nvrtc),
+        request_(request),
+        deadline_(deadline),
+        tokens_(tokenize(request.texts.text)),
+        plan_(first_plan(nvrtc, request, tokens_)) {
     for (const std::string& name : request.names) add_kernel(name, true);
     for (const KernelDeclaration& kernel : request.declared.kernels) {
       if (request.with_declared && !kernel.is_template) add_kernel(kernel.name, false);
@@ -102,7 +106,7 @@ class Session {
 
   ObjectCode run() {
     for (int i = 0; i < kMaxAttempts; ++i) {
-      CompileAttempt attempt(nvrtc_, request_, plan_);
+      CompileAttempt attempt(nvrtc_, request_, plan_, tokens_);
       if (attempt.compile(deadline_)) {
         const bool may_retry = i + 1 < kMaxAttempts;
         if (may_retry &&
@@ -110,7 +114,7 @@ class Session {
           lost_ms_ += attempt.nvrtc_ms();
           continue;
         }
-        if (minimal_failed_) remember_no_minimal(nvrtc_, request_.texts.text);
+        if (minimal_failed_) remember_no_minimal(nvrtc_, tokens_);
         return with_history(attempt.object_code(), i + 1);
       }
       lost_ms_ += attempt.nvrtc_ms();
@@ -142,8 +146,8 @@ class Session {
     plan_.kernels.push_back({name, required, is_plain ? Ask::type : first_ask_});
   }
 
-  /// Finds names that members may have. Where structs without a name have some, which may be types
-  /// of members, the form that takes such types comes first: it saves attempts.
+  /// Finds possible names of members. Structs without a name may be types of members. If some have
+  /// members, the form for such types comes first: it saves attempts.
   void find_members() {
     plan_.members = member_names_of(request_);
     const bool any_nameless =
@@ -231,8 +235,8 @@ class Session {
     return ask_otherwise(errors) ? Next::again : Next::give_up;
   }
 
-  /// Replaces how those are asked that the compiler did not answer, all of them where it does not
-  /// say which. False when none is asked any more.
+  /// Asks in another way for the names without an answer, for all if the compiler does not tell
+  /// which. False when none is asked any more.
   bool ask_otherwise(const AttemptErrors& errors) {
     if (errors.unanswered.empty() && errors.in_probe && !plan_.members.empty()) {
       plan_.members.clear();  // one of the names may be a word or a macro
@@ -259,8 +263,7 @@ class Session {
     return changed;
   }
 
-  /// Leaves out names that the compiler does not know. Throws NameNotFound for one that is
-  /// required.
+  /// Leaves out names unknown to the compiler. Throws NameNotFound for a required one.
   bool drop(const std::set<std::string>& names, const CompileAttempt& attempt) {
     for (const PlannedKernel& kernel : plan_.kernels) {
       if (kernel.is_required && names.contains(kernel.name)) unknown_name(kernel.name, attempt);
@@ -281,7 +284,7 @@ class Session {
     plan.kernels.clear();
     plan.symbols.clear();
     plan.probe = false;
-    CompileAttempt attempt(nvrtc_, request_, plan);
+    CompileAttempt attempt(nvrtc_, request_, plan, tokens_);
     if (!attempt.compile(deadline_)) return names;
     names = template_names(request_);
     for (const std::string& name : attempt.unseen_kernels()) names.push_back(name);
@@ -333,6 +336,7 @@ class Session {
   const LoadedNvrtc& nvrtc_;
   const CompileRequest& request_;
   const CompileDeadline& deadline_;
+  const TokenizedSource tokens_;  ///< of the text that the compiler reads
   CompilePlan plan_;
   Ask first_ask_ = Ask::probe;  ///< of what Ask::type does not do for
   bool minimal_failed_ = false;

@@ -33,10 +33,10 @@ class Compiler {
   /// `nvrtc` must outlive the compiler.
   explicit Compiler(const LoadedNvrtc& nvrtc) : nvrtc_(nvrtc) {}
 
-  /// Throws CompileError, NameNotFound (naming what is declared), Timeout, Cancelled, Interrupted,
+  /// Throws CompileError, NameNotFound (with the declared names), Timeout, Cancelled, Interrupted,
   /// InvalidArgument. The same request gives the same code, byte for byte. Ends at the limits of
-  /// this thread and at the request's timeout where NVRTC asks whether to (see NvrtcUnit): for
-  /// texts that may be anything there are compiles in other processes (compile_service.h).
+  /// this thread and at the request's timeout, wherever NVRTC asks (see NvrtcUnit). For arbitrary
+  /// texts there are compiles in other processes (compile_service.h).
   ObjectCode compile(const CompileRequest& request) const;
 
   /// The same with the assembler's words about each kernel in the log, NVRTC's own cache off, and

@@ -69,7 +69,7 @@ class Reader {
 
   void strip() {
     KnownMacros macros;
-    // Twice: a macro may use one that is defined in a text that comes later here.
+    // Twice: a macro may use one defined in a later text.
     for (int i = 0; i < 2; ++i) {
       each_text([&](std::string& text) { collect_macros(text, macros); });
     }

@@ -30,8 +30,8 @@ std::vector<LogMessage> parse_compile_log(std::string_view log);
 /// File name of the text that NVRTC puts before every source.
 inline constexpr std::string_view kPreambleFile = "__nv_nvrtc_builtin_header.h";
 
-/// Adds what usually helps where the cause is a usual one (`hint` of each diagnostic). What the
-/// folders of CUDA's headers hold is not to be installed. `macros` are the user's, by name.
+/// Adds the usual remedy for usual causes (`hint` of each diagnostic). Contents of CUDA's header
+/// folders are not to be installed. `macros` are the user's, by name.
 void add_hints(std::vector<Diagnostic>& diagnostics,
                std::span<const std::string> header_folders = {},
                const std::set<std::string>& macros = {});
@@ -40,14 +40,14 @@ void add_hints(std::vector<Diagnostic>& diagnostics,
 void place_at_end(std::vector<LogMessage>& messages, const std::string& name,
                   std::string_view text);
 
-/// Moves the lines of messages in `file` by `first_line` - 1, for a text that begins inside a file,
-/// also those that the messages name ("previous definition at line 3").
+/// Moves the lines of messages in `file` by `first_line` - 1, for a text inside a file. Also lines
+/// named in messages ("previous definition at line 3").
 void shift_lines(std::vector<Diagnostic>& diagnostics, std::string_view file, int first_line);
 
 /// The same for a log.
 std::string shifted_log(std::string_view log, std::string_view file, int first_line);
 
-/// What CompileError::what() shows: the errors with their places, carets and hints, the first ten
+/// The text of CompileError::what(): the errors with their places, carets and hints, the first ten
 /// of many, then the count.
 std::string summarize(const std::vector<Diagnostic>& diagnostics, const std::string& source_name,
                       std::string_view log);

@@ -51,8 +51,8 @@ class NvrtcUnit {
 
   /// True when it compiled, false when the text is at fault (see log()). NVRTC asks now and then
   /// whether `deadline` has expired (12.8 and newer, and not while it instantiates templates) and
-  /// ends then. Throws what CompileDeadline::rethrow() throws, InvalidArgument for an option that
-  /// NVRTC refuses, NvrtcNotFound when its builtins library is missing, else Error.
+  /// ends then. Throws the errors of CompileDeadline::rethrow(), InvalidArgument for an option
+  /// refused by NVRTC, NvrtcNotFound when its builtins library is missing, else Error.
   bool compile(const std::vector<std::string>& options, const CompileDeadline& deadline);
 
   std::string log() const;

@@ -24,12 +24,12 @@ struct PchPlan {
   const void* library = nullptr;  ///< tells apart the NVRTCs that are open
 };
 
-/// The precompiled headers of the process. Making one costs as much as compiling the headers once
-/// or twice more, so it is made by the second request for the same headers, by the first where the
-/// option says so. Each NVRTC keeps its own in a heap that is enlarged ahead; when that is full, or
-/// cannot be had, it makes none any more. Each stands in a folder of its own, below one that only
-/// this user can enter and that goes away with the process, because NVRTC does not notice other
-/// contents of a header. Thread-safe.
+/// The precompiled headers of the process. To make one costs as much as one or two compiles of the
+/// headers. So the second request for the same headers makes it, or the first if the option says
+/// so. Each NVRTC keeps its own in a heap enlarged ahead; when the heap is full, or cannot be had,
+/// it makes none any more. Each stands in a folder of its own, because NVRTC does not notice other
+/// contents of a header. The folders lie below one that only this user can enter; it goes away with
+/// the process. Thread-safe.
 class PrecompiledHeaders {
  public:
   /// `heap_bytes`: address space for all of them; only what is used becomes memory.
@@ -41,8 +41,8 @@ class PrecompiledHeaders {
   /// `key` stands for everything that the headers compile to: options, contents, NVRTC. While one
   /// thread makes one, others compile without.
   PchPlan plan(const LoadedNvrtc& nvrtc, const Hash128& key, Tristate wanted);
-  /// How a compile with that plan went: the status of nvrtcGetPCHCreateStatus, and whether the log
-  /// told of the use. To be called for each plan that is not `none`.
+  /// The outcome of a compile with that plan: the status of nvrtcGetPCHCreateStatus, and whether
+  /// the log told of the use. To be called for each plan but `none`.
   void done(const PchPlan& plan, nvrtcResult create_status, bool was_used);
 
   /// The folder of this process below the one for temporary files; empty until it is needed.

@@ -53,7 +53,7 @@ std::string temporary_root() {
   return given != nullptr && given[0] == '/' ? given : "/tmp";
 }
 
-/// The process that a folder is named after, 0 for names that are none of ours.
+/// The process in a folder's name, 0 for foreign names.
 pid_t owner_of(const std::string& name) {
   if (!name.starts_with(kStem)) return 0;
   pid_t pid = 0;

@@ -29,7 +29,7 @@ class ProcessFolder {
   std::string path_;
 };
 
-/// Removes the folders in `root` whose process of this user is gone and that nobody touched for a
+/// Removes the folders in `root` whose process of this user is gone, if nobody touched them for a
 /// day (a process of another container may not be seen from here). Links are not followed.
 void remove_leftover_folders(const std::string& root);
 

@@ -1,4 +1,4 @@
-// Chooses architectures from what NVRTC says that it knows.
+// Chooses architectures from the list of NVRTC.
 #include "jit/compile/target.h"
 
 #include <algorithm>

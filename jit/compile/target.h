@@ -1,4 +1,4 @@
-// Which architecture and which kind of code a device is served with.
+// The architecture and the kind of code for a device.
 #pragma once
 
 #include "jit/object_code.h"
@@ -24,10 +24,10 @@ struct Arch {
 /// Whether a device of that compute capability (90 for 9.0) runs cubins, or PTX, for `arch`.
 bool can_run(const Arch& arch, CodeKind kind, int compute_capability) noexcept;
 
-/// Reads "sm_90a" or "compute_80". Throws InvalidArgument that says what is expected.
+/// Reads "sm_90a" or "compute_80". Throws InvalidArgument with the expected form.
 Arch parse_arch(std::string_view text);
 
-/// What to compile: `nvrtc_arch` is given to NVRTC, `kind` is what is kept of the result.
+/// The thing to compile: NVRTC is given `nvrtc_arch`; of the result `kind` is kept.
 struct Target {
   CodeKind kind = CodeKind::cubin;
   std::string nvrtc_arch;  ///< "sm_90a"; "compute_120" where NVRTC does not know the GPU
@@ -42,11 +42,10 @@ struct TargetRequest {
   std::string arch;                  ///< ProgramOptions::arch; empty: the device's
 };
 
-/// Target for a device: a cubin for a GPU that NVRTC knows, PTX of the highest architecture below
-/// it for one that NVRTC does not know yet, PTX of its own compute capability for the simulated
-/// device. `known` are NVRTC's architectures, `version` its version for messages. Throws
-/// InvalidArgument listing `known` for an architecture that NVRTC does not know or a device older
-/// than all of them.
+/// Target for a device: a cubin for a GPU known to NVRTC, PTX of the highest architecture below it
+/// for a newer one, PTX of its own compute capability for the simulated device. `known` are NVRTC's
+/// architectures, `version` its version for messages. Throws InvalidArgument listing `known` for an
+/// unknown architecture or a device older than all of them.
 Target target_for_device(const TargetRequest& request, std::span<const int> known,
                          const std::string& version);
 

@@ -82,7 +82,7 @@ constexpr std::array kVectorBases{
 };
 
 constexpr std::array<std::string_view, 3> kQualifiers{"const", "volatile", "__grid_constant__"};
-/// What a pointer's declaration has beside the type that it points to.
+/// A pointer's declaration without the type it points to.
 constexpr std::array<std::string_view, 6> kNoPartOfType{
     "const", "volatile", "__grid_constant__", "*", "__restrict__", "__restrict"};
 

@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/image_info.h"
+#include "core/image/image_info.h"
 #include "jit/signature/cubin_reader.h"
 #include "jit/signature/ptx_parameters.h"
 #include "jit/signature/signature_builder.h"
@@ -64,7 +64,7 @@ ObjectCode of_cubin(std::string_view image, const std::string& target) {
   return code;
 }
 
-/// What begins with these bytes, and what to do with it.
+/// Files that begin with these bytes, and the remedy.
 struct OtherImage {
   std::string_view front;
   std::string_view what;
@@ -85,7 +85,7 @@ constexpr std::array kOtherImages{
     OtherImage{"\xfe\xff", "text in UTF-16"},
 };
 
-/// What the bytes are instead, and what helps; empty where nothing tells.
+/// The true kind of the bytes, and the remedy; empty if unknown.
 std::string other_image(std::string_view image) {
   if (image.empty()) return ": there are none";
   const auto* const found =

@@ -7,9 +7,9 @@
 
 namespace kernwright {
 
-/// Names and signatures as far as the code tells them: lowered names of C++ spell their types, the
-/// sizes of the others are known, or those that the driver tells once the code is loaded.
-/// Throws Error for what is neither, and for a damaged cubin.
+/// Names and signatures as far as the code tells them: lowered names of C++ spell their types; of
+/// others the sizes are known, or the driver tells them once the code is loaded. Throws Error for
+/// any other kind, and for a damaged cubin.
 ObjectCode object_code_of_image(std::string_view image);
 
 }  // namespace kernwright

@@ -172,7 +172,7 @@ class Reader {
       at_ += std::min(number(), text_.size() - at_);
     }
     if (result.starts_with("_GLOBAL__N_")) return "(anonymous namespace)";
-    // What is static, and types without a name, lie in a namespace that is named after the file.
+    // Static entities, and types without a name, lie in a namespace named after the file.
     if (result.starts_with("_INTERNAL_00000000_")) return {};
     return result;
   }

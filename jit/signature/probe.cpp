@@ -13,10 +13,10 @@
 namespace kernwright {
 namespace {
 
-// A kernel that is declared and never defined: its name can be asked for, and no code is made.
-// A parameter is mangled to its type, the type that carries its value (an enum's integer), size,
-// alignment and the size of what it points to (0 for void, functions and incomplete types). They
-// are parameters of a function type, which types of internal linkage do not make internal.
+// A kernel, declared and never defined: its name can be asked for, and no code is made. A parameter
+// is mangled to its type, the type of its value (an enum's integer), size, alignment and the size
+// of its target (0 for void, functions and incomplete types). They are parameters of a function
+// type: types of internal linkage do not make this internal.
 constexpr std::string_view kTemplates = R"probe(
 namespace kernwright_probe_ {
 template <class kernwright_T_, class = void> struct kernwright_pointee_ {

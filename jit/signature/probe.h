@@ -18,10 +18,10 @@ namespace kernwright {
 /// File name that the appended lines carry in the compiler's log.
 inline constexpr std::string_view kProbeFile = "kernwright_probe";
 
-/// Templates to append to a source, and what `questions` ask, a line each. All is declared only, so
-/// nothing of it reaches the object code. Macros that are named like words of the language end
-/// there. `members` are names that members of structs may have, as MemberNames finds them: the
-/// answers tell which are and where.
+/// Templates to append to a source, and the text of `questions`, a line each. All is declared only,
+/// so nothing of it reaches the object code. Macros named like words of the language end there.
+/// `members` are possible names of members, as MemberNames finds them; the answers tell the real
+/// ones and their places.
 std::string probe_text(std::span<const std::string> members,
                        std::span<const std::string> questions);
 
@@ -29,7 +29,7 @@ std::string probe_text(std::span<const std::string> members,
 std::string_view probe_templates() noexcept;
 
 /// Name expression whose lowered name spells the parameters of `kernel` ("scale<float, 4>"). The
-/// compiler refuses it where one has a private type, one without a name or that of a lambda.
+/// compiler refuses private types, types without a name and lambdas.
 std::string kernel_probe(std::string_view kernel);
 /// The same for a kernel with parameters of known_layout() only, and a third of the work for the
 /// compiler. The answer tells when another parameter is among them.
@@ -37,13 +37,13 @@ std::string kernel_type_probe(std::string_view kernel);
 /// Name expression whose lowered name spells the type of the variable `symbol`.
 std::string symbol_probe(std::string_view symbol);
 
-/// The same as a function that question `index` declares: takes the types that the others do not,
-/// and none that is local to a function.
+/// The same as a function declared by question `index`. It takes the types refused by the others,
+/// but none local to a function.
 std::string kernel_question(std::size_t index, std::string_view kernel);
 std::string symbol_question(std::size_t index, std::string_view symbol);
 /// The name expression for its answer.
 std::string question_name(std::size_t index);
-/// The question that stands on that line of kProbeFile; nothing for lines of templates.
+/// The question on that line of kProbeFile; nothing for lines of templates.
 std::optional<std::size_t> question_on_line(int line) noexcept;
 
 /// One parameter as the compiler sees it.

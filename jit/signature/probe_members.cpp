@@ -1,4 +1,4 @@
-// The templates that ask for members, and the reading of what they are mangled to.
+// The templates that ask for members, and the reading of their mangled names.
 #include "jit/signature/probe_members.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace kernwright {
 namespace {
 
-/// Asks any class for a member of that name: what is none of its data members, or not accessible,
-/// is void. {0} is the place in the list, {1} the name.
+/// Asks any class for a member of that name: void for anything but an accessible data member. {0}
+/// is the place in the list, {1} the name.
 constexpr std::string_view kMember = R"probe(
 template <class kernwright_T_, class = void> struct kernwright_member_{0}_ {{
   typedef void kernwright_type_;
@@ -32,9 +32,8 @@ template <class kernwright_T_> struct kernwright_member_{0}_<
 }};
 )probe";
 
-/// The members that have a name {0} of a struct {1} of the text, where the class is that or one
-/// that is derived of it: only such have a class of that name in what is derived of them. {2} are
-/// the members.
+/// The members named {0} of a struct {1} of the text, for this class or one derived of it: only
+/// such have a class of that name inside. {2} are the members.
 constexpr std::string_view kGroup = R"probe(
 template <class kernwright_D_, class kernwright_T_, class = void> struct kernwright_group_{0}_ {{
   typedef void kernwright_type_;
@@ -79,8 +78,8 @@ constexpr std::size_t kEmpty = 2;
 
 constexpr std::size_t kMemberNumbers = 3;  // size, offset, place of the name
 
-/// Members of members that one answer may tell: a struct of arrays of structs names each type once
-/// and has each of its members as often as it is used. What is beyond stays bytes.
+/// Members of members told by one answer: a struct of arrays of structs names each type once and
+/// has each of its members as often as it is used. The rest stays bytes.
 constexpr std::size_t kMaxMembers = 8192;
 
 /// "x" of "S::x".
@@ -144,7 +143,7 @@ class MemberReader {
     return a.offset < b.offset + b.size && b.offset < a.offset + a.size;
   }
 
-  /// A struct without members has a byte that says nothing, and that others may share.
+  /// A struct without members has one meaningless byte; others may share it.
   bool is_empty(const TypeNode& list) const {
     return list.kind == TypeNodeKind::named && !list.children.empty() &&
            (to_size(*list.children[0], lowered_) & kEmpty) != 0;

@@ -1,4 +1,4 @@
-// The part of the probe that asks for the members of structs, and of members that are structs.
+// The part of the probe for the members of structs, and of members of struct type.
 #pragma once
 
 #include "core/kernel_signature.h"
@@ -12,17 +12,17 @@
 
 namespace kernwright {
 
-/// Templates that ask structs for members of these names ("S::x", as MemberNames finds them: what
-/// is an S, or derived of one, for x; "::x" all of them), and every member that is a struct, or an
-/// array of structs, for its own. Pointers are not followed. They stand in the namespace of the
-/// probe's other templates.
+/// Templates that ask structs for members of these names ("S::x", as MemberNames finds them: an S,
+/// or a struct derived of one, for x; "::x" all structs). Members of struct type, or arrays of
+/// those, are asked in turn. Pointers are not followed. They stand in the namespace of the probe's
+/// other templates.
 std::string member_templates(std::span<const std::string> members);
 
-/// Reads what these templates answer to a struct of `size` bytes. Members stand in the order of
-/// their offsets, and behind each that is a struct its own, with paths for names ("pos.x") and
-/// offsets from the outermost struct on; of an array of structs those of the first. A path without
-/// a name in the end ("", "pos.") is bytes of a union, which may hold what is not told. Nothing of
-/// a struct none of whose members is told.
+/// Reads the answers of these templates for a struct of `size` bytes. Members stand in the order of
+/// their offsets. A member of struct type is followed by its own members, with paths for names
+/// ("pos.x") and offsets from the outermost struct on; an array of structs by those of the first. A
+/// path without a name in the end ("", "pos.") is bytes of a union; they may hold untold members.
+/// Nothing for a struct without told members.
 std::vector<StructField> read_members(const TypeNode& answer, std::size_t size,
                                       std::span<const std::string> members,
                                       std::string_view lowered);

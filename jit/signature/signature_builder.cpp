@@ -58,7 +58,7 @@ std::vector<TypeRef> types_in_name(const std::string& lowered, std::size_t count
   }
 }
 
-/// A parameter of that size of which nothing else is sure.
+/// A parameter of that size with nothing else certain.
 Parameter untold(const PtxParameter& declared, std::string type) {
   Parameter result;
   result.type = std::move(type);
@@ -70,7 +70,7 @@ Parameter untold(const PtxParameter& declared, std::string type) {
   return result;
 }
 
-/// What the PTX says of a parameter whose type is unknown. Integers there have no sign.
+/// The PTX's facts about a parameter of unknown type. Integers there have no sign.
 Parameter from_ptx(const PtxParameter& declared) {
   if (declared.is_pointer) {
     Parameter pointer = untold(declared, "void*");

@@ -27,10 +27,10 @@ KernelSignature signature_from_probe(std::string name, std::string lowered,
                                      const KernelDeclaration* declaration,
                                      std::span<const std::string> members = {});
 
-/// Signature of a kernel whose types the compiler was not asked for, from what is sure: the types
-/// in its lowered name, else what C++'s own words in the source spell, checked against the sizes in
-/// the PTX. What stays unknown is ParameterKind::untyped, or a pointer to nothing known.
-/// Throws NameNotFound when the PTX has no such kernel.
+/// Signature of a kernel when the compiler was not asked for its types, from certain facts: the
+/// types in its lowered name, else C++'s own words in the source, checked against the sizes in the
+/// PTX. The rest stays ParameterKind::untyped, or a pointer to nothing known. Throws NameNotFound
+/// when the PTX has no such kernel.
 KernelSignature signature_from_code(std::string name, std::string lowered, std::string_view ptx,
                                     const KernelDeclaration* declaration);
 

@@ -17,8 +17,7 @@ bool is_name_char(char c) {
          c == '$';
 }
 
-/// The variable that a mangled name spells; empty for functions, what is in them, and tables of the
-/// compiler.
+/// The variable of a mangled name; empty for functions, their contents, and tables of the compiler.
 std::string variable_of(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(

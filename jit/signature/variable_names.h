@@ -18,9 +18,8 @@ bool defines_variable(std::string_view ptx, std::string_view lowered);
 /// for odd bytes.
 std::map<std::string, std::string> mangled_variables(std::string_view code);
 
-/// The C++ name of such a variable, and a name that is not mangled as it is; empty for functions,
-/// what is in them, and those of the compiler and of
-/// CUDA's own C++ libraries.
+/// The C++ name of such a variable; a name that is not mangled stays. Empty for functions, their
+/// contents, and for variables of the compiler and of CUDA's own C++ libraries.
 std::string readable_variable(const std::string& lowered);
 
 /// The name without blanks, in which spellings of one name may differ.

@@ -124,8 +124,8 @@ void add_library(CudaHeaders& headers, const std::vector<std::string>& toolkits)
   }
 }
 
-/// The roots whose headers are of NVRTC's own CUDA release: others do not fit together. A root that
-/// does not tell its release counts as fitting.
+/// The roots with headers of NVRTC's own CUDA release: others do not fit together. A root without a
+/// known release counts as fitting.
 std::vector<std::string> fitting(const std::vector<std::string>& toolkits, int major) {
   const auto is_other = [major](const std::string& root) {
     const std::string path = fs::path(root) / "include/cuda.h";

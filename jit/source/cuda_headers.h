@@ -15,7 +15,7 @@ struct CudaHeaders {
   std::vector<std::string> folders;
   std::shared_ptr<const SecureDirectory> held;  ///< the folder of the bundle
   std::string origin;      ///< "NVRTC's bundle", "beside NVRTC", "toolkit", "none" ...
-  bool is_bundle = false;  ///< of NVRTC itself, so that its version tells what they hold
+  bool is_bundle = false;  ///< of NVRTC itself; its version tells their contents
   std::string note;        ///< why the bundle could not be used; empty when nothing failed
 };
 

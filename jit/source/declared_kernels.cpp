@@ -1,4 +1,4 @@
-// Looks for what may bring kernels that the text does not show.
+// Looks for possible sources of kernels not shown by the text.
 #include "jit/source/declared_kernels.h"
 
 #include <algorithm>

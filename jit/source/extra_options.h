@@ -5,9 +5,9 @@
 
 namespace kernwright {
 
-/// Throws InvalidArgument for an option that is a field of ProgramOptions, that would make the
-/// compiler write files, read files nobody knows of, or give no code; the message says what to do
-/// instead. Others are the compiler's own to judge.
+/// Throws InvalidArgument for an option with a field in ProgramOptions, and for one that would make
+/// the compiler write files, read unknown files, or give no code; the message has the remedy.
+/// Others are the compiler's own to judge.
 void check_extra_option(const std::string& option);
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// What preprocessor lines say about other files: includes, __has_include, macros that hold names.
+// The words of preprocessor lines about other files: includes, __has_include, macros with names.
 #pragma once
 
 #include "jit/source/source_lexer.h"
@@ -39,9 +39,9 @@ struct HeaderMentions {
 };
 
 /// Reads the directives of a text as all versions of C++ do: with and without trigraphs, with and
-/// without blanks behind the backslash that joins two lines. What one of them sees is mentioned.
-/// Where another text has a macro for __has_include (`is_wrapped`) every "name" and "(<name>" may
-/// be its operand.
+/// without blanks behind the backslash between two lines. A mention for one version counts. Where
+/// another text has a macro for __has_include (`is_wrapped`) every "name" and "(<name>" may be its
+/// operand.
 HeaderMentions header_mentions(std::string_view text, bool is_wrapped = false);
 
 /// False where a look at the text's bytes tells that header_mentions() finds nothing.

@@ -30,7 +30,7 @@ struct Declaration {
   bool is_host = false;
 };
 
-/// The word behind the '#' of the line that begins at `at`, and what follows it.
+/// The word behind the '#' of the line at `at`, and the rest.
 std::pair<std::string_view, std::string_view> directive_at(std::string_view text, std::size_t at) {
   std::string_view line = text.substr(at, text.find('\n', at) - at);
   const auto skip = [&] {
@@ -47,8 +47,8 @@ std::pair<std::string_view, std::string_view> directive_at(std::string_view text
   return {word, line};
 }
 
-/// The text with blanks for what is behind "#if 0", and for further branches of an #if whose first
-/// one opens another number of braces than it closes: both together would not nest.
+/// The text with blanks for everything behind "#if 0", and for further branches of an #if whose
+/// first branch opens another number of braces than it closes: both together would not nest.
 std::string one_branch(std::string_view text) {
   struct Branch {
     int balance = 0;

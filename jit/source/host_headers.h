@@ -1,5 +1,5 @@
-// Texts that stand for the headers of the host, so that sources written for nvcc compile as they
-// are: the C headers, those of the C++ library that cuda::std has, cuda_runtime.h and its parts.
+// Texts in place of the host's headers, so sources for nvcc compile as they are: the C headers,
+// those of the C++ library with a counterpart in cuda::std, cuda_runtime.h and its parts.
 #pragma once
 
 #include <optional>

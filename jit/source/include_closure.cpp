@@ -62,7 +62,7 @@ class Walker {
   IncludeClosure run() {
     read_defines();
     visit_memory(false);
-    // A file that was found may define the macros that name others.
+    // A found file may define macros that name other files.
     for (std::size_t followed = 0; read_count_ < pending_.size() || followed < macros_known();) {
       if (read_count_ < pending_.size()) {
         read(PendingFile(pending_[read_count_++]));
@@ -192,8 +192,8 @@ class Walker {
     }
   }
 
-  /// A header whose name the preprocessor makes of macros: of files the user is told nothing, but
-  /// what comes of them is not kept. A text could name any file of the machine.
+  /// A header whose name the preprocessor makes of macros. The user is told nothing of its file,
+  /// and the result is not kept: a text could name any file of the machine.
   void not_known(const HeaderMention& mention, const Place& place) {
     result_.needs_cuda_headers = true;
     if (place.is_file) {

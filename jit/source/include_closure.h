@@ -1,4 +1,4 @@
-// The files of the user that a source may include, and what all its texts together ask for.
+// The user's files that a source may include, and the demands of all its texts together.
 #pragma once
 
 #include "base/sha256.h"
@@ -30,10 +30,11 @@ struct IncludeClosure {
 };
 
 /// Follows the #include lines and the __has_include() of the text, of the headers in memory and of
-/// the files found. No #if is decided, so files behind a false one count too. Throws
-/// InvalidArgument, naming the line, for what could reach any file of the machine: an absolute path
-/// in the source or a header in memory; from a text of no file also ".." and a name that macros put
-/// together, whether there is such a file or not. Also for a header that is no regular file.
+/// the found files. No #if is decided, so files behind a false one count too. Throws
+/// InvalidArgument with the line for anything that could reach any file of the machine: an absolute
+/// path in the source or a header in memory; from a text of no file also ".." and a name put
+/// together by macros, whether there is such a file or not. Also for a header that is no regular
+/// file.
 IncludeClosure include_closure(const Source& source, const ProgramOptions& options);
 
 /// Whether a source text asks for the features of one architecture (wgmma, setmaxnreg,

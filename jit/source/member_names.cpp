@@ -79,8 +79,8 @@ class StructHead {
     }
   }
 
-  /// The name of the struct whose brace follows: empty where it has none that the compiler knows it
-  /// by. Nothing where the brace is no struct's.
+  /// The name of the struct whose brace follows: empty if the compiler knows it by none. Nothing if
+  /// the brace is no struct's.
   std::optional<std::string> struct_of_brace(std::string_view text) const {
     if (!is_open_) return std::nullopt;
     return is_defined(text, name_) ? std::string() : std::string(name_);
@@ -103,7 +103,7 @@ class StructHead {
 void MemberNames::add(std::string_view text) {
   const TokenizedSource source = tokenize(text);
   const std::vector<Token>& tokens = source.tokens;
-  std::vector<std::optional<std::string>> braces;  // the struct that each is of which is open
+  std::vector<std::optional<std::string>> braces;  // the struct of each open brace
   StructHead head;
   for (std::size_t i = 0; i < tokens.size() && names_.size() < kMaxNames; ++i) {
     const std::string_view word = tokens[i].text;

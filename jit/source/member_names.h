@@ -11,9 +11,9 @@ namespace kernwright {
 /// Collects from several texts. What is none of a struct's members does no harm beside its cost.
 class MemberNames {
  public:
-  /// Names that end a declarator within the braces of a struct, class or union of `text`, behind
-  /// that of the struct: "S::x", and "::x" where it has none. No macro is expanded: a name that a
-  /// #define of the same text has is left out. Never throws for odd text.
+  /// Names at the end of a declarator within the braces of a struct, class or union of `text`,
+  /// behind the struct's name: "S::x", and "::x" for a struct without one. No macro is expanded:
+  /// names of the text's own #defines are left out. Never throws for odd text.
   void add(std::string_view text);
   /// In order of appearance, each once; at most 128.
   std::vector<std::string> take() { return std::move(names_); }

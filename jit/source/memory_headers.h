@@ -9,9 +9,9 @@ namespace kernwright {
 /// By the name that is included.
 using MemoryHeaders = std::map<std::string, std::string>;
 
-/// The same headers in which each quoted name of another file is one in angle brackets: of a header
-/// beside it in memory the whole name, of any other the same. The compiler looks for a quoted name
-/// in the current folder of the process, in which no header in memory lies. Lines stay lines.
+/// The same headers with each quoted name of another file in angle brackets: the whole name for a
+/// header beside it in memory, the same name for any other. The compiler looks for a quoted name in
+/// the current folder of the process; no header in memory lies there. Lines stay lines.
 MemoryHeaders without_current_folder(const MemoryHeaders& headers);
 
 /// <name>, or "name" where that has a '>'.

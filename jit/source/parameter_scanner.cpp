@@ -41,7 +41,7 @@ bool is_type_word(std::string_view word) {
   return is_one_of(word, kWords);
 }
 
-/// Words that say nothing about the type: what remains without them must still name one.
+/// Words without meaning for the type: the rest must still name one.
 bool is_qualifier(std::string_view word) {
   static constexpr std::array<std::string_view, 12> kWords{
       "const", "volatile", "__restrict__", "__restrict", "__grid_constant__", "struct",

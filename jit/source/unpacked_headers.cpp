@@ -147,7 +147,7 @@ std::uint64_t bytes_of(const std::string& folder) {
   return bytes;
 }
 
-/// Keeps the time of last use, which is that of the list.
+/// Keeps the time of last use: the time of the list.
 void note_use(const std::string& folder) {
   const std::string list = folder + "/" + kList;
   struct stat status {};

@@ -15,9 +15,9 @@ namespace kernwright {
 inline constexpr std::string_view kUnpackedStem = "headers-";
 
 /// The folder `headers-<version>` of NVRTC's own headers below `root`: found whole, or unpacked (at
-/// first use, and where files are missing or have changed). Closed with the reason where that does
-/// not work. Several processes may do so at once: what one reads is never taken from it file by
-/// file. A whole folder costs one look at each file, some milliseconds.
+/// first use, and where files are missing or have changed). Closed with the reason if this fails.
+/// Several processes may do so at once: no file is taken away while another process reads the
+/// folder. A whole folder costs one look at each file, some milliseconds.
 SecureDirectory unpack_headers(const LoadedNvrtc& nvrtc, const SecureDirectory& root);
 
 /// Whether the folder of unpack_headers() is still the one of that name, and no file was added or

@@ -34,7 +34,7 @@ enum class Activation : std::uint8_t {
   hardsigmoid,
 };
 
-/// An activation and the numbers that it takes (include/activations.cuh says which).
+/// An activation and the numbers it takes (see include/activations.cuh).
 struct ActivationCall {
   Activation kind = Activation::relu;
   double a = 1;

@@ -15,7 +15,7 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr int kQkvThreads = 128;  ///< kThreads of append_qkv.cu
-constexpr int kQkvValues = 16;    ///< of a head that a thread holds, as in norms
+constexpr int kQkvValues = 16;    ///< of a head, held by a thread, as in norms
 constexpr std::int64_t kMostQkvDim = 256;
 
 // As in append_qkv.cu.

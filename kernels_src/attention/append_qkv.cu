@@ -36,7 +36,7 @@ struct Columns {
 #pragma unroll
     for (int j = 0; j < N; ++j) value[j] = to_compute(pack.value[j]);
   }
-  /// What a norm of its own would have stored.
+  /// The output of a separate norm.
   __device__ __forceinline__ void normalize(float factor, const HeadWeights& weights, int column) {
     if (weights.values == nullptr) return;
     float weight[N];

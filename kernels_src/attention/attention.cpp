@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kForwardThreads = 128;
 constexpr std::int64_t kForwardWarps = 4;
-constexpr std::int64_t kFewRows = 16;  ///< rows of one head of keys that decode attention takes
+constexpr std::int64_t kFewRows = 16;  ///< rows of one head of keys in decode attention
 
 /// Rows of 16 queries a warp, keys of a tile.
 struct ForwardTile {

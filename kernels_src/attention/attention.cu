@@ -7,7 +7,7 @@ using namespace kernwright;
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
 
-/// Weights that the dropout keeps are scaled, the others 0.
+/// Weights kept by the dropout are scaled, the others 0.
 template <int kTiles>
 __device__ __forceinline__ void drop_weights(float (&s)[kTiles][4], const AttentionCall& call,
                                              int batch, const ScoreRow (&rows)[2], int first) {
@@ -62,7 +62,7 @@ __device__ __forceinline__ void store_rows(const RunningRows<kValueDim>& running
 template <typename T, int kDim, int kValueDim, int kRowTiles, int kTokens, bool kAsync, int kExtras>
 __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ AttentionCall call) {
   constexpr int kRows = 16 * kRowTiles, kBlockRows = kWarps * kRows;
-  constexpr int kShare = kTokens / kWarps;  // tokens that a warp brings
+  constexpr int kShare = kTokens / kWarps;  // tokens brought by a warp
   using Queries = TokenCopy<T, 16, kDim, kAsync>;
   using Keys = TokenCopy<T, kShare, kDim, kAsync>;
   using Values = TokenCopy<T, kShare, kValueDim, kAsync>;
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
   }
   if (tiles > 0) start(0);
   commit_copies();
-  // Keys that every row of the warp sees, and that any of them sees.
+  // Keys seen by every row of the warp, and keys seen by any of them.
   const int last_query = min(warp_row + kRows, sequence.queries) - 1;
   const int all_low = sequence.first_key(call, last_query);
   const int all_high = sequence.end_key(call, warp_row);

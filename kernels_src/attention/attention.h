@@ -9,7 +9,7 @@
 
 namespace kernwright::kernels {
 
-/// What both functions take. Arrays are on the device of the queries.
+/// The arguments of both functions. Arrays are on the device of the queries.
 struct AttentionOptions {
   std::optional<double> scale = std::nullopt;  ///< 1 / sqrt(head_dim) without one
   double soft_cap = 0;                         ///< scores become cap * tanh(score / cap); 0: none
@@ -45,25 +45,26 @@ struct Attended {
 Attended attention(const Array& query, const Array& key, const Array& value,
                    const AttentionOptions& options, const Stream& stream = {});
 
-/// The same for a few queries over long caches: the last queries.shape[2] of the k_lengths tokens
-/// (all without), each of which sees itself and what lies before it. Caches (batch, kv_heads, keys,
-/// dim), or with page_table (pages, page_size, kv_heads, dim). Their elements are the queries', or
-/// int8, float8_e4m3fn, float8_e5m2 times k_scales and v_scales. Blocks share the context (T. Dao
-/// et al., "Flash-Decoding", 2023); their parts are summed in a fixed order. A batch whose table
-/// names a page that is none gives NaN; nothing is read for it.
+/// The same for a few queries over long caches. The queries are the last queries.shape[2] of the
+/// k_lengths tokens (of all tokens without lengths). Each sees itself and everything before it.
+/// Caches are (batch, kv_heads, keys, dim), or with page_table (pages, page_size, kv_heads, dim).
+/// Their elements have the queries' type, or are int8, float8_e4m3fn or float8_e5m2 times k_scales
+/// and v_scales. Blocks share the context (T. Dao et al., "Flash-Decoding", 2023); their parts are
+/// summed in a fixed order. A batch gives NaN if its table names a page outside the cache; nothing
+/// is read for it.
 Attended decode_attention(const Array& query, const Array& key, const Array& value,
                           const AttentionOptions& options, const Stream& stream = {});
 
-/// Where append_cache() writes: pages, and what elements of 8 bits are multiples of.
+/// The targets of append_cache(): pages, and the unit of 8-bit elements.
 struct CachePlaces {
   std::optional<Array> page_table = std::nullopt;                         ///< int32 (batch, pages)
   std::optional<Array> k_scales = std::nullopt, v_scales = std::nullopt;  ///< float32 (kv_heads,)
 };
 
 /// Writes token t of batch b of key and value (batch, kv_heads, tokens, dim) to place positions[b]
-/// + t of the caches, which are those of decode_attention(). Tokens whose place or page is none are
-/// left out. 8-bit elements are x / scale, rounded and kept inside of their range. Queued on
-/// `stream`. Throws ArgumentError, InvalidArgument.
+/// + t of the caches; their layouts are those of decode_attention(). Tokens without a valid place
+/// or page are left out. 8-bit elements are x / scale, rounded and kept inside of their range.
+/// Queued on `stream`. Throws ArgumentError, InvalidArgument.
 void append_cache(const Array& key, const Array& value, const Array& key_cache,
                   const Array& value_cache, const Array& positions, const CachePlaces& places,
                   const Stream& stream = {});

@@ -28,7 +28,7 @@ const Family& gradient_family() {
   return family;
 }
 
-/// Which sums one launch makes: over changes of scores, over weights.
+/// The sums of one launch: over changes of scores, or over weights.
 enum GradientSums : int { kChangeSums = 1, kWeightSums = 2, kBothSums = 3 };
 
 LaunchConfig gradient_config(std::int64_t blocks, std::int64_t bytes, const Stream& on) {
@@ -88,7 +88,7 @@ void launch_plain_gradient(PreparedGradient& made, bool for_keys, const Stream& 
   launch(kernel.on(of.q.device()), gradient_config(blocks, floats * 4, on), of.call, made.call);
 }
 
-/// delta of each row, which the other launches read.
+/// delta of each row, read by the other launches.
 Array launch_gradient_rows(PreparedGradient& made, const Stream& on) {
   PreparedAttention& of = made.forward;
   Array delta = Array::empty(of.q.device(), of.made.lse->shape(), ScalarType::float32, on);

@@ -1,4 +1,4 @@
-// The parameter that attention kernels share, made of checked arrays.
+// The shared parameter of attention kernels, made of checked arrays.
 #pragma once
 
 #include "kernels_src/attention/attention.h"
@@ -33,19 +33,19 @@ struct AttentionCall {
 };
 static_assert(sizeof(AttentionCall) == 400);
 
-/// A checked call: the kernels' parameter and the arrays that it points to.
+/// A checked call: the kernels' parameter and the arrays behind it.
 struct PreparedAttention {
   AttentionCall call{};
   Array q, k, v;
   std::vector<Array> others;  ///< lengths, mask, sinks ...
   Attended made;
   bool extras = false;                 ///< more than scale, window and lengths goes into a score
-  int dim_class = 0, value_class = 0;  ///< the kernels' extents, of which elements may be missing
+  int dim_class = 0, value_class = 0;  ///< the kernels' extents, perhaps beyond the elements
 
   bool has_rows() const { return call.batches > 0 && call.heads > 0 && call.queries > 0; }
   /// Whether keys and values can be moved by 16 bytes; with `queries`, these too.
   bool moves_packs(bool queries) const;
-  /// Says that the work of `on` uses all arrays.
+  /// Tells that the work of `on` uses all arrays.
   void use_on(const Stream& on) const;
 };
 
@@ -53,7 +53,7 @@ struct PreparedAttention {
 Array with_whole_heads(const Array& array, const Stream& on);
 /// Strides in elements of an array with the axes of the queries.
 HeadStrides like_queries(const Array& array, bool packed);
-/// Address and strides in bytes, whose low bits say how wide accesses can be.
+/// Address and strides in bytes; their low bits tell the widest access.
 std::uint64_t access_bits(const Array& array, const HeadStrides& at, std::int64_t dim);
 
 /// Checks the arguments. `caches`: keys and values may be pages, or have 8
@@ -63,10 +63,10 @@ PreparedAttention prepare_attention(const Array& query, const Array& key, const 
 
 void allocate_result(PreparedAttention& prepared, const AttentionOptions& options,
                      const Stream& on);
-/// The result is `out`, of the shape that attention() has, and contiguous logarithms.
+/// The result is `out`, of attention()'s shape, and contiguous logarithms.
 void set_result(PreparedAttention& prepared, Array out, std::optional<Array> lse, bool packed);
 
-/// Blocks that share contexts, on matrix units; `splits` as below.
+/// Blocks with shared contexts, on matrix units; `splits` as below.
 void launch_decode(PreparedAttention& prepared, std::int64_t splits, const Stream& on);
 /// Rows of queries and heads by plain multiplications, for float32. `splits`: of the context; 0: as
 /// many as the device needs.

@@ -97,7 +97,7 @@ void require_append_pair(const Array& key, const Array& value, const Array& key_
              key.identify(), value.identify(), key_cache.identify(), value_cache.identify()));
 }
 
-/// Pages of each batch; the places that a batch has then.
+/// Pages of each batch; the places of a batch then.
 std::int64_t add_append_pages(PlannedAppend& made, const Array& key, const Array& key_cache,
                               const Array& table, const Stream& on) {
   require_one_device(key, "key", table, "page_table");

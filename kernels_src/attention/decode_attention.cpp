@@ -1,4 +1,4 @@
-// Plans decode attention: stages of the warps' rings, blocks that share a context.
+// Plans decode attention: stages of the warps' rings, blocks with a shared context.
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
@@ -19,7 +19,7 @@ constexpr std::int64_t kDecodeStep = kDecodeWarps * kWarpTokens;
 constexpr std::uint32_t kDecodeThreads = 128;
 
 constexpr std::int64_t kMostContextSplits = 512;
-constexpr std::int64_t kDecodeSystemShared = 1024;  // that a block costs beside its own
+constexpr std::int64_t kDecodeSystemShared = 1024;  // cost of a block beside its own
 
 const Family& decode_family() {
   static const auto& family = *new Family("decode_attention.cu", text::decode_attention_cu);

@@ -94,7 +94,7 @@ __device__ __forceinline__ void load_queries(unsigned char* tile, const Attentio
   }
 }
 
-/// What the warps found, put together: written as the result, or as the part of a split.
+/// The warps' finds, put together: written as the result, or as the part of a split.
 template <typename T, int kValueDim>
 __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<kValueDim>& rows,
                                             bool bad, const AttentionCall& call,
@@ -153,7 +153,7 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
   }
 }
 
-/// A block: up to 16 rows (queries times heads that share keys), one share of the context.
+/// A block: up to 16 rows (queries times heads with common keys), one share of the context.
 template <typename T, typename E, int kDim, int kValueDim, int kStages, bool kAsync, bool kExtras>
 __global__ void __launch_bounds__(kThreads)
     decode_attention(const __grid_constant__ AttentionCall call) {

@@ -1,4 +1,4 @@
-// The second parameter that kernels of attention's gradients share, made of checked arrays.
+// The second shared parameter of attention's gradient kernels, made of checked arrays.
 #pragma once
 
 #include "kernels_src/attention/attention_call.h"

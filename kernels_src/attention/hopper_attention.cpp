@@ -1,4 +1,4 @@
-// Chooses tiles, makes tensor maps, shares out heads so that their keys stay in the L2 cache.
+// Chooses tiles, makes tensor maps, shares out heads so their keys stay in the L2 cache.
 #include "kernels_src/attention/hopper_attention.h"
 
 #include "base/errors.h"
@@ -68,16 +68,16 @@ int query_places(const PreparedAttention& made, const HopperAttentionTile& tile)
   return fits && tile.groups < 3 && of_scores(made.call) < 2 ? 2 : 1;
 }
 
-/// Times of a block in units of what 128 queries and one key take: after those of an H100, but for
-/// the splits, whose are estimates.
+/// Times of a block. The unit is the time for 128 queries and one key. Measured on an H100, except
+/// for the splits: those are estimates.
 struct HopperCosts {
   std::int64_t step = 12, part = 200, second_kernel = 300;
-  std::int64_t sums_of_unit = 20000;  // of splits, that are written and read
+  std::int64_t sums_of_unit = 20000;  // of splits, written and read
   std::int64_t half = 12;             // sixteenths, of 64 queries
 };
 constexpr HopperCosts kHopperCosts{};
 
-/// What one part takes, `keys` of its keys being seen.
+/// The time of one part with `keys` of its keys in sight.
 std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
   const std::int64_t whole =
       parts_of(keys, tile.keys) * (tile.keys + kHopperCosts.step) + kHopperCosts.part;
@@ -89,7 +89,7 @@ std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
 int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   const AttentionCall& call = made.call;
   const int most = std::max(made.dim_class, made.value_class);
-  const bool capped = of_scores(call) > 0;  // which takes registers
+  const bool capped = of_scores(call) > 0;  // takes registers
   if (most > 192) return capped ? 64 : 80;
   if (made.value_class > 128) return 96;
   if (most != 128 || capped) return 128;
@@ -100,7 +100,7 @@ int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   return call.keys >= 512 && (many || call.keys > 1024) ? 176 : 128;
 }
 
-/// Sets the warpgroups, and how many blocks share keys: what takes the least time.
+/// Sets the warpgroups, and the number of blocks with common keys: the quickest.
 void share_out(const PreparedAttention& made, const AttentionOptions& options, std::int64_t rows,
                HopperAttentionTile& tile) {
   const AttentionCall& call = made.call;
@@ -131,9 +131,8 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
   tile = best;
 }
 
-/// Heads that are worked on at the same time. Their keys and values fit the L2 cache; where rows
-/// are short, or all alike, those of one head follow each other, so that loads of new heads are
-/// spread over time.
+/// Heads at work at the same time. Their keys and values fit the L2 cache. Where rows are short, or
+/// all alike, the rows of one head follow each other: loads of new heads are spread over time.
 std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_tiles) {
   const AttentionCall& call = made.call;
   const std::int64_t bytes = std::int64_t{2} * call.keys * (call.dim + call.value_dim);
@@ -143,7 +142,7 @@ std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_ti
   if (!alike && row_tiles >= kManyRowTiles) return cached;
   const std::int64_t multiprocessors =
       made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  // Of rows that are not alike two waves, whose shares even each other.
+  // Of unequal rows two waves: their shares even each other.
   return std::min(cached, parts_of((alike ? 1 : 2) * multiprocessors, row_tiles));
 }
 

@@ -10,7 +10,7 @@
 
 using namespace kernwright;
 
-/// What goes into scores beside scale, window and lengths; with kBiased ALiBi, masks, caps.
+/// Terms of scores beside scale, window and lengths; with kBiased ALiBi, masks, caps.
 enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
 
 struct Maps {
@@ -83,7 +83,7 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
                  full);
       }
     };
-    // The last tile's rows behind the sequence that are in the array; behind that zeros come.
+    // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
     const int last = sequence.keys - (part.low + (part.steps - 1) * Of::kKeys);
     const bool has_tail = last < Of::kKeys && sequence.k_token + sequence.keys < call.keys;
 #pragma unroll 1
@@ -132,10 +132,10 @@ struct Turns {
   }
 };
 
-/// What the queries of a warpgroup see.
+/// The view of a warpgroup's queries.
 struct View {
   int row;                // of the thread, the other is 8 behind
-  int all_low, all_high;  // keys that all of them see
+  int all_low, all_high;  // keys in sight of all of them
 };
 
 /// Queued: scores of 64 queries and a tile of keys.
@@ -253,7 +253,7 @@ __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2]
   }
 }
 
-/// What a warpgroup does with its queries of all parts.
+/// A warpgroup's work on its queries of all parts.
 template <typename T, typename Of, Extras kExtras>
 struct Attending {
   const Shared<Of>& shared;
@@ -296,8 +296,8 @@ struct Attending {
     running.take(s, scale, shrink);
   }
 
-  /// From the first scores, which are there, to the weights of the last keys, whose values are not
-  /// added yet. The last keys come first.
+  /// From the first scores, already there, to the weights of the last keys; their values are not
+  /// yet added. The last keys come first.
   __device__ __forceinline__ void run(const Part<Of>& part, bool owes, Running& running,
                                       float (&s)[Of::kKeys / 2], float (&out)[Of::kValueDim / 2],
                                       unsigned (&weights)[Of::kKeys / 16][4]) {
@@ -356,8 +356,8 @@ struct Attending {
                       shared.queries(slot(Of::kPlaces == 2)) + warp * (kWarpRows * 128), map_out,
                       call, part, row, lane);
   }
-  /// The place that the result left through is for other queries; with two, that of the part before
-  /// this one.
+  /// The place through which the result left serves other queries now; with two places, the place
+  /// of the part before this one.
   __device__ __forceinline__ void free_place() {
     if (lane == 0) wait_for_reads_of_stores<0>();
     give_back(shared.q_empty[slot(Of::kPlaces == 2)], lane);
@@ -367,7 +367,7 @@ struct Attending {
 template <typename T, typename Of, Extras kExtras>
 __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap& map_out,
                                        const AttentionCall& call, const Plan& plan) {
-  // What the compiler knows to be the same in a warp stays out of its registers.
+  // Values known to the compiler as the same in a warp stay out of its registers.
   const int group = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0) - 1;
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32 % 4), 0);
   const int lane = threadIdx.x % 32;
@@ -417,7 +417,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
       of.begin(s);
       if constexpr (kAhead) turns.end();
       take_scores();
-      // Parts one after the other, whose first scores are there.
+      // Parts one after the other; their first scores are there.
       for (bool owes = false;; owes = true) {
         running = Running();
 #pragma unroll

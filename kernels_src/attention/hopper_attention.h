@@ -1,4 +1,4 @@
-// Attention of many queries on Hopper: which calls it takes, its tiles, its launch.
+// Attention of many queries on Hopper: its calls, its tiles, its launch.
 #pragma once
 
 #include "core/stream.h"
@@ -36,9 +36,9 @@ enum class AttentionKernel : std::uint8_t { automatic, mma, hopper };
 /// Tiles worth measuring for heads of 64, 96, 128, 192 or 256 elements: each gives right results.
 std::span<const HopperAttentionTile> hopper_attention_tiles();
 
-/// Lets all later calls of attention() with 16-bit elements take that kernel, and that tile, to
-/// measure them; `automatic` ends it. Throws ArgumentError for a tile that is none of
-/// hopper_attention_tiles(), whatever its splits; packed sequences have none. Thread-safe.
+/// Lets all later calls of attention() with 16-bit elements take that kernel and that tile, to
+/// measure them; `automatic` ends it. Packed sequences have none. Throws ArgumentError unless the
+/// tile is one of hopper_attention_tiles(), with any splits. Thread-safe.
 void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile);
 
 /// The tile for a call; nothing where the other kernel has to do it: on other devices, with
@@ -56,7 +56,7 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
 /// Whether a tensor map can describe it: of extents above 1, strides are positive multiples of 16
 /// bytes, but for repeated batches and heads.
 bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads, std::int64_t tokens);
-/// Boxes of so many tokens of one head; batches and heads that are the same are one.
+/// Boxes of so many tokens of one head; equal batches and heads are one.
 CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
                      std::int64_t heads, std::int64_t tokens, int box_rows);
 

@@ -45,9 +45,9 @@ struct BackwardShape {
   explicit BackwardShape(const PreparedAttention& of)
       : dim(of.dim_class), value_dim(of.value_class), queries(128) {
     if (std::max(dim, value_dim) <= 64) return;
-    dim = std::max(dim, 96);  // 128 columns, so that both warpgroups have a part of dq
+    dim = std::max(dim, 96);  // 128 columns: both warpgroups have a part of dq
     queries = 64;
-    if (dim + value_dim > 192) dim = value_dim = 128;  // for which registers suffice
+    if (dim + value_dim > 192) dim = value_dim = 128;  // where registers suffice
   }
   int shared_bytes(const HopperBackwardTile& tile) const {
     const int columns = (dim + 63) / 64 + (value_dim + 63) / 64;

@@ -24,7 +24,7 @@ __device__ __forceinline__ void multiply_rows(float (&s)[32], unsigned keys, uns
   commit_products();
 }
 
-/// Queued: weights or changes times 64 queries are added; without `adds` that is the sums.
+/// Queued: weights or changes times 64 queries are added; without `adds` they are the sums.
 template <typename T, int kDim, int kQueries>
 __device__ __forceinline__ void add_rows(float (&sums)[kDim / 2], const unsigned (&left)[4][4],
                                          unsigned queries, bool adds) {
@@ -50,14 +50,14 @@ __device__ __forceinline__ void multiply_changes(float (&sums)[32], unsigned cha
   commit_products();
 }
 
-/// What a thread of a warpgroup knows.
+/// The state of a warpgroup's thread.
 struct Self {
   int group, warp, lane;
   int key;             // of its first row, the other is 8 behind
   float scale, inner;  // of scores to units of log2; before the cap
 };
 
-/// Scores become weights, which are packed; with a cap `s` is that times the cap's derivative.
+/// Scores become packed weights; with a cap, `s` is the weight times the cap's derivative.
 template <typename T, bool kHasCap, int kScores>
 __device__ __forceinline__ void weigh(float (&s)[kScores], unsigned (&weights)[kScores / 8][4],
                                       const float* logarithms, const Self& self) {
@@ -122,10 +122,10 @@ __device__ __forceinline__ void store_gradient(const float (&sums)[kDim / 2], fl
   }
 }
 
-/// What goes into scores beside scale, window and lengths: nothing, a cap, or ALiBi and a mask.
+/// Terms of scores beside scale, window and lengths: nothing, a cap, or ALiBi and a mask.
 enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
 
-/// What a warpgroup has of a part: 64 keys.
+/// A warpgroup's share of a part: 64 keys.
 template <typename T, typename Of, Extras kExtras>
 struct Deriving {
   static constexpr bool kHasCap = kExtras == kCapped;
@@ -321,7 +321,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     shared.init();
   }
   __syncthreads();
-  // Blocks with the first keys, whose queries see the most, come first.
+  // Blocks with the first keys come first: their queries see the most.
   const int number = same(static_cast<int>(*shared.number));
   const int all = plan.section * plan.key_tiles;
   const int section = number / all, inside = number % all;

@@ -1,4 +1,4 @@
-// Gradients of attention on Hopper: which calls it takes, its tiles, its launches.
+// Gradients of attention on Hopper: its calls, its tiles, its launches.
 #pragma once
 
 #include "core/stream.h"

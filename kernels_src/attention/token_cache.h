@@ -1,4 +1,4 @@
-// The parameter of kernels that write new tokens to caches, made of checked arrays.
+// The parameter of kernels for writing new tokens to caches, made of checked arrays.
 #pragma once
 
 #include "kernels_src/attention/attention_call.h"
@@ -24,7 +24,7 @@ struct CacheAppend {
   std::int32_t batches = 0, heads = 0, tokens = 0, capacity = 0;
 };
 
-/// A checked append: the kernels' parameter and the arrays that it points to.
+/// A checked append: the kernels' parameter and the arrays behind it.
 struct PlannedAppend {
   CacheAppend call{};
   std::vector<Array> used;
@@ -38,7 +38,7 @@ struct PlannedAppend {
 PlannedAppend plan_append(const Array& key, const Array& value, const Array& key_cache,
                           const Array& value_cache, const Array& positions,
                           const CachePlaces& places, const Stream& on);
-/// Elements that one access moves on both sides of keys and of values.
+/// Elements moved by one access on both sides of keys and of values.
 int append_width(const CacheAppend& call, ScalarType from, ScalarType to);
 /// Throws InvalidArgument unless `given` is absent, or of that type and shape, on the device of
 /// `key`.

@@ -1,5 +1,5 @@
-// Copies a view whose innermost axis lies elsewhere in the source: tiles go through shared memory,
-// so that both sides are read and written along their own lines.
+// Copies a view with another innermost axis in the source. Tiles go through shared memory, so both
+// sides are read and written along their own lines.
 #include <kernwright/elements.cuh>
 
 using namespace kernwright;

@@ -10,10 +10,10 @@ class Device;
 
 namespace kernwright::kernels {
 
-/// Queues the copy by tiles when the target's innermost dimension is not the source's and both are
-/// long; the plan is in units of 2^log2_unit bytes that both sides are aligned for. False when it
-/// is no such copy: then nothing is queued, and dimensions of `plan` may be in another order, in
-/// which a plain walk is faster.
+/// Queues the copy by tiles if the innermost dimensions of target and source differ and both are
+/// long. The plan counts in units of 2^log2_unit bytes; both sides are aligned to them. False for
+/// any other copy: then nothing is queued, and dimensions of `plan` may be in another order, faster
+/// for a plain walk.
 bool queue_tiled_transpose(Device& device, WalkPlan<2>& plan, int log2_unit, const Stream& stream);
 
 }  // namespace kernwright::kernels

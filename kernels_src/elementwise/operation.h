@@ -39,7 +39,7 @@ std::optional<Operation> operation_from_name(std::string_view name) noexcept;
 
 inline constexpr std::size_t kMaxOperands = 3;
 
-/// The types of one call: what each operand is computed in, and what comes out.
+/// The types of one call: the type each operand is computed in, and the type of the result.
 struct OperationTypes {
   std::array<ScalarType, kMaxOperands> operands{};
   ScalarType result{};

@@ -24,8 +24,8 @@ ScalarType default_type(Weak number) noexcept;
 
 /// Whether every value of `from` is one of `to`, as NumPy's "safe".
 bool can_cast(ScalarType from, ScalarType to) noexcept;
-/// Whether `from` goes into `to` at the price of digits only, as NumPy's "same_kind": what an
-/// operation stores into an array that was there before.
+/// Whether the step from `from` loses digits only, as NumPy's "same_kind". An operation may store
+/// into an array of such a type.
 bool can_cast_same_kind(ScalarType from, ScalarType to) noexcept;
 
 }  // namespace kernwright::kernels

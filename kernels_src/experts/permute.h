@@ -18,9 +18,9 @@ struct Permuted {
 };
 
 /// Sorts the rows of x, (tokens, columns) of any type, by `experts`, (tokens, k) of int32 or int64.
-/// Pairs of one expert keep their order. What is no number of an expert has no row; the rows that
-/// are left at the end are 0. Two kernels, three for more than 4096 pairs. At most 2048 experts.
-/// Throws InvalidArgument, ArgumentError; CompileError, OutOfMemory, DriverError.
+/// Pairs of one expert keep their order. A pair without a valid expert has no row; rows left over
+/// at the end are 0. Two kernels, three for more than 4096 pairs. At most 2048 experts. Throws
+/// InvalidArgument, ArgumentError; CompileError, OutOfMemory, DriverError.
 Permuted permute(const Array& x, const Array& experts, std::int64_t expert_count,
                  const Stream& stream = {});
 

@@ -1,4 +1,4 @@
-// Which experts of a mixture get a token, and with which weights.
+// Chooses the experts of each token in a mixture, and their weights.
 #pragma once
 
 #include "array/array.h"

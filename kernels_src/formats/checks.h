@@ -4,7 +4,7 @@
 #include "array/array.h"
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 
 #include <algorithm>
 

@@ -14,7 +14,7 @@ __device__ const float kNormalFloatBetween[15] = {
     0.1202552504837513f,   0.2035212516784668f,   0.2920137718319893f,    0.3893125355243683f,
     0.5016634166240692f,   0.6427869200706482f,   0.8614784181118011f};
 
-/// What a block's numbers are a multiple of, in the ways that it is kept.
+/// The unit of a block's numbers, in each way of keeping it.
 struct PlainScale {
   const float* scales;
   __device__ float of(UInt64 block) const { return scales[block]; }

@@ -20,11 +20,11 @@ struct GgufFormat {
   int values, bytes;      ///< of a block
   std::uint64_t align;    ///< of loads, where the first block allows it
 };
-/// Throws InvalidArgument, which names those that there are.
+/// Throws InvalidArgument with a list of the known ones.
 const GgufFormat& gguf_format(std::string_view name);
 
-/// `blocks` is uint8, whole blocks along the last axis, which becomes their numbers; `type` is
-/// float16, bfloat16 or float32. float32 has the numbers that ggml's dequantize_row functions give.
+/// `blocks` is uint8: whole blocks along the last axis, each replaced by its numbers. `type` is
+/// float16, bfloat16 or float32. float32 has the numbers of ggml's dequantize_row functions.
 Array dequantize_gguf(const Array& blocks, const GgufFormat& format, ScalarType type,
                       const Stream& stream = {});
 /// Numbers to blocks: the last axis holds whole blocks. q4_0 and q8_0 round as ggml's reference

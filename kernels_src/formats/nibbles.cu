@@ -5,8 +5,9 @@ using namespace kernwright;
 
 constexpr int kThreads = 256;
 
-/// `bytes` bytes hold the rows of `x`, of `length` bytes each whose low halves count; where that is
-/// odd the last half is 0. Threads make `Width` bytes: 1, or 8 of rows of whole bytes as one.
+/// `bytes` bytes hold the rows of `x`. Each row has `length` bytes, of which the low halves count;
+/// where that is odd the last half is 0. Threads make `Width` bytes: 1, or 8 of rows of whole bytes
+/// as one.
 template <int Width>
 __global__ void __launch_bounds__(kThreads)
     pack_nibbles(const UInt8* __restrict__ x, UInt8* __restrict__ out, UInt64 bytes,

@@ -1,5 +1,5 @@
-// Adds up the parts of a product that was split along the inner dimension, in their order, and does
-// what follows it.
+// Adds up the parts of a product split along the inner dimension, in their order, and does the work
+// that follows a product.
 #include <kernwright/elements.cuh>
 #include <kernwright/product_epilogue.cuh>
 

@@ -52,7 +52,7 @@ CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dens
                    .box_columns = static_cast<std::uint32_t>(stage_elements(array))});
 }
 
-/// Of scales (rows, blocks) whose columns are dense: those of a tile's rows in one block.
+/// Of scales (rows, blocks) with dense columns: the scales of a tile's rows in one block.
 CUtensorMap scales_map(const Array& scales, int box) {
   const Shape& shape = scales.shape();
   return gemm_map(scales.device(), {.address = scales.address(),
@@ -87,7 +87,7 @@ GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool 
   return of;
 }
 
-/// A product that gemm.cu or promoted_gemm.cu takes.
+/// A product for gemm.cu or promoted_gemm.cu.
 struct FastGemm {
   const Gemm& of;
   const GemmEpilogue& epilogue;
@@ -332,7 +332,7 @@ void use_all(const Array& result, const GemmEpilogue& ready, const Stream& on) {
   }
 }
 
-/// By gemm.cu; false where that cannot be.
+/// By gemm.cu; false if impossible.
 bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   if (of.kernel != GemmKernel::automatic || of.mma_tile) return false;
   if (!of.a.device().capabilities().wgmma) return false;
@@ -352,7 +352,7 @@ bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, c
   return true;
 }
 
-/// Float8 as bfloat16, which has all of its numbers; those in blocks times their scales, rounded.
+/// Float8 as bfloat16, a superset of its numbers; those in blocks times their scales, rounded.
 Gemm in_bfloat16(const Gemm& of, const Stream& on) {
   Gemm wide = of;
   wide.block_scales.reset();
@@ -376,7 +376,7 @@ bool is_exact_gemm(const Gemm& of) {
   return of.a.type() == ScalarType::float64 || (of.a.type() == ScalarType::float32 && !of.tf32);
 }
 
-/// By a kernel for the type; false where that cannot be.
+/// By a kernel for the type; false if impossible.
 bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   if (of.kernel == GemmKernel::plain || of.a.shape().back() == 0) return false;
   if (const std::optional<Gemm> planned = planned_gemm(of, result.type())) {
@@ -397,7 +397,7 @@ ScalarType gemm_result_type(const Gemm& of) {
   return is_gemm_float8(of.a.type()) ? ScalarType::float32 : of.a.type();
 }
 
-/// In float32, or in the type of the result where that has just the sums.
+/// In float32, or in the type of the result if it has just the sums.
 Array run_plain(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   const bool whole = of.a.type() == ScalarType::int8;
   if (of.a.type() == ScalarType::float64 || (whole && !ready.row_scales)) {

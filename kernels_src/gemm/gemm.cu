@@ -4,8 +4,9 @@
 
 using namespace kernwright;
 
-/// Sums that stay in one place while the tensor cores add to them. kRagged: the inner dimension is
-/// that of both operands' lines, a tile's part of it may be empty, and behind its end are others'.
+/// Sums stay in one place while the tensor cores add to them. kRagged: the inner dimension is the
+/// one along both operands' lines, a tile's part of it may be empty, and memory behind its end
+/// belongs to others.
 template <typename Types, bool kRagged>
 struct Direct : Types {
   using Of = typename Types::Of;

@@ -39,11 +39,11 @@ struct GemmBlockScales {
   Array a, b;
 };
 
-/// Which kernels a Gemm may take.
+/// The kernels allowed to a Gemm.
 enum class GemmKernel : std::uint8_t {
   automatic,
   mma,   ///< mma_gemm.cu, also where gemm.cu would run
-  plain  ///< that of matmul.h
+  plain  ///< see matmul.h
 };
 
 /// activation(alpha * (a @ b) + bias + beta * c) for a of [..., m, k] and b of [..., k, n], both of
@@ -77,14 +77,14 @@ struct Gemm {
   std::optional<GemmTile> tile{};  ///< empty: choose_gemm() decides
   int splits = 0;                  ///< of the inner dimension; 0: choose_gemm() decides
   bool tf32 = false;               ///< float32 operands are rounded to 11 bits of mantissa
-  bool fast_sums = false;  ///< of float8 all sums are the tensor cores' own, which keep 14 bits
+  bool fast_sums = false;          ///< of float8 all sums are the tensor cores' own, with 14 bits
   GemmKernel kernel = GemmKernel::automatic;
   std::optional<MmaTile> mma_tile{};  ///< of mma_gemm.cu; empty: choose_mma() decides
   std::optional<FmaTile> fma_tile{};  ///< of fma_gemm.cu; empty: choose_fma() decides
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
-  /// ("Incompatible dimensions", "same device") with what does not fit; ArgumentError for element
-  /// types and tiles that there are not; CompileError, OutOfMemory, DriverError.
+  /// ("Incompatible dimensions", "same device") with the mismatch; ArgumentError for unknown
+  /// element types and tiles; CompileError, OutOfMemory, DriverError.
   Array run(const Stream& stream = {}) const;
 };
 

@@ -1,4 +1,4 @@
-// The one place that decides about tiles, clusters and splits.
+// The one place for decisions about tiles, clusters and splits.
 #include "kernels_src/gemm/gemm_choice.h"
 
 #include "base/errors.h"
@@ -59,7 +59,7 @@ double rate_of(int rows, int columns) {
   return rows == 64 && columns >= 128 ? wide * 0.77 : wide;
 }
 
-/// Of groups each has a last tile, which is half full on average.
+/// Each group has a last tile, half full on average.
 std::int64_t row_tiles_of(const GemmSize& size, std::int64_t height) {
   if (size.groups == 0) return gemm_parts(size.rows, height);
   const std::int64_t taken = std::min(size.groups, size.rows);
@@ -196,7 +196,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const double loads = (rows + columns / tile.cluster) * kGemmLine / kBytesPerCycle;
   const double out = rows * columns * static_cast<double>(choice.splits > 1 ? 4 : size.out_bytes) /
                      kOutBytesPerCycle;
-  // A group that ends a tile while the other multiplies costs nothing but at the end.
+  // The end of a tile costs nothing while the other group multiplies, except at the very end.
   const double ends = tile.turns ? out + waves * 100 : waves * out;
   const double step = std::max({products, loads, memory_cycles(size, tile)});
   double cost = kCyclesOfStart + waves * steps * step + ends;

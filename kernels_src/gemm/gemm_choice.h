@@ -1,4 +1,4 @@
-// Which tiles a matrix product on compute capability 9.0 is made of.
+// The tiles of a matrix product on compute capability 9.0.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@ namespace kernwright::kernels {
 /// The parameters of `Tile` in gemm.cu.
 struct GemmTile {
   int rows = 128, columns = 128;  ///< of the result, made at once by a block
-  int stages = 4;                 ///< of 128 bytes of the inner dimension, that are under way
-  int groups = 2;                 ///< warpgroups that multiply
+  int stages = 4;                 ///< of 128 bytes of the inner dimension, under way
+  int groups = 2;                 ///< multiplying warpgroups
   bool turns = false;  ///< each has tiles of its own: one ends while the other multiplies
-  int cluster = 1;     ///< blocks with tiles below each other that share their loads of b
+  int cluster = 1;     ///< blocks with tiles below each other; they share their loads of b
   bool operator==(const GemmTile&) const = default;
 
   int threads() const noexcept { return (groups + 1) * 128; }
@@ -24,12 +24,12 @@ struct GemmTile {
 
 struct GemmChoice {
   GemmTile tile{};
-  int splits = 1;  ///< parts of the inner dimension that are summed by a second kernel
-  int group = 8;   ///< rows of tiles that are walked together
+  int splits = 1;  ///< parts of the inner dimension, summed by a second kernel
+  int group = 8;   ///< rows of tiles walked together
   bool operator==(const GemmChoice&) const = default;
 };
 
-/// What the choice depends on.
+/// The arguments of the choice.
 struct GemmSize {
   std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
   int multiprocessors = 132;
@@ -39,24 +39,24 @@ struct GemmSize {
   bool block_scales = false;  ///< besides, multiplied by scales of blocks of a and b
   bool whole = false;         ///< sums of integers are not split
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
-  std::int64_t groups = 0;    ///< that share the rows, in numbers that nobody knows; no splits
+  std::int64_t groups = 0;    ///< sharing the rows, in unknown numbers; no splits
   bool operator==(const GemmSize&) const = default;
 };
 
-/// The tiles that are chosen from.
+/// The tiles to choose from.
 std::span<const GemmTile> gemm_tiles(bool promotes = false) noexcept;
 
-/// Throws ArgumentError that names the rule that a tile breaks.
+/// Throws ArgumentError with the rule broken by the tile.
 void require_gemm_tile(const GemmTile& tile, bool promotes = false);
 
-/// Cycles that the product takes by a model of one multiprocessor: tensor cores against what comes
-/// from L2, in whole waves of tiles (after DeepGEMM's choice of its configurations).
+/// Cycles of the product by a model of one multiprocessor: tensor cores against loads from L2, in
+/// whole waves of tiles (after DeepGEMM's choice of its configurations).
 double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept;
 
 /// The cheapest of the tiles and splits, and the group whose loads of a wave are the smallest. Made
 /// once for each size. Thread-safe.
 GemmChoice choose_gemm(const GemmSize& size);
-/// The same for a tile that is given; `splits` 0: chosen.
+/// The same for a given tile; `splits` 0: chosen.
 GemmChoice choose_gemm(const GemmSize& size, const GemmTile& tile, int splits) noexcept;
 
 /// "128x256, 4 stages, 2 groups, clusters of 2, 3 splits"

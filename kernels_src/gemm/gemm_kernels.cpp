@@ -37,7 +37,7 @@ const char* short_activation(Activation kind) {
       return nullptr;
   }
 }
-/// What is applied to sums, by itself or as a gate.
+/// The function of sums, by itself or as a gate.
 const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue) {
   return epilogue.gate ? epilogue.gate : epilogue.activation;
 }
@@ -80,7 +80,7 @@ std::string short_epilogue_type(const GemmEpilogue& epilogue) {
   if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
   return epilogue_type(epilogue, activation);
 }
-/// The last argument of a kernel's template, which is left out where it is the default.
+/// The last argument of a kernel's template; left out if it is the default.
 const char* work_suffix(ProductWork work) {
   constexpr const char* kWorks[] = {"", ", Grouped<Problem>", ", GroupedInside<Problem>"};
   return kWorks[static_cast<int>(work)];

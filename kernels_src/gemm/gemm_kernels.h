@@ -1,4 +1,4 @@
-// The instances of gemm.cu and finish_product.cu, and what their parameters begin with.
+// The instances of gemm.cu and finish_product.cu, and the begin of their parameters.
 #pragma once
 
 #include "core/stream.h"
@@ -76,7 +76,7 @@ struct MmaInstance {
   ScalarType in, out;
   MmaTile tile;
   bool turn_a, turn_b;
-  bool of_blocks = false;                 ///< that have scales
+  bool of_blocks = false;                 ///< with scales
   ProductWork work = ProductWork::whole;  ///< another one without scales alone
 };
 const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue);
@@ -96,14 +96,13 @@ bool is_half_float(ScalarType type) noexcept;
 /// Whether gemm.cu has the activation or gate, where it is compiled once for each sum of a thread.
 bool has_short_epilogue(const GemmEpilogue& epilogue);
 
-/// Adds up `parts` of sums, which are of so many times the size of `result`, in their order, and
-/// does what follows; of float64 nothing does.
+/// Adds up `parts` of sums in their order, each part as large as `result`, and does the rest of the
+/// work; for float64 there is none.
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
                  const Stream& on);
 
-/// How a product ends. `launch_on(target, ending)` makes the result with all that follows if
-/// `at_once` and there is one part; else sums of the shape (parts, ...) that have nothing behind
-/// them, and finish_sums() the result.
+/// How a product ends. `launch_on(target, ending)` makes the finished result if `at_once` and there
+/// is one part. Else it makes plain sums of the shape (parts, ...), and finish_sums() the result.
 template <typename LaunchOn>
 void run_product(const Array& result, const GemmEpilogue& epilogue, bool at_once, Shape of_sums,
                  const Stream& on, const LaunchOn& launch_on) {

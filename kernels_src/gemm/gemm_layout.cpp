@@ -1,4 +1,4 @@
-// Strides that tensor maps take, and batches in two dimensions.
+// Strides for tensor maps, and batches in two dimensions.
 #include "kernels_src/gemm/gemm_layout.h"
 
 #include "base/errors.h"
@@ -28,7 +28,7 @@ bool is_map_stride(std::int64_t stride, std::int64_t least) {
   return stride >= least && stride % kMapUnit == 0;
 }
 
-/// Whether the elements of the dense axis follow each other, with lines that maps can step over.
+/// Whether the elements of the dense axis follow each other, with lines fit for the steps of maps.
 bool is_dense(const Array& array, int dense, int other) {
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
   const std::int64_t extent = extent_from_end(array, dense);

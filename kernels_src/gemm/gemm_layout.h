@@ -10,13 +10,13 @@
 
 namespace kernwright::kernels {
 
-/// Matrices that tensor maps can describe.
+/// Matrices in the form of tensor maps.
 struct GemmOperand {
   Array array;
   bool dense_rows = true;  ///< the elements of a row follow each other, else those of a column
 };
-/// `array` itself, or a copy of it where it is not as tensor maps want it. Dimensions in front that
-/// repeat the same memory have the extent 1. `dense_rows`: what the operand must be, where given.
+/// `array` itself, or a copy if tensor maps cannot take it. Leading dimensions with repeated memory
+/// have the extent 1. `dense_rows`: the number of rows required, where given.
 GemmOperand gemm_operand(const Array& array, const Stream& stream,
                          std::optional<bool> dense_rows = std::nullopt);
 
@@ -26,7 +26,7 @@ struct GemmBatchDim {
 };
 struct GemmLayout {
   std::int64_t rows = 0, columns = 0, inner = 0;
-  std::int64_t a_stride = 0, b_stride = 0;  ///< bytes between rows (columns) that are dense
+  std::int64_t a_stride = 0, b_stride = 0;  ///< bytes between dense rows (columns)
   GemmBatchDim within{}, outer{};           ///< the inner and the outer dimension of the batch
   std::int64_t batches() const noexcept { return within.extent * outer.extent; }
 };

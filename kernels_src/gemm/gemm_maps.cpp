@@ -1,8 +1,8 @@
-// A table of descriptors by what they describe.
+// A table of descriptors by their contents.
 #include "kernels_src/gemm/gemm_maps.h"
 
 #include "core/device.h"
-#include "core/tensor_map.h"
+#include "core/image/tensor_map.h"
 
 #include <mutex>
 #include <shared_mutex>

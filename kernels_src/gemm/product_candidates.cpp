@@ -1,4 +1,4 @@
-// Plans of products that are measured, and those that a table may hold.
+// Plans of products to measure, and plans allowed in a table.
 #include "base/errors.h"
 #include "core/device.h"
 #include "kernels_src/gemm/gemm_kernels.h"
@@ -112,8 +112,8 @@ void add_fma(const Device& device, const ProductKey& key, std::vector<ProductPla
 
 bool is_half(ScalarType type) { return is_half_float(type); }
 
-/// Kernels with what they choose themselves, and with more or fewer splits. Weights that have
-/// neighbours along the inner dimension are turned columns of b.
+/// Kernels with their own choices, and with more or fewer splits. Weights with neighbours along the
+/// inner dimension are turned columns of b.
 void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& into) {
   const std::int64_t most = key.a == ScalarType::float32 ? kMostFloatRows : kSkinnyRows;
   if ((!is_half(key.a) && key.a != ScalarType::float32) || key.out != key.a || key.gated) return;

@@ -37,7 +37,7 @@ struct ProductKey {
   std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
   bool operator==(const ProductKey&) const = default;
 };
-/// Of operands with two dimensions or more that fit. What is in front of a alone counts as rows.
+/// Of fitting operands with two dimensions or more. Dimensions of a alone count as rows.
 ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated = false);
 /// "bfloat16.bfloat16.bfloat16.nt": the types, and n for operands whose rows have neighbours.
 std::string product_types(const ProductKey& key);
@@ -52,12 +52,12 @@ std::optional<ProductPlan> product_plan(const Device& device, const ProductKey& 
 /// Whether the user's table has this very shape, be it with the rule.
 bool has_product_plan(const Device& device, const ProductKey& key);
 
-/// Uses the "products" of that text of a table, see use_launch_table(), before those that came with
-/// the library; nothing goes back to the file. Throws InvalidArgument for what is no table.
+/// Uses the "products" of that text of a table, see use_launch_table(), before those of the
+/// library; nothing goes back to the file. Throws InvalidArgument for any other text.
 ///
 /// {"format": 1, "devices": {}, "products": {"NVIDIA H100": {"float32.float32.float32.nn":
-/// {"1024x1024x1024": ["fma", 128, 128, 8, 8, 8, 4, 1]}}}}; [] is the rule. What this release does
-/// not know counts for nothing.
+/// {"1024x1024x1024": ["fma", 128, 128, 8, 8, 8, 4, 1]}}}}; [] is the rule. Entries unknown to this
+/// release count for nothing.
 void use_product_table(std::optional<std::string_view> json);
 
 /// While one lives, products of this thread are made as the plan says, to measure it.
@@ -76,7 +76,7 @@ class ForcedProduct {
 const char* product_kernel_name(ProductKernel kernel) noexcept;
 std::optional<ProductKernel> product_kernel_from_name(std::string_view name) noexcept;
 
-/// Plans that are worth a measurement on the device, those that the models like best in front.
+/// Plans worth a measurement on the device, the best by the models in front.
 std::vector<ProductPlan> product_candidates(const Device& device, const ProductKey& key);
 /// Whether the plan's numbers are ones that its kernel takes for such a product.
 bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept;

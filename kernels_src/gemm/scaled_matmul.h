@@ -16,12 +16,12 @@ struct ScaledMatmul {
   bool fast_sums = false;                  ///< see Gemm
 };
 
-/// (a * its scales) @ (b * its scales) + bias. Scales of a are one number, one for each row, (...,
-/// m) or (..., m, 1), those of b one number or one for each column, (n,) or (1, n); then they
+/// (a * its scales) @ (b * its scales) + bias. Scales of a are one number or one for each row,
+/// (..., m) or (..., m, 1); those of b one number or one for each column, (n,) or (1, n). Then they
 /// multiply sums. Or those of a are (..., m, k / 128) and those of b (k / 128, n / 128), rounded
-/// up: each of blocks of float8, which multiply the sums of 128 elements. By Gemm, which says what
-/// is exact where. Queued on `stream`. Throws InvalidArgument ("Incompatible dimensions", "same
-/// device") and ArgumentError for types, which name what does not fit.
+/// up: one for each block of float8; they multiply the sums of 128 elements. By Gemm, see there for
+/// exactness. Queued on `stream`. Throws InvalidArgument ("Incompatible dimensions", "same device")
+/// and ArgumentError for types; both name the culprit.
 Array scaled_matmul(const ScaledMatmul& call, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

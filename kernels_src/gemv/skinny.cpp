@@ -43,7 +43,7 @@ struct SkinnyBoxes {
   std::int32_t weights_batch = 0, x_batch = 0;
 };
 
-/// Everything that the launches need, with arrays whose innermost elements are neighbours.
+/// All operands of the launches, with arrays whose innermost elements are neighbours.
 struct SkinnyJob {
   Array x, weights, out, partial;
   std::optional<Array> scale, bias, residual;
@@ -289,7 +289,8 @@ void find_skinny_widths(SkinnyJob& job) {
   if (of_x * scalar_size(shape.x_type) < 16) shape.width = std::min(of_x, shape.width);
 }
 
-/// Whether a tensor map can describe it: what that dimension has lies on multiples of 16 bytes.
+/// Whether a tensor map can describe it: everything in that dimension lies on multiples of 16
+/// bytes.
 bool fits_skinny_map(const Array& array, int row_dimension) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
   const auto fits = [&](int from_end) {
@@ -384,7 +385,7 @@ std::uint32_t skinny_blocks(std::int64_t count, std::int64_t each) {
   return static_cast<std::uint32_t>((count + each - 1) / each);
 }
 
-/// Blocks that share out n and m, and the bytes of what the kernel counts distances in.
+/// Blocks to share out n and m, and the bytes of the kernel's unit of distances.
 std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
   const SkinnyPlan& plan = job.plan;
   const auto size = static_cast<std::int64_t>(scalar_size(job.shape.weight_type));
@@ -405,7 +406,7 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
   return {across * skinny_blocks(job.shape.m, plan.columns), size};
 }
 
-/// Boxes of 128 bytes of so many rows, which are as far apart as that dimension says.
+/// Boxes of 128 bytes of so many rows; their distance is the stride of that dimension.
 CUtensorMap skinny_map(const Array& array, int row_dimension, int box_rows) {
   const auto extent = [&](int from_end) {
     if (array.ndim() < from_end) return std::int64_t{1};

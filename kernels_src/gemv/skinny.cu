@@ -7,8 +7,8 @@ using namespace kernwright;
 
 // ---- on the tensor cores
 
-// The weights are the side of 16 rows, x that of 8 columns. A sum over k may run in any order, so a
-// lane takes as its parts of the two fragments what one load of 16 bytes gives it of either: no
+// The weights are the side of 16 rows, x the side of 8 columns. A sum over k may run in any order.
+// So a lane loads 16 bytes of either operand, and takes them as its parts of the two fragments: no
 // shared memory on the way. The warps of a block share k.
 
 template <typename T, typename Weights, int RowTiles, int ColTiles>

@@ -54,7 +54,7 @@ struct SkinnyShape {
 /// Dynamic shared memory of a block.
 int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
 
-/// `wanted` with all that it leaves open chosen: the one place that decides.
+/// `wanted` with all open points chosen: the one place for such decisions.
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted);
 
 }  // namespace kernwright::kernels

@@ -85,8 +85,8 @@ __device__ __forceinline__ void multiply_boxes(const Of& shared, int group, int 
   if (chunks > 0) give_back<1>(shared.empty[previous], lane);
 }
 
-/// Warps * 32 threads that multiply, 32 that copy. A block has 16 rows of the weights for each warp
-/// and all rows of x, at most 8 * ColTiles. The splits are one cluster.
+/// Warps * 32 threads multiply, 32 copy. A block has 16 rows of the weights for each warp and all
+/// rows of x, at most 8 * ColTiles. The splits are one cluster.
 template <typename T, typename Act, int Warps, int ColTiles, int Stages, bool kAcross>
 __global__ void __launch_bounds__(Warps * 32 + 32)
     skinny_wgmma(const __grid_constant__ TensorMap map_weights,

@@ -5,7 +5,7 @@
 
 namespace kernwright {
 
-/// The numbers that some activations take (a slope, a bound ...); each says which.
+/// The numbers of some activations (a slope, a bound ...); see each.
 template <typename F>
 struct Knobs {
   F a, b;

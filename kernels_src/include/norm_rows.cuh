@@ -41,8 +41,8 @@ __device__ __forceinline__ void load_affine(C (&into)[V], const void* array,
   }
 }
 
-/// Weight and bias of a thread's packs of a row. `Early`: they are loaded before they are needed,
-/// which takes registers; for launches whose blocks all run at once.
+/// Weight and bias of a thread's packs of a row. `Early`: they are loaded ahead of their use and
+/// take registers; for launches whose blocks all run at once.
 template <bool Early, bool Channels, typename W, int V, int Items, int Width>
 struct HeldAffine {
   static constexpr bool kHolds = Early && !Channels;

@@ -1,6 +1,5 @@
-// Unsigned keys in the order of the elements, and entries (key, index), which no two elements
-// share. Elements are taken as unsigned numbers of their size, so that one instance serves all such
-// types.
+// Unsigned keys in the order of the elements, and unique entries (key, index). Elements are taken
+// as unsigned numbers of their size, so one instance serves all such types.
 #pragma once
 
 #include <kernwright/elements.cuh>

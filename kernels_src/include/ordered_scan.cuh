@@ -11,7 +11,8 @@ constexpr int kScanThreads = 256;
 constexpr int kScanItems = 8;
 constexpr int kScanTile = kScanThreads * kScanItems;
 
-/// What the threads before have together; `total` is what all have. Every thread must call it.
+/// The combined values of all threads before; `total` has all threads' values. Every thread must
+/// call it.
 template <typename T, typename Combine>
 __device__ __forceinline__ T before_in_block(T value, Combine combine, T none, T& total) {
   constexpr int kWarps = kScanThreads / 32;
@@ -37,7 +38,7 @@ __device__ __forceinline__ T before_in_block(T value, Combine combine, T none, T
   return lane == 0 ? before : combine(before, within);
 }
 
-/// An element as what is combined: itself, or with a mark that it is one.
+/// An element in the form for combining: itself, or with a mark for a real one.
 template <typename T>
 struct Lifted {
   template <typename From>

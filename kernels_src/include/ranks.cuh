@@ -9,9 +9,9 @@ struct ItsType {
   using Type = T;
 };
 
-/// The sum of `value` over the threads of the block with lower numbers, and over all in `total`,
-/// which says what is summed: unsigned numbers of 32 or 64 bits. Every thread of the `Threads` (a
-/// multiple of 32) must call it.
+/// The sum of `value` over the threads of the block with lower numbers, and over all in `total`.
+/// `total` has the type of the sums: unsigned numbers of 32 or 64 bits. Every thread of the
+/// `Threads` (a multiple of 32) must call it.
 template <int Threads, typename T>
 __device__ __forceinline__ T block_sum_before(typename ItsType<T>::Type value, T& total) {
   __shared__ T sums[Threads / 32];
@@ -53,9 +53,9 @@ __device__ __forceinline__ long long block_total(long long value) {
 
 constexpr int kDigits = 256;
 
-/// The lanes of the warp whose digit is that of the caller. All lanes must call it. As assembly, in
-/// four instructions a bit: left to compilers, tests of bits move to where digits are made, and are
-/// kept, and spilled, until they are needed.
+/// The lanes of the warp with the caller's digit. All lanes must call it. As assembly, in four
+/// instructions a bit: compilers would move the tests of bits to the making of digits, and keep and
+/// spill them.
 __device__ __forceinline__ unsigned lanes_of_digit(unsigned digit) {
   unsigned lanes = ~0u;
 #pragma unroll

@@ -87,8 +87,8 @@ __device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
 }
 
 /// Counts a block at `arrived`: whether it is the last one of `blocks`. The word is 0 again after
-/// the last one. By one thread: what the block did before its last barrier is done for the last
-/// block once that has had a barrier.
+/// the last one. By one thread. Work before the block's last barrier is visible to the last block
+/// behind its next barrier.
 __device__ __forceinline__ bool arrives_last(unsigned* arrived, unsigned blocks) {
   unsigned before;
   asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
@@ -100,8 +100,8 @@ __device__ __forceinline__ bool arrives_last(unsigned* arrived, unsigned blocks)
   return last;
 }
 
-/// The same for all threads of the block, each of which must call it: what other blocks wrote
-/// before is there to read.
+/// The same for all threads of the block; each must call it. Earlier writes of other blocks are
+/// there to read.
 __device__ __forceinline__ bool is_last_block(unsigned* arrived, unsigned blocks) {
   __shared__ bool last;
   __syncthreads();

@@ -119,8 +119,8 @@ struct NonzeroCount : Reducer<In, Int64, Int64> {
   __device__ static Int64 finish(Int64 count, Call) { return count; }
 };
 
-/// Sums of the distances from one of the elements: their squares add up to at most
-/// kLongestPart + 1 times what is wanted, so that the difference loses few digits.
+/// Sums of the distances from one of the elements: their squares add up to at most kLongestPart + 1
+/// times the result, so the difference loses few digits.
 template <typename Value>
 struct SpreadPart {
   Value pivot, sum;

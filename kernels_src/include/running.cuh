@@ -6,8 +6,8 @@
 
 namespace kernwright {
 
-// A running operation has Value, that neighbours are combined in, and Carry, that long stretches
-// are: a wider type where there is one.
+// A running operation has Value, the type in which neighbours are combined, and Carry for long
+// stretches: a wider type where there is one.
 
 template <typename In, typename As>
 struct RunningSum {
@@ -100,7 +100,8 @@ struct Chunk {
     }
   }
 
-  /// Each value becomes that of all up to it in the chunk; the result is that of all of them.
+  /// Each value becomes the combination of all values of the chunk up to it; the result combines
+  /// all.
   __device__ Value scan(int lane) {
     Value before = Op::none();
 #pragma unroll

@@ -18,9 +18,8 @@ struct WalkOffsets {
   Offset of[Views];
 };
 
-/// The loop is unrolled so that every index into the parameter is a constant, and leaves at the
-/// last dimension, where the rest is the index. Nothing is computed for views that are not asked
-/// for.
+/// The loop is unrolled, so every index into the parameter is a constant. It leaves at the last
+/// dimension, where the rest is the index. Views nobody asks for cost nothing.
 template <typename Index, int Views, int Dims, typename Offset>
 __device__ __forceinline__ WalkOffsets<Views, Offset> walk_offsets(
     const Walk<Views, Dims, Offset>& view, Index i) {

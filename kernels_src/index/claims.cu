@@ -1,5 +1,5 @@
-// Writing single elements at positions that may repeat: each element claims its place with its
-// number and its bits in one word, the highest number wins, and one walk writes what won. No place
+// Writes single elements at positions that may repeat. Each element claims its place with its
+// number and its bits in one word; the highest number wins; one walk writes the winners. No place
 // is looked up in the elements again.
 #include <kernwright/elements.cuh>
 #include <kernwright/walk.cuh>

@@ -17,8 +17,8 @@ struct IndexedAxes {
 
   Shape common_shape()
       const;  ///< of the indices; throws InvalidArgument when they do not broadcast
-  /// Of what they select from `x`. Throws InvalidArgument for axes that `x` lacks or has twice,
-  /// indices that are not of integers or of another device, an axis of no element to select from.
+  /// The shape of a selection from `x`. Throws InvalidArgument for axes missing in `x` or given
+  /// twice, indices of another kind than integers or of another device, and empty axes.
   Shape result_shape(const Array& x) const;
 };
 

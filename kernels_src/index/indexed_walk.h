@@ -71,8 +71,8 @@ struct Slots {
 Slots slots_at(const Array& x, const IndexedAxes& at, const Stream& stream);
 Slots slots_along(const Array& x, int axis, const Array& index, const Stream& stream);
 
-/// The number from 1 on of the last of the positions, which have no gaps, that name each of `slots`
-/// slots; 0 where none does. Negative ones count from the end. uint32, or uint64 for as many.
+/// For each of `slots` slots the number, from 1 on, of the last position naming it; 0 where none
+/// does. Positions have no gaps. Negative ones count from the end. uint32, or uint64 for as many.
 Array mark_owners(const Array& positions, std::int64_t slots, const Stream& on);
 /// Offsets in bytes for the last element that goes to each slot; all others go nowhere.
 Array owners_offsets(const Slots& slots, const Stream& on);

@@ -72,9 +72,9 @@ std::optional<std::int64_t> one_stride(const Array& array, std::size_t first, st
   return walk.dims.empty() ? 0 : walk.dims.front().stride[0];
 }
 
-/// Each place of `x` takes from `values` what the last of the positions has for it, which lie in
-/// `rank` axes of `values` from `first` on. `axes` of `x`, whose slots they name, are in the order
-/// of the slots.
+/// Each place of `x` takes from `values` the element of its last position. The positions lie in
+/// `rank` axes of `values` from `first` on. `axes` of `x` are in the order of the slots; the
+/// positions name slots of these axes.
 void launch_places(const Array& x, const std::vector<int>& axes, const Array& given,
                    std::size_t first, std::size_t rank, const Array& owners, const Stream& on) {
   const std::optional<std::int64_t> known = one_stride(given, first, rank);

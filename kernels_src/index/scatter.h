@@ -14,14 +14,14 @@ namespace kernwright::kernels {
 /// they are the last, and write. Sorting the positions takes more passes than either.
 enum class Repeats : std::uint8_t { may_repeat, never };
 
-/// The place that IndexedAxes selects from `x` becomes `values`, which has the selection's shape
-/// and the type of `x`, with any strides. Negative positions count from the end, beyond the ends
-/// nothing is written. The result is the same each time. Queued on `stream`. Throws InvalidArgument
-/// where arrays do not fit, or `x` is read-only or repeats elements.
+/// The place selected from `x` by IndexedAxes becomes `values`. Those have the selection's shape,
+/// the type of `x`, and any strides. Negative positions count from the end; beyond the ends nothing
+/// is written. The result is the same each time. Queued on `stream`. Throws InvalidArgument where
+/// arrays do not fit, or `x` is read-only or repeats elements.
 void put_at(const Array& x, const IndexedAxes& at, const Array& values, Repeats repeats,
             const Stream& stream = {});
-/// The same, adding to what is there, in the order of the positions: the rounding is that of a loop
-/// over them in the type that elements compute in (float for narrower floats). Not for bool.
+/// The same, but adds, in the order of the positions. Rounding is as in a loop over them in the
+/// type for computing (float for narrower floats). Not for bool.
 void add_at(const Array& x, const IndexedAxes& at, const Array& values, const Stream& stream = {});
 
 /// x[i, index[i, j, k], k] = values[i, j, k] (here for axis 1): torch's scatter_. `values` has the

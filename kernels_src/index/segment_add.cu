@@ -23,10 +23,10 @@ struct SlotAxes {
   int count;
 };
 
-/// Entry j is row numbers[j], for slot slots[j]; they are sorted by slot, then by number.
-/// N elements from e on of the slot of the segment that begins at entry j take those of all its
-/// rows, one after the other, in the type that T computes in. `row` walks the elements of a slot,
-/// which for N above 1 are neighbours; `packs` of N are a row.
+/// Entry j is row numbers[j], for slot slots[j]; entries are sorted by slot, then by number. The
+/// segment at entry j adds all its rows, one after the other, to N elements from e on of its slot,
+/// in the type in which T computes. `row` walks the elements of a slot: neighbours for N above 1.
+/// `packs` of N are a row.
 template <typename T, int N>
 __global__ void add_segments(char* __restrict__ to, const T* __restrict__ values,
                              const long long* __restrict__ slots,

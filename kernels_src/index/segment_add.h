@@ -5,10 +5,10 @@
 
 namespace kernwright::kernels {
 
-/// Adds row i of `values`, whose first axes are those of `slots.numbers`, to slot numbers[i] of
-/// `x`; `row` walks the elements of a slot. The additions to an element are in the order of i, in
-/// the type that the elements compute in, and rounded once. A stable sort of the slots brings
-/// rows together. Throws InvalidArgument for bool.
+/// Adds row i of `values` to slot numbers[i] of `x`. The first axes of `values` are those of
+/// `slots.numbers`; `row` walks the elements of a slot. The additions to an element are in the
+/// order of i, in its type for computing, and rounded once. A stable sort of the slots brings rows
+/// together. Throws InvalidArgument for bool.
 void add_segments(const Array& x, const Array& values, const Slots& slots, const WalkPlan<1>& row,
                   const Stream& stream);
 

@@ -40,10 +40,10 @@ struct Eigen {
 /// vectors. Reflections to a tridiagonal matrix, then implicit QL steps (Bowdler et al. 1968). NaN
 /// for matrices with NaN or infinities.
 Eigen eigh(const Array& x, bool vectors, const Stream& stream = {});
-/// Of any square matrices: complex values in the order in which they are found, vectors of length
-/// 1. Reflections to a Hessenberg matrix, then shifted QR steps (Francis; of two shifts for real
-/// matrices, whose complex values are exact conjugates, the one with positive imaginary part
-/// first). NaN for matrices with NaN or infinities.
+/// Of any square matrices: complex values in the order of their discovery, vectors of length 1.
+/// Reflections to a Hessenberg matrix, then shifted QR steps (Francis). Real matrices take two
+/// shifts; their complex values are exact conjugates, the one with positive imaginary part first.
+/// NaN for matrices with NaN or infinities.
 Eigen eig(const Array& x, bool vectors, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

@@ -88,8 +88,8 @@ struct Highest {
   __device__ int operator()(int a, int b) const { return a > b ? a : b; }
 };
 
-/// The first row of the part above `high` whose subdiagonal has no small element: small beside its
-/// neighbours, after many steps beside the largest of the matrix, which is about 1.
+/// The first row of the part above `high` without a small subdiagonal element. Small is relative to
+/// its neighbours, after many steps to the largest of the matrix, about 1.
 template <typename T>
 __device__ int active_start(Square<T> h, int high, int steps) {
   using P = Part<T>;

@@ -68,7 +68,7 @@ struct PointwiseOptions {
 Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions& options,
                     const std::optional<Array>& upstream = std::nullopt, const Stream& stream = {});
 
-/// The instance that total() launches: for the names of a family whose text includes total.cuh.
+/// The instance launched by total(), for the names of a family with total.cuh in its text.
 std::string total_name(ScalarType type);
 /// The sum of contiguous float32 or float64 values times `factor` and, where given, `*scale`.
 Array total(const Family& family, const Array& values, double factor,

@@ -16,8 +16,8 @@ namespace kernwright::kernels {
 /// products of float32 and float64, and large ones of float16, bfloat16 or int8, are a Gemm
 /// (gemm/gemm.h), where the order of the sums depends on the shapes, and is the same each time.
 Array matmul(const Array& a, const Array& b, const Stream& stream = {});
-/// Whether a Gemm does this and what follows it: one is there, and a product of 16-bit floats is
-/// large enough that the compilation of a kernel with many instructions pays.
+/// Whether a Gemm does this and the work behind it: one is there, and a product of 16-bit floats is
+/// large enough to pay for the compilation of a kernel with many instructions.
 bool takes_tiles(const Array& a, const Array& b);
 /// Whether the table of products says that a Gemm does this, also where few rows have kernels of
 /// their own.

@@ -8,9 +8,9 @@
 
 namespace kernwright::kernels {
 
-/// The arrays one after the other along `axis`, which counts from the end when negative; each may
-/// have any strides. Queued on `stream` (empty: the device's legacy stream). Throws InvalidArgument
-/// for no array, for types, devices or extents of other axes that differ.
+/// The arrays one after the other along `axis` (negative: counted from the end); each may have any
+/// strides. Queued on `stream` (empty: the device's legacy stream). Throws InvalidArgument for no
+/// array, and for different types, devices or extents of other axes.
 Array concat(const std::vector<Array>& arrays, int axis, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

@@ -9,9 +9,9 @@
 
 namespace kernwright::kernels {
 
-/// Sets element i of `to`, which is contiguous and of floats, to start + step * i, computed in
-/// double and rounded to its type once; the last one to `last` where that is given. Queued on
-/// `stream` (empty: the device's legacy stream). Throws InvalidArgument for another array.
+/// Sets element i of `to`, contiguous and of floats, to start + step * i, computed in double and
+/// rounded to its type once; the last one to `last` if given. Queued on `stream` (empty: the
+/// device's legacy stream). Throws InvalidArgument for another array.
 void fill_sequence(const Array& to, double start, double step, std::optional<double> last,
                    const Stream& stream = {});
 

@@ -33,7 +33,7 @@ __global__ void triangle(Unit* __restrict__ to, const char* __restrict__ from, c
   }
 }
 
-/// A matrix whose diagonal k is `values` and whose rest is zero.
+/// A matrix with `values` on its diagonal k and zero elsewhere.
 template <typename Unit>
 __global__ void diagonal_matrix(Unit* __restrict__ to, const char* __restrict__ values,
                                 long long stride, long long rows, long long columns, long long k) {

@@ -11,7 +11,7 @@ namespace kernwright::kernels {
 
 Array l2_norm(const Array& x, int axis, double eps, const Stream& stream) {
   const NormOptions options{.kind = NormKind::l2, .eps = eps};
-  if (x.ndim() == 0) return norm(x, options, stream).out;  // which says what is wrong
+  if (x.ndim() == 0) return norm(x, options, stream).out;  // with the error's message
   axis = normalize_axis(axis, x.ndim());
   if (axis == x.ndim() - 1) return norm(x, options, stream).out;
   const Array out = norm(x.transpose(axis_last(x.ndim(), axis)), options, stream).out;
@@ -22,7 +22,7 @@ Array l2_norm_backward(const Array& dy, const Array& x, int axis, double eps,
                        const Stream& stream) {
   const NormOptions options{.kind = NormKind::l2, .eps = eps};
   if (x.ndim() == 0 || dy.ndim() != x.ndim())
-    return norm_backward(dy, x, options, false, stream).dx;  // which says what is wrong
+    return norm_backward(dy, x, options, false, stream).dx;  // with the error's message
   axis = normalize_axis(axis, x.ndim());
   if (axis == x.ndim() - 1) return norm_backward(dy, x, options, false, stream).dx;
   const std::vector<int> axes = axis_last(x.ndim(), axis);

@@ -17,8 +17,8 @@ enum class NormKind { rms, layer, l2 };
 struct NormOptions {
   NormKind kind = NormKind::rms;
   double eps = 1e-6;
-  /// y = x_hat * weight + bias. Of the shape of the last axes of x, which then are a row; without
-  /// a weight a row is the last axis. Of one type, any that norms take.
+  /// y = x_hat * weight + bias. They have the shape of the last axes of x, which are then a row;
+  /// without a weight a row is the last axis. Of one type, any of the norms' types.
   std::optional<Array> weight = std::nullopt;
   std::optional<Array> bias = std::nullopt;
   /// Of the shape and type of x: x + residual, rounded to that type, is normalised.

@@ -23,7 +23,7 @@ struct RowGradient {
   }
 };
 
-/// `squares`: the sum of (x - mean)^2, `with_g`: that of (x - mean) * g, `sum_g`: that of g.
+/// `squares`: sum of (x - mean)^2, `with_g`: sum of (x - mean) * g, `sum_g`: sum of g.
 template <int Kind, typename C>
 __device__ __forceinline__ RowGradient<C> gradient_of(C mean, C squares, C with_g, C sum_g,
                                                       long long n, C eps) {
@@ -49,8 +49,8 @@ __device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row,
   }
 }
 
-/// Calls visit(slot, weight) for the elements of a row that a thread holds. The weights come from a
-/// cache each time, so that no registers are spent on them.
+/// Calls visit(slot, weight) for a thread's elements of a row. The weights come from a cache each
+/// time, so they take no registers.
 template <typename W, int V, int Items, int Width, bool Channels, typename C>
 struct HeldRow {
   const AffineArguments& affine;

@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(kThreads) norm_of_chunks(double* partial, cons
   if (threadIdx.x == 0) partial[blockIdx.x] = all;
 }
 
-/// The norm, and what the gradients are multiplied with so that it is at most `limit`. One block.
+/// The norm, and the factor of the gradients to keep it at most `limit`. One block.
 template <bool kLargest>
 __global__ void __launch_bounds__(1024)
     finish_norm(float* norm, float* scale, const double* partial, unsigned count, double limit) {

@@ -27,8 +27,8 @@ enum class PackedFormat : std::uint8_t {
   fp8_block
 };
 
-/// Weights of n rows and k columns. Rows are cut into tiles of 16, k into blocks of 128 (what is
-/// missing of the last ones is zeros): include/packed_weights.cuh says what a lane has of them.
+/// Weights of n rows and k columns. Rows are cut into tiles of 16, k into blocks of 128 (the last
+/// ones are filled with zeros). include/packed_weights.cuh tells a lane's share of them.
 struct PackedWeights {
   PackedFormat format = PackedFormat::int4;
   std::int64_t n = 0, k = 0;

@@ -5,9 +5,9 @@
 
 using namespace kernwright;
 
-// As in packed_product.cu the weights are the side of 16 rows of a product of tiles, x that of 8
-// columns. The warps of a block have rows of their own and share the columns. A warp decodes what
-// it has of a block of 128 along k, 32 at a time, and multiplies it with all columns.
+// As in packed_product.cu the weights are the side of 16 rows of a product of tiles, x the side of
+// 8 columns. The warps of a block have rows of their own and share the columns. A warp decodes its
+// part of a block of 128 along k, 32 at a time, and multiplies it with all columns.
 
 __device__ __forceinline__ float lower_of(BFloat16, unsigned pair) {
   return __uint_as_float(pair << 16);
@@ -32,8 +32,8 @@ __device__ __forceinline__ unsigned rounded_pair(Float16, float lower, float upp
   return pair;
 }
 
-/// The codes of a format and the type of pairs that they are decoded to: those of NF4, whose
-/// numbers round, by way of the finer one.
+/// The codes of a format and the type of the decoded pairs: for NF4, whose numbers round, by way of
+/// the finer one.
 template <typename Codes, typename T>
 struct Decoder {
   using Of = Codes;
@@ -45,8 +45,8 @@ struct Decoder<NormalCodes<T>, T> {
   using Pair = Float16;
 };
 
-/// Blocks of 128 along k of a tile of x in shared memory: rows with a gap, so that lanes which load
-/// at the same time meet different banks.
+/// Blocks of 128 along k of a tile of x in shared memory. Rows have a gap: lanes load at the same
+/// time and meet different banks.
 template <typename T, int Run, int Columns, int Threads>
 struct StagedColumns {
   static constexpr int kPitch = 128 + 4 * Run, kChunks = Columns * 16;

@@ -48,7 +48,7 @@ SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
                        std::int64_t multiprocessors) {
   const std::int64_t blocks = (w.k + 127) / 128;
   choose(plan.columns, std::bit_ceil(static_cast<unsigned>((m + 7) / 8)));
-  // Two tiles of rows share what is loaded of x, where that leaves enough blocks.
+  // Two tiles of rows share the loads of x, if enough blocks remain.
   const bool shared = (plan.columns == 2 || plan.columns == 4) && w.n >= 32 * multiprocessors;
   choose(plan.rows, shared ? 2 : 1);
   choose(plan.warps, blocks >= 16 ? 8 : 4);

@@ -29,7 +29,7 @@ struct RepackField {
   CUdeviceptr order = 0, lines = 0;
 };
 
-/// One call at work: what is made, and what is held until its launches are queued.
+/// One call at work: its results, and everything held until its launches are queued.
 class Repacker {
  public:
   Repacker(const PackCall& call, const Stream& on)

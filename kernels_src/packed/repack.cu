@@ -183,8 +183,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// The row of each group of `size` columns, which `order` puts together: what `groups` says of all
-/// of them, and none where they do not agree or there are not as many rows.
+/// The row of each group of `size` columns put together by `order`. All entries of `groups` must
+/// agree and there must be as many rows; otherwise none.
 __global__ void __launch_bounds__(kThreads)
     find_lines(UInt32* lines, const Int32* groups, const UInt32* order, UInt32 size, UInt32 count) {
   const UInt32 group = blockIdx.x * kThreads + threadIdx.x;

@@ -27,8 +27,8 @@ Quantized quantize_rows(const Array& x, ScalarType type, QuantizeScope scope = Q
                         const std::optional<Array>& scales = std::nullopt,
                         const Stream& stream = {});
 
-/// The same for every `block` (16, 32, 64, 128 or 256) numbers of a row, the last of which may be
-/// fewer: scales of x's shape with (columns + block - 1) / block in the end, whose rows follow each
+/// The same for every `block` (16, 32, 64, 128 or 256) numbers of a row; the last may be fewer.
+/// Scales have x's shape with (columns + block - 1) / block at the end; their rows follow each
 /// other in memory, as Gemm takes them. One pass. Throws InvalidArgument.
 Quantized quantize_blocks(const Array& x, std::int64_t block, ScalarType type,
                           const Stream& stream = {});

@@ -67,8 +67,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- many: a bijection, computed for each place alone
 
-/// Exchanges of two halves (H. Feistel), each mixed with a function of the other; what falls
-/// outside is sent through again, so that the numbers below n stay among themselves (J. Black and
+/// Exchanges of two halves (H. Feistel), each mixed with a function of the other. A number that
+/// falls outside is sent through again, so the numbers below n stay among themselves (J. Black and
 /// P. Rogaway, 2002; on GPUs R. Mitchell et al., "Bandwidth-optimal random shuffling", 2021).
 struct Bijection {
   unsigned key[kRounds];

@@ -59,7 +59,7 @@ const LazyKernel& reduce_kernel(const ReducePlan& plan, const ReductionTypes& ty
   });
 }
 
-/// Which axes go. Throws InvalidArgument for axes that are not there, or named twice.
+/// The reduced axes. Throws InvalidArgument for missing or repeated axes.
 std::vector<bool> axes_that_go(const Array& array, const ReductionCall& call) {
   std::vector<bool> goes(static_cast<std::size_t>(array.ndim()), !call.axes.has_value());
   if (!call.axes) return goes;
@@ -173,7 +173,7 @@ class ReduceLauncher {
     shared.words.use_on(stream_);
   }
 
-  /// What blocks that work on one result leave for each other, and the memory of it.
+  /// Memory in which blocks at work on one result leave values for each other.
   struct Shared {
     ReducePartial partial;
     Array states, words;
@@ -202,7 +202,7 @@ class ReduceLauncher {
   const Stream stream_;
 };
 
-/// The axes that stay, then those that go.
+/// The kept axes, then the reduced ones.
 Array kept_axes_first(const Array& array, const std::vector<bool>& goes, const Stream& stream) {
   std::vector<int> order(goes.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
@@ -265,7 +265,7 @@ void reduce_into(const Array& to, const Array& array, const ReductionCall& call,
   if (to.read_only()) {
     throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
   }
-  // NOTE: other threads may still read what one writes there. The copy refuses what repeats.
+  // NOTE: other threads may still read while one writes there. The copy refuses repeated elements.
   if (may_overlap(to, array) || !elements_are_aligned(to) || repeats_elements(to)) {
     return copy_into(to, reduce(array, call, stream), stream);
   }

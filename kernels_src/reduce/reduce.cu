@@ -124,7 +124,7 @@ struct Combine {
 };
 
 /// For elements that are neighbours along a reduced axis. A result has `lanes` threads, a power of
-/// two up to 32, or a block. kLoads: loads of a thread that are on their way at once.
+/// two up to 32, or a block. kLoads: loads of a thread on their way at once.
 template <typename Op, int kPack, int kLoads, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_rows(char* __restrict__ to, const char* __restrict__ from,

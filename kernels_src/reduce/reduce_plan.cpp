@@ -47,8 +47,8 @@ struct ReduceGrid {
   std::int64_t blocks;
 };
 
-/// Splits what becomes one result so that enough blocks run, none gathers too long a part, and
-/// each has enough to do. `unit`: elements that a block takes in one step.
+/// Splits the elements of one result: enough blocks run, none gathers too long a part, and each has
+/// enough to do. `unit`: elements taken by a block in one step.
 void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, std::int64_t groups,
                      const ReduceGrid& grid) {
   const std::int64_t wanted =

@@ -8,7 +8,7 @@
 
 namespace kernwright::kernels {
 
-/// Elements that one part of a thread takes at most: what bounds the error of sums.
+/// The most elements in one part of a thread: this bounds the error of sums.
 inline constexpr std::int64_t kLongestPart = 64;
 /// Threads of a block.
 inline constexpr std::int64_t kReduceBlock = 256;

@@ -1,4 +1,4 @@
-// Which reductions there are, of which types, and how their kernels are spelled.
+// The reductions, their types, and the spelling of their kernels.
 #pragma once
 
 #include "base/scalar_type.h"
@@ -36,7 +36,7 @@ enum class Reduction : std::uint8_t {
 std::string_view reduction_name(Reduction op) noexcept;
 std::optional<Reduction> reduction_from_name(std::string_view name) noexcept;
 
-/// What a reduction of elements of one type is: as which type it takes them, and what comes out.
+/// The reduction of one element type: the type of its input, and the type of its result.
 struct ReductionTypes {
   Reduction op = Reduction::sum;  ///< any or all for a sum or product of bools
   ScalarType in = ScalarType::float32;

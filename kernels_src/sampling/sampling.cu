@@ -1,5 +1,5 @@
 // Draws a token of each row of logits without a sort of the row: the highest logits of groups of
-// tokens tell which groups matter. Long rows are spread over blocks, the last of which draws.
+// tokens tell the groups to look into. Long rows are spread over blocks; the last block draws.
 #include <kernwright/elements.cuh>
 #include <kernwright/logits.cuh>
 #include <kernwright/philox.cuh>
@@ -121,8 +121,8 @@ struct Kept {
   }
 };
 
-/// The token of `group` at which the sum of weights, begun with `before`, passes `target`; one
-/// warp, of which one lane stores it.
+/// The token of `group` at which the sum of weights, begun with `before`, passes `target`. By one
+/// warp; one of its lanes stores it.
 template <typename Of>
 __device__ void draw_within(const Kept<Of>& kept, unsigned group, UInt64 before, UInt64 target,
                             void* out, UInt64 number, bool wide) {
@@ -215,7 +215,7 @@ __device__ LogitRow<T, kPacked> row_of(const T* logits, UInt64 stride, unsigned 
 }
 
 /// Block c of `chunks` of a row finds the highest logits of its `chunk` groups, at most 32 for each
-/// warp, and which of their tokens are in `previous`. Block 0 clears what blocks add to later.
+/// warp, and their tokens in `previous`. Block 0 clears memory for later sums of blocks.
 template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kSearchWarps * 32)
     find_group_maxima(const T* logits, UInt64 row_stride, unsigned count, const Settings settings,
@@ -242,8 +242,8 @@ __global__ void __launch_bounds__(kSearchWarps * 32)
   row.template find_maxima<kSearchWarps>(begin, end, scratch.maxima + number * groups);
 }
 
-/// Adds the block's histogram, where it has one, to that of the row; true in the last block, which
-/// then has the whole row's.
+/// Adds the block's histogram, if it has one, to the row's. True in the last block: it then has the
+/// whole row's.
 __device__ bool gather_blocks(Shared& shared, Histogram& whole, bool counted, unsigned* arrived,
                               unsigned chunks) {
   const int bin = threadIdx.x;

@@ -64,7 +64,7 @@ constexpr std::array kScanRows = {
 
 enum class ScanPart { rows, few_tiles, tiles, columns, carries };
 
-/// `with_carries`: the kernel that joins segments follows that of columns.
+/// `with_carries`: the kernel for joining segments follows the kernel of columns.
 const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, int pack, int steps,
                               bool wide, bool with_carries) {
   static const auto& family = *new Family("scan.cu", text::scan_cu);

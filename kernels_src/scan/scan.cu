@@ -82,7 +82,7 @@ struct Tile {
   }
 };
 
-// ---- rows of a few tiles, each of which reads what all before it have
+// ---- rows of a few tiles; each reads the sums of all tiles before it
 
 /// What all values of the warp's lanes have together, in their order; each lane gets it.
 template <typename Op>
@@ -146,9 +146,9 @@ __global__ void __launch_bounds__(kTileThreads)
 
 // ---- long rows: tiles that look back
 
-/// What tiles tell each other, all of one scan's launch. 32 tiles of a row are a group. A flag of a
-/// tile counts from 0: nothing yet, `own`; that of a group: nothing yet, `total`, `whole`. The last
-/// block makes ticket and flags zero for the next launch.
+/// Words exchanged by tiles, all of one scan's launch. 32 tiles of a row are a group. A tile's flag
+/// counts from 0: nothing yet, `own`; a group's flag: nothing yet, `total`, `whole`. The last block
+/// makes ticket and flags zero for the next launch.
 template <typename Carry>
 struct Board {
   unsigned* ticket;
@@ -169,7 +169,7 @@ __device__ __forceinline__ void store_flag(unsigned* flag, unsigned value) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
 
-/// Past the first-level cache, which may hold what was there before.
+/// Past the first-level cache: it may hold earlier values.
 template <typename T>
 __device__ __forceinline__ T load_shared_value(const T* from) {
   constexpr int kWords = sizeof(T) / 4;
@@ -243,7 +243,7 @@ __device__ __forceinline__ typename Op::Carry before_in_group(const unsigned* fl
   return shuffle_from(value, count - 1);
 }
 
-/// Publishes what the tile `own`s and finds what is before it; one warp. The first tile of a row
+/// Publishes the tile's `own` sum and finds the sum before it; one warp. The first tile of a row
 /// has nothing before it. (D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled
 /// look-back", 2016; groups make the way back short, and the order of additions a fixed one.)
 template <typename Op>
@@ -316,8 +316,8 @@ __global__ void __launch_bounds__(kTileThreads)
 enum class Pass { whole, totals, behind };
 
 /// A thread for each segment of kPack columns. The extents of plan.kept are in packs; `apart` is
-/// from one result of a pack to the next. totals: leaves what the segment adds up to in `carries`,
-/// [segment][column]; behind: goes on from what is there.
+/// the distance between results of a pack. totals: leaves the segment's sum in `carries`,
+/// [segment][column]; behind: goes on from the values there.
 template <typename Op, int kPack, typename Index>
 __global__ void __launch_bounds__(kColumnThreads)
     scan_columns(char* __restrict__ to, const char* __restrict__ from,
@@ -366,7 +366,7 @@ __global__ void __launch_bounds__(kColumnThreads)
   for (int j = 0; j < kPack; ++j) mine[j] = before[j];
 }
 
-/// What segments add up to becomes what is before each of them.
+/// The segments' sums become the sums before each segment.
 template <typename Op, typename Index>
 __global__ void __launch_bounds__(kColumnThreads)
     scan_carries(typename Op::Carry* carries, Index rows, Index segments) {

@@ -51,7 +51,7 @@ const LazyKernel& compaction_kernel(CompactionKernel part, ScalarType type, int 
   });
 }
 
-/// The type as which the kernels take elements, and the bits that make one of them set.
+/// The type under which the kernels take elements, and the bits of a set one.
 ScalarType mask_type(ScalarType type) {
   return type == ScalarType::complex128 ? type : bits_of(type);
 }

@@ -1,5 +1,5 @@
-// Compaction: which elements of a mask are set, in order. Each block counts those of a chunk; then
-// the blocks write, each behind what the blocks before it have counted.
+// Compaction: finds the set elements of a mask, in order. Each block counts a chunk; then the
+// blocks write, each behind the elements of the blocks before it.
 #include <kernwright/elements.cuh>
 #include <kernwright/ranks.cuh>
 

@@ -1,6 +1,6 @@
-// Which elements are not 0, and the elements that a mask chooses. The number of both is known on
-// the device only: each function here waits for the work of its stream and copies counts (at most 8
-// KB) to the host, the only way to the shape of the result. While the stream is being captured they
+// Finds the elements other than 0, and the elements chosen by a mask. Their number is known on the
+// device only: each function here waits for the work of its stream and copies counts (at most 8 KB)
+// to the host, the only way to the shape of the result. While the stream is being captured they
 // throw CaptureError.
 #pragma once
 
@@ -18,9 +18,9 @@ Array flatnonzero(const Array& array, const Stream& stream = {});
 Array nonzero(const Array& array, bool by_element = false, const Stream& stream = {});
 
 /// array[mask]: the elements, or with a mask of fewer dimensions the parts, where the boolean
-/// `mask` is true, row-major; its shape must be that of the first dimensions of `array`. The result
-/// has the shape (count, rest of the dimensions). Throws InvalidArgument with both shapes,
-/// ArgumentError for a mask that is not boolean, and what flatnonzero() does.
+/// `mask` is true, row-major; its shape must equal the first dimensions of `array`. The result has
+/// the shape (count, rest of the dimensions). Throws InvalidArgument with both shapes,
+/// ArgumentError for a mask of another type, and the errors of flatnonzero().
 Array compress(const Array& array, const Array& mask, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

@@ -59,8 +59,8 @@ const LazyKernel& radix_kernel(const RadixInstance& of, bool move) {
 
 std::int64_t tiles_of(std::int64_t length, std::int64_t tile) { return (length + tile - 1) / tile; }
 
-/// Elements of 4 bytes that a thread takes: many, so that elements of one digit stay together,
-/// unless processors or parts of tiles were idle then.
+/// Elements of 4 bytes taken by a thread: many, so elements of one digit stay together, unless
+/// processors or parts of tiles were idle then.
 int radix_words(const Rows& rows, int threads, int per_word, bool numbered) {
   const std::int64_t busy = std::int64_t{2} * multiprocessors(rows.data.device());
   for (const int words : {20, 16, 12}) {

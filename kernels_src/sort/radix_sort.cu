@@ -260,8 +260,8 @@ struct TileMemory {
   Count* place;            ///< of a digit in the row, less its first place in the tile
 };
 
-/// What a block knows of its tile, which is number `index` of the row and `offset` elements behind
-/// its begin. `board` is the tile's; `begins` are the places of the row's digits.
+/// A block's tile: number `index` of the row, `offset` elements behind its begin. `board` is the
+/// tile's; `begins` are the places of the row's digits.
 template <typename Count>
 struct TileOf {
   Int64 offset;

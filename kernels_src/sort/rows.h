@@ -2,7 +2,7 @@
 #pragma once
 
 #include "array/array.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 #include "core/stream.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The first k elements of rows in sorted order: a block selects those of 4096 of them by digits of
-// 11 bits, then another block those of what the blocks of its row have found, which is sorted.
+// The first k elements of rows in sorted order. A block selects the first of 4096 elements by
+// digits of 11 bits. Another block selects from the finds of the row's blocks, and sorts them.
 #include <kernwright/order.cuh>
 #include <kernwright/ranks.cuh>
 
@@ -91,8 +91,8 @@ __device__ __forceinline__ unsigned select_first(Selection& shared, const Bits (
 
 /// Block `tile` of a row (of `tiles`) takes elements tile * kTile ... of its `count` candidates:
 /// the row itself where `candidates` is null, else places in it. It writes the `keep` first of them
-/// (all that the last block has, if that is less), in no order, to `found`, `found_count` for a
-/// row; where `tiles` is 1, in order and with their values. `keep` is at most kMost.
+/// (fewer in the last block, if it has fewer), in no order, to `found`, `found_count` for a row;
+/// where `tiles` is 1, in order and with their values. `keep` is at most kMost.
 template <typename Bits>
 __global__ void topk_tiles(const Bits* __restrict__ x, const UInt32* __restrict__ candidates,
                            UInt32* __restrict__ found, Bits* __restrict__ values,

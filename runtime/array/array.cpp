@@ -5,8 +5,8 @@
 #include "array/strided_copy.h"
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 #include "memory/buffer.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "array/shape.h"
 #include "base/scalar_type.h"
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 #include "core/stream.h"
 #include "driver/driver_api.h"
 
@@ -34,8 +34,8 @@ class Array {
   /// A copy of host data laid out row-major. Returns when the data is on the device: usable on
   /// every stream.
   static Array from_host(Device& device, const void* data, Shape shape, ScalarType type);
-  /// Memory that somebody else owns; `owner` is held as long as any view lives. Strides in bytes.
-  /// Throws InvalidArgument for strides of another rank, a null address with elements behind it, an
+  /// Memory of another owner; `owner` is held as long as any view lives. Strides in bytes. Throws
+  /// InvalidArgument for strides of another rank, a null address with elements behind it, an
   /// address that is not a multiple of the element size.
   static Array adopt(Device& device, CUdeviceptr address, Shape shape, Shape strides,
                      ScalarType type, std::shared_ptr<void> owner, bool read_only = false);
@@ -83,7 +83,7 @@ class Array {
   void assign_from_host(const void* data, const Stream& stream = {});
 
   /// Tells that the work queued on `stream` so far uses the memory. The memory is not reused before
-  /// that work is done. No effect on memory that somebody else owns. See Buffer::use_on.
+  /// the end of this work. No effect on memory of other owners. See Buffer::use_on.
   void use_on(const Stream& stream) const;
   /// The same for a stream that `capture` records: the graph keeps the memory, unless it owns it
   /// already. Calls no driver.

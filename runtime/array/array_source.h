@@ -14,8 +14,8 @@ class ArraySource {
   virtual Array make(Device& device, Shape shape, ScalarType type, const Stream& stream) = 0;
 };
 
-/// While it lives, Array::empty() of this thread asks `source`; if that is null, the devices'
-/// resources. Scopes nest. A source that makes an array is outside of its own scope.
+/// While it lives, Array::empty() of this thread asks `source`, or the devices' resources if that
+/// is null. Scopes nest. A source is outside of its own scope while it makes an array.
 class ArraySourceScope {
  public:
   explicit ArraySourceScope(ArraySource* source) noexcept;

@@ -78,8 +78,8 @@ struct DLPackExchangeAPIHeader {
   const DLPackExchangeAPIHeader* prev_api;
 };
 
-/// What type(x).__dlpack_c_exchange_api__ points to (DLPack 1.3). Functions return 0, or -1 with a
-/// Python error set; none of them orders streams. Slots that are not called here are untyped.
+/// The table behind type(x).__dlpack_c_exchange_api__ (DLPack 1.3). Functions return 0, or -1 with
+/// a Python error set; none of them orders streams. Slots not called here are untyped.
 struct DLPackExchangeAPI {
   DLPackExchangeAPIHeader header;
   void* managed_tensor_allocator;

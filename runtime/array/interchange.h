@@ -18,22 +18,20 @@ DLDevice dlpack_device(const Device& device) noexcept;
 /// ourselves only.
 enum class DLPackReceiver { anybody, ourselves };
 
-/// A tensor that keeps the array alive until its deleter is called: by the receiver, or with a
-/// capsule that nobody took. Throws InvalidArgument: an array of the simulated device for anybody,
-/// strides that are no multiple of the element size, and, for the unversioned form, a read-only
-/// array.
+/// A tensor that keeps the array alive until its deleter is called: by the receiver, or with an
+/// unclaimed capsule. Throws InvalidArgument for an array of the simulated device, for strides that
+/// are no multiple of the element size, and, in the unversioned form, for a read-only array.
 DLManagedTensor* to_dlpack(const Array& array, DLPackReceiver receiver = DLPackReceiver::anybody);
 DLManagedTensorVersioned* to_dlpack_versioned(const Array& array,
                                               DLPackReceiver receiver = DLPackReceiver::anybody,
                                               bool is_copy = false);
 
-/// The element type that `dtype` spells, nothing for one that arrays do not have.
+/// The element type spelled by `dtype`, nothing for one unknown to arrays.
 std::optional<ScalarType> scalar_from_dlpack(DLDataType dtype) noexcept;
 
 /// Takes the tensor over: its deleter is called with the last view. When this throws, the tensor is
-/// untouched and still the caller's. Throws InvalidArgument for memory that is not on a GPU, dtypes
-/// that arrays do not have, more than one lane, a version that is not 1; DeviceNotFound for a GPU
-/// that is not there.
+/// untouched and still the caller's. Throws InvalidArgument for memory outside a GPU, dtypes
+/// unknown to arrays, more than one lane, a version other than 1; DeviceNotFound for a missing GPU.
 Array from_dlpack(DLManagedTensor* tensor);
 Array from_dlpack(DLManagedTensorVersioned* tensor);
 

@@ -24,8 +24,8 @@ bool strides_are_contiguous(std::span<const std::int64_t> shape,
                             std::span<const std::int64_t> strides,
                             std::size_t element_size) noexcept;
 
-/// `shape` with its one extent of -1, if any, replaced so that it holds `count` elements. Throws
-/// InvalidArgument, naming both shapes, when that is impossible.
+/// `shape` with its one extent of -1, if any, replaced: the result holds `count` elements. Throws
+/// InvalidArgument, naming both shapes, when this is impossible.
 Shape resolve_reshape(std::span<const std::int64_t> from, Shape shape);
 
 /// Strides of a row-major view of (`shape`, `strides`) with the shape `to`, of as many elements.

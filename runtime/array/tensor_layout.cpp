@@ -1,4 +1,4 @@
-// Arrays as the tensors of tensor maps (core/tensor_map.h).
+// Arrays as the tensors of tensor maps (core/image/tensor_map.h).
 #include "array/tensor_layout.h"
 
 namespace kernwright {

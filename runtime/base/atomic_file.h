@@ -19,7 +19,7 @@ int write_atomically(FileSystem& system, int directory, const std::string& name,
 /// Whether the name is that of a temporary file of write_atomically().
 bool is_temporary_name(std::string_view name) noexcept;
 
-/// Removes temporary files whose process is gone or which are older than an hour. The count.
+/// Removes temporary files of ended processes, and those older than an hour. Returns the count.
 int remove_stale_temporaries(FileSystem& system, int directory);
 
 }  // namespace kernwright

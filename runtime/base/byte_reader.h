@@ -10,8 +10,8 @@
 
 namespace kernwright {
 
-/// Reads fields from a span of bytes that it does not own. Each read is checked: past the end it
-/// throws Error, which names `what`, the offset and how many bytes were missing, and reads nothing.
+/// Reads fields from a span of bytes owned by others. Each read is checked: past the end it throws
+/// Error with `what`, the offset and the number of missing bytes, and reads nothing.
 class ByteReader {
  public:
   ByteReader(std::span<const std::byte> bytes, std::string what);

@@ -131,8 +131,8 @@ int suffix_shift(std::string_view suffix) {
 
 constexpr std::string_view kVariablePrefix = "KERNWRIGHT_";
 
-/// Variables of builds, tests and benchmarks, which the library does not read; with "_" at the end
-/// all that begin so.
+/// Variables of builds, tests and benchmarks, unread by the library; "_" at the end stands for all
+/// with this begin.
 constexpr std::array<std::string_view, 13> kOfTheProject{
     "TEST_",        "BUILD_", "BENCH_",     "SANITIZE",       "SANITIZER",
     "UNITY",        "SOAK",   "FAULT_KILL", "TOOLKIT_HIDDEN", "WRITE_GOLDEN",

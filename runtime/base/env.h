@@ -52,8 +52,8 @@ const EnvVariable& env_variable(Env id) noexcept;
 /// Whether the variable is set and not empty.
 bool env_is_set(Env id);
 
-// The getters read the process's environment at each call. They throw InvalidArgument, which names
-// the variable, its value and what is allowed, when the value is malformed or of another kind.
+// The getters read the process's environment at each call. A malformed value, or one of another
+// kind, throws InvalidArgument with the variable, its value and the allowed ones.
 
 /// The text as it stands, or the default.
 std::string env_text(Env id);
@@ -65,9 +65,9 @@ std::vector<std::string> env_list(Env id);
 /// For EnvKind::integer and EnvKind::bytes; bytes may end in K, M, G or T (powers of 1024).
 std::uint64_t env_number(Env id);
 
-/// What to say of each variable of the environment whose name looks like one of the table and is
-/// none: "KERNWRIGHT_SIM_THREAD is unknown ...; did you mean KERNWRIGHT_SIM_THREADS?", in order.
-/// Names of the project's own builds and tests are left out. Reads the whole environment.
+/// Advice on each variable of the environment with a name close to one of the table:
+/// "KERNWRIGHT_SIM_THREAD is unknown ...; did you mean KERNWRIGHT_SIM_THREADS?", in order. Names of
+/// the project's own builds and tests are left out. Reads the whole environment.
 std::vector<std::string> describe_unknown_variables();
 
 /// Logs them as warnings, once per process. Called when the first device is looked for.

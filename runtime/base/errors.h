@@ -11,7 +11,7 @@
 
 namespace kernwright {
 
-/// Base of all. The message names what failed, with which values, and what to do about it.
+/// Base of all. The message names the failure, its values, and the remedy.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -47,7 +47,7 @@ class LaunchConfigError : public Error {
   using Error::Error;
 };
 
-/// No kernel, symbol or option of that name; the message lists what is there. Python: also
+/// No kernel, symbol or option of that name; the message lists the existing ones. Python: also
 /// KeyError.
 class NameNotFound : public Error {
  public:
@@ -123,8 +123,8 @@ class Timeout : public Error {
   using Error::Error;
 };
 
-/// A signal arrived while a thread waited for a compile or ran a simulated launch; what it means,
-/// the one who installed the check knows. Python: the exception of the signal's handler,
+/// A signal arrived while a thread waited for a compile or ran a simulated launch; its meaning is
+/// known to the installer of the check. Python: the exception of the signal's handler,
 /// KeyboardInterrupt for Ctrl-C.
 class Interrupted : public Error {
  public:

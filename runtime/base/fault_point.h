@@ -11,12 +11,12 @@ namespace kernwright {
 /// Exit status of a process that KERNWRIGHT_FAULT_KILL=<name> ended.
 inline constexpr int kFaultKillStatus = 42;
 
-/// What KW_FAULT_POINT does in a build with tests: ends the process without cleaning up when
-/// KERNWRIGHT_FAULT_KILL names the place, else calls what a test has set. Thread-safe.
+/// The action of KW_FAULT_POINT in a build with tests: ends the process without cleaning up when
+/// KERNWRIGHT_FAULT_KILL names the place, else calls the function set by a test. Thread-safe.
 void reach_fault_point(const char* name);
 
-/// Called with the name of each place that is reached, on the thread that reaches it; an empty
-/// function restores silence. For tests.
+/// Called with the name of each place on its way, on the thread that gets there; an empty function
+/// restores silence. For tests.
 void set_fault_callback(std::function<void(std::string_view)> callback);
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// What a simulated device found wrong: where, in which thread, on which memory. Plain data.
+// An error found by a simulated device: place, thread, memory. Plain data.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ enum class FaultKind : std::uint8_t {
 /// "bounds", "alignment", "use-after-free", "init", "race", "sync", "trap", "assert", ...
 const char* fault_kind_name(FaultKind kind) noexcept;
 
-/// Another place of the program that a finding tells of: who waits where. As in FaultReport.
+/// Another place of the program in a finding: a waiting thread and its line. As in FaultReport.
 struct FaultPlace {
   std::string what;  ///< "warp 2: lanes 0x0000ffff wait for a barrier"
   std::string file;
@@ -63,8 +63,8 @@ struct FaultReport {
   std::string to_string() const;
   /// The lines of places and details alone.
   std::string further_lines() const;
-  /// Says for all lines on which line of a file the text begins that they count in:
-  /// `first_line_of(file)`, 1 for a file of its own.
+  /// Sets for all lines the first line of their text within its file: `first_line_of(file)`, 1 for
+  /// a file of its own.
   template <typename F>
   void place_texts(F first_line_of) {
     first_line = first_line_of(file);

@@ -1,4 +1,4 @@
-// The system calls that the cache makes, behind one seam so that tests can make each of them fail.
+// The system calls of the cache, behind one seam: tests can make each of them fail.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// The part of fmt that is no template, compiled here so that no library of fmt is linked.
+// The part of fmt without templates, compiled here, so no library of fmt is linked.
 #include "base/format.h"
 
 #ifndef FMT_HEADER_ONLY

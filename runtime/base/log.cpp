@@ -99,7 +99,7 @@ void log_message(LogLevel level, std::string_view message) noexcept {
       default_sink(level, message);
     }
   } catch (...) {
-    // A log that fails must not change what the program does.
+    // A failing log must not change the program's work.
   }
 }
 

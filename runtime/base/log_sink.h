@@ -18,9 +18,9 @@ std::optional<LogLevel> log_level_from_name(std::string_view name) noexcept;
 LogLevel log_level() noexcept;
 void set_log_level(LogLevel level) noexcept;
 
-/// Takes the messages instead of the default sink, which writes one line to stderr. An empty
-/// function restores the default. The sink runs on the thread that logs, with no lock held, and may
-/// log or replace the sink itself; what it throws is swallowed.
+/// Takes the messages instead of the default sink, one line to stderr each. An empty function
+/// restores the default. The sink runs on the logging thread, with no lock held, and may log or
+/// replace the sink itself; its exceptions are swallowed.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 void set_log_sink(LogSink sink);
 

@@ -8,10 +8,10 @@
 
 namespace kernwright {
 
-/// The process's object, made from `arguments` when first asked for and never destroyed, so that it
-/// serves while the process exits. A forked child has none of its parent's threads, and perhaps a
-/// mutex that one of them held: it makes an object of its own. No lock guards this, since a child
-/// could inherit it locked. Thread-safe; of several objects made at once one is kept.
+/// The process's object, made from `arguments` when first asked for and never destroyed: it serves
+/// while the process exits. A forked child makes an object of its own: it has none of its parent's
+/// threads, and one of them may have held a mutex. No lock guards this: a child could inherit it
+/// locked. Thread-safe; of several objects made at once one is kept.
 template <typename T, typename... Arguments>
 T& per_process(const Arguments&... arguments) {
   struct Owned {

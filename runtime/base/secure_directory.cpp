@@ -89,7 +89,7 @@ SecureDirectory SecureDirectory::open(FileSystem& system, const std::string& pat
   if (!is_normal_absolute(whole)) {
     return std::move(result).refuse("its path is not that of a folder below the root");
   }
-  // The deepest folder that is there; who may write to it is its owner's affair.
+  // The deepest existing folder; its owner decides on write access.
   std::size_t begin = whole.rfind('/') + 1;  // of what lies below it
   const auto present = [&] { return whole.substr(0, std::max<std::size_t>(begin - 1, 1)); };
   int opened = system.open(AT_FDCWD, present().c_str(), kDirectory, 0);

@@ -11,10 +11,9 @@ namespace kernwright {
 /// ~/.cache/kernwright; absolute. Empty when none of these variables names a folder.
 std::string default_cache_directory();
 
-/// An open directory that passed the rule of trust: it and each parent that was made on the way
-/// belong to this user or to root, and neither group nor others may write to them. Whoever can
-/// write to a cache of code can run code as its user, so a directory that fails is not used at all.
-/// Movable.
+/// An open directory that passed the rule of trust: it and each parent made on the way belong to
+/// this user or to root, and neither group nor others may write to them. Writers of a cache of code
+/// can run code as its user, so a directory that fails is not used at all. Movable.
 class SecureDirectory {
  public:
   /// A closed one: it has no reason either.
@@ -26,10 +25,10 @@ class SecureDirectory {
   /// One that was not opened, and why.
   static SecureDirectory closed(std::string path, std::string reason);
 
-  /// A path for those that open files by paths alone, such as a compiler or the system's loader: it
-  /// names this very folder as long as this object lives. Where other users can write to a folder
-  /// above it, and could put another one in its place, that is the handle's own path in /proc.
-  /// Empty where there is no safe path.
+  /// A path for readers that open files by paths alone, such as a compiler or the system's loader.
+  /// It names this very folder as long as this object lives. If other users can write to a folder
+  /// above it, and could put another one in its place, it is the handle's own path in /proc. Empty
+  /// without a safe path.
   std::string fixed_path() const;
 
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }

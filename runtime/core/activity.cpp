@@ -2,8 +2,8 @@
 #include "core/activity.h"
 
 #include "base/errors.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 
 #include <chrono>
 #include <map>
@@ -86,7 +86,7 @@ double ActivityRecording::now_ms() const noexcept {
   return std::chrono::duration<double, std::milli>(Clock::now() - state_->start).count();
 }
 
-/// Recorded on the legacy stream, which is idle then for all that matters: the host waits for it.
+/// Recorded on the legacy stream. It is idle then, because the host waits for it.
 Event& ActivityRecording::origin_of(Device& device) {
   {
     const std::lock_guard lock(state_->mutex);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/event.h"
-#include "core/launch_config.h"
-#include "core/launch_site.h"
+#include "core/launch/launch_config.h"
+#include "core/launch/launch_site.h"
 
 #include <atomic>
 #include <cstdint>
@@ -52,8 +52,8 @@ class ActivityRecording {
   ActivityRecording(const ActivityRecording&) = delete;
   ActivityRecording& operator=(const ActivityRecording&) = delete;
 
-  /// Ends the recording, waits for the work that it timed, and returns everything in the order of
-  /// the calls. Throws what the devices report.
+  /// Ends the recording, waits for the timed work, and returns everything in the order of the
+  /// calls. Throws errors reported by the devices.
   std::vector<Activity> end();
 
  private:

@@ -1,4 +1,4 @@
-// A name for what a thread does meanwhile, in profiles and in the tools that listen to NVTX.
+// A name for a thread's work meanwhile, in profiles and in the tools that listen to NVTX.
 #pragma once
 
 #include "driver/nvtx.h"
@@ -9,8 +9,8 @@
 namespace kernwright {
 
 /// Names the time from its construction to its end: a range of NVTX's domain "Kernwright" when a
-/// tool listens, and an activity of kind `annotation` in a recording that is in progress at both
-/// moments. Ends on the thread that began it, inside out. Costs two loads when nobody listens.
+/// tool listens, and an activity of kind `annotation` in a recording in progress at both moments.
+/// Ends on the thread that began it, inside out. Costs two loads when nobody listens.
 class Annotation {
  public:
   explicit Annotation(const std::string& name);

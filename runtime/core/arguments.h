@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/kernel.h"
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 
 #include <array>
 #include <cstddef>
@@ -83,15 +83,15 @@ struct KernelArgument<std::nullptr_t> {
 /// Room for one converted number or pointer.
 using ArgumentSlot = std::array<std::byte, 8>;
 
-/// Checks each view against the kernel's parameters and leaves in `pointers` where the bytes of
-/// each argument are: in its slot (numbers are converted to what the kernel declares, pointers
-/// copied) or in place. Throws ArgumentError (count, kind, type, device) or ArgumentRangeError,
-/// which print the whole signature and the offending parameter. The spans have equal sizes.
+/// Checks each view against the kernel's parameters and leaves in `pointers` the place of each
+/// argument's bytes: its slot (numbers are converted to the kernel's types, pointers copied) or the
+/// original place. Throws ArgumentError (count, kind, type, device) or ArgumentRangeError; both
+/// print the whole signature and the offending parameter. The spans have equal sizes.
 void pack_arguments(const KernelSignature& signature, const Device& device,
                     std::span<const ArgumentView> views, std::span<ArgumentSlot> slots,
                     std::span<void*> pointers);
 
-/// A kernel and the line that launches it, which messages about the launch name later.
+/// A kernel and the line of its launch, for later messages about it.
 struct LaunchTarget {
   const Kernel& kernel;
   LaunchSite site;

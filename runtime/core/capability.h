@@ -1,4 +1,4 @@
-// What a compute capability can do: the features that kernels choose their code by.
+// Features by compute capability; kernels choose their code by these.
 #pragma once
 
 namespace kernwright {

@@ -3,8 +3,8 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/capture.h"
 #include "core/device_state.h"
+#include "core/graph/capture.h"
 
 #include <exception>
 #include <future>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/capability.h"
-#include "core/launch_history.h"
+#include "core/launch/launch_history.h"
 #include "driver/driver_api.h"
 
 #include <atomic>
@@ -73,16 +73,16 @@ class Device {
   /// How often the device was reset before this object stood for it.
   int generation() const noexcept { return generation_; }
 
-  /// Throws what `result` of the driver call named `call` means (nothing for CUDA_SUCCESS):
+  /// Throws the error for `result` of the driver call named `call` (nothing for CUDA_SUCCESS):
   /// DeviceFault when the simulated device left a report, DeviceLost for sticky codes (and latches
-  /// it), OutOfMemory, else DriverError. `object` identifies what was worked on.
+  /// it), OutOfMemory, else DriverError. `object` identifies the subject of the call.
   void check(CUresult result, const char* call, const std::string& object = {}) {
     if (result != CUDA_SUCCESS) [[unlikely]] {
       fail(result, call, object);
     }
   }
-  /// The throwing half of check(), for callers that make `object` only on failure. `origin` is
-  /// where the text of the code stands that was being loaded.
+  /// The throwing half of check(), for callers that make `object` only on failure. `origin` is the
+  /// place of the loaded code's text.
   [[noreturn]] void fail(CUresult result, const char* call, const std::string& object = {},
                          const SourceOrigin& origin = {});
 

@@ -2,9 +2,9 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "core/capture.h"
 #include "core/device_registry.h"
 #include "core/device_state.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 
 #include <utility>
@@ -113,7 +113,7 @@ Device& Device::reset() {
 }
 
 /// A reset that went well is no promise: a driver may answer with the old error from then on (CUDA
-/// 13.0 does after every sticky error). Only a context that could be made says that it helped.
+/// 13.0 does after every sticky error). Only a new context proves the reset.
 void Device::require_new_context(const DeviceLoss* before) {
   CUcontext context = nullptr;
   const CUresult result = api_.cuDevicePrimaryCtxRetain(&context, device_);

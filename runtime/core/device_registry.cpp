@@ -107,7 +107,7 @@ void DeviceRegistry::publish(std::atomic<const List*>& place, List list) {
 
 Device& DeviceRegistry::replace(Device& old) {
   const std::lock_guard lock(mutex_);
-  // What throws leaves the lists as they are, and at most a device that nobody knows.
+  // An exception leaves the lists as they are, and at most a device unknown to all.
   owned_.push_back(std::unique_ptr<Device>(new Device(
       *this, old.driver(), old.is_simulated(), old.ordinal(), old.handle(), old.generation() + 1)));
   Device& made = *owned_.back();

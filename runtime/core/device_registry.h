@@ -1,4 +1,4 @@
-// Which devices exist and which one is meant: the rules of KERNWRIGHT_DEVICE, without any global.
+// Lists the devices and chooses one: the rules of KERNWRIGHT_DEVICE, without any global.
 #pragma once
 
 #include "driver/driver_api.h"
@@ -31,7 +31,7 @@ struct PciAddress {
 /// Nothing for what is no such address.
 std::optional<PciAddress> parse_pci_address(std::string_view text);
 
-/// Reads a device name. Throws DeviceNotFound, which lists what is allowed, for anything else.
+/// Reads a device name. Throws DeviceNotFound with the allowed names for anything else.
 DeviceRequest parse_device_request(std::string_view text);
 
 /// The devices of one real driver and of one simulated driver, made lazily and kept. Thread-safe.

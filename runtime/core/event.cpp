@@ -3,8 +3,8 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 
 #include <atomic>
 

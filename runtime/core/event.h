@@ -28,7 +28,7 @@ class Event {
 
   /// The driver's number of the capture that it was last recorded into; 0 when it was none.
   std::uint64_t capture() const noexcept;
-  /// Whether that capture was a Graph's, which this library knows the end of.
+  /// Whether that capture was a Graph's; this library knows the end of those.
   bool captured_by_graph() const noexcept;
 
  private:

@@ -1,13 +1,13 @@
-// Kernels: attributes and limits gathered once, then launches that cost what the driver costs.
+// Kernels: attributes and limits gathered once, then launches at the driver's own cost.
 #include "core/kernel.h"
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "core/activity.h"
-#include "core/capture.h"
 #include "core/device.h"
-#include "core/launch_limits.h"
+#include "core/graph/capture.h"
+#include "core/launch/launch_limits.h"
 #include "driver/nvtx.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/kernel_signature.h"
-#include "core/launch_config.h"
-#include "core/launch_site.h"
+#include "core/launch/launch_config.h"
+#include "core/launch/launch_site.h"
 #include "core/module.h"
 
 #include <memory>

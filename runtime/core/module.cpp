@@ -3,9 +3,9 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/capture.h"
 #include "core/device.h"
-#include "core/image_info.h"
+#include "core/graph/capture.h"
+#include "core/image/image_info.h"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kLogBytes = 16384;
 
-/// Buffers for what the driver's compiler and linker say, and the options that point to them. Of
-/// the buffers only the ends are cleared: most loads say nothing.
+/// Buffers for the messages of the driver's compiler and linker, and the options with their
+/// addresses. Of the buffers only the ends are cleared: most loads have no message.
 struct LoadLog {
   LoadLog() { error[0] = info[0] = error[kLogBytes] = info[kLogBytes] = '\0'; }
 

@@ -3,8 +3,8 @@
 
 #include "base/errors.h"
 #include "base/log_sink.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 
 #include <utility>
 
@@ -72,7 +72,7 @@ ObjectInFlight::~ObjectInFlight() {
   } catch (const std::exception& error) {
     log_release_failure(name_, error.what());
   }
-  // A handle that nothing refers to any more is the lesser evil to one that a kernel still uses.
+  // A leaked handle is the lesser evil to one freed while a kernel still uses it.
   if (any_capture() || device_.driver().cuCtxSynchronize() != CUDA_SUCCESS)
     static_cast<void>(new std::shared_ptr<Handle>(std::move(owned_)));
 }

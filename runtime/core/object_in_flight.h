@@ -1,8 +1,8 @@
-// Objects of the driver that kernels know by handles of 64 bits, and that live until those are
+// Objects of the driver known to kernels by handles of 64 bits; they live until those kernels are
 // done.
 #pragma once
 
-#include "core/launch_trail.h"
+#include "core/launch/launch_trail.h"
 
 #include <cstdint>
 #include <memory>

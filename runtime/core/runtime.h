@@ -12,9 +12,9 @@ namespace kernwright {
 
 class Device;
 
-/// Created on first use, never destroyed (no driver call may run during process exit). The drivers
-/// are opened by the first call that needs a device, so that creating it costs nothing.
-/// All members are thread-safe; the current device is a property of the calling thread.
+/// Created on first use, never destroyed (no driver call may run during process exit). The first
+/// call in need of a device opens the drivers, so creation costs nothing. All members are
+/// thread-safe; the current device is a property of the calling thread.
 class Runtime {
  public:
   static Runtime& get();
@@ -34,7 +34,7 @@ class Runtime {
   /// Index into devices(). Throws DeviceNotFound naming the count.
   Device& device(int index);
   /// "cuda", "cuda:1", "sim", "sim:0", a UUID or a PCI bus id. "cuda" without a GPU throws
-  /// DriverNotFound or DeviceNotFound with what to do; an unknown name lists what is there.
+  /// DriverNotFound or DeviceNotFound with the remedy; an unknown name lists the known ones.
   Device& device(std::string_view name);
 
   /// The device of this thread: the one set, else the one KERNWRIGHT_DEVICE names

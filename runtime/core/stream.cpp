@@ -3,9 +3,9 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 #include "core/stream_attachments.h"
 

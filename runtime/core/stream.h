@@ -26,7 +26,7 @@ class Stream {
   /// The calling thread's own default stream, another one in each thread that uses it.
   static Stream per_thread(Device& device);
   /// Another library's stream; `keep_alive` is held as long as the Stream lives. The handle of a
-  /// stream that create() made keeps that stream.
+  /// stream from create() keeps that stream.
   static Stream borrow(Device& device, CUstream handle, std::shared_ptr<void> keep_alive = {});
 
   explicit operator bool() const noexcept { return box_ != nullptr; }

@@ -19,7 +19,7 @@ struct TransferRow {
   std::array<Sums, 2> ways;
 };
 
-/// By ordinal, so that what a device becomes by reset() counts on.
+/// By ordinal: counts go on for a device after reset().
 TransferRow& row_of(const Device& device) noexcept {
   static constinit std::array<TransferRow, 2 * kTransferRows> rows;
   const std::size_t row = static_cast<std::size_t>(device.ordinal()) % kTransferRows;

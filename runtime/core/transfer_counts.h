@@ -22,9 +22,9 @@ struct TransferCounts {
 /// Counts a copy that the driver has accepted. Lock-free, nothing is allocated.
 void count_transfer(const Device& device, TransferWay way, std::size_t bytes) noexcept;
 
-/// The sums of the device, which go on when it is reset. A copy that a graph repeats counts once,
-/// when it is captured; what other libraries copy is not seen. Thread-safe; of copies that other
-/// threads make meanwhile it may have seen the number and not the bytes.
+/// The sums of the device; they go on after a reset. A copy repeated by a graph counts once, at its
+/// capture; copies of other libraries are not seen. Thread-safe; of simultaneous copies by other
+/// threads the number may be counted and the bytes not.
 TransferCounts transfer_counts(const Device& device) noexcept;
 
 }  // namespace kernwright

@@ -87,7 +87,7 @@ class RowFinder {
             int version)
       : api_(api), library_(library), path_(path), version_(version) {}
 
-  /// Null for rows that are no function of the driver, and for optional ones that it lacks.
+  /// Null for rows without a driver function, and for missing optional ones.
   [[gnu::noinline]] void* find(const DriverRow& row) const {
     if (row.symbol[0] == '\0') return nullptr;
     void* const address = find_row(api_, library_, row);

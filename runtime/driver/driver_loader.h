@@ -19,9 +19,9 @@ struct LoadedDriver {
 inline constexpr int kOldestDriverVersion = 12000;
 
 /// Opens `library` (a path, or a name for the system's loader), looks up every row of
-/// driver_api.def and calls cuInit. Throws DriverNotFound, whose message starts with "CUDA driver
-/// not detected:" and says what to do, when the library is absent, is the toolkit's stub, is too
-/// old, or lacks a REQUIRED function; with "no GPU devices found:" when it works but has no GPU.
+/// driver_api.def and calls cuInit. Throws DriverNotFound with a remedy. The message begins with
+/// "CUDA driver not detected:" when the library is absent, is the toolkit's stub, is too old, or
+/// lacks a REQUIRED function; with "no GPU devices found:" when it works but has no GPU.
 LoadedDriver open_cuda_driver(const std::string& library);
 
 /// The driver of this process, opened by the first call (libcuda.so.1) and kept. Null when there is

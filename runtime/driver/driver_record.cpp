@@ -1,4 +1,4 @@
-// The rules of the record: who must be alive, on which context things go.
+// The rules of the record: objects that must be alive, contexts of calls.
 #include "driver/driver_record.h"
 
 #include "base/format.h"

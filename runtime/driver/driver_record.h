@@ -60,8 +60,8 @@ class DriverRecord {
   std::optional<DriverObject> take(Kind kind, std::uint64_t handle, CUcontext current,
                                    const char* by);
 
-  /// A problem when the object was destroyed. Handles that were never seen are fine: the default
-  /// streams and what was made before recording began.
+  /// A problem when the object was destroyed. Unknown handles are fine: the default streams and
+  /// objects made before the recording.
   void use(Kind kind, std::uint64_t handle, const char* by);
 
   std::size_t live() const;

@@ -1,5 +1,5 @@
-// Our own declarations of the CUDA driver ABI, so that no toolkit is needed.
-// NOTE: names are CUDA's own; what CUDA spells as a macro is a constant with a name of ours.
+// Our own declarations of the CUDA driver ABI, so no toolkit is needed. NOTE: names are CUDA's own;
+// a macro of CUDA is a constant with a name of ours.
 #pragma once
 
 #include <cstddef>
@@ -175,8 +175,8 @@ struct CUDA_ARRAY_DESCRIPTOR {
   unsigned int NumChannels;
 };
 
-/// Arrays of all kinds. A height or depth of 0: the array does not have that dimension; the depth
-/// of a layered array is its number of layers, that of a cubemap six faces each.
+/// Arrays of all kinds. A height or depth of 0: the array does not have that dimension. The depth
+/// of a layered array is its number of layers; a cubemap has six faces each.
 struct CUDA_ARRAY3D_DESCRIPTOR {
   std::size_t Width, Height, Depth;
   CUarray_format Format;

@@ -11,8 +11,8 @@
 
 namespace kernwright {
 
-/// Counts every call and fails the one that a plan names. With no plan armed, the decorated table
-/// does what the inner one does. Put it over a RecordingDriver to see that a fault leaves nothing
+/// Counts every call and fails the one named by a plan. With no plan armed, the decorated table
+/// does the work of the inner one. Put it over a RecordingDriver to see that a fault leaves nothing
 /// behind, and into a DeviceRegistry or Runtime::override_cuda() to run the library on it.
 ///
 /// One may exist at a time, as the table's functions have no place for an instance; after its
@@ -28,11 +28,11 @@ class FaultDriver {
   /// The decorated table. Valid for the life of the process.
   const DriverApi& api() const noexcept;
 
-  /// From now on calls are counted against `plan`, which replaces the one before. A sticky plan
-  /// breaks the context that is current when it fires: each later call in that context returns the
-  /// same result, undone, but those that only ask for or select devices and contexts.
+  /// From now on calls are counted against `plan`, in place of the earlier one. A sticky plan
+  /// breaks the context that is current when it fires. Each later call in that context returns the
+  /// same result, undone, except calls to ask for or select devices and contexts.
   /// cuDevicePrimaryCtxReset makes the device's context whole again. Throws NameNotFound for a
-  /// function that is not in driver_api.def.
+  /// function missing in driver_api.def.
   void arm(const FaultPlan& plan);
   /// No more faults, and contexts broken by a sticky one are whole again.
   void disarm();

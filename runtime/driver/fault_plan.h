@@ -1,4 +1,4 @@
-// When a call of a decorated table fails, and with what: the plan that fault drivers follow.
+// The plan of fault drivers: when a call of a decorated table fails, and with which result.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ struct FaultPlan {
   /// Whether the fault comes alone, or with every matching call after it.
   enum class Repeat : bool { once, forever };
   /// `before`: the real function is not called. `after`: it is, and only its result is lost, as
-  /// when a driver reports with one call what an earlier one caused. A call that creates something
+  /// when a driver reports with one call an error of an earlier one. A call that creates something
   /// then leaks it, since nobody learns of it.
   enum class Moment : bool { before, after };
 

@@ -55,7 +55,7 @@ class Nvml {
  public:
   /// Initialises; throws Error with NVML's own text.
   explicit Nvml(const NvmlApi& api);
-  /// That of the system. Null without one: `why`, if given, says what failed. Looks once.
+  /// NVML of the system. Null without one: `why`, if given, receives the reason. Looks once.
   static const Nvml* system(std::string* why = nullptr);
 
   /// The GPU at "0000:65:00.0". Throws DeviceNotFound.

@@ -24,6 +24,11 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kInstall = "install one with `pip install nvidia-cuda-nvrtc`";
+#ifdef __aarch64__
+constexpr const char* kCondaTarget = "sbsa-linux";
+#else
+constexpr const char* kCondaTarget = "x86_64-linux";
+#endif
 constexpr const char* kOverride = "or set KERNWRIGHT_NVRTC to the library";
 
 // ---- one library
@@ -121,7 +126,7 @@ Attempt open_library(const std::string& name, bool system) {
 
 // ---- the search
 
-/// What the search does with the libraries that it meets.
+/// The search's way with the libraries it meets.
 enum class Meeting { open, note_first };
 
 class Searcher {
@@ -255,6 +260,10 @@ NvrtcSearch search_of(const ProcessNvrtc& state) {
   for (const char* variable : {"CUDA_PATH", "CUDA_HOME"}) {
     const char* const root = std::getenv(variable);
     if (root != nullptr && *root != '\0') search.toolkits.emplace_back(root);
+  }
+  if (const char* const conda = std::getenv("CONDA_PREFIX"); conda != nullptr && *conda != '\0') {
+    search.toolkits.push_back(format("{}/targets/{}", conda, kCondaTarget));
+    search.toolkits.emplace_back(conda);
   }
   search.toolkits.emplace_back("/usr/local/cuda");
   return search;

@@ -23,8 +23,8 @@ struct NvrtcSearch {
   std::vector<std::string> toolkits;       ///< roots of CUDA toolkits
   bool system_loader = true;               ///< whether to ask the system's loader last
 
-  /// KERNWRIGHT_NVRTC, what set_package_directory() and set_site_packages() said, CUDA_PATH,
-  /// CUDA_HOME and /usr/local/cuda.
+  /// KERNWRIGHT_NVRTC, the folders of set_package_directory() and set_site_packages(), CUDA_PATH,
+  /// CUDA_HOME, the environment of conda in CONDA_PREFIX, and /usr/local/cuda.
   static NvrtcSearch from_environment();
 };
 
@@ -48,18 +48,18 @@ struct LoadedNvrtc : NvrtcFacts {
 /// The oldest NVRTC that is accepted: 12.4.
 inline constexpr int kOldestNvrtcVersion = 12040;
 
-/// Opens the first NVRTC of the search that is whole: at least 12.4, with every REQUIRED function
-/// and with the builtins library of the same version. Throws NvrtcNotFound, whose message lists the
-/// places tried with their outcome and says what to install. `candidates`, when given, receives the
-/// places also when this throws. Thread-safe.
+/// Opens the first whole NVRTC of the search: at least 12.4, with every REQUIRED function and with
+/// the builtins library of the same version. Throws NvrtcNotFound with the places tried, their
+/// outcome, and the package to install. `candidates`, when given, receives the places also when
+/// this throws. Thread-safe.
 LoadedNvrtc open_nvrtc(const NvrtcSearch& search,
                        std::vector<NvrtcCandidate>* candidates = nullptr);
 
 /// The stamp that the library's files have now.
 std::string stamp_of(const NvrtcFacts& nvrtc);
 
-/// The first library file that open_nvrtc() would try, found without opening any; empty when there
-/// is none but what the system's loader may know.
+/// The first library file on the way of open_nvrtc(), found without opening any; empty if only the
+/// system's loader may know one.
 std::string first_nvrtc_candidate(const NvrtcSearch& search);
 
 /// The NVRTC of this process, opened by the first call that finds one and kept; until then each

@@ -34,8 +34,8 @@ int take_number(std::string_view& text) {
   return number;
 }
 
-/// The version after "libnvrtc.so", which orders the files of a folder: none < "13" < "13.5". First
-/// is -1 when the name is not that of the library.
+/// The version after "libnvrtc.so". It orders the files of a folder: none < "13" < "13.5". First is
+/// -1 for other names.
 std::pair<int, int> version_of_name(std::string_view name) {
   if (!name.starts_with(kLibrary)) return {-1, -1};
   name.remove_prefix(kLibrary.size());

@@ -17,7 +17,7 @@ std::vector<std::string> nvrtc_package_folders(const std::string& site_packages)
 /// `nvidia/cuda_nvrtc/lib`, where the packages of CUDA 12 keep it.
 std::string cuda12_package_folder(const std::string& site_packages);
 
-/// Of the path or of what a link there names; false for what cannot be examined.
+/// Of the path or of a link's target there; false for unreadable ones.
 bool is_regular_file(const std::string& path);
 bool is_folder(const std::string& path);
 

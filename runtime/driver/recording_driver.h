@@ -25,17 +25,17 @@ class RecordingDriver {
   /// The decorated table. Valid for the life of the process.
   const DriverApi& api() const noexcept;
 
-  /// How often the function of that name ("cuMemAlloc") was called, also when it failed. Throws
-  /// NameNotFound for a name that is not in driver_api.def.
+  /// The number of calls of the function of that name ("cuMemAlloc"), failed ones included. Throws
+  /// NameNotFound for a name missing in driver_api.def.
   std::uint64_t calls(std::string_view name) const;
 
   /// How many objects of all kinds were created and not destroyed yet.
   std::size_t live_objects() const;
 
-  /// What is wrong up to now, one line each: objects destroyed twice or never made, destroyed while
+  /// The errors up to now, one line each: objects destroyed twice or never made, destroyed while
   /// another context was current, used after their context was given back, modules unloaded or
-  /// events destroyed in the wrong order, and, as the last lines, every object that still lives.
-  /// Empty when all is well.
+  /// events destroyed in the wrong order, and, as the last lines, every living object. Empty when
+  /// all is well.
   std::vector<std::string> check() const;
 
   /// Forgets problems, counters and objects.

@@ -1,4 +1,4 @@
-// What the driver's functions for tensor maps take, and the rules that it has for it.
+// The parameters of the driver's functions for tensor maps, and the driver's rules for them.
 #include "driver/tensor_map_parameters.h"
 
 #include "base/format.h"
@@ -10,8 +10,8 @@ namespace {
 constexpr std::uint64_t kMaxExtent = std::uint64_t{1} << 32;
 constexpr std::uint64_t kStrideLimit = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMaxBox = 256, kMaxStep = 8, kMaxPixels = 1024;
-/// What driver 580 takes for an H200, whose multiprocessors have as much shared memory (found by
-/// trying; the manual has no such rule).
+/// The limit of driver 580 on an H200, as much as the shared memory of its multiprocessors (found
+/// by trying; the manual has no such rule).
 constexpr std::uint64_t kMaxCopyBytes = 228 * 1024;
 
 constexpr int kTypes = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ + 1;

@@ -1,4 +1,4 @@
-// What the driver's functions for tensor maps take, and the rules that it has for it.
+// The parameters of the driver's functions for tensor maps, and the driver's rules for them.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@ inline constexpr int kMaxTensorRank = 5;
 inline constexpr std::size_t kTensorMapBytes = 128;
 
 /// The arguments of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, in their numbering
-/// (CUtensorMapDataType, ...) and order: dimension 0 is the one whose elements follow each other in
-/// memory. Numbers, not enumerators, as a program may pass any.
+/// (CUtensorMapDataType, ...) and order: elements along dimension 0 follow each other in memory.
+/// Numbers, not enumerators, as a program may pass any.
 ///
-/// With an interleave, dimension 0 counts slices of 16 or 32 bytes instead, which follow each other
-/// whatever the type, and the last but one is that of the channels' slices, of which a copy takes
-/// the one at its coordinate whatever the box says: W, (H, (D,)) C/8, N for NC/8HWC8, as an H200
-/// has it.
+/// With an interleave, dimension 0 counts slices of 16 or 32 bytes instead; these follow each other
+/// whatever the type. The last but one dimension is then the channels' slices. A copy takes the
+/// slice at its coordinate whatever the box says: W, (H, (D,)) C/8, N for NC/8HWC8, as an H200 has
+/// it.
 struct TensorMapParameters {
   std::uint64_t address = 0;
   int rank = 1;
@@ -32,9 +32,9 @@ struct TensorMapParameters {
   int l2_promotion = 0;                                ///< 0 none, 1 64 B, 2 128 B, 3 256 B
   bool fills_nan = false;                              ///< elements outside read as NaN, else 0
 
-  /// The rest is for im2col alone, where box[0] counts the channels of a pixel and the other
-  /// extents of the box are unused: copies walk over pixels of a bounding box, whose corners are
-  /// given for W, H and D (those that the rank has) from the tensor's own corners on.
+  /// The rest is for im2col alone. There box[0] counts the channels of a pixel, and the other
+  /// extents of the box are unused: copies walk over pixels of a bounding box. Its corners are
+  /// given for W, H and D (as far as the rank has them) from the tensor's own corners on.
   bool im2col = false;
   std::array<int, kMaxTensorRank - 2> lower{}, upper{};
   std::uint32_t pixels = 0;  ///< that a copy takes
@@ -56,12 +56,12 @@ std::string check_tensor_map(const TensorMapParameters& map);
 /// Bytes of a slice of interleaved channels, 16 or 32; 0 without an interleave.
 std::uint32_t tensor_slice_bytes(const TensorMapParameters& map) noexcept;
 
-/// What is wrong with the box of an interleaved map that the driver accepts: that a copy takes less
-/// or more than the box says. Empty when nothing is, and without an interleave.
+/// The error in the box of an interleaved map accepted by the driver: a copy takes less or more
+/// than the box. Empty without an error, and without an interleave.
 std::string check_slices(const TensorMapParameters& map);
 
-/// Bytes of shared memory that a copy fills, what lies outside the tensor included. The parameters
-/// must be such that check_tensor_map() accepts them.
+/// Bytes of shared memory filled by a copy, those for elements outside the tensor included. The
+/// parameters must be valid for check_tensor_map().
 std::uint64_t tensor_box_bytes(const TensorMapParameters& map) noexcept;
 
 }  // namespace kernwright

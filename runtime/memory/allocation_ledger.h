@@ -1,7 +1,7 @@
 // The allocations that are alive, with their sizes and where they were made.
 #pragma once
 
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 #include "driver/driver_types.h"
 #include "memory/memory_stats.h"
 

@@ -1,7 +1,7 @@
 // Which line of the program an allocation is charged to.
 #pragma once
 
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 
 namespace kernwright {
 

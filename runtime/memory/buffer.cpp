@@ -4,9 +4,9 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 #include "memory/allocation_site.h"
 
@@ -129,7 +129,7 @@ void Buffer::order_after_users() {
 }
 
 /// Makes the buffer's stream wait for all others that used the memory, or the host when the driver
-/// refuses that; false when nothing helped.
+/// refuses; false when nothing helped.
 bool Buffer::wait_for_users() noexcept {
   // In a forked child, at exit and on a lost device nothing runs any more that could be waited for.
   if (!may_call_driver() || device().lost()) return true;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/activity.h"
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 #include "memory/memory_resource.h"
 #include "memory/pinned_buffer.h"
 #include "memory/transfer.h"
@@ -35,14 +35,14 @@ class Buffer {
   const Stream& stream() const noexcept { return stream_; }
   const std::shared_ptr<MemoryResource>& resource() const noexcept { return resource_; }
 
-  /// Says that work queued on `stream` until now uses the memory: it is not reused before that work
-  /// is done. Costs a comparison for the buffer's own stream, an entry in a list for the first use
-  /// on another. A stream that is captured is not noted: a graph keeps what it uses. Thread-safe.
+  /// Tells that work queued on `stream` until now uses the memory: it is not reused before the end
+  /// of that work. Costs a comparison for the buffer's own stream, an entry in a list for the first
+  /// use on another. A captured stream is not noted: a graph keeps its memory. Thread-safe.
   void use_on(const Stream& stream);
 
-  /// Whether the graph of `capture` owns the memory, and `stream`, which is part of the capture, is
-  /// the buffer's own: then work that is captured on it needs nobody to keep the buffer, which may
-  /// be freed, and the memory used again, in the order of that stream.
+  /// Whether the graph of `capture` owns the memory, and `stream`, a part of the capture, is the
+  /// buffer's own. Then work captured on it needs nobody to keep the buffer: it may be freed, and
+  /// the memory used again, in the order of that stream.
   bool is_kept_by(Capture& capture, const Stream& stream) const;
 
   /// Makes the buffer's own stream wait for the work of all others that used the memory. The stream

@@ -3,7 +3,7 @@
 #include "base/format.h"
 #include "core/device.h"
 #include "memory/memory_resource.h"
-#include "memory/pool_resource.h"
+#include "memory/pool/pool_resource.h"
 
 #include <map>
 #include <mutex>

@@ -16,9 +16,8 @@
 
 namespace kernwright {
 
-/// Buffers of a device that are there and not pinned, the one used least recently first.
-/// NOTE: lock order: a buffer's mutex, then the queue's. Who comes from the queue only tries the
-/// buffer's.
+/// Buffers of a device, present and not pinned, the least recently used first. NOTE: lock order: a
+/// buffer's mutex, then the queue's. Code that comes from the queue only tries the buffer's.
 class EvictableBuffer::Queue final : public Reclaimer {
  public:
   using List = std::list<std::weak_ptr<State>>;

@@ -8,10 +8,10 @@
 
 namespace kernwright {
 
-/// Owns memory that is on the device while it is pinned, and may be moved to the host otherwise:
-/// the buffers that were not pinned for longest go first, when an allocation on the device finds no
-/// memory. The content is restored, bit for bit, by the next pin(). Thread-safe. Host memory for
-/// the content is taken when it moves.
+/// Owns memory that is on the device while it is pinned, and may be moved to the host otherwise.
+/// The buffers without a pin for longest go first, when an allocation on the device finds no
+/// memory. The next pin() restores the content, bit for bit. Thread-safe. Host memory for the
+/// content is taken when it moves.
 class EvictableBuffer {
  public:
   class Pin;
@@ -42,8 +42,8 @@ class EvictableBuffer {
 };
 
 /// Use of an EvictableBuffer: while it lives the content stays at address(). May outlive the
-/// buffer. Work that is queued on a stream is named to buffer().use_on(), so that a later eviction
-/// waits for it. Moves, does not copy.
+/// buffer. Name work queued on a stream to buffer().use_on(): a later eviction then waits for it.
+/// Moves, does not copy.
 class EvictableBuffer::Pin {
  public:
   Pin() = default;

@@ -1,4 +1,4 @@
-// A resource that fails on purpose: for tests of programs that have to survive it.
+// A resource that fails on purpose: for tests of programs built to survive it.
 #pragma once
 
 #include "memory/resource_adaptor.h"

@@ -1,11 +1,11 @@
-// What resources share, and those that ask the driver for each allocation.
+// The common part of resources, and the resources that ask the driver for each allocation.
 #include "memory/memory_resource.h"
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 #include "memory/reclaim.h"
 

@@ -4,8 +4,8 @@
 #include "core/stream.h"
 #include "driver/driver_api.h"
 #include "memory/allocation_ledger.h"
-#include "memory/graph_blocks.h"
 #include "memory/memory_stats.h"
+#include "memory/pool/graph_blocks.h"
 
 #include <cstddef>
 #include <memory>
@@ -30,7 +30,7 @@ class MemoryResource {
   /// waiting for it; else 0. Throws as allocate() for what can never be had.
   virtual CUdeviceptr try_allocate(std::size_t bytes, const Stream& stream);
   /// Throws InvalidArgument, and changes nothing, for memory that is not allocated (any more) or of
-  /// another size; what the driver says otherwise.
+  /// another size; otherwise the driver's errors.
   virtual void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) = 0;
   /// As release(), but what is refused is logged: for destructors.
   virtual void deallocate(CUdeviceptr address, std::size_t bytes,
@@ -45,16 +45,16 @@ class MemoryResource {
   /// Gives cached memory back until at most `bytes_to_keep` are reserved, or nothing more can be
   /// given; waits for work that uses it. Returns the bytes given back.
   virtual std::size_t trim(std::size_t bytes_to_keep = 0);
-  /// At most that many bytes may be reserved (of a resource that caches nothing: used) from now on;
-  /// 0: as many as there are. Throws InvalidArgument below what is in use.
+  /// Limits the reserved bytes from now on (of a resource without a cache: the used ones); 0: no
+  /// limit. Throws InvalidArgument below the bytes in use.
   virtual void set_limit(std::size_t bytes) = 0;
   /// For evictable buffers: one of this resource was moved to the host.
   virtual void note_eviction() noexcept {}
   /// Whether new memory may be used by every stream at once, and deallocate() waits for the device.
   virtual bool is_synchronous() const noexcept { return false; }
   /// Whether the memory at `address`, the beginning of an allocation, belongs to the graph of
-  /// `capture`: the graph keeps it, and what is freed on a stream of the capture serves later
-  /// requests on that stream.
+  /// `capture`. The graph keeps it; memory freed on a stream of the capture serves later requests
+  /// on that stream.
   virtual bool belongs_to(Capture&, CUdeviceptr) const { return false; }
   /// Whether addresses are those of host memory, too.
   virtual bool is_host_accessible() const noexcept { return false; }
@@ -75,8 +75,8 @@ class DriverResource : public MemoryResource {
   void note_eviction() noexcept final { ledger_.note_eviction(); }
 
  protected:
-  /// One call of the driver, whose name it leaves in `call`; the context is current. On a stream
-  /// that is captured it must not become part of the graph.
+  /// One call of the driver; its name is left in `call`. The context is current. On a captured
+  /// stream it must not become part of the graph.
   virtual CUresult take(CUdeviceptr& address, std::size_t bytes, const Stream& stream,
                         const char*& call) = 0;
   virtual CUresult give(CUdeviceptr address, const Stream& stream, const char*& call) noexcept = 0;
@@ -135,7 +135,7 @@ void require_allocatable(const Device& device, std::size_t bytes, const Stream& 
 /// lost device, where it is left alone.
 bool may_release(const Device& device) noexcept;
 
-/// Throws OutOfMemory with all sizes and who holds what. The device's context must be current.
+/// Throws OutOfMemory with all sizes and holders. The device's context must be current.
 [[noreturn]] void throw_out_of_memory(Device& device, std::size_t bytes, const MemoryStats& use,
                                       const std::vector<AllocationRecord>& held,
                                       const std::string& why = {});

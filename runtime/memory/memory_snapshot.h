@@ -1,7 +1,7 @@
 // What a pool's memory looks like at one moment, and how it came to be.
 #pragma once
 
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 #include "memory/memory_stats.h"
 
 #include <cstddef>

@@ -28,7 +28,7 @@ struct PinnedBuffer::Uses {
 
 namespace {
 
-/// Memory whose owner is gone and which the device may still read or write.
+/// Memory without an owner, perhaps still read or written by the device.
 struct Pending {
   std::shared_ptr<MemoryResource> resource;
   void* data;

@@ -1,7 +1,7 @@
 // Owned page-locked host memory, reused through a pool.
 #pragma once
 
-#include "core/launch_site.h"
+#include "core/launch/launch_site.h"
 #include "memory/memory_resource.h"
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class PinnedBuffer {
   void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
 
-  /// Says that work queued on `stream` until now (a copy) uses the memory: it is not reused before
-  /// that work is done. An empty stream is the legacy one. Not thread-safe.
+  /// Tells that work queued on `stream` until now (a copy) uses the memory: it is not reused before
+  /// the end of that work. An empty stream is the legacy one. Not thread-safe.
   void use_on(const Stream& stream);
 
  private:

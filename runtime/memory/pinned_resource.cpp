@@ -2,7 +2,7 @@
 #include "memory/pinned_resource.h"
 
 #include "core/device.h"
-#include "memory/pool_resource.h"
+#include "memory/pool/pool_resource.h"
 
 #include <map>
 #include <mutex>

@@ -107,7 +107,7 @@ std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclai
     moved = moved || (more != 0 && reclaimer->reclaim_order() != 0);
     given += more;
   }
-  // What was moved away left its memory to the caches that it came from.
+  // Evicted content left its memory to the caches it came from.
   for (Reclaimer* const reclaimer : asked) {
     if (moved && reclaimer->reclaim_order() == 0) ask(reclaimer, bytes);
   }

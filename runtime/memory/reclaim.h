@@ -7,7 +7,7 @@ namespace kernwright {
 
 class Device;
 
-/// Something that holds memory of a device that it can do without. Thread-safe.
+/// A holder of device memory it can do without. Thread-safe.
 class Reclaimer {
  public:
   virtual ~Reclaimer() = default;

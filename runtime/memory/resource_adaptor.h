@@ -1,4 +1,4 @@
-// What adaptors share: a resource that passes everything on to another one.
+// The common part of adaptors: a resource that passes everything on to another one.
 #pragma once
 
 #include "memory/memory_resource.h"

@@ -6,7 +6,7 @@
 namespace kernwright {
 
 /// Keeps a record of each allocation, charged to current_allocation_site(), and refuses to free
-/// what it has no record of. What is left when it ends is reported in the log. Thread-safe.
+/// unrecorded memory. Memory left at its end is reported in the log. Thread-safe.
 class TrackingAdaptor final : public ResourceAdaptor {
  public:
   using ResourceAdaptor::ResourceAdaptor;

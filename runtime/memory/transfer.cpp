@@ -4,9 +4,9 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/activity.h"
-#include "core/capture.h"
 #include "core/device.h"
 #include "core/event.h"
+#include "core/graph/capture.h"
 #include "core/peers.h"
 #include "core/transfer_counts.h"
 
@@ -23,7 +23,7 @@ void require_own_stream(const Device& device, const Stream& stream) {
       format("memory of {} cannot be used on {}", device.identify(), stream.identify()));
 }
 
-/// A copy of host memory that a graph could not repeat, or that would not see what it should.
+/// A copy of host memory that a graph could not repeat, or would run with stale contents.
 void refuse_in_capture_of(Device& device, const Stream& stream, const void* host) {
   if (!any_capture()) return;
   if (!stream) return refuse_in_capturing_thread(device, "a copy to or from the host");
@@ -58,8 +58,8 @@ std::optional<ActivityScope> watch(Device& device, Activity::Kind kind, const ch
   return scope;
 }
 
-/// A pattern of `size` bytes that repeats a shorter one is filled as that: wider stores are quicker
-/// than strided ones, and 8 bytes have no fill of their own.
+/// A pattern of `size` bytes that repeats a shorter one is filled as that one: wider stores are
+/// quicker than strided ones, and 8 bytes have no fill of their own.
 std::size_t shrink_pattern(std::uint64_t& pattern, std::size_t size) noexcept {
   while (size > 1) {
     const std::size_t half_bits = size * 4;

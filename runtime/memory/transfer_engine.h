@@ -25,8 +25,8 @@ class Transfer {
   /// Never blocks; true also when the copy failed, which wait() then says.
   bool done() const;
   /// Later work of `stream` waits for the device's part: uploaded memory may be used, downloaded
-  /// memory overwritten. Blocks the host only until the copy is queued, which for pageable memory
-  /// takes as long as staging or receiving it. Throws what the copy met.
+  /// memory overwritten. Blocks the host only until the copy is queued; for pageable memory this
+  /// includes the staging or receiving. Throws errors of the copy.
   void wait_on(const Stream& stream) const;
 
  private:
@@ -38,9 +38,9 @@ class Transfer {
 
 /// Copies of plain bytes, in the order of the calls for each direction; both directions and kernels
 /// of other streams overlap. Page-locked memory is copied at once. Pageable memory has one thread
-/// for each direction, so that the caller never waits. Uploads pass through that thread's ring of
+/// for each direction, so the caller never waits. Uploads pass through that thread's ring of
 /// page-locked chunks; the driver writes downloads directly. Thread-safe. The destructor waits for
-/// what is on its way.
+/// copies on their way.
 class TransferEngine {
  public:
   struct Options {
@@ -60,9 +60,9 @@ class TransferEngine {
   const Stream& upload_stream() const noexcept;
   const Stream& download_stream() const noexcept;
 
-  /// Copies after the work that `after` holds now (empty: at once, the memory is ready). The host
+  /// Copies after the present work of `after` (empty: at once, the memory is ready). The host
   /// memory must stay until the transfer is done; `keep` is held at least as long. Throws
-  /// InvalidArgument for a stream of another device, CaptureError for one that is being captured.
+  /// InvalidArgument for a stream of another device, CaptureError for a captured one.
   Transfer upload(CUdeviceptr to, const void* from, std::size_t bytes, const Stream& after = {},
                   std::shared_ptr<const void> keep = {});
   Transfer download(void* to, CUdeviceptr from, std::size_t bytes, const Stream& after = {},

@@ -4,8 +4,8 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "core/capture.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 #include "core/lifecycle.h"
 
 #include <algorithm>
@@ -87,8 +87,8 @@ void TransferLane::stop() noexcept {
   stream_ = {};  // here, as the thread may let go of the lane later
 }
 
-/// For good, so that a job makes no call after it has said that it is done. What goes wrong here,
-/// each job meets again and tells.
+/// For good: a job makes no call after it has told its end. Errors here meet each job again, and
+/// are told there.
 void TransferLane::enter_context() noexcept {
   try {
     device_.require_usable();
@@ -149,7 +149,7 @@ void TransferLane::copy_directly(const Job& job) {
   job.state->mark_queued();
 }
 
-/// What copies that are done have kept.
+/// Objects kept by finished copies.
 std::vector<TransferLane::InFlight> TransferLane::take_landed() {
   std::vector<InFlight> candidates;
   {

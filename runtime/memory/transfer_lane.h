@@ -24,8 +24,8 @@ struct Transfer::State {
   void mark_queued(std::exception_ptr error = nullptr);
 };
 
-/// Serves the jobs of one direction in order. Shared with its thread, which is detached: a process
-/// that forks or exits leaves it behind.
+/// Serves the jobs of one direction in order. Shared with its thread. The thread is detached: a
+/// process that forks or exits leaves it behind.
 class TransferLane : public std::enable_shared_from_this<TransferLane> {
  public:
   enum class Direction { up, down };
@@ -56,8 +56,8 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
     bool is_used = false;        ///< that copy may be on its way
   };
 
-  /// Something that a copy on the stream reads or writes. The lane's thread never drops it: what
-  /// callers keep may need a lock of theirs to go.
+  /// An object read or written by a copy on the stream. The lane's thread never drops it: to let an
+  /// object of a caller go may need a lock of that caller.
   struct InFlight {
     Event event;
     std::shared_ptr<const void> keep;

@@ -1,4 +1,4 @@
-// The checks of simulated devices: what they look for, and what they found.
+// The checks of simulated devices: their kinds and their findings.
 #pragma once
 
 #include "sim/check/report/findings.h"
@@ -12,18 +12,18 @@
 
 namespace kernwright::sim {
 
-/// What is looked for beyond `memory` (bounds, alignment, use after free, writes to constants),
-/// which is always on and stops a launch with an error.
+/// The checks beyond `memory` (bounds, alignment, use after free, writes to constants): that one is
+/// always on and stops a launch with an error.
 struct CheckSet {
-  /// Reads of global, shared and local memory that nothing has written. Device memory counts as
-  /// unwritten from its allocation on; memory that is older than the check counts as written.
+  /// Reads of unwritten global, shared and local memory. Device memory counts as unwritten from its
+  /// allocation on; memory older than the check counts as written.
   bool init = false;
   /// Unordered accesses of two threads of one launch to the same bytes of global or shared memory,
   /// at least one of them a write, not both of them atomic, that do not write the same value.
   bool race = false;
-  /// Threads that wait at different barriers for each other, member masks that differ or leave
-  /// their own lane out, registers of wgmma that are touched before the wait. A barrier that can
-  /// never be complete stops a launch always.
+  /// Threads at different barriers wait for each other, member masks differ or leave their own lane
+  /// out, registers of wgmma are touched before the wait. A barrier that can never be complete
+  /// stops a launch always.
   bool sync = false;
 
   bool any() const noexcept { return init || race || sync; }
@@ -34,11 +34,12 @@ struct CheckSet {
 /// others, also for `streams`, which is a check of the whole process (set_stream_checks()).
 CheckSet check_set(std::span<const std::string> words);
 
-/// Turns checks on and off for the launches that follow, of all devices and threads, beside those
-/// of living scopes, which stay on; returns what an earlier call, or KERNWRIGHT_CHECKS, had turned
-/// on. Waits for running launches. Turning `init` on or off forgets what is initialised. What
-/// KERNWRIGHT_CHECKS names is on from cuInit on; what no scope collects is logged as a warning.
-/// Makes the devices like cuInit; throws InvalidArgument for a wrong environment.
+/// Turns checks on and off for later launches, of all devices and threads. The checks of living
+/// scopes stay on beside them. Returns the checks turned on by an earlier call, or
+/// KERNWRIGHT_CHECKS. Waits for running launches. Turning `init` on or off forgets the initialised
+/// bytes. The checks of KERNWRIGHT_CHECKS are on from cuInit on; findings outside all scopes are
+/// logged as a warning. Makes the devices like cuInit; throws InvalidArgument for a wrong
+/// environment.
 CheckSet set_checks(CheckSet checks);
 /// All that are on, those of scopes too.
 CheckSet current_checks();
@@ -47,9 +48,9 @@ CheckSet current_checks();
 /// launches go on after them; errors that stop a launch are among the findings too.
 ///
 /// Scopes nest, and end in any order, on any thread. The checks of all living ones are on, for the
-/// launches of all threads. What a launch shows goes to the last made of the living scopes that the
-/// thread made itself on which the launch runs (with KERNWRIGHT_SIM_SEED that may be one that
-/// waits); where it made none, to the last made of all. The members may be called on any thread.
+/// launches of all threads. A launch's findings go to the last living scope made on the launch's
+/// own thread (with KERNWRIGHT_SIM_SEED this may be a waiting thread). If that thread made none,
+/// they go to the last of all. The members may be called on any thread.
 class CheckScope {
  public:
   /// At most `limit` different findings are kept; equal ones are one finding with a count.
@@ -67,17 +68,17 @@ class CheckScope {
   Findings findings_;
 };
 
-/// From now on launches run their blocks and warps in orders that the seed chooses: on one thread,
-/// with a few blocks in flight and warps that may change before each access to memory. The same
-/// calls after the same seed replay exactly. Nothing: back to the usual order. Together with
-/// set_schedule_seed() (device.h), which orders the work of streams, a whole program is one of its
-/// legal executions. Waits for running launches.
+/// From now on the seed chooses the orders of a launch's blocks and warps: on one thread, with a
+/// few blocks in flight, and a possible change of warps before each access to memory. The same
+/// calls after the same seed replay exactly. Nothing: back to the usual order. set_schedule_seed()
+/// (device.h) orders the work of streams; together with it, a whole program is one of its legal
+/// executions. Waits for running launches.
 void set_launch_seed(std::optional<std::uint64_t> seed);
 
-/// The same while an object of this class lives; without a seed launches run in their usual order,
-/// and on one thread, which makes them replay exactly too. Scopes nest, and end in any order, on
-/// any thread: the last made of the living ones decides for the launches of all threads. One that
-/// decides again goes on after its last launch, as if those in between had not been.
+/// The same while an object of this class lives. Without a seed launches run in their usual order,
+/// and on one thread, so they replay exactly too. Scopes nest, and end in any order, on any thread:
+/// the last of the living ones decides for the launches of all threads. When it decides again it
+/// goes on after its own last launch; launches in between do not count.
 class ScheduleScope {
  public:
   explicit ScheduleScope(std::optional<std::uint64_t> seed);
@@ -86,9 +87,8 @@ class ScheduleScope {
   ScheduleScope& operator=(const ScheduleScope&) = delete;
 };
 
-/// Looks, where `init` is on, at device memory that is about to be copied to the host as a launch's
-/// result: bytes that nothing has written are a finding. `whose` begins its text: which argument of
-/// which kernel it is.
+/// Looks, where `init` is on, at device memory about to be copied to the host as a launch's result:
+/// unwritten bytes are a finding. `whose` begins its text: the argument and its kernel.
 void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view whose);
 
 /// For a person, one finding after the other; "no findings" for none. `total` of the scope they are

@@ -12,16 +12,15 @@ namespace kernwright::sim {
 
 /// The table; the same one at each call. Devices, contexts and memory behind it are process-wide.
 /// KERNWRIGHT_SIM_DEVICES sets the number of devices, KERNWRIGHT_SIM_MEMORY the bytes of each,
-/// KERNWRIGHT_SIM_THREADS the host threads of a launch, KERNWRIGHT_SIM_BUDGET the instructions that
-/// one warp may execute, KERNWRIGHT_SIM_TIMEOUT the seconds that a launch may take. All functions
-/// are thread-safe.
+/// KERNWRIGHT_SIM_THREADS the host threads of a launch, KERNWRIGHT_SIM_BUDGET the most instructions
+/// of one warp, KERNWRIGHT_SIM_TIMEOUT the most seconds of a launch. All functions are thread-safe.
 ///
-/// Memory takes sixteen times its size of address space. Where that is above half of what the
-/// process can have (ulimit -v, sanitizers), devices whose size the environment does not say have
-/// half, a quarter, ... of it, and a warning says so; page-locked memory, else limited by that of
-/// the machine, is cut down in the same way. At least 64 MiB remain, or cuInit fails.
+/// Memory takes sixteen times its size of address space. This may be above half of the process's
+/// own limit (ulimit -v, sanitizers). Then devices without a size in the environment have half, a
+/// quarter, ... of it, and a warning says so. Page-locked memory, else limited by the machine's
+/// memory, is cut down in the same way. At least 64 MiB remain, or cuInit fails.
 ///
-/// Work runs when it is issued, in issue order, which is a legal order of all streams, and a call
+/// Work runs when it is issued, in issue order. This is a legal order of all streams, and a call
 /// that runs a kernel returns the kernel's own error. With a seed (KERNWRIGHT_SIM_SEED or
 /// set_schedule_seed()) streams really run apart: work waits in its stream until a call waits for
 /// it or asks whether it is done, errors show up there, and the seed chooses among all legal
@@ -29,9 +28,9 @@ namespace kernwright::sim {
 /// so.
 const DriverApi& driver_api();
 
-/// Takes what device code prints, whole launches at a time and in block order; an empty function
-/// restores the default, stdout. Called on the thread that launches, with no lock held, before the
-/// launch returns.
+/// Takes the text printed by device code, whole launches at a time and in block order; an empty
+/// function restores the default, stdout. Called on the launching thread, with no lock held, before
+/// the launch returns.
 using PrintSink = std::function<void(std::string_view text)>;
 void set_print_sink(PrintSink sink);
 
@@ -40,28 +39,27 @@ void set_print_sink(PrintSink sink);
 /// the same order. Makes the devices like cuInit; throws InvalidArgument for a wrong environment.
 void set_schedule_seed(std::optional<std::uint64_t> seed);
 
-/// Whether accesses to the same bytes by work that nothing orders are found (a FaultReport of kind
-/// race, at the call that runs the later one). KERNWRIGHT_CHECKS with `streams` does the same.
-/// Costs a bitmap of the bytes that each kernel touches. Turning it forgets what is known.
+/// Whether unordered accesses to the same bytes are found (a FaultReport of kind race, at the call
+/// that runs the later one). KERNWRIGHT_CHECKS with `streams` does the same. Costs a bitmap of the
+/// bytes touched by each kernel. Turning it forgets the known accesses.
 void set_stream_checks(bool on);
 
 /// Whether the errors that make a context useless on a GPU (illegal address, assert, trap, ...)
 /// make it useless here: every later call returns the code, until cuDevicePrimaryCtxReset.
 void set_sticky_errors(bool on);
 
-/// Whether every FaultReport that a call leaves for kwTakeReport is written to the log too, as an
-/// error: for programs that know nothing of reports.
+/// Whether each FaultReport left for kwTakeReport is written to the log too, as an error: for
+/// programs without knowledge of reports.
 void set_report_log(bool on) noexcept;
 
-/// `is_interrupted` says whether a signal was received that shall end a launch: the thread that
-/// launches asks some 20 times a second, with locks held, so that it must not call this library.
-/// The launch ends with a FaultReport of kind interrupted, wherever it is, and the context stays
-/// usable. Null: none.
+/// `is_interrupted` tells whether a signal to end a launch was received. The launching thread asks
+/// some 20 times a second, with locks held, so it must not call this library. The launch ends with
+/// a FaultReport of kind interrupted, wherever it is, and the context stays usable. Null: none.
 void set_interrupt_check(bool (*is_interrupted)()) noexcept;
 
-/// Findings that are logged name lines of files: `first_line_of` says on which line of `file` the
-/// text of `kernel` (lowered name) begins, which is 1 for a file of its own. Null: all are. Called
-/// on the thread that launches.
+/// Logged findings name lines of files: `first_line_of` returns the line of `file` on which the
+/// text of `kernel` (lowered name) begins, 1 for a file of its own. Null: all are. Called on the
+/// launching thread.
 void set_text_places(int (*first_line_of)(std::string_view kernel, std::string_view file)) noexcept;
 
 }  // namespace kernwright::sim

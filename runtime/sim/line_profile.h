@@ -93,7 +93,7 @@ class LineProfileScope {
   LineProfileScope(const LineProfileScope&) = delete;
   LineProfileScope& operator=(const LineProfileScope&) = delete;
 
-  /// What was counted so far; waits for a launch that runs.
+  /// The counts so far; waits for a running launch.
   LineProfile profile() const;
 
  private:

@@ -10,8 +10,8 @@
 
 namespace kernwright::sim {
 
-/// The descriptor of a map that check_tensor_map() accepts: byte for byte that of the driver 580 on
-/// an H200, for which tests/gpu compares them.
+/// The descriptor of a map accepted by check_tensor_map(): byte for byte the one of driver 580 on
+/// an H200; tests/gpu compares them.
 std::array<std::byte, kTensorMapBytes> encode_tensor_map(const TensorMapParameters& map) noexcept;
 
 /// Nothing for bytes that no map has.
@@ -31,9 +31,9 @@ enum class TensorMapField : std::uint8_t {
   fill,
 };
 
-/// Changes one field of a descriptor and nothing else, as tensormap.replace does on an H200, for
-/// which tests/gpu compares the bytes. `dimension` is below kMaxTensorRank. Where in the descriptor
-/// the 32-bit words begin that it writes, one or two; kTensorMapBytes for none.
+/// Changes one field of a descriptor and nothing else, as tensormap.replace does on an H200;
+/// tests/gpu compares the bytes. `dimension` is below kMaxTensorRank. Returns where its 32-bit
+/// words begin in the descriptor, one or two; kTensorMapBytes for none.
 std::array<std::uint32_t, 2> replace_tensor_map_field(std::byte* bytes, TensorMapField field,
                                                       std::uint32_t dimension,
                                                       std::uint64_t value) noexcept;

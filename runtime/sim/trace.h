@@ -80,8 +80,8 @@ struct Trace {
   std::optional<FaultReport> fault;  ///< what stopped the launch, whichever thread did it
 
   std::string to_json() const;
-  /// The executed lines, each with the instructions that it became and what they changed. `source`
-  /// has the text of the lines.
+  /// The executed lines, each with its instructions and their changes. `source` has the text of the
+  /// lines.
   std::string to_text(SourceText& source) const;
   std::string to_text() const;  ///< without them
 };

@@ -9,7 +9,7 @@
 #include "memory/managed_resource.h"
 #include "memory/memory_resource.h"
 #include "memory/pinned_resource.h"
-#include "memory/pool_resource.h"
+#include "memory/pool/pool_resource.h"
 #include "memory/transfer.h"
 #include "memory/transfer_engine.h"
 

@@ -3,7 +3,7 @@
 #include "array/array.h"
 #include "base/errors.h"
 #include "core/event.h"
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/lifecycle.h"
 #include "fault/fault_fixture.h"
 #include "memory/buffer.h"

@@ -4,7 +4,7 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "core/event.h"
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/module.h"
 #include "fault/fault_fixture.h"
 #include "memory/buffer.h"

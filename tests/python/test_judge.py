@@ -1,4 +1,4 @@
-"""The referee: verdicts for right and wrong kernels, errors for tasks that cannot judge."""
+"""The judge: verdicts for right and wrong kernels, errors for tasks that cannot judge."""
 
 import dataclasses
 import json
@@ -294,7 +294,7 @@ def test_a_single_array_is_for_the_argument_that_is_written(judge):
 
 
 class Tensor:
-    """What the referee uses of a torch.Tensor."""
+    """What the judge uses of a torch.Tensor."""
 
     dtype = "torch.float64"
 

@@ -1,4 +1,4 @@
-"""Kernels that try to fool the referee, each refused for the right reason.
+"""Kernels that try to fool the judge, each refused for the right reason.
 
 The first line of each file in judge_attacks/ says what it tries, "expect:" the statuses that are
 right, "also:" those that are right too where the simulated device is not alone.

@@ -1,4 +1,4 @@
-"""Tasks of the referee: inputs from properties, and tasks that make no sense or cannot judge."""
+"""Tasks of the judge: inputs from properties, and tasks that make no sense or cannot judge."""
 
 import numpy as np
 import pytest

@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -259,5 +260,22 @@ def test_sass_without_a_disassembler_says_what_to_install(tmp_path, monkeypatch)
     monkeypatch.delenv("KERNWRIGHT_NVDISASM")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(_disassembly, "_folders", lambda: iter(()))
+    monkeypatch.setattr(_disassembly, "_from_pathfinder", lambda: None)
     with pytest.raises(ImportError, match="pip install nvidia-cuda-nvdisasm"):
         _ = kernel.sass
+
+
+def test_a_disassembler_that_only_pathfinder_knows_is_taken(tmp_path, monkeypatch):
+    from kernwright._jit import disassembly as _disassembly
+
+    monkeypatch.delenv("KERNWRIGHT_NVDISASM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(_disassembly, "_folders", lambda: iter(()))
+    pathfinder = types.ModuleType("cuda.pathfinder")
+    known = {"nvdisasm": None, "cuobjdump": "/opt/somewhere/cuobjdump"}
+    pathfinder.find_nvidia_binary_utility = known.get
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", pathfinder)
+    assert _disassembly.find_disassembler() == "/opt/somewhere/cuobjdump"
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)  # not installed
+    with pytest.raises(_disassembly.DisassemblerNotFound):
+        _disassembly.find_disassembler()

@@ -4,7 +4,7 @@
 #include "array/array.h"
 #include "base/format.h"
 #include "core/event.h"
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "core/kernel.h"
 #include "memory/buffer.h"
 #include "memory/memory_resource.h"

@@ -78,8 +78,8 @@ void CaseCheck::compare_outcome(const HostCase& of, const LaunchOutcome& outcome
   if (!made.is_right()) rule(of, seed, std::move(made));
 }
 
-/// A kernel that is wrong on random bytes may add to what the task's inputs hold: then it is right
-/// on those, and gets them from now on.
+/// A kernel may be wrong on random bytes because it adds to the contents of the task's inputs. Then
+/// it is right on those, and gets them from now on.
 CaseCheck::Attempt CaseCheck::tried(const HostCase& of, std::uint64_t seed, std::uint64_t before) {
   Attempt made = attempt(of, plan_, seed, before);
   if (made.is_right() || made.status == VerdictStatus::timeout || !has_poison(plan_)) return made;
@@ -167,7 +167,7 @@ void CaseCheck::look_at_findings(const CheckReport& report, Attempt& attempt) co
 void CaseCheck::look_at_array(const HostCase& of, const HostValue& after, std::size_t index,
                               Attempt& attempt) const {
   const bool is_const = kernel_.signature().parameters[index].pointee_const;
-  // What is expected of a const argument is what it holds.
+  // A const argument is expected to keep its contents.
   const HostValue* expected = is_const || !of.expected[index] ? nullptr : &*of.expected[index];
   const HostValue& before = of.inputs[index];
   if (expected == nullptr && after.bytes == before.bytes) return;

@@ -34,8 +34,8 @@ class CaseCheck {
   void run_again(const HostCase& of, std::uint64_t seed, std::uint64_t before = 0);
   /// Whether a launch of a series left behind what it should. Uses no device.
   bool accepts(const HostCase& of, const LaunchOutcome& outcome) const;
-  /// Compares what a launch of a series left behind; `seed` and `limits` for launches that tell
-  /// why.
+  /// Compares the contents left by a launch of a series; `seed` and `limits` for launches that tell
+  /// the reason.
   void compare_outcome(const HostCase& of, const LaunchOutcome& outcome, std::uint64_t seed,
                        const WaitLimits& limits);
 

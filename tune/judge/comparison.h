@@ -1,4 +1,4 @@
-// What a kernel wrote against what a reference expects, in float64.
+// A kernel's results against a reference in float64.
 #pragma once
 
 #include "tune/judge/host_value.h"

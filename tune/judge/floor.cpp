@@ -21,7 +21,7 @@ double bytes_of(const Task& task, const HostCase& of) {
 }
 
 /// Dense floating-point operations of a multiprocessor in a clock, of its fastest unit: NVIDIA's
-/// architecture whitepapers. A GPU that is not known gets a rate that none has.
+/// architecture whitepapers. An unknown GPU gets a rate beyond all.
 double operations_per_clock(int capability, bool has_bytes) {
   constexpr double kNone = 1 << 17;
   struct Row {

@@ -15,10 +15,10 @@ struct Floor {
   std::string reason;  ///< "25.2 MB at 3352 GB/s"
 };
 
-/// What a launch of the case needs on a GPU: its bytes at the memory's peak bandwidth, its
-/// operations at the highest rate that any unit of such a GPU has for these types (tensor cores,
-/// dense). Inputs are not in the L2 cache; of what is written, as much as L2 holds need not reach
-/// the memory in time.
+/// The least time of a launch of the case on a GPU: its bytes at the memory's peak bandwidth, its
+/// operations at the highest rate of any unit of such a GPU for these types (tensor cores, dense).
+/// Inputs are not in the L2 cache; of the writes, as much as L2 holds need not reach the memory in
+/// time.
 Floor time_floor(const Task& task, const HostCase& of, const KernelSignature& signature,
                  const DeviceFacts& facts);
 

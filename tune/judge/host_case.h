@@ -21,10 +21,10 @@ struct HostCase {
   std::vector<std::string> arguments() const;
 };
 
-/// Calls the task's functions, unless task.drawn has the case. Throws what they throw;
-/// InvalidArgument, naming the case and the argument, for another count of values than there are
-/// inputs, another shape, a value that no kernel can write there (why_unreachable()), a NaN that
-/// the task does not allow, a bad grid or block.
+/// Calls the task's functions, unless task.drawn has the case. Throws their errors. Throws
+/// InvalidArgument, naming the case and the argument, for a wrong count of values, a wrong shape, a
+/// value that no kernel can write there (why_unreachable()), a NaN not allowed by the task, a bad
+/// grid or block.
 CaseRef draw_case(const Task& task, std::uint64_t seed, int number);
 
 /// Throws InvalidArgument if the same seed and number gave other inputs before. Arrays may differ

@@ -1,4 +1,4 @@
-// Workers of judgements, and who has which.
+// Workers of judgements, and their users.
 #include "tune/judge/judge.h"
 
 #include <atomic>
@@ -9,8 +9,8 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "tune/judge/judged_text.h"
+#include "tune/judge/judgement.h"
 #include "tune/judge/packing.h"
-#include "tune/judge/referee.h"
 #include "tune/judge/ruling.h"
 #include "worker/device/device_pool.h"
 
@@ -116,7 +116,7 @@ Verdict Judge::judge(const Submission& submission, const Task& task) {
   const Lane lane(*state_);
   const JudgeDevices devices{lane.simulated(), state_->gpu.get(),
                              state_->gpu_facts ? &*state_->gpu_facts : nullptr, state_->gpu_use};
-  return Referee(devices, submission, task).judge();
+  return Judgement(devices, submission, task).judge();
 }
 
 sim::LineProfile Judge::profile(const Submission& submission, const Task& task, int number) {

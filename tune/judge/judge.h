@@ -62,7 +62,7 @@ class Judge {
   /// - OutOfMemory for inputs larger than the device, NvrtcNotFound, Interrupted.
   Verdict judge(const Submission& submission, const Task& task);
 
-  /// What the lines of a case's launch cost on the simulated device. Throws as judge();
+  /// The cost of each line of a case's launch on the simulated device. Throws as judge();
   /// InvalidArgument for a text that judge() would call "compile" or "cheating"; Timeout,
   /// WorkerLost, LaunchConfigError where judge() would say "timeout" or "crash".
   sim::LineProfile profile(const Submission& submission, const Task& task, int number);

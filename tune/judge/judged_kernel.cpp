@@ -34,8 +34,7 @@ void without_room_refused(const Call& call) {
 /// The buffers of one case.
 class JudgedKernel::Memory {
  public:
-  // The other constructor has made the object, so that the destructor frees what an exception
-  // leaves.
+  // The other constructor has made the object, so the destructor frees the rest after an exception.
   Memory(RemoteDevice& device, const HostCase& of, std::uint64_t seed, const WaitLimits& limits)
       : Memory(device, of.inputs.size()) {
     const bool is_simulated = device.facts(limits).is_simulated;

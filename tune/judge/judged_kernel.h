@@ -27,8 +27,8 @@ struct LaunchOutcome {
   std::optional<CheckReport> report;  ///< of the simulated device
 };
 
-/// Not thread-safe. Memory lives during a call only, so that addresses move and nothing of a launch
-/// is there in the next. Throws what RemoteDevice throws; LaunchConfigError if the kernel's own
+/// Not thread-safe. Memory lives during a call only: addresses move and nothing of a launch is
+/// there in the next. Throws the errors of RemoteDevice; LaunchConfigError if the kernel's own
 /// variables or its stack do not fit, OutOfMemory if its arguments do not.
 class JudgedKernel {
  public:

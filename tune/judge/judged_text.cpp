@@ -60,7 +60,7 @@ std::string first_error(const std::vector<Diagnostic>& diagnostics, const std::s
   return otherwise.substr(0, otherwise.find('\n'));
 }
 
-/// A refused include comes with advice for those who choose the options, which no text can.
+/// A refused include comes with advice about options; a text has none.
 std::string without_advice(const std::string& message) {
   constexpr std::string_view kRefused = " is refused: ";
   const std::size_t at = message.find(kRefused);

@@ -1,4 +1,4 @@
-// A text that is judged, compiled for the devices that it runs on.
+// A judged text, compiled for the devices it runs on.
 #pragma once
 
 #include "core/kernel_signature.h"
@@ -26,9 +26,9 @@ struct JudgedText {
 JudgedText compile_judged(const Source& source, const Task& task, const DeviceFacts& simulated,
                           const DeviceFacts* gpu, Verdict& verdict, const WaitLimits& limits);
 
-/// The parameters that the task's signature declares, of an empty kernel that is compiled with the
-/// task's options; without a signature there are none. Throws InvalidArgument if the signature or
-/// the options do not compile with that kernel.
+/// The parameters declared by the task's signature, of an empty kernel compiled with the task's
+/// options; without a signature there are none. Throws InvalidArgument if the signature or the
+/// options do not compile with that kernel.
 KernelSignature declared_signature(const Task& task, const DeviceFacts& simulated);
 
 /// An empty kernel without parameters, for the device. A launch that it refuses suits no kernel.

@@ -99,7 +99,7 @@ struct Sampling {
   MeasureLoop loop;
 };
 
-/// After work that raised the clocks of a GPU that was idle.
+/// After work to raise the clocks of an idle GPU.
 Sampling& warm_sampling(Device& device, std::span<const std::byte> gate_code) {
   static Sampling& sampling = *new Sampling(device, gate_code);
   if (!sampling.loop.was_idle()) return sampling;

@@ -12,11 +12,11 @@
 
 namespace kernwright {
 
-/// One launch of a series. Its buffers are its own. `staged` are those that have contents: the
-/// worker takes them off the device first and puts them back right before the launch, so that no
-/// earlier launch can find them. `poisoned` are filled with random bytes then. All of them are
-/// taken off the device right after the launch, so that no later launch does its work, and are back
-/// at the end of the series.
+/// One launch of a series. Its buffers are its own. `staged` ones have contents: the worker takes
+/// them off the device first and puts them back right before the launch, so no earlier launch can
+/// find them. `poisoned` ones are filled with random bytes then. All of them are taken off the
+/// device right after the launch, so no later launch does its work. They are back at the end of the
+/// series.
 struct SeriesLaunch {
   RemoteLaunch launch;
   std::vector<RemoteBuffer> staged;
@@ -24,7 +24,7 @@ struct SeriesLaunch {
 };
 
 /// Times the launches one after the other, each once and with a cold L2 cache, on a GPU. One number
-/// of milliseconds for each but the first, which warms up. Throws what launch() throws.
+/// of milliseconds for each but the first: that one warms up. Throws the errors of launch().
 std::vector<double> time_series(RemoteDevice& device, std::span<const SeriesLaunch> series,
                                 const WaitLimits& limits = {});
 

@@ -18,8 +18,8 @@ JudgeTiming summary_of(std::vector<double> samples, int case_number, bool is_cou
 
 /// A kernel on a GPU whose series are timed.
 struct TimedKernel {
-  /// What is no value must outlive the object. `limits` hold for the series of this kernel: what
-  /// others take in between is not its time.
+  /// Arguments by reference must outlive the object. `limits` hold for the series of this kernel;
+  /// time of others in between does not count.
   TimedKernel(RemoteDevice& gpu, const Task& task, const JudgedText& text, ContentsPlan& its_plan,
               Verdict& verdict, WaitLimits its_limits);
 
@@ -31,10 +31,10 @@ struct TimedKernel {
   std::vector<double> times;                          ///< milliseconds
 };
 
-/// The cases are of one size; each series launches some of them in random order, behind a launch of
-/// the small one, which has the module loaded. Every result is compared: throws Ruling. With a
-/// baseline the series of both alternate; what is wrong with the baseline throws InvalidArgument.
-/// `gpu_use` is held but for the comparisons.
+/// The cases are of one size. Each series launches some of them in random order, behind a launch of
+/// the small one; this loads the module. Every result is compared: throws Ruling. With a baseline
+/// the series of both alternate; errors of the baseline throw InvalidArgument. `gpu_use` is held
+/// but for the comparisons.
 void time_on_gpu(TimedKernel& kernel, TimedKernel* baseline, const CaseRef& small,
                  const std::vector<CaseRef>& cases, std::uint64_t seed,
                  std::unique_lock<std::mutex>& gpu_use);

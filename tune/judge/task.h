@@ -1,7 +1,7 @@
 // A task: a kernel's call, its inputs and its expected results.
 #pragma once
 
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 #include "jit/source/program_options.h"
 #include "tune/judge/comparison.h"
 #include "tune/judge/drawn_cases.h"
@@ -65,8 +65,8 @@ struct Task {
   Tolerance tolerance_of(ScalarType dtype) const;
 };
 
-/// A seed of 31 bits, number `index` of the sequence that `seed` begins: for generators that take
-/// no more.
+/// A seed of 31 bits, number `index` of the sequence from `seed`: for generators limited to 31
+/// bits.
 std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index) noexcept;
 
 }  // namespace kernwright

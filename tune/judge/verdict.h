@@ -29,7 +29,7 @@ enum class VerdictStatus : std::uint8_t {
 /// "accepted", "compile", "finding", "wrong", "timeout", "crash", "impossible", "cheating".
 const char* verdict_status_name(VerdictStatus status) noexcept;
 
-/// One thing that a check found. As sim::Finding, which it is made of.
+/// One find of a check, made of a sim::Finding.
 struct JudgeFinding {
   std::string kind;  ///< "bounds", "init", "race", "sync", ...
   std::string message;

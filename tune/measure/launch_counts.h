@@ -14,7 +14,7 @@ struct LineCounts;
 
 LaunchCounts launch_counts(const sim::LineCounts& total) noexcept;
 
-/// Counts what `run` launches on the simulated device. Throws what the launches throw, and
+/// Counts the launches of `run` on the simulated device. Throws the launches' errors, and
 /// InvalidArgument while another profile is being recorded.
 LaunchCounts count_launches(const std::function<void()>& run);
 

@@ -70,8 +70,8 @@ void MeasureLoop::warm_up_for(const TimedWork& work, const MeasurePlan& plan,
 
 bool MeasureLoop::was_idle() const { return !last_busy_ || last_busy_->elapsed() > kIdle; }
 
-/// Adaptive capping, as configurators of algorithms call it: who searches for the fastest need not
-/// know how slow a slow one is. Not on a GPU that was idle, whose clock is low.
+/// Adaptive capping, as configurators of algorithms call it: a search for the fastest need not know
+/// the exact time of a slow one. Not on a GPU that was idle: its clock is low.
 std::optional<double> MeasureLoop::above_cap(const TimedWork& work, const MeasurePlan& plan,
                                              const WaitLimits& limits) {
   if (plan.cap_ms <= 0 || plan.policy == CachePolicy::graph || was_idle()) return std::nullopt;
@@ -82,9 +82,9 @@ std::optional<double> MeasureLoop::above_cap(const TimedWork& work, const Measur
   return sample.ms;
 }
 
-/// Loads what the first run needs, warms up, and tells the time of a run in milliseconds. A long
-/// run warms the GPU up by itself, and is not repeated for that; what the host took for it (it may
-/// have compiled) is none.
+/// Loads everything for the first run, warms up, and tells the time of a run in milliseconds. A
+/// long run warms the GPU up by itself, and is not repeated. Its time on the host does not count:
+/// it may have compiled.
 double MeasureLoop::first_runs(const TimedWork& work, const MeasurePlan& plan,
                                const WaitLimits& limits) {
   const Sample first = source_.take_many(work, 1, limits);
@@ -97,8 +97,8 @@ double MeasureLoop::first_runs(const TimedWork& work, const MeasurePlan& plan,
   return run_ms;
 }
 
-/// Until the clock is steady under this work: one that draws more power has a lower one. A GPU that
-/// was idle gets the plan's whole time.
+/// Until the clock is steady under this work: more power means a lower clock. A GPU that was idle
+/// gets the plan's whole time.
 void MeasureLoop::warm_up(const TimedWork& work, const MeasurePlan& plan, double run_ms,
                           const WaitLimits& limits) {
   const Seconds least = was_idle() ? plan.warm_up : Seconds(0);

@@ -21,7 +21,7 @@ class MeasureLoop {
                   const WaitLimits& limits);
   /// For so long that its clocks may have fallen.
   bool was_idle() const;
-  /// Says that the device worked until now, for one who takes samples by himself.
+  /// Tells that the device worked until now, for callers with samples of their own.
   void mark_busy() { last_busy_.emplace(); }
   /// As run() does it, for one who takes the samples by himself.
   void warm_up_for(const TimedWork& work, const MeasurePlan& plan, const WaitLimits& limits);

@@ -177,8 +177,8 @@ void Race::drop_beaten(Rounds& rounds) {
   }
 }
 
-/// Of those that ran in no round, or found no place in the final: who was never as fast as the band
-/// around the best allows is no tie.
+/// For those without a round or a place in the final: one never as fast as the band around the best
+/// allows is no tie.
 void Race::drop_untied(const RaceEntry& best) {
   const double limit = (1 + plan_.tie_band) * median(best.times);
   for (RaceEntry& entry : entries_) {

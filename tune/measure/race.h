@@ -73,9 +73,8 @@ class Race {
   /// Throws InvalidArgument for a plan without a meaning.
   explicit Race(RacePlan plan = {});
 
-  /// A candidate with the samples that it has so far, two as a rule; none: it failed. Returns
-  /// whether it is still in the race. Throws InvalidArgument for an existing key and for samples
-  /// that are not positive.
+  /// A candidate with its samples so far, two as a rule; none: it failed. Returns whether it is
+  /// still in the race. Throws InvalidArgument for an existing key and for samples not above 0.
   bool add(std::uint64_t key, std::span<const double> first_samples, bool is_kept = false);
 
   /// The least sample seen; nothing before there is one.

@@ -16,8 +16,8 @@ struct Sample {
   double queue_ms = 0;                ///< of take_many(): that the host took to queue all runs
 };
 
-/// A device, or what a test has in its place. Not thread-safe. Calls throw what the work throws and
-/// left on the device; Timeout, Cancelled or Interrupted as `limits` say.
+/// A device, or a test's substitute. Not thread-safe. Calls throw the errors left by the work on
+/// the device; Timeout, Cancelled or Interrupted as `limits` say.
 class SampleSource {
  public:
   virtual ~SampleSource() = default;

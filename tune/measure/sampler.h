@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/event.h"
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "tune/measure/cache_flush.h"
 #include "tune/measure/sample_source.h"
 #include "tune/measure/stream_gate.h"

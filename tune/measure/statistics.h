@@ -16,8 +16,8 @@ double median(std::span<const double> samples);
 
 /// The confidence interval of the median by order statistics: distribution-free (David and
 /// Nagaraja, Order Statistics, 3rd ed., section 7.1). The narrowest symmetric pair of order
-/// statistics that covers the median with at least `confidence`; the whole range where there are
-/// too few samples for that (below 6 for 95 %). NaN for no samples.
+/// statistics to cover the median with at least `confidence`; the whole range for too few samples
+/// (below 6 for 95 %). NaN for no samples.
 Interval median_interval(std::span<const double> samples, double confidence = 0.95);
 
 /// Relative spread that outliers do not move: 1.4826 times the median absolute deviation, over the
@@ -31,11 +31,11 @@ struct PairedComparison {
   double p_value = 1;       ///< that the two are equally fast
 };
 
-/// Compares samples that were taken side by side: drift that both share cancels. Wilcoxon's signed
-/// rank test on the logarithms of the ratios (exact up to 25 pairs without ties, else the normal
-/// approximation), the Hodges-Lehmann estimate, and its interval from the Walsh averages
-/// (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed., sections 3.1 to 3.3).
-/// Throws InvalidArgument for different counts and for samples that are not positive.
+/// Compares samples taken side by side: common drift cancels. Wilcoxon's signed rank test on the
+/// logarithms of the ratios (exact up to 25 pairs without ties, else the normal approximation), the
+/// Hodges-Lehmann estimate, and its interval from the Walsh averages (Hollander, Wolfe, Chicken,
+/// Nonparametric Statistical Methods, 3rd ed., sections 3.1 to 3.3). Throws InvalidArgument for
+/// different counts and for samples not above 0.
 PairedComparison compare_pairs(std::span<const double> a, std::span<const double> b,
                                double confidence = 0.95);
 

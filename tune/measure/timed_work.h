@@ -1,4 +1,4 @@
-// Work that is measured: a function that queues one run.
+// Work to measure: a function that queues one run.
 #pragma once
 
 #include "core/arguments.h"

@@ -16,7 +16,7 @@
 namespace kernwright {
 namespace {
 
-/// What the clocks themselves cannot tell: that they are lower than they should be all the time.
+/// Beyond the clocks' own knowledge: they are lower than they should be all the time.
 bool is_slowed_down(const Device& device) {
   const Nvml* const nvml = Nvml::system();
   if (nvml == nullptr) return false;

@@ -1,4 +1,4 @@
-// What a forest expects configurations to cost, learnt from those that were measured.
+// A forest's prediction of costs, learnt from measured configurations.
 #pragma once
 
 #include "tune/search/forest.h"

@@ -31,8 +31,8 @@ class GreedyIls : public Strategy {
   unsigned failed_jumps_ = 0;
 };
 
-/// Simulated annealing: a neighbour that costs more is accepted with a probability that sinks with
-/// the relative difference and with time; it is warmed up again when nothing gets better.
+/// Simulated annealing: a costlier neighbour is accepted with a probability that sinks with the
+/// relative difference and with time; it is warmed up again when nothing gets better.
 class Annealing : public Strategy {
  public:
   using Strategy::Strategy;

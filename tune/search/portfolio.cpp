@@ -22,7 +22,7 @@ constexpr double kMeritOfElite = 0.3;                  // where a new best count
 constexpr std::size_t kPatienceWithPlace = 30;         // results without a new best
 constexpr std::size_t kMostLeft = 4;       // places left behind; then all are open again
 constexpr std::size_t kLeftDistance = 2;   // parameters that differ at most from such a place
-constexpr std::size_t kTriesOfArms = 100;  // of arms that may propose what is known
+constexpr std::size_t kTriesOfArms = 100;  // of arms that may propose known configurations
 
 }  // namespace
 

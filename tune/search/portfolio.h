@@ -10,7 +10,7 @@
 
 namespace kernwright {
 
-/// What both have: a model that is fitted anew when enough was told, and candidates to rank.
+/// Common to both: a model fitted anew after enough results, and candidates to rank.
 class ModelSearch : public Strategy {
  public:
   ModelSearch(const Space& space, const StrategyOptions& options);
@@ -27,7 +27,7 @@ class ModelSearch : public Strategy {
   /// Candidates from all over the space, with predictions of the last prepare().
   std::span<const Candidate> candidates() const { return candidates_; }
   Candidate judge(std::uint64_t index);
-  /// The new candidate that `fits` and whose mean - kappa * deviation is least.
+  /// The new, fitting candidate with the least mean - kappa * deviation.
   template <typename Fits>
   std::optional<std::uint64_t> most_promising(std::span<const Candidate> candidates, double kappa,
                                               Fits&& fits) const {

@@ -1,4 +1,4 @@
-// What all searches share: who was asked, what was told, random configurations that are new.
+// Shared by all searches: questions and answers so far, new random configurations.
 #include "tune/search/strategy.h"
 
 #include "base/errors.h"

@@ -37,9 +37,9 @@ class Strategy {
   /// `count` configurations that were neither asked nor told before; fewer when no more are left.
   std::vector<std::uint64_t> ask(std::size_t count);
 
-  /// The cost of a configuration (a time, say: less is better), nothing for one that failed. Also
-  /// for configurations that nobody asked for: results of an earlier search. A second result for
-  /// the same configuration replaces the first. Throws InvalidArgument for NaN.
+  /// The cost of a configuration (a time, say: less is better), nothing for a failed one. Also for
+  /// configurations nobody asked for: results of an earlier search. A second result for the same
+  /// configuration replaces the first. Throws InvalidArgument for NaN.
   void tell(std::uint64_t index, std::optional<double> cost);
 
   const Space& space() const { return space_; }
@@ -50,8 +50,8 @@ class Strategy {
   std::optional<double> best_cost() const { return best_ ? cost_of(*best_) : std::nullopt; }
 
  protected:
-  /// Calls take() for what should be tried next, at most `wanted` times with success. What is
-  /// missing then is drawn at random.
+  /// Calls take() for the next configurations, at most `wanted` times with success. The rest is
+  /// drawn at random.
   virtual void propose(std::size_t wanted) = 0;
   /// A result has come; a failure's cost is infinite.
   virtual void learn(std::uint64_t index, double cost);

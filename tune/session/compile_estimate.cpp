@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kShrinkage = 1.0;  // as if one sample without an effect had been seen
 constexpr int kSweeps = 4;
-// Compiles before deadlines follow the model: fewer than a session has in flight at once, so that
-// one that is stuck among its first ones has a deadline, too.
+// Compiles before deadlines follow the model. They are fewer than a session has in flight at once,
+// so a stuck one among the first has a deadline, too.
 constexpr std::size_t kEnough = 4;
 constexpr double kShortest = 1e-4;  // seconds
 

@@ -29,7 +29,7 @@ class CompileEstimate {
   std::optional<double> predict(const Choices& choices) const;
   /// Seconds that a compile takes on the whole; 0 before a first one.
   double typical() const;
-  /// Seconds after which that compile should be given up.
+  /// Seconds until that compile is given up.
   double deadline(const Choices& choices, const CompileDeadlines& deadlines) const;
 
  private:

@@ -17,9 +17,9 @@ namespace kernwright {
 /// again with the next one. Not thread-safe.
 class SessionJournal {
  public:
-  /// Touches no file. `about` holds what the session row says beside its key: what must be equal
-  /// for a resumed session is in its members "launch", "arguments" and "checked"; with other
-  /// "limits" trials that these ended are repeated.
+  /// Touches no file. `about` holds the members of the session row beside its key. For a resumed
+  /// session the members "launch", "arguments" and "checked" must be equal; with other "limits",
+  /// trials ended by the old ones are repeated.
   SessionJournal(std::string path, StoreKey key, Row about, const Space& space);
 
   /// The session's name in its rows.
@@ -27,9 +27,9 @@ class SessionJournal {
   const StoreFile& file() const noexcept { return file_; }
 
   /// Trials of earlier sessions about the same, by index; the last one of each counts. Their
-  /// sessions are named in this one's row. A trial tells by itself what it is about, so that it
-  /// counts where its session's row was lost. Trials that nobody can go on with are warned of, each
-  /// once in a process. Empty where the key tells too little (no source hash).
+  /// sessions are named in this one's row. A trial names its own subject, so it counts even if its
+  /// session's row was lost. Useless trials bring a warning, each once in a process. Empty if the
+  /// key tells too little (no source hash).
   std::map<std::uint64_t, Trial> earlier();
 
   // Return when the row is on the disk, or was kept: see unsaved().

@@ -118,7 +118,7 @@ void KernelBackend::bind(TrialWork& trial) {
   }
 }
 
-/// The lane with a device that has all buffers, with what they hold before a trial.
+/// The lane with a device that has all buffers, with their contents before a trial.
 KernelBackend::Lane& KernelBackend::ready(unsigned number, const WaitLimits& limits) {
   Lane& lane = *lanes_[number];
   if (lane.generation != 0 && lane.device.generation() == lane.generation) return lane;

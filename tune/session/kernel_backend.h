@@ -65,16 +65,16 @@ struct KernelBackendOptions {
   WorkerOptions worker{};
 };
 
-/// Code goes through the caches, so that the winner is compiled already. Each device is a process
-/// of its own; one that is lost is replaced, with its buffers.
+/// Code goes through the caches, so the winner is compiled already. Each device is a process of its
+/// own; a lost one is replaced, with its buffers.
 class KernelBackend final : public TrialBackend {
  public:
   /// `device` is what code is compiled for; it must outlive this object. Throws InvalidArgument.
   KernelBackend(Device& device, KernelBackendOptions options);
   ~KernelBackend() override;
 
-  /// Starts the first device and makes its buffers, so that errors of these come at once. Throws
-  /// what RemoteDevice throws.
+  /// Starts the first device and makes its buffers, so their errors come at once. Throws the errors
+  /// of RemoteDevice.
   const DeviceFacts& open(const WaitLimits& limits = {});
   /// Compiles one configuration and launches it once, on the first device, with the check.
   void try_once(std::uint64_t index, const WaitLimits& limits = {});

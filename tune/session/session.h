@@ -83,9 +83,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// The next trial that has ended, null when the session is over. Between two calls the lanes
-  /// finish what they began. Throws Interrupted, and errors that end a session (no compiler, no
-  /// device). Results so far are kept.
+  /// The next finished trial, null when the session is over. Between two calls the lanes finish
+  /// their work. Throws Interrupted, and errors that end a session (no compiler, no device).
+  /// Results so far are kept.
   const Trial* next();
   /// Ends the search and compares the best ones, the default among them, in interleaved rounds.
   const SessionResult& finish();

@@ -18,8 +18,8 @@ constexpr std::uint64_t kProposeEvery = 8;  // trials between two calls of `prop
 constexpr unsigned kFixedWindow = 256;
 // Of the best sample: further samples tell nothing new; nor would a warmer clock, from there on.
 constexpr double kSlow = 1.15, kFar = 1.5;
-// A trial that is at work for so many seconds, and for so many times what compiles usually take, is
-// stuck.
+// A trial is stuck if it is at work for so many seconds, and for so many times the usual time of
+// compiles.
 constexpr double kStuck = 1.0, kStuckTimes = 3;
 constexpr unsigned kBacklog = 2;  // trials for each device that are ready to run; more is no use
 
@@ -203,7 +203,7 @@ bool Session::Engine::is_stuck(std::uint64_t number) const {
   return now() - flight->dispatched_s > std::max(kStuck, kStuckTimes * estimate_.typical());
 }
 
-/// What a second search, which hears of every trial at once, would try next.
+/// The next proposal of a second search; it hears of every trial at once.
 std::optional<std::uint64_t> Session::Engine::scout_index() {
   if (!scout_)
     scout_ = make_strategy(strategy_name(space_, options_), space_, {.seed = ~options_.seed});
@@ -216,8 +216,8 @@ std::optional<std::uint64_t> Session::Engine::scout_index() {
   }
 }
 
-/// Where a stuck trial keeps back the next question, idle lanes try what the scout proposes. The
-/// search hears of it when it asks for the same, so that its questions do not depend on time.
+/// Where a stuck trial keeps back the next question, idle lanes try the scout's proposals. The
+/// search hears of one when it asks for the same, so its questions do not depend on time.
 void Session::Engine::fill_gaps() {
   if (!may_ask() || questions_.size() < options_.window || !is_stuck(questions_.front())) return;
   const auto count = [this](Stage stage) {

@@ -1,4 +1,4 @@
-// What becomes of trials: outcomes, the race of the best, and what foreign optimisers tell.
+// After the trials: outcomes, the race of the best, and results of foreign optimisers.
 #include "base/errors.h"
 #include "base/format.h"
 #include "tune/measure/statistics.h"
@@ -25,7 +25,7 @@ bool is_cancelled(const std::exception_ptr& error) {
 /// What is further behind the best was no faster for want of clock.
 constexpr double kThrottled = 1.25;
 
-/// Seconds that a sample takes: a multiple of the kernel's own time, and what comes on top.
+/// Seconds of a sample: a multiple of the kernel's own time, and the overhead.
 double sample_s(const Trial& trial) { return 2 * *trial.median_ms / 1000 + 0.003; }
 
 }  // namespace
@@ -135,7 +135,7 @@ void Session::Engine::enter_race(const Trial& trial) {
   race_.add(trial.index, trial.times_ms, trial.index == options_.default_index);
 }
 
-/// What finalists need is kept of a few; that of others is made anew where it is needed.
+/// A few finalists keep their needs; for others they are made anew on demand.
 void Session::Engine::keep_work(const Trial& trial, TrialWorkRef work) {
   if (!trial.is_correct() || race_.find(trial.index) == nullptr) return;
   works_[trial.index] = std::move(work);
@@ -275,7 +275,7 @@ std::vector<Session::Engine::Finalist> Session::Engine::ranked() const {
   return found;
 }
 
-/// Who was throttled during all its samples looks slow: those that are not far behind get one more
+/// A candidate throttled during all its samples looks slow. Those not far behind get one more
 /// sample each, and another when the clock may be a different one.
 void Session::Engine::look_again(std::vector<Finalist>& found, double seconds) {
   const double until = now() + seconds;

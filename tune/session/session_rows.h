@@ -1,4 +1,4 @@
-// What a session writes of its trials and of its result, and what can be wrong with what is read.
+// A session's rows of its trials and of its result, and possible errors in rows read back.
 #pragma once
 
 #include "tune/session/session.h"
@@ -16,7 +16,7 @@ Row config_row(const Space& space, std::uint64_t index);
 
 /// The trial as a row of kind "trial", without a session.
 Row trial_row(const Space& space, const Trial& trial);
-/// Nothing for a row whose configuration is not in the space, or that is damaged.
+/// Nothing for a damaged row, or one with a configuration outside the space.
 std::optional<Trial> trial_of_row(const Space& space, const Row& row);
 
 /// The result as members of a row of kind "result".
@@ -25,8 +25,8 @@ Row result_row(const Space& space, const SessionResult& result);
 /// Why a row of kind "trial" tells of no trial: "is a trial without a status"; else empty.
 std::string trial_misfit(const Row& row);
 
-/// The trials among all rows of a file with which no session can go on: damaged ones, those that
-/// their session's space does not have, and those whose session nothing tells of.
+/// The useless trials among all rows of a file: damaged ones, those outside their session's space,
+/// and those of an unknown session.
 std::vector<LineProblem> trial_problems(const StoreContents& contents);
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// What a session knows about one configuration that it tried.
+// A session's knowledge about one tried configuration.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Threads that do jobs for one thread that hands them out.
+// Threads that do jobs for one other thread.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +12,7 @@
 
 namespace kernwright {
 
-/// What jobs report to the thread that started them. Thread-safe.
+/// Jobs report here to the thread that started them. Thread-safe.
 class WorkEvents {
  public:
   void push(std::uint64_t event);

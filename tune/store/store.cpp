@@ -34,7 +34,7 @@ constexpr std::array<PartRule, kKeyParts> kParts = {{
     {"problem", 0},  // by the sizes
 }};
 
-/// Distance of a problem value that is no size, or that only one of both has.
+/// Distance of a problem value that is no size, or is missing in one of both.
 constexpr double kOtherValue = 30;
 
 struct Result {
@@ -55,7 +55,7 @@ std::optional<Result> result_of(Row row, std::vector<std::string>& problems) {
   }
 }
 
-/// What can tell that a file is another one now.
+/// The facts that tell one file from another.
 struct Stamp {
   bool exists = false;
   std::uint64_t inode = 0, size = 0;
@@ -64,7 +64,7 @@ struct Stamp {
 
   static Stamp of(FileSystem& system, const std::string& path) {
     struct stat status {};
-    // A link is followed: the file that it names is what changes.
+    // A link is followed: its target is the file that changes.
     const FileHandle file(system, system.open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0));
     if (!file || system.status(file.get(), status) < 0) return {};
     return {true, static_cast<std::uint64_t>(status.st_ino),

@@ -14,7 +14,7 @@
 
 namespace kernwright {
 
-/// A member of the key in which a result may differ from what is asked for.
+/// A member of the key in which a result may differ from the query.
 enum class KeyPart : std::uint8_t {
   source,
   space,
@@ -43,15 +43,15 @@ struct StoreMatch {
   double distance = 0;                     ///< for ranks: 0 for an exact hit
 };
 
-/// Which lines of a file hold rows that cannot be used.
+/// Lines of a file with useless rows.
 using RowCheck = std::function<std::vector<LineProblem>(const StoreContents&)>;
 
 /// The results in several files, which are read again when they changed. Writes nothing.
 /// Thread-safe.
 class Store {
  public:
-  /// Reads the files. One that is missing has no results, and may come later. Throws StoreError for
-  /// a folder or a file that cannot be read.
+  /// Reads the files. A missing one has no results, and may come later. Throws StoreError for a
+  /// folder or an unreadable file.
   explicit Store(std::vector<std::string> paths, FileSystem& system = FileSystem::real());
   /// Adds rows that are in no file, such as those of a package. `name` is for messages.
   void add(std::string name, std::string_view text);
@@ -59,14 +59,14 @@ class Store {
   /// The results of that kernel, nearest first. Exact hits: equal source hash, space hash, device,
   /// NVRTC, driver, policy and objective where the query names them, and every problem value in the
   /// same bucket. Among them the one for the nearest problem comes first, of those for one problem
-  /// the fastest, then the newest. A row that names no member is no exact hit for a query that
-  /// names it. Reads changed files; throws as the constructor.
+  /// the fastest, then the newest. A row without a member named by the query is no exact hit. Reads
+  /// changed files; throws as the constructor.
   std::vector<StoreMatch> find(const StoreKey& query);
 
   /// Every result, in the order of the files and lines.
   std::vector<Row> results();
-  /// What cannot be used in the files, as "PATH: line 3 is cut short", and those that are missing.
-  /// All lines are looked into, also those of no result; `check` tells what is wrong with rows.
+  /// The useless lines of the files, as "PATH: line 3 is cut short", and the missing files. All
+  /// lines are looked into, also those of no result; `check` tells the errors of rows.
   std::vector<std::string> problems(const RowCheck& check = {});
 
  private:

@@ -33,8 +33,8 @@ struct StoreContents {
 };
 
 /// Several processes and threads may append to one file and read it at the same time; files merge
-/// with `cat`. Lines are appended and never changed. The file is opened for each call, so that one
-/// that was moved away or replaced is noticed. Thread-safe.
+/// with `cat`. Lines are appended and never changed. The file is opened for each call, so a moved
+/// or replaced one is noticed. Thread-safe.
 class StoreFile {
  public:
   /// Touches no file. Throws InvalidArgument for an empty path or one with a NUL.
@@ -43,19 +43,19 @@ class StoreFile {
   const std::string& path() const noexcept { return path_; }
 
   /// Adds one line and returns when it is on the disk. Makes the file (not its folder). "v" is
-  /// added. Under a lock; a line that a killed process left without an end is closed first.
+  /// added. Under a lock; a line left without an end by a killed process is closed first.
   ///
   /// Throws InvalidArgument for a row that is no object or lacks "kind" or "session" as strings,
   /// StoreError when the file cannot be opened or written (a full disk). The row may be appended
-  /// again then: a reader skips what the failed call left.
+  /// again then: a reader skips the rest of a failed call.
   void append(const Row& row);
   /// The same for several rows: one write, one wait for the disk.
   void append_all(const std::vector<Row>& rows);
 
-  /// The rows of one kind and one session; empty: of all. Lines that are no whole row of this
-  /// version are skipped, told in `problems` and logged as a warning, each once in this process.
-  /// With a `kind`, what looks like a whole row of another one is not looked into. A missing file
-  /// has no rows. Throws StoreError for a folder, or a file that cannot be read.
+  /// The rows of one kind and one session; empty: of all. Other lines are skipped, told in
+  /// `problems` and logged as a warning, each once in this process. With a `kind`, apparent rows of
+  /// another one are not looked into. A missing file has no rows. Throws StoreError for a folder,
+  /// or an unreadable file.
   StoreContents read(std::string_view kind = {}, std::string_view session = {}) const;
 
  private:

@@ -50,10 +50,10 @@ struct StoreKey {
 /// for 0 and "-" before that of the magnitude of a negative one; the value itself for others.
 std::string problem_bucket(const Value& value);
 
-/// Hexadecimal hash of all that decides the code of a program but the machine, the compiler and the
-/// defines that are `parameters`: its text, options, headers in memory and on the disk. Of object
-/// code the hash of the code. Empty where a header's name is known to the preprocessor alone: then
-/// nothing tells whether the code is the same. Reads the headers; throws as include_closure().
+/// Hexadecimal hash of everything that decides the code of a program but the machine, the compiler
+/// and the defines among `parameters`: its text, options, headers in memory and on the disk. Of
+/// object code the hash of the code. Empty if only the preprocessor knows a header's name: then
+/// nobody can tell whether the code is the same. Reads the headers; throws as include_closure().
 std::string source_hash(const Program& program, std::span<const std::string> parameters);
 
 /// The same without header files on the disk: what source_hash() is where there are none.

@@ -1,4 +1,4 @@
-// Which devices there are, and who has one.
+// The devices, and their users.
 #include "worker/device/device_pool.h"
 
 #include <algorithm>

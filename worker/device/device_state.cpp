@@ -9,7 +9,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "core/launch_history.h"
+#include "core/launch/launch_history.h"
 #include "core/runtime.h"
 #include "memory/transfer.h"
 #include "worker/device/random_bytes.h"

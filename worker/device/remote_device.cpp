@@ -1,4 +1,4 @@
-// Requests to the worker that holds the device, and what becomes of it when one goes wrong.
+// Requests to the worker with the device, and the handling of failed ones.
 #include "worker/device/remote_device.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "base/byte_reader.h"
 #include "core/kernel.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 
 #include <cstddef>
 #include <cstdint>

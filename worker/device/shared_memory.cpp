@@ -1,4 +1,4 @@
-// An anonymous file that cannot shrink, so that neither side loses pages under its feet.
+// An anonymous file that cannot shrink: neither side loses pages under its feet.
 #include "worker/device/shared_memory.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Launch numbers for the tuner, and compiling without launches for those who warm up.
+// Launch numbers for the tuner, and compiling without launches for warming up.
 #include "bindings/kernels/bind_kernels.h"
 #include "kernels_src/family.h"
 #include "kernels_src/launch_choices.h"

@@ -1,4 +1,4 @@
-// The formats that weights are kept in, for kernwright.nn.quant.
+// The formats of weights, for kernwright.nn.quant.
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/dtype.h"

@@ -1,4 +1,4 @@
-// Matrix products of 16-bit floats with what follows them.
+// Matrix products of 16-bit floats with the steps behind them.
 #include "base/errors.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"

@@ -54,7 +54,7 @@ Array unpack_weights(const PackedShape& shape, const py::tuple& parts, const py:
   });
 }
 
-/// `plan` is (warps, rows, columns, unroll, splits) as benchmarks name it; what it lacks is chosen.
+/// `plan` is (warps, rows, columns, unroll, splits) as benchmarks name it; missing ones are chosen.
 Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& parts, py::handle bias,
                     py::handle residual, const std::string& activation,
                     const std::vector<int>& plan) {

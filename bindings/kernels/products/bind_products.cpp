@@ -1,4 +1,4 @@
-// Tables of matrix products, for those who measure them.
+// Tables of matrix products, for measuring them.
 #include "base/errors.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"

@@ -1,4 +1,4 @@
-// A model of what tiles without tensor cores cost.
+// A cost model of tiles without tensor cores.
 #include "kernels_src/gemm/fma/fma_choice.h"
 
 #include "base/errors.h"
@@ -29,7 +29,7 @@ constexpr std::int64_t kLeastFmaPart = 128;  // steps of a split
 
 std::int64_t fma_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Of the instructions, those that multiply: the rest loads from shared memory.
+/// The share of multiplications among instructions: the rest loads from shared memory.
 double fma_share(const FmaTile& tile) {
   const int sums = tile.thread_rows * tile.thread_columns;
   return sums >= 128 ? 0.88 : sums >= 64 ? 0.86 : sums >= 32 ? 0.75 : 0.6;
@@ -107,7 +107,7 @@ double fma_cost(const GemmSize& size, std::size_t shared, const FmaChoice& choic
   const double loads = static_cast<double>(tile.rows + tile.columns) *
                        static_cast<double>(element) / kFmaLoadsPerCycle;
   const auto deep = static_cast<double>(fma_parts(size.inner, choice.splits));
-  // Blocks that share a multiprocessor begin and end while others multiply.
+  // Blocks on one multiprocessor begin and end while others multiply.
   double cost = static_cast<double>(each) * deep * std::max(fmas, loads) +
                 static_cast<double>(fma_parts(each, at_once)) * kFmaCyclesOfTile;
   if (choice.splits > 1) {

@@ -1,4 +1,4 @@
-// Which tiles a matrix product by fused multiply-adds is made of.
+// The tiles of a matrix product by fused multiply-adds.
 #pragma once
 
 #include "kernels_src/gemm/gemm_choice.h"
@@ -13,9 +13,9 @@ namespace kernwright::kernels {
 /// The parameters of `Tile` in fma_gemm.cu.
 struct FmaTile {
   int rows = 128, columns = 128;            ///< of the result, made by a block
-  int thread_rows = 8, thread_columns = 8;  ///< of it, that a thread holds
+  int thread_rows = 8, thread_columns = 8;  ///< of it, held by a thread
   int depth = 8;                            ///< steps of the inner dimension in a stage
-  int stages = 4;                           ///< that are under way
+  int stages = 4;                           ///< under way
   bool operator==(const FmaTile&) const = default;
 
   int threads() const noexcept { return rows / thread_rows * (columns / thread_columns); }
@@ -27,21 +27,21 @@ struct FmaTile {
 
 struct FmaChoice {
   FmaTile tile{};
-  int splits = 1;  ///< parts of the inner dimension that are summed by a second kernel
-  int group = 8;   ///< rows of tiles that are walked together
+  int splits = 1;  ///< parts of the inner dimension, summed by a second kernel
+  int group = 8;   ///< rows of tiles walked together
 };
 
-/// The tiles that are chosen from, for elements of 4 or 8 bytes.
+/// The tiles to choose from, for elements of 4 or 8 bytes.
 std::span<const FmaTile> fma_tiles(std::size_t element) noexcept;
 
-/// Throws ArgumentError for a tile that there is not.
+/// Throws ArgumentError for an unknown tile.
 void require_fma_tile(const FmaTile& tile, std::size_t element);
 
 /// The cheapest of the tiles and splits by a model of one multiprocessor: how many warps share it,
 /// and how much of their work is multiply-adds. `shared`: bytes that a multiprocessor has;
 /// out_bytes of the size are those of an operand's element.
 FmaChoice choose_fma(const GemmSize& size, std::size_t shared) noexcept;
-/// The same for a tile that is given; `splits` 0: chosen.
+/// The same for a given tile; `splits` 0: chosen.
 FmaChoice choose_fma(const GemmSize& size, std::size_t shared, const FmaTile& tile,
                      int splits) noexcept;
 /// Cycles by the model.

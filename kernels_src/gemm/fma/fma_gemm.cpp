@@ -41,7 +41,7 @@ FmaWay fma_way(const FmaSide& side, std::int64_t lines, std::int64_t element,
                                                                            : FmaWay::along;
 }
 
-/// A product that fma_gemm.cu takes.
+/// A product for fma_gemm.cu.
 struct FmaGemm {
   const Gemm& of;
   const GemmEpilogue& epilogue;
@@ -52,7 +52,7 @@ struct FmaGemm {
 
   std::size_t element() const { return scalar_size(of.a.type()); }
 
-  /// Dimensions of a alone, whose rows follow each other, become rows.
+  /// Consecutive dimensions of a alone become rows.
   void merge_rows() {
     while (batch.ndim > 0 && batch.b[0] == 0 && (rows == 1 || batch.a[0] == rows * a.line)) {
       if (rows == 1) a.line = batch.a[0];
@@ -84,7 +84,7 @@ struct FmaGemm {
     problem.rows = static_cast<std::int32_t>(rows);
     problem.columns = static_cast<std::int32_t>(columns);
     problem.inner = static_cast<std::int32_t>(inner);
-    // Parts of whole stages, so that copies of packs stay aligned; none of them is empty.
+    // Parts of whole stages, so copies of packs stay aligned; none of them is empty.
     const std::int64_t depth = choice.tile.depth;
     const std::int64_t of_split = fma_tiles_of(fma_tiles_of(inner, choice.splits), depth) * depth;
     problem.inner_of_split = static_cast<std::int32_t>(std::min(of_split, kMostFmaExtent));

@@ -8,7 +8,7 @@ using namespace kernwright;
 
 constexpr int kMaxBatchDims = 6;
 constexpr int kLanesDown = 4, kLanesAcross = 8;  // of a warp
-constexpr int kRun = 8;                          // steps that neighbouring threads copy of a line
+constexpr int kRun = 8;                          // steps of a line copied by neighbouring threads
 
 /// rows x columns of the result are made by a block whose threads have thread_rows x thread_columns
 /// each. `depth`: steps of the inner dimension in a stage.
@@ -26,7 +26,7 @@ struct Tile {
   static constexpr int kLineA = rows + kPack, kLineB = columns + kPack;
   static constexpr int kStage = depth * (kLineA + kLineB);
   static constexpr bool kFew = thread_rows * thread_columns * sizeof(T) <= 256;
-  static constexpr int kBlocks = (kFew ? 512 : 256) / kThreads;  // that share a multiprocessor
+  static constexpr int kBlocks = (kFew ? 512 : 256) / kThreads;  // on one multiprocessor
 };
 
 /// How an operand is copied. Its lines are the rows of a and the columns of b.
@@ -102,7 +102,7 @@ struct Copier {
     for (int i = 0; i < kCopies; ++i) inside |= (own_line + i * kApart < lines ? 1u : 0u) << i;
     to = (own_step * kLine + own_line) * kSize;
   }
-  /// The next stage, to shared memory at `tile`; zeros for what there is not.
+  /// The next stage, to shared memory at `tile`; zeros behind the end.
   __device__ __forceinline__ void load(unsigned tile) {
     if constexpr (kWay == kAlong) {
 #pragma unroll
@@ -152,7 +152,7 @@ __device__ __forceinline__ void move_to(const Batch& batch, long long index, Sid
   }
 }
 
-/// kCount elements of a step: packs that lie kLanes packs apart.
+/// kCount elements of a step: packs at distances of kLanes packs.
 template <int kCount, int kLanes, typename T>
 __device__ __forceinline__ void load_part(T (&to)[kCount], const T* from) {
   constexpr int kPack = 16 / sizeof(T);
@@ -183,7 +183,7 @@ __device__ __forceinline__ Out finished(const ProductEpilogueValues&, double sum
   return static_cast<Out>(sum);
 }
 
-/// A pack of neighbouring columns of a row, `many` of which there are.
+/// A pack of neighbouring columns of a row; there are `many`.
 template <typename Out, typename Finish, int kPack, typename T>
 __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c,
                                            const ProductEpilogueValues& with,
@@ -214,7 +214,7 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
   }
 }
 
-/// A thread's sums, whose first element is that of `row` and `column`.
+/// A thread's sums; the first element is at `row` and `column`.
 template <typename Out, typename Finish, typename Of, typename T>
 __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
                                            Out* out, const Out* c,

@@ -32,13 +32,13 @@ Array turned_matrices(const Array& array) {
   return array.transpose(kAxes);
 }
 
-/// Operands that are ready, and the launches.
+/// Ready operands, and the launches.
 struct GroupedLaunch {
   const GroupedGemm& of;
   GemmOperand x, weights;  // (rows, k), (groups, k, n)
   GemmLayout layout;
   ProductGroups groups;
-  std::int64_t capacity;  // rows of a group that lies apart, else 0
+  std::int64_t capacity;  // rows of a group in a place of its own, else 0
   const Stream& on;
 
   std::int64_t count() const { return groups.count; }
@@ -55,7 +55,7 @@ struct GroupedLaunch {
             .groups = count()};
   }
 
-  /// What both kernels' problems have in common.
+  /// Common to both kernels' problems.
   template <typename Problem>
   GroupedProblem<Problem> problem(std::int64_t height, std::int64_t columns, std::int64_t width,
                                   std::int64_t depth, int band) const {

@@ -1,4 +1,4 @@
-// Products of groups of rows, whose sizes only the device knows, with a matrix for each group.
+// Products of groups of rows, with a matrix for each group. Only the device knows their sizes.
 #pragma once
 
 #include "kernels_src/gemm/gemm.h"
@@ -38,8 +38,8 @@ struct GroupedGemm {
   bool by_mma = false;  ///< mma_gemm.cu, also where gemm.cu would run
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
-  /// ("Incompatible dimensions", "same device") with what does not fit; ArgumentError for types,
-  /// tiles and activations that there are not; CompileError, OutOfMemory, DriverError.
+  /// ("Incompatible dimensions", "same device") with the mismatch; ArgumentError for unknown types,
+  /// tiles and activations; CompileError, OutOfMemory, DriverError.
   Array run(const Stream& stream = {}) const;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMostGradientTiles = 100'000'000;
 
-/// Operands that are ready, and the launches. `grad` is (n, rows), its columns dense.
+/// Ready operands, and the launches. `grad` is (n, rows), its columns dense.
 struct GradientLaunch {
   const GemmOperand &grad, &x;
   const GemmLayout& layout;
@@ -24,7 +24,7 @@ struct GradientLaunch {
   const Array& result;
   const Stream& on;
 
-  /// As of a batch whose groups have the mean of rows.
+  /// As of a batch of groups with the mean of rows.
   GemmSize mean() const {
     return {.rows = layout.rows,
             .columns = layout.columns,

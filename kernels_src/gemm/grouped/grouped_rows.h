@@ -1,4 +1,4 @@
-// What products of groups share, forward and of gradients.
+// Shared by products of groups, forward and of gradients.
 #pragma once
 
 #include "kernels_src/gemm/gemm_kernels.h"
@@ -15,7 +15,7 @@ std::int64_t grouped_parts(std::int64_t a, std::int64_t b);
 std::size_t table_bytes(std::int64_t groups);
 int multiprocessors_of(const Array& array);
 
-/// Throws InvalidArgument and ArgumentError for numbers that are not those of `count` groups of x.
+/// Throws InvalidArgument and ArgumentError unless the numbers are those of `count` groups of x.
 void require_groups(const RowGroups& groups, std::int64_t count, const Array& x);
 void require_grouped_type(const Array& array, const char* name);
 
@@ -23,7 +23,7 @@ void require_grouped_type(const Array& array, const char* name);
 Array ready_numbers(const RowGroups& groups, const Stream& on);
 ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std::int64_t rows,
                              std::int64_t capacity);
-/// Throws InvalidArgument for what is too large.
+/// Throws InvalidArgument for excessive sizes.
 GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b);
 
 MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, std::int64_t lines,
@@ -31,7 +31,7 @@ MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, 
 /// One matrix of 16-bit numbers: `rows` lines of `dense` numbers.
 CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
                      int box_rows, int rank = 4);
-/// Leaves a place in shared memory for the table of groups, which takes that of stages.
+/// Leaves a place in shared memory for the table of groups; it takes the place of stages.
 void leave_table(GemmTile& tile, std::int64_t groups);
 
 }  // namespace kernwright::kernels

@@ -1,4 +1,4 @@
-// A model of what tiles cost.
+// A cost model of tiles.
 #include "kernels_src/gemm/mma/mma_choice.h"
 
 #include "base/errors.h"

@@ -1,4 +1,4 @@
-// Which tiles a matrix product by mma.sync is made of.
+// The tiles of a matrix product by mma.sync.
 #pragma once
 
 #include "kernels_src/gemm/gemm_choice.h"
@@ -12,7 +12,7 @@ namespace kernwright::kernels {
 /// The parameters of `Tile` in mma_gemm.cu.
 struct MmaTile {
   int rows = 128, columns = 128;  ///< of the result, made by a block
-  int stages = 4;                 ///< of 64 bytes of the inner dimension, that are under way
+  int stages = 4;                 ///< of 64 bytes of the inner dimension, under way
   bool operator==(const MmaTile&) const = default;
 
   int warp_rows() const noexcept { return rows < 128 ? 32 : 64; }  ///< of a warp
@@ -25,7 +25,7 @@ struct MmaTile {
 
 struct MmaChoice {
   MmaTile tile{};
-  int splits = 1;  ///< parts of the inner dimension that are summed by a second kernel
+  int splits = 1;  ///< parts of the inner dimension, summed by a second kernel
   int group = 8;   ///< rows of tiles that are walked together
 };
 
@@ -36,8 +36,8 @@ std::span<const MmaTile> mma_tiles() noexcept;
 void require_mma_tile(const MmaTile& tile);
 
 /// The cheapest of the tiles and splits by a model of one multiprocessor: whole rounds of tiles,
-/// each at the rate of what its warps read of shared memory. `steps`: of 64 bytes of the inner
-/// dimension; `shared`: bytes that a multiprocessor has; may_split: a second kernel can sum.
+/// each at the rate of its warps' reads of shared memory. `steps`: of 64 bytes of the inner
+/// dimension; `shared`: bytes of a multiprocessor; may_split: a second kernel can sum.
 MmaChoice choose_mma(const GemmSize& size, std::int64_t steps, std::size_t shared,
                      bool may_split) noexcept;
 /// The same for a tile that is given.

@@ -22,8 +22,8 @@ struct Tile {
   static constexpr int kBlocks = kThreads <= 128 ? 2 : 1;  // that share a multiprocessor
 };
 
-/// Which dimension of the operands has elements that follow each other: not the inner one, where
-/// set. Of 16-bit types only.
+/// The dimension along which the operands' elements follow each other: if set, not the inner one.
+/// Of 16-bit types only.
 template <bool kTurnA, bool kTurnB>
 struct Layout {
   static constexpr bool kA = kTurnA, kB = kTurnB;

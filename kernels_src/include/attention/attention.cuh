@@ -1,4 +1,4 @@
-// What attention kernels share: their parameter, which keys a query sees, scores, running softmax.
+// Shared by attention kernels: their parameter, the keys of a query, scores, running softmax.
 #pragma once
 
 #include <kernwright/elements.cuh>

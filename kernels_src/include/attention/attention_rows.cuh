@@ -21,7 +21,7 @@ struct Ring {
   }
 };
 
-/// Of a warp: that it is done with what is in a stage.
+/// Of a warp: it is done with the data of a stage.
 __device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
   __syncwarp();  // the other lanes have read, too
   if (lane == 0) empty.arrive();
@@ -157,7 +157,7 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
   }
 }
 
-// Of sums whose rows are keys and whose columns are queries.
+// Of sums with keys as rows and queries as columns.
 
 /// Scores that queries do not have are -infinity.
 template <int kScores>

@@ -58,7 +58,8 @@ struct RunningRows {
     total[0] = total[1] = 0;
   }
 
-  /// Takes in the scores of kTiles * 8 keys, which become weights, and rescales what was there.
+  /// Takes in the scores of kTiles * 8 keys, turns them into weights, and rescales the earlier
+  /// sums.
   template <int kTiles>
   __device__ __forceinline__ void take(float (&s)[kTiles][4]) {
 #pragma unroll

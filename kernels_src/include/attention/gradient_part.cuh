@@ -1,5 +1,5 @@
-// What a block of attention's backward kernel for Hopper has in shared memory, its part of the
-// work, and what its first warps do: copies, logarithms, sums of the queries' gradient.
+// Parts of attention's backward kernel for Hopper: a block's shared memory, its part of the work,
+// and the work of its first warps: copies, logarithms, sums of the queries' gradient.
 #pragma once
 
 #include <kernwright/attention_gradient.cuh>
@@ -40,7 +40,7 @@ struct Tile {
 /// tiles of each head, of packed sequences of all.
 struct Plan {
   float* sums;      // kSums of each tile
-  unsigned* turns;  // blocks that have begun; of each tile, blocks that have added to it
+  unsigned* turns;  // blocks begun; of each tile, blocks done with adding
   int heads, key_tiles, section, query_tiles;
   // What batches and heads are multiplied by for a place in the maps: 0 where all are the same.
   int q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
@@ -105,8 +105,8 @@ struct Shared {
   }
 };
 
-/// Which of the packed sequences has tile `slot`: each begins a tile of `kEach` tokens behind that
-/// of its first token among all. -1 for none, and where starts fall. By all kBlock threads.
+/// The packed sequence of tile `slot`: each sequence begins a tile of `kEach` tokens behind that of
+/// its first token among all. -1 for none, and where starts fall. By all kBlock threads.
 template <int kEach, int kBlock>
 __device__ __forceinline__ int sequence_of(const int* starts, int batches, int tokens, int slot) {
   int begun = 0;
@@ -299,7 +299,8 @@ __device__ __forceinline__ void load_facts(const Shared<Of>& shared, const Atten
       facts[row] = lse == minus_infinity() ? -minus_infinity() : lse * kLog2E;
       facts[Of::kQueries + row] = delta;
     }
-    // Each lane: racecheck of CUDA 13 takes what one lane says for that lane's writes alone.
+    // Each lane: racecheck of CUDA 13 takes the words of one lane for the writes of that lane
+    // alone.
     shared.facts_full[ring.stage].arrive();
     ring.advance();
   });

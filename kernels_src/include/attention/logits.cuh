@@ -40,7 +40,7 @@ __device__ __noinline__ Pack<T, 4> load_singly(const T* data, unsigned first, un
   return values;
 }
 
-/// How far a logit is below the highest of its row, and what that weighs.
+/// The distance of a logit below the highest of its row, and its weight.
 struct Scale {
   float highest, inverse_temperature;
 

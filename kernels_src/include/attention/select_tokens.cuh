@@ -138,8 +138,8 @@ __device__ void sort_list(UInt64* list, unsigned count) {
 }
 
 /// Takes tokens of keys from `floor` on, the highest first, until the goal is reached. The coarse
-/// histogram says in which bin that is; its tokens are sorted, or where they are too many, first
-/// narrowed down by further digits of their keys.
+/// histogram tells the last bin. Its tokens are sorted; too many are first narrowed down by further
+/// digits of their keys.
 template <typename Of>
 __device__ __noinline__ Cut select(const Of& of, Shared& shared, Goal goal, UInt64 floor) {
   Found found = locate(shared, {shared.coarse.count[threadIdx.x], shared.coarse.mass[threadIdx.x]},

@@ -44,9 +44,9 @@ struct Mbarrier {
         "r"(bytes)
         : "memory");
   }
-  /// Arrives at the barrier in the same place of the cluster's block `rank`. Says that this thread
-  /// is done with shared memory; what it wrote to global memory need not be seen there (that would
-  /// cost a fence of the whole device).
+  /// Arrives at the barrier in the same place of the cluster's block `rank`. This thread is then
+  /// done with shared memory. Its writes to global memory need not be seen there (they would cost a
+  /// fence of the whole device).
   __device__ __forceinline__ void arrive_at(unsigned rank) {
     asm volatile(
         "{\n.reg .b32 there;\n"
@@ -55,7 +55,7 @@ struct Mbarrier {
         "r"(rank)
         : "memory");
   }
-  /// Until the phase of that parity has ended: of a new barrier, that of parity 1 has.
+  /// Until the phase of that parity has ended. A new barrier has ended parity 1.
   __device__ __forceinline__ void wait(unsigned parity) {
     asm volatile(
         "{\n.reg .pred done;\nAGAIN:\n"

@@ -1,14 +1,14 @@
-// Quantised weights in the layout of their product's own kernels: what a lane reads, and how that
-// becomes pairs of the type that the tensor cores take.
+// Quantised weights in the layout of their product's own kernels: the codes of each lane, and their
+// way to pairs of the tensor cores' type.
 //
 // Rows are cut into tiles of 16, k into blocks of 128; a block of a tile lies in one piece. Of the
 // rows `group` and `group + 8` of a tile, four lanes each have 32 codes of a block: 8 of each part
-// of 32, so that all lanes of a product of tiles are inside one group of a scale. Scales multiply
-// sums in float32, and codes are exact: what is summed is what the format defines, but for NF4,
-// whose 16 numbers are rounded to the pairs' type.
+// of 32. So all lanes of a product of tiles are inside one group of a scale. Scales multiply sums
+// in float32, and codes are exact: the sums are those of the format's definition. NF4 differs: its
+// 16 numbers are rounded to the pairs' type.
 //
-// decode() gives codes plus kBase, which costs nothing: bits at the top of a mantissa whose
-// exponent is that of kBase. The sum of x times kBase, zeros and minima is taken off a group's sum.
+// decode() gives codes plus kBase at no cost: it sets bits at the top of a mantissa with kBase's
+// exponent. The sum of x times kBase, zeros and minima is taken off a group's sum.
 //
 // A format is Packed<Codes, Scales, Run>: `Run` neighbours along k are a lane's, 8 or (for groups
 // of 16) twice 4.
@@ -220,8 +220,8 @@ struct ByteCodes {
 // ---- scales: load() those of a row and a block; when they are there ready() has of() a group of
 // it. kGroup values have one.
 
-// offset() is what x of a group is multiplied with to be taken off: the scale times what decode()
-// and the format's zeros add, and the minimum.
+// offset() multiplies x of a group; the product is taken off. It is the scale times the additions
+// of decode() and of the format's zeros, and the minimum.
 
 struct NoOffset {
   static constexpr bool kOffset = false;
@@ -253,8 +253,8 @@ struct GroupScales {
   __device__ __forceinline__ static float minimum(int) { return 0; }
 };
 
-/// Bytes that stand for numbers of a table, times a scale of 256 of them, plus an offset. `Whole`:
-/// k is a multiple of 128, so that a block of a row has one such scale.
+/// Bytes stand for numbers of a table, times a scale of 256 of them, plus an offset. `Whole`: k is
+/// a multiple of 128, so a block of a row has one such scale.
 template <int Group, bool Whole>
 struct NestedScales : NoOffset {
   using Ready = NestedScales;

@@ -7,9 +7,8 @@
 
 namespace kernwright {
 
-/// What a product is made of. A kernel's own struct has beside these kBytesBeside of a stage,
-/// load_beside(), which loads them, and multiply_tile(), which makes the sums of a warpgroup's part
-/// of a tile.
+/// The parts of a product. A kernel's own struct adds three: kBytesBeside of a stage,
+/// load_beside(), which loads them, and multiply_tile(), which sums a warpgroup's part of a tile.
 template <typename InType, typename OutType, typename OfType, typename OrderType, Store store,
           typename FinishType>
 struct ProductTypes {

@@ -30,8 +30,7 @@ struct Tile {
   static_assert(!kTurns || groups == 2);
 };
 
-/// Which dimension of the operands has elements that follow each other: not the inner one, where
-/// set.
+/// The dimension along which the operands' elements follow each other: if set, not the inner one.
 template <bool kTurnA, bool kTurnB>
 struct Layout {
   static constexpr bool kA = kTurnA, kB = kTurnB;

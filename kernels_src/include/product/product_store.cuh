@@ -81,7 +81,7 @@ __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row,
   }
 }
 
-/// Columns of the result that a tile makes, and from a sum to that of its second half.
+/// Columns of the result made by a tile, and the distance from a sum to the one of its second half.
 template <typename Of, typename Finish>
 constexpr int kColumnsOf = Of::kColumns / (Finish::kGated ? 2 : 1);
 template <typename Of, typename Finish>

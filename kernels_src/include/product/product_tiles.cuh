@@ -1,5 +1,5 @@
-// Which tile of a product is whose turn: of one product or a batch of them, or of groups of rows
-// whose sizes only the device knows.
+// The next tile of a product: of one product, a batch of them, or groups of rows with sizes known
+// to the device alone.
 #pragma once
 
 namespace kernwright {
@@ -25,9 +25,9 @@ __device__ __forceinline__ Place walk_tiles(const Problem& of, int row_tiles, in
   return {first + inside % high, inside / high, batch, split};
 }
 
-/// All tiles of a product or a batch, whose sizes the host knows. A schedule: how many tiles there
-/// are, where each lies, its part of the inner dimension, the rows that it may write, and which
-/// matrix of the result has them.
+/// All tiles of a product or a batch with sizes known to the host. A schedule tells how many tiles
+/// there are, and of each its place, its part of the inner dimension, its rows, and its matrix of
+/// the result.
 template <typename Problem>
 struct AllTiles {
   static constexpr bool kGrouped = false, kPrepares = false, kInside = false;

@@ -44,8 +44,8 @@ __device__ __forceinline__ Words load_once(const void* from) {
   return w;
 }
 
-/// Weights as elements of any width: what the kernels beside the tensor cores walk. Distances are
-/// in elements, `row` that of the second last dimension in memory.
+/// Weights as elements of any width, for the kernels without tensor cores. Distances are in
+/// elements; `row` is the distance of the second last dimension in memory.
 template <typename W>
 struct WeightRows {
   const W* data;

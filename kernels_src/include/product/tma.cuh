@@ -20,7 +20,7 @@ struct BoxPlace {
   int x, y, z, w;
 };
 
-/// `full` counts the bytes of the box, what lies outside the tensor included: that becomes zero.
+/// `full` counts the bytes of the box. Those outside the tensor count too, and become zero.
 __device__ __forceinline__ void load_box(void* target, const TensorMap& map, BoxPlace at,
                                          Mbarrier& full) {
   asm volatile(
@@ -41,13 +41,13 @@ __device__ __forceinline__ void load_box_for(unsigned short blocks, void* target
       : "memory");
 }
 
-/// What the thread wrote to shared memory is seen by copies that begin after the block has met.
+/// The thread's writes to shared memory are seen by copies that begin after the block has met.
 __device__ __forceinline__ void show_to_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// Shared memory to the box at (x, y, z); what lies outside the tensor is left out. Belongs to the
-/// group that the thread's next commit_stores() makes.
+/// Shared memory to the box at (x, y, z); elements outside the tensor are left out. Belongs to the
+/// group of the thread's next commit_stores().
 __device__ __forceinline__ void store_box(const TensorMap& map, const void* source, int x, int y,
                                           int z) {
   asm volatile(

@@ -65,8 +65,8 @@ struct Products;
   ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
   "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, "     \
   "%123, %124, %125, %126, %127"
-// Operands are named by strings: a header that makes strings of macros' arguments would be one
-// whose includes cannot be known.
+// Operands are named by strings: strings made of macros' arguments would hide the includes of this
+// header.
 #define KW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS, TURN_A, TURN_B)              \
   template <bool kTurnA, bool kTurnB>                                                           \
   struct Products<TYPE, COLUMNS, kTurnA, kTurnB> {                                              \

@@ -45,8 +45,8 @@ enum class CheckKind : std::uint8_t {
   use,             ///< no more than CheckedOp::uses and flows
 };
 
-/// What an mbarrier instruction does to the order of things. Those that arrive release, those that
-/// wait acquire (CheckedOp::release, acquire).
+/// The effect of an mbarrier instruction on the order of things. Arrivals release, waits acquire
+/// (CheckedOp::release, acquire).
 enum class BarrierRole : std::uint8_t {
   none,
   begin,  ///< init, inval
@@ -89,17 +89,17 @@ struct CheckedProgram {
   Program program;
   std::vector<CheckedOp> ops;
   std::vector<std::uint32_t> site_ops;  ///< by site: index of the op; [0] is unused
-  /// By op: which of the bytes that it loads have to be written, and when. Otherwise all, at once.
+  /// By op: the loaded bytes that have to be written, and when. Otherwise all, at once.
   std::unordered_map<std::uint32_t, LoadedBytes> loads;
   /// By op: what it uses of loads; ValueUse::load is the index of an op here.
   std::unordered_map<std::uint32_t, std::vector<ValueUse>> uses;
-  /// By op, and so are the sources: what takes part in the flow of what shuffles give.
+  /// By op, and so are the sources: the ops that pass on values of shuffles.
   std::unordered_map<std::uint32_t, FlowStep> flow;
   /// By function: some instruction can order accesses of some warps but not others. The first says
   /// so of any function that kernels may call.
   bool calls_order_parts = false;
   std::vector<bool> orders_parts;
-  /// Whether one can that the kernel may come to, so that readers are told apart one by one.
+  /// Whether the kernel may come to one that can: then readers are told apart one by one.
   bool kernel_orders_parts(std::uint32_t kernel) const {
     return calls_order_parts || orders_parts[kernel];
   }
@@ -115,9 +115,9 @@ CheckedOp classify(const ptx::Instruction& instruction);
 
 std::unique_ptr<CheckedProgram> make_checked(const Program& program);
 
-/// The op in front of everything that is checked: full-warp and masked handler for the best
-/// instruction set of this CPU. Full warps have others: for loads with CheckedOp::fixed, for global
-/// memory, and for ops of Tables::fused, whose own handler is CheckedOp::full.
+/// The op in front of everything checked: full-warp and masked handler for the best instruction set
+/// of this CPU. Full warps have others: for loads with CheckedOp::fixed, for global memory, and for
+/// ops of Tables::fused (their own handler is CheckedOp::full).
 struct CheckedHandlers {
   OpFn full = nullptr, masked = nullptr, fixed_load = nullptr;
   OpFn global_load = nullptr, global_store = nullptr;

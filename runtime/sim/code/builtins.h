@@ -35,7 +35,7 @@ struct Builtin {
 };
 
 /// The implementation of extern function `name`, or null. Functions of the CUDA device runtime have
-/// one that reports that they are not simulated.
+/// one that reports its absence in the simulation.
 const Builtin* find_builtin(std::string_view name) noexcept;
 
 }  // namespace kernwright::sim

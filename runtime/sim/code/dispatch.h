@@ -28,20 +28,22 @@ struct OperandWidths {
   std::uint8_t operator[](std::size_t i) const noexcept { return bytes[i]; }
 };
 
-/// The families of ops/*.cpp (listed in ops/families.inc); each file is compiled once per
+/// The families of ops/*.cpp (listed in ops/families.inc). Each file is compiled once per
 /// instruction set and defines, in namespace kernwright::sim::KW_SIM_NS (numeric/isa_namespace.h),
+/// the function
+///
 ///   OpPair select_<family>(const ptx::Instruction&, const OperandWidths&)
-/// which returns nulls for handlers (row->handler) that are not its own and for forms that it
-/// cannot run.
+///
+/// It returns nulls for foreign handlers (row->handler) and for forms it cannot run.
 using Selector = OpPair (*)(const ptx::Instruction& instruction, const OperandWidths& widths);
 
-/// "baseline", "avx2" or "avx512": the best the CPU has, or what KERNWRIGHT_SIM_ISA names.
-/// Throws InvalidArgument when the variable names a set that this build or CPU does not have.
+/// "baseline", "avx2" or "avx512": the best of the CPU, or the one in KERNWRIGHT_SIM_ISA. Throws
+/// InvalidArgument for a set missing in this build or CPU.
 const char* selected_isa();
 
-/// While it lives, its thread gets handlers of the instruction set that the environment named when
-/// it was made. Without one each question reads the environment, which takes as long as the rest of
-/// decoding an instruction.
+/// While it lives, its thread gets handlers of the instruction set in the environment at the time
+/// of its making. Without one each question reads the environment; this takes as long as the rest
+/// of decoding an instruction.
 class IsaChoice {
  public:
   IsaChoice();

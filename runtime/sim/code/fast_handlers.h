@@ -1,6 +1,6 @@
-// Handlers for what decode() recognises in a function's code: addresses that stay the same in every
-// block, operands that are constants, and pairs of ops that often follow each other. Full warps
-// only; masked code keeps the ops one by one.
+// Handlers for patterns recognised by decode(): addresses with the same value in every block,
+// constant operands, and pairs of ops that often follow each other. Full warps only; masked code
+// keeps the ops one by one.
 #pragma once
 
 #include "sim/code/dispatch.h"

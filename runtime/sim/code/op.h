@@ -53,8 +53,8 @@ struct alignas(64) Op {
 };
 static_assert(sizeof(Op) == 64);
 
-/// What one backward branch takes from the fairness window: 4096 in all, so that a loop yields
-/// every 4096 iterations, or every 16 where it may wait for another thread. In `flags`.
+/// The share of one backward branch in the fairness window: 4096 in all. So a loop yields every
+/// 4096 iterations, or every 16 where it may wait for another thread. In `flags`.
 inline constexpr std::uint32_t kPlainLoopCost = 1;
 inline constexpr std::uint32_t kSpinLoopCost = 256;
 

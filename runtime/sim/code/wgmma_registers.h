@@ -19,8 +19,8 @@ constexpr std::uint32_t wgmma_register(std::uint32_t function, std::uint32_t reg
 }
 
 /// In front of an instruction that touches registers of products: sources a and b are lists of
-/// those that it reads and writes (Op::imm and imm2 of them); with flags 1 or 2 only where
-/// predicate c holds or does not.
+/// those it reads and writes (Op::imm and imm2 of them); with flags 1 or 2 only where predicate c
+/// holds or does not.
 const Op* touch_product_registers(const Op* op, Warp& warp);
 
 }  // namespace kernwright::sim

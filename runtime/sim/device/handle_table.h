@@ -11,9 +11,9 @@
 namespace kernwright::sim {
 
 /// Gives objects handles that look like pointers. A handle is a number, so host code that follows
-/// it faults at once. Handles of removed objects are reused as soon as possible, as drivers do, so
-/// that users who remember raw handles find out. Objects stay alive while somebody still works on
-/// them. Thread-safe.
+/// it faults at once. Handles of removed objects are reused as soon as possible, as drivers do:
+/// users of remembered raw handles find out. Objects stay alive while somebody still works on them.
+/// Thread-safe.
 template <typename Handle, typename Object>
 class HandleTable {
  public:

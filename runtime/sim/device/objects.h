@@ -92,7 +92,8 @@ struct Event {
   std::shared_ptr<Capture> capture;
   std::vector<std::shared_ptr<GraphNode>> tips;
 
-  /// For handles that end: a node may hold the event, which must not hold the node for ever.
+  /// For handles that end: a node may hold the event, but the event must not hold the node for
+  /// ever.
   void forget_capture();
 };
 

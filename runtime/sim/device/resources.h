@@ -1,5 +1,4 @@
-// What a kernel needs of a multiprocessor, read from the cubin that the compiler made beside the
-// PTX.
+// A kernel's needs of a multiprocessor, read from the cubin made by the compiler beside the PTX.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +23,9 @@ struct KernelResources {
 /// it is not a CUDA ELF image.
 std::map<std::string, KernelResources> read_cubin_resources(std::span<const std::byte> cubin);
 
-/// Without a cubin: what the decoded program suggests. Registers are then the values that are live
-/// at once in the interpreter's frame, which is near but not equal to what a GPU's compiler needs:
-/// 64 at most, so that a guess refuses no block of up to 1024 threads.
+/// Without a cubin: an estimate from the decoded program. Registers are then the values alive at
+/// once in the interpreter's frame. This is near but not equal to the needs of a GPU's compiler: 64
+/// at most, so a guess refuses no block of up to 1024 threads.
 KernelResources estimate_resources(const FunctionInfo& function);
 
 }  // namespace kernwright::sim

@@ -13,9 +13,9 @@ namespace kernwright::sim {
 inline constexpr std::uint64_t kDefaultHeapBytes = std::uint64_t{8} << 20;
 
 /// Each block is an allocation of its own in the device's memory, with guard gaps around it, so
-/// that overruns and uses after free are found; small ones are packed (mem/memory.h). Blocks
-/// outlive launches, as on a GPU; those that are left are returned by the destructor. Thread-safe.
-/// `memory` must outlive the heap.
+/// overruns and uses after free are found; small ones are packed (mem/memory.h). Blocks outlive
+/// launches, as on a GPU; the destructor returns the remaining ones. Thread-safe. `memory` must
+/// outlive the heap.
 class Heap {
  public:
   explicit Heap(Memory& memory, std::uint64_t limit_bytes = kDefaultHeapBytes) noexcept
@@ -25,8 +25,8 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
 
   /// Tagged device address, aligned to 64 bytes; 0 when `bytes` is 0 or the limit would be passed.
-  /// `apart`: in pages of its own, at an address that was not used for long. Checks want that:
-  /// accesses to a block that was freed are no races with those to the next one.
+  /// `apart`: in pages of its own, at an address unused for long. Checks want this: accesses to a
+  /// freed block are no races with those to the next one.
   std::uint64_t allocate(std::uint64_t bytes, bool apart = false);
 
   /// False when `address` is no live block of this heap. Address 0 is accepted, as free(NULL) is.

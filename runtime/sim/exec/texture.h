@@ -50,12 +50,12 @@ struct TextureObject {
   std::weak_ptr<const void> array;  ///< ends when the source's CUDA array is destroyed
 };
 
-/// All live objects of a process. A handle is no address and is never used again, so that one that
-/// was destroyed is known. Thread-safe.
+/// All live objects of a process. A handle is no address and is never used again, so a destroyed
+/// one is known. Thread-safe.
 class TextureTable {
  public:
   std::uint64_t add(TextureObject object);
-  /// False for what is no live handle of that kind.
+  /// False for anything but a live handle of that kind.
   bool remove(std::uint64_t handle, bool is_surface);
   /// Ends all objects of a context.
   void remove_of(std::uint64_t context);
@@ -70,8 +70,8 @@ class TextureTable {
   std::uint64_t last_ = 0;
 };
 
-/// The object behind a handle that a lane uses as a texture or surface of that shape (none: of
-/// any). Null after a finding.
+/// The object behind a handle used by a lane as a texture or surface of that shape (none: of any).
+/// Null after a finding.
 std::shared_ptr<const TextureObject> use_texture(const Op* op, Warp& warp, int lane,
                                                  std::uint64_t handle, bool as_surface,
                                                  ptx::Geometry shape);

@@ -184,8 +184,8 @@ std::optional<std::uint64_t> AddressSpace::take(std::uint64_t bytes, std::uint8_
 std::optional<std::uint64_t> AddressSpace::take_closed(Zone& zone, std::uint64_t bytes) {
   const bool is_fresh = zone.untouched() != 0;
   if (!is_fresh && zone.freed_closed.empty()) return std::nullopt;
-  // From the end where runs grow from the beginning. Else upwards, so that what lies far behind a
-  // block was never used.
+  // From the end where runs grow from the beginning. Else upwards: memory far behind a block was
+  // never used.
   const std::uint64_t fresh =
       slots_per_run(zone.stride_shift) != 0 ? zone.slots - 1 - zone.closed : zone.closed;
   const std::uint64_t slot = is_fresh ? fresh : zone.freed_closed.front();

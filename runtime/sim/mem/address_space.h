@@ -25,11 +25,11 @@ struct SlotState {
   }
 };
 
-/// Whether a fault stops host code that touches what lies behind a block. That takes two entries of
+/// Whether a fault stops host code that touches memory behind a block. This takes two entries of
 /// the process's memory map for each live block, of which Linux allows 65530, and system calls.
-/// Small blocks that need none lie in runs that are open as a whole. Packed ones are a few bytes
-/// that share pages: take() and give_back() make no system call, and what they hold at first is
-/// whatever was there before.
+/// Small blocks without need of them lie in runs, open as a whole. Packed ones are a few bytes in
+/// shared pages: take() and give_back() make no system call, and their first contents are those
+/// left there before.
 enum class Gap : std::uint8_t { open, closed, packed };
 
 /// A block lives at the start of a slot whose length is at least twice the block's, so the place of
@@ -41,8 +41,8 @@ class AddressSpace {
   static constexpr std::uint64_t kLargestPacked = 32 << 10;
 
   /// Room for single blocks of up to `largest_block` bytes. Where less will do, `least_block`, it
-  /// takes no more than half of the room that the process has: that of a half, a quarter, ... of
-  /// the largest block. Throws OutOfMemory.
+  /// takes no more than half of the process's room: that of a half, a quarter, ... of the largest
+  /// block. Throws OutOfMemory.
   AddressSpace(std::uint64_t largest_block, std::uint64_t least_block);
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;

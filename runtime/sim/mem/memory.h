@@ -42,9 +42,9 @@ struct Allocation {
 /// the process's memory map, so Linux's default of 65530 entries allows about 32000 of those.
 class Memory {
  public:
-  /// Reserves address space, no memory: sixteen times the capacity or more. Where that is above
-  /// half of what the process can have, the capacity is a half, a quarter, ... of `capacity_bytes`,
-  /// at least `least_bytes`. Throws OutOfMemory when not even that can be had.
+  /// Reserves address space, no memory: sixteen times the capacity or more. If this is above half
+  /// of the process's limit, the capacity is a half, a quarter, ... of `capacity_bytes`, at least
+  /// `least_bytes`. Throws OutOfMemory if even this cannot be had.
   Memory(std::uint64_t capacity_bytes, std::uint64_t least_bytes);
   /// Of that capacity and no less.
   explicit Memory(std::uint64_t capacity_bytes) : Memory(capacity_bytes, capacity_bytes) {}
@@ -57,13 +57,13 @@ class Memory {
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, AllocationKind kind,
                                         std::string label = {});
   /// A block of the device heap of up to kLargestPacked bytes: aligned to 64 bytes, followed by a
-  /// gap as long as itself and 32 bytes, in pages that it shares with others. It holds what was
-  /// there before, and its address may come again after 4096 others of its size were freed (of
-  /// more than 2 KiB: as many as take 16 MiB).
+  /// gap as long as itself and 32 bytes, in pages shared with others. It holds earlier contents,
+  /// and its address may come again after 4096 others of its size were freed (of more than 2 KiB:
+  /// as many as take 16 MiB).
   std::optional<std::uint64_t> allocate_packed(std::uint64_t bytes);
   static constexpr std::uint64_t kLargestPacked = 32 << 10;
   /// False when `address` is not the start of a live allocation made by one of these. The caller
-  /// sees to it that nothing runs that still uses the memory; only blocks of the device heap may go
+  /// sees to it that no running work still uses the memory; only blocks of the device heap may go
   /// while kernels run: touching their pages is no fault of the host's until reclaim().
   bool free(std::uint64_t address);
   /// Gives back the pages of freed heap blocks. Only while nothing runs.
@@ -87,7 +87,7 @@ class Memory {
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
 
   /// Memories whose allocations count as this one's in find() and describe(): peers, and the
-  /// host's, which comes first. They outlive this one's use.
+  /// host's; the host's comes first. They outlive this one's use.
   void set_neighbours(std::vector<const Memory*> neighbours);
   /// Whether the address lies in this memory's reserved address space.
   bool covers(std::uint64_t address) const noexcept;

@@ -28,7 +28,7 @@ class TraceRecorder {
   bool is_in(const Warp& warp) const noexcept;
   int lane() const noexcept { return lane_; }
 
-  /// Before any op that the thread comes to: the results of what it waited in are known now.
+  /// Before any op on the thread's way: the results of its waits are known now.
   void settle(const Warp& warp);
   /// Before the thread does the op.
   void open(const Op* op, const Warp& warp, const ObservedOp& info);
@@ -59,7 +59,7 @@ class TraceRecorder {
   bool active_ = false;
 
   bool open_ = false;     ///< step_ is what the thread is at
-  bool waiting_ = false;  ///< for what comes of step_, which is done
+  bool waiting_ = false;  ///< for the outcome of step_, now done
   TraceStep step_;
   const ObservedOp* info_ = nullptr;  ///< of step_
   const Program* program_ = nullptr;

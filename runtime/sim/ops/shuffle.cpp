@@ -47,7 +47,7 @@ const Op* shuffle(const Op* op, Warp& warp) {
   permute(value, warp.reg<std::uint32_t>(op->a), from);
   if (kMasked && warp.mask != kAllLanes) {
     // Undefined by the manual where the source takes no part. An H100 gives 0, and there are
-    // reductions over parts of a warp that go well by that.
+    // reductions over parts of a warp that go well by this.
     alignas(64) std::uint32_t active[kLanes];
     permute(active, warp.lane_mask.data(), from);
     KW_LANES for (int i = 0; i < kLanes; ++i) value[i] &= active[i];

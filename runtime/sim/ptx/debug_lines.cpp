@@ -12,7 +12,7 @@ namespace kernwright::sim::ptx {
 
 namespace {
 
-/// The quote that ends the string which begins at `open`: none behind a backslash does.
+/// The quote at the end of the string begun at `open`: none behind a backslash counts.
 std::size_t end_of_string(std::string_view line, std::size_t open) {
   if (open == std::string_view::npos) return open;
   for (std::size_t i = open + 1; i < line.size(); ++i) {

@@ -13,9 +13,9 @@ namespace kernwright::sim::ptx {
 /// Reads leniently: the parser proper reports what is malformed.
 void collect_files(Module& module);
 
-/// True for a header that comes with CUDA: a place there says nothing to the kernel's author. Goes
-/// by where such headers lie and by their whole names, not by words that a project's own may have
-/// too.
+/// True for a header that comes with CUDA: a place there is of no use to the kernel's author. Goes
+/// by the folders of such headers and by their whole names, not by words that a project's own may
+/// have too.
 bool is_toolkit_file(std::string_view path) noexcept;
 
 /// Follows .loc directives. For inlined code it answers with the innermost place outside the

@@ -1,5 +1,5 @@
-// The vocabulary of the ISA table's patterns: what each modifier word sets in Modifiers, and the
-// named sets (.CMP, .SPACE, ...) that rows use.
+// The vocabulary of the ISA table's patterns: the effect of each modifier word on Modifiers, and
+// the named sets (.CMP, .SPACE, ...) used by rows.
 #pragma once
 
 #include "sim/ptx/types.h"
@@ -59,8 +59,8 @@ struct NamedSet {
 };
 std::span<const NamedSet> named_sets() noexcept;
 
-/// What a word means when a pattern spells it out: flags, types, shapes, roundings.
-/// Throws std::logic_error for a word that the table may not use.
+/// The meaning of a word spelled out in a pattern: flags, types, shapes, roundings. Throws
+/// std::logic_error for a word forbidden in the table.
 Word literal_word(std::string_view text);
 
 /// Applies one matched word.

@@ -4,7 +4,7 @@
 #include "base/errors.h"
 #include "core/arguments.h"
 #include "core/device.h"
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "unit/core/fake_driver.h"
 
 #include <doctest/doctest.h>

@@ -218,10 +218,27 @@ TEST_CASE("nvrtc loader: the environment names the override and the toolkits") {
   const EnvironmentGuard nvrtc_path("KERNWRIGHT_NVRTC", "/some/where");
   const EnvironmentGuard cuda_path("CUDA_PATH", "/opt/a");
   const EnvironmentGuard cuda_home("CUDA_HOME", "/opt/b");
+  const EnvironmentGuard conda("CONDA_PREFIX", "");
   const NvrtcSearch search = NvrtcSearch::from_environment();
   CHECK(search.override_path == "/some/where");
   CHECK(search.toolkits == std::vector<std::string>{"/opt/a", "/opt/b", "/usr/local/cuda"});
   CHECK(search.system_loader);
+}
+
+TEST_CASE("nvrtc loader: packages of conda lie below its environment") {
+  const TemporaryFolder folder;
+  folder.add("targets/x86_64-linux/lib", "libnvrtc.so.13", FAKE_NVRTC, kBuiltins);
+  folder.add("targets/sbsa-linux/lib", "libnvrtc.so.13", FAKE_NVRTC, kBuiltins);
+  const EnvironmentGuard cuda_path("CUDA_PATH", "");
+  const EnvironmentGuard cuda_home("CUDA_HOME", "");
+  const EnvironmentGuard conda("CONDA_PREFIX", folder.path().c_str());
+  NvrtcSearch search = NvrtcSearch::from_environment();
+  REQUIRE(search.toolkits.size() == 3);
+  search.override_path.clear();
+  search.site_packages.clear();
+  search.system_loader = false;
+  const LoadedNvrtc nvrtc = open_nvrtc(search);
+  CHECK(nvrtc.path.starts_with(folder.path().string() + "/targets/"));
 }
 
 namespace {

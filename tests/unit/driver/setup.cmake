@@ -1,4 +1,4 @@
-# What the driver room's tests need beside their sources: fake libraries, and NVIDIA's own headers
+# What the driver module's tests need beside their sources: fake libraries, and NVIDIA's own headers
 # and NVRTC libraries where this machine has them.
 
 kernwright_tests_alone(driver abi recording_driver)  # abi includes NVIDIA's headers beside ours

@@ -1,5 +1,4 @@
-# What the jit room's tests need beside their sources: the fake driver of the core room's tests and
-# the failing file system of the base room's.
+# The tests of jit also need the fake driver of core's tests and the failing file system of base's.
 target_sources(test_jit PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit/core/fake_driver.cpp"
   "${PROJECT_SOURCE_DIR}/tests/unit/core/fake_graph.cpp"
   "${PROJECT_SOURCE_DIR}/tests/unit/base/fault_fs.cpp")

@@ -1,7 +1,7 @@
 // Words that launches share. Each owner has its own; every launch leaves them zero.
 #include "kernels_src/zeroed_words.h"
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "kernels_src/reduce/reduce.h"
 #include "kernels_src/scan/scan.h"
 #include "unit/kernels/kernels_fixture.h"

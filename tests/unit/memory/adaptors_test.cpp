@@ -4,7 +4,7 @@
 #include "memory/allocation_site.h"
 #include "memory/failing_adaptor.h"
 #include "memory/limiting_adaptor.h"
-#include "memory/pool_resource.h"
+#include "memory/pool/pool_resource.h"
 #include "memory/tracking_adaptor.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"

@@ -3,7 +3,7 @@
 
 #include "base/errors.h"
 #include "core/device.h"
-#include "memory/pool_resource.h"
+#include "memory/pool/pool_resource.h"
 #include "memory/transfer.h"
 #include "unit/core/fake_driver.h"
 #include "unit/memory/memory_fixture.h"

@@ -7,7 +7,7 @@
 #include "memory/limiting_adaptor.h"
 #include "memory/managed_resource.h"
 #include "memory/pinned_resource.h"
-#include "memory/pool_resource.h"
+#include "memory/pool/pool_resource.h"
 #include "memory/tracking_adaptor.h"
 #include "unit/core/error_text.h"
 #include "unit/core/test_device.h"

@@ -1,4 +1,4 @@
-kernwright_tests_fast(memory evictable_buffer segment_heap)
+kernwright_tests_fast(memory evictable_buffer pool/segment_heap)
 
 # The doubles and the choice of device of the core's tests serve here too.
 target_sources(test_memory PRIVATE "${CMAKE_CURRENT_LIST_DIR}/../core/fake_driver.cpp"

@@ -2,9 +2,9 @@
 #include "memory/transfer_engine.h"
 
 #include "base/errors.h"
-#include "core/capture.h"
 #include "core/device.h"
-#include "core/graph.h"
+#include "core/graph/capture.h"
+#include "core/graph/graph.h"
 #include "memory/buffer.h"
 #include "memory/pinned_resource.h"
 #include "unit/core/error_text.h"

@@ -41,7 +41,10 @@ def sass(cubin: bytes) -> str:
 
 
 def find_disassembler() -> str:
-    """nvdisasm or cuobjdump: KERNWRIGHT_NVDISASM, PATH, the nvidia-* packages, a toolkit."""
+    """nvdisasm or cuobjdump.
+
+    Looks at KERNWRIGHT_NVDISASM, PATH, the nvidia-* packages, toolkits, then asks cuda-pathfinder.
+    """
     chosen = os.environ.get("KERNWRIGHT_NVDISASM")
     if chosen:
         if os.access(chosen, os.X_OK) and os.path.isfile(chosen):
@@ -55,10 +58,23 @@ def find_disassembler() -> str:
             path = os.path.join(folder, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return path
+    found = _from_pathfinder()
+    if found:
+        return found
     raise DisassemblerNotFound(
         "SASS needs nvdisasm or cuobjdump, and neither is on PATH, in an nvidia-* package or in a "
         f"CUDA toolkit: {_INSTALL}"
     )
+
+
+def _from_pathfinder() -> str | None:
+    """What NVIDIA's cuda-pathfinder knows of conda and of toolkits, where it is installed."""
+    try:
+        from cuda.pathfinder import find_nvidia_binary_utility
+    except ImportError:
+        return None
+    found = map(find_nvidia_binary_utility, ("nvdisasm", "cuobjdump"))
+    return next((str(path) for path in found if path), None)
 
 
 def _folders() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""trace(): what one thread of a kernel executed on the simulated device, line by line."""
+"""trace(): one thread of a kernel on the simulated device, line by line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Value = int | float | bool | tuple[int | float, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Write:
-    """A register that an instruction wrote.
+    """A register written by an instruction.
 
     `type` is PTX's word for the value ("f32", "s32", "pred", "f16x2"; "b32" where the instruction
     does not say). `before` is None at the thread's first write of the register. Values are int,
@@ -40,7 +40,7 @@ class Write:
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """Memory that a load, store, atomic operation or asynchronous copy of the thread touched.
+    """Memory touched by a load, store, atomic operation or asynchronous copy of the thread.
 
     `what` is "load", "store" or "atomic", `space` "global", "shared", "local", "param" or "const".
     `before` and `after` are the elements, of `type`; `after` is empty for loads, both where the
@@ -58,13 +58,13 @@ class Access:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One instruction that the thread came to.
+    """One instruction on the way of the thread.
 
-    `line` counts the kernel's text from 1, `file_line` the file that holds the text; 0 where the
-    line is not known. `source` is the text of that line. `predicated_off`: its guard kept the
-    thread from doing it. `taken`: whether the thread jumped, None for what is no branch.
-    `returned`: what a call does after the return. `complete` is False where the launch stopped in
-    the instruction. `printed` is what the thread printed in it.
+    `line` counts the kernel's text from 1, `file_line` the file around the text; 0 for an unknown
+    line. `source` is the text of the line. `predicated_off`: its guard kept the thread from doing
+    it. `taken`: whether the thread jumped, None for instructions other than branches. `returned`:
+    the part of a call after the return. `complete` is False where the launch stopped in the
+    instruction. `printed` is the thread's output in it.
     """
 
     index: int
@@ -86,7 +86,7 @@ class Step:
 
 
 def _value(type_: str, bits: str) -> _Value:
-    """The number that the bits stand for."""
+    """The number in the bits."""
     number = int(bits, 16)
     if type_ == "pred":
         return number != 0
@@ -174,7 +174,7 @@ class Trace(_watch.Watch[_core._Trace]):
 
     @property
     def steps(self) -> list[Step]:
-        """The instructions that the thread came to, in order, as far as `skip` and `limit` say."""
+        """The instructions of the thread, in order, within `skip` and `limit`."""
         lines = _watch.Lines(_watch.texts_of(self._kernel))
         return [self._step(data, lines) for data in self._data()["steps"]]
 
@@ -191,7 +191,7 @@ class Trace(_watch.Watch[_core._Trace]):
 
     @property
     def total(self) -> int:
-        """Steps that the thread did, also those that were skipped or left out."""
+        """Steps of the thread, skipped and left out ones included."""
         return int(self._data()["total"])
 
     @property
@@ -211,7 +211,7 @@ class Trace(_watch.Watch[_core._Trace]):
         return json.dumps(data, indent=2)
 
     def to_text(self) -> str:
-        """The listing that print() shows."""
+        """The listing, as print() shows it."""
         return self._made.text(*self._source, _watch.texts_of(self._kernel)[1:])
 
     def __str__(self) -> str:
@@ -222,7 +222,7 @@ class Trace(_watch.Watch[_core._Trace]):
         return _html.box(title, more=_html.part(f"<pre>{html.escape(self.to_text())}</pre>"))
 
     def save(self, path: str | pathlib.Path) -> None:
-        """Writes JSON to a path that ends in .json, else the listing."""
+        """Writes JSON to a path with the ending .json, else the listing."""
         path = pathlib.Path(_core._path(path, "save()"))
         text = self.to_json() if path.suffix == ".json" else self.to_text()
         with told_of(path, "written"):
@@ -236,7 +236,7 @@ _Place = SupportsIndex | Sequence[SupportsIndex]
 
 
 def _index(value: _Place, what: str) -> tuple[int, int, int]:
-    """One to three numbers, x first; those that are left out are 0."""
+    """One to three numbers, x first; missing ones are 0."""
     try:
         parts = (
             [operator.index(part) for part in value]

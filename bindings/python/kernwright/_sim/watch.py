@@ -1,4 +1,4 @@
-"""What those who watch kernels on the simulated device share: whose launches, whose lines."""
+"""Shared by the watchers of kernels on the simulated device: their launches, their lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Made = TypeVar("Made", _core._Trace, _core._LineProfile)
 
 Source = tuple[str, str, int]
-"""Name of a file, the text that the compiler knew under it, the line on which that begins there."""
+"""Name of a file, the compiler's text under this name, and the first line of the text there."""
 
 
 def require_simulated(what: str) -> None:
@@ -28,7 +28,7 @@ def require_simulated(what: str) -> None:
 
 
 def finish_simulated() -> None:
-    """Waits for work that a schedule seed may have put off: it belongs to the block."""
+    """Waits for work put off by a schedule seed: it belongs to the block."""
     device = _core.current_device()
     if device.is_simulated:
         device.synchronize()
@@ -52,7 +52,7 @@ def texts_of(kernel: _core.Kernel) -> list[Source]:
 
 
 class Watch(Generic[Made]):
-    """A `with` block whose launches are watched by `made`; `what` names it for errors."""
+    """A `with` block; `made` watches its launches, `what` names it for errors."""
 
     def __init__(self, made: Made, what: str) -> None:
         self._made: Made = made
@@ -83,19 +83,21 @@ def source_lines(text: str) -> list[str]:
 
 
 def shown_lines(file: str, first_line: int) -> list[str]:
-    """Of what a compile of this process was given or read, or of CUDA's headers; a #line may call
-    a text by the name of any other file, which is none of its lines' business."""
+    """Lines of texts that a compile of this process was given or read, or of CUDA's headers.
+
+    A #line may give a text the name of any other file: lines of such files are not shown.
+    """
     return source_lines(_core._shown_text(file, first_line) or "")
 
 
 class Lines:
-    """The text of source lines: of texts that are known, else of those that shown_lines() finds."""
+    """The text of source lines: of known texts, else of those found by shown_lines()."""
 
     def __init__(self, known: Iterable[Source]) -> None:
         self._texts = {(name, first): source_lines(text) for name, text, first in known if name}
 
     def find(self, file: str, line: int, first_line: int) -> str:
-        """Line `line`, from 1, of the text that begins on `first_line` of `file`."""
+        """Line `line`, from 1, of the text at `first_line` of `file`."""
         lines = self.text(file, first_line)
         return lines[line - 1] if 0 < line <= len(lines) else ""
 

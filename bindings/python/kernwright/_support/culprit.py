@@ -1,4 +1,4 @@
-"""Which argument of a call an error of Python or NumPy is about, and what it should be."""
+"""Finds the argument behind an error of Python or NumPy, and the kind of value it should be."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 NOTHING: Any = object()  # stands for no value
 
 _TYPE = r"'?([\w.]+)'?"
-# Messages of CPython -> what the argument should have been; a group is the type that was given.
+# Messages of CPython -> the right kind of argument; a group is the type of the given one.
 _WANTED = (
     (rf"{_TYPE} object cannot be interpreted as an integer", "an int"),
     (rf"an integer is required \(got type {_TYPE}\)", "an int"),
@@ -44,13 +44,13 @@ _TOO_LARGE = (
     "too large to be converted",
     "out of bounds for",
 )
-# Messages of NumPy about elements that it cannot compute with.
+# Messages of NumPy about elements without arithmetic.
 _NO_NUMBERS = ("did not contain a loop", "could not be promoted", "Cannot cast ufunc")
 _NOT_FINITE = ("cannot convert float infinity", "cannot convert float NaN")
 
 
 class Finding(NamedTuple):
-    """What is wrong: the argument to blame, "" for none; what to say of it; its value."""
+    """The argument to blame, "" for none; the words about it; its value."""
 
     name: str
     words: str
@@ -61,7 +61,7 @@ class Finding(NamedTuple):
 
 
 def find(text: str, given: Mapping[str, Any]) -> Finding:
-    """Names the argument in what Python said; `text` as it is where none is to blame for sure."""
+    """Names the argument in Python's message; `text` as it is where none is to blame for sure."""
     found = _broken(text, given) or _misused(text, given) or _too_large(text, given)
     return found or Finding("", _with_arguments(text, given))
 
@@ -86,7 +86,7 @@ def _misused(text: str, given: Mapping[str, Any]) -> Finding | None:
 
 
 def _broken(text: str, given: Mapping[str, Any]) -> Finding | None:
-    """A str with half of a surrogate pair, which is no character of UTF-8."""
+    """A str with half of a surrogate pair: no character of UTF-8."""
     if "surrogates not allowed" in text or "of type str where another" in text:
         for name, value in given.items():
             if isinstance(value, str) and not is_utf8(value):
@@ -105,7 +105,7 @@ def _wrong(guilty: tuple[str, Any] | None, kind: str) -> Finding | None:
 
 
 def _is_no_number(value: Any) -> bool:
-    """What NumPy has no arithmetic for, of what is no array of a device."""
+    """An argument without arithmetic in NumPy, arrays of devices left out."""
     if hasattr(type(value), "__dlpack__") and not isinstance(value, np.ndarray):
         return False
     dtype = getattr(value, "dtype", None)
@@ -144,7 +144,7 @@ def called(text: str, error: BaseException) -> Any:
 
 
 def place_of(value: Any, given: Mapping[str, Any]) -> str:
-    """The argument that is this object, or holds it; "" for none."""
+    """The argument with this object as its value or inside; "" for none."""
     for name, argument in given.items():
         if argument is value:
             return name
@@ -186,7 +186,7 @@ def short(value: Any) -> str:
 def _of_type(
     name: str, given: Mapping[str, Any], takes_first: bool = False
 ) -> tuple[str, Any] | None:
-    """The argument whose value, or else one of whose items, has that type: none where several."""
+    """The argument with a value, or else an item, of this type: none where several."""
     found = [(k, v) for k, v in given.items() if type(v).__name__ == name]
     if not found:
         found = [
@@ -208,6 +208,6 @@ def _numbers(given: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _with_arguments(text: str, given: Mapping[str, Any]) -> str:
-    """The text with the arguments, arrays apart, which are seldom to blame and long."""
+    """The text with the arguments except arrays: they are seldom to blame, and long."""
     values = [f"{k}={short(v)}" for k, v in given.items() if not hasattr(type(v), "__dlpack__")]
     return f"{text} (called with {', '.join(values)})" if values else text

@@ -10,10 +10,9 @@
 >>> [(finding.kind, finding.line) for finding in report]
 [('init', 2)]
 
-What is looked for, beside the bounds, alignment and lifetime of memory, which are checked always
-and raise:
+Bounds, alignment and lifetime of memory are checked always, and raise. A block adds:
 
-- `init`: reads of global, shared or local memory that nothing has written. Device memory counts as
+- `init`: reads of unwritten global, shared or local memory. Device memory counts as
   unwritten from its allocation until a copy, a fill or a kernel writes it; memory that is older
   than the block counts as written.
 - `race`: two threads of one launch touch the same bytes of global or shared memory, one of them
@@ -94,7 +93,7 @@ class Other:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing that was found, however often it happened (`count`).
+    """One finding, however often it happened (`count`).
 
     `kind` is init, race or sync, or that of a DeviceFault (bounds, alignment, use-after-free, ...).
     `line` counts the kernel's text from 1, `file_line` the file that holds the text. `what` is
@@ -126,7 +125,7 @@ class Finding:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """Lines of the kernel's text that take part, in order."""
+        """The lines involved, of the kernel's text, in order."""
         found = {self.line} | ({self.other.line} if self.other else set())
         return tuple(sorted(found - {0}))
 
@@ -168,7 +167,7 @@ def _finding(data: dict[str, Any]) -> Finding:
 class Report:
     """What a `with kw.checks(...)` block found; a sequence of Finding, complete when it has ended.
 
-    Also while the block runs, what was found so far.
+    While the block runs, the findings so far.
     """
 
     def __init__(self, scope: _core._CheckScope) -> None:
@@ -242,7 +241,7 @@ class Report:
 
 
 class _Open(Generic[Made]):
-    """The part of a `with` block that exists while it runs: one at a time."""
+    """The part of a `with` block alive while it runs: one at a time."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -264,7 +263,7 @@ class _Open(Generic[Made]):
         return made
 
     def leave(self, kind: type[BaseException] | None) -> None:
-        """Waits for the launches of a block that ends without an error."""
+        """Waits for the launches of a block without an error."""
         if not self._held:
             raise InvalidArgument(f"this {self._what} is left and was not entered")
         try:
@@ -286,7 +285,7 @@ def _whole(value: Any, what: str, least: int, most: int) -> int:
 
 
 class schedule:
-    """Launches on simulated devices run their blocks and warps in an order that `seed` chooses.
+    """Launches on simulated devices run their blocks and warps in an order chosen by `seed`.
 
     Until the end of the block, on one thread, a few blocks in flight at a time, warps taking turns
     before accesses to memory. The same launches after the same seed run the same way. None is the
@@ -326,7 +325,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True)
 class _Failure:
-    """An error as far as it is the same in each run, with its words, which hold addresses."""
+    """An error as far as it is the same in each run, and its words with addresses."""
 
     identity: tuple[Any, ...]
     text: str = dataclasses.field(compare=False)
@@ -363,7 +362,7 @@ def _outcome(run: Callable[[], Any], seed: int | None, words: tuple[str, ...]) -
 
 
 def _plain(value: Any) -> Any:
-    """A copy on the host, as something that compares."""
+    """A copy on the host, fit for comparison."""
     if value is None:
         return None
     array = value.numpy() if hasattr(value, "numpy") else numpy.asarray(value)
@@ -448,7 +447,7 @@ class checks:
 
 
 class _Checks(types.ModuleType):
-    """This module, so that kw.checks(...) makes a block and kw.checks.Report is its report."""
+    """This module: kw.checks(...) makes a block and kw.checks.Report is its report."""
 
     def __call__(self, *words: Any, **options: Any) -> checks:
         return checks(*words, **options)

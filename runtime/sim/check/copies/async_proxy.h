@@ -1,4 +1,4 @@
-// What the asynchronous proxy does for a block: bulk copies, tensor copies and wgmma, which read
+// The work of the asynchronous proxy for a block: bulk copies, tensor copies and wgmma. These read
 // and write memory until somebody waits for them.
 #pragma once
 
@@ -74,7 +74,7 @@ class AsyncProxy {
   WgmmaGroups products_;
   /// By address: what the write shadows of a tensor map said at the block's last fence for it.
   std::unordered_map<std::uint64_t, std::array<Shadow, kTensorMapBytes / 4>> fenced_maps_;
-  Shadow before_ = 0;  ///< a write that is known to come before what is looked at
+  Shadow before_ = 0;  ///< a write known to come before the one in question
 };
 
 }  // namespace kernwright::sim

@@ -1,4 +1,4 @@
-// Copies that threads of a block issued and that nobody waited for yet.
+// Copies issued by threads of a block and not yet waited for.
 #pragma once
 
 #include "sim/check/history/shadow.h"
@@ -22,7 +22,7 @@ void each_piece(std::uint64_t begin, std::uint64_t bytes, F f) {
   }
 }
 
-/// Bytes [low, high) that hold all of some pieces, so that most others are known to lie apart.
+/// Bytes [low, high) around all of some pieces: most others are known to lie apart.
 struct Span {
   std::uint64_t low = ~std::uint64_t{0}, high = 0;
 
@@ -39,7 +39,7 @@ struct Span {
 /// race with each other; for all else each of them has to be over.
 struct CopyTwins {
   std::uint32_t number = 0;       ///< AsyncCopy::twins of them
-  Shadow stamp = 0;               ///< what the shadows say: that of one under way
+  Shadow stamp = 0;               ///< words of the shadows: of one under way
   std::vector<Shadow> under_way;  ///< stamps
   std::vector<Shadow> over;       ///< of those that ended: the last two of each warp
 };
@@ -47,7 +47,7 @@ struct CopyTwins {
 /// The last cp.async to a word of shared memory.
 struct CopyOrigin {
   std::uint64_t from = 0;
-  Shadow prior = 0;  ///< the write before it and before those that it repeats; 0: none that matters
+  Shadow prior = 0;  ///< the write before it and before the repeated ones; 0: none of interest
   std::uint32_t shape = 0;
 
   CopyOrigin() = default;

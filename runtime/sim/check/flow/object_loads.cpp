@@ -76,7 +76,7 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, Accesses> collect(const ptx::F
   return all;
 }
 
-/// Whether some store of another kind writes all that the load reads, from which the compiler knew
+/// Whether some store of another kind writes all bytes of the load: from there the compiler knew
 /// the other bytes.
 bool is_written(const Access& load, const std::vector<Access>& stores) {
   const auto from = [&](std::int64_t begin) {

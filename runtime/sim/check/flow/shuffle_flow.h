@@ -1,4 +1,4 @@
-// How what shuffles give flows to those who use it.
+// The flow of shuffles' values to their users.
 #pragma once
 
 #include "sim/exec/warp/memory_site.h"
@@ -19,19 +19,19 @@ enum class FlowRole : std::uint8_t {
   use,      ///< memory, or an operation of the warp, gets the values
 };
 
-/// An instruction through which values of shuffles come. A source is the index of an instruction:
-/// the first that writes to a register with several writers, or a shuffle, a choice or a reader of
-/// such a register that has its own to itself. Between sources and this one lies arithmetic that
-/// each lane does by itself.
+/// An instruction on the way of shuffles' values. A source is the index of an instruction: the
+/// first to write to a register with several writers, or a shuffle, a choice or a reader of such a
+/// register with a register of its own. Between sources and this one lies arithmetic of each lane
+/// by itself.
 struct FlowStep {
   FlowRole role = FlowRole::use;
   std::uint32_t source = 0;  ///< as which its result is known; of all but uses
   std::vector<std::uint32_t> values, others;
 };
 
-/// By index into Function::body; without those that no shuffle's value can reach. `is_op` tells
-/// which instructions are ops of their own. What is lost sight of, in predicates, calls, local
-/// memory and generic addresses, is left out: nobody is told of a use that is none.
+/// By index into Function::body; without those out of reach of any shuffle's value. `is_op` tells
+/// the instructions that are ops of their own. Values lost sight of, in predicates, calls, local
+/// memory and generic addresses, are left out: no false use is reported.
 std::unordered_map<std::uint32_t, FlowStep> find_shuffle_flow(
     const ptx::Function& function, const std::function<bool(std::uint32_t)>& is_op);
 

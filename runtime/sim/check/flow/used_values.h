@@ -1,4 +1,5 @@
-// Which bytes of what a load reads the program uses, and who decides that where the load does not.
+// The loaded bytes in use by the program, and the instructions that decide it where the load does
+// not.
 #pragma once
 
 #include "sim/ptx/ast.h"
@@ -21,9 +22,9 @@ struct LoadedBytes {
 enum class UsingLanes : std::uint8_t { all, where, where_not, copied, updated };
 
 /// An instruction that uses bytes of LoadedBytes::later: in all of its active lanes or, selp, in
-/// those where its predicate holds or does not. One that stores them (`copied`), byte b of the load
-/// `b + shift` bytes behind its address, may only move them; one that stores them where they were
-/// with other bits set (`updated`) does not use them.
+/// those where its predicate holds or does not. A store (`copied`), with byte b of the load `b +
+/// shift` bytes behind its address, may only move them. A store to their own place with other bits
+/// set (`updated`) does not use them.
 struct ValueUse {
   std::uint32_t load = 0;  ///< index into Function::body
   std::uint32_t bytes = 0;
@@ -31,14 +32,14 @@ struct ValueUse {
   int shift = 0;
 };
 
-/// Both by index into Function::body. Loads that are not here use all that they read.
+/// Both by index into Function::body. Loads missing here use all their bytes.
 struct UsedValues {
   std::unordered_map<std::uint32_t, LoadedBytes> loads;
   std::unordered_map<std::uint32_t, std::vector<ValueUse>> uses;
 };
 
-/// Compilers load a value before they know whether it is wanted, where that is safe, and drop it
-/// with selp; they load vectors and words of which they use a part.
+/// Compilers load a value before they know whether it is wanted, if this is safe, and drop it with
+/// selp; they load vectors and words and use a part.
 UsedValues find_used_values(const ptx::Function& function);
 
 }  // namespace kernwright::sim

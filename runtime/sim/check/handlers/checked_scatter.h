@@ -11,8 +11,7 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// Holds regions that are locked from lower addresses to higher ones, so that no two workers wait
-/// for each other.
+/// Holds regions, locked from lower addresses to higher ones: no two workers wait for each other.
 class RegionLocks {
  public:
   explicit RegionLocks(bool alone) : alone_(alone) {}

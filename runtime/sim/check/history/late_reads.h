@@ -1,6 +1,6 @@
-// Reads of a block's shared memory that no shadow tells of yet. Where nothing was written since the
-// last barrier of the whole block, a read is no race; that it was made matters only when somebody
-// writes before the next barrier. So it is put on a list, which most barriers throw away.
+// Reads of a block's shared memory without a shadow yet. If nothing was written since the last
+// barrier of the whole block, a read is no race. It matters only if somebody writes before the next
+// barrier. So it is put on a list; most barriers throw the list away.
 #pragma once
 
 #include "sim/check/history/shadow.h"
@@ -67,8 +67,8 @@ struct LateReads {
   }
 };
 
-/// Which granules of shared memory were written since the last barrier of the whole block: one bit
-/// each. Those that asynchronous copies write count as written until somebody waited.
+/// Granules of shared memory written since the last barrier of the whole block: one bit each. The
+/// targets of asynchronous copies count as written until somebody waited.
 class WrittenGranules {
  public:
   explicit WrittenGranules(std::uint64_t bytes)

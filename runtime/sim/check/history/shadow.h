@@ -1,4 +1,4 @@
-// What the race check remembers about memory: who wrote last, who read last, when.
+// The race check's memory: the last writer, the last reader, and when.
 #pragma once
 
 #include <array>
@@ -42,10 +42,10 @@ inline constexpr Shadow kAside = Shadow{1} << 63;
 inline constexpr Shadow kUnderWay = kAside | kAsync;
 inline constexpr Shadow kExactWord = Shadow{0xffffffff} << kTickShift | kExact | kThreadMask;
 
-/// What every shadow of sixteen neighbouring words says, where warps touch them as one: word i by
-/// thread `thread + (i >> shape)`, which is how 4, 8 and 16 bytes of each lane lie side by side.
+/// The common shadow of sixteen neighbouring words, where warps touch them as one: word i by thread
+/// `thread + (i >> shape)`, the order in which 4, 8 and 16 bytes of each lane lie side by side.
 /// Otherwise the same as a shadow of its own; the shape takes the place of `bytes`. Of shape
-/// kHalfWords it says so of halves of words, half h by thread `thread + h`.
+/// kHalfWords it covers halves of words, half h by thread `thread + h`.
 struct Granule {
   Shadow write, read;
 };
@@ -72,11 +72,11 @@ inline std::uint32_t bytes_of(Shadow shadow) {
   return static_cast<std::uint32_t>(shadow >> kBytesShift) & 15;
 }
 
-// `bytes` of a shadow that tells of several threads: those masks that no aligned access has. Byte b
-// is by thread `thread + b`, or half h by thread `thread + h`, modulo 1024.
+// `bytes` of a shadow of several threads: the masks of no aligned access. Byte b is by thread
+// `thread + b`, or half h by thread `thread + h`, modulo 1024.
 inline constexpr std::uint32_t kLaneBytes = 5, kLaneHalves = 10;
 
-/// By what `bytes` says: the bytes that it means.
+/// By the value of `bytes`: the bytes meant.
 inline constexpr std::array<std::uint8_t, 16> kTouchedBytes = {0, 1,  2,  3, 4,  15, 3,  7,
                                                                8, 12, 15, 8, 12, 12, 14, 15};
 /// Sets of what `bytes` may say, a bit each: accesses of one thread; bytes of neighbours; halves of

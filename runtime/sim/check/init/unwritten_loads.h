@@ -34,7 +34,7 @@ class UnwrittenLoads {
     const auto known = all_.find(key);
     return known == all_.end() ? nullptr : &known->second;
   }
-  /// What is known of the load, which has the lane from now on, with nothing said of it yet.
+  /// The known facts about the load. It has the lane from now on, with no finding yet.
   UnwrittenLoad& add(const Key& key, std::uint32_t lane) {
     if (last_ == nullptr || last_->first != key) last_ = &*all_.try_emplace(key).first;
     UnwrittenLoad& load = last_->second;

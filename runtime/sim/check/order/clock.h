@@ -1,4 +1,4 @@
-// What one warp knows of other warps' past: up to which tick their accesses came before.
+// One warp's knowledge of other warps' past: up to a tick, their accesses came before.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@ inline constexpr std::uint32_t kMostWarps = 32;
 enum class Reach : std::uint8_t { block, cluster, device };
 inline constexpr std::size_t kReaches = 3;
 
-/// Who has accesses that others come to know of: a block's warps; then what its mbarriers tell the
-/// end of (mbarriers share places where there are more); then the warps again, for those of their
-/// writes that a proxy fence made visible to asynchronous operations.
+/// Owners of accesses known to others: a block's warps; then the ends told by its mbarriers
+/// (mbarriers share places where there are more); then the warps again, for their writes made
+/// visible to asynchronous operations by a proxy fence.
 inline constexpr std::uint32_t kBarrierPlaces = 32;
 inline constexpr std::uint32_t kProxied = kMostWarps + kBarrierPlaces;
 inline constexpr std::uint32_t kPlaces = kProxied + kMostWarps;

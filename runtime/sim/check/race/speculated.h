@@ -22,8 +22,8 @@ struct Speculated {
   Warp* warp = nullptr;
   std::uint32_t lanes = 0;    ///< those that nobody has taken yet
   std::uint32_t met = 0;      ///< that have met others of their warp since
-  std::uint32_t closed = 0;   ///< that something may have ordered before what others do now
-  std::uint32_t pending = 0;  ///< that raced with what `other` tells of
+  std::uint32_t closed = 0;   ///< perhaps ordered before later work of others
+  std::uint32_t pending = 0;  ///< that raced with the accesses of `other`
   std::array<Shadow, kLanes> stamp{}, other{};
   std::array<std::uint64_t, kLanes> address{};
   std::array<ptx::Space, kLanes> space{};
@@ -37,7 +37,7 @@ class SpeculatedLoads {
   /// `check` is of the block, and has this.
   explicit SpeculatedLoads(BlockCheck& check) : check_(check) {}
 
-  bool any = false;  ///< lanes loaded what they may not want, which races only if they do
+  bool any = false;  ///< lanes loaded values they may not want; these race only if they do
 
   void clear() {
     loads_.clear();
@@ -48,8 +48,8 @@ class SpeculatedLoads {
             ptx::Space space);
   /// The active lanes take what such loads read (CheckedOp::takes), or some of them do.
   void take(const Op* op, Warp& warp);
-  /// Before lanes of a warp meet (`warp`), or something else that may order what others do from
-  /// now on after the loads (null).
+  /// Before lanes of a warp meet (`warp`), or before something else that may order later work of
+  /// others after the loads (null).
   void look(const Warp* warp);
 
  private:

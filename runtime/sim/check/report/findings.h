@@ -1,4 +1,4 @@
-// Findings of the checks: what they hold, and the list that collects them.
+// Findings of the checks: their contents, and the list that collects them.
 #pragma once
 
 #include "base/fault_report.h"
@@ -27,8 +27,8 @@ struct OtherAccess {
   std::string value;         ///< hexadecimal, most significant byte first; empty when not known
 };
 
-/// How far apart the two accesses of a race are, as far as what mends it goes: that of the farthest
-/// two mends the nearer ones. `copy`: an asynchronous operation that nothing waits for.
+/// The distance between the two accesses of a race, as far as the remedy goes: the remedy for the
+/// farthest two mends the nearer ones. `copy`: an asynchronous operation without a wait.
 enum class Breadth : std::uint8_t { none, warp, block, cluster, grid, copy };
 
 /// One thing that a check found, however often it happened.

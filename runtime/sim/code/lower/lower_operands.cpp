@@ -149,7 +149,7 @@ Ref FunctionLowering::local_address(const Inst& inst, std::uint64_t offset, std:
   return frame_address(inst, Internal::local_address, offset, bytes);
 }
 
-/// An address that each warp computes, at `offset` bytes from where `which` begins.
+/// An address computed by each warp, at `offset` bytes from the begin of `which`.
 Ref FunctionLowering::frame_address(const Inst& inst, Internal which, std::uint64_t offset,
                                     std::uint8_t bytes) {
   LoweredOp op = internal(which, &inst);

@@ -104,7 +104,7 @@ bool FunctionLowering::has_parameter_copy() const {
   return context_.layout.parameter_copies[index_] != kDynamicOffset;
 }
 
-/// The first thing that a function does whose parameters' addresses are taken.
+/// The first op of a function whose parameters' addresses are taken.
 void FunctionLowering::copy_parameters() {
   LoweredOp op = internal(Internal::parameter_copy, nullptr);
   op.handlers.flags = info_.parameter_bytes;

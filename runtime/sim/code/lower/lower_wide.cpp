@@ -15,8 +15,8 @@ using ptx::OperandKind;
 
 }  // namespace
 
-/// wgmma: A, B's descriptor and scale-d, then a list of what is read besides: the registers of D
-/// and, of a sparse A, the metadata. The rest are constants that the handler knows already.
+/// wgmma: A, B's descriptor and scale-d, then a list of the other registers read: those of D and,
+/// of a sparse A, the metadata. The rest are constants, already known to the handler.
 void FunctionLowering::bind_product(const Inst& inst, LoweredOp& op) {
   const bool sparse = inst.modifiers.selector == kSparseA;
   const ptx::Operand& sums = inst.operands[0];
@@ -86,7 +86,7 @@ bool FunctionLowering::bind_wide_operands(const Inst& inst, LoweredOp& op) {
   return true;
 }
 
-/// Everything but the handle in lists: what is read or written, the coordinates, what is stored or
+/// Everything but the handle in lists: results or values read, the coordinates, stored values or
 /// the offsets. Levels and gradients choose nothing and are left out.
 bool FunctionLowering::bind_texture_operands(const Inst& inst, LoweredOp& op) {
   const bool reads = inst.operands[0].kind != OperandKind::address;

@@ -55,7 +55,7 @@ void Captures::begin(const StreamUse& use, CUstreamCaptureMode mode) {
   capture->graph = std::make_shared<Graph>();
   capture->graph->capturing = true;
   const std::lock_guard lock(mutex_);
-  // NOTE: the reference names no code for a stream that captures already; 401 is what drivers say.
+  // NOTE: the reference names no code for a stream already in a capture; drivers say 401.
   require(use.stream->capture == nullptr, CUDA_ERROR_ILLEGAL_STATE);
   capture->graph->handle = sim_driver().graphs.insert(capture->graph);
   use.stream->capture = capture;

@@ -46,8 +46,8 @@ class Captures {
   bool record(const StreamUse& use, Event& event);
   bool wait(const StreamUse& use, Event& event);
 
-  // Each throws Failure when a capture forbids the call, which ends that capture's validity.
-  /// Calls that a capture does not see and whose effect a replay would miss.
+  // Each throws Failure when a capture forbids the call; this ends that capture's validity.
+  /// Calls unseen by a capture: a replay would miss their effect.
   void forbid_unsafe();
   /// Waiting for, or asking about, work of the stream.
   void forbid_wait(const StreamUse& use);

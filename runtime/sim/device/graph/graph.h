@@ -41,7 +41,8 @@ struct Graph {
   bool owns_memory() const;
 };
 
-/// What a launch runs. Never changed: updates make a new one, and launches that wait keep theirs.
+/// The contents of a launch. Never changed: updates make new ones, and waiting launches keep
+/// theirs.
 struct GraphPlan {
   struct Node {
     Work work;
@@ -60,9 +61,9 @@ struct GraphExec {
   std::shared_ptr<Mark> last;  ///< end of the launch before
 };
 
-/// Makes of work that was meant to run what a node holds: memory that it allocates becomes the
-/// graph's, what it copies is read at each launch. Throws Failure INVALID_VALUE for a free of other
-/// memory (driver API, "Graph memory nodes").
+/// Turns work meant to run into the contents of a node: allocated memory becomes the graph's,
+/// memory to copy is read at each launch. Throws Failure INVALID_VALUE for a free of other memory
+/// (driver API, "Graph memory nodes").
 void prepare_node(Work& work);
 /// Adds a node behind `dependencies` and gives it a handle. Call with the graph's mutex open.
 std::shared_ptr<GraphNode> add_node(const std::shared_ptr<Graph>& graph, Work&& work,

@@ -17,8 +17,8 @@ namespace kernwright::sim {
 /// thread-safe.
 class BlockSet {
  public:
-  /// All outlive it. `aside` counts the blocks that were put aside by all sets of the launch. `sm`
-  /// is what %smid reads in them.
+  /// All outlive it. `aside` counts the blocks put aside by all sets of the launch. `sm` is the
+  /// value of %smid in them.
   BlockSet(const LaunchContext& launch, PrintBuffer& print, std::atomic<std::uint64_t>& aside,
            std::uint32_t sm);
   ~BlockSet() { all_aside_ -= aside_.size() * blocks_each_; }

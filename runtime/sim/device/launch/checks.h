@@ -35,7 +35,8 @@ class Checks {
   /// Findings go to `scope` until it leaves, on this thread rather than on others.
   void enter(Findings* scope, CheckSet checks);
   void leave(const Findings* scope);
-  /// Takes the findings of a launch, and what stopped one; returns what nobody collects.
+  /// Takes the findings of a launch, and the cause of its stop; returns findings without a
+  /// collector.
   std::vector<Finding> deliver(std::vector<Finding>&& findings);
 
   GlobalShadow shadow;

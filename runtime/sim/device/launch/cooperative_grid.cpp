@@ -39,8 +39,8 @@ class Workspace {
   std::uint64_t address_ = 0;
 };
 
-/// Each worker takes a new cluster whenever all that it has ran for a round, so that the grid is
-/// complete even where fewer threads run than were asked for. Without clusters each block is one.
+/// Each worker takes a new cluster whenever all of its own ran for a round. So the grid is complete
+/// even if fewer threads run than were asked for. Without clusters each block is one.
 class CooperativeGrid {
  public:
   CooperativeGrid(const LaunchContext& launch, int width)

@@ -23,23 +23,21 @@ struct GridResult {
 };
 
 /// Runs the grid on up to `width` host threads, the caller's included. `launch.print` and its sink
-/// are set here. Blocks start in the order of their linear index, those of a cluster
-/// (`launch.cluster`, which divides the grid) together and on one host thread; after a finding no
-/// block or cluster behind it starts, while the ones before it still run, so that the same one is
-/// reported whatever the number of threads. Throws what BlockRunner's constructor throws.
-/// `launch.accesses` takes what all blocks touched; null = nobody asks.
+/// are set here. Blocks start in the order of their linear index; those of a cluster
+/// (`launch.cluster`, a divisor of the grid) start together and on one host thread. After a finding
+/// no block or cluster behind it starts, while the ones before it still run: the same one is
+/// reported for any number of threads. Throws the errors of BlockRunner's constructor.
+/// `launch.accesses` takes the accesses of all blocks; null = nobody asks.
 GridResult run_grid(const LaunchContext& launch, int width);
 
 /// The same for a grid whose blocks, in clusters or not, wait for each other: all are in flight
-/// together, a round each, so that all make progress. Makes the workspace that grid-wide
-/// barriers use. Of several findings the first one in time is reported. Throws std::bad_alloc when
-/// it does not fit.
+/// together, a round each, and all make progress. Makes the workspace of grid-wide barriers. Of
+/// several findings the first one in time is reported. Throws std::bad_alloc when it does not fit.
 GridResult run_cooperative_grid(const LaunchContext& launch, int width);
 
-/// The same on the calling thread, clusters, blocks and their warps in an order that `seed` alone
-/// chooses; a few clusters or blocks are in flight together, or all (`whole`). `launch.checks` has
-/// the same seed and is what interleaves warps. Cooperative grids need a workspace
-/// (grid_workspace).
+/// The same on the calling thread. `seed` alone chooses the order of clusters, blocks and their
+/// warps; a few clusters or blocks are in flight together, or all (`whole`). `launch.checks` has
+/// the same seed and interleaves the warps. Cooperative grids need a workspace (grid_workspace).
 GridResult run_scheduled_grid(const LaunchContext& launch, std::uint64_t seed, bool whole);
 
 }  // namespace kernwright::sim

@@ -11,8 +11,8 @@
 
 namespace kernwright::sim {
 
-/// Text that one worker's blocks print, kept apart by block so that the whole comes out in block
-/// order whatever ran when. Not thread-safe: each worker has its own.
+/// Text printed by one worker's blocks, kept apart by block: the whole comes out in block order at
+/// any timing. Not thread-safe: each worker has its own.
 class PrintBuffer {
  public:
   /// LaunchContext::print with a PrintBuffer as its sink.

@@ -18,8 +18,8 @@
 namespace kernwright::sim {
 namespace {
 
-/// How long who waits looks before it sleeps: about what being woken takes, so that at most twice
-/// the time is spent that the better of the two ways would have taken.
+/// How long a waiting thread looks before it sleeps: about the time of a wake-up. So at most twice
+/// the time of the better of the two ways is spent.
 constexpr std::chrono::microseconds kPatience{50};
 /// Between two calls of `meanwhile`.
 constexpr std::chrono::milliseconds kInterval{20};
@@ -39,9 +39,9 @@ int processors() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// Keeps a worker off the processor that its caller is busy on. In a virtual machine Linux takes a
-/// sleeping processor for one that its host has given away (vcpu_is_preempted), wakes the worker on
-/// the caller's own, and parts the two only milliseconds later.
+/// Keeps a worker off the busy processor of its caller. In a virtual machine Linux takes a sleeping
+/// processor for one given away by its host (vcpu_is_preempted), wakes the worker on the caller's
+/// own, and parts the two only milliseconds later.
 class Seat {
  public:
   explicit Seat(pthread_t thread) : thread_(thread) {}
@@ -69,8 +69,8 @@ class Seat {
 struct ThreadPool::State {
   std::mutex use;  // one run() at a time
   std::mutex mutex;
-  // Waking many takes longer than a small launch, which is over before the first has come: the
-  // caller wakes that one, who wakes the rest.
+  // Waking many takes longer than a small launch; it is over before the first has come. So the
+  // caller wakes one, and this one wakes the rest.
   std::condition_variable start_first, start_rest, done;
   std::vector<Seat> threads;  // started so far
   int wanted = 0;             // workers of the present use, with the caller; 0: it is over

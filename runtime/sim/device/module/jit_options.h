@@ -10,7 +10,7 @@ namespace kernwright::sim {
 /// A view of the caller's option arrays, checked on construction.
 class JitOptions {
  public:
-  /// Throws Failure INVALID_VALUE for arrays that are missing and options that do not exist.
+  /// Throws Failure INVALID_VALUE for missing arrays and unknown options.
   JitOptions(unsigned int count, CUjit_option* options, void** values);
 
   /// Write the text, cut to the buffer that the caller gave, and put the number of bytes used into

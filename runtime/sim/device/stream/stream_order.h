@@ -1,9 +1,9 @@
-// Finds accesses to the same bytes by work that nothing orders: streams without an event between.
+// Finds unordered accesses to the same bytes: streams without an event between.
 //
-// Each stream and the host is an actor with a vector clock. What is ordered is known when work is
-// issued; what it touches is known when it has run. Bytes that two pieces of work touched, one of
-// them not only reading (or not only atomically), while neither happened before the other, are a
-// finding, whatever the order in which they happened to run.
+// Each stream and the host is an actor with a vector clock. Order is known when work is issued, and
+// the touched bytes when it has run. It is a finding if two pieces of work touched the same bytes,
+// one of them not only reading (or not only atomically), while neither happened before the other.
+// The order in which they happened to run does not matter.
 #pragma once
 
 #include "base/fault_report.h"

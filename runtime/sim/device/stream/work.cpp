@@ -1,4 +1,4 @@
-// What all kinds of work have in common, and the kinds that need only a few lines.
+// The common part of all kinds of work, and the kinds of a few lines.
 #include "sim/device/stream/work.h"
 
 #include "sim/device/graph/graph.h"

@@ -25,10 +25,9 @@ struct Barriers {
   /// Forgets every arrival; a block of `warps` warps begins.
   void reset(std::uint32_t warps);
 
-  /// Lets go everybody who waits at a barrier that is complete. True when there was one.
-  /// Without a thread count a barrier is complete when every live thread came. With one, threads
-  /// are counted; a warp whose live lanes all came counts as 32, as the hardware counts whole
-  /// warps.
+  /// Lets go all threads at a complete barrier. True when there was one. Without a thread count a
+  /// barrier is complete when every live thread came. With one, threads are counted; a warp counts
+  /// as 32 once all its live lanes came, as the hardware counts whole warps.
   bool release(Block& block);
 };
 

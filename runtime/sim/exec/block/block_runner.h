@@ -9,9 +9,9 @@ namespace kernwright::sim {
 
 struct Cluster;
 
-/// Shared memory holds this byte everywhere when a block begins (a GPU leaves it undefined), so
-/// that a kernel which forgets to initialise computes visible nonsense (-4.3e8 as a float) and
-/// always the same.
+/// Shared memory holds this byte everywhere when a block begins (a GPU leaves it undefined). A
+/// kernel that forgets to initialise computes visible nonsense (-4.3e8 as a float), always the
+/// same.
 inline constexpr unsigned char kSharedPoison = 0xcd;
 
 enum class Progress : std::uint8_t { running, waiting, done, faulted };
@@ -38,8 +38,8 @@ class BlockRunner {
   /// does something.
   void start(std::array<std::uint32_t, 3> ctaid);
   Progress advance();
-  /// Whether for many rounds every warp that ran went round in a loop that may wait for another
-  /// thread, and nothing else: then perhaps for one of a block that has not begun.
+  /// Whether for many rounds every running warp went round in a loop that may wait for another
+  /// thread, and nothing else: perhaps it waits for a thread of a block that has not begun.
   bool seems_to_wait() const noexcept;
   /// Warp instructions of those rounds.
   std::uint64_t waited_instructions() const noexcept;
@@ -48,8 +48,8 @@ class BlockRunner {
 
   /// From the next start() on a block of `cluster`, which outlives the runner's use.
   void join(Cluster& cluster, std::uint32_t rank);
-  /// When all blocks of the cluster wait: runs a copy that was put off or lets waits for an
-  /// mbarrier run out, and says `running`; when that cannot help any more, `faulted`.
+  /// When all blocks of the cluster wait: runs a postponed copy or lets waits for an mbarrier run
+  /// out, and says `running`; when that cannot help any more, `faulted`.
   Progress relieve();
 
  private:

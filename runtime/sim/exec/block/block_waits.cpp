@@ -10,8 +10,8 @@ namespace {
 /// A block that did nothing but wait for so many rounds seems to wait for others.
 constexpr std::uint32_t kIdleRounds = 256;
 
-/// Instructions from one yield to the next in a loop that waits: 16 iterations, in which what is
-/// jumped over counts.
+/// Instructions from one yield to the next in a waiting loop: 16 iterations; jumped-over ones
+/// count.
 constexpr std::uint64_t kIdleInstructions = 32768;
 
 /// Those of a loop that does little but wait.
@@ -20,8 +20,8 @@ constexpr std::uint64_t kFewInstructions = 2048;
 /// Barriers on the way from one such yield to the next: more than those are no loop that waits.
 constexpr std::uint32_t kPlainRounds = 1024;
 
-/// A longer loop, or one with barriers in it, may as well work on shared data with atomics. So it
-/// takes more of that until a launch counts as one that does not end.
+/// A longer loop, or one with barriers in it, may as well work on shared data with atomics. So more
+/// of it is needed until a launch counts as endless.
 constexpr std::uint64_t kDoubtfulWeight = 8;
 
 }  // namespace

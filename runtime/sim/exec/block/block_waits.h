@@ -19,13 +19,13 @@ class BlockWaits {
  public:
   /// A block of so many warps begins.
   void begin(std::size_t warps);
-  /// What a warp's slice was that ended so; one that ended for good is `work`.
+  /// The kind of a warp's slice with that end; one that ended for good is `work`.
   RoundKind kind_of_slice(const Warp& warp, WarpStatus status);
   /// A round of all of them. `met`: a barrier of the block let warps go.
   void count(RoundKind kind, bool met, const std::vector<Warp>& warps);
   /// So many rounds that the block seems to wait for others.
   bool seem_long() const noexcept;
-  /// What the budget lost since the last round with work, for loops that may be work less.
+  /// The loss of the budget since the last round with work; for possibly working loops, less.
   std::uint64_t instructions() const noexcept { return waited_; }
 
  private:

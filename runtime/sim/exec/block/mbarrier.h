@@ -23,7 +23,7 @@ struct MbarrierObject {
     barrier.expected = static_cast<std::uint32_t>((word >> 20) & kCountLimit);
     barrier.bytes = static_cast<std::int32_t>(static_cast<std::int64_t>(word << 2) >> 42);
     barrier.phase = ((word >> 62) & 1) != 0;
-    // Shared memory that nobody wrote, which is full of 0xcd, has more pending than expected.
+    // Unwritten shared memory is full of 0xcd: it has more pending than expected.
     barrier.valid = (word >> 63) != 0 && barrier.pending <= barrier.expected;
     return barrier;
   }

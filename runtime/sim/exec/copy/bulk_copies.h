@@ -14,7 +14,7 @@ struct Warp;
 
 /// Copies run when they are issued, or, with a seed, as late as PTX allows: those of bulk groups
 /// when their thread waits for the group, the others when nobody of the cluster can go on without
-/// them, in an order that the seed chooses. A program that reads too early then sees old bytes.
+/// them, in an order chosen by the seed. A program that reads too early then sees old bytes.
 class BulkCopies {
  public:
   /// Moves the bytes; false after it reported a finding through its warp.
@@ -31,8 +31,8 @@ class BulkCopies {
   void commit(std::uint32_t thread);
   /// Runs what `thread` committed until at most `left` groups are open.
   bool wait(std::uint32_t thread, std::uint32_t left);
-  /// Runs one of the copies that wait for nobody's call; false when there is none. `ok` becomes
-  /// what the copy said.
+  /// Runs one of the copies without a waiting call; false when there is none. `ok` becomes the
+  /// copy's result.
   bool run_one(bool& ok);
   /// Runs everything: the block's threads have exited.
   bool finish();

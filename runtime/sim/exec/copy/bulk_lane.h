@@ -32,7 +32,7 @@ struct BulkLane {
   int lane;
   BulkForm form;
 
-  /// What a copy that runs later needs to know: the warp may run other code by then.
+  /// The data of a later copy: the warp may run other code by then.
   struct Later {
     Warp* warp;
     std::uint32_t op_index;

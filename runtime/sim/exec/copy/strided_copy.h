@@ -19,7 +19,7 @@ struct Strided {
 // Inlined always: sources compiled for several instruction sets have it.
 namespace strided {
 
-/// Of a size that the compiler knows, so that each lane's is a load and a store.
+/// Of a size known to the compiler: each lane's is a load and a store.
 template <std::size_t kBytes>
 [[gnu::always_inline]] inline void copy(Strided<std::byte> to, Strided<const std::byte> from,
                                         std::uint32_t lanes) {

@@ -1,4 +1,4 @@
-// What a tensor copy moves: the box or pixels that its map and coordinates name, row by row.
+// The extent of a tensor copy: the box or pixels named by its map and coordinates, row by row.
 #pragma once
 
 #include "sim/exec/copy/bulk_lane.h"

@@ -23,7 +23,7 @@ struct AsyncCopy {
   std::uint32_t op = 0;       ///< index of the instruction
   std::uint32_t twins = 0;    ///< the watcher's: number of the CopyTwins that it is one of; 0: none
   std::uint32_t read = 0;     ///< the watcher's: number of the read of its source in shared memory
-  Watcher* reader = nullptr;  ///< of the block whose that memory is
+  Watcher* reader = nullptr;  ///< of the block with that memory
 
   bool reads(std::uint64_t begin, std::uint64_t end) const noexcept {
     return begin < from + source && end > from;

@@ -34,7 +34,7 @@ std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noex
 /// Tells the launch's access log, which there must be, of an access to global memory.
 void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::uint64_t size);
 
-/// Records what is wrong with an access that try_locate() refused. Always returns null.
+/// Records the error of an access refused by try_locate(). Always returns null.
 const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& access);
 
 /// Bytes that can be accessed from `address` on, up to `limit`; 0 when not even one can.

@@ -1,5 +1,4 @@
-// Findings that op handlers report and that need text: kept out of ops, whose files are built
-// several times.
+// Findings of op handlers with text: kept out of ops, whose files are built several times.
 #pragma once
 
 #include "sim/exec/warp/warp.h"

@@ -98,7 +98,7 @@ struct Warp {
   const Op* fault(const Op* op, FaultKind kind, int lane, std::uint64_t address, std::uint64_t size,
                   std::string message);
   /// The source line of an op of the running split; in functions without lines (those of the
-  /// compiler in debug builds) that of the call which led there.
+  /// compiler in debug builds) the line of the call into there.
   ptx::SourceLine source_of(const Op* op, int lane) const;
 
   /// For instructions with a member mask (shfl.sync, vote.sync, match.sync, redux.sync,
@@ -129,9 +129,9 @@ struct Warp {
   const Op* diverge(const Op* op, std::uint32_t taken);
   /// Lanes go to op + target[lane], which differ.
   const Op* scatter(const Op* op, const std::int32_t* target);
-  /// For what takes as long as so many instructions of some 4 ns, so that a loop of it does not run
-  /// for hours until the budget is used up. Order of magnitude only.
-  /// `executed` stays what tells loops that wait.
+  /// For ops as long as so many instructions of some 4 ns: a loop of them does not run for hours
+  /// until the budget is used up. Order of magnitude only. Waiting loops are still told by
+  /// `executed`.
   void charge(std::uint64_t instructions) noexcept {
     charged += instructions;
     budget -= std::min(budget, instructions);

@@ -10,7 +10,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Lanes of `present` that name a live lane which is not among them.
+/// Lanes of `present` with a live lane in their names that is missing there.
 std::uint32_t lanes_that_miss(std::uint32_t present, std::uint32_t live,
                               const std::uint32_t* members) {
   std::uint32_t lanes = 0;
@@ -82,7 +82,7 @@ void release_with(Warp& warp, std::uint32_t named) {
 
 bool Warp::converge(const Op* op, const std::uint32_t* members) {
   if ((live & ~mask) == 0 || lanes_that_miss(mask, live, members) == 0) return true;
-  // Join those who already wait here, then see who is complete.
+  // Join the lanes already waiting here, then see if all are there.
   const std::uint32_t here = op_index(op);
   Split& joined = join_waiting(*this, here);
   const std::uint32_t waiting = lanes_that_miss(joined.mask, live, members);

@@ -1,11 +1,11 @@
-// Products of warpgroups in flight: what must not be touched before wgmma.wait_group.
+// Products of warpgroups in flight: nothing of theirs may be touched before wgmma.wait_group.
 //
-// A product is computed when it is issued, an order that PTX allows. Until a wait covers it,
-// operands in shared memory must not change; that is the race check's
+// A product is computed when it is issued, an order allowed by PTX. Until a wait covers it,
+// operands in shared memory must not change; the race check looks after this
 // (check/copies/block_wgmma.cpp). Its registers must not be touched either, also not by products of
-// another shape, but there ptxas waits by itself (and then often runs all products one by one),
-// also where a compiler moved the access in front of the wait: such a touch ends the product here
-// too, and is a finding for who asks. Where one of the four warps is missing, or has exited, an
+// another shape. But there ptxas waits by itself (and then often runs all products one by one),
+// also where a compiler moved the access in front of the wait. So such a touch ends the product
+// here too, and is a finding for checks. Where one of the four warps is missing, or has exited, an
 // H100 ends the kernel with an illegal instruction; here that is a fault.
 #pragma once
 
@@ -46,7 +46,7 @@ class Warpgroups {
   /// wgmma.wait_group: waits until all four warps have issued what this one waits for, since they
   /// multiply together.
   const Op* wait(const Op* op, Warp& warp, std::uint32_t left);
-  /// Lets go who waits for warps that have committed by now.
+  /// Lets go the threads that wait for warps with a commit by now.
   bool release(Block& block);
 
   bool in_flight(const Warp& warp);

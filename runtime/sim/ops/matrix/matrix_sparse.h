@@ -46,7 +46,7 @@ int column_of(std::uint64_t indices, int e) {
   return e / 2 * 4 + index(e);
 }
 
-/// What is kept of 16 rows. Integers are multiplied as unsigned ones, which may wrap.
+/// The kept elements of 16 rows. Integers are multiplied as unsigned ones; these may wrap.
 template <typename V>
 struct SparseRows {
   using Factor = std::conditional_t<std::is_same_v<V, float>, float, std::uint32_t>;

@@ -31,8 +31,8 @@ OpFn hot_handler(std::uint32_t flags) {
   return Handlers::template full<T, kVec, Form::any>;
 }
 
-/// The handlers for elements of `bits` in memory in registers of `reg` bytes, which are as wide or
-/// wider; an empty pair for a shape that does not exist.
+/// The handlers for elements of `bits` in memory in registers of `reg` bytes, as wide or wider; an
+/// empty pair for an unknown shape.
 template <typename Handlers>
 OpPair choose_memory(int bits, int reg, int vector, bool is_signed, std::uint32_t flags) {
   const int memory = bits / 8;

@@ -34,8 +34,8 @@ namespace kernwright::sim::KW_SIM_NS {
 }
 
 /// The address of lane 0's element, of `bytes` bytes, for an address op and the access behind it,
-/// which has that site. False where they have to run one by one: another pattern than elements that
-/// follow each other, an index that is negative, the first time, out of bounds.
+/// with that site. False where they have to run one by one: another pattern than consecutive
+/// elements, a negative index, the first time, out of bounds.
 [[gnu::always_inline]] inline bool find_elements(const Op* op, const Warp& warp,
                                                  const MemorySite& site, std::uint32_t bytes,
                                                  std::uint64_t& address) {

@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kReturnsOld = 1 << 6;  ///< atom, not red
 
 inline ptx::Space space_of(const Op* op) { return static_cast<ptx::Space>(op->flags & kSpaceBits); }
 
-/// One access of a warp; `bytes` is what each lane touches and the alignment that it needs.
+/// One access of a warp; `bytes` is each lane's size and alignment.
 struct WarpAccess {
   AccessKind kind = AccessKind::read;
   std::uint32_t bytes = 4;
@@ -134,8 +134,8 @@ inline Pattern classify(const MemorySite& site, int first, std::uint64_t bytes) 
 /// What a plan costs, or one lane's part where there is none.
 inline constexpr unsigned kGatherCost = 8;
 
-/// Lane by lane, for accesses that do not lie in one piece of memory. Leaves offsets between host
-/// pointers in the site, which is not reused. Null after a fault of the lowest lane that has one.
+/// Lane by lane, for accesses in several pieces of memory. Leaves offsets between host pointers in
+/// the site, for this use alone. Null after a fault of the lowest faulting lane.
 [[gnu::noinline]] inline std::byte* locate_lanes(const Op* op, Warp& warp, MemorySite& site,
                                                  const std::uint64_t* address,
                                                  const WarpAccess& access) {

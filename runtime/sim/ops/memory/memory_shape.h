@@ -1,5 +1,5 @@
 // Loads and stores whose types and vector length are read from Op::flags: one function for all
-// shapes that have no handler of their own, and for masked code.
+// shapes without a handler of their own, and for masked code.
 #pragma once
 
 #include "sim/code/program.h"

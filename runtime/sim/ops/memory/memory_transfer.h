@@ -145,8 +145,8 @@ template <typename T, int kVec>
   }
 }
 
-/// Loops move on by one distance. What lies that far ahead comes into the cache early, whatever the
-/// order in which warps run; no processor sees such a pattern by itself.
+/// Loops move on by one distance. Memory that far ahead comes into the cache early, for any order
+/// of warps; no processor sees such a pattern by itself.
 template <std::size_t kBytes>
 [[gnu::always_inline]] inline void fetch_ahead(MemorySite& site, const std::byte* base) {
   const auto now = reinterpret_cast<std::uint64_t>(base);

@@ -33,8 +33,8 @@ inline constexpr std::uint32_t kNoInstruction = ~std::uint32_t{0};
 class ScopeStack {
  public:
   void push() { scopes_.emplace_back(); }
-  /// Leaves the innermost scope; what it waits for moves outwards. Gives back the waits that its
-  /// own labels settle through `settle(pending, label)`.
+  /// Leaves the innermost scope; its waits move outwards. Gives back the waits settled by its own
+  /// labels through `settle(pending, label)`.
   template <typename Settle>
   void pop(Settle&& settle);
   std::size_t depth() const noexcept { return scopes_.size(); }

@@ -11,8 +11,7 @@ struct Selector {
   bool given = false;
   bool negated = false;  ///< a minus in front (vmad)
   /// Scalar instructions: 1 to 4 = .b0 to .b3, 5 and 6 = .h0 and .h1. Of two or four parts: 4 bits
-  /// for each part, the part of b:a that it takes; as a destination 1 bit for each part that is
-  /// written.
+  /// for each part, its part of b:a; as a destination 1 bit for each written part.
   std::uint16_t parts = 0;
 };
 

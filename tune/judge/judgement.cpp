@@ -1,0 +1,354 @@
+// The order of a judgement.
+#include "tune/judge/judgement.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "tune/judge/baseline.h"
+#include "tune/judge/floor.h"
+#include "tune/judge/packing.h"
+#include "tune/judge/ruling.h"
+#include "tune/judge/series_timing.h"
+#include "tune/measure/launch_counts.h"
+
+namespace kernwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Where there is a GPU too, larger cases are for it alone.
+constexpr std::uint64_t kSimulatedBytes = std::uint64_t{1} << 20;
+constexpr std::size_t kMostFindings = 100;  // of one launch, different ones
+constexpr int kTimedCases = 3, kCountedCases = 3;
+/// Launches of a small case behind those of all cases, in the same module: for kernels that are
+/// right a few times only. Some more, as the seed says.
+constexpr int kMoreLaunches = 8, kSomeMore = 8;
+/// Behind those, launches whose results nobody looks at, and one that is compared: for kernels that
+/// are right a few hundred times only. From the least to 2^kDoublings times as many, each doubling
+/// as likely as the others; fewer where that many cost more than kMostCost, or would take longer
+/// than kTimeShare of the timeout, by the time of the compared ones: counts do not tell of a large
+/// matrix instruction.
+constexpr double kLeastUncompared = 32, kDoublings = 4;
+constexpr double kMostCost = 4e6;  // instructions and transactions
+constexpr double kTimeShare = 0.2;
+
+/// Adds what a step took, also when it throws.
+class AddSeconds {
+ public:
+  explicit AddSeconds(double& to) : to_(to), begin_(Clock::now()) {}
+  ~AddSeconds() { to_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  AddSeconds(const AddSeconds&) = delete;
+  AddSeconds& operator=(const AddSeconds&) = delete;
+
+ private:
+  double& to_;
+  Clock::time_point begin_;
+};
+
+CaseRef smallest_with_elements(const std::vector<CaseRef>& cases) {
+  CaseRef found;
+  for (const CaseRef& each : cases) {
+    if (each->bytes() == 0 || each->shape.grid->count() == 0) continue;
+    if (found == nullptr || each->bytes() < found->bytes()) found = each;
+  }
+  return found;
+}
+
+double cost(const CheckReport& report) { return launch_counts(report.profile.total()).cost(); }
+
+void note(Verdict& verdict, const Floor& floor) {
+  if (floor.value <= 0) return;
+  verdict.floor = floor.value;
+  verdict.floor_reason = floor.reason;
+}
+
+void compare_with_floor(Verdict& verdict, const Floor& floor, double value, const char* unit) {
+  note(verdict, floor);
+  if (value >= floor.value) return;
+  throw Ruling{VerdictStatus::impossible,
+               format("{:.6g} {} is less than the {:.6g} that the device needs for {}", value, unit,
+                      floor.value, floor.reason)};
+}
+
+}  // namespace
+
+Judgement::Judgement(const JudgeDevices& devices, const Submission& submission, const Task& task)
+    : devices_(devices), submission_(submission), task_(task) {}
+
+WaitLimits Judgement::limits() const { return WaitLimits{}.within(submission_.timeout); }
+
+void Judgement::timed_step(SecondsOf seconds, const std::function<void()>& step) {
+  const AddSeconds part(verdict_.*seconds);
+  step();
+}
+
+Verdict Judgement::judge() {
+  verdict_.seed = submission_.seed;
+  timed_step(&Verdict::seconds, [this] { run(); });
+  return verdict_;
+}
+
+void Judgement::run() {
+  try {
+    timed_step(&Verdict::compile_seconds, [this] { compile(); });
+    draw_cases();
+    timed_step(&Verdict::check_seconds, [this] { check(kernel_, true); });
+    if (baseline_) baseline_step([this] { check(*baseline_, false); });
+    timed_step(&Verdict::time_seconds, [this] { measure(); });
+  } catch (const Ruling& ruling) {
+    verdict_.status = ruling.status;
+    verdict_.reason = ruling.reason;
+  } catch (const Timeout& error) {  // while something small was asked of a device
+    verdict_.status = VerdictStatus::timeout;
+    verdict_.reason = error.what();
+  } catch (const UnsupportedInstruction& error) {
+    verdict_.status = VerdictStatus::compile;
+    verdict_.reason = error.what();
+  } catch (const WorkerLost& error) {
+    verdict_.status = VerdictStatus::crash;
+    verdict_.reason = error.what();
+  }
+}
+
+void Judgement::compile() {
+  const DeviceFacts& simulated = devices_.simulated.facts();
+  const DeviceFacts* gpu = devices_.gpu_facts;
+  verdict_.device = gpu == nullptr ? simulated.name : gpu->name;
+  // First: a task that cannot judge is not the text's fault.
+  std::optional<KernelSignature> declared = declared_signature(task_, simulated);
+  if (task_.signature.empty()) declared.reset();
+  kernel_.text = compile_judged(submission_.source, task_, simulated, gpu, verdict_, limits());
+  if (declared) {
+    const std::string difference = signature_difference(kernel_.text.signature, *declared);
+    if (!difference.empty()) throw Ruling{VerdictStatus::compile, difference};
+  }
+  if (submission_.baseline) compile_baseline(declared);
+}
+
+void Judgement::compile_baseline(const std::optional<KernelSignature>& declared) {
+  baseline_.emplace(Party{of_baseline_});
+  baseline_step([&] {
+    baseline_->text = compile_judged(*submission_.baseline, task_, devices_.simulated.facts(),
+                                     devices_.gpu_facts, of_baseline_, limits());
+    if (!declared) return;
+    const std::string difference = signature_difference(baseline_->text.signature, *declared);
+    if (!difference.empty()) throw Ruling{VerdictStatus::compile, difference};
+  });
+}
+
+CaseRef Judgement::case_of(std::uint64_t seed, int number) const {
+  CaseRef made = draw_case(task_, seed, number);
+  check_values(kernel_.text.signature, made->inputs);
+  try {
+    check_writable(kernel_.text.signature, *made);
+  } catch (const InvalidArgument& error) {
+    if (!task_.signature.empty()) throw;
+    throw Ruling{VerdictStatus::compile, error.what()};
+  }
+  return made;
+}
+
+/// Without a signature in the task it is the text that must take the task's inputs.
+void Judgement::check_first_case() const {
+  const HostValues first = task_.inputs(submission_.seed, std::min(1, task_.cases - 1));
+  try {
+    check_values(kernel_.text.signature, first);
+  } catch (const InvalidArgument& error) {
+    if (!task_.signature.empty()) throw;
+    throw Ruling{VerdictStatus::compile,
+                 format("the kernel does not take the task's inputs: {}", error.what())};
+  }
+}
+
+void Judgement::draw_cases() {
+  check_first_case();
+  for (int number = 0; number < task_.cases; ++number) {
+    cases_.push_back(case_of(submission_.seed, number));
+  }
+  const auto largest =
+      std::max_element(cases_.begin(), cases_.end(),
+                       [](const CaseRef& a, const CaseRef& b) { return a->bytes() < b->bytes(); });
+  timed_number_ = task_.timed_case.value_or((*largest)->number);
+  small_ = smallest_with_elements(cases_);
+  if (small_ == nullptr) {
+    throw InvalidArgument("all cases of the task are empty, so there is nothing to judge");
+  }
+  require_same(task_, *small_);
+  kernel_.plan = first_plan(task_, *small_, kernel_.text.signature);
+  if (baseline_) plan_baseline();
+}
+
+/// Its plan may become another one than the kernel's.
+void Judgement::plan_baseline() {
+  baseline_->plan = kernel_.plan;
+  for (const CaseRef& each : cases_) {
+    try {
+      check_values(baseline_->text.signature, each->inputs);
+      check_writable(baseline_->text.signature, *each);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(
+          format("the baseline does not take the task's inputs: {}", error.what()));
+    }
+  }
+}
+
+std::uint64_t Judgement::more_launches() const {
+  return kMoreLaunches + derived_seed(submission_.seed, 3) % kSomeMore;
+}
+
+std::uint64_t Judgement::uncompared_launches(const Party& party, double seconds_each) const {
+  const double seconds = std::chrono::duration<double>(submission_.timeout).count();
+  const double in_time = kTimeShare * seconds / std::max(seconds_each, 1e-9);
+  const double part = static_cast<double>(derived_seed(submission_.seed, 5)) / (1U << 31U);
+  const double drawn = kLeastUncompared * std::exp2(kDoublings * part);
+  if (!party.launch_cost) return static_cast<std::uint64_t>(std::min(kLeastUncompared, in_time));
+  const double most = kMostCost / std::max(1.0, *party.launch_cost);
+  return static_cast<std::uint64_t>(std::min({drawn, most, in_time}));
+}
+
+void Judgement::check(Party& party, bool at_length) {
+  if (party.text.ptx) check_on(party, devices_.simulated, *party.text.ptx, at_length);
+  if (devices_.gpu == nullptr) return;
+  const std::lock_guard alone(devices_.gpu_use);
+  devices_.gpu->renew_if_large();
+  check_on(party, *devices_.gpu, *party.text.cubin, at_length);
+}
+
+void Judgement::check_on(Party& party, RemoteDevice& device, const ObjectCode& code,
+                         bool at_length) {
+  const bool is_simulated = &device == &devices_.simulated;
+  std::optional<CheckOptions> checks;
+  if (is_simulated)
+    checks.emplace(CheckOptions{.checks = submission_.checks, .limit = kMostFindings});
+  JudgedKernel kernel(device, code, party.text.signature);
+  CaseCheck check(kernel, task_, party.plan, party.verdict, checks, limits());
+  std::uint64_t launch = 0;
+  try {
+    for (const CaseRef& each : cases_) {
+      const bool is_large = each->bytes() > kSimulatedBytes && devices_.gpu != nullptr;
+      if (is_simulated && is_large) continue;
+      check.run(*each, derived_seed(submission_.seed, ++launch));
+    }
+    if (is_simulated && small_->bytes() > kSimulatedBytes) return;
+    if (at_length) check_at_length(party, check);
+  } catch (const UnsupportedInstruction&) {
+    if (devices_.gpu == nullptr) throw;  // else the GPU will tell
+  } catch (const Ruling& ruling) {
+    if (ruling.refused) require_launchable(device, *ruling.refused);
+    throw;
+  }
+}
+
+/// Some kernels are right for a count of launches only. One of three kinds meets each such count:
+/// every case once, some launches with all results compared, many launches with the last one
+/// compared.
+void Judgement::check_at_length(Party& party, CaseCheck& check) const {
+  const auto draw_small = [&](std::uint64_t seed) { return case_of(seed, small_->number); };
+  const Clock::time_point begin = Clock::now();
+  for (std::uint64_t i = 0; i < more_launches(); ++i) {
+    const std::uint64_t seed = derived_seed(submission_.seed, 1000 + i);
+    check.run_again(*draw_small(seed), seed);
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (const auto& report = check.last_report()) party.launch_cost = cost(*report);
+  const std::uint64_t seed = derived_seed(submission_.seed, 1999);
+  check.run_again(*draw_small(seed), seed,
+                  uncompared_launches(party, seconds / static_cast<double>(more_launches())));
+}
+
+void Judgement::require_launchable(RemoteDevice& device, const LaunchShape& shape) const {
+  const ObjectCode code = empty_kernel(device.facts(limits()));
+  RemoteLaunch launch{.kernel = device.load(code, "empty", limits()),
+                      .grid = *shape.grid,
+                      .block = shape.block,
+                      .shared_bytes = shape.shared_bytes,
+                      .cluster = shape.cluster,
+                      .cooperative = shape.cooperative,
+                      .arguments = {}};
+  try {
+    device.launch(launch, limits());
+  } catch (const LaunchConfigError& error) {
+    throw InvalidArgument(
+        format("the task's launch suits no kernel, not even an empty one: {}", error.what()));
+  }
+  device.unload(launch.kernel, limits());
+}
+
+void Judgement::measure() {
+  if (devices_.gpu == nullptr) {
+    measure_by_counts();
+  } else {
+    measure_on_gpu();
+  }
+  if (verdict_.baseline && verdict_.timing->median > 0) {
+    verdict_.speedup = verdict_.baseline->median / verdict_.timing->median;
+  }
+}
+
+std::vector<CaseRef> Judgement::draw_timed(int count) const {
+  std::vector<CaseRef> drawn;
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t seed = derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
+    drawn.push_back(case_of(seed, timed_number_));
+  }
+  return drawn;
+}
+
+std::vector<double> Judgement::counts_of(Party& party, const std::vector<CaseRef>& cases) {
+  const CheckOptions memory_alone{.checks = {"memory"}};
+  JudgedKernel kernel(devices_.simulated, *party.text.ptx, party.text.signature);
+  CaseCheck check(kernel, task_, party.plan, party.verdict, memory_alone, limits());
+  std::vector<double> counts;
+  for (const CaseRef& each : cases) {
+    check.run_again(*each, each->seed);
+    const auto& report = check.last_report();
+    if (!report) continue;  // nothing was launched
+    counts.push_back(cost(*report));
+    compare_with_floor(party.verdict, count_floor(task_, *each, report->profile.total()),
+                       counts.back(), "instructions + transactions");
+  }
+  return counts;
+}
+
+void Judgement::measure_by_counts() {
+  const std::vector<CaseRef> drawn = draw_timed(kCountedCases);
+  std::vector<double> counts = counts_of(kernel_, drawn);
+  if (counts.empty()) return;
+  verdict_.timing = summary_of(std::move(counts), timed_number_, true);
+  if (!baseline_) return;
+  baseline_step(
+      [&] { verdict_.baseline = summary_of(counts_of(*baseline_, drawn), timed_number_, true); });
+}
+
+void Judgement::measure_on_gpu() {
+  const std::vector<CaseRef> drawn = draw_timed(kTimedCases);
+  if (drawn.front()->shape.grid->count() == 0) return;
+  const Floor floor =
+      time_floor(task_, *drawn.front(), kernel_.text.signature, *devices_.gpu_facts);
+  note(verdict_, floor);
+  std::unique_lock alone(devices_.gpu_use);
+  TimedKernel kernel(*devices_.gpu, task_, kernel_.text, kernel_.plan, verdict_, limits());
+  std::optional<TimedKernel> baseline;
+  if (baseline_) {
+    baseline.emplace(*devices_.gpu, task_, baseline_->text, baseline_->plan, of_baseline_,
+                     limits());
+  }
+  try {
+    time_on_gpu(kernel, baseline ? &*baseline : nullptr, small_, drawn,
+                derived_seed(submission_.seed, 4), alone);
+  } catch (const DriverError& error) {
+    throw Ruling{VerdictStatus::crash, error.what()};
+  } catch (const LaunchConfigError& error) {
+    throw Ruling{VerdictStatus::crash, error.what()};
+  }
+  verdict_.timing = summary_of(std::move(kernel.times), timed_number_, false);
+  if (baseline) verdict_.baseline = summary_of(std::move(baseline->times), timed_number_, false);
+  compare_with_floor(verdict_, floor, verdict_.timing->median, "ms");
+  if (!baseline) return;
+  baseline_step([&] { compare_with_floor(of_baseline_, floor, verdict_.baseline->median, "ms"); });
+}
+
+}  // namespace kernwright
