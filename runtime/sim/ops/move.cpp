@@ -7,7 +7,6 @@
 namespace kernwright::sim::KW_SIM_NS {
 
 OpPair internal_move(Internal which);
-OpPair select_move(const ptx::Instruction& inst, const OperandWidths& widths);
 
 namespace {
 

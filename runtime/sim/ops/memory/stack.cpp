@@ -4,9 +4,6 @@
 #include "sim/ptx/isa.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_stack(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 using ptx::Handler;
