@@ -33,22 +33,46 @@ template <bool kStore>
 
 template <typename T, int kVec>
 const Op* load_fixed(const Op* op, Warp& warp) {
+  constexpr int kHalf = kLanes / 2;
   FixedPlan& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
+  const std::byte* const base = warp.shared + plan.base;
   const Elements<T, kVec> to(warp, op->d);
-  if (load_pattern<T, kVec>(to, warp.shared + plan.base, plan.pattern, plan.half)) return op + 1;
-  if (static_cast<Pattern>(plan.pattern) == Pattern::none) return move_first<false>(op, warp, plan);
-  return (op->flags & kAddress32) != 0 ? load<T, kVec, Form::shared32>(op, warp)
-                                       : load<T, kVec, Form::shared>(op, warp);
+  switch (static_cast<Pattern>(plan.pattern)) {
+    case Pattern::none: return move_first<false>(op, warp, plan);
+    case Pattern::uniform: load_same<T, kVec, kLanes>(to, 0, base); return op + 1;
+    case Pattern::contiguous: load_run<T, kVec, kLanes>(to, 0, base); return op + 1;
+    case Pattern::half_uniform:
+      load_same<T, kVec, kHalf>(to, 0, base);
+      load_same<T, kVec, kHalf>(to, kHalf, base + plan.half);
+      return op + 1;
+    case Pattern::half_contiguous:
+      load_run<T, kVec, kHalf>(to, 0, base);
+      load_run<T, kVec, kHalf>(to, kHalf, base + plan.half);
+      return op + 1;
+    default:
+      return (op->flags & kAddress32) != 0 ? load<T, kVec, Form::shared32>(op, warp)
+                                           : load<T, kVec, Form::shared>(op, warp);
+  }
 }
 
 template <typename T, int kVec>
 const Op* store_fixed(const Op* op, Warp& warp) {
+  constexpr int kHalf = kLanes / 2;
   FixedPlan& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
+  std::byte* const base = warp.shared + plan.base;
   const Elements<T, kVec> from(warp, op->b);
-  if (store_pattern<T, kVec>(warp.shared + plan.base, from, plan.pattern, plan.half)) return op + 1;
-  if (static_cast<Pattern>(plan.pattern) == Pattern::none) return move_first<true>(op, warp, plan);
-  return (op->flags & kAddress32) != 0 ? store<T, kVec, Form::shared32>(op, warp)
-                                       : store<T, kVec, Form::shared>(op, warp);
+  switch (static_cast<Pattern>(plan.pattern)) {
+    case Pattern::none: return move_first<true>(op, warp, plan);
+    case Pattern::uniform: store_one<T, kVec>(base, from, kLanes - 1); return op + 1;
+    case Pattern::contiguous: store_run<T, kVec, kLanes>(base, from, 0); return op + 1;
+    case Pattern::half_contiguous:
+      store_run<T, kVec, kHalf>(base, from, 0);
+      store_run<T, kVec, kHalf>(base + plan.half, from, kHalf);
+      return op + 1;
+    default:
+      return (op->flags & kAddress32) != 0 ? store<T, kVec, Form::shared32>(op, warp)
+                                           : store<T, kVec, Form::shared>(op, warp);
+  }
 }
 
 template <typename T, int kVec>

@@ -87,33 +87,24 @@ template <typename T, int kVec>
     to.reg[v][lane] = peek<T>(from + static_cast<std::size_t>(v) * sizeof(T));
 }
 
-/// A full warp's lanes; false where they do not lie by a pattern.
-template <typename T, int kVec>
-[[gnu::always_inline]] inline bool load_pattern(const Elements<T, kVec>& to, const std::byte* base,
-                                                std::uint8_t pattern, std::int64_t half) {
-  constexpr int kHalf = kLanes / 2;
-  switch (static_cast<Pattern>(pattern)) {
-    case Pattern::uniform: load_same<T, kVec, kLanes>(to, 0, base); return true;
-    case Pattern::contiguous: load_run<T, kVec, kLanes>(to, 0, base); return true;
-    case Pattern::half_uniform:
-      load_same<T, kVec, kHalf>(to, 0, base);
-      load_same<T, kVec, kHalf>(to, kHalf, base + half);
-      return true;
-    case Pattern::half_contiguous:
-      load_run<T, kVec, kHalf>(to, 0, base);
-      load_run<T, kVec, kHalf>(to, kHalf, base + half);
-      return true;
-    default: return false;
-  }
-}
-
 template <typename T, int kVec>
 [[gnu::always_inline]] inline void load_full(const Elements<T, kVec>& to, const std::byte* base,
                                              const MemorySite& site) {
-  if (load_pattern<T, kVec>(to, base, site.pattern, site.half)) return;
-  for (int i = 0; i < kLanes; ++i)
-    load_one<T, kVec>(to, i,
-                      base + static_cast<std::int64_t>(site.offsets[static_cast<unsigned>(i)]));
+  constexpr int kHalf = kLanes / 2;
+  switch (static_cast<Pattern>(site.pattern)) {
+    case Pattern::uniform: return load_same<T, kVec, kLanes>(to, 0, base);
+    case Pattern::contiguous: return load_run<T, kVec, kLanes>(to, 0, base);
+    case Pattern::half_uniform:
+      load_same<T, kVec, kHalf>(to, 0, base);
+      return load_same<T, kVec, kHalf>(to, kHalf, base + site.half);
+    case Pattern::half_contiguous:
+      load_run<T, kVec, kHalf>(to, 0, base);
+      return load_run<T, kVec, kHalf>(to, kHalf, base + site.half);
+    default:
+      for (int i = 0; i < kLanes; ++i)
+        load_one<T, kVec>(to, i,
+                          base + static_cast<std::int64_t>(site.offsets[static_cast<unsigned>(i)]));
+  }
 }
 
 template <typename T, int kVec, int kCount>
@@ -138,27 +129,20 @@ template <typename T, int kVec>
 
 /// Lanes in lane order: where several write the same place, the highest lane's value stays.
 template <typename T, int kVec>
-[[gnu::always_inline]] inline bool store_pattern(std::byte* base, const Elements<T, kVec>& from,
-                                                 std::uint8_t pattern, std::int64_t half) {
-  constexpr int kHalf = kLanes / 2;
-  switch (static_cast<Pattern>(pattern)) {
-    case Pattern::uniform: store_one<T, kVec>(base, from, kLanes - 1); return true;
-    case Pattern::contiguous: store_run<T, kVec, kLanes>(base, from, 0); return true;
-    case Pattern::half_contiguous:
-      store_run<T, kVec, kHalf>(base, from, 0);
-      store_run<T, kVec, kHalf>(base + half, from, kHalf);
-      return true;
-    default: return false;
-  }
-}
-
-template <typename T, int kVec>
 [[gnu::always_inline]] inline void store_full(std::byte* base, const MemorySite& site,
                                               const Elements<T, kVec>& from) {
-  if (store_pattern<T, kVec>(base, from, site.pattern, site.half)) return;
-  for (int i = 0; i < kLanes; ++i)
-    store_one<T, kVec>(base + static_cast<std::int64_t>(site.offsets[static_cast<unsigned>(i)]),
-                       from, i);
+  constexpr int kHalf = kLanes / 2;
+  switch (static_cast<Pattern>(site.pattern)) {
+    case Pattern::uniform: return store_one<T, kVec>(base, from, kLanes - 1);
+    case Pattern::contiguous: return store_run<T, kVec, kLanes>(base, from, 0);
+    case Pattern::half_contiguous:
+      store_run<T, kVec, kHalf>(base, from, 0);
+      return store_run<T, kVec, kHalf>(base + site.half, from, kHalf);
+    default:
+      for (int i = 0; i < kLanes; ++i)
+        store_one<T, kVec>(base + static_cast<std::int64_t>(site.offsets[static_cast<unsigned>(i)]),
+                           from, i);
+  }
 }
 
 /// Loops move on by one distance. What lies that far ahead comes into the cache early, whatever the
