@@ -20,31 +20,34 @@ namespace kernwright::sim::KW_SIM_NS::numeric {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | special | sign);
 }
 
-[[gnu::always_inline]] inline std::uint16_t f32_to_f16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t magnitude = bits & 0x7fffffffu;
-  const std::uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23)) >> 13;
-  // The sum with 0.5 is a multiple of 2^-24, the step of subnormals, rounded by the hardware.
-  const std::uint32_t tiny =
-      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
-  std::uint32_t result = magnitude < 0x38800000u ? tiny : normal;
-  result = magnitude >= 0x47800000u ? 0x7c00u : result;
-  result |= bits >> 16 & 0x8000u;
-  return static_cast<std::uint16_t>(magnitude > 0x7f800000u ? 0x7fffu : result);
+/// To a format of 16 bits in one rounding, from float or double: the way for a sum that f32 cannot
+/// hold.
+template <typename F, typename T>
+[[gnu::always_inline]] inline std::uint16_t narrow(T value) {
+  using From = std::conditional_t<sizeof(T) == 8, F64, F32>;
+  using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  constexpr int kMantissa = From::kMantissaBits, kDropped = kMantissa - F::kMantissaBits;
+  constexpr Bits kRebias = From::kBias - F::kBias;  // of the exponent
+  constexpr Bits kSmallest = (kRebias + 1) << kMantissa;
+  constexpr Bits kTooLarge = (kRebias + (1 << F::kExponentBits) - 1) << kMantissa;
+  // A sum with this one is a multiple of the step of F's subnormals, rounded by the hardware.
+  constexpr Bits kMagic = Bits{From::kBias + F::kMinExponent + kDropped} << kMantissa;
+  const auto bits = std::bit_cast<Bits>(value);
+  const Bits magnitude = bits << 1 >> 1;
+  const Bits up = (Bits{1} << (kDropped - 1)) - 1 + (magnitude >> kDropped & 1);
+  const Bits normal = (magnitude + up - (kRebias << kMantissa)) >> kDropped;
+  const Bits tiny =
+      std::bit_cast<Bits>(std::bit_cast<T>(magnitude) + std::bit_cast<T>(kMagic)) - kMagic;
+  Bits result = magnitude < kSmallest ? tiny : normal;
+  result = magnitude >= kTooLarge ? Bits{F::kInfinity} : result;
+  result |= bits >> (8 * sizeof(T) - 16) & 0x8000u;
+  return static_cast<std::uint16_t>(magnitude > From::kInfinity ? Bits{F::kNan} : result);
 }
 
-/// From double in one rounding: the way for a sum that f32 cannot hold.
-[[gnu::always_inline]] inline std::uint16_t f64_to_f16(double value) {
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const std::uint64_t magnitude = bits & 0x7fffffffffffffffu;
-  const std::uint64_t normal =
-      (magnitude + 0x1ffffffffffu + (magnitude >> 42 & 1u) - (std::uint64_t{1008} << 52)) >> 42;
-  const std::uint64_t tiny =
-      std::bit_cast<std::uint64_t>(std::bit_cast<double>(magnitude) + 0x1p28) - 0x41b0000000000000u;
-  std::uint64_t result = magnitude < 0x3f10000000000000u ? tiny : normal;
-  result = magnitude >= 0x40f0000000000000u ? 0x7c00u : result;
-  result |= bits >> 48 & 0x8000u;
-  return static_cast<std::uint16_t>(magnitude > 0x7ff0000000000000u ? 0x7fffu : result);
+[[gnu::always_inline]] inline std::uint16_t f32_to_f16(float value) { return narrow<F16>(value); }
+[[gnu::always_inline]] inline std::uint16_t f64_to_f16(double value) { return narrow<F16>(value); }
+[[gnu::always_inline]] inline std::uint16_t f64_to_bf16(double value) {
+  return narrow<BF16>(value);
 }
 
 [[gnu::always_inline]] inline float bf16_to_f32(std::uint16_t bits) {
@@ -55,23 +58,6 @@ namespace kernwright::sim::KW_SIM_NS::numeric {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
   return static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : rounded);
-}
-
-/// From double in one rounding.
-[[gnu::always_inline]] inline std::uint16_t f64_to_bf16(double value) {
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const std::uint64_t magnitude = bits & 0x7fffffffffffffffu;
-  const std::uint64_t normal =
-      (magnitude + 0xfffffffffffu + (magnitude >> 45 & 1u) - (std::uint64_t{896} << 52)) >> 45;
-  // Subnormals are multiples of 2^-133: adding 2^-81 rounds there.
-  constexpr double kMagic = 0x1p-81;
-  const std::uint64_t tiny =
-      std::bit_cast<std::uint64_t>(std::bit_cast<double>(magnitude) + kMagic) -
-      std::bit_cast<std::uint64_t>(kMagic);
-  std::uint64_t result = magnitude < 0x3810000000000000u ? tiny : normal;
-  result = magnitude >= 0x47f0000000000000u ? 0x7f80u : result;
-  result |= bits >> 48 & 0x8000u;
-  return static_cast<std::uint16_t>(magnitude > 0x7ff0000000000000u ? 0x7fffu : result);
 }
 
 /// To tf32 with ties away from zero (cvt.rna). Infinity stays; NaN loses its lowest bits and

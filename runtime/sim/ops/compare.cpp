@@ -1,7 +1,7 @@
 // setp, set, selp, slct.
 #include "sim/code/fast_handlers.h"
 #include "sim/ops/branch.h"
-#include "sim/ops/types.h"
+#include "sim/ops/floating/float_lanes.h"
 #include "sim/ptx/isa.h"
 
 #include <array>
@@ -10,7 +10,6 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-OpPair select_compare(const ptx::Instruction& inst, const OperandWidths& widths);
 OpFn select_branching(OpFn compare);
 OpFn select_stepping(OpFn compare);
 
@@ -18,20 +17,6 @@ namespace {
 
 using ptx::BoolOp;
 using ptx::Compare;
-
-/// Subnormals count as zero of the same sign.
-struct Flushed {
-  float operator()(float x) const {
-    const auto bits = std::bit_cast<std::uint32_t>(x);
-    return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : x;
-  }
-};
-struct Kept {
-  template <typename T>
-  T operator()(T x) const {
-    return x;
-  }
-};
 
 /// The comparisons that have a loop of their own. The others are one of these with its operands
 /// exchanged, its result inverted, or both; NaN compares as false before that.
@@ -69,10 +54,10 @@ template <Loop kLoop, typename T>
 #endif
 
 /// Bit i = whether a[i] and b[i] hold for kLoop.
-template <Loop kLoop, typename T, typename Prepare>
+template <Loop kLoop, typename T, bool kFlush>
 [[gnu::always_inline]] inline std::uint32_t test_lanes(const T* a, const T* b) {
 #if defined(__AVX512BW__)
-  if constexpr (std::is_same_v<Prepare, Kept>) {
+  if constexpr (!kFlush) {
     constexpr int kStep = 64 / static_cast<int>(sizeof(T));
     std::uint32_t bits = 0;
 #pragma GCC unroll 4
@@ -82,13 +67,13 @@ template <Loop kLoop, typename T, typename Prepare>
   }
 #endif
   return compare_lanes(a, b, [](T x, T y) {
-    const T p = Prepare{}(x), q = Prepare{}(y);
+    if constexpr (kFlush) x = flush(x), y = flush(y);
     switch (kLoop) {
-      case Loop::equal: return p == q;
-      case Loop::less: return p < q;
-      case Loop::less_equal: return p <= q;
-      case Loop::apart: return p < q || q < p;
-      default: return p == p && q == q;
+      case Loop::equal: return x == y;
+      case Loop::less: return x < y;
+      case Loop::less_equal: return x <= y;
+      case Loop::apart: return x < y || y < x;
+      default: return x == x && y == y;
     }
   });
 }
@@ -101,32 +86,32 @@ constexpr std::uint32_t kBoolShift = 3;  ///< the BoolOp, 3 bits
 constexpr std::uint32_t kTestShift = 6;  ///< index of the loop in kTests
 
 /// The lanes for which the comparison holds, without what it may be combined with.
-template <Loop kLoop, typename T, typename Prepare>
+template <Loop kLoop, typename T, bool kFlush>
 [[gnu::always_inline]] inline std::uint32_t test(const Op* op, const Warp& warp) {
   const bool swap = (op->flags & kSwap) != 0;
   const T* a = warp.reg<T>(swap ? op->b : op->a);
   const T* b = warp.reg<T>(swap ? op->a : op->b);
-  const std::uint32_t bits = test_lanes<kLoop, T, Prepare>(a, b);
+  const std::uint32_t bits = test_lanes<kLoop, T, kFlush>(a, b);
   return bits ^ ((op->flags & kInvert) != 0 ? ~0u : 0u);
 }
 
 /// One copy of the loop for the rarer handlers.
-template <Loop kLoop, typename T, typename Prepare>
+template <Loop kLoop, typename T, bool kFlush>
 [[gnu::noinline]] std::uint32_t call_test(const Op* op, const Warp& warp) {
-  return test<kLoop, T, Prepare>(op, warp);
+  return test<kLoop, T, kFlush>(op, warp);
 }
 
 /// p = test, for what is neither combined with a predicate nor wanted inverted in q.
-template <Loop kLoop, typename T, typename Prepare>
+template <Loop kLoop, typename T, bool kFlush>
 const Op* setp_plain(const Op* op, Warp& warp) {
-  warp.pred(op->d) = test<kLoop, T, Prepare>(op, warp);
+  warp.pred(op->d) = test<kLoop, T, kFlush>(op, warp);
   return op + 1;
 }
 
 /// The same, and the branch on p behind it.
-template <Loop kLoop, typename T, typename Prepare>
+template <Loop kLoop, typename T, bool kFlush>
 const Op* setp_branch(const Op* op, Warp& warp) {
-  const std::uint32_t bits = test<kLoop, T, Prepare>(op, warp);
+  const std::uint32_t bits = test<kLoop, T, kFlush>(op, warp);
   warp.pred(op->d) = bits;
   return take_branch<false>(op + 1, warp, bits);
 }
@@ -151,7 +136,7 @@ template <Loop kLoop, bool kSumFirst, typename T>
 #else
   KW_LANES for (int i = 0; i < kLanes; ++i) d[i] =
       static_cast<T>(static_cast<std::uint32_t>(a[i]) + static_cast<std::uint32_t>(b[i]));
-  return kSumFirst ? test_lanes<kLoop, T, Kept>(d, other) : test_lanes<kLoop, T, Kept>(other, d);
+  return kSumFirst ? test_lanes<kLoop, T, false>(d, other) : test_lanes<kLoop, T, false>(other, d);
 #endif
 }
 
@@ -178,12 +163,12 @@ struct LoopHandlers {
   std::uint32_t (*test)(const Op* op, const Warp& warp) = nullptr;
   OpFn plain = nullptr, branch = nullptr, step = nullptr;
 };
-template <Loop kLoop, typename T, typename Prepare>
+template <Loop kLoop, typename T, bool kFlush>
 constexpr LoopHandlers handlers_of() {
-  LoopHandlers handlers{call_test<kLoop, T, Prepare>, setp_plain<kLoop, T, Prepare>};
+  LoopHandlers handlers{call_test<kLoop, T, kFlush>, setp_plain<kLoop, T, kFlush>};
   // What loops and bounds are compared by.
-  if constexpr (sizeof(T) >= 4 && std::is_same_v<Prepare, Kept> && kLoop != Loop::ordered)
-    handlers.branch = setp_branch<kLoop, T, Prepare>;
+  if constexpr (sizeof(T) >= 4 && !kFlush && kLoop != Loop::ordered)
+    handlers.branch = setp_branch<kLoop, T, kFlush>;
 #ifndef KW_SIM_SMALL
   if constexpr (sizeof(T) == 4 && std::is_integral_v<T>) handlers.step = step_branch<kLoop, T>;
 #endif
@@ -192,39 +177,28 @@ constexpr LoopHandlers handlers_of() {
 
 /// The loops of one type; integers need two of them, which tell no sign apart for equality.
 using TypeTests = std::array<LoopHandlers, kLoops>;
-template <typename T, typename Prepare>
+template <typename T, bool kFlush>
 constexpr TypeTests float_tests() {
-  return {handlers_of<Loop::equal, T, Prepare>(), handlers_of<Loop::less, T, Prepare>(),
-          handlers_of<Loop::less_equal, T, Prepare>(), handlers_of<Loop::apart, T, Prepare>(),
-          handlers_of<Loop::ordered, T, Prepare>()};
+  return {handlers_of<Loop::equal, T, kFlush>(), handlers_of<Loop::less, T, kFlush>(),
+          handlers_of<Loop::less_equal, T, kFlush>(), handlers_of<Loop::apart, T, kFlush>(),
+          handlers_of<Loop::ordered, T, kFlush>()};
 }
 template <typename T>
 constexpr TypeTests integer_tests() {
-  return {handlers_of<Loop::equal, std::make_unsigned_t<T>, Kept>(),
-          handlers_of<Loop::less, T, Kept>()};
+  return {handlers_of<Loop::equal, std::make_unsigned_t<T>, false>(),
+          handlers_of<Loop::less, T, false>()};
 }
 constexpr TypeTests kTests[] = {
     integer_tests<std::uint16_t>(), integer_tests<std::int16_t>(),  integer_tests<std::uint32_t>(),
     integer_tests<std::int32_t>(),  integer_tests<std::uint64_t>(), integer_tests<std::int64_t>(),
-    float_tests<float, Kept>(),     float_tests<float, Flushed>(),  float_tests<double, Kept>()};
+    float_tests<float, false>(),    float_tests<float, true>(),     float_tests<double, false>()};
 
 /// Position in kTests; -1 for types that are compared elsewhere.
 int type_index(ptx::Type type, bool flushes) {
-  using ptx::Type;
-  switch (type) {
-    case Type::b16:
-    case Type::u16: return 0;
-    case Type::s16: return 1;
-    case Type::b32:
-    case Type::u32: return 2;
-    case Type::s32: return 3;
-    case Type::b64:
-    case Type::u64: return 4;
-    case Type::s64: return 5;
-    case Type::f32: return flushes ? 7 : 6;
-    case Type::f64: return 8;
-    default: return -1;
-  }
+  if (type == ptx::Type::f32) return flushes ? 7 : 6;
+  if (type == ptx::Type::f64) return 8;
+  if (!is_integer(type)) return -1;
+  return 2 * std::countr_zero(static_cast<unsigned>(ptx::bits(type)) / 16) + is_signed(type);
 }
 
 /// The lanes for which the comparison holds, combined with predicate c; `q` gets the opposite.
@@ -248,64 +222,35 @@ const Op* setp(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-/// d = all ones or 1.0f where the test holds, else 0; for full warps too.
+/// d = kFloat or else kOther where the test holds, else 0; for full warps too.
+template <typename D, D kFloat, D kOther>
 const Op* set(const Op* op, Warp& warp) {
   std::uint32_t q = 0;
   const std::uint32_t bits = test_and_combine(op, warp, &q);
-  const std::uint32_t on = (op->flags & kFloatOrQ) != 0 ? 0x3f800000u : ~0u;
-  write_lanes<true, std::uint32_t>(warp, op->d,
-                                   [=](int i) { return ((bits >> i) & 1) != 0 ? on : 0u; });
+  const D on = (op->flags & kFloatOrQ) != 0 ? kFloat : kOther;
+  write_lanes<true, D>(warp, op->d, [=](int i) { return ((bits >> i) & 1) != 0 ? on : D{0}; });
   return op + 1;
 }
+constexpr OpFn kSet = set<std::uint32_t, 0x3f800000u, ~0u>;
+constexpr OpFn kSetHalf = set<std::uint16_t, 0x3f80, 0x3c00>;  ///< bf16 and f16
 
-/// d = 1.0 of a half where the test holds, else 0; for full warps too.
-const Op* set_half(const Op* op, Warp& warp) {
-  std::uint32_t q = 0;
-  const std::uint32_t bits = test_and_combine(op, warp, &q);
-  const std::uint16_t on = (op->flags & kFloatOrQ) != 0 ? 0x3f80 : 0x3c00;
-  write_lanes<true, std::uint16_t>(warp, op->d, [=](int i) {
-    return static_cast<std::uint16_t>((bits >> i & 1) != 0 ? on : 0);
-  });
-  return op + 1;
-}
-
-/// Which loop a comparison needs and how; null pointer for what is no comparison of this type.
+/// Which loop a comparison needs, and how.
 struct Choice {
-  bool exists = true;
-  Loop loop = Loop::equal;
+  std::size_t loop = kLoops;  ///< kLoops: no comparison of this type
   std::uint32_t flags = 0;
 };
 Choice choose(Compare compare, bool is_float) {
-  const Choice none{false};
-  switch (compare) {
-    case Compare::eq: return {true, Loop::equal, 0};
-    case Compare::ne:
-      return is_float ? Choice{true, Loop::apart, 0} : Choice{true, Loop::equal, kInvert};
-    case Compare::lt:
-    case Compare::lo: return {true, Loop::less, 0};
-    case Compare::gt:
-    case Compare::hi: return {true, Loop::less, kSwap};
-    case Compare::le:
-    case Compare::ls:
-      return is_float ? Choice{true, Loop::less_equal, 0}
-                      : Choice{true, Loop::less, kSwap | kInvert};
-    case Compare::ge:
-    case Compare::hs:
-      return is_float ? Choice{true, Loop::less_equal, kSwap} : Choice{true, Loop::less, kInvert};
-    default: break;
+  constexpr unsigned kLoopHoldsFor[kLoops] = {2, 1, 3, 5, 7};
+  const unsigned possible = is_float ? 15 : 7, wanted = holds_for(compare) & possible;
+  for (std::size_t loop = 0; loop < (is_float ? kLoops : 2); ++loop) {
+    for (std::uint32_t flags = 0; flags <= (kSwap | kInvert); ++flags) {
+      unsigned holds = kLoopHoldsFor[loop];
+      if ((flags & kSwap) != 0) holds = (holds & 2) | (holds & 1) << 2 | holds >> 2;
+      if ((flags & kInvert) != 0) holds ^= possible;
+      if (holds == wanted) return {loop, flags};
+    }
   }
-  if (!is_float) return none;
-  switch (compare) {
-    case Compare::equ: return {true, Loop::apart, kInvert};
-    case Compare::neu: return {true, Loop::equal, kInvert};
-    case Compare::ltu: return {true, Loop::less_equal, kSwap | kInvert};
-    case Compare::leu: return {true, Loop::less, kSwap | kInvert};
-    case Compare::gtu: return {true, Loop::less_equal, kInvert};
-    case Compare::geu: return {true, Loop::less, kInvert};
-    case Compare::num: return {true, Loop::ordered, 0};
-    case Compare::nan: return {true, Loop::ordered, kInvert};
-    default: return none;
-  }
+  return {};
 }
 
 OpPair select_test(const ptx::Instruction& inst, ptx::Type type) {
@@ -313,20 +258,20 @@ OpPair select_test(const ptx::Instruction& inst, ptx::Type type) {
   const int row = type_index(type, mods.ftz);
   if (row < 0) return {};
   const Choice choice = choose(mods.compare, type == ptx::Type::f32 || type == ptx::Type::f64);
-  if (!choice.exists) return {};
-  const auto loop = static_cast<std::size_t>(choice.loop);
+  if (choice.loop == kLoops) return {};
   const bool is_set = inst.row->handler == ptx::Handler::set;
   const bool extra = is_set ? mods.type[0] == ptx::Type::f32 || mods.type[0] == ptx::Type::bf16
                             : inst.operands[0].kind == ptx::OperandKind::reg_pair;
   const std::uint32_t flags =
       choice.flags | (extra ? kFloatOrQ : 0u) |
       static_cast<std::uint32_t>(mods.bool_op) << kBoolShift |
-      static_cast<std::uint32_t>(static_cast<std::size_t>(row) * kLoops + loop) << kTestShift;
-  if (is_set && ptx::bits(mods.type[0]) == 16) return {set_half, set_half, flags};
-  if (is_set) return {set, set, flags};
+      static_cast<std::uint32_t>(static_cast<std::size_t>(row) * kLoops + choice.loop)
+          << kTestShift;
+  if (is_set && ptx::bits(mods.type[0]) == 16) return {kSetHalf, kSetHalf, flags};
+  if (is_set) return {kSet, kSet, flags};
   const bool is_plain = !extra && mods.bool_op == BoolOp::none;
   const TypeTests& tests = kTests[static_cast<std::size_t>(row)];
-  return {is_plain && !kFull ? tests[loop].plain : setp, setp, flags};
+  return {is_plain && !kFull ? tests[choice.loop].plain : setp, setp, flags};
 }
 
 template <bool kMasked, typename T>
@@ -345,27 +290,16 @@ const Op* selp(const Op* op, Warp& warp) {
 }
 
 /// d = c >= 0 ? a : b; -0 counts as >= 0, NaN does not.
-template <typename Prepare>
-struct SelectBySign {
-  template <typename T, typename C>
-  T operator()(T a, T b, C c) const {
-    return Prepare{}(c) >= C{0} ? a : b;
-  }
-};
+using SelectBySign = decltype([](auto a, auto b, auto c) { return c >= 0 ? a : b; });
+using SelectByFlushed = decltype([](auto a, auto b, float c) { return flush(c) >= 0 ? a : b; });
 
 OpPair select_slct(const ptx::Modifiers& mods) {
   return by_width(mods.type[0], [&]<typename T>() {
-    if (mods.type[1] == ptx::Type::s32) {
-      return ternary_pair<SelectBySign<Kept>, T, T, T, std::int32_t>();
-    }
-    return mods.ftz ? ternary_pair<SelectBySign<Flushed>, T, T, T, float>()
-                    : ternary_pair<SelectBySign<Kept>, T, T, T, float>();
+    if (mods.type[1] == ptx::Type::s32) return ternary_pair<SelectBySign, T, T, T, std::int32_t>();
+    return mods.ftz ? ternary_pair<SelectByFlushed, T, T, T, float>()
+                    : ternary_pair<SelectBySign, T, T, T, float>();
   });
 }
-
-}  // namespace
-
-namespace {
 
 OpFn joined(OpFn compare, OpFn LoopHandlers::*how) {
 #ifndef KW_SIM_SMALL
@@ -389,13 +323,7 @@ OpPair select_compare(const ptx::Instruction& inst, const OperandWidths&) {
   const ptx::Modifiers& mods = inst.modifiers;
   switch (inst.row->handler) {
     case Handler::setp: return select_test(inst, mods.type[0]);
-    case Handler::set: {
-      // Of halves, half_compare.cpp.
-      const ptx::Type from = mods.type[1];
-      const bool is_half = from == ptx::Type::f16 || from == ptx::Type::f16x2 ||
-                           from == ptx::Type::bf16 || from == ptx::Type::bf16x2;
-      return is_half ? OpPair{} : select_test(inst, from);
-    }
+    case Handler::set: return select_test(inst, mods.type[1]);  // of halves: half_compare.cpp
     case Handler::selp:
       return by_width(mods.type[0], []<typename T>() {
         return OpPair{selp<kFull, T>, selp<true, T>};

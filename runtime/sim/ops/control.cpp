@@ -10,7 +10,6 @@
 namespace kernwright::sim::KW_SIM_NS {
 
 OpPair internal_control(Internal which);
-OpPair select_control(const ptx::Instruction& inst, const OperandWidths& widths);
 
 namespace {
 

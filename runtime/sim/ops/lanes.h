@@ -15,6 +15,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 
 #if defined(__AVX2__)
@@ -40,6 +41,16 @@ inline constexpr bool kFull = true;
 #else
 inline constexpr bool kFull = false;
 #endif
+
+__extension__ using Int128 = __int128;
+__extension__ using Uint128 = unsigned __int128;
+
+/// The integer of that many bytes.
+template <std::size_t kBytes, bool kSigned = false>
+using IntegerOf = std::tuple_element_t<
+    2 * std::countr_zero(kBytes) + (kSigned ? 1 : 0),
+    std::tuple<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
+               std::uint64_t, std::int64_t, Uint128, Int128>>;
 
 /// Bit i of the result = (flags[i] != 0), where flags hold 0 or -1 as wide as T.
 template <typename T>
@@ -77,18 +88,12 @@ inline std::uint32_t pack_mask(const T* flags) {
   return bits;
 }
 
-/// Signed integer as wide as T: the type of comparison flags.
-template <typename T>
-using FlagOf = std::conditional_t<sizeof(T) == 8, std::int64_t,
-                                  std::conditional_t<sizeof(T) == 4, std::int32_t, std::int16_t>>;
-
 /// Bit i = f(a[i], b[i]).
 template <typename T, typename F>
 inline std::uint32_t compare_lanes(const T* a, const T* b, F f) {
-  alignas(64) FlagOf<T> flags[kLanes];
-  KW_LANES for (int i = 0; i < kLanes; ++i) {
-    flags[i] = f(a[i], b[i]) ? FlagOf<T>{-1} : FlagOf<T>{0};
-  }
+  using Flag = IntegerOf<sizeof(T), true>;
+  alignas(64) Flag flags[kLanes];
+  KW_LANES for (int i = 0; i < kLanes; ++i) flags[i] = f(a[i], b[i]) ? Flag{-1} : Flag{0};
   return pack_mask(flags);
 }
 
@@ -148,10 +153,6 @@ template <bool kMasked, typename F>
 
 // ---- handlers for masked code from those for full warps
 
-template <std::size_t kBytes>
-using WordOf = std::conditional_t<kBytes == 8, std::uint64_t,
-                                  std::conditional_t<kBytes == 4, std::uint32_t, std::uint16_t>>;
-
 /// Runs a handler of full warps that writes nothing but register d, whose lanes are as wide as T,
 /// and gives the lanes that are off back what they had. One copy serves all handlers.
 template <typename T>
@@ -171,7 +172,7 @@ template <typename T>
 
 template <OpFn kRun, typename D>
 const Op* masked_run(const Op* op, Warp& warp) {
-  return run_and_restore<WordOf<sizeof(D)>>(op, warp, kRun);
+  return run_and_restore<IntegerOf<sizeof(D)>>(op, warp, kRun);
 }
 
 /// The handler with the masked one that restores; D is the type of register d's lanes.
@@ -182,81 +183,56 @@ OpPair restored_pair(std::uint32_t flags = 0) {
 
 // ---- handlers from one-lane functors
 
-template <typename F, typename D, typename A>
-const Op* unary(const Op* op, Warp& warp) {
+/// d = F(a, b, c), as many of them as there are types: of all lanes, or one active lane after the
+/// other.
+template <bool kSerial, typename F, typename D, typename A, typename B = void, typename C = void>
+const Op* lanewise(const Op* op, Warp& warp) {
   const A* a = warp.reg<A>(op->a);
-  write_lanes<false, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i])); });
+  [[maybe_unused]] const B* b = warp.reg<B>(op->b);
+  [[maybe_unused]] const C* c = warp.reg<C>(op->c);
+  const auto value = [=](int i) {
+    if constexpr (std::is_void_v<B>) {
+      return static_cast<D>(F{}(a[i]));
+    } else if constexpr (std::is_void_v<C>) {
+      return static_cast<D>(F{}(a[i], b[i]));
+    } else {
+      return static_cast<D>(F{}(a[i], b[i], c[i]));
+    }
+  };
+  if constexpr (kSerial) {
+    D* d = warp.reg<D>(op->d);
+    for_active<true>(warp, [=](int i) { d[i] = value(i); });
+  } else {
+    write_lanes<false, D>(warp, op->d, value);
+  }
   return op + 1;
 }
 
-template <typename F, typename D, typename A, typename B>
-const Op* binary(const Op* op, Warp& warp) {
-  const A* a = warp.reg<A>(op->a);
-  const B* b = warp.reg<B>(op->b);
-  write_lanes<false, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i], b[i])); });
-  return op + 1;
-}
-
-template <typename F, typename D, typename A, typename B, typename C>
-const Op* ternary(const Op* op, Warp& warp) {
-  const A* a = warp.reg<A>(op->a);
-  const B* b = warp.reg<B>(op->b);
-  const C* c = warp.reg<C>(op->c);
-  write_lanes<false, D>(warp, op->d, [=](int i) { return static_cast<D>(F{}(a[i], b[i], c[i])); });
-  return op + 1;
-}
-
-/// These run for the active lanes alone, in full warps too.
-template <typename F, typename D, typename A>
-const Op* unary_serial(const Op* op, Warp& warp) {
-  const A* a = warp.reg<A>(op->a);
-  D* d = warp.reg<D>(op->d);
-  for_active<true>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i])); });
-  return op + 1;
-}
-
-template <typename F, typename D, typename A, typename B>
-const Op* binary_serial(const Op* op, Warp& warp) {
-  const A* a = warp.reg<A>(op->a);
-  const B* b = warp.reg<B>(op->b);
-  D* d = warp.reg<D>(op->d);
-  for_active<true>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i])); });
-  return op + 1;
-}
-
-template <typename F, typename D, typename A, typename B, typename C>
-const Op* ternary_serial(const Op* op, Warp& warp) {
-  const A* a = warp.reg<A>(op->a);
-  const B* b = warp.reg<B>(op->b);
-  const C* c = warp.reg<C>(op->c);
-  D* d = warp.reg<D>(op->d);
-  for_active<true>(warp, [=](int i) { d[i] = static_cast<D>(F{}(a[i], b[i], c[i])); });
-  return op + 1;
+/// The serial handlers run for the active lanes alone, in full warps too.
+template <bool kSerial, typename F, typename D, typename... From>
+OpPair lanes_pair() {
+  constexpr OpFn kRun = lanewise<kSerial, F, D, From...>;
+  if constexpr (kSerial) {
+    return {kRun, kRun};
+  } else {
+    return restored_pair<kRun, D>();
+  }
 }
 
 template <typename F, typename D, typename A = D>
 OpPair unary_pair() {
-  return restored_pair<&unary<F, D, A>, D>();
+  return lanes_pair<false, F, D, A>();
 }
 template <typename F, typename D, typename A = D, typename B = A>
 OpPair binary_pair() {
-  return restored_pair<&binary<F, D, A, B>, D>();
+  return lanes_pair<false, F, D, A, B>();
 }
 template <typename F, typename D, typename A = D, typename B = A, typename C = A>
 OpPair ternary_pair() {
-  return restored_pair<&ternary<F, D, A, B, C>, D>();
+  return lanes_pair<false, F, D, A, B, C>();
 }
-template <typename F, typename D, typename A = D>
-OpPair unary_serial_pair() {
-  return {&unary_serial<F, D, A>, &unary_serial<F, D, A>};
-}
-template <typename F, typename D, typename A = D, typename B = A>
-OpPair binary_serial_pair() {
-  return {&binary_serial<F, D, A, B>, &binary_serial<F, D, A, B>};
-}
-template <typename F, typename D, typename A = D, typename B = A, typename C = A>
-OpPair ternary_serial_pair() {
-  return {&ternary_serial<F, D, A, B, C>, &ternary_serial<F, D, A, B, C>};
-}
+
+/// For instructions that have nothing to do here.
+inline const Op* no_operation(const Op* op, Warp&) { return op + 1; }
 
 }  // namespace kernwright::sim::KW_SIM_NS

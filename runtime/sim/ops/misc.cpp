@@ -25,8 +25,6 @@ const Op* sleep(const Op* op, Warp& warp) {
   return warp.yield(op);
 }
 
-const Op* nothing(const Op* op, Warp&) { return op + 1; }
-
 }  // namespace
 
 OpPair select_misc(const ptx::Instruction& instruction, const OperandWidths&) {
@@ -38,7 +36,7 @@ OpPair select_misc(const ptx::Instruction& instruction, const OperandWidths&) {
     case Handler::brkpt: return {trap, trap};
     case Handler::nanosleep: return {sleep, sleep};
     case Handler::pmevent:
-    case Handler::setmaxnreg: return {nothing, nothing};
+    case Handler::setmaxnreg: return {no_operation, no_operation};
     default: return {};
   }
 }

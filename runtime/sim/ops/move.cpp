@@ -7,25 +7,16 @@
 namespace kernwright::sim::KW_SIM_NS {
 
 OpPair internal_move(Internal which);
-OpPair select_move(const ptx::Instruction& inst, const OperandWidths& widths);
 
 namespace {
 
-struct Copy {
-  template <typename T>
-  T operator()(T a) const {
-    return a;
-  }
-};
+using Copy = decltype([](auto a) { return a; });
 
 template <bool kMasked>
 const Op* move_wide(const Op* op, Warp& warp) {  // 128-bit registers
-  const std::uint64_t* a = warp.reg<std::uint64_t>(op->a);
-  std::uint64_t* d = warp.reg<std::uint64_t>(op->d);
-  for_active<kMasked>(warp, [=](int i) {
-    d[2 * i] = a[2 * i];
-    d[2 * i + 1] = a[2 * i + 1];
-  });
+  const std::byte* a = warp.frame + op->a;
+  std::byte* d = warp.frame + op->d;
+  for_active<kMasked>(warp, [=](int i) { std::memmove(d + 16 * i, a + 16 * i, 16); });
   return op + 1;
 }
 
@@ -74,92 +65,58 @@ OpPair pack_pair(bool packs) {
   return {unpack<false, W, E, kCount>, unpack<true, W, E, kCount>};
 }
 
-/// 128-bit registers from two of 64 bits, and back.
-template <bool kMasked>
-const Op* pack_wide(const Op* op, Warp& warp) {
-  const std::uint32_t* list = warp.program->lists.data() + op->a;
-  const std::uint64_t* low = warp.reg<std::uint64_t>(list[0]);
-  const std::uint64_t* high = warp.reg<std::uint64_t>(list[1]);
-  std::uint64_t* d = warp.reg<std::uint64_t>(op->d);
-  for_active<kMasked>(warp, [=](int i) {
-    d[2 * i] = low[i];
-    d[2 * i + 1] = high[i];
-  });
-  return op + 1;
-}
-
-template <bool kMasked>
-const Op* unpack_wide(const Op* op, Warp& warp) {
-  const std::uint32_t* list = warp.program->lists.data() + op->d;
-  const std::uint64_t* a = warp.reg<std::uint64_t>(op->a);
-  std::uint64_t* low = warp.reg<std::uint64_t>(list[0]);
-  std::uint64_t* high = warp.reg<std::uint64_t>(list[1]);
-  for_active<kMasked>(warp, [=](int i) {
-    low[i] = a[2 * i];
-    high[i] = a[2 * i + 1];
-  });
-  return op + 1;
-}
-
-/// 128-bit registers to and from four of 32 bits.
-template <bool kMasked, bool kPacks>
-const Op* quarters(const Op* op, Warp& warp) {
+/// 128-bit registers from two of 64 bits or four of 32, and back.
+template <bool kMasked, bool kPacks, typename E>
+const Op* parts(const Op* op, Warp& warp) {
+  constexpr int kCount = 16 / sizeof(E);
   const std::uint32_t* list = warp.program->lists.data() + (kPacks ? op->a : op->d);
-  std::uint32_t* whole = warp.reg<std::uint32_t>(kPacks ? op->d : op->a);
-  for (int k = 0; k < 4; ++k) {
-    std::uint32_t* part = warp.reg<std::uint32_t>(list[k]);
+  E* whole = warp.reg<E>(kPacks ? op->d : op->a);
+  for (int k = 0; k < kCount; ++k) {
+    E* part = warp.reg<E>(list[k]);
     for_active<kMasked>(warp, [=](int i) {
-      if constexpr (kPacks) {
-        whole[4 * i + k] = part[i];
-      } else {
-        part[i] = whole[4 * i + k];
-      }
+      E& of_whole = whole[kCount * i + k];
+      (kPacks ? of_whole : part[i]) = kPacks ? part[i] : of_whole;
     });
   }
   return op + 1;
 }
 
-OpPair select_wide(std::size_t count, bool packs) {
-  if (count == 2) {
-    return packs ? OpPair{pack_wide<false>, pack_wide<true>}
-                 : OpPair{unpack_wide<false>, unpack_wide<true>};
-  }
-  return packs ? OpPair{quarters<false, true>, quarters<true, true>}
-               : OpPair{quarters<false, false>, quarters<true, false>};
+template <typename E>
+OpPair parts_pair(bool packs) {
+  return packs ? OpPair{parts<false, true, E>, parts<true, true, E>}
+               : OpPair{parts<false, false, E>, parts<true, false, E>};
 }
 
 OpPair select_vector(int whole_bits, std::size_t count, std::uint8_t element, bool packs) {
-  if (whole_bits == 128) return select_wide(count, packs);
-  if (whole_bits == 64 && count == 2 && element == 4) {
-    return pack_pair<std::uint64_t, std::uint32_t, 2>(packs);
-  }
-  if (whole_bits == 64 && count == 4 && element == 2) {
-    return pack_pair<std::uint64_t, std::uint16_t, 4>(packs);
-  }
-  if (whole_bits == 32 && count == 2 && element == 2) {
-    return pack_pair<std::uint32_t, std::uint16_t, 2>(packs);
-  }
-  if (whole_bits == 32 && count == 4 && element == 2) {  // of 8-bit registers
-    return pack_pair<std::uint32_t, std::uint16_t, 4>(packs);
-  }
-  if (whole_bits == 16 && count == 2 && element == 2) {
-    return pack_pair<std::uint16_t, std::uint16_t, 2>(packs);
-  }
-  return {};
+  using U16 = std::uint16_t;
+  using U32 = std::uint32_t;
+  using U64 = std::uint64_t;
+  if (whole_bits == 128) return count == 2 ? parts_pair<U64>(packs) : parts_pair<U32>(packs);
+  if (whole_bits == 64 && count == 2 && element == 4) return pack_pair<U64, U32, 2>(packs);
+  if (element != 2) return {};
+  if (whole_bits == 64 && count == 4) return pack_pair<U64, U16, 4>(packs);
+  if (whole_bits == 32 && count == 2) return pack_pair<U32, U16, 2>(packs);
+  if (whole_bits == 32 && count == 4) return pack_pair<U32, U16, 4>(packs);  // 8-bit registers
+  return whole_bits == 16 && count == 2 ? pack_pair<U16, U16, 2>(packs) : OpPair{};
 }
 
-/// Writes `bits` into all (active) lanes of a register of `bytes` per lane.
+/// Writes the lower bits of value(lane) into the (active) lanes of a register of `bytes` per lane.
+template <bool kMasked, typename F>
+void write_width(Warp& warp, std::uint32_t offset, std::uint64_t bytes, F value) {
+  const auto write = [&]<typename T>() {
+    write_lanes<kMasked, T>(warp, offset, [=](int i) { return static_cast<T>(value(i)); });
+  };
+  switch (bytes) {
+    case 2: return write.template operator()<std::uint16_t>();
+    case 4: return write.template operator()<std::uint32_t>();
+    default: return write.template operator()<std::uint64_t>();
+  }
+}
+
+/// Writes `bits` into all (active) lanes.
 template <bool kMasked>
 void broadcast(Warp& warp, std::uint32_t offset, std::uint64_t bytes, std::uint64_t bits) {
-  switch (bytes) {
-    case 2:
-      return write_lanes<kMasked, std::uint16_t>(
-          warp, offset, [=](int) { return static_cast<std::uint16_t>(bits); });
-    case 4:
-      return write_lanes<kMasked, std::uint32_t>(
-          warp, offset, [=](int) { return static_cast<std::uint32_t>(bits); });
-    default: return write_lanes<kMasked, std::uint64_t>(warp, offset, [=](int) { return bits; });
-  }
+  write_width<kMasked>(warp, offset, bytes, [=](int) { return bits; });
 }
 
 template <bool kMasked>
@@ -198,15 +155,9 @@ const Op* special_lane(const Op* op, Warp& warp) {
   } else {
     for (int i = 0; i < kLanes; ++i) values[i] = lane_value(which, i);
   }
-  if (op->imm == 4) {
-    write_lanes<kMasked, std::uint32_t>(warp, op->d, [&](int i) { return values[i]; });
-  } else if (op->imm == 2) {
-    write_lanes<kMasked, std::uint16_t>(
-        warp, op->d, [&](int i) { return static_cast<std::uint16_t>(values[i]); });
-  } else {
-    write_lanes<kMasked, std::uint64_t>(warp, op->d,
-                                        [&](int i) { return std::uint64_t{values[i]}; });
-  }
+  const std::uint32_t* const value = values;
+  write_width<kMasked>(warp, op->d, static_cast<std::uint64_t>(op->imm),
+                       [=](int i) { return value[i]; });
   return op + 1;
 }
 
@@ -214,12 +165,7 @@ template <bool kMasked>
 const Op* local_address(const Op* op, Warp& warp) {
   const std::uint32_t* base = warp.reg<std::uint32_t>(kLocalBaseOffset);
   const auto offset = static_cast<std::uint64_t>(op->imm);
-  if (op->flags == 4) {
-    write_lanes<kMasked, std::uint32_t>(
-        warp, op->d, [=](int i) { return base[i] + static_cast<std::uint32_t>(offset); });
-  } else {
-    write_lanes<kMasked, std::uint64_t>(warp, op->d, [=](int i) { return base[i] + offset; });
-  }
+  write_width<kMasked>(warp, op->d, op->flags, [=](int i) { return base[i] + offset; });
   return op + 1;
 }
 

@@ -114,18 +114,10 @@ const Op* elect(const Op* op, Warp& warp) {
 
 // ---- redux
 
-struct Sum {
-  std::uint32_t operator()(std::uint32_t x, std::uint32_t y) const { return x + y; }
-};
-struct And {
-  std::uint32_t operator()(std::uint32_t x, std::uint32_t y) const { return x & y; }
-};
-struct Or {
-  std::uint32_t operator()(std::uint32_t x, std::uint32_t y) const { return x | y; }
-};
-struct Xor {
-  std::uint32_t operator()(std::uint32_t x, std::uint32_t y) const { return x ^ y; }
-};
+using Sum = decltype([](auto x, auto y) { return x + y; });
+using And = decltype([](auto x, auto y) { return x & y; });
+using Or = decltype([](auto x, auto y) { return x | y; });
+using Xor = decltype([](auto x, auto y) { return x ^ y; });
 template <typename T, bool kMax>
 struct Extreme {
   std::uint32_t operator()(std::uint32_t x, std::uint32_t y) const {
@@ -173,27 +165,25 @@ OpPair redux_pair() {
   return {redux<F>, redux<F>, kSync};
 }
 
-OpPair select_redux(const ptx::Modifiers& modifiers) {
-  const bool is_signed = modifiers.type[0] == Type::s32, nan = modifiers.nan;
-  if (modifiers.type[0] == Type::f32) {
-    if (modifiers.atom == AtomOp::min)
-      return nan ? redux_pair<FloatExtreme<false, true>>()
-                 : redux_pair<FloatExtreme<false, false>>();
-    if (modifiers.atom == AtomOp::max)
-      return nan ? redux_pair<FloatExtreme<true, true>>() : redux_pair<FloatExtreme<true, false>>();
-    return {};
+template <bool kMax>
+OpPair redux_extreme(const ptx::Modifiers& modifiers) {
+  switch (modifiers.type[0]) {
+    case Type::f32:
+      return modifiers.nan ? redux_pair<FloatExtreme<kMax, true>>()
+                           : redux_pair<FloatExtreme<kMax, false>>();
+    case Type::s32: return redux_pair<Extreme<std::int32_t, kMax>>();
+    default: return redux_pair<Extreme<std::uint32_t, kMax>>();
   }
+}
+
+OpPair select_redux(const ptx::Modifiers& modifiers) {
   switch (modifiers.atom) {
     case AtomOp::add: return redux_pair<Sum>();
     case AtomOp::and_: return redux_pair<And>();
     case AtomOp::or_: return redux_pair<Or>();
     case AtomOp::xor_: return redux_pair<Xor>();
-    case AtomOp::min:
-      return is_signed ? redux_pair<Extreme<std::int32_t, false>>()
-                       : redux_pair<Extreme<std::uint32_t, false>>();
-    case AtomOp::max:
-      return is_signed ? redux_pair<Extreme<std::int32_t, true>>()
-                       : redux_pair<Extreme<std::uint32_t, true>>();
+    case AtomOp::min: return redux_extreme<false>(modifiers);
+    case AtomOp::max: return redux_extreme<true>(modifiers);
     default: return {};
   }
 }

@@ -39,7 +39,6 @@ std::byte* target(const Op* op, Warp& warp, std::uint64_t address, std::uint32_t
   return locate(op, warp, lane, {Space::shared, AccessKind::write, address, size, size});
 }
 
-template <bool kMasked>
 const Op* copy(const Op* op, Warp& warp) {
   MemorySite& site = warp.worker->sites.data()[op->site];
   const std::uint32_t flags = op->flags;
@@ -47,7 +46,7 @@ const Op* copy(const Op* op, Warp& warp) {
   const std::uint32_t ignored = (flags & kCopyIgnores) != 0 ? warp.pred(op->e) : 0;
   const std::uint32_t* sizes =
       (flags & kCopyHasSize) != 0 ? warp.reg<std::uint32_t>(op->e) : nullptr;
-  for (std::uint32_t m = kMasked ? warp.mask : kAllLanes; m != 0; m &= m - 1) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
     const auto to_address = copy_address(warp, op->a, (flags & kCopyTarget32) != 0, op->imm, i);
     std::byte* to = target(op, warp, to_address, size, i);
@@ -67,14 +66,12 @@ const Op* copy(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-const Op* nothing(const Op* op, Warp&) { return op + 1; }
-
 OpPair select_copy(const ptx::Instruction& instruction, const OperandWidths& widths) {
   if (instruction.operands.size() < 3) return {};
   const ptx::Operand& bytes = instruction.operands[2];
   if (bytes.kind != ptx::OperandKind::integer) return {};
   if (bytes.bits != 4 && bytes.bits != 8 && bytes.bits != 16) return {};
-  OpPair pair{copy<false>, copy<true>, 0, true};
+  OpPair pair{copy, copy, 0, true};
   if (widths[0] == 4) pair.flags |= kCopyTarget32;
   if (widths[1] == 4) pair.flags |= kCopySource32;
   if (instruction.operands.size() > 3) {
@@ -92,7 +89,7 @@ OpPair select_async(const ptx::Instruction& instruction, const OperandWidths& wi
     case Verb::none: return select_copy(instruction, widths);
     case Verb::commit_group:
     case Verb::wait_group:
-    case Verb::wait_all: return {nothing, nothing};
+    case Verb::wait_all: return {no_operation, no_operation};
     default: return {};  // cp.async.mbarrier.arrive: async_mbarrier.cpp
   }
 }

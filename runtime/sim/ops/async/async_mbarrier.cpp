@@ -21,11 +21,11 @@ struct Wrong {
 
 /// Runs `act(lane, barrier, word)` on the barrier of each active lane and stores it back. `act`
 /// returns what is wrong.
-template <bool kMasked, typename F>
+template <typename F>
 const Op* each_barrier(const Op* op, Warp& warp, bool must_be_valid, F act) {
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
-  for (std::uint32_t m = kMasked ? warp.mask : kAllLanes; m != 0; m &= m - 1) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
     std::byte* at = locate(op, warp, i, {space_of(op), AccessKind::atomic, address[i], 8, 8});
     if (at == nullptr) return nullptr;
@@ -49,10 +49,9 @@ constexpr std::uint32_t kParity = 1 << 11;    ///< b holds a parity, not a state
 constexpr std::uint32_t kYield = 1 << 12;     ///< try_wait
 constexpr std::uint32_t kComplete = 1 << 13;  ///< complete_tx
 
-template <bool kMasked>
 const Op* init(const Op* op, Warp& warp) {
   const auto* count = warp.reg<std::uint32_t>(op->b);
-  return each_barrier<kMasked>(op, warp, false, [&](int i, Barrier& barrier, std::uint64_t) {
+  return each_barrier(op, warp, false, [&](int i, Barrier& barrier, std::uint64_t) {
     if (count[i] == 0 || count[i] > kCountLimit)
       return Wrong{"mbarrier.init needs a count from 1 to 1048575", count[i]};
     barrier = {count[i], count[i], 0, false, true};
@@ -60,9 +59,8 @@ const Op* init(const Op* op, Warp& warp) {
   });
 }
 
-template <bool kMasked>
 const Op* inval(const Op* op, Warp& warp) {
-  return each_barrier<kMasked>(op, warp, true, [](int, Barrier& barrier, std::uint64_t) {
+  return each_barrier(op, warp, true, [](int, Barrier& barrier, std::uint64_t) {
     barrier = {};
     return Wrong{};
   });
@@ -80,12 +78,11 @@ Wrong arrive_once(Barrier& barrier, std::uint32_t count, bool drop) {
   return {};
 }
 
-template <bool kMasked>
 const Op* arrive(const Op* op, Warp& warp) {
   const std::uint32_t flags = op->flags;
   const auto* b = warp.reg<std::uint32_t>(op->b);
   auto* state = warp.reg<std::uint64_t>(op->d);
-  return each_barrier<kMasked>(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t word) {
+  return each_barrier(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t word) {
     if ((flags & kExpect) != 0 && !barrier.add_bytes(b[i])) return Wrong{kTooManyBytes, b[i]};
     const std::uint32_t count = (flags & kHasCount) != 0 ? b[i] : 1;
     const Wrong wrong = arrive_once(barrier, count, (flags & kDrop) != 0);
@@ -95,11 +92,10 @@ const Op* arrive(const Op* op, Warp& warp) {
 }
 
 /// expect_tx and complete_tx.
-template <bool kMasked>
 const Op* transactions(const Op* op, Warp& warp) {
   const auto* b = warp.reg<std::uint32_t>(op->b);
   const bool complete = (op->flags & kComplete) != 0;
-  return each_barrier<kMasked>(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t) {
+  return each_barrier(op, warp, true, [&](int i, Barrier& barrier, std::uint64_t) {
     const std::int64_t bytes = b[i];
     if (!barrier.add_bytes(complete ? -bytes : bytes)) return Wrong{kTooManyBytes, b[i]};
     if (complete) barrier.complete_if_done();
@@ -107,41 +103,36 @@ const Op* transactions(const Op* op, Warp& warp) {
   });
 }
 
-template <bool kMasked>
 const Op* wait(const Op* op, Warp& warp) {
   const std::uint32_t flags = op->flags;
   std::uint32_t done = 0;
-  const Op* next =
-      each_barrier<kMasked>(op, warp, true, [&](int i, const Barrier& barrier, std::uint64_t) {
-        const bool waited_for = (flags & kParity) != 0
-                                    ? (warp.reg<std::uint32_t>(op->b)[i] & 1) != 0
-                                    : Barrier::unpack(warp.reg<std::uint64_t>(op->b)[i]).phase;
-        done |= static_cast<std::uint32_t>(barrier.phase != waited_for) << i;
-        return Wrong{};
-      });
+  const Op* next = each_barrier(op, warp, true, [&](int i, const Barrier& barrier, std::uint64_t) {
+    const bool waited_for = (flags & kParity) != 0
+                                ? (warp.reg<std::uint32_t>(op->b)[i] & 1) != 0
+                                : Barrier::unpack(warp.reg<std::uint64_t>(op->b)[i]).phase;
+    done |= static_cast<std::uint32_t>(barrier.phase != waited_for) << i;
+    return Wrong{};
+  });
   if (next == nullptr) return nullptr;
-  const std::uint32_t active = kMasked ? warp.mask : kAllLanes;
-  write_predicate<kMasked>(warp, op->d, done);
+  write_predicate<true>(warp, op->d, done);
   // NOTE: try_wait may suspend the thread; letting the others run is what ends the wait here.
-  if ((flags & kYield) == 0 || (done & active) == active) return next;
-  if ((done & active) == 0 && !mbarrier_gives_up(op, warp)) return nullptr;
+  if ((flags & kYield) == 0 || (done & warp.mask) == warp.mask) return next;
+  if ((done & warp.mask) == 0 && !mbarrier_gives_up(op, warp)) return nullptr;
   return warp.yield(op);
 }
 
-template <bool kMasked>
 const Op* pending_count(const Op* op, Warp& warp) {
   const auto* state = warp.reg<std::uint64_t>(op->a);
-  write_lanes<kMasked, std::uint32_t>(
+  write_lanes<true, std::uint32_t>(
       warp, op->d, [=](int i) { return static_cast<std::uint32_t>(state[i] & kCountLimit); });
   return op + 1;
 }
 
 /// cp.async.mbarrier.arrive: the copies are done, so the arrival happens now. Without .noinc the
 /// pending count grows by one first, which cancels out.
-template <bool kMasked>
 const Op* copy_arrive(const Op* op, Warp& warp) {
   const bool counts = (op->flags & kHasCount) != 0;
-  return each_barrier<kMasked>(op, warp, true, [&](int, Barrier& barrier, std::uint64_t) {
+  return each_barrier(op, warp, true, [&](int, Barrier& barrier, std::uint64_t) {
     return counts ? arrive_once(barrier, 1, false) : Wrong{};
   });
 }
@@ -150,8 +141,8 @@ OpPair select_mbarrier(const ptx::Instruction& instruction, std::uint32_t flags)
   const ptx::Modifiers& modifiers = instruction.modifiers;
   const bool has_count = instruction.operands.size() > 2;
   switch (modifiers.verb) {
-    case Verb::init: return {init<false>, init<true>, flags};
-    case Verb::inval: return {inval<false>, inval<true>, flags};
+    case Verb::init: return {init, init, flags};
+    case Verb::inval: return {inval, inval, flags};
     case Verb::arrive_drop: flags |= kDrop; [[fallthrough]];
     case Verb::arrive:
       if (modifiers.expect_tx) {
@@ -159,17 +150,17 @@ OpPair select_mbarrier(const ptx::Instruction& instruction, std::uint32_t flags)
       } else if (has_count) {
         flags |= kHasCount;
       }
-      return {arrive<false>, arrive<true>, flags};
+      return {arrive, arrive, flags};
     case Verb::complete_tx: flags |= kComplete; [[fallthrough]];
     case Verb::expect_tx:
     case Verb::none:  // .expect_tx without an arrival is a flag to the parser
       if (modifiers.verb == Verb::none && !modifiers.expect_tx) return {};
-      return {transactions<false>, transactions<true>, flags};
+      return {transactions, transactions, flags};
     case Verb::try_wait: flags |= kYield; [[fallthrough]];
     case Verb::test_wait:
       if (modifiers.parity) flags |= kParity;
-      return {wait<false>, wait<true>, flags};
-    case Verb::pending_count: return {pending_count<false>, pending_count<true>, flags};
+      return {wait, wait, flags};
+    case Verb::pending_count: return {pending_count, pending_count, flags};
     default: return {};
   }
 }
@@ -189,7 +180,7 @@ OpPair select_async_mbarrier(const ptx::Instruction& instruction, const OperandW
       memory_flags(modifiers, address < instruction.operands.size() ? widths[address] : 8);
   if (instruction.row->handler == Handler::mbarrier) return select_mbarrier(instruction, flags);
   if (instruction.row->handler != Handler::cp || modifiers.verb != Verb::mbarrier_arrive) return {};
-  return {copy_arrive<false>, copy_arrive<true>, flags | (modifiers.noinc ? kHasCount : 0)};
+  return {copy_arrive, copy_arrive, flags | (modifiers.noinc ? kHasCount : 0)};
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

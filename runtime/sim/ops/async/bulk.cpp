@@ -37,36 +37,27 @@ BulkForm::Kind kind_of(const ptx::Instruction& instruction) {
   return modifiers.space2 == Space::global ? BulkForm::to_shared : BulkForm::between_shared;
 }
 
-OpPair select_copy(const ptx::Instruction& instruction, const OperandWidths& widths) {
+OpPair select_copy(const ptx::Instruction& instruction, const OperandWidths& widths,
+                   BulkForm::Kind kind) {
   const ptx::Modifiers& modifiers = instruction.modifiers;
   BulkForm form;
-  form.kind = kind_of(instruction);
+  form.kind = kind;
   form.narrow = narrow_addresses(instruction, widths);
-  form.multicast = modifiers.multicast;
-  form.own = modifiers.space == Space::shared;
   form.rank = modifiers.vector;
-  form.im2col = modifiers.im2col;
   form.reduction = modifiers.atom;
   form.type = modifiers.type[0];
-  const bool tensor =
-      form.kind == BulkForm::tensor_to_global || form.kind == BulkForm::tensor_to_shared;
+  if (kind == BulkForm::store) {
+    if (ptx::bits(form.type) * modifiers.vector > 128) return {};
+    // One value in braces is a list all the same.
+    if (form.rank == 1 && instruction.operands[1].kind == OperandKind::vector) return {};
+  } else {
+    form.multicast = modifiers.multicast;
+    form.own = modifiers.space == Space::shared;
+    form.im2col = modifiers.im2col;
+  }
+  const bool tensor = kind == BulkForm::tensor_to_global || kind == BulkForm::tensor_to_shared;
   if (form.reduction != ptx::AtomOp::none && !tensor && !can_reduce(form.reduction, form.type))
     return {};
-  return {bulk_copy, bulk_copy, form.pack()};
-}
-
-OpPair select_store(const ptx::Instruction& instruction, const OperandWidths& widths) {
-  const ptx::Modifiers& modifiers = instruction.modifiers;
-  BulkForm form;
-  form.kind = BulkForm::store;
-  form.narrow = narrow_addresses(instruction, widths);
-  form.rank = modifiers.vector;
-  form.reduction = modifiers.atom;
-  form.type = modifiers.type[0];
-  if (ptx::bits(form.type) * modifiers.vector > 128) return {};
-  if (form.reduction != ptx::AtomOp::none && !can_reduce(form.reduction, form.type)) return {};
-  // One value in braces is a list all the same.
-  if (form.rank == 1 && instruction.operands[1].kind == OperandKind::vector) return {};
   return {bulk_copy, bulk_copy, form.pack()};
 }
 
@@ -74,12 +65,12 @@ OpPair select_store(const ptx::Instruction& instruction, const OperandWidths& wi
 
 OpPair select_bulk(const ptx::Instruction& instruction, const OperandWidths& widths) {
   switch (instruction.row->handler) {
-    case Handler::cp_bulk: return select_copy(instruction, widths);
+    case Handler::cp_bulk: return select_copy(instruction, widths, kind_of(instruction));
     case Handler::cp_bulk_group:
       if (instruction.modifiers.verb == Verb::commit_group) return {bulk_commit, bulk_commit};
       return {bulk_wait, bulk_wait};
     case Handler::st_async:
-    case Handler::red_async: return select_store(instruction, widths);
+    case Handler::red_async: return select_copy(instruction, widths, BulkForm::store);
     default: return {};
   }
 }

@@ -8,17 +8,17 @@ namespace {
 using ptx::Handler;
 
 /// mapa: the same offset in the block of rank b. In generic addresses the window stays.
-template <typename T, bool kMasked>
+template <typename T>
 const Op* map_address(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
   const auto* rank = warp.reg<std::uint32_t>(op->b);
   const auto blocks = static_cast<std::uint32_t>(warp.block->member->cluster->members.size());
-  for (std::uint32_t m = kMasked ? warp.mask : kAllLanes; m != 0; m &= m - 1) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
     if (rank[i] >= blocks) return report_rank(op, warp, i, rank[i]);
   }
   const bool alone = blocks == 1;
-  write_lanes<kMasked, T>(warp, op->d, [=](int i) {
+  write_lanes<true, T>(warp, op->d, [=](int i) {
     const T kept = a[i] & ~(static_cast<T>(kRankMask) << kRankShift);
     return alone ? kept : kept | static_cast<T>(rank[i] + 1) << kRankShift;
   });
@@ -26,11 +26,11 @@ const Op* map_address(const Op* op, Warp& warp) {
 }
 
 /// getctarank: the rank of the block whose shared memory holds the address.
-template <typename T, bool kMasked>
+template <typename T>
 const Op* rank_of_address(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
   const std::uint32_t own = warp.block->member->rank;
-  write_lanes<kMasked, std::uint32_t>(warp, op->d, [=](int i) {
+  write_lanes<true, std::uint32_t>(warp, op->d, [=](int i) {
     const auto tag = static_cast<std::uint32_t>(a[i] >> kRankShift & kRankMask);
     return tag == 0 ? own : tag - 1;
   });
@@ -42,13 +42,11 @@ const Op* rank_of_address(const Op* op, Warp& warp) {
 OpPair select_cluster(const ptx::Instruction& instruction, const OperandWidths& widths) {
   switch (instruction.row->handler) {
     case Handler::mapa:
-      if (widths[0] == 4)
-        return {map_address<std::uint32_t, false>, map_address<std::uint32_t, true>};
-      return {map_address<std::uint64_t, false>, map_address<std::uint64_t, true>};
+      if (widths[0] == 4) return {map_address<std::uint32_t>, map_address<std::uint32_t>};
+      return {map_address<std::uint64_t>, map_address<std::uint64_t>};
     case Handler::getctarank:
-      if (widths[1] == 4)
-        return {rank_of_address<std::uint32_t, false>, rank_of_address<std::uint32_t, true>};
-      return {rank_of_address<std::uint64_t, false>, rank_of_address<std::uint64_t, true>};
+      if (widths[1] == 4) return {rank_of_address<std::uint32_t>, rank_of_address<std::uint32_t>};
+      return {rank_of_address<std::uint64_t>, rank_of_address<std::uint64_t>};
     case Handler::barrier_cluster:
       if (instruction.modifiers.arrive) return {cluster_arrive, cluster_arrive};
       return {cluster_wait, cluster_wait};

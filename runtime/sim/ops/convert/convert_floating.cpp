@@ -4,47 +4,37 @@
 // between f32 and itself or from bf16 keeps all bits; everything else gives the one NaN of the
 // result's type.
 #include "sim/ops/convert/convert_lanes.h"
+#include "sim/ops/floating/half_lanes.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_convert_floating(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 using ptx::Rounding;
 using ptx::Type;
 
-constexpr std::uint32_t kNan = 0x7fffffffu;
-
 // ---- reading and writing one lane in the arithmetic type (float, or double where f64 takes part)
 
+template <typename Format, bool kBrain>
+struct HalfLane {
+  using Register = Half;
+  static float read(Half x) { return HalfFormat<kBrain>::read(x); }
+  static Half write(float x) { return HalfFormat<kBrain>::write(x); }
+  static Half write(double x) {
+    const Half nan = static_cast<Half>(numeric::narrow_nan<Format>(x));
+    return x != x ? nan : HalfFormat<kBrain>::write(x);
+  }
+};
 template <Type kType>
 struct Lane;
 template <>
-struct Lane<Type::f16> {
-  using Register = std::uint16_t;
-  static float read(Register x) { return numeric::f16_to_f32(x); }
-  static Register write(float x) { return numeric::f32_to_f16(x); }
-  static Register write(double x) {
-    const Register nan = static_cast<Register>(numeric::narrow_nan<numeric::F16>(x));
-    return x != x ? nan : numeric::f64_to_f16(x);
-  }
-};
+struct Lane<Type::f16> : HalfLane<numeric::F16, false> {};
 template <>
-struct Lane<Type::bf16> {
-  using Register = std::uint16_t;
-  static float read(Register x) { return numeric::bf16_to_f32(x); }
-  static Register write(float x) { return numeric::f32_to_bf16(x); }
-  static Register write(double x) {
-    const Register nan = static_cast<Register>(numeric::narrow_nan<numeric::BF16>(x));
-    return x != x ? nan : numeric::f64_to_bf16(x);
-  }
-};
+struct Lane<Type::bf16> : HalfLane<numeric::BF16, true> {};
 template <>
 struct Lane<Type::f32> {
   using Register = float;
   static float read(float x) { return x; }
-  static float write(float x) { return x != x ? std::bit_cast<float>(kNan) : x; }
+  static float write(float x) { return canonical(x); }
   static float write(double x) { return static_cast<float>(x); }
 };
 template <>
@@ -60,16 +50,15 @@ struct Convert {
   using From = typename Lane<kFrom>::Register;
   static constexpr bool kIsMove = kTo == Type::f32 && kIntegral == Rounding::none && !kFlush &&
                                   !kSat && (kFrom == Type::f32 || kFrom == Type::bf16);
-  static float one_nan() { return std::bit_cast<float>(kNan); }
   typename Lane<kTo>::Register operator()(From from) const {
     auto x = Lane<kFrom>::read(from);
-    if constexpr (kFlush && kFrom == Type::f32 && kTo == Type::f64) x = x != x ? one_nan() : x;
-    if constexpr (kFlush && kFrom == Type::f32 && kTo != Type::f16) x = flush_f32(x);
+    if constexpr (kFlush && kFrom == Type::f32 && kTo == Type::f64) x = canonical(x);
+    if constexpr (kFlush && kFrom == Type::f32 && kTo != Type::f16) x = flush(x);
     if constexpr (kIsMove) return x;
     if constexpr (kIntegral != Rounding::none) x = numeric::round_integral<kIntegral>(x);
-    if constexpr (kSat) x = to_unit(x);
+    if constexpr (kSat) x = clamp_unit(x);
     auto result = Lane<kTo>::write(x);
-    if constexpr (kFlush && kTo == Type::f32) result = flush_f32(result);
+    if constexpr (kFlush && kTo == Type::f32) result = flush(result);
     return result;
   }
 };
@@ -115,25 +104,20 @@ OpPair from_type(const ptx::Modifiers& mods) {
   }
 }
 
-std::uint64_t narrow_nan(double x, Type type) {
-  switch (type) {
-    case Type::f16: return numeric::narrow_nan<numeric::F16>(x);
-    case Type::bf16: return numeric::narrow_nan<numeric::BF16>(x);
-    default: return numeric::narrow_nan<numeric::F32>(x);
-  }
-}
-
 /// The rarer forms, lane by lane; Op::flags is a ConvertFlags.
 const Op* convert_any(const Op* op, Warp& warp) {
-  const ConvertFlags flags(op->flags);
-  const bool flushes_input = flags.flushes() && flags.result() != Type::f16;
-  const bool keeps_nan = flags.source() == Type::f64;
+  const ConvertFlags flags = convert_flags(op);
+  const bool flushes_input = flags.flushes && flags.result != Type::f16;
+  const bool keeps_nan = flags.source == Type::f64;
   for_active<true>(warp, [&](int i) {
-    double x = load_floating(warp, op->a, flags.source(), flushes_input, i);
-    if (flags.saturates()) x = to_unit(x);
-    std::uint64_t bits = encode_floating(x, flags.result(), flags.rounding(), flags.finish());
-    if (keeps_nan && x != x) bits = narrow_nan(x, flags.result());
-    if (flags.flushes() && flags.result() == Type::f32 && (bits & 0x7f800000u) == 0) {
+    double x = load_floating(warp, op->a, flags.source, flushes_input, i);
+    if (flags.saturates) x = clamp_unit(x);
+    std::uint64_t bits = encode_floating(x, flags.result, flags.rounding, flags.finish());
+    if (keeps_nan && x != x) {
+      bits = with_format(flags.result,
+                         [&]<typename Format>() { return numeric::narrow_nan<Format>(x); });
+    }
+    if (flags.flushes && flags.result == Type::f32 && (bits & 0x7f800000u) == 0) {
       bits &= 0x80000000u;
     }
     store_lane(warp, op->d, flags.result_bytes(), i, bits);
@@ -158,9 +142,7 @@ OpPair select_convert_floating(const ptx::Instruction& inst, const OperandWidths
   const ptx::Modifiers& mods = inst.modifiers;
   const Type to = mods.type[0];
   if (!is_floating(to) || !is_floating(mods.type[1])) return {};
-  if (!is_common(mods)) {
-    return {convert_any, convert_any, ConvertFlags::make(inst, widths)};
-  }
+  if (!is_common(mods)) return convert_pair(convert_any, inst, widths);
   switch (to) {
     case Type::f16: return from_type<Type::f16>(mods);
     case Type::bf16: return from_type<Type::bf16>(mods);

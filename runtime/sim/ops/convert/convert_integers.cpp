@@ -1,52 +1,27 @@
 // cvt between integer types, cvt.pack.
 #include "sim/ops/convert/convert_lanes.h"
 
-#include <limits>
-
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_convert_integers(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
-template <int kBits, bool kSigned>
-using Part = std::conditional_t<
-    kBits == 8, std::conditional_t<kSigned, std::int8_t, std::uint8_t>,
-    std::conditional_t<
-        kBits == 16, std::conditional_t<kSigned, std::int16_t, std::uint16_t>,
-        std::conditional_t<kBits == 32, std::conditional_t<kSigned, std::int32_t, std::uint32_t>,
-                           std::conditional_t<kSigned, std::int64_t, std::uint64_t>>>>;
-
-/// The low kBits of a register, extended to the destination.
-template <int kBits, bool kSigned>
-struct Extend {
-  template <typename S>
-  auto operator()(S x) const {
-    return static_cast<Part<kBits, kSigned>>(x);
-  }
-};
-
+/// The low `bits` of a register, extended to the destination.
 template <typename D, typename S>
 OpPair select_extend(int bits, bool is_signed) {
-  constexpr int kBoth = static_cast<int>(std::min(sizeof(D), sizeof(S)) * 8);
-  if (bits >= kBoth) {
-    return is_signed && sizeof(D) > sizeof(S) ? unary_pair<Extend<kBoth, true>, D, S>()
-                                              : unary_pair<Extend<kBoth, false>, D, S>();
+  constexpr std::size_t kBoth = std::min(sizeof(D), sizeof(S));
+  const auto from = [&]<std::size_t kBytes>() {
+    return is_signed ? unary_pair<As<IntegerOf<kBytes, true>>, D, S>()
+                     : unary_pair<As<IntegerOf<kBytes>>, D, S>();
+  };
+  if (bits >= static_cast<int>(8 * kBoth)) {
+    is_signed = is_signed && sizeof(D) > sizeof(S);
+    return from.template operator()<kBoth>();
   }
-  if (bits == 8) {
-    return is_signed ? unary_pair<Extend<8, true>, D, S>() : unary_pair<Extend<8, false>, D, S>();
+  if (bits == 8) return from.template operator()<1>();
+  if constexpr (kBoth > 2) {
+    if (bits == 16) return from.template operator()<2>();
   }
-  if constexpr (kBoth > 16) {
-    if (bits == 16) {
-      return is_signed ? unary_pair<Extend<16, true>, D, S>()
-                       : unary_pair<Extend<16, false>, D, S>();
-    }
-  }
-  if constexpr (kBoth > 32) {
-    if (bits == 32) {
-      return is_signed ? unary_pair<Extend<32, true>, D, S>()
-                       : unary_pair<Extend<32, false>, D, S>();
-    }
+  if constexpr (kBoth > 4) {
+    if (bits == 32) return from.template operator()<4>();
   }
   return {};
 }
@@ -75,14 +50,13 @@ std::uint64_t saturate(std::uint64_t value, bool from_signed, int to_bits, bool 
 
 /// Every pair of types and widths, lane by lane; Op::flags is a ConvertFlags.
 const Op* convert_any(const Op* op, Warp& warp) {
-  const ConvertFlags flags(op->flags);
+  const ConvertFlags flags = convert_flags(op);
+  const IntegerType from = integer_type(flags.source), to = integer_type(flags.result);
   for_active<true>(warp, [&](int i) {
     const std::uint64_t raw = load_lane(warp, op->a, flags.source_bytes(), i);
-    std::uint64_t value = extend(raw, flags.source_bits(), flags.source_signed());
-    if (flags.saturates()) {
-      value = saturate(value, flags.source_signed(), flags.result_bits(), flags.result_signed());
-    }
-    value = extend(value, flags.result_bits(), flags.result_signed());
+    std::uint64_t value = extend(raw, from.bits, from.is_signed);
+    if (flags.saturates) value = saturate(value, from.is_signed, to.bits, to.is_signed);
+    value = extend(value, to.bits, to.is_signed);
     store_lane(warp, op->d, flags.result_bytes(), i, value);
   });
   return op + 1;
@@ -123,18 +97,14 @@ OpPair select_convert_integers(const ptx::Instruction& inst, const OperandWidths
     return {pack, pack, flags};
   }
   if (to.bits == 0 || from.bits == 0) return {};
-  const int wide = widths[0] * 8;
-  const bool twice = to.bits > from.bits && wide > to.bits && from.is_signed && !to.is_signed;
-  if (mods.sat || twice) {
-    return {convert_any, convert_any, ConvertFlags::make(inst, widths)};
-  }
-  const bool narrows = to.bits <= from.bits;
-  const int bits = narrows ? to.bits : from.bits;
-  const bool is_signed = narrows ? to.is_signed : from.is_signed;
+  const bool twice =
+      to.bits > from.bits && widths[0] * 8 > to.bits && from.is_signed && !to.is_signed;
+  if (mods.sat || twice) return convert_pair(convert_any, inst, widths);
+  const IntegerType& part = to.bits <= from.bits ? to : from;
   switch (widths[0]) {
-    case 2: return select_source<std::uint16_t>(widths[1], bits, is_signed);
-    case 4: return select_source<std::uint32_t>(widths[1], bits, is_signed);
-    case 8: return select_source<std::uint64_t>(widths[1], bits, is_signed);
+    case 2: return select_source<std::uint16_t>(widths[1], part.bits, part.is_signed);
+    case 4: return select_source<std::uint32_t>(widths[1], part.bits, part.is_signed);
+    case 8: return select_source<std::uint64_t>(widths[1], part.bits, part.is_signed);
     default: return {};
   }
 }

@@ -4,7 +4,7 @@
 #include "sim/numeric/half.h"
 #include "sim/numeric/integer.h"
 #include "sim/numeric/rounding.h"
-#include "sim/ops/lanes.h"
+#include "sim/ops/floating/float_lanes.h"
 #include "sim/ptx/isa.h"
 
 #include <algorithm>
@@ -18,23 +18,51 @@ struct IntegerType {
 };
 
 inline IntegerType integer_type(ptx::Type type) {
-  using ptx::Type;
-  switch (type) {
-    case Type::u2: return {2, false};
-    case Type::s2: return {2, true};
-    case Type::u4: return {4, false};
-    case Type::s4: return {4, true};
-    case Type::u8: return {8, false};
-    case Type::u16: return {16, false};
-    case Type::u32: return {32, false};
-    case Type::u64: return {64, false};
-    case Type::s8: return {8, true};
-    case Type::s16: return {16, true};
-    case Type::s32: return {32, true};
-    case Type::s64: return {64, true};
-    default: return {};
+  using enum ptx::Type;
+  const bool is_signed = (type >= s4 && type <= s64) || type == s2;
+  const bool is_unsigned = (type >= u4 && type <= u64) || type == u2;
+  return is_signed || is_unsigned ? IntegerType{ptx::bits(type), is_signed} : IntegerType{};
+}
+
+/// f.operator()<I>() with an integer of 8 to 64 bits.
+template <typename F>
+auto with_integer(IntegerType type, F f) {
+  const auto with_bytes = [&]<std::size_t kBytes>() {
+    return type.is_signed ? f.template operator()<IntegerOf<kBytes, true>>()
+                          : f.template operator()<IntegerOf<kBytes>>();
+  };
+  switch (type.bits) {
+    case 8: return with_bytes.template operator()<1>();
+    case 16: return with_bytes.template operator()<2>();
+    case 32: return with_bytes.template operator()<4>();
+    default: return with_bytes.template operator()<8>();
   }
 }
+
+/// f.operator()<Format>() with the format of a floating type or of the elements of a packed one.
+template <typename F>
+std::uint64_t with_format(ptx::Type type, F f) {
+  switch (type) {
+    case ptx::Type::f16:
+    case ptx::Type::f16x2: return f.template operator()<numeric::F16>();
+    case ptx::Type::bf16:
+    case ptx::Type::bf16x2: return f.template operator()<numeric::BF16>();
+    case ptx::Type::tf32: return f.template operator()<numeric::TF32>();
+    case ptx::Type::f32: return f.template operator()<numeric::F32>();
+    case ptx::Type::e4m3x2: return f.template operator()<numeric::E4M3>();
+    case ptx::Type::e5m2x2: return f.template operator()<numeric::E5M2>();
+    default: return f.template operator()<numeric::F64>();
+  }
+}
+
+/// A cast: of a register to the integer that its lower bits are.
+template <typename I>
+struct As {
+  template <typename S>
+  I operator()(S x) const {
+    return static_cast<I>(x);
+  }
+};
 
 /// The low `bits` of `value`, extended to 64.
 inline std::uint64_t extend(std::uint64_t value, int bits, bool is_signed) {
@@ -61,48 +89,32 @@ inline void store_lane(const Warp& warp, std::uint32_t offset, int bytes, int la
 }
 
 /// Op::flags of the conversions that look at their types at run time.
-class ConvertFlags {
- public:
-  explicit ConvertFlags(std::uint32_t bits) : bits_(bits) {}
-  static std::uint32_t make(const ptx::Instruction& inst, const OperandWidths& widths) {
-    const ptx::Modifiers& mods = inst.modifiers;
-    const std::uint32_t finish = (mods.sat ? 1u : 0u) | (mods.ftz ? 2u : 0u) |
-                                 (mods.satfinite ? 4u : 0u) | (mods.relu ? 8u : 0u);
-    return static_cast<std::uint32_t>(mods.type[0]) |
-           static_cast<std::uint32_t>(mods.type[1]) << 6 |
-           static_cast<std::uint32_t>(widths[0] / 2 & 7) << 12 |
-           static_cast<std::uint32_t>(widths[1] / 2 & 7) << 15 | finish << 18 |
-           static_cast<std::uint32_t>(mods.rounding) << 22;
-  }
-  ptx::Type result() const { return static_cast<ptx::Type>(bits_ & 63); }
-  ptx::Type source() const { return static_cast<ptx::Type>(bits_ >> 6 & 63); }
-  int result_bytes() const { return static_cast<int>(bits_ >> 12 & 7) * 2; }
-  int source_bytes() const { return static_cast<int>(bits_ >> 15 & 7) * 2; }
-  bool saturates() const { return (bits_ >> 18 & 1) != 0; }
-  bool flushes() const { return (bits_ >> 19 & 1) != 0; }
-  numeric::Finish finish() const { return {(bits_ >> 20 & 1) != 0, (bits_ >> 21 & 1) != 0}; }
-  ptx::Rounding rounding() const { return static_cast<ptx::Rounding>(bits_ >> 22 & 15); }
-  int result_bits() const { return integer_type(result()).bits; }
-  int source_bits() const { return integer_type(source()).bits; }
-  bool result_signed() const { return integer_type(result()).is_signed; }
-  bool source_signed() const { return integer_type(source()).is_signed; }
+struct ConvertFlags {
+  ptx::Type result, source;
+  ptx::Rounding rounding : 4;
+  bool saturates : 1, flushes : 1, satfinite : 1, relu : 1;
+  std::uint8_t result_halves : 4, source_halves : 4;  ///< 16-bit units of their registers
 
- private:
-  std::uint32_t bits_;
+  ConvertFlags(const ptx::Modifiers& mods, const OperandWidths& widths)
+      : result(mods.type[0]),
+        source(mods.type[1]),
+        rounding(mods.rounding),
+        saturates(mods.sat),
+        flushes(mods.ftz),
+        satfinite(mods.satfinite),
+        relu(mods.relu),
+        result_halves(widths[0] / 2 & 15),
+        source_halves(widths[1] / 2 & 15) {}
+  int result_bytes() const { return result_halves * 2; }
+  int source_bytes() const { return source_halves * 2; }
+  numeric::Finish finish() const { return {satfinite, relu}; }
 };
 
-/// Subnormals become zero of the same sign.
-[[gnu::always_inline]] inline float flush_f32(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : x;
+/// A handler that is for full warps too, with these flags.
+inline OpPair convert_pair(OpFn run, const ptx::Instruction& inst, const OperandWidths& widths) {
+  return {run, run, std::bit_cast<std::uint32_t>(ConvertFlags(inst.modifiers, widths))};
 }
-
-/// .sat: to [0, 1]; NaN and -0 give +0.
-template <typename T>
-[[gnu::always_inline]] inline T to_unit(T x) {
-  const T low = x > T{0} ? x : T{0};
-  return low < T{1} ? low : T{1};
-}
+inline ConvertFlags convert_flags(const Op* op) { return std::bit_cast<ConvertFlags>(op->flags); }
 
 /// A lane of .f16, .bf16, .f32 or .f64 as a double, exactly.
 inline double load_floating(const Warp& warp, std::uint32_t offset, ptx::Type type, bool flushes,
@@ -112,7 +124,7 @@ inline double load_floating(const Warp& warp, std::uint32_t offset, ptx::Type ty
     case ptx::Type::bf16: return numeric::bf16_to_f32(warp.reg<std::uint16_t>(offset)[lane]);
     case ptx::Type::f32: {
       const float x = warp.reg<float>(offset)[lane];
-      return flushes ? flush_f32(x) : x;
+      return flushes ? flush(x) : x;
     }
     default: return warp.reg<double>(offset)[lane];
   }
@@ -121,13 +133,10 @@ inline double load_floating(const Warp& warp, std::uint32_t offset, ptx::Type ty
 /// The encoding of `value` in a floating type, rounded once.
 inline std::uint64_t encode_floating(double value, ptx::Type type, ptx::Rounding mode,
                                      numeric::Finish finish) {
-  switch (type) {
-    case ptx::Type::f16: return numeric::encode<numeric::F16>(value, mode, finish);
-    case ptx::Type::bf16: return numeric::encode<numeric::BF16>(value, mode, finish);
-    case ptx::Type::tf32: return numeric::encode<numeric::TF32>(value, mode, finish);
-    case ptx::Type::f32: return numeric::encode<numeric::F32>(value, mode, finish);
-    default: return std::bit_cast<std::uint64_t>(value);
-  }
+  return with_format(type, [&]<typename Format>() {
+    return std::is_same_v<Format, numeric::F64> ? std::bit_cast<std::uint64_t>(value)
+                                                : numeric::encode<Format>(value, mode, finish);
+  });
 }
 
 inline bool is_floating(ptx::Type type) {

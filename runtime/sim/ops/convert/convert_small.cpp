@@ -2,9 +2,6 @@
 #include "sim/ops/convert/convert_lanes.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_convert_small(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 using ptx::Rounding;
@@ -20,24 +17,15 @@ struct PackNearest {
   std::uint32_t operator()(float a, float b) const { return half(a) << 16 | half(b); }
 };
 
-std::uint64_t encode_element(double x, Type packed, Rounding mode, numeric::Finish finish) {
-  switch (packed) {
-    case Type::f16x2: return numeric::encode<numeric::F16>(x, mode, finish);
-    case Type::bf16x2: return numeric::encode<numeric::BF16>(x, mode, finish);
-    case Type::e4m3x2: return numeric::encode<numeric::E4M3>(x, mode, finish);
-    default: return numeric::encode<numeric::E5M2>(x, mode, finish);
-  }
-}
-
 /// Any packed pair from two floats; Op::flags is a ConvertFlags.
 const Op* pack_pair(const Op* op, Warp& warp) {
-  const ConvertFlags flags(op->flags);
-  const int bits = ptx::bits(flags.result()) / 2;
+  const ConvertFlags flags = convert_flags(op);
+  const int bits = ptx::bits(flags.result) / 2;
   const auto* a = warp.reg<float>(op->a);
   const auto* b = warp.reg<float>(op->b);
   for_active<true>(warp, [&](int i) {
     const auto element = [&](float x) {
-      return encode_element(x, flags.result(), flags.rounding(), flags.finish());
+      return encode_floating(x, flags.result, flags.rounding, flags.finish());
     };
     store_lane(warp, op->d, bits / 4, i, element(a[i]) << bits | element(b[i]));
   });
@@ -46,12 +34,12 @@ const Op* pack_pair(const Op* op, Warp& warp) {
 
 /// e4m3x2 and e5m2x2 from f16x2.
 const Op* narrow_pair(const Op* op, Warp& warp) {
-  const ConvertFlags flags(op->flags);
+  const ConvertFlags flags = convert_flags(op);
   const auto* a = warp.reg<std::uint32_t>(op->a);
   for_active<true>(warp, [&](int i) {
     const auto element = [&](std::uint32_t half) {
       const double x = numeric::f16_to_f32(static_cast<std::uint16_t>(half));
-      return encode_element(x, flags.result(), flags.rounding(), flags.finish());
+      return encode_floating(x, flags.result, flags.rounding, flags.finish());
     };
     store_lane(warp, op->d, 2, i, element(a[i] >> 16) << 8 | element(a[i] & 0xffff));
   });
@@ -60,12 +48,12 @@ const Op* narrow_pair(const Op* op, Warp& warp) {
 
 /// f16x2 from e4m3x2 and e5m2x2.
 const Op* widen_pair(const Op* op, Warp& warp) {
-  const ConvertFlags flags(op->flags);
+  const ConvertFlags flags = convert_flags(op);
   const auto* a = warp.reg<std::uint16_t>(op->a);
   for_active<true>(warp, [&](int i) {
     const auto element = [&](unsigned byte) {
-      const double x = flags.source() == Type::e4m3x2 ? numeric::decode<numeric::E4M3>(byte)
-                                                      : numeric::decode<numeric::E5M2>(byte);
+      const double x = flags.source == Type::e4m3x2 ? numeric::decode<numeric::E4M3>(byte)
+                                                    : numeric::decode<numeric::E5M2>(byte);
       return numeric::encode<numeric::F16>(x, Rounding::rn, flags.finish());
     };
     store_lane(warp, op->d, 4, i, element(a[i] >> 8) << 16 | element(a[i] & 0xff));
@@ -75,24 +63,20 @@ const Op* widen_pair(const Op* op, Warp& warp) {
 
 // ---- tf32
 
-struct ToTf32 {
-  std::uint32_t operator()(float x) const { return numeric::f32_to_tf32(x); }
-};
+using ToTf32 = decltype([](float x) { return numeric::f32_to_tf32(x); });
 
 /// What reaches infinity steps back by one unit, a NaN too: as an H200 does.
-struct ToFiniteTf32 {
-  std::uint32_t operator()(float x) const {
-    const std::uint32_t rounded = numeric::f32_to_tf32(x);
-    return (rounded & 0x7fffffffu) >= 0x7f800000u ? rounded - 0x2000u : rounded;
-  }
-};
+using ToFiniteTf32 = decltype([](float x) {
+  const std::uint32_t rounded = numeric::f32_to_tf32(x);
+  return (rounded & 0x7fffffffu) >= 0x7f800000u ? rounded - 0x2000u : rounded;
+});
 
 const Op* tf32_any(const Op* op, Warp& warp) {
-  const ConvertFlags flags(op->flags);
+  const ConvertFlags flags = convert_flags(op);
   const auto* a = warp.reg<float>(op->a);
   for_active<true>(warp, [&](int i) {
     store_lane(warp, op->d, 4, i,
-               encode_floating(a[i], Type::tf32, flags.rounding(), flags.finish()));
+               encode_floating(a[i], Type::tf32, flags.rounding, flags.finish()));
   });
   return op + 1;
 }
@@ -102,7 +86,6 @@ const Op* tf32_any(const Op* op, Warp& warp) {
 OpPair select_convert_small(const ptx::Instruction& inst, const OperandWidths& widths) {
   if (inst.row->handler != ptx::Handler::cvt || inst.modifiers.verb != ptx::Verb::none) return {};
   const ptx::Modifiers& mods = inst.modifiers;
-  const std::uint32_t flags = ConvertFlags::make(inst, widths);
   const bool plain = !mods.relu && !mods.satfinite;
   const bool nearest = plain && mods.rounding == Rounding::rn;
   const bool from_pair = mods.type[1] == Type::f16x2;
@@ -111,18 +94,18 @@ OpPair select_convert_small(const ptx::Instruction& inst, const OperandWidths& w
       if (plain && mods.rounding == Rounding::rna)
         return unary_pair<ToTf32, std::uint32_t, float>();
       if (mods.rounding == Rounding::rna) return unary_pair<ToFiniteTf32, std::uint32_t, float>();
-      return {tf32_any, tf32_any, flags};
+      return convert_pair(tf32_any, inst, widths);
     case Type::f16x2:
-      if (mods.type[1] != Type::f32) return {widen_pair, widen_pair, flags};
+      if (mods.type[1] != Type::f32) return convert_pair(widen_pair, inst, widths);
       if (nearest) return binary_pair<PackNearest<false>, std::uint32_t, float>();
-      return {pack_pair, pack_pair, flags};
+      return convert_pair(pack_pair, inst, widths);
     case Type::bf16x2:
       if (nearest) return binary_pair<PackNearest<true>, std::uint32_t, float>();
-      return {pack_pair, pack_pair, flags};
+      return convert_pair(pack_pair, inst, widths);
     case Type::e4m3x2:
     case Type::e5m2x2:
-      if (from_pair) return {narrow_pair, narrow_pair, flags};
-      return {pack_pair, pack_pair, flags};
+      if (from_pair) return convert_pair(narrow_pair, inst, widths);
+      return convert_pair(pack_pair, inst, widths);
     default: return {};
   }
 }

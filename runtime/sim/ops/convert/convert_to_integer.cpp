@@ -2,9 +2,6 @@
 #include "sim/ops/convert/convert_lanes.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_convert_to_integer(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 using ptx::Rounding;
@@ -47,35 +44,19 @@ double round_lane(double x, Rounding mode) {
   }
 }
 
-template <typename I>
-std::uint64_t clamp_lane(double x, bool from_double) {
-  const I value = from_double ? numeric::to_integer<I, true>(x) : numeric::to_integer<I, false>(x);
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
-}
-
-std::uint64_t integer_lane(double x, ptx::Type to, bool from_double) {
-  using ptx::Type;
-  switch (to) {
-    case Type::u8: return clamp_lane<std::uint8_t>(x, from_double);
-    case Type::u16: return clamp_lane<std::uint16_t>(x, from_double);
-    case Type::u32: return clamp_lane<std::uint32_t>(x, from_double);
-    case Type::u64: return clamp_lane<std::uint64_t>(x, from_double);
-    case Type::s8: return clamp_lane<std::int8_t>(x, from_double);
-    case Type::s16: return clamp_lane<std::int16_t>(x, from_double);
-    case Type::s32: return clamp_lane<std::int32_t>(x, from_double);
-    default: return clamp_lane<std::int64_t>(x, from_double);
-  }
-}
-
 /// Every pair of types, lane by lane (a double holds each source exactly). Op::flags: ConvertFlags.
 const Op* convert_any(const Op* op, Warp& warp) {
-  const ConvertFlags flags(op->flags);
-  const bool from_double = flags.source() == ptx::Type::f64;
+  const ConvertFlags flags = convert_flags(op);
+  const IntegerType to = integer_type(flags.result);
   for_active<true>(warp, [&](int i) {
-    const double x = load_floating(warp, op->a, flags.source(), flags.flushes(), i);
-    const double rounded = round_lane(x, flags.rounding());
-    store_lane(warp, op->d, flags.result_bytes(), i,
-               integer_lane(rounded, flags.result(), from_double));
+    const double x = load_floating(warp, op->a, flags.source, flags.flushes, i);
+    const double rounded = round_lane(x, flags.rounding);
+    const std::uint64_t bits = with_integer(to, [&]<typename I>() {
+      const I value = flags.source == ptx::Type::f64 ? numeric::to_integer<I, true>(rounded)
+                                                     : numeric::to_integer<I, false>(rounded);
+      return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+    });
+    store_lane(warp, op->d, flags.result_bytes(), i, bits);
   });
   return op + 1;
 }
@@ -96,7 +77,7 @@ OpPair select_convert_to_integer(const ptx::Instruction& inst, const OperandWidt
     fast = select_fast<double>(to, widths[0], mods.rounding);
   }
   if (fast.full != nullptr) return fast;
-  return {convert_any, convert_any, ConvertFlags::make(inst, widths)};
+  return convert_pair(convert_any, inst, widths);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

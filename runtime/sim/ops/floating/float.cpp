@@ -4,84 +4,16 @@
 #include "sim/ptx/isa.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_float(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
-struct Add {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a + b;
-  }
-#if defined(__AVX__)
-  static FloatVector wide(FloatVector a, FloatVector b) { return a + b; }
-#endif
-};
-struct Subtract {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a - b;
-  }
-#if defined(__AVX__)
-  static FloatVector wide(FloatVector a, FloatVector b) { return a - b; }
-#endif
-};
-struct Multiply {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a * b;
-  }
-#if defined(__AVX__)
-  static FloatVector wide(FloatVector a, FloatVector b) { return a * b; }
-#endif
-  static float scaled(float a, float b) { return a * kRoom * b; }
-};
-struct Fused {
-  template <typename T>
-  T operator()(T a, T b, T c) const {
-    return fused(a, b, c);
-  }
-#if defined(__AVX512F__)
-  static FloatVector wide(FloatVector a, FloatVector b, FloatVector c) {
-    return _mm512_fmadd_ps(a, b, c);
-  }
-#elif defined(__FMA__)
-  static FloatVector wide(FloatVector a, FloatVector b, FloatVector c) {
-    return _mm256_fmadd_ps(a, b, c);
-  }
-#endif
-  static float scaled(float a, float b, float c) { return fused(a * kRoom, b, c * kRoom); }
-};
-struct Divide {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a / b;
-  }
-};
 /// div.approx: the reciprocal of a large b is subnormal, which counts as zero (so the PTX manual).
-struct DivideApproximately {
-  template <typename T>
-  T operator()(T a, T b) const {
-    const bool large = std::fabs(b) > T{0x1p126f} && std::fabs(b) < T{INFINITY};
-    return large ? a * std::copysign(T{0}, b) : a / b;
-  }
-};
-struct Reciprocal {
-  template <typename T>
-  T operator()(T a) const {
-    return T{1} / a;
-  }
-};
-struct SquareRoot {
-  template <typename T>
-  T operator()(T a) const {
-    return std::sqrt(a);
-  }
-};
+using DivideApproximately = decltype([]<typename T>(T a, T b) {
+  const bool large = std::fabs(b) > T{0x1p126f} && std::fabs(b) < T{INFINITY};
+  return large ? a * std::copysign(T{0}, b) : a / b;
+});
 
 template <typename T>
-using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+using BitsOf = IntegerOf<sizeof(T)>;
 template <typename T>
 constexpr BitsOf<T> kSign = BitsOf<T>{1} << (8 * sizeof(T) - 1);
 
@@ -102,24 +34,15 @@ T not_signed(T nan, T number) {
   }
 }
 
-struct Absolute {
-  template <typename T>
-  T operator()(T a) const {
-    return not_signed(a, std::bit_cast<T>(bits_of(a) & ~kSign<T>));
-  }
-};
-struct Negate {
-  template <typename T>
-  T operator()(T a) const {
-    return not_signed(a, std::bit_cast<T>(bits_of(a) ^ kSign<T>));
-  }
-};
-struct CopySign {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return std::bit_cast<T>((bits_of(b) & ~kSign<T>) | (bits_of(a) & kSign<T>));
-  }
-};
+using Absolute = decltype([]<typename T>(T a) {
+  return not_signed(a, std::bit_cast<T>(bits_of(a) & ~kSign<T>));
+});
+using Negate = decltype([]<typename T>(T a) {
+  return not_signed(a, std::bit_cast<T>(bits_of(a) ^ kSign<T>));
+});
+using CopySign = decltype([]<typename T>(T a, T b) {
+  return std::bit_cast<T>((bits_of(b) & ~kSign<T>) | (bits_of(a) & kSign<T>));
+});
 
 /// min and max: -0 is less than +0; one NaN gives the other operand, or NaN with .NaN. With
 /// .xorsign.abs the magnitudes are compared and the result takes the product's sign.
@@ -151,30 +74,21 @@ struct Extremum {
 template <bool kMax>
 OpPair select_extremum(const ptx::Modifiers& mods) {
   if (mods.nan) {
-    return mods.xorsign_abs ? by_float_type<Extremum<kMax, true, true>, 2>(mods)
-                            : by_float_type<Extremum<kMax, true, false>, 2>(mods);
+    return mods.xorsign_abs ? by_float_type<Extremum<kMax, true, true>>(mods)
+                            : by_float_type<Extremum<kMax, true, false>>(mods);
   }
-  return mods.xorsign_abs ? by_float_type<Extremum<kMax, false, true>, 2>(mods)
-                          : by_float<Extremum<kMax, false, false>, 2>(mods);
+  return mods.xorsign_abs ? by_float_type<Extremum<kMax, false, true>>(mods)
+                          : by_float<Extremum<kMax, false, false>>(mods);
 }
 
-/// abs, neg and copysign: they touch the sign alone.
+/// abs and neg: they touch the sign alone.
 template <typename F>
-struct FlushingFirst {
-  template <typename... T>
-  auto operator()(T... x) const {
-    return F{}(flush(x)...);
-  }
-};
-template <typename F, int kInputs>
 OpPair sign_pair(const ptx::Modifiers& mods) {
-  if constexpr (kInputs == 1) {
-    if (mods.type[0] == ptx::Type::f64) return unary_pair<F, double>();
-    return mods.ftz ? unary_pair<FlushingFirst<F>, float>() : unary_pair<F, float>();
-  } else {
-    if (mods.type[0] == ptx::Type::f64) return binary_pair<F, double>();
-    return binary_pair<F, float>();
-  }
+  if (mods.type[0] == ptx::Type::f64) return unary_pair<F, double>();
+  struct FlushingFirst {
+    float operator()(float x) const { return F{}(flush(x)); }
+  };
+  return mods.ftz ? unary_pair<FlushingFirst, float>() : unary_pair<F, float>();
 }
 
 enum class Property : std::uint8_t { finite = 1, infinite, number, notanumber, normal, subnormal };
@@ -228,23 +142,24 @@ OpPair select_float(const ptx::Instruction& inst, const OperandWidths&) {
   const bool nearest = mods.rounding == Rounding::none || mods.rounding == Rounding::rn;
   if (!nearest) return {};
   switch (inst.row->handler) {
-    case Handler::add: return by_float<Add, 2>(mods);
-    case Handler::sub: return by_float<Subtract, 2>(mods);
-    case Handler::mul: return by_float<Multiply, 2>(mods);
+    case Handler::add: return by_float<Add>(mods);
+    case Handler::sub: return by_float<Subtract>(mods);
+    case Handler::mul: return by_float<Multiply>(mods);
     case Handler::fma:
-    case Handler::mad: return by_float<Fused, 3>(mods);
+    case Handler::mad: return by_float<Fused>(mods);
     // The approximate and full-range single-precision forms are correctly rounded here.
     case Handler::div:
-      return mods.approx ? by_float_type<DivideApproximately, 2>(mods)
-                         : by_float_type<Divide, 2>(mods);
+      return mods.approx ? by_float_type<DivideApproximately>(mods) : by_float_type<Divide>(mods);
     case Handler::rcp:
-      return type == ptx::Type::f64 && mods.approx ? OpPair{} : by_float_type<Reciprocal, 1>(mods);
-    case Handler::sqrt: return by_float_type<SquareRoot, 1>(mods);
+      return type == ptx::Type::f64 && mods.approx ? OpPair{} : by_float_type<Reciprocal>(mods);
+    case Handler::sqrt: return by_float_type<SquareRoot>(mods);
     case Handler::min: return select_extremum<false>(mods);
     case Handler::max: return select_extremum<true>(mods);
-    case Handler::abs: return sign_pair<Absolute, 1>(mods);
-    case Handler::neg: return sign_pair<Negate, 1>(mods);
-    case Handler::copysign: return sign_pair<CopySign, 2>(mods);
+    case Handler::abs: return sign_pair<Absolute>(mods);
+    case Handler::neg: return sign_pair<Negate>(mods);
+    case Handler::copysign:
+      return type == ptx::Type::f64 ? binary_pair<CopySign, double>()
+                                    : binary_pair<CopySign, float>();
     case Handler::testp:
       return type == ptx::Type::f64 ? select_testp<double>(mods.selector)
                                     : select_testp<float>(mods.selector);

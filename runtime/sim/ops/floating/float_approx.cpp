@@ -7,9 +7,6 @@
 #include "sim/ptx/isa.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_float_approx(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 /// Adding it leaves the nearest integer in the low bits of a double below 2^51.
@@ -23,21 +20,20 @@ inline double limit(double x, double bound) {
   return low < bound ? low : bound;
 }
 
+/// The polynomial whose coefficients follow each other from the highest power to the lowest.
+template <typename... More>
+double horner(double x, double p, More... next) {
+  ((p = p * x + next), ...);
+  return p;
+}
+
 /// 2^x for |x| <= 1000.
 inline double exp2_of(double x) {
   const double shifted = x + kRound;
   const double n = shifted - kRound;
   const double t = (x - n) * 0x1.62e42fefa39efp-1;  // ln 2
-  double p = 1.0 / 362880;
-  p = p * t + 1.0 / 40320;
-  p = p * t + 1.0 / 5040;
-  p = p * t + 1.0 / 720;
-  p = p * t + 1.0 / 120;
-  p = p * t + 1.0 / 24;
-  p = p * t + 1.0 / 6;
-  p = p * t + 0.5;
-  p = p * t + 1.0;
-  p = p * t + 1.0;
+  const double p = horner(t, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24,
+                          1.0 / 6, 0.5, 1.0, 1.0);
   const double scale = from_raw((raw(shifted) + 1023) << 52);
   return p * scale;
 }
@@ -59,13 +55,7 @@ struct Log2 {
     const double m = from_raw(raw(wide) - ((steps - 2048) << 52));
     const double s = (m - 1.0) / (m + 1.0);
     const double z = s * s;
-    double p = 1.0 / 13;
-    p = p * z + 1.0 / 11;
-    p = p * z + 1.0 / 9;
-    p = p * z + 1.0 / 7;
-    p = p * z + 1.0 / 5;
-    p = p * z + 1.0 / 3;
-    p = p * z + 1.0;
+    const double p = horner(z, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0);
     const double r = exponent + p * s * 0x1.71547652b82fep1;  // 2 / ln 2
     const float special = x == 0 ? -INFINITY : (x > 0 ? INFINITY : NAN);
     return x > 0 && x < INFINITY ? static_cast<float>(r) : special;
@@ -74,22 +64,11 @@ struct Log2 {
 
 inline double sine_polynomial(double r) {
   const double z = r * r;
-  double p = -1.0 / 39916800;
-  p = p * z + 1.0 / 362880;
-  p = p * z - 1.0 / 5040;
-  p = p * z + 1.0 / 120;
-  p = p * z - 1.0 / 6;
-  return r * (1.0 + z * p);
+  return r * horner(z, -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0);
 }
 inline double cosine_polynomial(double r) {
-  const double z = r * r;
-  double p = 1.0 / 479001600;
-  p = p * z - 1.0 / 3628800;
-  p = p * z + 1.0 / 40320;
-  p = p * z - 1.0 / 720;
-  p = p * z + 1.0 / 24;
-  p = p * z - 0.5;
-  return 1.0 + z * p;
+  return horner(r * r, 1.0 / 479001600, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -0.5,
+                1.0);
 }
 
 /// sin(x + kQuarter * pi / 2) as GPUs compute it: x in turns is rounded to single precision first,
@@ -150,14 +129,14 @@ OpPair select_float_approx(const ptx::Instruction& inst, const OperandWidths&) {
   const ptx::Type type = mods.type[0];
   if (!mods.approx || (type != ptx::Type::f32 && type != ptx::Type::f64)) return {};
   switch (inst.row->handler) {
-    case Handler::ex2: return by_float<Exp2, 1>(mods);
-    case Handler::lg2: return by_float<Log2, 1>(mods);
-    case Handler::sin: return by_float_type<Circular<0>, 1>(mods);
-    case Handler::cos: return by_float_type<Circular<1>, 1>(mods);
-    case Handler::tanh: return by_float_type<HyperbolicTangent, 1>(mods);
+    case Handler::ex2: return by_float<Exp2>(mods);
+    case Handler::lg2: return by_float<Log2>(mods);
+    case Handler::sin: return by_float_type<Circular<0>>(mods);
+    case Handler::cos: return by_float_type<Circular<1>>(mods);
+    case Handler::tanh: return by_float_type<HyperbolicTangent>(mods);
     case Handler::rsqrt:
       if (type == ptx::Type::f64 && mods.ftz) return unary_pair<Seed<true>, double>();
-      return by_float_type<ReciprocalRoot, 1>(mods);
+      return by_float_type<ReciprocalRoot>(mods);
     case Handler::rcp: return type == ptx::Type::f64 ? unary_pair<Seed<false>, double>() : OpPair{};
     default: return {};
   }

@@ -5,6 +5,7 @@
 #include "sim/ops/types.h"
 
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstdint>
 
@@ -53,38 +54,19 @@ inline float fused(float a, float b, float c) {
 #endif
 inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-/// .ftz of what F made of x. A product counts as subnormal by its size before its last bits are
-/// lost to that, as on an H200: an F that has `scaled`, itself with 2^32 times more room, is asked
-/// for it.
-template <typename F, typename... T>
-inline float flush_result(float result, T... x) {
-  if constexpr (requires { F::scaled(x...); }) {
-    const bool tiny = std::fabs(F::scaled(x...)) < 0x1p-126f * kRoom;
-    return tiny ? std::copysign(0.0f, result) : result;
-  }
-  return flush(result);
-}
-template <typename F, typename... T>
-inline double flush_result(double result, T...) {
-  return result;
-}
-
-/// A functor with .ftz.
-template <typename F>
-struct Flushing {
-  template <typename... T>
-  auto operator()(T... x) const {
-    return flush_result<F>(F{}(flush(x)...), flush(x)...);
-  }
-};
-
 #if defined(__AVX512F__)
 using FloatVector = __m512;
-#elif defined(__AVX__)
+inline FloatVector fused(FloatVector a, FloatVector b, FloatVector c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+#elif defined(__FMA__)
 using FloatVector = __m256;
+inline FloatVector fused(FloatVector a, FloatVector b, FloatVector c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
 #endif
 
-#if defined(__AVX__)
+#if defined(__FMA__)
 /// A register's 32 lanes.
 struct LaneFloats {
   static constexpr std::size_t kCount = kLanes * sizeof(float) / sizeof(FloatVector);
@@ -106,7 +88,7 @@ struct LaneFloats {
 
 /// Whether some lane is NaN.
 inline bool any_nan(const float* d) {
-#if defined(__AVX__)
+#if defined(__FMA__)
   return reinterpret_cast<const LaneFloats*>(d)->any_nan();
 #else
   std::uint32_t any = 0;
@@ -133,101 +115,182 @@ template <typename T>
   return op + 1;
 }
 
-#if defined(__AVX__)
-/// An F that has `wide`, itself on whole vectors.
-template <typename F>
-concept HasWide = requires {
-  &F::wide;
-};
+// ---- what instructions compute
 
-/// d = f(x...). The look for NaN does not wait until the result is back from the register.
-template <typename F, typename... From>
-[[gnu::always_inline]] inline const Op* wide_op(const Op* op, const Warp& warp, const From*... x) {
-  LaneFloats row;
-  auto* const d = reinterpret_cast<LaneFloats*>(warp.reg<float>(op->d));
-#pragma GCC unroll 4
-  for (std::size_t i = 0; i < LaneFloats::kCount; ++i) {
-    row.part[i] = F::wide(reinterpret_cast<const LaneFloats*>(x)->part[i]...);
-    d->part[i] = row.part[i];
+using Add = decltype([](auto a, auto b) { return a + b; });
+using Subtract = decltype([](auto a, auto b) { return a - b; });
+struct Multiply {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a * b;
   }
-  if (row.any_nan()) [[unlikely]]
-    return make_canonical(op, warp);
-  return op + 1;
-}
-#endif
+  static float scaled(float a, float b) { return a * kRoom * b; }
+};
+struct Fused {
+  template <typename T>
+  T operator()(T a, T b, T c) const {
+    return fused(a, b, c);
+  }
+  static float scaled(float a, float b, float c) { return fused(a * kRoom, b, c * kRoom); }
+};
+using Divide = decltype([](auto a, auto b) { return a / b; });
+using Reciprocal = decltype([]<typename T>(T a) { return T{1} / a; });
+using SquareRoot = decltype([](auto a) { return std::sqrt(a); });
 
-/// d = f(a, b, c), as many of them as f takes.
-template <typename F, int kInputs, typename T>
+/// How many operands F takes.
+template <typename F>
+inline constexpr int kInputs = std::is_invocable_v<F, float>          ? 1
+                               : std::is_invocable_v<F, float, float> ? 2
+                                                                      : 3;
+
+template <typename F, typename T, typename Run>
+[[gnu::always_inline]] inline auto with_inputs(const T& a, const T& b, const T& c, Run run) {
+  if constexpr (kInputs<F> == 1) return run(a);
+  if constexpr (kInputs<F> == 2) return run(a, b);
+  if constexpr (kInputs<F> == 3) return run(a, b, c);
+}
+
+/// .ftz of what F made of x. A product counts as subnormal by its size before its last bits are
+/// lost to that, as on an H200: an F that has `scaled`, itself with 2^32 times more room, is asked
+/// for it.
+template <typename F, typename... T>
+inline float flush_result(float result, T... x) {
+  if constexpr (requires { F::scaled(x...); }) {
+    const bool tiny = std::fabs(F::scaled(x...)) < 0x1p-126f * kRoom;
+    return tiny ? std::copysign(0.0f, result) : result;
+  }
+  return flush(result);
+}
+template <typename F, typename... T>
+inline double flush_result(double result, T...) {
+  return result;
+}
+
+/// F of one lane, with .ftz if `flushes`.
+template <typename F, typename T>
+[[gnu::always_inline]] inline T float_lane(bool flushes, T a, T b, T c) {
+  const auto input = [=](T x) { return flushes ? flush(x) : x; };
+  return with_inputs<F>(input(a), input(b), input(c), [=](auto... x) {
+    const T result = F{}(x...);
+    return flushes ? flush_result<F>(result, x...) : result;
+  });
+}
+
+/// d = F(a, b, c), as many of them as F takes.
+template <typename F, typename T, bool kFlush>
 const Op* float_op(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
   const T* b = warp.reg<T>(op->b);
   const T* c = warp.reg<T>(op->c);
-#if defined(__AVX__)
-  if constexpr (sizeof(T) == sizeof(float) && HasWide<F>) {
-    if constexpr (kInputs == 2) return wide_op<F>(op, warp, a, b);
-    if constexpr (kInputs == 3) return wide_op<F>(op, warp, a, b, c);
+#if defined(__FMA__)
+  // Whole vectors. The look for NaN does not wait until the result is back from the register.
+  constexpr bool kOnVectors = std::is_same_v<F, Add> || std::is_same_v<F, Subtract> ||
+                              std::is_same_v<F, Multiply> || std::is_same_v<F, Fused>;
+  if constexpr (kOnVectors && std::is_same_v<T, float> && !kFlush) {
+    const auto vectors = [](const float* x) {
+      return reinterpret_cast<const LaneFloats*>(x)->part;
+    };
+    LaneFloats row;
+    auto* const d = reinterpret_cast<LaneFloats*>(warp.reg<float>(op->d));
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < LaneFloats::kCount; ++i) {
+      row.part[i] = with_inputs<F>(vectors(a)[i], vectors(b)[i], vectors(c)[i], F{});
+      d->part[i] = row.part[i];
+    }
+    if (row.any_nan()) [[unlikely]]
+      return make_canonical(op, warp);
+    return op + 1;
   }
 #endif
-  write_lanes<false, T>(warp, op->d, [=](int i) {
-    if constexpr (kInputs == 1) return F{}(a[i]);
-    if constexpr (kInputs == 2) return F{}(a[i], b[i]);
-    if constexpr (kInputs == 3) return F{}(a[i], b[i], c[i]);
-  });
+  write_lanes<false, T>(warp, op->d,
+                        [=](int i) { return float_lane<F>(kFlush, a[i], b[i], c[i]); });
   return finish_float<T>(op, warp);
 }
 
-template <typename F, int kInputs, typename T>
+template <typename F, typename T, bool kFlush = false>
 OpPair float_pair() {
-  return restored_pair<float_op<F, kInputs, T>, T>();
+  return restored_pair<float_op<F, T, kFlush>, T>();
 }
 
 /// Op::flags of single-precision handlers that read their modifiers at run time.
-inline constexpr std::uint32_t kFlushes = 1, kSaturates = 2;
+inline constexpr std::uint32_t kFlushes = 1 << 16, kSaturates = 1 << 17;
 
-template <typename F, int kInputs>
+inline std::uint32_t modifier_flags(const ptx::Modifiers& mods) {
+  return (mods.ftz ? kFlushes : 0) | (mods.sat ? kSaturates : 0);
+}
+
+template <typename F>
 const Op* modified_op(const Op* op, Warp& warp) {
   const float* a = warp.reg<float>(op->a);
   const float* b = warp.reg<float>(op->b);
   const float* c = warp.reg<float>(op->c);
   const bool flushes = (op->flags & kFlushes) != 0, saturates = (op->flags & kSaturates) != 0;
-  const auto input = [=](float x) { return flushes ? flush(x) : x; };
   write_lanes<false, float>(warp, op->d, [=](int i) {
-    const auto run = [=](auto... x) {
-      const float result = F{}(x...);
-      return flushes ? flush_result<F>(result, x...) : result;
-    };
-    float r;
-    if constexpr (kInputs == 1) r = run(input(a[i]));
-    if constexpr (kInputs == 2) r = run(input(a[i]), input(b[i]));
-    if constexpr (kInputs == 3) r = run(input(a[i]), input(b[i]), input(c[i]));
+    const float r = float_lane<F>(flushes, a[i], b[i], c[i]);
     return saturates ? clamp_unit(r) : r;
   });
   return finish_float<float>(op, warp);
 }
 
-template <typename F, int kInputs>
-OpPair modified_pair(const ptx::Modifiers& mods) {
-  return restored_pair<modified_op<F, kInputs>, float>((mods.ftz ? kFlushes : 0) |
-                                                       (mods.sat ? kSaturates : 0));
-}
-
 /// Functions that cost much more than their modifiers: one loop for all of them.
-template <typename F, int kInputs>
+template <typename F>
 OpPair by_float_type(const ptx::Modifiers& mods) {
-  if (mods.type[0] == ptx::Type::f64) return float_pair<F, kInputs, double>();
-  return mods.type[0] == ptx::Type::f32 ? modified_pair<F, kInputs>(mods) : OpPair{};
+  if (mods.type[0] == ptx::Type::f64) return float_pair<F, double>();
+  if (mods.type[0] != ptx::Type::f32) return {};
+  return restored_pair<modified_op<F>, float>(modifier_flags(mods));
 }
 
 /// Functions of which the common forms have loops of their own.
-template <typename F, int kInputs>
+template <typename F>
 OpPair by_float(const ptx::Modifiers& mods) {
-  if (mods.type[0] == ptx::Type::f64) return float_pair<F, kInputs, double>();
-  if (mods.type[0] != ptx::Type::f32) return {};
 #ifndef KW_SIM_SMALL
-  if (!mods.sat)
-    return mods.ftz ? float_pair<Flushing<F>, kInputs, float>() : float_pair<F, kInputs, float>();
+  if (mods.type[0] == ptx::Type::f32 && !mods.sat)
+    return mods.ftz ? float_pair<F, float, true>() : float_pair<F, float>();
 #endif
-  return modified_pair<F, kInputs>(mods);
+  return by_float_type<F>(mods);
 }
+
+// ---- directed rounding
+
+inline int host_rounding(ptx::Rounding rounding) {
+  switch (rounding) {
+    case ptx::Rounding::rz: return FE_TOWARDZERO;
+    case ptx::Rounding::rm: return FE_DOWNWARD;
+    case ptx::Rounding::rp: return FE_UPWARD;
+    default: return FE_TONEAREST;
+  }
+}
+
+/// The host's rounding mode for the life of the object. What is computed from memory and stored in
+/// memory meanwhile stays between its begin and end: memory that was handed out, or named by
+/// `values`.
+class RoundingScope {
+ public:
+  explicit RoundingScope(int mode, const void* values = nullptr) : mode_(mode), values_(values) {
+    if (mode_ == FE_TONEAREST) return;
+    set(mode_);
+    asm volatile("" : : "r"(values_) : "memory");
+  }
+  ~RoundingScope() {
+    if (mode_ == FE_TONEAREST) return;
+    asm volatile("" : : "r"(values_) : "memory");
+    set(FE_TONEAREST);
+  }
+  RoundingScope(const RoundingScope&) = delete;
+  RoundingScope& operator=(const RoundingScope&) = delete;
+
+ private:
+  static void set(int mode) {
+#if defined(__FMA__)  // no library function looks at the mode of the x87 unit, which takes long
+    _mm_setcsr((_mm_getcsr() & ~0x6000u) | static_cast<unsigned>(mode) << 3);
+#else
+    std::fesetround(mode);
+#endif
+  }
+
+  int mode_;
+  const void* values_;
+};
+static_assert(FE_TONEAREST == 0);
 
 }  // namespace kernwright::sim::KW_SIM_NS

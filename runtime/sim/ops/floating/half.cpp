@@ -4,12 +4,7 @@
 // instructions share.
 #include "sim/ops/floating/half_lanes.h"
 
-#include <cmath>
-
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_half(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 struct alignas(64) Row {
@@ -36,9 +31,8 @@ template <typename Format>
 template <typename T>
 [[gnu::always_inline]] inline T finish(T x, bool saturates, bool relu) {
   const T low = x > T{0} ? x : T{0};
-  const T unit = low < T{1} ? low : T{1};
   const T clipped = x != x ? x : low;
-  return saturates ? unit : relu ? clipped : x;
+  return saturates ? clamp_unit(x) : relu ? clipped : x;
 }
 
 /// .ftz of f16 flushes what its 11 bits, with any exponent, hold below the least normal number; as
@@ -65,33 +59,29 @@ template <typename Format>
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
                        _mm256_cvtps_ph(one_nan, _MM_FROUND_TO_NEAREST_INT));
     }
-  } else {
-    for (int i = 0; i < kLanes; ++i) to[i] = Format::write(row.lane[i]);
+    return;
   }
-#else
-  for (int i = 0; i < kLanes; ++i) to[i] = Format::write(row.lane[i]);
 #endif
+  for (int i = 0; i < kLanes; ++i) to[i] = Format::write(row.lane[i]);
 }
 
-struct Add {
-  static float run(float a, float b) { return a + b; }
-};
-struct Subtract {
-  static float run(float a, float b) { return a - b; }
-};
-struct Multiply {
-  static float run(float a, float b) { return a * b; }
-};
+/// The product of two f16 is exact in float, also as a multiple of the smallest number, and the sum
+/// is rounded to odd: the half gets the only rounding.
+using FusedToOdd = decltype([](float a, float b, float c) {
+  return numeric::fused_to_odd(a, b, c);
+});
 
 template <typename F, typename Format>
 const Op* arithmetic(const Op* op, Warp& warp) {
   const bool flushes = (op->flags & kHalfFlushes) != 0;
   const auto count = static_cast<int>(op->flags & kHalfCount);
   for (int i = 0; i < count; i += kLanes) {
-    Row a, b;
+    Row a, b, c;
     read_row<Format>(a, warp.reg<Half>(op->a) + i, flushes);
     read_row<Format>(b, warp.reg<Half>(op->b) + i, flushes);
-    for (int k = 0; k < kLanes; ++k) a.lane[k] = F::run(a.lane[k], b.lane[k]);
+    if constexpr (kInputs<F> == 3) read_row<Format>(c, warp.reg<Half>(op->c) + i, flushes);
+    for (int k = 0; k < kLanes; ++k)
+      a.lane[k] = with_inputs<F>(a.lane[k], b.lane[k], c.lane[k], F{});
     write_row<Format>(warp.reg<Half>(op->d) + i, a, op->flags);
   }
   return op + 1;
@@ -101,23 +91,6 @@ template <typename F>
 OpPair arithmetic_pair(const ptx::Modifiers& mods) {
   return is_brain(mods.type[0]) ? half_pair<arithmetic<F, Brain16>>(mods)
                                 : half_pair<arithmetic<F, Binary16>>(mods);
-}
-
-/// The product of two f16 is exact in float, also as a multiple of the smallest number, and the sum
-/// is rounded to odd: the half gets the only rounding.
-const Op* fused_binary(const Op* op, Warp& warp) {
-  const bool flushes = (op->flags & kHalfFlushes) != 0;
-  const auto count = static_cast<int>(op->flags & kHalfCount);
-  for (int i = 0; i < count; i += kLanes) {
-    Row a, b, c;
-    read_row<Binary16>(a, warp.reg<Half>(op->a) + i, flushes);
-    read_row<Binary16>(b, warp.reg<Half>(op->b) + i, flushes);
-    read_row<Binary16>(c, warp.reg<Half>(op->c) + i, flushes);
-    for (int k = 0; k < kLanes; ++k)
-      a.lane[k] = numeric::fused_to_odd(a.lane[k], b.lane[k], c.lane[k]);
-    write_row<Binary16>(warp.reg<Half>(op->d) + i, a, op->flags);
-  }
-  return op + 1;
 }
 
 /// Products of bf16 need the exponents of double.
@@ -153,6 +126,11 @@ const Op* fused_in_bounds(const Op* op, Warp& warp) {
   return op + 1;
 }
 
+template <OpFn kFused>
+OpPair fused_pair(const ptx::Modifiers& mods) {
+  return mods.oob ? half_pair<fused_in_bounds<kFused>>(mods) : half_pair<kFused>(mods);
+}
+
 /// abs and neg work on the sign bit; NaN becomes the one NaN of GPUs.
 template <typename Format, bool kNegate>
 struct Sign {
@@ -182,10 +160,8 @@ OpPair select_half(const ptx::Instruction& inst, const OperandWidths&) {
     case Handler::sub: return arithmetic_pair<Subtract>(mods);
     case Handler::mul: return arithmetic_pair<Multiply>(mods);
     case Handler::fma:
-      if (mods.oob)
-        return is_brain(mods.type[0]) ? half_pair<fused_in_bounds<fused_brain>>(mods)
-                                      : half_pair<fused_in_bounds<fused_binary>>(mods);
-      return is_brain(mods.type[0]) ? half_pair<fused_brain>(mods) : half_pair<fused_binary>(mods);
+      return is_brain(mods.type[0]) ? fused_pair<fused_brain>(mods)
+                                    : fused_pair<arithmetic<FusedToOdd, Binary16>>(mods);
     case Handler::abs: return sign<false>(mods);
     case Handler::neg: return sign<true>(mods);
     default: return {};

@@ -2,9 +2,6 @@
 #include "sim/ops/floating/half_lanes.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_half_extremum(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 /// -0 is less than +0. One NaN gives the other operand, or NaN with .NaN. With .xorsign.abs the
@@ -48,7 +45,8 @@ class Extremum {
 /// A loop of its own for the form without modifiers.
 template <typename Format, bool kMax>
 OpPair by_options(const ptx::Modifiers& mods) {
-  if (half_flags(mods) == 0) return half_pair<half_op<2, Extremum<Format, kMax, true>>>(mods);
+  if (!mods.ftz && !mods.nan && !mods.xorsign_abs)
+    return half_pair<half_op<2, Extremum<Format, kMax, true>>>(mods);
   return half_pair<half_op<2, Extremum<Format, kMax, false>>>(mods);
 }
 

@@ -4,45 +4,30 @@
 #include <cmath>
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_half_function(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
-struct Exponential {
-  static double run(double x) { return std::exp2(x); }
-};
-struct Tangent {
-  static double run(double x) { return std::tanh(x); }
-};
+using Exponential = decltype([](double x) { return std::exp2(x); });
+using Tangent = decltype([](double x) { return std::tanh(x); });
 
-/// Op::flags: 1 = subnormal results become zero.
-template <typename Format, int kHalves, typename F>
+template <typename Format, typename F>
 const Op* function(const Op* op, Warp& warp) {
   const Half* a = warp.reg<Half>(op->a);
   Half* d = warp.reg<Half>(op->d);
-  const bool flushes = op->flags != 0;
+  const bool flushes = (op->flags & kHalfFlushes) != 0;
+  const int halves = static_cast<int>(op->flags & kHalfCount) / kLanes;
   for_active<true>(warp, [=](int lane) {
-    for (int i = lane * kHalves; i < (lane + 1) * kHalves; ++i) {
-      const Half result = Format::write(F::run(double{Format::read(a[i])}));
+    for (int i = lane * halves; i < (lane + 1) * halves; ++i) {
+      const Half result = Format::write(F{}(double{Format::read(a[i])}));
       d[i] = flushes ? Format::flush(result) : result;
     }
   });
   return op + 1;
 }
 
-template <typename Format, typename F>
-OpPair make(const ptx::Modifiers& mods) {
-  const std::uint32_t flags = mods.ftz ? 1 : 0;
-  if (is_packed(mods.type[0])) {
-    return {function<Format, 2, F>, function<Format, 2, F>, flags};
-  }
-  return {function<Format, 1, F>, function<Format, 1, F>, flags};
-}
-
 template <typename F>
 OpPair by_format(const ptx::Modifiers& mods) {
-  return is_brain(mods.type[0]) ? make<Brain16, F>(mods) : make<Binary16, F>(mods);
+  const OpFn run = is_brain(mods.type[0]) ? function<Brain16, F> : function<Binary16, F>;
+  return {run, run, half_flags(mods)};
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "sim/numeric/half.h"
-#include "sim/ops/lanes.h"
+#include "sim/ops/floating/float_lanes.h"
 #include "sim/ptx/isa.h"
 
 #include <cstdint>
@@ -45,10 +45,20 @@ inline constexpr std::uint32_t kHalfCount = 127;
 inline constexpr std::uint32_t kHalfFlushes = 1 << 8, kHalfSaturates = 1 << 9, kHalfRelu = 1 << 10;
 inline constexpr std::uint32_t kHalfNanWins = 1 << 11, kHalfXorSign = 1 << 12;
 
+inline bool is_packed(ptx::Type type) {
+  return type == ptx::Type::f16x2 || type == ptx::Type::bf16x2;
+}
+inline bool is_brain(ptx::Type type) {
+  return type == ptx::Type::bf16 || type == ptx::Type::bf16x2;
+}
+inline bool is_half(ptx::Type type) {
+  return type == ptx::Type::f16 || type == ptx::Type::bf16 || is_packed(type);
+}
+
 inline std::uint32_t half_flags(const ptx::Modifiers& mods) {
   return (mods.ftz ? kHalfFlushes : 0) | (mods.sat ? kHalfSaturates : 0) |
          (mods.relu ? kHalfRelu : 0) | (mods.nan ? kHalfNanWins : 0) |
-         (mods.xorsign_abs ? kHalfXorSign : 0);
+         (mods.xorsign_abs ? kHalfXorSign : 0) | (is_packed(mods.type[0]) ? 2u * kLanes : kLanes);
 }
 
 /// d[i] = F of halves, where F is made of Op::flags.
@@ -68,22 +78,11 @@ const Op* half_op(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-inline bool is_packed(ptx::Type type) {
-  return type == ptx::Type::f16x2 || type == ptx::Type::bf16x2;
-}
-inline bool is_brain(ptx::Type type) {
-  return type == ptx::Type::bf16 || type == ptx::Type::bf16x2;
-}
-inline bool is_half(ptx::Type type) {
-  return type == ptx::Type::f16 || type == ptx::Type::bf16 || is_packed(type);
-}
-
 /// Both handlers for scalar or packed registers, from that of full warps.
 template <OpFn kRun>
 OpPair half_pair(const ptx::Modifiers& mods) {
-  const std::uint32_t flags = half_flags(mods);
-  if (is_packed(mods.type[0])) return restored_pair<kRun, std::uint32_t>(flags | 2 * kLanes);
-  return restored_pair<kRun, Half>(flags | kLanes);
+  return is_packed(mods.type[0]) ? restored_pair<kRun, std::uint32_t>(half_flags(mods))
+                                 : restored_pair<kRun, Half>(half_flags(mods));
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

@@ -2,80 +2,25 @@
 #include "sim/ops/types.h"
 #include "sim/ptx/isa.h"
 
-#include <limits>
-
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_integer(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
-struct Add {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-  }
-};
-struct Subtract {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
-  }
-};
-struct Multiply {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
-  }
-};
-struct MultiplyAdd {
-  template <typename T>
-  T operator()(T a, T b, T c) const {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b) +
-                          static_cast<Wrapping<T>>(c));
-  }
-};
-struct Minimum {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return b < a ? b : a;
-  }
-};
-struct Maximum {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a < b ? b : a;
-  }
-};
-struct Absolute {
-  template <typename T>
-  T operator()(T a) const {
-    return a < 0 ? static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(a)) : a;
-  }
-};
-struct Negate {
-  template <typename T>
-  T operator()(T a) const {
-    return static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(a));
-  }
-};
-
-std::int32_t saturate(std::int64_t value) {
-  using Limits = std::numeric_limits<std::int32_t>;
-  return static_cast<std::int32_t>(value < Limits::min()   ? Limits::min()
-                                   : value > Limits::max() ? Limits::max()
-                                                           : value);
-}
-struct AddSaturate {
-  std::int32_t operator()(std::int32_t a, std::int32_t b) const {
-    return saturate(std::int64_t{a} + b);
-  }
-};
-struct SubtractSaturate {
-  std::int32_t operator()(std::int32_t a, std::int32_t b) const {
-    return saturate(std::int64_t{a} - b);
-  }
-};
+using Add = decltype([]<typename T>(T a, T b) { return Wrapping<T>{a} + b; });
+using Subtract = decltype([]<typename T>(T a, T b) { return Wrapping<T>{a} - b; });
+using Multiply = decltype([]<typename T>(T a, T b) { return Wrapping<T>{a} * b; });
+using MultiplyAdd = decltype([]<typename T>(T a, T b, T c) { return Wrapping<T>{a} * b + c; });
+using Minimum = decltype([](auto a, auto b) { return b < a ? b : a; });
+using Maximum = decltype([](auto a, auto b) { return a < b ? b : a; });
+using Negate = decltype([]<typename T>(T a) {
+  return static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(a));
+});
+using Absolute = decltype([](auto a) { return a < 0 ? Negate{}(a) : a; });
+using AddSaturate = decltype([](std::int32_t a, std::int32_t b) {
+  return saturate(std::int64_t{a} + b);
+});
+using SubtractSaturate = decltype([](std::int32_t a, std::int32_t b) {
+  return saturate(std::int64_t{a} - b);
+});
 
 template <typename F>
 OpPair wrapping_binary(ptx::Type type) {
@@ -85,23 +30,14 @@ OpPair wrapping_binary(ptx::Type type) {
 /// NOTE: g++ 12 fails on masked 16-bit minima with AVX-512, so 16-bit ones go lane by lane.
 template <typename F>
 OpPair ordered_binary(ptx::Type type) {
-  return by_integer(type, []<typename T>() {
-    if constexpr (sizeof(T) == 2) {
-      return binary_serial_pair<F, T>();
-    } else {
-      return binary_pair<F, T>();
-    }
-  });
+  return by_integer(type, []<typename T>() { return lanes_pair<sizeof(T) == 2, F, T, T, T>(); });
 }
 
 template <typename F>
 OpPair signed_unary(ptx::Type type) {
-  return by_integer(type, []<typename T>() {
-    if constexpr (sizeof(T) == 2) {
-      return unary_serial_pair<F, std::make_signed_t<T>>();
-    } else {
-      return unary_pair<F, std::make_signed_t<T>>();
-    }
+  return by_width(type, []<typename T>() {
+    using S = std::make_signed_t<T>;
+    return lanes_pair<sizeof(T) == 2, F, S, S>();
   });
 }
 

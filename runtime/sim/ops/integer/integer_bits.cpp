@@ -5,25 +5,12 @@
 #include <algorithm>
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_integer_bits(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 using Word = std::uint32_t;
 
-struct PopulationCount {
-  template <typename T>
-  Word operator()(T a) const {
-    return static_cast<Word>(std::popcount(a));
-  }
-};
-struct LeadingZeros {
-  template <typename T>
-  Word operator()(T a) const {
-    return static_cast<Word>(std::countl_zero(a));
-  }
-};
+using PopulationCount = decltype([](auto a) { return std::popcount(a); });
+using LeadingZeros = decltype([](auto a) { return std::countl_zero(a); });
 
 /// Position of the highest bit that differs from the sign (unsigned: that is set); all ones if
 /// none. With .shiftamt the left shift that brings it to the top.
@@ -40,18 +27,15 @@ struct FindBit {
   }
 };
 
-struct ReverseBits {
-  template <typename T>
-  T operator()(T a) const {
-    // Neighbouring halves, quarters, ... of the word change places, down to single bits.
-    T low = static_cast<T>(~T{0});
-    for (std::size_t bits = 4 * sizeof(T); bits != 0; bits /= 2) {
-      low = static_cast<T>(low ^ (low << bits));
-      a = static_cast<T>((a >> bits & low) | (a & low) << bits);
-    }
-    return a;
+using ReverseBits = decltype([]<typename T>(T a) {
+  // Neighbouring halves, quarters, ... of the word change places, down to single bits.
+  T low = static_cast<T>(~T{0});
+  for (std::size_t bits = 4 * sizeof(T); bits != 0; bits /= 2) {
+    low = static_cast<T>(low ^ (low << bits));
+    a = static_cast<T>((a >> bits & low) | (a & low) << bits);
   }
-};
+  return a;
+});
 
 /// The n-th set bit from `base` on (n > 0 upward, n < 0 downward, n = 0: base itself if set). The
 /// smallest n, which has no magnitude, gives 0, as GPUs do.
@@ -145,52 +129,37 @@ std::int64_t part(Word value, int index) {
   return static_cast<T>(value >> (8 * static_cast<int>(sizeof(T)) * index));
 }
 
-template <typename A, typename B>
-struct DotProduct4 {
+/// As many values of a, of A's size, with bytes of b from kFirst on.
+template <typename A, typename B, int kFirst>
+struct DotProduct {
   Word operator()(Word a, Word b, Word c) const {
+    constexpr int kCount = 4 / sizeof(A);
     std::int64_t sum = c;
-    for (int i = 0; i < 4; ++i) sum += part<A>(a, i) * part<B>(b, i);
-    return static_cast<Word>(sum);
-  }
-};
-/// Two 16-bit values of a with the low or high two bytes of b.
-template <typename A, typename B, bool kHigh>
-struct DotProduct2 {
-  Word operator()(Word a, Word b, Word c) const {
-    using A16 = std::conditional_t<std::is_signed_v<A>, std::int16_t, std::uint16_t>;
-    std::int64_t sum = c;
-    for (int i = 0; i < 2; ++i) sum += part<A16>(a, i) * part<B>(b, i + (kHigh ? 2 : 0));
+    for (int i = 0; i < kCount; ++i) sum += part<A>(a, i) * part<B>(b, i + kFirst);
     return static_cast<Word>(sum);
   }
 };
 
-using S8 = std::int8_t;
-using U8 = std::uint8_t;
-
-template <template <typename, typename> typename F>
-OpPair by_signs(const ptx::Modifiers& mods) {
-  const bool a = mods.type[0] == ptx::Type::s32, b = mods.type[1] == ptx::Type::s32;
-  if (a) return b ? ternary_pair<F<S8, S8>, Word>() : ternary_pair<F<S8, U8>, Word>();
-  return b ? ternary_pair<F<U8, S8>, Word>() : ternary_pair<F<U8, U8>, Word>();
+/// kBytes: of each value of a.
+template <std::size_t kBytes, int kFirst>
+OpPair dot_product(const ptx::Modifiers& mods) {
+  const auto by_sign_of_b = [&]<typename A>() {
+    return is_signed(mods.type[1]) ? ternary_pair<DotProduct<A, std::int8_t, kFirst>, Word>()
+                                   : ternary_pair<DotProduct<A, std::uint8_t, kFirst>, Word>();
+  };
+  return is_signed(mods.type[0]) ? by_sign_of_b.template operator()<IntegerOf<kBytes, true>>()
+                                 : by_sign_of_b.template operator()<IntegerOf<kBytes>>();
 }
-template <typename A, typename B>
-using DotLow = DotProduct2<A, B, false>;
-template <typename A, typename B>
-using DotHigh = DotProduct2<A, B, true>;
 
-/// Chooses by the width of bit types.
-template <typename F, bool kWordResult>
+template <typename F>
 OpPair count_pair(ptx::Type type) {
-  if (ptx::bits(type) == 64) {
-    return unary_pair<F, std::conditional_t<kWordResult, Word, std::uint64_t>, std::uint64_t>();
-  }
-  return unary_pair<F, Word>();
+  return ptx::bits(type) == 64 ? unary_pair<F, Word, std::uint64_t>() : unary_pair<F, Word>();
 }
 
 template <bool kShift>
 OpPair select_find(ptx::Type type) {
   return by_integer(type,
-                    []<typename T>() { return unary_serial_pair<FindBit<kShift>, Word, T>(); });
+                    []<typename T>() { return lanes_pair<true, FindBit<kShift>, Word, T>(); });
 }
 
 template <bool kWrap>
@@ -208,11 +177,13 @@ OpPair select_integer_bits(const ptx::Instruction& inst, const OperandWidths&) {
   const ptx::Modifiers& mods = inst.modifiers;
   const ptx::Type type = mods.type[0];
   switch (inst.row->handler) {
-    case Handler::popc: return count_pair<PopulationCount, true>(type);
-    case Handler::clz: return count_pair<LeadingZeros, true>(type);
-    case Handler::brev: return count_pair<ReverseBits, false>(type);
+    case Handler::popc: return count_pair<PopulationCount>(type);
+    case Handler::clz: return count_pair<LeadingZeros>(type);
+    case Handler::brev:
+      return ptx::bits(type) == 64 ? unary_pair<ReverseBits, std::uint64_t>()
+                                   : unary_pair<ReverseBits, Word>();
     case Handler::bfind: return mods.shiftamt ? select_find<true>(type) : select_find<false>(type);
-    case Handler::fns: return ternary_serial_pair<FindNth, Word, Word, Word, std::int32_t>();
+    case Handler::fns: return lanes_pair<true, FindNth, Word, Word, Word, std::int32_t>();
     case Handler::bfe:
       return by_integer(
           type, []<typename T>() { return ternary_pair<ExtractField, T, T, Word, Word>(); });
@@ -222,9 +193,9 @@ OpPair select_integer_bits(const ptx::Instruction& inst, const OperandWidths&) {
     case Handler::bmsk:
       return mods.wrap ? binary_pair<BitMask<true>, Word>() : binary_pair<BitMask<false>, Word>();
     case Handler::szext: return mods.wrap ? select_szext<true>(type) : select_szext<false>(type);
-    case Handler::dp4a: return by_signs<DotProduct4>(mods);
+    case Handler::dp4a: return dot_product<1, 0>(mods);
     case Handler::dp2a:
-      return mods.part == ptx::MulPart::hi ? by_signs<DotHigh>(mods) : by_signs<DotLow>(mods);
+      return mods.part == ptx::MulPart::hi ? dot_product<2, 2>(mods) : dot_product<2, 0>(mods);
     default: return {};
   }
 }

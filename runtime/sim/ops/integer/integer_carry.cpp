@@ -6,9 +6,6 @@
 #include "sim/ptx/isa.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_integer_carry(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 /// One lane's result and the carry out of it.

@@ -3,62 +3,27 @@
 #include "sim/ptx/isa.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_logic(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
-struct And {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a & b);
-  }
-};
-struct Or {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a | b);
-  }
-};
-struct Xor {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a ^ b);
-  }
-};
-struct Not {
-  template <typename T>
-  T operator()(T a) const {
-    return static_cast<T>(~a);
-  }
-};
-struct IsZero {
-  template <typename T>
-  T operator()(T a) const {
-    return a == 0 ? T{1} : T{0};
-  }
-};
+using And = decltype([](auto a, auto b) { return a & b; });
+using Or = decltype([](auto a, auto b) { return a | b; });
+using Xor = decltype([](auto a, auto b) { return a ^ b; });
+using Not = decltype([]<typename T>(T a) { return static_cast<T>(~a); });
+using IsZero = decltype([](auto a) { return a == 0; });
 
 /// Shift counts above the width give 0, or the sign in every bit.
-struct ShiftLeft {
-  template <typename T>
-  T operator()(T a, std::uint32_t count) const {
-    constexpr std::uint32_t kBits = 8 * sizeof(T);
-    const auto shifted = static_cast<Wrapping<T>>(a) << (count & (8 * sizeof(Wrapping<T>) - 1));
-    return count < kBits ? static_cast<T>(shifted) : T{0};
+using ShiftLeft = decltype([]<typename T>(T a, std::uint32_t count) {
+  const auto shifted = static_cast<Wrapping<T>>(a) << (count & (8 * sizeof(Wrapping<T>) - 1));
+  return count < 8 * sizeof(T) ? static_cast<T>(shifted) : T{0};
+});
+using ShiftRight = decltype([]<typename T>(T a, std::uint32_t count) {
+  constexpr std::uint32_t kBits = 8 * sizeof(T);
+  if constexpr (std::is_signed_v<T>) {
+    return static_cast<T>(a >> (count < kBits ? count : kBits - 1));
+  } else {
+    return count < kBits ? static_cast<T>(a >> (count & (kBits - 1))) : T{0};
   }
-};
-struct ShiftRight {
-  template <typename T>
-  T operator()(T a, std::uint32_t count) const {
-    constexpr std::uint32_t kBits = 8 * sizeof(T);
-    if constexpr (std::is_signed_v<T>) {
-      return static_cast<T>(a >> (count < kBits ? count : kBits - 1));
-    } else {
-      return count < kBits ? static_cast<T>(a >> (count & (kBits - 1))) : T{0};
-    }
-  }
-};
+});
 
 /// shf: the 64-bit value b:a shifted, its upper (left) or lower (right) half. The count is taken
 /// modulo 32 (wrap) or limited to 32 (clamp).
@@ -106,23 +71,9 @@ const Op* lop3(const Op* op, Warp& warp) {
 /// and, else or.
 const Op* lop3_reduce(const Op* op, Warp& warp) {
   const std::uint32_t before = warp.pred(op->f);
-  alignas(64) std::uint32_t result[kLanes];
-  const std::uint32_t* a = warp.reg<std::uint32_t>(op->a);
-  const std::uint32_t* b = warp.reg<std::uint32_t>(op->b);
-  const std::uint32_t* c = warp.reg<std::uint32_t>(op->c);
-  const std::uint32_t table = *warp.reg<std::uint32_t>(op->e);
-  std::uint32_t nonzero = 0;
-  for (int i = 0; i < kLanes; ++i) {
-    std::uint32_t value = 0;
-    for (std::uint32_t term = 0; term < 8; ++term) {
-      if (((table >> term) & 1) == 0) continue;
-      value |= ((term & 4) != 0 ? a[i] : ~a[i]) & ((term & 2) != 0 ? b[i] : ~b[i]) &
-               ((term & 1) != 0 ? c[i] : ~c[i]);
-    }
-    result[i] = value;
-    nonzero |= static_cast<std::uint32_t>(value != 0) << i;
-  }
-  write_lanes<true, std::uint32_t>(warp, op->d, [&](int i) { return result[i]; });
+  run_and_restore<std::uint32_t>(op, warp, lop3);
+  const auto* d = warp.reg<std::uint32_t>(op->d);
+  const std::uint32_t nonzero = compare_lanes(d, d, [](auto x, auto) { return x != 0; });
   write_predicate<true>(warp, op->d2, op->flags == 1 ? nonzero & before : nonzero | before);
   return op + 1;
 }

@@ -7,9 +7,6 @@
 #include <algorithm>
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_video(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 using ptx::AtomOp;
@@ -31,42 +28,20 @@ enum class Verb : std::uint8_t {
 
 /// What Op::flags says of a video instruction.
 struct Form {
-  Verb verb = Verb::none;
-  unsigned parts = 1;  ///< 1 word, 2 halves or 4 bytes
-  bool d_signed = false, a_signed = false, b_signed = false, saturates = false;
-  AtomOp second = AtomOp::none;  ///< what joins the result with c
-  Compare compare = Compare::none;
-  bool wraps = false;     ///< counts of shifts modulo 32, else up to 32
-  bool plus_one = false;  ///< multiply_add
-  unsigned scale = 0;     ///< multiply_add: 0, 1 = >> 7, 2 = >> 15
-  bool has_c = false;
-  bool has_selectors = false;  ///< they are the source behind the last one written
-
-  std::uint32_t pack() const {
-    return static_cast<std::uint32_t>(verb) | parts << 4 | (d_signed ? 1u << 8 : 0u) |
-           (a_signed ? 1u << 9 : 0u) | (b_signed ? 1u << 10 : 0u) | (saturates ? 1u << 11 : 0u) |
-           static_cast<std::uint32_t>(second) << 12 | static_cast<std::uint32_t>(compare) << 16 |
-           (wraps ? 1u << 24 : 0u) | (plus_one ? 1u << 25 : 0u) | scale << 26 |
-           (has_c ? 1u << 28 : 0u) | (has_selectors ? 1u << 29 : 0u);
-  }
-  static Form unpack(std::uint32_t bits) {
-    const auto flag = [bits](int at) { return ((bits >> at) & 1) != 0; };
-    Form form;
-    form.verb = static_cast<Verb>(bits & 15);
-    form.parts = (bits >> 4) & 15;
-    form.d_signed = flag(8);
-    form.a_signed = flag(9);
-    form.b_signed = flag(10);
-    form.saturates = flag(11);
-    form.second = static_cast<AtomOp>((bits >> 12) & 15);
-    form.compare = static_cast<Compare>((bits >> 16) & 255);
-    form.wraps = flag(24);
-    form.plus_one = flag(25);
-    form.scale = (bits >> 26) & 3;
-    form.has_c = flag(28);
-    form.has_selectors = flag(29);
-    return form;
-  }
+  Verb verb : 4 = Verb::none;
+  unsigned parts : 4 = 1;  ///< 1 word, 2 halves or 4 bytes
+  bool d_signed : 1 = false;
+  bool a_signed : 1 = false;
+  bool b_signed : 1 = false;
+  bool saturates : 1 = false;
+  AtomOp second : 4 = AtomOp::none;  ///< what joins the result with c
+  Compare compare : 8 = Compare::none;
+  bool wraps : 1 = false;     ///< counts of shifts modulo 32, else up to 32
+  bool plus_one : 1 = false;  ///< multiply_add
+  unsigned scale : 2 = 0;     ///< multiply_add: 0, 1 = >> 7, 2 = >> 15
+  bool has_c : 1 = false;
+  bool has_selectors : 1 = false;  ///< they are the source behind the last one written
+  unsigned unused : 2 = 0;
 };
 
 /// What stands behind the operands of one instruction.
@@ -86,17 +61,6 @@ std::int64_t extract(std::uint32_t value, unsigned bits, unsigned index, bool is
   return static_cast<std::int64_t>(is_signed ? (field ^ sign) - sign : field);
 }
 
-bool holds(Compare compare, std::int64_t a, std::int64_t b) {
-  switch (compare) {
-    case Compare::eq: return a == b;
-    case Compare::ne: return a != b;
-    case Compare::lt: return a < b;
-    case Compare::le: return a <= b;
-    case Compare::gt: return a > b;
-    default: return a >= b;
-  }
-}
-
 std::int64_t compute(const Form& form, std::int64_t a, std::int64_t b) {
   switch (form.verb) {
     case Verb::add: return a + b;
@@ -112,7 +76,7 @@ std::int64_t compute(const Form& form, std::int64_t a, std::int64_t b) {
       return a * (std::int64_t{1} << count);
     }
     case Verb::shift_right: return a >> (form.wraps ? b & 31 : std::min<std::int64_t>(b, 32));
-    default: return holds(form.compare, a, b) ? 1 : 0;
+    default: return (holds_for(form.compare) & (a < b ? 1 : a == b ? 2 : 4)) != 0 ? 1 : 0;
   }
 }
 
@@ -210,59 +174,47 @@ std::uint32_t parts_lane(const Form& form, const Selectors& selectors, std::uint
   return form.second == AtomOp::add ? sum : result;
 }
 
-template <bool kMasked>
 const Op* video(const Op* op, Warp& warp) {
-  const Form form = Form::unpack(op->flags);
+  const auto form = std::bit_cast<Form>(op->flags);
   const auto* a = warp.reg<std::uint32_t>(op->a);
   const auto* b = warp.reg<std::uint32_t>(op->b);
   const auto* c = form.has_c ? warp.reg<std::uint32_t>(op->c) : a;
   const std::uint32_t behind = form.has_c ? op->e : op->c;
   const Selectors selectors(form.has_selectors ? *warp.reg<std::uint64_t>(behind) : 0);
   auto* d = warp.reg<std::uint32_t>(op->d);
-  for_active<kMasked>(warp, [&](int i) {
+  for_active<true>(warp, [&](int i) {
     d[i] = form.parts == 1 ? word_lane(form, selectors, a[i], b[i], c[i])
                            : parts_lane(form, selectors, a[i], b[i], c[i]);
   });
   return op + 1;
 }
 
+/// The instructions of a verb for words, pairs of halves and four bytes.
 struct Row {
-  ptx::Handler handler;
   Verb verb;
-  unsigned parts;
+  ptx::Handler word, halves, bytes;
 };
+constexpr auto kNone = ptx::Handler::count_;
 constexpr Row kRows[] = {
-    {ptx::Handler::vadd, Verb::add, 1},
-    {ptx::Handler::vadd2, Verb::add, 2},
-    {ptx::Handler::vadd4, Verb::add, 4},
-    {ptx::Handler::vsub, Verb::subtract, 1},
-    {ptx::Handler::vsub2, Verb::subtract, 2},
-    {ptx::Handler::vsub4, Verb::subtract, 4},
-    {ptx::Handler::vabsdiff, Verb::absolute_difference, 1},
-    {ptx::Handler::vabsdiff2, Verb::absolute_difference, 2},
-    {ptx::Handler::vabsdiff4, Verb::absolute_difference, 4},
-    {ptx::Handler::vmin, Verb::minimum, 1},
-    {ptx::Handler::vmin2, Verb::minimum, 2},
-    {ptx::Handler::vmin4, Verb::minimum, 4},
-    {ptx::Handler::vmax, Verb::maximum, 1},
-    {ptx::Handler::vmax2, Verb::maximum, 2},
-    {ptx::Handler::vmax4, Verb::maximum, 4},
-    {ptx::Handler::vavrg2, Verb::average, 2},
-    {ptx::Handler::vavrg4, Verb::average, 4},
-    {ptx::Handler::vset, Verb::compare, 1},
-    {ptx::Handler::vshl, Verb::shift_left, 1},
-    {ptx::Handler::vshr, Verb::shift_right, 1},
-    {ptx::Handler::vmad, Verb::multiply_add, 1},
-    {ptx::Handler::vset2, Verb::compare, 2},
-    {ptx::Handler::vset4, Verb::compare, 4},
+    {Verb::add, ptx::Handler::vadd, ptx::Handler::vadd2, ptx::Handler::vadd4},
+    {Verb::subtract, ptx::Handler::vsub, ptx::Handler::vsub2, ptx::Handler::vsub4},
+    {Verb::absolute_difference, ptx::Handler::vabsdiff, ptx::Handler::vabsdiff2,
+     ptx::Handler::vabsdiff4},
+    {Verb::minimum, ptx::Handler::vmin, ptx::Handler::vmin2, ptx::Handler::vmin4},
+    {Verb::maximum, ptx::Handler::vmax, ptx::Handler::vmax2, ptx::Handler::vmax4},
+    {Verb::average, kNone, ptx::Handler::vavrg2, ptx::Handler::vavrg4},
+    {Verb::compare, ptx::Handler::vset, ptx::Handler::vset2, ptx::Handler::vset4},
+    {Verb::shift_left, ptx::Handler::vshl, kNone, kNone},
+    {Verb::shift_right, ptx::Handler::vshr, kNone, kNone},
+    {Verb::multiply_add, ptx::Handler::vmad, kNone, kNone},
 };
 
 Form form_of(ptx::Handler handler) {
   Form form;
-  for (const Row& row : kRows) {
-    if (row.handler != handler) continue;
-    form.verb = row.verb;
-    form.parts = row.parts;
+  for (const auto& [verb, word, halves, bytes] : kRows) {
+    if (handler != word && handler != halves && handler != bytes) continue;
+    form.verb = verb;
+    form.parts = handler == word ? 1 : handler == halves ? 2 : 4;
   }
   return form;
 }
@@ -285,7 +237,7 @@ OpPair select_video(const ptx::Instruction& inst, const OperandWidths&) {
   form.scale = mods.selector == 7 ? 1 : mods.selector == 15 ? 2 : 0;
   form.has_c = inst.operands.size() == 4;
   form.has_selectors = inst.selectors != 0;
-  return {video<false>, video<true>, form.pack()};
+  return {video, video, std::bit_cast<std::uint32_t>(form)};
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

@@ -50,9 +50,7 @@ bool locate_rows(const Op* op, Warp& warp, AccessKind kind, int rows, std::byte*
   return true;
 }
 
-template <bool kMasked>
 const Op* load_tiles(const Op* op, Warp& warp) {
-  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
   const int tiles = static_cast<int>(op->flags >> kCountShift);
   std::byte* rows[kLanes];
   if (!locate_rows(op, warp, AccessKind::read, tiles * 8, rows)) return nullptr;
@@ -72,9 +70,7 @@ const Op* load_tiles(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-template <bool kMasked>
 const Op* store_tiles(const Op* op, Warp& warp) {
-  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
   const int tiles = static_cast<int>(op->flags >> kCountShift);
   std::byte* rows[kLanes];
   if (!locate_rows(op, warp, AccessKind::write, tiles * 8, rows)) return nullptr;
@@ -94,9 +90,7 @@ const Op* store_tiles(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-template <bool kMasked>
 const Op* move_tile(const Op* op, Warp& warp) {
-  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
   alignas(64) std::byte turned[8 * kRowBytes];
   transpose(warp.frame + op->a, turned);
   std::memcpy(warp.frame + op->d, turned, sizeof turned);
@@ -116,11 +110,9 @@ std::uint32_t tile_flags(const ptx::Instruction& instruction, const OperandWidth
 
 OpPair select_matrix_move(const ptx::Instruction& instruction, const OperandWidths& widths) {
   switch (instruction.row->handler) {
-    case Handler::ldmatrix:
-      return {load_tiles<false>, load_tiles<true>, tile_flags(instruction, widths, 0)};
-    case Handler::stmatrix:
-      return {store_tiles<false>, store_tiles<true>, tile_flags(instruction, widths, 1)};
-    case Handler::movmatrix: return {move_tile<false>, move_tile<true>};
+    case Handler::ldmatrix: return everybody_pair<load_tiles>(tile_flags(instruction, widths, 0));
+    case Handler::stmatrix: return everybody_pair<store_tiles>(tile_flags(instruction, widths, 1));
+    case Handler::movmatrix: return everybody_pair<move_tile>();
     default: return {};
   }
 }

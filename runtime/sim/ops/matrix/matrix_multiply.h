@@ -7,7 +7,6 @@
 #include "sim/ptx/isa.h"
 
 #include <algorithm>
-#include <cfenv>
 #include <limits>
 
 namespace kernwright::sim::KW_SIM_NS {
@@ -17,13 +16,6 @@ inline constexpr std::uint32_t kSaturate = 1 << 4;  ///< .satfinite
 inline constexpr std::uint32_t kKindA = 1 << 5;     ///< the `kind` of A's and B's format
 inline constexpr std::uint32_t kKindB = 1 << 6;
 inline constexpr int kRoundingShift = 16;  ///< f64: the host's rounding mode, 16 bits
-
-/// All lanes of a warp take part in a matrix instruction: Warp::converge's masks.
-alignas(64) inline constexpr std::uint32_t kEverybody[kLanes] = {
-    kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes,
-    kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes,
-    kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes,
-    kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes, kAllLanes};
 
 /// How many blocks of 8 rows, of 8 columns, and of k (each as deep as one register) a product has.
 /// Those of all mma and wmma forms share one function for each combination of formats.
@@ -186,30 +178,6 @@ template <typename V, int kSteps, typename Step>
   multiply_column<V, kSteps, Step>(left, right, sum, rows, blocks, saturate);
 }
 
-/// The host's rounding mode for the time of a multiplication of f64. `values` keeps the compiler
-/// from computing with them outside of that time.
-class RoundingScope {
- public:
-  RoundingScope(const Op* op, const void* values)
-      : mode_(static_cast<int>(op->flags >> kRoundingShift)), values_(values) {
-    if (mode_ == FE_TONEAREST) return;
-    std::fesetround(mode_);
-    asm volatile("" : : "r"(values_) : "memory");
-  }
-  ~RoundingScope() {
-    if (mode_ == FE_TONEAREST) return;
-    asm volatile("" : : "r"(values_) : "memory");
-    std::fesetround(FE_TONEAREST);
-  }
-  RoundingScope(const RoundingScope&) = delete;
-  RoundingScope& operator=(const RoundingScope&) = delete;
-
- private:
-  int mode_;
-  const void* values_;
-};
-static_assert(FE_TONEAREST == 0);
-
 /// C and D are WideSums or HalfSums.
 template <typename Format, typename C, typename D, typename Step, typename Shape>
 const Op* multiply(const Op* op, Warp& warp) {
@@ -239,7 +207,7 @@ const Op* multiply(const Op* op, Warp& warp) {
     }
     if constexpr (std::is_same_v<V, double>) {
       const void* const values[] = {left, right, sum};
-      const RoundingScope scope(op, values);
+      const RoundingScope scope(static_cast<int>(op->flags >> kRoundingShift), values);
       call_multiply_column<V, kSteps, Step>(left, right, sum, shape.rows, shape.blocks, saturate);
     } else if constexpr (std::is_same_v<Shape, AnyShape>) {
       call_multiply_column<V, kSteps, Step>(left, right, sum, shape.rows, shape.blocks, saturate);
@@ -261,11 +229,13 @@ const Op* multiply(const Op* op, Warp& warp) {
 /// A matrix instruction in masked code: all lanes first.
 template <OpFn kRun>
 const Op* with_everybody(const Op* op, Warp& warp) {
-  return warp.converge(op, kEverybody) ? kRun(op, warp) : nullptr;
+  alignas(64) std::uint32_t everybody[kLanes];
+  std::fill_n(everybody, kLanes, kAllLanes);
+  return warp.converge(op, everybody) ? kRun(op, warp) : nullptr;
 }
 
 template <OpFn kRun>
-OpPair everybody_pair(std::uint32_t flags) {
+OpPair everybody_pair(std::uint32_t flags = 0) {
   return {kRun, with_everybody<kRun>, flags};
 }
 
@@ -282,21 +252,13 @@ OpPair multiply_pair() {
   // What libraries multiply with.
   constexpr bool kHalf = std::is_same_v<Format, F16> || std::is_same_v<Format, BF16>;
   if constexpr (kHalf && kM == 16 && kN == 8 && kK == 16 && std::is_same_v<C, WideSums<float>>)
-    return everybody_pair<multiply<Format, C, D, Step, FixedShape<kRows, kColumns, kBlocks>>>(0);
+    return everybody_pair<multiply<Format, C, D, Step, FixedShape<kRows, kColumns, kBlocks>>>();
 #endif
   return everybody_pair<multiply<Format, C, D, Step, AnyShape>>(kFlags);
 }
 
 inline bool is_kind_one(ptx::Type type) {
   return type == ptx::Type::s8 || type == ptx::Type::s4 || type == ptx::Type::e5m2;
-}
-
-inline std::uint32_t host_rounding(ptx::Rounding rounding) {
-  int mode = FE_TONEAREST;
-  if (rounding == ptx::Rounding::rz) mode = FE_TOWARDZERO;
-  if (rounding == ptx::Rounding::rm) mode = FE_DOWNWARD;
-  if (rounding == ptx::Rounding::rp) mode = FE_UPWARD;
-  return static_cast<std::uint32_t>(mode);
 }
 
 /// Op::flags for the operands as written and the formats of A and B.
@@ -308,7 +270,8 @@ inline OpPair finish_multiply(OpPair pair, const ptx::Instruction& instruction, 
   }
   if (instruction.modifiers.satfinite) pair.flags |= kSaturate;
   if (a == ptx::Type::f64) {
-    pair.flags |= host_rounding(instruction.modifiers.rounding) << kRoundingShift;
+    pair.flags |= static_cast<std::uint32_t>(host_rounding(instruction.modifiers.rounding))
+                  << kRoundingShift;
   }
   if (is_kind_one(a)) pair.flags |= kKindA;
   if (is_kind_one(b)) pair.flags |= kKindB;

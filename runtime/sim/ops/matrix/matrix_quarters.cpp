@@ -97,9 +97,7 @@ void write_sums(const Op* op, const Warp& warp, int quarter, const float (*sum)[
   }
 }
 
-template <bool kMasked>
 const Op* multiply_quarters(const Op* op, Warp& warp) {
-  if (kMasked && !warp.converge(op, kEverybody)) return nullptr;
   warp.charge(kProductCost);
   float sum[4][kSide][kSide];
   for (int quarter = 0; quarter < 4; ++quarter) {
@@ -128,7 +126,7 @@ OpPair select_matrix_quarters(const ptx::Instruction& instruction, const Operand
   if (modifiers.layout_b == Layout::col) flags |= kColumnsB;
   if (modifiers.type[3] == Type::f32) flags |= kWideC;
   if (modifiers.type[0] == Type::f32) flags |= kWideD;
-  return {multiply_quarters<false>, multiply_quarters<true>, flags};
+  return everybody_pair<multiply_quarters>(flags);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

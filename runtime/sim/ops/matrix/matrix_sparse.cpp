@@ -46,7 +46,7 @@ const Op* multiply_sparse(const Op* op, Warp& warp) {
 
 template <typename Format, typename Sums>
 OpPair sparse_pair() {
-  return everybody_pair<multiply_sparse<Format, Sums>>(0);
+  return everybody_pair<multiply_sparse<Format, Sums>>();
 }
 
 OpPair by_types(const ptx::Modifiers& modifiers) {

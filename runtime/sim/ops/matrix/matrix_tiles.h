@@ -18,12 +18,15 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// One element format: how many fit a register and how a register's 32 lanes become values. `kind`
-/// tells apart formats of one size: 1 = signed (integers), 1 = e5m2 (8-bit floats).
-struct F16 {
-  using Value = float;
-  using Register = std::uint32_t;
-  static constexpr int kPerRegister = 2;
+/// One element format: how many fit a register and, in unpack(), how a register's 32 lanes become
+/// values. `kind` tells apart formats of one size: 1 = signed (integers), 1 = e5m2 (8-bit floats).
+template <typename V, int kCount, typename R = std::uint32_t>
+struct ElementFormat {
+  using Value = V;
+  using Register = R;
+  static constexpr int kPerRegister = kCount;
+};
+struct F16 : ElementFormat<float, 2> {
   static void unpack(const Register* reg, Value* out, bool = false) {
     std::uint16_t bits[64];
     std::memcpy(bits, reg, sizeof bits);
@@ -36,10 +39,7 @@ struct F16 {
 #endif
   }
 };
-struct BF16 {
-  using Value = float;
-  using Register = std::uint32_t;
-  static constexpr int kPerRegister = 2;
+struct BF16 : ElementFormat<float, 2> {
   static void unpack(const Register* reg, Value* out, bool = false) {
     std::uint16_t bits[64];
     std::memcpy(bits, reg, sizeof bits);
@@ -47,27 +47,18 @@ struct BF16 {
   }
 };
 /// The low 13 bits of the register are ignored.
-struct TF32 {
-  using Value = float;
-  using Register = std::uint32_t;
-  static constexpr int kPerRegister = 1;
+struct TF32 : ElementFormat<float, 1> {
   static void unpack(const Register* reg, Value* out, bool = false) {
     KW_LANES for (int i = 0; i < 32; ++i) out[i] = std::bit_cast<float>(reg[i] & 0xffffe000u);
   }
 };
-struct F64 {
-  using Value = double;
-  using Register = double;
-  static constexpr int kPerRegister = 1;
+struct F64 : ElementFormat<double, 1, double> {
   static void unpack(const Register* reg, Value* out, bool = false) {
     std::memcpy(out, reg, 32 * sizeof *reg);
   }
 };
 /// e4m3 has no infinities and 0x7f is NaN; e5m2 is the upper byte of an f16.
-struct Float8 {
-  using Value = float;
-  using Register = std::uint32_t;
-  static constexpr int kPerRegister = 4;
+struct Float8 : ElementFormat<float, 4> {
   static float e5m2(std::uint8_t bits) {
     return numeric::f16_to_f32(static_cast<std::uint16_t>(bits << 8));
   }
@@ -84,10 +75,7 @@ struct Float8 {
     for (int i = 0; i < 128; ++i) out[i] = is_e5m2 ? e5m2(bits[i]) : e4m3(bits[i]);
   }
 };
-struct Int8 {
-  using Value = std::int32_t;
-  using Register = std::uint32_t;
-  static constexpr int kPerRegister = 4;
+struct Int8 : ElementFormat<std::int32_t, 4> {
   static void unpack(const Register* reg, Value* out, bool is_signed = false) {
     std::uint8_t bits[128];
     std::memcpy(bits, reg, sizeof bits);
@@ -95,10 +83,7 @@ struct Int8 {
     KW_LANES for (int i = 0; i < 128; ++i) out[i] = (bits[i] ^ sign) - sign;
   }
 };
-struct Int4 {
-  using Value = std::int32_t;
-  using Register = std::uint32_t;
-  static constexpr int kPerRegister = 8;
+struct Int4 : ElementFormat<std::int32_t, 8> {
   static void unpack(const Register* reg, Value* out, bool is_signed = false) {
     const std::int32_t sign = is_signed ? 8 : 0;
     for (int i = 0; i < 32 * 8; ++i) {
@@ -108,10 +93,7 @@ struct Int4 {
   }
 };
 /// 32 single bits at a time.
-struct Bits {
-  using Value = std::uint32_t;
-  using Register = std::uint32_t;
-  static constexpr int kPerRegister = 1;
+struct Bits : ElementFormat<std::uint32_t, 1> {
   static void unpack(const Register* reg, Value* out, bool = false) {
     std::memcpy(out, reg, 32 * sizeof *reg);
   }

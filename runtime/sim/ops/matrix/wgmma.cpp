@@ -13,43 +13,17 @@ using ptx::OperandKind;
 using ptx::Type;
 using ptx::Verb;
 
-/// Sums may be of another type than the registers of D hold. kPerBlock registers per 8 x 8 block.
 template <typename Format, typename Sums, typename Step>
 const Op* multiply_shared(const Op* op, Warp& warp) {
   using V = typename Format::Value;
-  using Accumulator = V;
   constexpr int kSteps = 4 * Format::kPerRegister;
-  const PendingProduct product = pending(op, warp);
-  if (!warp.block->warpgroups->may_issue(op, warp, product)) return nullptr;
-  alignas(64) V left[4 * 8 * kSteps], right[2 * kSteps * 8];
+  if (!warp.block->warpgroups->may_issue(op, warp, pending(op, warp))) return nullptr;
+  alignas(64) V left[4 * 8 * kSteps];
   if (!load_left<Format>(op, warp, left)) return nullptr;
-  const int first = std::countr_zero(warp.mask);
-  const SharedMatrix matrix(warp.reg<std::uint64_t>(op->b)[first], (op->flags & kTransposeB) != 0);
-  const bool adds = (warp.pred(op->c) >> first & 1) != 0;
-  const bool saturate = (op->flags & kSaturate) != 0;
-  const std::uint32_t* lists = warp.program->lists.data() + op->d;
-  const unsigned columns = column_blocks(op);
-  for (unsigned n = 0; n < columns; ++n) {
-    for (unsigned k = 0; k < 2; ++k) {
-      alignas(64) std::uint32_t block[kLanes];
-      if (!load_block(op, warp, matrix, n, k, block)) return nullptr;
-      unpack_rows<Format>(block, right + k * 8 * kSteps, (op->flags & kKindB) != 0);
-    }
-    alignas(64) Accumulator sum[2 * 64] = {};
-    typename Sums::Register* reg[2][Sums::kPerBlock];
-    for (unsigned r = 0; r < 2; ++r) {
-      for (unsigned i = 0; i < Sums::kPerBlock; ++i)
-        reg[r][i] = warp.reg<typename Sums::Register>(lists[(2 * n + r) * Sums::kPerBlock + i]);
-      if (adds) Sums::read(reg[r], sum + r * 64);
-    }
+  return multiply_columns<Format, Sums, 2>(op, warp, [&](const V* right, V* sum, bool saturate) {
     call_multiply_column<V, kSteps, Step>(left, right, sum, 2, 2, saturate);
-    for (unsigned r = 0; r < 2; ++r) Sums::write(warp, reg[r], sum + r * 64, saturate);
-  }
-  warp.block->warpgroups->issue(warp, product);
-  return op + 1;
+  });
 }
-
-const Op* nothing(const Op* op, Warp&) { return op + 1; }
 
 template <typename Format, typename Sums, typename Step = MultiplyAdd>
 OpPair multiply_pair_of(bool registers) {
@@ -80,9 +54,9 @@ OpPair choose(const ptx::Modifiers& modifiers, bool registers) {
 OpPair select_wgmma(const ptx::Instruction& instruction, const OperandWidths&) {
   if (instruction.row->handler != Handler::wgmma) return {};
   const ptx::Modifiers& modifiers = instruction.modifiers;
-  if (modifiers.verb == Verb::commit_group) return everybody_pair<commit_products>(0);
-  if (modifiers.verb == Verb::wait_group) return everybody_pair<wait_for_products>(0);
-  if (modifiers.verb != Verb::mma) return everybody_pair<nothing>(0);
+  if (modifiers.verb == Verb::commit_group) return everybody_pair<commit_products>();
+  if (modifiers.verb == Verb::wait_group) return everybody_pair<wait_for_products>();
+  if (modifiers.verb != Verb::mma) return everybody_pair<no_operation>();
   if (modifiers.selector == kSparseA) return {};  // wgmma_sparse.cpp
   const bool registers = instruction.operands[1].kind == OperandKind::vector;
   OpPair pair = choose(modifiers, registers);

@@ -76,6 +76,40 @@ bool load_left(const Op* op, Warp& warp, typename Format::Value* left) {
   return true;
 }
 
+/// D = A * B + D, eight columns at a time, each with kDepth chunks of B's k: multiply(right, sums)
+/// adds a product to two blocks of sums. Sums may be of another type than the registers of D hold.
+/// Null after a finding.
+template <typename Format, typename Sums, unsigned kDepth, typename F>
+[[gnu::always_inline]] inline const Op* multiply_columns(const Op* op, Warp& warp, F multiply) {
+  using V = typename Format::Value;
+  constexpr unsigned kSteps = 4 * Format::kPerRegister;
+  const int first = std::countr_zero(warp.mask);
+  const SharedMatrix matrix(warp.reg<std::uint64_t>(op->b)[first], (op->flags & kTransposeB) != 0);
+  const bool adds = (warp.pred(op->c) >> first & 1) != 0;
+  const bool saturate = (op->flags & kSaturate) != 0;
+  const std::uint32_t* lists = warp.program->lists.data() + op->d;
+  const unsigned columns = column_blocks(op);
+  alignas(64) V right[kDepth * kSteps * 8];
+  for (unsigned n = 0; n < columns; ++n) {
+    for (unsigned k = 0; k < kDepth; ++k) {
+      alignas(64) std::uint32_t block[kLanes];
+      if (!load_block(op, warp, matrix, n, k, block)) return nullptr;
+      unpack_rows<Format>(block, right + k * 8 * kSteps, (op->flags & kKindB) != 0);
+    }
+    alignas(64) V sum[2 * 64] = {};
+    typename Sums::Register* reg[2][Sums::kPerBlock];
+    for (unsigned r = 0; r < 2; ++r) {
+      for (unsigned i = 0; i < Sums::kPerBlock; ++i)
+        reg[r][i] = warp.reg<typename Sums::Register>(lists[(2 * n + r) * Sums::kPerBlock + i]);
+      if (adds) Sums::read(reg[r], sum + r * 64);
+    }
+    multiply(right, sum, saturate);
+    for (unsigned r = 0; r < 2; ++r) Sums::write(warp, reg[r], sum + r * 64, saturate);
+  }
+  warp.block->warpgroups->issue(warp, pending(op, warp));
+  return op + 1;
+}
+
 /// Constants behind scale-d, from operand `first` on: the signs of A and B, then whether they are
 /// transposed. False for those that the instruction does not take.
 inline bool read_constants(const ptx::Instruction& instruction, std::size_t first, bool registers,

@@ -12,8 +12,6 @@ namespace {
 using ptx::OperandKind;
 using ptx::Type;
 
-constexpr unsigned kDepthOfB = 4;
-
 /// Rows of 32 bytes that follow each other along k end after half of what B needs, and the
 /// descriptor does not say where the rest is.
 bool has_whole_rows(const Op* op, std::uint64_t descriptor) {
@@ -26,7 +24,6 @@ const Op* multiply_sparse_shared(const Op* op, Warp& warp) {
   using V = typename Format::Value;
   constexpr int kSteps = 4 * Format::kPerRegister;
   const int first = std::countr_zero(warp.mask);
-  const PendingProduct product = pending(op, warp);
   const std::uint64_t descriptor = warp.reg<std::uint64_t>(op->b)[first];
   if (!has_whole_rows(op, descriptor)) {
     return report_operand(op, warp, first,
@@ -34,36 +31,16 @@ const Op* multiply_sparse_shared(const Op* op, Warp& warp) {
                           "descriptor's swizzle: use that of 64 or 128 bytes, or none",
                           descriptor);
   }
-  if (!warp.block->warpgroups->may_issue(op, warp, product)) return nullptr;
-  alignas(64) V left[4 * 8 * kSteps], right[kDepthOfB * kSteps * 8];
+  if (!warp.block->warpgroups->may_issue(op, warp, pending(op, warp))) return nullptr;
+  alignas(64) V left[4 * 8 * kSteps];
   if (!load_left<Format>(op, warp, left)) return nullptr;
   const std::uint32_t* const lists = warp.program->lists.data();
   SparseRows<V> rows;  // the metadata stands behind the sums that are read
   rows.template read<Format>(left, warp.reg<std::uint32_t>(lists[op->e + op->count]), 2,
                              (op->flags & kSecondPair) != 0 ? 1 : 0);
-  const SharedMatrix matrix(descriptor, (op->flags & kTransposeB) != 0);
-  const bool adds = (warp.pred(op->c) >> first & 1) != 0;
-  const bool saturate = (op->flags & kSaturate) != 0;
-  const unsigned columns = column_blocks(op);
-  for (unsigned n = 0; n < columns; ++n) {
-    for (unsigned k = 0; k < kDepthOfB; ++k) {
-      alignas(64) std::uint32_t block[kLanes];
-      if (!load_block(op, warp, matrix, n, k, block)) return nullptr;
-      unpack_rows<Format>(block, right + k * 8 * kSteps, (op->flags & kKindB) != 0);
-    }
-    alignas(64) V sum[2 * 64] = {};
-    typename Sums::Register* reg[2][Sums::kPerBlock];
-    for (unsigned r = 0; r < 2; ++r) {
-      for (unsigned i = 0; i < Sums::kPerBlock; ++i)
-        reg[r][i] =
-            warp.reg<typename Sums::Register>(lists[op->d + (2 * n + r) * Sums::kPerBlock + i]);
-      if (adds) Sums::read(reg[r], sum + r * 64);
-    }
+  return multiply_columns<Format, Sums, 4>(op, warp, [&](const V* right, V* sum, bool saturate) {
     multiply_sparse_rows(rows, right, sum, saturate);
-    for (unsigned r = 0; r < 2; ++r) Sums::write(warp, reg[r], sum + r * 64, saturate);
-  }
-  warp.block->warpgroups->issue(warp, product);
-  return op + 1;
+  });
 }
 
 template <typename Format, typename Sums>

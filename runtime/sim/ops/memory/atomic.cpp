@@ -8,66 +8,25 @@ namespace {
 using ptx::AtomOp;
 using ptx::Type;
 
-struct And {
-  template <typename T>
-  T operator()(T old, T b, T) const {
-    return old & b;
-  }
-};
-struct Or {
-  template <typename T>
-  T operator()(T old, T b, T) const {
-    return old | b;
-  }
-};
-struct Xor {
-  template <typename T>
-  T operator()(T old, T b, T) const {
-    return old ^ b;
-  }
-};
-struct Exchange {
-  template <typename T>
-  T operator()(T, T b, T) const {
-    return b;
-  }
-};
-struct CompareAndSwap {
-  template <typename T>
-  T operator()(T old, T b, T c) const {
-    return old == b ? c : old;
-  }
-};
-struct Add {
-  template <typename T>
-  T operator()(T old, T b, T) const {
-    return static_cast<T>(old + b);
-  }
-};
-struct Increment {
-  template <typename T>
-  T operator()(T old, T b, T) const {
-    return old >= b ? T{0} : old + 1;
-  }
-};
-struct Decrement {
-  template <typename T>
-  T operator()(T old, T b, T) const {
-    return old == 0 || old > b ? b : old - 1;
-  }
-};
-struct Min {
-  template <typename T>
-  T operator()(T old, T b, T) const {
-    return b < old ? b : old;
-  }
-};
-struct Max {
-  template <typename T>
-  T operator()(T old, T b, T) const {
-    return b > old ? b : old;
-  }
-};
+// What memory gets, from what it has, b and c.
+using And = decltype([](auto old, auto b, auto) { return old & b; });
+using Or = decltype([](auto old, auto b, auto) { return old | b; });
+using Xor = decltype([](auto old, auto b, auto) { return old ^ b; });
+using Exchange = decltype([](auto, auto b, auto) { return b; });
+using CompareAndSwap = decltype([](auto old, auto b, auto c) { return old == b ? c : old; });
+using Add = decltype([](auto old, auto b, auto) { return old + b; });
+using Increment = decltype([](auto old, auto b, auto) { return old >= b ? 0 : old + 1; });
+using Decrement = decltype([](auto old, auto b, auto) {
+  return old == 0 || old > b ? b : old - 1;
+});
+using Min = decltype([](auto old, auto b, auto) { return b < old ? b : old; });
+using Max = decltype([](auto old, auto b, auto) { return b > old ? b : old; });
+
+template <typename T>
+OpPair exchange(AtomOp which) {
+  if (which == AtomOp::exch) return atomic_pair<Exchange, T, T>();
+  return which == AtomOp::cas ? atomic_pair<CompareAndSwap, T, T>() : OpPair{};
+}
 
 template <typename T>
 OpPair logical(AtomOp which) {
@@ -75,9 +34,7 @@ OpPair logical(AtomOp which) {
     case AtomOp::and_: return atomic_pair<And, T, T>();
     case AtomOp::or_: return atomic_pair<Or, T, T>();
     case AtomOp::xor_: return atomic_pair<Xor, T, T>();
-    case AtomOp::exch: return atomic_pair<Exchange, T, T>();
-    case AtomOp::cas: return atomic_pair<CompareAndSwap, T, T>();
-    default: return {};
+    default: return exchange<T>(which);
   }
 }
 
@@ -96,16 +53,10 @@ OpPair arithmetic(AtomOp which) {
 
 OpPair by_type(AtomOp which, Type type) {
   switch (type) {
-    case Type::b16:
-      return which == AtomOp::cas    ? atomic_pair<CompareAndSwap, std::uint16_t, std::uint16_t>()
-             : which == AtomOp::exch ? atomic_pair<Exchange, std::uint16_t, std::uint16_t>()
-                                     : OpPair{};
+    case Type::b16: return exchange<std::uint16_t>(which);
     case Type::b32: return logical<std::uint32_t>(which);
     case Type::b64: return logical<std::uint64_t>(which);
-    case Type::b128:
-      return which == AtomOp::cas    ? atomic_pair<CompareAndSwap, Uint128, Uint128>()
-             : which == AtomOp::exch ? atomic_pair<Exchange, Uint128, Uint128>()
-                                     : OpPair{};
+    case Type::b128: return exchange<Uint128>(which);
     case Type::u32: return arithmetic<std::uint32_t, std::uint32_t>(which);
     case Type::s32: return arithmetic<std::int32_t, std::uint32_t>(which);
     case Type::u64: return arithmetic<std::uint64_t, std::uint64_t>(which);

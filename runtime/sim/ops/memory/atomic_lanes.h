@@ -9,12 +9,6 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// The bits of `Mem` as the host's atomics want them.
-template <typename Mem>
-using AtomicBits =
-    std::conditional_t<sizeof(Mem) == 8, std::uint64_t,
-                       std::conditional_t<sizeof(Mem) == 4, std::uint32_t, std::uint16_t>>;
-
 /// Replaces the 16 bytes at `at` where they still are `seen`; else `seen` becomes what they are.
 /// By hand: compilers call a library for this size, which may take a lock.
 inline bool exchange_wide(std::byte* at, Uint128& seen, Uint128 wanted) {
@@ -39,10 +33,10 @@ inline bool exchange_wide(std::byte* at, Uint128& seen, Uint128 wanted) {
 /// host threads may do the same at the same time.
 template <bool kHost, typename F, typename Mem>
 [[gnu::always_inline]] inline Mem read_modify_write(std::byte* at, Mem b, Mem c, F f) {
-  using Bits = AtomicBits<Mem>;
+  using Bits = IntegerOf<sizeof(Mem)>;  // what the host's atomics want
   if constexpr (!kHost) {
     const Mem old = peek<Mem>(at);
-    poke(at, f(old, b, c));
+    poke(at, static_cast<Mem>(f(old, b, c)));
     return old;
   } else if constexpr (sizeof(Mem) == 16) {
     Mem seen = peek<Mem>(at);  // may be torn: then the exchange says what is there
@@ -53,7 +47,7 @@ template <bool kHost, typename F, typename Mem>
     Bits seen = __atomic_load_n(word, __ATOMIC_RELAXED);
     for (;;) {
       const Mem old = std::bit_cast<Mem>(seen);
-      const Bits wanted = std::bit_cast<Bits>(f(old, b, c));
+      const Bits wanted = std::bit_cast<Bits>(static_cast<Mem>(f(old, b, c)));
       if (__atomic_compare_exchange_n(word, &seen, wanted, false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST))
         return old;

@@ -67,8 +67,6 @@ const Op* zero(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-const Op* nothing(const Op* op, Warp&) { return op + 1; }
-
 }  // namespace
 
 OpPair select_memory_address(const ptx::Instruction& instruction, const OperandWidths& widths) {
@@ -85,7 +83,7 @@ OpPair select_memory_address(const ptx::Instruction& instruction, const OperandW
     case Handler::prefetch:
     case Handler::prefetchu:
     case Handler::applypriority:
-    case Handler::discard: return {nothing, nothing};
+    case Handler::discard: return {no_operation, no_operation};
     default: return {};
   }
 }

@@ -10,12 +10,12 @@ namespace kernwright::sim::KW_SIM_NS {
 struct LoadHandlers {
   template <typename T, int kVec, Form kForm>
   static constexpr OpFn full = &load<T, kVec, kForm>;
-  static constexpr OpFn any = &load_any<kFull>, masked = &load_any<true>;
+  static constexpr OpFn any = &move_any<false, kFull>, masked = &move_any<false, true>;
 };
 struct StoreHandlers {
   template <typename T, int kVec, Form kForm>
   static constexpr OpFn full = &store<T, kVec, kForm>;
-  static constexpr OpFn any = &store_any<kFull>, masked = &store_any<true>;
+  static constexpr OpFn any = &move_any<true, kFull>, masked = &move_any<true, true>;
 };
 
 /// The full-warp handler of a shape in the space that the flags name.

@@ -16,28 +16,19 @@ OpFn select_fixed(const ptx::Instruction&, const OperandWidths&) { return nullpt
 namespace {
 
 /// The first time, or after a time when lanes had to go one by one. Null after a fault.
-[[gnu::noinline]] std::byte* settle(const Op* op, Warp& warp, FixedPlan& plan, AccessKind kind) {
+template <bool kStore>
+[[gnu::noinline]] const Op* move_first(const Op* op, Warp& warp, FixedPlan& plan) {
   MemorySite& site = warp.worker->sites.data()[op->site];
+  const AccessKind kind = kStore ? AccessKind::write : AccessKind::read;
   std::byte* const base = replan(op, warp, site, {kind, AccessShape(op->flags).bytes()});
-  if (base != nullptr && site.generation != 0) {
+  if (base == nullptr) return nullptr;
+  if (site.generation != 0) {
     plan.base = static_cast<std::uint32_t>(base - warp.shared);
     const bool halves = static_cast<Pattern>(site.pattern) != Pattern::gather;
     plan.half = halves ? static_cast<std::int32_t>(site.half) : 0;
     plan.pattern = site.pattern;
   }
-  return base;
-}
-
-[[gnu::noinline]] const Op* load_first(const Op* op, Warp& warp, FixedPlan& plan) {
-  const std::byte* base = settle(op, warp, plan, AccessKind::read);
-  if (base == nullptr) return nullptr;
-  return load_planned(op, warp, base, warp.worker->sites.data()[op->site]);
-}
-
-[[gnu::noinline]] const Op* store_first(const Op* op, Warp& warp, FixedPlan& plan) {
-  std::byte* base = settle(op, warp, plan, AccessKind::write);
-  if (base == nullptr) return nullptr;
-  return store_planned(op, warp, base, warp.worker->sites.data()[op->site]);
+  return move_planned<kStore>(op, warp, base, site);
 }
 
 template <typename T, int kVec>
@@ -47,7 +38,7 @@ const Op* load_fixed(const Op* op, Warp& warp) {
   const std::byte* const base = warp.shared + plan.base;
   const Elements<T, kVec> to(warp, op->d);
   switch (static_cast<Pattern>(plan.pattern)) {
-    case Pattern::none: return load_first(op, warp, plan);
+    case Pattern::none: return move_first<false>(op, warp, plan);
     case Pattern::uniform: load_same<T, kVec, kLanes>(to, 0, base); return op + 1;
     case Pattern::contiguous: load_run<T, kVec, kLanes>(to, 0, base); return op + 1;
     case Pattern::half_uniform:
@@ -71,7 +62,7 @@ const Op* store_fixed(const Op* op, Warp& warp) {
   std::byte* const base = warp.shared + plan.base;
   const Elements<T, kVec> from(warp, op->b);
   switch (static_cast<Pattern>(plan.pattern)) {
-    case Pattern::none: return store_first(op, warp, plan);
+    case Pattern::none: return move_first<true>(op, warp, plan);
     case Pattern::uniform: store_one<T, kVec>(base, from, kLanes - 1); return op + 1;
     case Pattern::contiguous: store_run<T, kVec, kLanes>(base, from, 0); return op + 1;
     case Pattern::half_contiguous:

@@ -52,42 +52,26 @@ struct AccessShape {
   std::uint32_t bytes() const { return 1u << (memory + vector); }
 };
 
-/// One element of every active lane, from `from` on. Widens by the signedness of Mem.
-template <typename Mem, typename Reg>
-[[gnu::noinline]] void load_lanes(const Warp& warp, Reg* d, const std::byte* from,
+/// One element of every active lane: loads widen by the signedness of Mem, stores write the lower
+/// bytes. Lanes in lane order: where several write the same place, the highest lane's value stays.
+template <bool kStore, typename Mem, typename Reg>
+[[gnu::noinline]] void move_lanes(const Warp& warp, Reg* reg, std::byte* memory,
                                   const MemorySite& site, std::uint32_t bytes) {
   const std::uint64_t* const offsets = site.offsets.data();
-  if (warp.mask != kAllLanes) {
-    for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-      const int i = std::countr_zero(m);
-      d[i] = static_cast<Reg>(peek<Mem>(from + static_cast<std::int64_t>(offsets[i])));
+  const auto move = [=](int i, std::uint64_t offset) {
+    std::byte* const at = memory + static_cast<std::int64_t>(offset);
+    if constexpr (kStore) {
+      poke(at, static_cast<Mem>(reg[i]));
+    } else {
+      reg[i] = static_cast<Reg>(peek<Mem>(at));
     }
-  } else if (static_cast<Pattern>(site.pattern) == Pattern::contiguous && bytes == sizeof(Mem)) {
-    KW_LANES for (int i = 0; i < kLanes; ++i) d[i] =
-        static_cast<Reg>(peek<Mem>(from + static_cast<std::size_t>(i) * sizeof(Mem)));
-  } else {
-    for (int i = 0; i < kLanes; ++i)
-      d[i] = static_cast<Reg>(peek<Mem>(from + static_cast<std::int64_t>(offsets[i])));
-  }
-}
-
-/// The lower bytes of one element of every active lane. Lanes in lane order: where several write
-/// the same place, the highest lane's value stays.
-template <typename Mem, typename Reg>
-[[gnu::noinline]] void store_lanes(const Warp& warp, const Reg* from, std::byte* to,
-                                   const MemorySite& site, std::uint32_t bytes) {
-  const std::uint64_t* const offsets = site.offsets.data();
+  };
   if (warp.mask != kAllLanes) {
-    for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-      const int i = std::countr_zero(m);
-      poke(to + static_cast<std::int64_t>(offsets[i]), static_cast<Mem>(from[i]));
-    }
+    for_active<true>(warp, [=](int i) { move(i, offsets[i]); });
   } else if (static_cast<Pattern>(site.pattern) == Pattern::contiguous && bytes == sizeof(Mem)) {
-    KW_LANES for (int i = 0; i < kLanes; ++i)
-        poke(to + static_cast<std::size_t>(i) * sizeof(Mem), static_cast<Mem>(from[i]));
+    KW_LANES for (int i = 0; i < kLanes; ++i) move(i, static_cast<unsigned>(i) * sizeof(Mem));
   } else {
-    for (int i = 0; i < kLanes; ++i)
-      poke(to + static_cast<std::int64_t>(offsets[i]), static_cast<Mem>(from[i]));
+    for (int i = 0; i < kLanes; ++i) move(i, offsets[i]);
   }
 }
 
@@ -125,62 +109,40 @@ inline void fence_before_store(const Op* op) {
 }
 
 /// Moves by a plan, for the active lanes.
-[[gnu::noinline]] inline const Op* load_planned(const Op* op, Warp& warp, const std::byte* base,
-                                                const MemorySite& site) {
+template <bool kStore>
+[[gnu::noinline]] const Op* move_planned(const Op* op, Warp& warp, std::byte* base,
+                                         const MemorySite& site) {
   const AccessShape shape(op->flags);
+  if constexpr (kStore) fence_before_store(op);
   with_types(shape, [&]<typename Mem, typename Reg>() {
-    for (int v = 0; v < 1 << shape.vector; ++v)
-      load_lanes<Mem, Reg>(warp, warp.reg<Reg>(element_of(warp, op->d, shape.vector, v)),
-                           base + static_cast<std::size_t>(v) * sizeof(Mem), site, shape.bytes());
+    for (int v = 0; v < 1 << shape.vector; ++v) {
+      const std::uint32_t reg = element_of(warp, kStore ? op->b : op->d, shape.vector, v);
+      move_lanes<kStore, Mem, Reg>(warp, warp.reg<Reg>(reg),
+                                   base + static_cast<std::size_t>(v) * sizeof(Mem), site,
+                                   shape.bytes());
+    }
   });
-  fence_after_load(op);
-  return op + 1;
-}
-
-[[gnu::noinline]] inline const Op* store_planned(const Op* op, Warp& warp, std::byte* base,
-                                                 const MemorySite& site) {
-  const AccessShape shape(op->flags);
-  fence_before_store(op);
-  with_types(shape, [&]<typename Mem, typename Reg>() {
-    for (int v = 0; v < 1 << shape.vector; ++v)
-      store_lanes<Mem, Reg>(warp, warp.reg<Reg>(element_of(warp, op->b, shape.vector, v)),
-                            base + static_cast<std::size_t>(v) * sizeof(Mem), site, shape.bytes());
-  });
+  if constexpr (!kStore) fence_after_load(op);
   return op + 1;
 }
 
 /// Without a plan: makes one first.
-[[gnu::noinline]] inline const Op* load_anew(const Op* op, Warp& warp) {
+template <bool kStore>
+[[gnu::noinline]] const Op* move_anew(const Op* op, Warp& warp) {
   MemorySite& site = warp.worker->sites.data()[op->site];
-  const std::uint32_t bytes = AccessShape(op->flags).bytes();
-  const std::byte* base = replan(op, warp, site, {AccessKind::read, bytes});
-  return base == nullptr ? nullptr : load_planned(op, warp, base, site);
-}
-
-[[gnu::noinline]] inline const Op* store_anew(const Op* op, Warp& warp) {
-  MemorySite& site = warp.worker->sites.data()[op->site];
-  const std::uint32_t bytes = AccessShape(op->flags).bytes();
-  std::byte* base = replan(op, warp, site, {AccessKind::write, bytes});
-  return base == nullptr ? nullptr : store_planned(op, warp, base, site);
+  const AccessKind kind = kStore ? AccessKind::write : AccessKind::read;
+  std::byte* base = replan(op, warp, site, {kind, AccessShape(op->flags).bytes()});
+  return base == nullptr ? nullptr : move_planned<kStore>(op, warp, base, site);
 }
 
 /// Any shape in any space.
-template <bool kMasked>
-const Op* load_any(const Op* op, Warp& warp) {
-  const MemorySite& site = warp.worker->sites.data()[op->site];
-  const std::byte* base = call_plan<kMasked>(op, warp, site, AccessShape(op->flags).bytes());
-  if (base == nullptr) [[unlikely]]
-    return load_anew(op, warp);
-  return load_planned(op, warp, base, site);
-}
-
-template <bool kMasked>
-const Op* store_any(const Op* op, Warp& warp) {
+template <bool kStore, bool kMasked>
+const Op* move_any(const Op* op, Warp& warp) {
   const MemorySite& site = warp.worker->sites.data()[op->site];
   std::byte* base = call_plan<kMasked>(op, warp, site, AccessShape(op->flags).bytes());
   if (base == nullptr) [[unlikely]]
-    return store_anew(op, warp);
-  return store_planned(op, warp, base, site);
+    return move_anew<kStore>(op, warp);
+  return move_planned<kStore>(op, warp, base, site);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

@@ -163,7 +163,7 @@ const Op* load(const Op* op, Warp& warp) {
   const std::byte* base = kForm == Form::any ? call_plan<false>(op, warp, site, sizeof(T) * kVec)
                                              : plan<false, kForm>(op, warp, site, sizeof(T) * kVec);
   if (base == nullptr) [[unlikely]]
-    return load_anew(op, warp);
+    return move_anew<false>(op, warp);
   if constexpr (kForm == Form::global) fetch_ahead<sizeof(T) * kVec * kLanes>(site, base);
   load_full<T, kVec>(Elements<T, kVec>(warp, op->d), base, site);
   if constexpr (kForm == Form::any) fence_after_load(op);
@@ -176,7 +176,7 @@ const Op* store(const Op* op, Warp& warp) {
   std::byte* base = kForm == Form::any ? call_plan<false>(op, warp, site, sizeof(T) * kVec)
                                        : plan<false, kForm>(op, warp, site, sizeof(T) * kVec);
   if (base == nullptr) [[unlikely]]
-    return store_anew(op, warp);
+    return move_anew<true>(op, warp);
   if constexpr (kForm == Form::any) fence_before_store(op);
   store_full<T, kVec>(base, site, Elements<T, kVec>(warp, op->b));
   return op + 1;

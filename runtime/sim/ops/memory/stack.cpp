@@ -4,9 +4,6 @@
 #include "sim/ptx/isa.h"
 
 namespace kernwright::sim::KW_SIM_NS {
-
-OpPair select_stack(const ptx::Instruction& inst, const OperandWidths& widths);
-
 namespace {
 
 using ptx::Handler;
@@ -16,12 +13,12 @@ constexpr std::uint32_t kDefaultAlignment = 8;
 std::uint32_t* tops_of(const Warp& warp) { return warp.reg<std::uint32_t>(kLocalTopOffset); }
 
 /// Op::flags: alignment in bytes.
-template <bool kMasked, typename T>
+template <typename T>
 const Op* allocate(const Op* op, Warp& warp) {
   const T* sizes = warp.reg<T>(op->a);
   T* d = warp.reg<T>(op->d);
   std::uint32_t* tops = tops_of(warp);
-  for (std::uint32_t m = kMasked ? warp.mask : kAllLanes; m != 0; m &= m - 1) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
     const std::uint64_t begin = (std::uint64_t{tops[i]} + op->flags - 1) / op->flags * op->flags;
     if (begin > warp.local_bytes || sizes[i] > warp.local_bytes - begin) {
@@ -35,18 +32,18 @@ const Op* allocate(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-template <bool kMasked, typename T>
+template <typename T>
 const Op* save(const Op* op, Warp& warp) {
   const std::uint32_t* tops = tops_of(warp);
-  write_lanes<kMasked, T>(warp, op->d, [=](int i) { return T{tops[i]}; });
+  write_lanes<true, T>(warp, op->d, [=](int i) { return T{tops[i]}; });
   return op + 1;
 }
 
-template <bool kMasked, typename T>
+template <typename T>
 const Op* restore(const Op* op, Warp& warp) {
   const T* saved = warp.reg<T>(op->a);
   std::uint32_t* tops = tops_of(warp);
-  for (std::uint32_t m = kMasked ? warp.mask : kAllLanes; m != 0; m &= m - 1) {
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
     if (saved[i] > tops[i]) {
       return warp.fault(op, FaultKind::bounds, i, saved[i], 0,
@@ -65,10 +62,10 @@ OpPair select_width(const ptx::Instruction& inst) {
       const bool aligned = inst.operands.size() > 2;
       const std::uint64_t bytes = aligned ? inst.operands[2].bits : kDefaultAlignment;
       if (!std::has_single_bit(bytes) || bytes > 1u << 20) return {};
-      return {allocate<false, T>, allocate<true, T>, static_cast<std::uint32_t>(bytes)};
+      return {allocate<T>, allocate<T>, static_cast<std::uint32_t>(bytes)};
     }
-    case Handler::stacksave: return {save<false, T>, save<true, T>};
-    default: return {restore<false, T>, restore<true, T>};
+    case Handler::stacksave: return {save<T>, save<T>};
+    default: return {restore<T>, restore<T>};
   }
 }
 
