@@ -3,7 +3,6 @@
 
 #include "sim/check/block_check.h"
 #include "sim/check/history/poison.h"
-#include "sim/code/program.h"
 #include "sim/exec/block/cluster.h"
 #include "sim/exec/block/mbarrier.h"
 #include "sim/exec/warp/scheduler.h"
@@ -24,7 +23,7 @@ constexpr std::uint32_t kMbarrierBytes = 8;
 }  // namespace
 
 void AsyncCopies::issue(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
-  check_.touch_lane(op, warp, lane, AccessKind::read, copy.from, copy.source, Space::global);
+  check_.lanes.touch(op, warp, lane, AccessKind::read, copy.from, copy.source, Space::global);
   if (copy.to > warp.shared_bytes || copy.bytes > warp.shared_bytes - copy.to) return;
   if (copy.to % copy.bytes != 0) return;  // it will fault
   copy.op = warp.op_index(op);
@@ -39,8 +38,7 @@ void AsyncCopies::note_target(const Op* op, Warp& warp, int lane, AsyncCopy& cop
   if (origins_.empty()) origins_.resize(check_.shared.words() + 1);
   copying_ = &copy;
   priors_.fill(0);
-  check_.races.examine(op, warp, lane,
-                       {AccessKind::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
+  check_.races.examine(op, warp, lane, {AccessKind::write, Space::shared, copy.to, copy.bytes});
   copying_ = nullptr;
   copy.stamp = kUnderWay | kAllBytes | check_.stamp_of(check_.ops[copy.op], warp.thread(lane));
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
@@ -322,11 +320,10 @@ void AsyncCopies::arrive(const Op* op, Warp& warp, const Named& one, const Share
     state.made = check_.stamp_of(info, warp.thread(lane));
   } else if (check_.race && one.owner == &check_ && state.made != 0 &&
              !check_.order.is_ordered(state.made, warp, lane, false)) {
-    const LaneTouch touch{
-        AccessKind::atomic, Space::shared, one.offset, kMbarrierBytes, nullptr, nullptr, nullptr};
-    check_.races.report({op, warp, lane, touch, info, false, check_.where.clustered,
-                         check_.stamp_of(info, warp.thread(lane)), one.offset / 4, one.offset},
-                        state.made, true);
+    const LaneTouch touch{AccessKind::atomic, Space::shared, one.offset, kMbarrierBytes};
+    WordAccess access = check_.races.access_of(op, warp, lane, touch);
+    access.begin = one.offset;
+    check_.races.report(access, state.made, true);
   }
   if (past != nullptr) state.open = join(state.open, past);
   for (std::uint32_t m = info.role == BarrierRole::track ? one.lanes : 0; m != 0; m &= m - 1) {

@@ -25,8 +25,7 @@ namespace kernwright::sim::KW_SIM_NS {
 }
 
 /// What check_gather() needs, of an access that the site fits now.
-inline void note_gather(const BlockCheck& check, const Warp& warp, const Op* op,
-                        const CheckedOp& info) {
+inline void note_gather(BlockCheck& check, const Warp& warp, const Op* op, const CheckedOp& info) {
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
   if (static_cast<Pattern>(plan.pattern) == Pattern::gather) plan.half = check.sites[info.site].tag;
 }

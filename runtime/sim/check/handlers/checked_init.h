@@ -52,9 +52,8 @@ namespace kernwright::sim::KW_SIM_NS {
   each_lane(site, touch, [&](int lane, std::uint64_t offset) {
     if ((poison_bits(map, at + offset, touch.bytes) & matters) == 0) return;
     clear_poison(map, at + offset,
-                 check.judge_uninitialised(
-                     touch.op, warp, lane,
-                     {touch.mode, space, base + offset, touch.bytes, nullptr, nullptr}));
+                 check.unwritten.judge(touch.op, warp, lane,
+                                       {touch.mode, space, base + offset, touch.bytes}));
   });
   if (reads) return;
   each_lane(site, touch,

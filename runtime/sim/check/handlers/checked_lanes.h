@@ -76,7 +76,7 @@ template <bool kGlobal>
 }
 
 /// Whole granules from `word` on, word i by thread0 + (i >> shift): whether a glance at what they
-/// say is enough. Then they are up to date.
+/// say is enough. Then they are up to date. Of shift kHalfWords (Granule) it is one granule.
 template <bool kWrites>
 [[gnu::always_inline]] inline bool touch_granules(const ShadowView<true>& view, bool parts,
                                                   std::uint64_t word, std::uint32_t count,
@@ -112,27 +112,6 @@ template <bool kWrites>
     }
   }
   return true;
-}
-
-/// The granule from `word` on, of shape kHalfWords, half h of its words by thread0 + h: as
-/// touch_granules().
-template <bool kWrites>
-[[gnu::always_inline]] inline bool touch_halves(const ShadowView<true>& view, std::uint64_t word,
-                                                std::uint32_t thread0) {
-  Granule& granule = view.granules[word / kGranuleWords];
-  const Shadow mine = (view.stamp & ~kAllBytes) | Shadow{kHalfWords} << kBytesShift | thread0;
-  const Shadow read = granule.read;
-  bool fine = view.is_harmless(granule.write, mine);
-  if constexpr (kWrites) {
-    const bool alone = (read & kMany) == 0;
-    fine &= view.is_past(read) | (alone & view.is_harmless(read, mine));
-    if (fine) granule.write = mine;
-  } else {
-    const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
-    fine &= view.is_past(read) | alike;
-    if (fine) granule.read = view.is_past(read) ? mine : reader(view, read, mine);
-  }
-  return fine;
 }
 
 /// Granules whose shadows are all of launches before need them no more.
@@ -249,7 +228,8 @@ template <bool kWrites, bool kGlobal>
   }
 }
 
-[[gnu::always_inline]] inline void note_same(const ShadowView<false>& view, std::uint64_t word,
+template <bool kGlobal>
+[[gnu::always_inline]] inline void note_same(const ShadowView<kGlobal>& view, std::uint64_t word,
                                              std::uint32_t count, std::uint32_t thread) {
   for (std::uint32_t i = 0; i < count; ++i) {
     Shadow& read = view.read[word + i];
@@ -269,10 +249,7 @@ template <bool kGlobal>
     if (!view.is_past(view.write[word + i]) || !view.is_alike(view.read[word + i], mine))
       return false;
   }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Shadow& read = view.read[word + i];
-    read = reader(view, read, mine) | kManyLanes;
-  }
+  note_same(view, word, count, thread0);
   return true;
 }
 

@@ -38,10 +38,10 @@ void by_region(std::uint64_t address, std::uint64_t bytes, F f) {
 
 }  // namespace
 
-GlobalRegion::GlobalRegion()
-    : granules(static_cast<Granule*>(lazy_zeros(kShadowBytes))),
-      write(reinterpret_cast<Shadow*>(granules + kRegionGranules)),
-      read(write + kRegionWords) {}
+GlobalRegion::GlobalRegion() : granules(static_cast<Granule*>(lazy_zeros(kShadowBytes))) {
+  write = reinterpret_cast<Shadow*>(granules + kRegionGranules);
+  read = write + kRegionWords;
+}
 
 GlobalRegion::~GlobalRegion() {
   ::munmap(granules, kShadowBytes);

@@ -3,7 +3,6 @@
 
 #include "sim/check/history/shadow.h"
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -28,18 +27,28 @@ using ReaderLists = std::unordered_map<const Shadow*, std::vector<Shadow>>;
 /// not race with what some of them race with.
 using HiddenAccesses = std::unordered_map<const Shadow*, std::vector<Shadow>>;
 
+/// What the race check remembers of a region of global memory or of a block's shared memory.
+struct AccessHistory {
+  Shadow* write = nullptr;  ///< by word
+  Shadow* read = nullptr;
+  ReaderLists readers;
+  HiddenAccesses hidden;
+
+  /// The eight shadows of a word's bytes: writes, then reads. Throws std::bad_alloc.
+  virtual Shadow* bytes_of_word(std::uint64_t word) = 0;
+
+ protected:
+  ~AccessHistory() = default;
+};
+
 /// Shadows of a region's words and bits of its bytes. Pages that nobody touches cost nothing.
-struct GlobalRegion {
+struct GlobalRegion final : AccessHistory {
   /// Held while one of several workers looks at or changes the rest.
   std::atomic<bool> busy{false};
   Granule* granules = nullptr;  ///< kRegionGranules; look here first
-  Shadow* write = nullptr;      ///< kRegionWords
-  Shadow* read = nullptr;
   Shadow* exact = nullptr;  ///< 8 per word: writes of its four bytes, then reads; made when needed
   /// Null: everything is initialised. Set by whoever allocates, also while kernels run.
   std::atomic<std::uint64_t*> poison{nullptr};
-  ReaderLists readers;
-  HiddenAccesses hidden;
   /// The launch (BlockCheck::launch_floor) in which nobody has read here and every granule leaves
   /// its writes to shadows of words; 0: none is known.
   Shadow scattered = 0;
@@ -78,8 +87,7 @@ struct GlobalRegion {
     visits = scattered == launch ? -kPatience : 0;
     scattered = 0;
   }
-  /// The eight shadows of a word's bytes. Throws std::bad_alloc.
-  Shadow* bytes_of_word(std::uint64_t word);
+  Shadow* bytes_of_word(std::uint64_t word) override;
   GlobalRegion();
   ~GlobalRegion();
   GlobalRegion(const GlobalRegion&) = delete;
