@@ -189,6 +189,16 @@ void check_tiles(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& i
   check_access(check, warp, touch, space_of(op));
 }
 
+template <bool kMasked>
+[[gnu::always_inline]] inline const Op* checked_load(const Op* op, Warp& warp, BlockCheck& check,
+                                                     const CheckedOp& info) {
+  if (info.used == 0) return transfer<kMasked>(op, warp, check, info, AccessKind::read);
+  alignas(64) std::uint64_t address[kLanes];
+  lane_addresses(op, warp, address);
+  check.lanes.touch_used(op, warp, info, address, space_of(op));
+  return (kMasked ? info.masked : info.full)(op, warp);
+}
+
 /// A load that lanes may drop: the race check waits for those that do not.
 template <bool kMasked>
 [[gnu::noinline]] const Op* checked_early(const Op* op, Warp& warp, BlockCheck& check,
@@ -197,27 +207,9 @@ template <bool kMasked>
   lane_addresses(op, warp, address);
   check.loads.note(op, warp, info, address, space_of(op));
   check.race = false;
-  const Op* next = nullptr;
-  if (info.used != 0) {
-    check.lanes.touch_used(op, warp, info, address, space_of(op));
-    next = (kMasked ? info.masked : info.full)(op, warp);
-  } else {
-    next = transfer<kMasked>(op, warp, check, info, AccessKind::read);
-  }
+  const Op* const next = checked_load<kMasked>(op, warp, check, info);
   check.race = true;
   return next;
-}
-
-template <bool kMasked>
-[[gnu::always_inline]] inline const Op* checked_load(const Op* op, Warp& warp, BlockCheck& check,
-                                                     const CheckedOp& info) {
-  if (info.speculated != 0 && check.race) [[unlikely]]
-    return checked_early<kMasked>(op, warp, check, info);
-  if (info.used == 0) return transfer<kMasked>(op, warp, check, info, AccessKind::read);
-  alignas(64) std::uint64_t address[kLanes];
-  lane_addresses(op, warp, address);
-  check.lanes.touch_used(op, warp, info, address, space_of(op));
-  return (kMasked ? info.masked : info.full)(op, warp);
 }
 
 /// What uses of loaded values tell, before the op that uses them.
@@ -236,7 +228,10 @@ template <bool kMasked>
 [[gnu::always_inline]] inline const Op* run_checked(const Op* op, Warp& warp, BlockCheck& check,
                                                     const CheckedOp& info, OpFn run) {
   switch (info.kind) {
-    case CheckKind::load: return checked_load<kMasked>(op, warp, check, info);
+    case CheckKind::load:
+      if (info.speculated != 0 && check.race) [[unlikely]]
+        return checked_early<kMasked>(op, warp, check, info);
+      return checked_load<kMasked>(op, warp, check, info);
     case CheckKind::store: {
       const Op* const next = transfer<kMasked>(op, warp, check, info, AccessKind::write);
       if (check.unwritten.has_copies()) [[unlikely]]

@@ -42,9 +42,7 @@ inline void note_gather(BlockCheck& check, const Warp& warp, const Op* op, const
   if (pattern == Pattern::gather) return reads && check_gather(check, warp, op, info, plan);
   const std::uint64_t bytes = info.bytes, base = plan.base;
   const auto half = static_cast<std::uint64_t>(static_cast<std::int64_t>(plan.half));
-  const bool halves = pattern == Pattern::half_uniform || pattern == Pattern::half_contiguous;
-  const bool runs = pattern == Pattern::contiguous || pattern == Pattern::half_contiguous;
-  const std::uint64_t run = runs ? bytes * (halves ? kLanes / 2 : kLanes) : bytes;
+  const auto [run, halves] = runs_of(pattern, bytes);
   if (check.init) {
     if (mode == AccessKind::write) {
       set_poison<false>(check.unwritten.shared, base, run);

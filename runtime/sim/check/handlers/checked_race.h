@@ -90,8 +90,7 @@ template <bool kGlobal, bool kReads>
     fine &= view.is_harmless(write[i], mine);
   }
   for (std::uint32_t i = 0; i < words && look_at_reads; ++i) {
-    const bool alone = kReads || (read[i] & kMany) == 0;
-    fine &= view.is_past(read[i]) | (alone & view.is_harmless(read[i], mine));
+    fine &= kReads ? view.is_harmless(read[i], mine) : view.is_free(read[i], mine);
   }
   if (!fine) return false;
   for (std::uint32_t i = 0; i < words; ++i) {

@@ -25,17 +25,6 @@ void* lazy_zeros(std::size_t bytes) {
   return memory;
 }
 
-/// Calls f(address, bytes) for each part of the range that lies in one region.
-template <typename F>
-void by_region(std::uint64_t address, std::uint64_t bytes, F f) {
-  while (bytes != 0) {
-    const std::uint64_t part = std::min(bytes, kRegionBytes - address % kRegionBytes);
-    f(address, part);
-    address += part;
-    bytes -= part;
-  }
-}
-
 }  // namespace
 
 GlobalRegion::GlobalRegion() : granules(static_cast<Granule*>(lazy_zeros(kShadowBytes))) {
@@ -147,10 +136,7 @@ void GlobalShadow::clear() noexcept {
     // Bytes with shadows of their own hold for good: such a region is not worth cleaning.
     if (spare_.size() == kMostSpare || region.exact != nullptr) continue;
     delete[] region.poison.exchange(nullptr);
-    region.readers.clear();
-    region.hidden.clear();
-    region.scattered = 0;
-    region.visits = 0;
+    region.forget();
     spare_.push_back(std::move(entry.second));
   }
   regions_.clear();
@@ -160,9 +146,7 @@ void GlobalShadow::clear_shadows() noexcept {
   const std::lock_guard lock(mutex_);
   spare_.clear();
   for (auto& entry : regions_) {
-    entry.second->readers.clear();
-    entry.second->hidden.clear();
-    entry.second->scattered = 0;
+    entry.second->forget();
     ::madvise(entry.second->granules, kShadowBytes, MADV_DONTNEED);
     if (entry.second->exact != nullptr) ::madvise(entry.second->exact, kExactBytes, MADV_DONTNEED);
   }

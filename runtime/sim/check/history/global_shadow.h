@@ -3,6 +3,7 @@
 
 #include "sim/check/history/shadow.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,17 @@ inline constexpr int kRegionShift = 16;
 inline constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << kRegionShift;
 inline constexpr std::uint64_t kRegionWords = kRegionBytes / 4;
 inline constexpr std::uint64_t kRegionGranules = kRegionBytes / kGranuleBytes;
+
+/// Calls f(address, bytes) for each part of the range that lies in one region.
+template <typename F>
+void by_region(std::uint64_t address, std::uint64_t bytes, F f) {
+  while (bytes != 0) {
+    const std::uint64_t part = std::min(bytes, kRegionBytes - address % kRegionBytes);
+    f(address, part);
+    address += part;
+    bytes -= part;
+  }
+}
 
 /// Readers beside the one in the shadow, by read shadow: where some of them may be ordered before a
 /// write and others not.
@@ -86,6 +98,13 @@ struct GlobalRegion final : AccessHistory {
     if (scattered == 0) return;
     visits = scattered == launch ? -kPatience : 0;
     scattered = 0;
+  }
+  /// What is known beside the shadows.
+  void forget() noexcept {
+    readers.clear();
+    hidden.clear();
+    scattered = 0;
+    visits = 0;
   }
   Shadow* bytes_of_word(std::uint64_t word) override;
   GlobalRegion();

@@ -4,6 +4,7 @@
 #include "sim/check/order/block_order.h"
 #include "sim/check/order/clock.h"
 #include "sim/check/race/touch.h"
+#include "sim/check/report/block_findings.h"
 
 #include <cstdint>
 #include <unordered_map>
@@ -60,23 +61,13 @@ class ClusterOrder {
   void end();
 
  private:
-  /// The last access of another block's warp to this block's shared memory.
-  struct Visit {
-    BlockCheck* visitor = nullptr;
-    const Warp* warp = nullptr;
-    std::uint32_t tick = 0, op = 0;
-    int lane = 0;
-    LaneTouch touch;
-  };
-
   ClusterBarrier& barrier() const;
-  static void report(const Visit& visit, const BlockCheck& owner, bool begun);
 
   BlockCheck& check_;
   ClusterBarrier barrier_;                           ///< of the cluster; used in its first block
   BlockOrder::WarpTicks arrivals_{};                 ///< tick of each warp's first; 0: none
   bool has_begun_ = false;                           ///< some thread passed the barrier
-  std::unordered_map<std::uint64_t, Visit> visits_;  ///< by block and warp
+  std::unordered_map<std::uint64_t, Visit> visits_;  ///< to here, by block and warp
 };
 
 }  // namespace kernwright::sim
