@@ -101,12 +101,6 @@ void BlockCheck::fence_proxy(const Warp& warp) {
   order.fence_proxy(warp);
 }
 
-void BlockCheck::publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
-                         const CheckedOp& op) {
-  if (op.release) new_tick();
-  order.publish(warp, addresses, space, op);
-}
-
 void BlockCheck::arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_t group, bool wait,
                         bool counted) {
   arrivals.arrive(op, warp, id, group, sync && wait && !counted);

@@ -119,9 +119,6 @@ class BlockCheck final : public Watcher {
   void fence(Warp& warp, Reach reach);
   /// fence.proxy.async.
   void fence_proxy(const Warp& warp);
-  /// Before a strong write of the active lanes at these addresses.
-  void publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
-               const CheckedOp& op);
   void arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_t group, bool wait,
               bool counted) override;
   void release(const Block& block, std::uint32_t id, const Barriers::One& barrier) override;

@@ -207,8 +207,9 @@ void AsyncCopies::finish(Warp& warp, int lane, const AsyncCopy& copy) {
   if (!check_.race || copy.source == 0 ||
       (!check_.parts && tick_of(copy.stamp) >= tick_of(check_.order.floor)))
     return;
-  check_.races.examine_global(warp.code + copy.op, warp, lane, AccessKind::read, copy.from,
-                              copy.source);
+  check_.regions.each(copy.from, copy.source, AccessKind::read, [&](const LaneTouch& part) {
+    check_.races.examine(warp.code + copy.op, warp, lane, part);
+  });
 }
 
 void AsyncCopies::wait(Warp& warp, std::size_t left, bool all) {

@@ -169,7 +169,10 @@ template <bool kMasked>
                          (space == Space::generic &&
                           (address[std::countr_zero(warp.mask)] & kWindowMask) == kSharedWindow);
   const Space where = is_shared ? Space::shared : Space::global;
-  if (mode != AccessKind::read) check.publish(warp, address, where, info);
+  if (mode != AccessKind::read) {
+    if (info.release) check.new_tick();
+    check.order.publish(warp, address, where, info);
+  }
   const Op* const next = run(op, warp);
   if (next != nullptr && mode != AccessKind::write) check.order.observe(warp, address, where, info);
   return next;

@@ -18,14 +18,14 @@ constexpr std::size_t kShadowBytes = kGranuleTable + 2 * kRegionWords * sizeof(S
 constexpr std::size_t kExactBytes = 8 * kRegionWords * sizeof(Shadow);
 constexpr std::size_t kPoisonWords = kRegionBytes / 64 + 1;
 
+}  // namespace
+
 void* lazy_zeros(std::size_t bytes) {
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   return memory;
 }
-
-}  // namespace
 
 GlobalRegion::GlobalRegion() : granules(static_cast<Granule*>(lazy_zeros(kShadowBytes))) {
   write = reinterpret_cast<Shadow*>(granules + kRegionGranules);

@@ -20,6 +20,9 @@ inline constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << kRegionShift;
 inline constexpr std::uint64_t kRegionWords = kRegionBytes / 4;
 inline constexpr std::uint64_t kRegionGranules = kRegionBytes / kGranuleBytes;
 
+/// Pages that cost nothing until somebody writes to them, for munmap().
+void* lazy_zeros(std::size_t bytes);
+
 /// Calls f(address, bytes) for each part of the range that lies in one region.
 template <typename F>
 void by_region(std::uint64_t address, std::uint64_t bytes, F f) {

@@ -32,12 +32,12 @@ void ClusterOrder::pass(const Warp& warp, std::uint32_t lanes) {
   if (!check_.race || !check_.parts) return;
   has_begun_ = true;
   check_.new_tick();
-  check_.order.absorb(warp, lanes, barrier().complete());
+  check_.order.absorb(warp, lanes, barrier().complete);
 }
 
 void ClusterOrder::end_arrivals(bool all_wait) {
   const auto arrivals = std::exchange(arrivals_, {});
-  if (!check_.race || !check_.parts || !all_wait || barrier().was_relaxed()) return;
+  if (!check_.race || !check_.parts || !all_wait || barrier().was_relaxed) return;
   check_.new_tick();
   check_.order.end_cluster_arrivals(arrivals);
 }

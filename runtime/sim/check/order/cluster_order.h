@@ -13,26 +13,21 @@
 namespace kernwright::sim {
 
 /// The cluster's barrier. Its first block keeps it for all.
-class ClusterBarrier {
- public:
-  void clear() { *this = {}; }
+struct ClusterBarrier {
+  SharedPast open;
+  SharedPast complete;       ///< what those who pass come after
+  bool relaxed = false;      ///< some arrival released nothing
+  bool was_relaxed = false;  ///< of the phase before
+
   /// A warp arrives with what it knows, or, relaxed, with what it released before.
-  void arrive(const SharedPast& past, bool relaxed) {
-    relaxed_ |= relaxed;
-    open_ = join(open_, past);
+  void arrive(const SharedPast& past, bool is_relaxed) {
+    relaxed |= is_relaxed;
+    open = join(open, past);
   }
   void end_phase() {
-    complete_ = join(complete_, std::exchange(open_, nullptr));
-    was_relaxed_ = std::exchange(relaxed_, false);
+    complete = join(complete, std::exchange(open, nullptr));
+    was_relaxed = std::exchange(relaxed, false);
   }
-  /// What those who pass come after.
-  const SharedPast& complete() const noexcept { return complete_; }
-  /// Some arrival of the phase before released nothing.
-  bool was_relaxed() const noexcept { return was_relaxed_; }
-
- private:
-  SharedPast open_, complete_;
-  bool relaxed_ = false, was_relaxed_ = false;
 };
 
 /// What a block knows of its cluster.
@@ -43,7 +38,7 @@ class ClusterOrder {
 
   /// Before another block begins.
   void clear() {
-    barrier_.clear();
+    barrier_ = {};
     arrivals_ = {};
     has_begun_ = false;
     visits_.clear();

@@ -104,12 +104,6 @@ void RaceCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& tou
   }
 }
 
-void RaceCheck::examine_global(const Op* op, Warp& warp, int lane, AccessKind mode,
-                               std::uint64_t address, std::uint64_t bytes) {
-  check_.regions.each(address, bytes, mode,
-                      [&](const LaneTouch& part) { examine(op, warp, lane, part); });
-}
-
 void RaceCheck::examine_shadows(const WordAccess& access, Shadow& write, Shadow& read,
                                 Shadow mine) {
   if (looking != nullptr) return look_at_writes(access, write);

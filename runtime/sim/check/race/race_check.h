@@ -28,8 +28,6 @@ class RaceCheck {
 
   /// Checks one access and notes it.
   void examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  void examine_global(const Op* op, Warp& warp, int lane, AccessKind mode, std::uint64_t address,
-                      std::uint64_t bytes);
   void report(const WordAccess& access, Shadow other, bool other_wrote,
               Missing missing = Missing::order, Told told = Told::itself);
   /// Words, of the region or of shared memory, need no shadows for their bytes where all of those
