@@ -30,7 +30,8 @@
 namespace kernwright::sim {
 
 /// Lives as long as its BlockRunner, on one host thread. The fields in front are what handlers look
-/// at; the functions are for what they cannot decide at a glance.
+/// at; the functions are for what they cannot decide at a glance. Its parts that are made of a
+/// BlockCheck are made of the one that has them.
 class BlockCheck final : public Watcher {
  public:
   BlockCheck(CheckedLaunch& launch, const WatchedBlocks& blocks);

@@ -26,7 +26,6 @@ void each_run(std::uint32_t bits, std::uint32_t most, F f) {
 
 class LaneCheck {
  public:
-  /// `check` is of the block, and has this.
   explicit LaneCheck(BlockCheck& check) : check_(check) {}
 
   /// `space` generic: the address's window decides. Memory that is not there is left alone.

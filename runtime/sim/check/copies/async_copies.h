@@ -19,7 +19,6 @@ class BlockCheck;
 
 class AsyncCopies {
  public:
-  /// `check` is of the block, and has this.
   explicit AsyncCopies(BlockCheck& check) : check_(check) {}
 
   Span sources;  ///< global memory that copies under way read

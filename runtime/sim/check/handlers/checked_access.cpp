@@ -310,8 +310,6 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   return info.full(op, warp);
 }
 
-#ifndef KW_SIM_SMALL
-
 /// A load or store of global memory whose lanes, or those of each half, lie side by side, by the
 /// plan of the access itself.
 template <AccessKind kMode>
@@ -347,15 +345,9 @@ const Op* checked_indexed(const Op* op, Warp& warp) {
   return handler_alone(*op)(op, warp);
 }
 
-#endif
-
 }  // namespace
 
 CheckedHandlers checked_handlers() {
-#ifdef KW_SIM_SMALL
-  return {checked<false>, checked<true>,  checked_fixed_load, checked<false>,
-          checked<false>, checked<false>, checked<false>};
-#else
   return {checked<false>,
           checked<true>,
           checked_fixed_load,
@@ -363,7 +355,6 @@ CheckedHandlers checked_handlers() {
           checked_global<AccessKind::write>,
           checked_indexed<AccessKind::read>,
           checked_indexed<AccessKind::write>};
-#endif
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

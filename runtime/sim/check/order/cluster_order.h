@@ -33,7 +33,6 @@ struct ClusterBarrier {
 /// What a block knows of its cluster.
 class ClusterOrder {
  public:
-  /// `check` is of the block, and has this.
   explicit ClusterOrder(BlockCheck& check) : check_(check) {}
 
   /// Before another block begins.

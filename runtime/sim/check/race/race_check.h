@@ -19,7 +19,6 @@ class BlockCheck;
 /// Of one block's accesses.
 class RaceCheck {
  public:
-  /// `check` is of the block, and has this.
   explicit RaceCheck(BlockCheck& check);
 
   /// What a look at a lane's access is for.
