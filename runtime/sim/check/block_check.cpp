@@ -1,45 +1,38 @@
-// The checks of one block: where it begins and ends.
+// The checks of one block: where it begins and ends, and where its threads meet.
 #include "sim/check/block_check.h"
 
-#include "sim/check/report/finding_text.h"
-#include "sim/code/program.h"
-#include "sim/exec/block/cluster.h"
-#include "sim/exec/warp/lane_memory.h"
-
-#include <algorithm>
-#include <bit>
-#include <cstring>
-
 namespace kernwright::sim {
-using ptx::Space;
+namespace {
+
+constexpr std::uint64_t kFenceCost = 1000;  ///< see Warp::charge()
+
+}  // namespace
 
 BlockCheck::BlockCheck(CheckedLaunch& launch, const WatchedBlocks& blocks)
     : ops(launch.program.ops.data()),
+      sites(launch.program.site_ops.size()),
       init(launch.checks.init),
       race(launch.checks.race),
       sync(launch.checks.sync),
       parts(launch.program.kernel_orders_parts(blocks.kernel)),
       alone(launch.alone),
-      pauses(launch.seed != 0),
       loads(*this),
       shared(blocks.shared_bytes, race, race && !parts),
       where(launch),
       order(where, blocks.warps),
       rules(where, order, parts),
       findings(where),
+      arrivals(findings),
+      lost(where, findings, doubts),
       regions(launch.shadow),
-      unwritten(where, regions, findings),
+      unwritten(where, regions, shared, findings, doubts),
+      lanes(*this),
       copies(*this),
       races(*this),
       proxy(*this),
       cluster(*this),
-      schedule_(blocks.warps),
-      site_store_(launch.program.site_ops.size() + 1) {
-  sites = site_store_.data();
-  if (launch.program.site_ops.size() > kMostSites) {
-    site_store_.resize(kMostSites + 1);
-    sites = site_store_.data();
-  }
+      schedule(blocks.warps) {
+  doubts.set(Doubts::kPauses, launch.seed != 0);
   if (init) unwritten.enable(blocks.shared_bytes, blocks.local_bytes);
 }
 
@@ -52,9 +45,8 @@ void BlockCheck::begin(const Block& block) {
   copies.forget();
   proxy.forget();
   unwritten.begin();
-  lost_.clear();
+  lost.clear();
   loads.clear();
-  note_followed();
   where.begin(block);
   cluster.clear();
   // Shadows of blocks before would be taken for accesses from elsewhere in the cluster.
@@ -62,14 +54,68 @@ void BlockCheck::begin(const Block& block) {
     shared.clear();
     copies.forget_origins();
   }
-  schedule_.begin(where.launch.seed, block.linear_index);
+  schedule.begin(where.launch.seed, block.linear_index);
   if (!order.begin(parts)) race = false;
   shared.begin_phase();
   shared.block_epoch = shared.read_epoch;
   shared.hidden.clear();
   if (!parts) return;
   shared.readers.clear();
-  arrivals_.fill({});
+  arrivals.clear();
+}
+
+void BlockCheck::located(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
+  if (!inside) accessed(op, warp, lane, access);
+}
+
+void BlockCheck::accessed(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
+  lanes.touch(op, warp, lane, access.kind, access.address, access.size, access.space);
+}
+
+void BlockCheck::new_tick() {
+  if (loads.any && parts) [[unlikely]]
+    loads.look(nullptr);
+  shared.new_epoch();
+  if (!order.advance()) race = false;
+}
+
+void BlockCheck::meet(const Op* op, Warp& warp, const std::uint32_t* members) {
+  if (sync && members != nullptr) findings.members(op, warp, members);
+  if (!race) return;
+  if (loads.any) [[unlikely]]
+    loads.look(&warp);
+  new_tick();
+  order.meet(warp, members);
+}
+
+void BlockCheck::fence(Warp& warp, Reach reach) {
+  if (!race || !parts) return;
+  warp.charge(kFenceCost);
+  new_tick();
+  order.fence(warp, reach);
+}
+
+void BlockCheck::fence_proxy(const Warp& warp) {
+  if (!race) return;
+  new_tick();
+  order.fence_proxy(warp);
+}
+
+void BlockCheck::arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_t group, bool wait,
+                        bool counted) {
+  arrivals.arrive(op, warp, id, group, sync && wait && !counted);
+  if (wait || !race) return;
+  new_tick();
+  arrivals.ticks(id)[warp.index] = order.tick();
+}
+
+void BlockCheck::release(const Block& block, std::uint32_t id, const Barriers::One& barrier) {
+  arrivals.release(id);
+  if (!race) return;
+  if (loads.any) [[unlikely]]
+    loads.look(nullptr);
+  new_tick();
+  if (order.release(block, id, barrier, arrivals.ticks(id)) && !parts) shared.begin_phase();
 }
 
 }  // namespace kernwright::sim

@@ -5,10 +5,13 @@
 #include "sim/check/checked_launch.h"
 #include "sim/check/copies/async_copies.h"
 #include "sim/check/copies/async_proxy.h"
+#include "sim/check/doubts.h"
 #include "sim/check/flow/lost_values.h"
 #include "sim/check/history/known_regions.h"
 #include "sim/check/history/shared_history.h"
 #include "sim/check/init/init_check.h"
+#include "sim/check/lane_check.h"
+#include "sim/check/order/barrier_arrivals.h"
 #include "sim/check/order/block_order.h"
 #include "sim/check/order/cluster_order.h"
 #include "sim/check/order/random_schedule.h"
@@ -20,17 +23,15 @@
 #include "sim/exec/warp/lane_memory.h"
 #include "sim/exec/watcher.h"
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <string>
 #include <utility>
-#include <vector>
 
 namespace kernwright::sim {
 
 /// Lives as long as its BlockRunner, on one host thread. The fields in front are what handlers look
-/// at; the functions are for what they cannot decide at a glance.
+/// at; the functions are for what they cannot decide at a glance. Its parts that are made of a
+/// BlockCheck are made of the one that has them.
 class BlockCheck final : public Watcher {
  public:
   BlockCheck(CheckedLaunch& launch, const WatchedBlocks& blocks);
@@ -43,14 +44,12 @@ class BlockCheck final : public Watcher {
   void begin(const Block& block) override;
 
   const CheckedOp* ops = nullptr;  ///< by op index
-  CheckSite* sites = nullptr;      ///< by CheckedOp::site
+  CheckSites sites;
   bool init = false, race = false, sync = false;
-  bool parts = false;     ///< CheckedProgram::kernel_orders_parts()
-  bool alone = false;     ///< no other worker runs blocks of the launch
-  bool pauses = false;    ///< another warp may run before an access, at random
-  bool inside = false;    ///< a checked handler runs: locate() need not look
-  bool follows = false;   ///< lanes hold what nobody wrote or gave, and may not want it
-  bool careful = false;   ///< `pauses` or `follows`: a glance at an access is not enough
+  bool parts = false;   ///< CheckedProgram::kernel_orders_parts()
+  bool alone = false;   ///< no other worker runs blocks of the launch
+  bool inside = false;  ///< a checked handler runs: locate() need not look
+  Doubts doubts;
   SpeculatedLoads loads;  ///< in front: each access asks whether there are any
   SharedHistory shared;
   /// Notes what was put off; set with the first of it.
@@ -59,47 +58,30 @@ class BlockCheck final : public Watcher {
   BlockOrder order;
   RaceRules rules;
   BlockFindings findings;
+  BarrierArrivals arrivals;
+  LostValues lost;
   KnownRegions regions;
   InitCheck unwritten;
+  LaneCheck lanes;
   AsyncCopies copies;
   RaceCheck races;
   AsyncProxy proxy;
   ClusterOrder cluster;
+  RandomSchedule schedule;  ///< under a seed
 
-  /// Under a seed: whether the warp lets others go first. Then it parks before `op`.
-  bool pause(const Op* op, Warp& warp) { return schedule_.pause(op, warp); }
-  /// Under a seed at random.
-  const std::uint32_t* warp_order() override { return pauses ? schedule_.warp_order() : nullptr; }
-
-  /// As InitCheck::judge().
-  std::uint64_t judge_uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
-    const std::uint64_t counted = unwritten.judge(op, warp, lane, touch);
-    note_followed();
-    return counted;
+  const std::uint32_t* warp_order() override {
+    return doubts.pauses() ? schedule.warp_order() : nullptr;
   }
-  /// As InitCheck::forget_loads().
-  void forget_loads(const Op* op, const Warp& warp) {
-    unwritten.forget_loads(op, warp);
-    note_followed();
-  }
-  /// As InitCheck::end_copies().
-  void end_copies(const Warp& warp) {
-    if (unwritten.end_copies(warp)) shared.new_epoch();
-  }
-  /// An access that went through locate(), in any space: both checks.
-  /// `space` generic: the address's window decides. Memory that is not there is left alone.
-  void touch_lane(const Op* op, Warp& warp, int lane, AccessKind mode, std::uint64_t address,
-                  std::uint64_t bytes, ptx::Space space);
   /// What a checked handler looks at itself is left to it.
   void located(const Op* op, Warp& warp, int lane, const LaneAccess& access) override;
   void accessed(const Op* op, Warp& warp, int lane, const LaneAccess& access) override;
-  /// In local memory the value has to be written.
   void used(const Op* op, Warp& warp, int lane, std::uint64_t address,
-            std::uint32_t bytes) override;
-  /// A load of the active lanes of which only the bytes of CheckedOp::used count.
-  void touch_used(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
-                  ptx::Space space);
-  void allocated(std::uint64_t address, std::uint64_t bytes) override;
+            std::uint32_t bytes) override {
+    if (init) unwritten.use(op, warp, lane, address, bytes);
+  }
+  void allocated(std::uint64_t address, std::uint64_t bytes) override {
+    if (init) where.launch.shadow.poison(address, bytes);
+  }
 
   AsyncCopy copy_to(const Op* op, Warp& warp, int lane, std::uint64_t rank, const Piece& to,
                     const Piece& from) override {
@@ -129,31 +111,20 @@ class BlockCheck final : public Watcher {
   /// The checks of the block of that rank in the cluster; null where there is none or it has ended.
   BlockCheck* peer(std::uint64_t rank) const;
   void end_cluster_phase() override { cluster.end_phase(); }
-  void pass_cluster(const Warp& warp, std::uint32_t lanes) override { cluster.pass(warp, lanes); }
+  void pass_cluster(const Warp& warp, std::uint32_t who) override { cluster.pass(warp, who); }
   void end_cluster_arrivals(bool all_wait) override { cluster.end_arrivals(all_wait); }
   void end() override { cluster.end(); }
 
   // Order. All take the warp whose lanes act.
   void meet(const Op* op, Warp& warp, const std::uint32_t* members) override;
-  /// The warp's active lanes have done a shuffle. Needed where some source is lost, or `follows`.
-  void shuffle(const Op* op, Warp& warp, const ShuffleSources& read);
-  /// `follows`: the op copies, chooses or uses what shuffles gave, if it does.
-  void follow_shuffles(const Op* op, Warp& warp);
   void fence(Warp& warp, Reach reach);
   /// fence.proxy.async.
   void fence_proxy(const Warp& warp);
-  /// Before a strong write of the active lanes at these addresses.
-  void publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
-               const CheckedOp& op);
   void arrive(const Op* op, Warp& warp, std::uint32_t id, std::uint32_t group, bool wait,
               bool counted) override;
   void release(const Block& block, std::uint32_t id, const Barriers::One& barrier) override;
 
   void new_tick();
-  /// CheckSite::tag of a new pattern; none when there are no more numbers.
-  std::int32_t new_tag() noexcept {
-    return last_tag_ == std::numeric_limits<std::int32_t>::max() ? 0 : ++last_tag_;
-  }
   /// Before any shadow of shared memory is looked at or changed.
   void settle_reads() {
     if (shared.late.count != 0) replay(*this);
@@ -164,29 +135,6 @@ class BlockCheck final : public Watcher {
     const Shadow site = info.site < kMostSites ? info.site : kMostSites;
     return order.stamp | site << kSiteShift | thread;
   }
-
- private:
-  void look_for_divergence(const Op* op, const Warp& warp, std::uint32_t id, std::uint32_t lanes);
-  void touch_far(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  void init_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch, std::uint64_t* map,
-                 std::uint64_t at);
-  void touch_part(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  void note_followed() noexcept {
-    follows = unwritten.has_loads() || !lost_.empty();
-    careful = pauses || follows;
-  }
-
-  RandomSchedule schedule_;
-  std::vector<CheckSite> site_store_;
-  std::int32_t last_tag_ = 0;
-  LostValues lost_;
-  struct ArrivalState {
-    BlockOrder::WarpTicks tick{};  ///< of those who did not wait
-    std::uint32_t first_op = 0;
-    std::uint32_t first_thread = 0;
-    bool open = false;
-  };
-  std::array<ArrivalState, kBarrierCount> arrivals_;
 };
 
 }  // namespace kernwright::sim

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -19,12 +18,7 @@ constexpr std::uint32_t kLowChunks = Ticks::kChunks / 4;
 
 }  // namespace
 
-Ticks::Ticks() {
-  void* const memory = ::mmap(nullptr, kOwnerBytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  owners_ = static_cast<std::uint32_t*>(memory);
-}
+Ticks::Ticks() : owners_(static_cast<std::uint32_t*>(lazy_zeros(kOwnerBytes))) {}
 
 Ticks::~Ticks() { ::munmap(owners_, kOwnerBytes); }
 

@@ -38,12 +38,6 @@ using ptx::Handler;
 using ptx::Semantics;
 using ptx::Verb;
 
-std::uint8_t access_bytes(const ptx::Instruction& instruction) {
-  const ptx::Modifiers& modifiers = instruction.modifiers;
-  return static_cast<std::uint8_t>(std::max(1, ptx::bits(modifiers.type[0]) / 8) *
-                                   modifiers.vector);
-}
-
 void set_semantics(CheckedOp& op, Semantics semantics) {
   op.strong = op.strong || (semantics != Semantics::none && semantics != Semantics::weak);
   op.is_volatile = semantics == Semantics::volatile_;
@@ -59,15 +53,16 @@ Reach reach_of(const ptx::Modifiers& modifiers) {
 }
 
 CheckedOp transfer(CheckKind kind, const ptx::Instruction& instruction) {
-  CheckedOp op;
-  op.kind = kind;
-  op.strong = kind == CheckKind::atomic;
-  op.swaps = instruction.modifiers.atom == ptx::AtomOp::cas;
-  op.bytes = access_bytes(instruction);
-  op.element = static_cast<std::uint8_t>(op.bytes / instruction.modifiers.vector);
-  if (instruction.modifiers.space == ptx::Space::constant) return {};
-  set_semantics(op, instruction.modifiers.semantics);
-  op.reach = reach_of(instruction.modifiers);
+  const ptx::Modifiers& modifiers = instruction.modifiers;
+  if (modifiers.space == ptx::Space::constant) return {};
+  const int element = std::max(1, ptx::bits(modifiers.type[0]) / 8);
+  CheckedOp op{.kind = kind,
+               .strong = kind == CheckKind::atomic,
+               .reach = reach_of(modifiers),
+               .bytes = static_cast<std::uint8_t>(element * modifiers.vector),
+               .element = static_cast<std::uint8_t>(element),
+               .swaps = modifiers.atom == ptx::AtomOp::cas};
+  set_semantics(op, modifiers.semantics);
   const std::uint32_t all = op.bytes < 32 ? (1u << op.bytes) - 1 : ~0u;
   const bool in_part =
       kind == CheckKind::load && !op.strong && (~instruction.used_bytes & all) != 0;
@@ -88,112 +83,77 @@ CheckedOp fence(const ptx::Instruction& instruction) {
 }
 
 CheckedOp tiles(CheckKind kind, const ptx::Instruction& instruction) {
-  CheckedOp op;
-  op.kind = kind;
-  op.bytes = 16;
-  op.tiles = instruction.modifiers.vector;
-  return op;
+  return {.kind = kind, .bytes = 16, .tiles = instruction.modifiers.vector};
 }
 
-CheckedOp meeting(std::uint8_t operand) {
-  CheckedOp op;
-  op.kind = CheckKind::meeting;
-  op.operand = operand;
-  return op;
-}
-
-CheckedOp plain(CheckKind kind) {
-  CheckedOp op;
-  op.kind = kind;
-  return op;
-}
+CheckedOp meeting(std::uint8_t operand) { return {.kind = CheckKind::meeting, .operand = operand}; }
 
 CheckedOp classify_bulk(const ptx::Instruction& instruction) {
   const ptx::Modifiers& modifiers = instruction.modifiers;
   if (modifiers.verb == Verb::prefetch) return {};
-  CheckedOp op = plain(CheckKind::bulk);
-  op.strong = modifiers.atom != ptx::AtomOp::none;
-  if (instruction.row->handler != Handler::cp_bulk_group) return op;
-  op.kind = modifiers.verb == Verb::commit_group ? CheckKind::bulk_group : CheckKind::bulk_wait;
-  op.reads_only = instruction.opcode.find(".read") != std::string_view::npos;
-  return op;
+  if (instruction.row->handler != Handler::cp_bulk_group)
+    return {.kind = CheckKind::bulk, .strong = modifiers.atom != ptx::AtomOp::none};
+  return {
+      .kind = modifiers.verb == Verb::commit_group ? CheckKind::bulk_group : CheckKind::bulk_wait,
+      .reads_only = instruction.opcode.find(".read") != std::string_view::npos};
 }
 
 CheckedOp classify_wgmma(const ptx::Modifiers& modifiers) {
-  CheckedOp op;
-  if (modifiers.verb == Verb::commit_group) op.kind = CheckKind::wgmma_group;
-  if (modifiers.verb == Verb::wait_group) op.kind = CheckKind::wgmma_wait;
-  if (modifiers.verb != Verb::mma) return op;
-  op.kind = CheckKind::wgmma;
-  op.tiles = static_cast<std::uint8_t>(modifiers.n / 8);
-  return op;
+  switch (modifiers.verb) {
+    case Verb::commit_group: return {.kind = CheckKind::wgmma_group};
+    case Verb::wait_group: return {.kind = CheckKind::wgmma_wait};
+    case Verb::mma:
+      return {.kind = CheckKind::wgmma, .tiles = static_cast<std::uint8_t>(modifiers.n / 8)};
+    default: return {};
+  }
 }
 
 /// cp.async and what waits for it.
 CheckedOp classify_copy(const ptx::Modifiers& modifiers) {
-  CheckedOp op;
   switch (modifiers.verb) {
-    case Verb::none: return plain(CheckKind::copy);
-    case Verb::commit_group: return plain(CheckKind::copy_group);
-    case Verb::wait_group:
-    case Verb::wait_all:
-      op.kind = CheckKind::copy_wait;
-      op.waits_for_all = modifiers.verb == Verb::wait_all;
-      return op;
-    case Verb::mbarrier_arrive:
-      op.kind = CheckKind::mbarrier;
-      op.role = BarrierRole::track;
-      return op;
+    case Verb::none: return {.kind = CheckKind::copy};
+    case Verb::commit_group: return {.kind = CheckKind::copy_group};
+    case Verb::wait_group: return {.kind = CheckKind::copy_wait};
+    case Verb::wait_all: return {.kind = CheckKind::copy_wait, .waits_for_all = true};
+    case Verb::mbarrier_arrive: return {.kind = CheckKind::mbarrier, .role = BarrierRole::track};
     default: return {};
   }
 }
 
 CheckedOp classify_mbarrier(const ptx::Modifiers& modifiers) {
-  const bool relaxed = modifiers.semantics == Semantics::relaxed;
-  CheckedOp op = plain(CheckKind::mbarrier);
+  const bool orders = modifiers.semantics != Semantics::relaxed;
+  constexpr CheckKind kKind = CheckKind::mbarrier;
   switch (modifiers.verb) {
     case Verb::init:
-    case Verb::inval: op.role = BarrierRole::begin; return op;
+    case Verb::inval: return {.kind = kKind, .role = BarrierRole::begin};
     case Verb::arrive:
-    case Verb::arrive_drop:
-      op.role = BarrierRole::arrive;
-      op.release = !relaxed;
-      return op;
+    case Verb::arrive_drop: return {.kind = kKind, .release = orders, .role = BarrierRole::arrive};
     case Verb::test_wait:
-    case Verb::try_wait:
-      op.role = BarrierRole::wait;
-      op.acquire = !relaxed;
-      return op;
-    case Verb::pending_count:  // of a state in a register
-      return {};
-    default: return op;
+    case Verb::try_wait: return {.kind = kKind, .acquire = orders, .role = BarrierRole::wait};
+    case Verb::pending_count: return {};  // of a state in a register
+    default: return {.kind = kKind};
   }
 }
 
 /// Waits are told by the barrier itself: they may end while the warp is parked.
 CheckedOp classify_cluster_barrier(const ptx::Modifiers& modifiers) {
   if (!modifiers.arrive) return {};
-  CheckedOp op = plain(CheckKind::cluster_arrive);
-  op.release = modifiers.semantics != Semantics::relaxed;
-  return op;
+  return {.kind = CheckKind::cluster_arrive, .release = modifiers.semantics != Semantics::relaxed};
 }
 
 /// shfl.sync names its members in e (the fourth source), the others in a or b.
 CheckedOp classify_meeting(const ptx::Instruction& instruction) {
   switch (instruction.row->handler) {
-    case Handler::shfl: {
+    case Handler::shfl:
       if (!instruction.modifiers.sync) return {};
-      CheckedOp op = plain(CheckKind::shuffle);
-      op.shuffle = instruction.modifiers.shfl;
-      return op;
-    }
+      return {.kind = CheckKind::shuffle, .shuffle = instruction.modifiers.shfl};
     case Handler::vote: return instruction.modifiers.sync ? meeting(1) : CheckedOp{};
     case Handler::match:
     case Handler::redux: return meeting(1);
     case Handler::elect: return meeting(0);
     case Handler::mma:
     case Handler::mma_sp:
-    case Handler::movmatrix: return plain(CheckKind::meeting_of_all);
+    case Handler::movmatrix: return {.kind = CheckKind::meeting_of_all};
     case Handler::bar:
     case Handler::barrier:
       return instruction.modifiers.verb == Verb::warp_sync ? meeting(0) : CheckedOp{};
@@ -223,12 +183,8 @@ CheckedOp classify(const ptx::Instruction& instruction) {
     case Handler::tex:
     case Handler::tld4:
     case Handler::suld:
-    case Handler::sust:
-    case Handler::sured: {
-      CheckedOp op = plain(CheckKind::own);
-      op.strong = instruction.row->handler == Handler::sured;
-      return op;
-    }
+    case Handler::sust: return {.kind = CheckKind::own};
+    case Handler::sured: return {.kind = CheckKind::own, .strong = true};
     case Handler::wgmma: return classify_wgmma(instruction.modifiers);
     case Handler::mbarrier: return classify_mbarrier(instruction.modifiers);
     case Handler::barrier_cluster: return classify_cluster_barrier(instruction.modifiers);
@@ -247,12 +203,6 @@ std::uint8_t value_width(const ptx::Function& function, const ptx::Instruction& 
   const ptx::Type type = value->kind == ptx::OperandKind::reg ? function.registers[value->reg].type
                                                               : instruction.modifiers.type[0];
   return static_cast<std::uint8_t>(std::max(2, ptx::bits(type) / 8));
-}
-
-bool spans_cluster(const ptx::Instruction& instruction) {
-  const Handler handler = instruction.row->handler;
-  return handler == Handler::mapa || handler == Handler::barrier_cluster ||
-         instruction.modifiers.space == ptx::Space::cluster;
 }
 
 /// Whether the member mask, the last operand, is a constant that names the whole warp.
@@ -290,6 +240,20 @@ bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruc
     return modifiers.arrive || instruction.operands.size() > counted;
   }
   return op.acquire || op.release || (op.strong && op.reach != Reach::device);
+}
+
+/// What the instruction at the op does to the order of parts of blocks, and of clusters.
+void note_order(const Program& from, std::uint32_t at, CheckedProgram& made) {
+  const ptx::Instruction& instruction = *from.tables->instructions[at];
+  const std::uint32_t number = from.tables->function_at(at);
+  const ptx::Function& function = from.module->functions[number];
+  const Handler handler = instruction.row->handler;
+  const bool spans = handler == Handler::mapa || handler == Handler::barrier_cluster ||
+                     instruction.modifiers.space == ptx::Space::cluster;
+  made.spans_cluster |= spans;
+  if (!spans && !orders_parts(function, instruction, made.ops[at])) return;
+  made.orders_parts[number] = true;
+  made.calls_order_parts |= !function.is_entry;
 }
 
 /// What stands in front of `op` in full warps.
@@ -376,58 +340,46 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
   made->ops.resize(from.full.size());
   made->orders_parts.resize(from.functions.size());
   made->site_ops.push_back(0);
+  const OpFn copies_parameters = internal_handlers(Internal::parameter_copy).full;
+  for (std::uint32_t i = 0; i < from.full.size(); ++i) {
+    const ptx::Instruction* const instruction = from.tables->instructions[i];
+    if (instruction != nullptr) {
+      made->ops[i] = classify(*instruction);
+      note_order(from, i, *made);
+    } else if (from.full[i].fn == copies_parameters) {
+      made->ops[i].kind = CheckKind::parameters;
+    }
+  }
   mark_used_values(from, *made);
   const CheckedHandlers handlers = checked_handlers();
-  const OpFn copies_parameters = internal_handlers(Internal::parameter_copy).full;
   const OpFn guards[] = {internal_handlers(Internal::guard).full,
                          internal_handlers(Internal::guard_not).full};
   std::vector<OpFn>& behind = program.tables->behind_leader;
-  for (std::size_t i = 0; i < from.full.size(); ++i) {
+  for (std::uint32_t i = 0; i < from.full.size(); ++i) {
     const ptx::Instruction* const instruction = from.tables->instructions[i];
-    CheckedOp op;
-    if (instruction != nullptr) op = classify(*instruction);
-    if (instruction == nullptr && from.full[i].fn == copies_parameters) {
-      op = plain(CheckKind::parameters);
-    }
-    // The instruction set may have been chosen anew since the program was decoded.
-    if (instruction != nullptr) {
-      const std::uint32_t number = from.tables->function_at(static_cast<std::uint32_t>(i));
-      const ptx::Function& function = from.module->functions[number];
-      const bool spans = spans_cluster(*instruction);
-      made->spans_cluster |= spans;
-      if (spans || orders_parts(function, *instruction, op)) {
-        made->orders_parts[number] = true;
-        made->calls_order_parts |= !function.is_entry;
-      }
-    }
-    op.wanted = made->ops[i].wanted;
-    op.waits = made->ops[i].waits;
-    op.speculated = made->ops[i].speculated;
-    op.takes = made->ops[i].takes;
-    op.uses = made->ops[i].uses;
-    op.flows = made->ops[i].flows;
+    CheckedOp& op = made->ops[i];
     if ((op.uses || op.flows) && op.kind == CheckKind::none) op.kind = CheckKind::use;
     if (op.kind == CheckKind::none) continue;
     made->has_volatile |= op.is_volatile;
     if (op.kind != CheckKind::mbarrier) made->reaches[static_cast<std::size_t>(op.reach)] = true;
     OpFn& masked = behind[i] != nullptr ? behind[i] : program.masked[i].fn;
+    // The instruction set may have been chosen anew since the program was decoded.
     op.full = program.full[i].fn;
     op.masked = masked;
     if (op.kind != CheckKind::use) {
       op.site = static_cast<std::uint16_t>(
           std::min<std::size_t>(made->site_ops.size(), std::size_t{kMostSites}));
-      if (op.site < kMostSites) made->site_ops.push_back(static_cast<std::uint32_t>(i));
+      if (op.site < kMostSites) made->site_ops.push_back(i);
     }
-    if (op.kind == CheckKind::store) {
-      const std::uint32_t function = from.tables->function_at(static_cast<std::uint32_t>(i));
-      op.value_width = value_width(from.module->functions[function], *instruction);
-    }
+    const bool stores = op.kind == CheckKind::store;
+    if (stores)
+      op.value_width =
+          value_width(from.module->functions[from.tables->function_at(i)], *instruction);
     op.guarded = i > 0 && std::find(std::begin(guards), std::end(guards), from.full[i - 1].fn) !=
                               std::end(guards);
-    op.fixed = (op.kind == CheckKind::load || op.kind == CheckKind::store) && !op.strong &&
-               op.used == 0 && op.speculated == 0 && !op.takes &&
+    op.fixed = (op.kind == CheckKind::load || stores) && !op.strong && op.used == 0 &&
+               op.speculated == 0 && !op.takes &&
                instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
-    made->ops[i] = op;
     program.full[i].fn = full_handler(handlers, op, instruction);
     masked = handlers.masked;
   }

@@ -75,11 +75,7 @@ std::string row(const std::vector<std::string>& values, const std::string& place
 
 std::string place_text(const LineRecord& record, SourceText& source) {
   if (record.line == 0) return format("{}: no line", record.kernel);
-  const std::size_t slash = record.file.rfind('/');
-  const std::string name = slash == std::string::npos ? record.file : record.file.substr(slash + 1);
-  std::string_view text = source.line(record.file, record.line, record.first_line);
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return format("{}:{}  {}", name, record.line + record.first_line - 1, text);
+  return source.place(record.file, record.line, record.first_line, "  ");
 }
 
 }  // namespace

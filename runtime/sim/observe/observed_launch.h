@@ -5,7 +5,6 @@
 #include "sim/line_profile.h"
 #include "sim/observe/observed_program.h"
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>

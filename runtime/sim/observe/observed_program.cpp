@@ -2,6 +2,7 @@
 #include "sim/observe/observed_program.h"
 
 #include "base/format.h"
+#include "sim/check/flow/data_flow.h"
 #include "sim/observe/observer.h"
 #include "sim/ptx/isa.h"
 
@@ -30,22 +31,13 @@ AddressPlace place_of(const ptx::Function& function, const ptx::Operand& operand
 /// Tiles of wmma and texels in an order that hardware chooses, and copies that engines of their own
 /// make.
 bool moves_data_otherwise(const ptx::Instruction& instruction) {
-  switch (instruction.row->handler) {
-    case Handler::wmma:
-      return instruction.modifiers.verb == ptx::Verb::load ||
-             instruction.modifiers.verb == ptx::Verb::store;
-    case Handler::cp_bulk:
-    case Handler::st_async:
-    case Handler::red_async:
-    case Handler::tex:
-    case Handler::tld4:
-    case Handler::suld:
-    case Handler::sust:
-    case Handler::sured: return true;
-    case Handler::wgmma: return instruction.modifiers.verb == ptx::Verb::mma;
-    case Handler::cp: return instruction.modifiers.bulk;
-    default: return false;
-  }
+  const Handler handler = instruction.row->handler;
+  const ptx::Verb verb = instruction.modifiers.verb;
+  if (handler == Handler::wmma) return verb == ptx::Verb::load || verb == ptx::Verb::store;
+  if (handler == Handler::wgmma) return verb == ptx::Verb::mma;
+  if (handler == Handler::cp) return instruction.modifiers.bulk;
+  return is_one_of(handler, {Handler::cp_bulk, Handler::st_async, Handler::red_async, Handler::tex,
+                             Handler::tld4, Handler::suld, Handler::sust, Handler::sured});
 }
 
 void describe_memory(ObservedOp& op, const ptx::Function& function,
@@ -74,20 +66,14 @@ void describe_memory(ObservedOp& op, const ptx::Function& function,
   }
   op.kind = use.kind;
   op.bytes = use.bytes;
-  op.element = use.element != 0 ? use.element : use.bytes;
   op.tiles = use.tiles;
   const bool copies = use.kind == CheckKind::copy;
-  bool first = true;
-  for (const ptx::Operand& operand : instruction.operands) {
-    if (operand.kind != OperandKind::address) continue;
-    if (!first) {
-      op.from = place_of(function, operand, ptx::Space::global);
-      break;
-    }
-    op.address =
-        place_of(function, operand, copies ? ptx::Space::shared : instruction.modifiers.space);
-    first = false;
-  }
+  std::vector<const ptx::Operand*> addresses;
+  for (const ptx::Operand& operand : instruction.operands)
+    if (operand.kind == OperandKind::address) addresses.push_back(&operand);
+  const ptx::Space space = copies ? ptx::Space::shared : instruction.modifiers.space;
+  if (!addresses.empty()) op.address = place_of(function, *addresses[0], space);
+  if (addresses.size() > 1) op.from = place_of(function, *addresses[1], ptx::Space::global);
 }
 
 }  // namespace

@@ -24,8 +24,7 @@ struct ObservedOp {
   OpOrigin origin;
   std::uint32_t function = 0;  ///< index into Program::functions
   CheckKind kind = CheckKind::none;
-  std::uint8_t bytes = 0;    ///< per lane; of a tile: a row
-  std::uint8_t element = 0;  ///< of a vector; `bytes` where there is none
+  std::uint8_t bytes = 0;  ///< per lane; of a tile: a row
   std::uint8_t tiles = 0;
   bool uncounted = false;      ///< moves data in a way that is no warp's request
   bool meets = false;          ///< bar.warp.sync, which goes on where it waits and is not run again

@@ -13,6 +13,10 @@ namespace kernwright::sim {
 
 using Part = OpOrigin::Part;
 
+namespace {
+
+/// The lanes of `mask` that did the op at `index`, `depth` calls deep, after its handler returned
+/// null: those that stand before it still, or wait to try again, did not.
 std::uint32_t lanes_past(const Warp& warp, std::uint32_t mask, std::uint32_t index,
                          std::uint32_t depth) {
   if (warp.stop == Stop::fault) return 0;
@@ -26,6 +30,8 @@ std::uint32_t lanes_past(const Warp& warp, std::uint32_t mask, std::uint32_t ind
   }
   return mask;
 }
+
+}  // namespace
 
 std::uint32_t guard_lanes(const Warp& warp, const ObservedOp& op) {
   const ptx::Instruction& instruction = *op.origin.instruction;

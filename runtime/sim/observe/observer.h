@@ -11,11 +11,6 @@
 
 namespace kernwright::sim {
 
-/// The lanes of `mask` that did the op at `index`, `depth` calls deep, after its handler returned
-/// null: those that stand before it still, or wait to try again, did not.
-std::uint32_t lanes_past(const Warp& warp, std::uint32_t mask, std::uint32_t index,
-                         std::uint32_t depth);
-
 /// Where the guard of `instruction` holds, in the frame that runs.
 std::uint32_t guard_lanes(const Warp& warp, const ObservedOp& op);
 

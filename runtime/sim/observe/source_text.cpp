@@ -1,6 +1,10 @@
 // The lines of source files, for reports that show them.
 #include "sim/observe/source_text.h"
 
+#include "base/format.h"
+
+#include <algorithm>
+
 namespace kernwright::sim {
 namespace {
 
@@ -34,6 +38,14 @@ std::string_view SourceText::line(const std::string& file, int line, int first_l
     if (const auto text = find_(file, first_line)) known->second = split(*text);
   }
   return at(known->second, line);
+}
+
+std::string SourceText::place(const std::string& file, int line_number, int first_line,
+                              std::string_view gap) {
+  std::string_view text = line(file, line_number, first_line);
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
+  return format("{}:{}{}{}", name, line_number + first_line - 1, gap, text);
 }
 
 }  // namespace kernwright::sim

@@ -26,6 +26,8 @@ class SourceText {
   void add(const std::string& file, std::string_view text, int first_line = 1);
   /// Line `line` of the text, from 1; empty when it is not known.
   std::string_view line(const std::string& file, int line, int first_line = 1);
+  /// "name.cu:12" and what stands there, `gap` between the two.
+  std::string place(const std::string& file, int line, int first_line, std::string_view gap);
 
  private:
   using Lines = std::vector<std::string>;

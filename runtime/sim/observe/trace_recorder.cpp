@@ -152,26 +152,21 @@ void TraceRecorder::note_memory(const Op* op, const Warp& warp, const ObservedOp
   const std::uint64_t address = lane_address(op, warp, info, lane_);
   const Space space = info.address.space;
   const Type type = info.origin.instruction->modifiers.type[0];
-  switch (info.kind) {
-    case CheckKind::load: return note_access(warp, "load", space, address, info.bytes, type);
-    case CheckKind::store: return note_access(warp, "store", space, address, info.bytes, type);
-    case CheckKind::atomic: return note_access(warp, "atomic", space, address, info.bytes, type);
-    case CheckKind::tile_load:
-    case CheckKind::tile_store:
-      if (lane_ < info.tiles * 8)
-        note_access(warp, info.kind == CheckKind::tile_load ? "load" : "store", space, address,
-                    info.bytes, Type::b16);
-      return;
-    case CheckKind::copy: {
-      const std::uint32_t read = copied_bytes(op, warp, info, lane_);
-      if (read != 0)
-        note_access(warp, "load", Space::global, lane_address(op, warp, info, lane_, true), read,
-                    Type::b32);
-      return note_access(warp, "store", space, address, warp.reg<std::uint32_t>(op->c)[0],
-                         Type::b32);
-    }
-    default: return;
+  if (info.kind == CheckKind::copy) {
+    const std::uint32_t read = copied_bytes(op, warp, info, lane_);
+    if (read != 0)
+      note_access(warp, "load", Space::global, lane_address(op, warp, info, lane_, true), read,
+                  Type::b32);
+    return note_access(warp, "store", space, address, warp.reg<std::uint32_t>(op->c)[0], Type::b32);
   }
+  const bool is_tile = info.tiles != 0, is_atomic = info.kind == CheckKind::atomic;
+  if (is_tile && lane_ >= info.tiles * 8) return;
+  const bool loads = info.kind == CheckKind::load || info.kind == CheckKind::tile_load;
+  note_access(warp,
+              is_atomic ? "atomic"
+              : loads   ? "load"
+                        : "store",
+              space, address, info.bytes, is_tile ? Type::b16 : type);
 }
 
 void TraceRecorder::note_access(const Warp& warp, const char* what, Space space,

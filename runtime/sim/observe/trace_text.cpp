@@ -12,16 +12,6 @@ std::string triple(const std::array<unsigned, 3>& values) {
   return format("({}, {}, {})", values[0], values[1], values[2]);
 }
 
-std::string file_name(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? path : path.substr(slash + 1);
-}
-
-std::string trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  return first == std::string_view::npos ? std::string() : std::string(text.substr(first));
-}
-
 std::string values_text(const std::string& type, const std::vector<TraceBits>& values) {
   if (values.size() == 1) return trace_value(type, values.front());
   std::string text;
@@ -69,8 +59,7 @@ std::string printed_text(std::string_view printed) {
 
 std::string place_text(const TraceStep& step, SourceText& source) {
   if (step.line == 0) return format("{}, PTX line {}", step.function, step.ptx_line);
-  std::string place = format("{}:{}", file_name(step.file), step.line + step.first_line - 1);
-  return place + "    " + trimmed(source.line(step.file, step.line, step.first_line));
+  return source.place(step.file, step.line, step.first_line, "    ");
 }
 
 std::string header(const Trace& trace) {

@@ -11,11 +11,6 @@ namespace {
 
 namespace numeric = KW_SIM_NS::numeric;
 
-/// "f16x2" is two of "f16".
-std::string element_type(const std::string& type) { return type.substr(0, type.size() - 2); }
-
-bool is_packed(const std::string& type) { return type.ends_with("x2"); }
-
 int bits_of(const std::string& type) {
   const std::size_t digit = type.find_first_of("0123456789");
   return digit == std::string::npos ? 0 : std::stoi(type.substr(digit));
@@ -37,7 +32,7 @@ std::string trace_value(const std::string& type, const TraceBits& bits) {
   if (type == "f16") return format("{}", numeric::f16_to_f32(low16));
   if (type == "bf16") return format("{}", numeric::bf16_to_f32(low16));
   if (type == "f16x2" || type == "bf16x2" || type == "u16x2" || type == "s16x2") {
-    const std::string one = element_type(type);
+    const std::string one = type.substr(0, type.size() - 2);
     return format("({}, {})", trace_value(one, {bits.low & 0xffff, 0}),
                   trace_value(one, {bits.low >> 16 & 0xffff, 0}));
   }
@@ -45,7 +40,7 @@ std::string trace_value(const std::string& type, const TraceBits& bits) {
   const std::uint64_t mask =
       width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - std::uint64_t{1};
   const char kind = type.empty() ? 'b' : type.front();
-  const bool is_integer = width != 0 && width <= 64 && !is_packed(type);
+  const bool is_integer = width != 0 && width <= 64 && !type.ends_with("x2");
   if (is_integer && width == 64 && bits.low >= kGlobalTag &&
       bits.low < kFunctionWindow + kGlobalTag)
     return format("{:#x}", bits.low);  // an address

@@ -22,21 +22,16 @@ struct Requests {
 void add(Requests& requests, const Warp& warp, int lane, Space space, std::uint64_t address,
          std::uint32_t bytes) {
   if (space == Space::generic) {
-    const std::uint64_t window = address & kWindowMask;
-    space = window == kSharedWindow  ? Space::cluster
-            : window == kLocalWindow ? Space::local
-            : window == kParamWindow ? Space::param
-                                     : Space::global;
+    space = window_space(address);
+    if (space == Space::shared) space = Space::cluster;
     if (space != Space::global) address &= ~kWindowMask;
   }
+  const bool is_far = space == Space::cluster && !is_own_shared(warp, address);
+  requests.reaches_others |= is_far;
+  if (is_far) return;
   switch (space) {
     case Space::global: return requests.global.add(lane, address, bytes);
-    case Space::cluster:
-      if (!is_own_shared(warp, address)) {
-        requests.reaches_others = true;
-        return;
-      }
-      return requests.shared.add(lane, address & 0xffffff, bytes);
+    case Space::cluster: address &= 0xffffff; [[fallthrough]];
     case Space::shared: return requests.shared.add(lane, address, bytes);
     case Space::local: return requests.local.add(lane, address, bytes);
     default: return;

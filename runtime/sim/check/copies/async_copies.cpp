@@ -3,7 +3,6 @@
 
 #include "sim/check/block_check.h"
 #include "sim/check/history/poison.h"
-#include "sim/code/program.h"
 #include "sim/exec/block/cluster.h"
 #include "sim/exec/block/mbarrier.h"
 #include "sim/exec/warp/scheduler.h"
@@ -24,7 +23,7 @@ constexpr std::uint32_t kMbarrierBytes = 8;
 }  // namespace
 
 void AsyncCopies::issue(const Op* op, Warp& warp, int lane, AsyncCopy copy) {
-  check_.touch_lane(op, warp, lane, AccessKind::read, copy.from, copy.source, Space::global);
+  check_.lanes.touch(op, warp, lane, AccessKind::read, copy.from, copy.source, Space::global);
   if (copy.to > warp.shared_bytes || copy.bytes > warp.shared_bytes - copy.to) return;
   if (copy.to % copy.bytes != 0) return;  // it will fault
   copy.op = warp.op_index(op);
@@ -39,8 +38,7 @@ void AsyncCopies::note_target(const Op* op, Warp& warp, int lane, AsyncCopy& cop
   if (origins_.empty()) origins_.resize(check_.shared.words() + 1);
   copying_ = &copy;
   priors_.fill(0);
-  check_.races.examine(op, warp, lane,
-                       {AccessKind::write, Space::shared, copy.to, copy.bytes, nullptr, nullptr});
+  check_.races.examine(op, warp, lane, {AccessKind::write, Space::shared, copy.to, copy.bytes});
   copying_ = nullptr;
   copy.stamp = kUnderWay | kAllBytes | check_.stamp_of(check_.ops[copy.op], warp.thread(lane));
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
@@ -62,10 +60,8 @@ AsyncCopy* AsyncCopies::copy_under_way(Shadow said) {
   };
   if (AsyncCopy* const found = groups_.find(is_it); found != nullptr) return found;
   for (auto& entry : mbarriers_) {
-    for (auto* const list : {&entry.second.waiting, &entry.second.done}) {
-      for (MbarrierState::Tracked& tracked : *list) {
-        if (is_it(tracked.copy)) return &tracked.copy;
-      }
+    for (MbarrierState::Tracked& tracked : entry.second.copies) {
+      if (is_it(tracked.copy)) return &tracked.copy;
     }
   }
   return nullptr;
@@ -195,8 +191,7 @@ void AsyncCopies::forget() {
   if (under_way_ != 0) {
     groups_.clear([&](const AsyncCopy& copy) { restamp(copy, 0); });
     for (auto& [offset, state] : mbarriers_) {
-      state.end_phase();
-      for (const MbarrierState::Tracked& tracked : state.done) restamp(tracked.copy, 0);
+      for (const MbarrierState::Tracked& tracked : state.copies) restamp(tracked.copy, 0);
     }
   }
   arriving_.clear();
@@ -212,8 +207,9 @@ void AsyncCopies::finish(Warp& warp, int lane, const AsyncCopy& copy) {
   if (!check_.race || copy.source == 0 ||
       (!check_.parts && tick_of(copy.stamp) >= tick_of(check_.order.floor)))
     return;
-  check_.races.examine_global(warp.code + copy.op, warp, lane, AccessKind::read, copy.from,
-                              copy.source);
+  check_.regions.each(copy.from, copy.source, AccessKind::read, [&](const LaneTouch& part) {
+    check_.races.examine(warp.code + copy.op, warp, lane, part);
+  });
 }
 
 void AsyncCopies::wait(Warp& warp, std::size_t left, bool all) {
@@ -232,30 +228,36 @@ void AsyncCopies::wait(Warp& warp, std::size_t left, bool all) {
 
 void AsyncCopies::track(const Warp& warp, int lane, MbarrierState& state) {
   const std::uint32_t thread = warp.thread(lane);
-  groups_.take_all(thread, [&](const AsyncCopy& copy) { state.waiting.push_back({thread, copy}); });
+  groups_.take_all(thread, [&](const AsyncCopy& copy) { state.copies.push_back({thread, copy}); });
   tracks_ = true;
+}
+
+/// The copies that `is` says so of are over, as the mbarrier tells. Whether there are any.
+template <typename F>
+bool AsyncCopies::end_tracked(MbarrierState& state, F is) {
+  return std::erase_if(state.copies, [&](const MbarrierState::Tracked& tracked) {
+           if (!is(tracked)) return false;
+           const CheckedOp& info = check_.ops[tracked.copy.op];
+           restamp(tracked.copy,
+                   check_.stamp_of(info, state.place - kMostWarps) | kAllBytes | kAsync);
+           return true;
+         }) != 0;
+}
+
+/// The warp comes after what the mbarrier's copies did.
+void AsyncCopies::learn(const Warp& warp, const MbarrierState& state) {
+  check_.new_tick();
+  check_.order.learn(warp.index, state.place);
 }
 
 /// A thread waited itself for copies that an mbarrier tracks: it knows what the barrier will tell.
 void AsyncCopies::finish_tracked(const Warp& warp, std::uint32_t thread) {
   for (auto& entry : mbarriers_) {
     MbarrierState& state = entry.second;
-    bool any = false;
-    for (auto* const list : {&state.waiting, &state.done}) {
-      std::erase_if(*list, [&](const MbarrierState::Tracked& tracked) {
-        if (tracked.thread != thread) return false;
-        restamp(tracked.copy, copied_shadow(tracked.copy, state.place));
-        return any = true;
-      });
-    }
-    if (!any || !check_.race) continue;
-    check_.new_tick();
-    check_.order.learn(warp.index, state.place);
+    const bool any = end_tracked(
+        state, [&](const MbarrierState::Tracked& tracked) { return tracked.thread == thread; });
+    if (any && check_.race) learn(warp, state);
   }
-}
-
-Shadow AsyncCopies::copied_shadow(const AsyncCopy& copy, std::uint32_t place) const {
-  return check_.stamp_of(check_.ops[copy.op], place - kMostWarps) | kAllBytes | kAsync;
 }
 
 /// The phase of the mbarrier at `offset` of shared memory.
@@ -275,13 +277,9 @@ MbarrierState& AsyncCopies::mbarrier_at(std::uint64_t offset) {
 }
 
 void AsyncCopies::pass(Warp& warp, std::uint32_t lanes, MbarrierState& state, bool acquire) {
-  for (const MbarrierState::Tracked& tracked : state.done) {
-    restamp(tracked.copy, copied_shadow(tracked.copy, state.place));
-  }
-  state.done.clear();
+  end_tracked(state, [](const MbarrierState::Tracked& tracked) { return tracked.done; });
   if (!check_.race) return;
-  check_.new_tick();
-  check_.order.learn(warp.index, state.place);
+  learn(warp, state);
   if (acquire) return check_.order.absorb(warp, lanes, state.complete);
   check_.order.defer(warp.index, state.complete);
 }
@@ -322,11 +320,10 @@ void AsyncCopies::arrive(const Op* op, Warp& warp, const Named& one, const Share
     state.made = check_.stamp_of(info, warp.thread(lane));
   } else if (check_.race && one.owner == &check_ && state.made != 0 &&
              !check_.order.is_ordered(state.made, warp, lane, false)) {
-    const LaneTouch touch{
-        AccessKind::atomic, Space::shared, one.offset, kMbarrierBytes, nullptr, nullptr, nullptr};
-    check_.races.report({op, warp, lane, touch, info, false, check_.where.clustered,
-                         check_.stamp_of(info, warp.thread(lane)), one.offset / 4, one.offset},
-                        state.made, true);
+    const LaneTouch touch{AccessKind::atomic, Space::shared, one.offset, kMbarrierBytes};
+    WordAccess access = check_.races.access_of(op, warp, lane, touch);
+    access.begin = one.offset;
+    check_.races.report(access, state.made, true);
   }
   if (past != nullptr) state.open = join(state.open, past);
   for (std::uint32_t m = info.role == BarrierRole::track ? one.lanes : 0; m != 0; m &= m - 1) {
@@ -366,7 +363,7 @@ void AsyncCopies::begin_bulk(AsyncCopy& copy, const Piece& from, bool own) {
 
 void AsyncCopies::end_bulk(std::uint64_t mbarrier, const AsyncCopy& copy) {
   MbarrierState& state = mbarrier_at(mbarrier);
-  state.waiting.push_back({kNoThread, copy});
+  state.copies.push_back({kNoThread, copy});
   if (copy.stamp == 0) return;
   const auto arrived = std::find_if(arriving_.begin(), arriving_.end(), [&](const AsyncCopy& one) {
     return one.stamp == copy.stamp && one.from == copy.from && one.source == copy.source;

@@ -19,7 +19,6 @@ class BlockCheck;
 
 class AsyncCopies {
  public:
-  /// `check` is of the block, and has this.
   explicit AsyncCopies(BlockCheck& check) : check_(check) {}
 
   Span sources;  ///< global memory that copies under way read
@@ -80,7 +79,9 @@ class AsyncCopies {
   void finish(Warp& warp, int lane, const AsyncCopy& copy);
   void track(const Warp& warp, int lane, MbarrierState& state);
   void finish_tracked(const Warp& warp, std::uint32_t thread);
-  Shadow copied_shadow(const AsyncCopy& copy, std::uint32_t place) const;
+  template <typename F>
+  bool end_tracked(MbarrierState& state, F is);
+  void learn(const Warp& warp, const MbarrierState& state);
   bool phase_at(std::uint64_t offset) const;
   MbarrierState& mbarrier_at(std::uint64_t offset);
   NamedBarriers named_barriers(const Op* op, Warp& warp, const std::uint64_t* address);

@@ -2,8 +2,6 @@
 #include "sim/check/copies/async_proxy.h"
 
 #include "sim/check/block_check.h"
-#include "sim/check/history/poison.h"
-#include "sim/code/program.h"
 #include "sim/exec/block/cluster.h"
 #include "sim/exec/warp/lane_memory.h"
 #include "sim/exec/warp/scheduler.h"
@@ -21,7 +19,7 @@ AsyncCopy AsyncProxy::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
   AsyncCopy copy{.to = to.begin, .from = from.begin, .op = warp.op_index(op)};
   copy.bytes = static_cast<std::uint32_t>(to.bytes);
   each_piece(from.begin, from.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
-    check_.touch_lane(op, warp, lane, AccessKind::read, at, bytes, Space::global);
+    check_.lanes.touch(op, warp, lane, AccessKind::read, at, bytes, Space::global);
   });
   before_ = 0;
   check_.regions.each(from.begin, check_.race ? from.bytes : 0, AccessKind::read,
@@ -77,14 +75,14 @@ void AsyncProxy::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) 
   const AccessKind mode = info.strong ? AccessKind::atomic : AccessKind::write;
   for (const Piece& piece : store.to) {
     each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
-      check_.touch_lane(op, warp, lane, mode, at, bytes, Space::global);
+      check_.lanes.touch(op, warp, lane, mode, at, bytes, Space::global);
     });
     if (check_.race && !info.strong) {
       restamp_global(
           piece, [](Shadow) { return true; }, store.stamp);
     }
   }
-  check_.end_copies(warp);
+  check_.unwritten.end_copies(warp);
   stores_.add(thread, std::move(store));
 }
 
@@ -114,7 +112,7 @@ void AsyncProxy::end_read(Warp& warp, int lane, BulkStore& store) {
   for (const Piece& piece : store.source) {
     each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
       check_.races.examine(warp.code + store.op, warp, lane,
-                           {AccessKind::read, Space::shared, at, bytes, nullptr, nullptr});
+                           {AccessKind::read, Space::shared, at, bytes});
     });
   }
 }
@@ -151,18 +149,10 @@ void AsyncProxy::forget_stores() {
 void AsyncProxy::read(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes,
                       const BulkStore* to) {
   if (!check_.shared.has(at, bytes)) return;
-  const LaneTouch touch{AccessKind::read, Space::shared, at, bytes, nullptr, nullptr};
+  const LaneTouch touch{AccessKind::read, Space::shared, at, bytes};
   if (check_.init) check_.unwritten.read_by_proxy(op, warp, lane, touch, to);
   if (!check_.race) return;
-  const CheckedOp& info = check_.ops[warp.op_index(op)];
-  WordAccess access{op,
-                    warp,
-                    lane,
-                    touch,
-                    info,
-                    false,
-                    check_.where.clustered,
-                    check_.stamp_of(info, warp.thread(lane))};
+  WordAccess access = check_.races.access_of(op, warp, lane, touch);
   for (std::uint64_t word = at / 4; word < (at + bytes + 3) / 4; ++word) {
     const Shadow write = check_.rules.last_write(check_.shared.hidden, check_.shared.write[word]);
     if (write == before_) continue;  // of a word that was looked at just now
@@ -204,20 +194,18 @@ bool AsyncProxy::needs_fence(Shadow write, const Warp& warp) const {
 std::array<Shadow, 4> AsyncProxy::writes_of_bytes(const LaneTouch& touch, std::uint64_t word,
                                                   Shadow write) {
   std::array<Shadow, 4> bytes{};
-  const Shadow* const shadows =
-      (write & kExact) != 0 ? check_.races.bytes_of_word(touch, word) : nullptr;
-  const HiddenAccesses& all = touch.region != nullptr ? touch.region->hidden : check_.shared.hidden;
+  AccessHistory& there = check_.races.history(touch);
+  const Shadow* const shadows = (write & kExact) != 0 ? there.bytes_of_word(word) : nullptr;
   for (std::uint32_t b = 0; b < 4; ++b)
-    bytes[b] = shadows != nullptr ? check_.rules.last_write(all, shadows[b]) : byte_of(write, b);
+    bytes[b] =
+        shadows != nullptr ? check_.rules.last_write(there.hidden, shadows[b]) : byte_of(write, b);
   return bytes;
 }
 
 /// Global memory, of one region, that a copy to shared memory reads: the rest of the race
 /// check, which has looked at the order of the two already.
 void AsyncProxy::look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
-  const CheckedOp& info = check_.ops[warp.op_index(op)];
-  WordAccess access{op,   warp, lane, touch,
-                    info, true, true, check_.stamp_of(info, warp.thread(lane))};
+  WordAccess access = check_.races.access_of(op, warp, lane, touch);
   const auto look = [&](Shadow write) {
     if (write == before_ || check_.order.is_forgotten(write, true) || is_under_way(write)) return;
     before_ = write;
@@ -283,7 +271,6 @@ Shadow AsyncProxy::write_of_map(std::uint64_t address) {
 /// whoever made it.
 void AsyncProxy::use_map(const Op* op, Warp& warp, int lane, std::uint64_t address) {
   if (!check_.race || window_space(address) != Space::global) return;
-  const CheckedOp& info = check_.ops[warp.op_index(op)];
   const auto fenced = fenced_maps_.find(address);
   for (std::uint64_t i = 0; i < kTensorMapBytes / 4; ++i) {
     const std::uint64_t at = address + 4 * i;
@@ -291,11 +278,10 @@ void AsyncProxy::use_map(const Op* op, Warp& warp, int lane, std::uint64_t addre
     if (write < check_.order.launch_floor ||
         (fenced != fenced_maps_.end() && fenced->second[i] == write))
       continue;
-    const LaneTouch touch{AccessKind::read, Space::global, at, 4, check_.regions.at(at), nullptr};
-    check_.races.report({op, warp, lane, touch, info, true, true,
-                         check_.stamp_of(info, warp.thread(lane)), at % kRegionBytes / 4, at},
-                        write, true, Missing::map_fence);
-    return;
+    const LaneTouch touch{AccessKind::read, Space::global, at, 4, check_.regions.at(at)};
+    WordAccess access = check_.races.access_of(op, warp, lane, touch);
+    access.begin = at;
+    return check_.races.report(access, write, true, Missing::map_fence);
   }
 }
 

@@ -20,7 +20,6 @@ class BlockCheck;
 
 class AsyncProxy {
  public:
-  /// `check` is of the block, and has this.
   explicit AsyncProxy(BlockCheck& check) : check_(check) {}
 
   AsyncReads reads;  ///< of this block's shared memory

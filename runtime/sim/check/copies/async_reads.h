@@ -69,11 +69,11 @@ class AsyncReads {
   }
   template <typename F>
   void drop_if(F f) {
-    for (auto it = reads_.begin(); it != reads_.end();) {
-      const bool goes = f(it->second);
-      if (goes && it->second.ended != 0) --ended_;
-      it = goes ? reads_.erase(it) : std::next(it);
-    }
+    std::erase_if(reads_, [&](const auto& entry) {
+      const bool goes = f(entry.second);
+      if (goes && entry.second.ended != 0) --ended_;
+      return goes;
+    });
     if (reads_.empty()) span = {};
   }
   /// The first one of these bytes that `is` true for, or null.

@@ -2,17 +2,7 @@
 #include "sim/check/flow/data_flow.h"
 
 namespace kernwright::sim {
-namespace {
-
 using ptx::Handler;
-
-bool ends_block(const ptx::Instruction& one) {
-  const Handler handler = one.row->handler;
-  return handler == Handler::bra || handler == Handler::brx || handler == Handler::ret ||
-         handler == Handler::exit;
-}
-
-}  // namespace
 
 Outline outline_of(const ptx::Function& function) {
   Outline outline{std::vector<std::uint32_t>(function.body.size()),
@@ -24,7 +14,9 @@ Outline outline_of(const ptx::Function& function) {
     const ptx::Instruction& one = function.body[i];
     block += begins[i] ? 1 : 0;
     outline.blocks[i] = block;
-    if (ends_block(one)) ++block;
+    const bool ends_block =
+        is_one_of(one.row->handler, {Handler::bra, Handler::brx, Handler::ret, Handler::exit});
+    block += ends_block ? 1 : 0;
     for (const ptx::Operand& operand : one.operands) {
       each_register(operand, [&](std::uint32_t reg, bool written) {
         if (written) outline.writers[reg].push_back(i);

@@ -4,7 +4,9 @@
 #include "sim/ptx/ast.h"
 #include "sim/ptx/isa.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 namespace kernwright::sim {
@@ -15,6 +17,10 @@ struct Outline {
   std::vector<std::vector<std::uint32_t>> writers;  ///< by register: instructions, in their order
 };
 Outline outline_of(const ptx::Function& function);
+
+inline bool is_one_of(ptx::Handler handler, std::initializer_list<ptx::Handler> some) {
+  return std::find(some.begin(), some.end(), handler) != some.end();
+}
 
 /// Each lane's result comes from its own operands, and memory is left alone.
 inline bool works_by_lane(const ptx::Instruction& one) {

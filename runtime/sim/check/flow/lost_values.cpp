@@ -1,8 +1,23 @@
 // Which lanes' values come from nobody.
 #include "sim/check/flow/lost_values.h"
 
+#include <bit>
+
 namespace kernwright::sim {
 
+void LostValues::clear() {
+  all_.clear();
+  doubts_.set(Doubts::kLost, false);
+}
+
+/// Null: nobody can say who uses what the op gives.
+const FlowStep* LostValues::step_of(std::uint32_t op) const {
+  const auto& flow = place_.launch.program.flow;
+  const auto known = flow.find(op);
+  return known == flow.end() ? nullptr : &known->second;
+}
+
+/// Of the lane's values from these sources the first that is lost; null: none is.
 const LostSource* LostValues::find(const Warp& warp, const std::vector<std::uint32_t>& sources,
                                    int lane) const {
   for (const std::uint32_t source : sources) {
@@ -13,19 +28,54 @@ const LostSource* LostValues::find(const Warp& warp, const std::vector<std::uint
   return nullptr;
 }
 
-void LostValues::put(const Key& key, std::uint32_t mask, const Value& value) {
-  const auto known = all_.find(key);
-  if (known == all_.end()) {
-    if (value.lanes != 0) all_.emplace(key, value);
-    return;
-  }
-  known->second.lanes &= ~mask;
-  known->second.lanes |= value.lanes;
+/// The active lanes get a new value, which is lost for those of `value`.
+void LostValues::put(const Warp& warp, std::uint32_t source, const Value& value) {
+  Value& known = all_[{warp.frame, source}];
+  known.lanes &= ~warp.mask;
   for (std::uint32_t m = value.lanes; m != 0; m &= m - 1) {
-    const auto lane = static_cast<std::size_t>(std::countr_zero(m));
-    known->second.from[lane] = value.from[lane];
+    const int lane = std::countr_zero(m);
+    known.add(lane, value.from[static_cast<std::size_t>(lane)]);
   }
-  if (known->second.lanes == 0) all_.erase(known);
+  if (known.lanes == 0) all_.erase({warp.frame, source});
+  doubts_.set(Doubts::kLost, !all_.empty());
+}
+
+void LostValues::shuffle(const Op* op, const Warp& warp, const ShuffleSources& read) {
+  if (read.lost == 0 && all_.empty()) return;
+  const std::uint32_t index = warp.op_index(op);
+  const FlowStep* const step = step_of(index);
+  if (step == nullptr) return;
+  Value value;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const auto i = static_cast<std::size_t>(lane);
+    const std::int32_t from = read.from[i];
+    if ((read.lost >> lane & 1) != 0) {
+      const bool is_member = (read.members[i] >> from & 1) != 0;
+      value.add(lane, {index, static_cast<std::int8_t>(lane), static_cast<std::int8_t>(from),
+                       is_member, read.members[i]});
+    } else if (const LostSource* const passed_on = find(warp, step->values, from)) {
+      value.add(lane, *passed_on);
+    }
+  }
+  put(warp, step->source, value);
+}
+
+void LostValues::follow(const Op* op, const Warp& warp) {
+  const FlowStep* const step = all_.empty() ? nullptr : step_of(warp.op_index(op));
+  if (step == nullptr || step->role == FlowRole::shuffle) return;
+  const bool uses = step->role == FlowRole::use;
+  const std::uint32_t chosen = step->role == FlowRole::choice ? warp.pred(op->c) : ~0u;
+  Value value;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const LostSource* const from =
+        find(warp, (chosen >> lane & 1) != 0 ? step->values : step->others, lane);
+    if (from == nullptr) continue;
+    value.add(lane, *from);
+    if (uses) findings_.lost(op, warp, lane, *from);
+  }
+  if (!uses) put(warp, step->source, value);
 }
 
 }  // namespace kernwright::sim

@@ -1,53 +1,54 @@
-// Values that shuffles gave from lanes which take no part.
+// Values that shuffles gave from lanes which take no part, and who uses them.
 #pragma once
 
+#include "sim/check/doubts.h"
 #include "sim/check/flow/shuffle_flow.h"
+#include "sim/check/report/block_findings.h"
 #include "sim/exec/warp/warp.h"
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
 namespace kernwright::sim {
 
-/// By frame and FlowStep::source: lanes whose value comes from a shuffle that read from nobody.
+/// Those of a block. With `doubts` while there are any.
 class LostValues {
  public:
-  bool empty() const noexcept { return all_.empty(); }
-  void clear() { all_.clear(); }
+  LostValues(const BlockPlace& place, BlockFindings& findings, Doubts& doubts)
+      : place_(place), findings_(findings), doubts_(doubts) {}
 
-  /// Of the lane's values from these sources the first that is lost; null: none is.
-  const LostSource* find(const Warp& warp, const std::vector<std::uint32_t>& sources,
-                         int lane) const;
-  /// `of(lane)` says where the active lanes' new value comes from if it is lost.
-  template <typename Of>
-  void set(const Warp& warp, std::uint32_t source, const Of& of) {
-    Value value;
-    for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-      const int lane = std::countr_zero(m);
-      const std::optional<LostSource> from = of(lane);
-      if (!from) continue;
-      value.lanes |= 1u << lane;
-      value.from[static_cast<std::size_t>(lane)] = *from;
-    }
-    put({warp.frame, source}, warp.mask, value);
-  }
+  void clear();
+  /// The warp's active lanes have done a shuffle. Needed where some source is lost, or others are.
+  void shuffle(const Op* op, const Warp& warp, const ShuffleSources& read);
+  /// The op copies, chooses or uses what shuffles gave, if it does.
+  void follow(const Op* op, const Warp& warp);
 
  private:
+  /// A frame and FlowStep::source.
   using Key = std::pair<const std::byte*, std::uint32_t>;
+  /// Lanes whose value comes from a shuffle that read from nobody.
   struct Value {
     std::uint32_t lanes = 0;
     std::array<LostSource, kLanes> from;
+
+    void add(int lane, const LostSource& source) {
+      lanes |= 1u << lane;
+      from[static_cast<std::size_t>(lane)] = source;
+    }
   };
 
-  /// Those of `mask` get a new value.
-  void put(const Key& key, std::uint32_t mask, const Value& value);
+  const FlowStep* step_of(std::uint32_t op) const;
+  const LostSource* find(const Warp& warp, const std::vector<std::uint32_t>& sources,
+                         int lane) const;
+  void put(const Warp& warp, std::uint32_t source, const Value& value);
 
+  const BlockPlace& place_;
+  BlockFindings& findings_;
+  Doubts& doubts_;
   std::map<Key, Value> all_;
 };
 

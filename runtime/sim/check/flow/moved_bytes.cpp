@@ -72,7 +72,8 @@ Windows move(const ptx::Function& function, const Instruction& one, const ByteWi
   return all;
 }
 
-Windows permute(const Instruction& one, std::uint32_t operand, const ByteWindow& window) {
+Windows permute(const Instruction& one, std::uint32_t operand, const ByteWindow& window,
+                bool with_signs) {
   const Operand& selector = one.operands[3];
   if (one.modifiers.prmt != ptx::PrmtMode::none || operand == 3 ||
       selector.kind != OperandKind::integer)
@@ -85,7 +86,7 @@ Windows permute(const Instruction& one, std::uint32_t operand, const ByteWindow&
     copies_sign |= mine && which >= 8;
     return mine ? which % 8 - base : -1;
   });
-  if (copies_sign) return std::nullopt;
+  if (copies_sign && !with_signs) return std::nullopt;
   return all;
 }
 
@@ -97,7 +98,7 @@ ByteWindow ByteWindow::part(int begin, int end, std::uint32_t other, int to) con
 }
 
 Windows move_bytes(const ptx::Function& function, const Instruction& one, std::uint32_t operand,
-                   const ByteWindow& window) {
+                   const ByteWindow& window, bool with_signs) {
   const std::uint32_t target = one.operands[0].reg;
   const ptx::Type type = one.modifiers.type[0];
   const int bytes = ptx::bits(type) / 8;
@@ -108,7 +109,7 @@ Windows move_bytes(const ptx::Function& function, const Instruction& one, std::u
       const bool widens = ptx::bits(type) > ptx::bits(from);
       if (ptx::class_of(from) != ptx::TypeClass::integer ||
           ptx::class_of(type) != ptx::TypeClass::integer || one.modifiers.sat ||
-          (widens && is_signed(from)))
+          (widens && is_signed(from) && !with_signs))
         return std::nullopt;
       return one_of(window.part(0, std::min(bytes, ptx::bits(from) / 8), target, 0));
     }
@@ -130,7 +131,7 @@ Windows move_bytes(const ptx::Function& function, const Instruction& one, std::u
                     [&](int i) { return (mask.bits >> 8 * i & 255) != 0 ? i : -1; });
     }
     case Handler::or_: return one_of(window.part(0, bytes, target, 0));
-    case Handler::prmt: return permute(one, operand, window);
+    case Handler::prmt: return permute(one, operand, window, with_signs);
     case Handler::bfi: {
       const auto at = bytes_in(one.operands[3]), count = bytes_in(one.operands[4]);
       if (operand == 2 && (!at || !count)) return one_of(window.part(0, bytes, target, 0));

@@ -19,9 +19,11 @@ struct ByteWindow {
 };
 
 /// Of an instruction that reads the window's register as that operand: where the bytes are in what
-/// it writes, also beside other bits (`or`, `bfi`). None where it computes with them.
+/// it writes, also beside other bits (`or`, `bfi`). None where it computes with them, as where it
+/// copies a sign, unless `with_signs`.
 std::optional<std::vector<ByteWindow>> move_bytes(const ptx::Function& function,
                                                   const ptx::Instruction& one,
-                                                  std::uint32_t operand, const ByteWindow& window);
+                                                  std::uint32_t operand, const ByteWindow& window,
+                                                  bool with_signs = false);
 
 }  // namespace kernwright::sim

@@ -47,17 +47,11 @@ bool has_one_result(const Instruction& one) {
 
 /// Where a value that nobody defined does harm.
 bool gives_away(const Instruction& one) {
-  switch (one.row->handler) {
-    case Handler::st: {
-      const Space space = one.modifiers.space;
-      return space == Space::global || space == Space::shared || space == Space::cluster;
-    }
-    case Handler::atom:
-    case Handler::red:
-    case Handler::redux:
-    case Handler::match: return true;
-    default: return false;
-  }
+  const Handler handler = one.row->handler;
+  const Space space = one.modifiers.space;
+  if (handler == Handler::st)
+    return space == Space::global || space == Space::shared || space == Space::cluster;
+  return is_one_of(handler, {Handler::atom, Handler::red, Handler::redux, Handler::match});
 }
 
 class Flow {

@@ -23,6 +23,7 @@ constexpr std::uint32_t kAllOfValue = ~std::uint32_t{0};
 /// How far values are followed through arithmetic: compilers speculate a handful of instructions.
 constexpr int kMostSteps = 8;
 constexpr std::size_t kMostUses = 16;
+constexpr int kRegisterBytes = 16;  ///< of a register
 constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
 /// What a guard is of, in place of an operand.
 constexpr std::uint32_t kAsGuard = ~std::uint32_t{0};
@@ -41,28 +42,13 @@ bool computes(const Instruction& one) {
 
 /// Whether the op that executes it may have another handler in front: it runs with no other one.
 bool runs_alone(const Instruction& one) {
-  switch (one.row->handler) {
-    case Handler::selp:
-    case Handler::mov:
-    case Handler::cvt:
-    case Handler::ld:
-    case Handler::st:
-    case Handler::and_:
-    case Handler::or_:
-    case Handler::xor_:
-    case Handler::not_:
-    case Handler::shl:
-    case Handler::shr:
-    case Handler::fma:
-    case Handler::sub:
-    case Handler::neg:
-    case Handler::abs:
-    case Handler::min:
-    case Handler::max: return true;
-    case Handler::add:
-    case Handler::mul: return ptx::class_of(one.modifiers.type[0]) == ptx::TypeClass::floating;
-    default: return false;
-  }
+  const Handler handler = one.row->handler;
+  if (handler == Handler::add || handler == Handler::mul)
+    return ptx::class_of(one.modifiers.type[0]) == ptx::TypeClass::floating;
+  return is_one_of(handler, {Handler::selp, Handler::mov, Handler::cvt, Handler::ld, Handler::st,
+                             Handler::and_, Handler::or_, Handler::xor_, Handler::not_,
+                             Handler::shl, Handler::shr, Handler::fma, Handler::sub, Handler::neg,
+                             Handler::abs, Handler::min, Handler::max});
 }
 
 class Follower {
@@ -102,62 +88,25 @@ class Follower {
 
   bool is_written_once(std::uint32_t reg) const { return outline_.writers[reg].size() == 1; }
 
-  /// What a constant operand is, or `otherwise`.
-  static std::uint64_t constant(const Instruction& one, std::size_t operand,
-                                std::uint64_t otherwise) {
-    const Operand& it = one.operands[operand];
-    return it.kind == OperandKind::integer ? it.bits : otherwise;
-  }
-
-  /// Bytes of a register that one of its readers uses.
-  std::uint32_t used_by(const Instruction& one, std::uint32_t operand, int steps) const {
-    if (operand == kAsGuard) return kAllOfValue;
-    const Operand& first = one.operands[0];
-    switch (one.row->handler) {
-      case Handler::mov:
-        if (first.kind == OperandKind::vector) return used_of_parts(first, steps);
-        return first.kind == OperandKind::reg ? used_of(first.reg, steps - 1) : kAllOfValue;
-      case Handler::cvt: {
-        const ptx::Type from = one.modifiers.type[1], to = one.modifiers.type[0];
-        if (ptx::class_of(from) != ptx::TypeClass::integer ||
-            ptx::class_of(to) != ptx::TypeClass::integer || one.modifiers.sat)
-          return kAllOfValue;
-        return low_bytes(std::min(ptx::bits(from), ptx::bits(to)));
-      }
-      case Handler::and_: {
-        const std::uint64_t mask = constant(one, operand == 1 ? 2 : 1, ~std::uint64_t{0});
-        std::uint32_t bytes = 0;
-        for (unsigned i = 0; i < 8; ++i) bytes |= (mask >> 8 * i & 255) != 0 ? 1u << i : 0;
-        return bytes;
-      }
-      case Handler::shr:
-        return operand == 1 ? kAllOfValue << std::min<std::uint64_t>(constant(one, 2, 0) / 8, 31)
-                            : kAllOfValue;
-      case Handler::prmt: {
-        if (one.modifiers.prmt != ptx::PrmtMode::none || operand == 3) return kAllOfValue;
-        const std::uint64_t selector = constant(one, 3, ~std::uint64_t{0});
-        if (selector == ~std::uint64_t{0}) return kAllOfValue;
-        std::uint32_t bytes = 0;
-        for (unsigned i = 0; i < 4; ++i) {
-          const auto which = static_cast<std::uint32_t>(selector >> 4 * i & 7);
-          if (which / 4 == operand - 1) bytes |= 1u << which % 4;
-        }
-        return bytes;
-      }
-      case Handler::st:
-        return operand == 1 ? low_bytes(ptx::bits(one.modifiers.type[0])) : kAllOfValue;
-      default: return kAllOfValue;
+  /// Bytes of a register that one of its readers uses: those that it moves on, or all.
+  std::uint32_t used_by(std::uint32_t reg, const Read& read, int steps) const {
+    if (read.operand == kAsGuard) return kAllOfValue;
+    const Instruction& one = function_.body[read.at];
+    const Handler handler = one.row->handler;
+    if (handler == Handler::st)
+      return read.operand == 1 ? low_bytes(ptx::bits(one.modifiers.type[0])) : kAllOfValue;
+    if (handler == Handler::shr && read.operand == 1) {
+      const Operand& by = one.operands[2];
+      const std::uint64_t gone = by.kind == OperandKind::integer ? by.bits / 8 : 0;
+      return kAllOfValue << std::min<std::uint64_t>(gone, 31);
     }
-  }
-
-  /// mov {a, b}, register.
-  std::uint32_t used_of_parts(const Operand& parts, int steps) const {
-    std::uint32_t bytes = 0, at = 0;
-    for (const Operand& part : parts.elements) {
-      if (part.kind != OperandKind::reg) return kAllOfValue;
-      const int bits = ptx::bits(function_.registers[part.reg].type);
-      bytes |= (used_of(part.reg, steps - 1) & low_bytes(bits)) << at;
-      at += static_cast<std::uint32_t>(bits) / 8;
+    const auto moved = move_bytes(function_, one, read.operand, {reg, 0, kRegisterBytes, 0}, true);
+    if (!moved) return kAllOfValue;
+    std::uint32_t bytes = 0;
+    for (const ByteWindow& part : *moved) {
+      const std::uint32_t wanted =
+          handler == Handler::mov ? used_of(part.reg, steps - 1) >> part.first : kAllOfValue;
+      bytes |= (wanted & low_bytes(8 * part.count)) << part.of;
     }
     return bytes;
   }
@@ -166,9 +115,7 @@ class Follower {
   std::uint32_t used_of(std::uint32_t reg, int steps) const {
     if (steps <= 0 || !is_written_once(reg)) return kAllOfValue;
     std::uint32_t bytes = 0;
-    for (const Read& read : reads_[reg]) {
-      bytes |= used_by(function_.body[read.at], read.operand, steps);
-    }
+    for (const Read& read : reads_[reg]) bytes |= used_by(reg, read, steps);
     return bytes;
   }
 

@@ -33,9 +33,8 @@ void init_local(BlockCheck& check, Warp& warp, const CheckSite& site, const Warp
       if (bits == 0) return;
       const bool is_whole = std::popcount(bits) == static_cast<int>(touch.bytes);
       if (is_whole || touch.info->waits) {
-        const std::uint64_t said = check.judge_uninitialised(
-            touch.op, warp, lane,
-            {touch.mode, Space::local, base + offset, touch.bytes, nullptr, nullptr});
+        const std::uint64_t said = check.unwritten.judge(
+            touch.op, warp, lane, {touch.mode, Space::local, base + offset, touch.bytes});
         if (touch.mode == AccessKind::read) return clear_poison(check.unwritten.local, place, said);
       }
     }
@@ -50,7 +49,7 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
                                        Space space) {
   for (std::uint32_t m = touch.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    check.touch_lane(touch.op, warp, lane, touch.mode, touch.address[lane], touch.bytes, space);
+    check.lanes.touch(touch.op, warp, lane, touch.mode, touch.address[lane], touch.bytes, space);
   }
 }
 
@@ -106,7 +105,7 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
   CheckSite& site = check.sites[touch.info->site];
   if (!fits(site, touch)) {
     replan(site, touch);
-    site.tag = check.new_tag();
+    site.tag = check.sites.new_tag();
   } else if (site.apart == Apart::unknown && touch.bytes == 4) {
     find_apart(site, touch);
   }
@@ -170,7 +169,10 @@ template <bool kMasked>
                          (space == Space::generic &&
                           (address[std::countr_zero(warp.mask)] & kWindowMask) == kSharedWindow);
   const Space where = is_shared ? Space::shared : Space::global;
-  if (mode != AccessKind::read) check.publish(warp, address, where, info);
+  if (mode != AccessKind::read) {
+    if (info.release) check.new_tick();
+    check.order.publish(warp, address, where, info);
+  }
   const Op* const next = run(op, warp);
   if (next != nullptr && mode != AccessKind::write) check.order.observe(warp, address, where, info);
   return next;
@@ -190,6 +192,16 @@ void check_tiles(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& i
   check_access(check, warp, touch, space_of(op));
 }
 
+template <bool kMasked>
+[[gnu::always_inline]] inline const Op* checked_load(const Op* op, Warp& warp, BlockCheck& check,
+                                                     const CheckedOp& info) {
+  if (info.used == 0) return transfer<kMasked>(op, warp, check, info, AccessKind::read);
+  alignas(64) std::uint64_t address[kLanes];
+  lane_addresses(op, warp, address);
+  check.lanes.touch_used(op, warp, info, address, space_of(op));
+  return (kMasked ? info.masked : info.full)(op, warp);
+}
+
 /// A load that lanes may drop: the race check waits for those that do not.
 template <bool kMasked>
 [[gnu::noinline]] const Op* checked_early(const Op* op, Warp& warp, BlockCheck& check,
@@ -198,27 +210,9 @@ template <bool kMasked>
   lane_addresses(op, warp, address);
   check.loads.note(op, warp, info, address, space_of(op));
   check.race = false;
-  const Op* next = nullptr;
-  if (info.used != 0) {
-    check.touch_used(op, warp, info, address, space_of(op));
-    next = (kMasked ? info.masked : info.full)(op, warp);
-  } else {
-    next = transfer<kMasked>(op, warp, check, info, AccessKind::read);
-  }
+  const Op* const next = checked_load<kMasked>(op, warp, check, info);
   check.race = true;
   return next;
-}
-
-template <bool kMasked>
-[[gnu::always_inline]] inline const Op* checked_load(const Op* op, Warp& warp, BlockCheck& check,
-                                                     const CheckedOp& info) {
-  if (info.speculated != 0 && check.race) [[unlikely]]
-    return checked_early<kMasked>(op, warp, check, info);
-  if (info.used == 0) return transfer<kMasked>(op, warp, check, info, AccessKind::read);
-  alignas(64) std::uint64_t address[kLanes];
-  lane_addresses(op, warp, address);
-  check.touch_used(op, warp, info, address, space_of(op));
-  return (kMasked ? info.masked : info.full)(op, warp);
 }
 
 /// What uses of loaded values tell, before the op that uses them.
@@ -229,19 +223,22 @@ template <bool kMasked>
     if (info.kind == CheckKind::store) lane_addresses(op, warp, address);
     check.unwritten.settle_loads(op, warp, space_of(op), address);
   }
-  if (info.flows) check.follow_shuffles(op, warp);
-  if (info.waits) check.forget_loads(op, warp);
+  if (info.flows) check.lost.follow(op, warp);
+  if (info.waits) check.unwritten.forget_loads(op, warp);
 }
 
 template <bool kMasked>
 [[gnu::always_inline]] inline const Op* run_checked(const Op* op, Warp& warp, BlockCheck& check,
                                                     const CheckedOp& info, OpFn run) {
   switch (info.kind) {
-    case CheckKind::load: return checked_load<kMasked>(op, warp, check, info);
+    case CheckKind::load:
+      if (info.speculated != 0 && check.race) [[unlikely]]
+        return checked_early<kMasked>(op, warp, check, info);
+      return checked_load<kMasked>(op, warp, check, info);
     case CheckKind::store: {
       const Op* const next = transfer<kMasked>(op, warp, check, info, AccessKind::write);
       if (check.unwritten.has_copies()) [[unlikely]]
-        check.end_copies(warp);
+        check.unwritten.end_copies(warp);
       return next;
     }
     case CheckKind::atomic: return transfer<kMasked>(op, warp, check, info, AccessKind::atomic);
@@ -271,9 +268,10 @@ template <bool kMasked>
 const Op* checked(const Op* op, Warp& warp) {
   BlockCheck& check = BlockCheck::of(warp);
   const CheckedOp& info = check.ops[warp.op_index(op)];
-  if (check.pauses && !info.guarded && info.bytes != 0 && check.pause(op, warp)) return nullptr;
+  if (check.doubts.pauses() && !info.guarded && info.bytes != 0 && check.schedule.pause(op, warp))
+    return nullptr;
   check.inside = true;
-  if (check.follows) [[unlikely]]
+  if (check.doubts.follows()) [[unlikely]]
     tell_of_uses(op, warp, check, info);
   if (check.loads.any && info.takes) [[unlikely]]
     check.loads.take(op, warp);
@@ -298,7 +296,7 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   const CheckedOp& info = check.ops[warp.op_index(op)];
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
   const std::uint32_t epoch = check.shared.read_epoch;
-  if (epoch == 0 || check.careful || plan.epoch < check.shared.block_epoch)
+  if (epoch == 0 || check.doubts.any() || plan.epoch < check.shared.block_epoch)
     return checked<false>(op, warp);
   if (plan.epoch != epoch) {
     const auto pattern = static_cast<Pattern>(plan.pattern);
@@ -312,8 +310,6 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   return info.full(op, warp);
 }
 
-#ifndef KW_SIM_SMALL
-
 /// A load or store of global memory whose lanes, or those of each half, lie side by side, by the
 /// plan of the access itself.
 template <AccessKind kMode>
@@ -323,8 +319,8 @@ const Op* checked_global(const Op* op, Warp& warp) {
   const MemorySite& site = warp.worker->sites.data()[op->site];
   const auto pattern = static_cast<Pattern>(site.pattern);
   const bool halves = pattern == Pattern::half_contiguous;
-  const bool runs =
-      (halves || pattern == Pattern::contiguous) && (op->flags & kAddress32) == 0 && !check.careful;
+  const bool runs = (halves || pattern == Pattern::contiguous) && (op->flags & kAddress32) == 0 &&
+                    !check.doubts.any();
   if (runs && plan<false, Form::global>(op, warp, site, info.bytes) != nullptr) {
     const std::uint64_t base =
         warp.reg<std::uint64_t>(op->a)[0] + static_cast<std::uint64_t>(op->imm);
@@ -343,21 +339,15 @@ const Op* checked_indexed(const Op* op, Warp& warp) {
   const CheckedOp& access = check.ops[index + 1];
   const MemorySite& site = warp.worker->sites.data()[op[1].site];
   std::uint64_t base = 0;
-  if (!check.careful && find_elements(op, warp, site, access.bytes, base) &&
+  if (!check.doubts.any() && find_elements(op, warp, site, access.bytes, base) &&
       check_run<kMode>(check, warp, access, base))
     return check.ops[index].full(op, warp);
   return handler_alone(*op)(op, warp);
 }
 
-#endif
-
 }  // namespace
 
 CheckedHandlers checked_handlers() {
-#ifdef KW_SIM_SMALL
-  return {checked<false>, checked<true>,  checked_fixed_load, checked<false>,
-          checked<false>, checked<false>, checked<false>};
-#else
   return {checked<false>,
           checked<true>,
           checked_fixed_load,
@@ -365,7 +355,6 @@ CheckedHandlers checked_handlers() {
           checked_global<AccessKind::write>,
           checked_indexed<AccessKind::read>,
           checked_indexed<AccessKind::write>};
-#endif
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

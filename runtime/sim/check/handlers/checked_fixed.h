@@ -25,8 +25,7 @@ namespace kernwright::sim::KW_SIM_NS {
 }
 
 /// What check_gather() needs, of an access that the site fits now.
-inline void note_gather(const BlockCheck& check, const Warp& warp, const Op* op,
-                        const CheckedOp& info) {
+inline void note_gather(BlockCheck& check, const Warp& warp, const Op* op, const CheckedOp& info) {
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
   if (static_cast<Pattern>(plan.pattern) == Pattern::gather) plan.half = check.sites[info.site].tag;
 }
@@ -43,9 +42,7 @@ inline void note_gather(const BlockCheck& check, const Warp& warp, const Op* op,
   if (pattern == Pattern::gather) return reads && check_gather(check, warp, op, info, plan);
   const std::uint64_t bytes = info.bytes, base = plan.base;
   const auto half = static_cast<std::uint64_t>(static_cast<std::int64_t>(plan.half));
-  const bool halves = pattern == Pattern::half_uniform || pattern == Pattern::half_contiguous;
-  const bool runs = pattern == Pattern::contiguous || pattern == Pattern::half_contiguous;
-  const std::uint64_t run = runs ? bytes * (halves ? kLanes / 2 : kLanes) : bytes;
+  const auto [run, halves] = runs_of(pattern, bytes);
   if (check.init) {
     if (mode == AccessKind::write) {
       set_poison<false>(check.unwritten.shared, base, run);

@@ -10,17 +10,13 @@ namespace kernwright::sim::KW_SIM_NS {
 /// place in the bitmap. Returns whether a byte that is read was never written.
 [[gnu::always_inline]] inline bool poisoned(const CheckSite& site, const WarpTouch& touch,
                                             std::uint64_t* map, std::uint64_t at) {
-  const Pattern pattern = touch.pattern;
+  const Runs runs = runs_of(touch.pattern, touch.bytes);
+  const bool shaped =
+      touch.pattern == Pattern::contiguous ? touch.mask == kAllLanes : runs.bytes != 0;
   if (touch.mode != AccessKind::write) {
-    if (pattern == Pattern::uniform) return any_poison(map, at, touch.bytes);
-    if (pattern == Pattern::contiguous && touch.mask == kAllLanes)
-      return any_poison(map, at, touch.bytes * std::uint64_t{kLanes});
-    if (pattern == Pattern::half_uniform)
-      return any_poison(map, at, touch.bytes) ||
-             any_poison(map, at + site.offsets[16], touch.bytes);
-    if (pattern == Pattern::half_contiguous)
-      return any_poison(map, at, touch.bytes * std::uint64_t{kLanes / 2}) ||
-             any_poison(map, at + site.offsets[16], touch.bytes * std::uint64_t{kLanes / 2});
+    if (shaped)
+      return any_poison(map, at, runs.bytes) ||
+             (runs.two && any_poison(map, at + site.offsets[kLanes / 2], runs.bytes));
     std::uint64_t bits = 0;  // aligned accesses never straddle a word of the map
     const auto look = [&](std::uint64_t place) { bits |= map[place >> 6] >> (place & 63); };
     if (touch.mask == kAllLanes) {
@@ -33,8 +29,8 @@ namespace kernwright::sim::KW_SIM_NS {
     }
     return (bits & ((std::uint64_t{1} << touch.bytes) - 1)) != 0;
   }
-  if (pattern == Pattern::contiguous && touch.mask == kAllLanes) {
-    set_poison<false>(map, at, touch.bytes * std::uint64_t{kLanes});
+  if (touch.pattern == Pattern::contiguous && shaped) {
+    set_poison<false>(map, at, runs.bytes);
   } else {
     each_lane(site, touch,
               [&](int, std::uint64_t offset) { set_poison<false>(map, at + offset, touch.bytes); });
@@ -52,9 +48,8 @@ namespace kernwright::sim::KW_SIM_NS {
   each_lane(site, touch, [&](int lane, std::uint64_t offset) {
     if ((poison_bits(map, at + offset, touch.bytes) & matters) == 0) return;
     clear_poison(map, at + offset,
-                 check.judge_uninitialised(
-                     touch.op, warp, lane,
-                     {touch.mode, space, base + offset, touch.bytes, nullptr, nullptr}));
+                 check.unwritten.judge(touch.op, warp, lane,
+                                       {touch.mode, space, base + offset, touch.bytes}));
   });
   if (reads) return;
   each_lane(site, touch,

@@ -34,6 +34,10 @@ struct ShadowView {
     if constexpr (kGlobal) return is_past(shadow) | (same & is_own(shadow));
     return is_past(shadow) | same;
   }
+  /// Whether a write may follow that read.
+  [[gnu::always_inline]] bool is_free(Shadow last, Shadow mine) const {
+    return is_past(last) | (((last & kMany) == 0) & is_harmless(last, mine));
+  }
   /// Whether reader() can tell of two reads at once: they are of the same bytes of the word.
   [[gnu::always_inline]] bool is_alike(Shadow old, Shadow mine) const {
     return is_past(old) | (((old ^ mine) & kAllBytes) == 0);
@@ -76,7 +80,7 @@ template <bool kGlobal>
 }
 
 /// Whole granules from `word` on, word i by thread0 + (i >> shift): whether a glance at what they
-/// say is enough. Then they are up to date.
+/// say is enough. Then they are up to date. Of shift kHalfWords (Granule) it is one granule.
 template <bool kWrites>
 [[gnu::always_inline]] inline bool touch_granules(const ShadowView<true>& view, bool parts,
                                                   std::uint64_t word, std::uint32_t count,
@@ -92,8 +96,7 @@ template <bool kWrites>
     const Shadow mine = mine0 + g * step, read = granules[g].read;
     fine &= view.is_harmless(granules[g].write, mine);
     if constexpr (kWrites) {
-      const bool alone = (read & kMany) == 0;
-      fine &= view.is_past(read) | (alone & view.is_harmless(read, mine));
+      fine &= view.is_free(read, mine);
     } else {
       const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
       fine &= view.is_past(read) | (parts ? view.is_harmless(read, mine) : alike);
@@ -112,27 +115,6 @@ template <bool kWrites>
     }
   }
   return true;
-}
-
-/// The granule from `word` on, of shape kHalfWords, half h of its words by thread0 + h: as
-/// touch_granules().
-template <bool kWrites>
-[[gnu::always_inline]] inline bool touch_halves(const ShadowView<true>& view, std::uint64_t word,
-                                                std::uint32_t thread0) {
-  Granule& granule = view.granules[word / kGranuleWords];
-  const Shadow mine = (view.stamp & ~kAllBytes) | Shadow{kHalfWords} << kBytesShift | thread0;
-  const Shadow read = granule.read;
-  bool fine = view.is_harmless(granule.write, mine);
-  if constexpr (kWrites) {
-    const bool alone = (read & kMany) == 0;
-    fine &= view.is_past(read) | (alone & view.is_harmless(read, mine));
-    if (fine) granule.write = mine;
-  } else {
-    const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
-    fine &= view.is_past(read) | alike;
-    if (fine) granule.read = view.is_past(read) ? mine : reader(view, read, mine);
-  }
-  return fine;
 }
 
 /// Granules whose shadows are all of launches before need them no more.
@@ -166,43 +148,33 @@ template <bool kWrites>
 
 /// `count` words from `word` on, word i by thread0 + (i >> shift): whether a glance is enough.
 /// Then the shadows are up to date.
-template <bool kGlobal>
-[[gnu::always_inline]] inline bool read_run(const ShadowView<kGlobal>& view, bool parts,
-                                            std::uint64_t word, std::uint32_t count,
-                                            std::uint32_t thread0, std::uint32_t shift) {
-  const Shadow* const write = view.write + word;
+template <bool kWrites, bool kGlobal>
+[[gnu::always_inline]] inline bool touch_shadows(const ShadowView<kGlobal>& view, bool parts,
+                                                 std::uint64_t word, std::uint32_t count,
+                                                 std::uint32_t thread0, std::uint32_t shift) {
+  Shadow* const write = view.write + word;
   Shadow* const read = view.read + word;
   const Shadow mine0 = view.stamp | thread0;
   std::uint64_t bad = 0;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
     const Shadow mine = mine0 + (i >> shift);
     bad |= view.is_harmless(write[i], mine) ? 0 : 1;
-    bad |= parts && !view.is_harmless(read[i], mine) ? 1 : 0;
+    if constexpr (kWrites) {
+      bad |= view.is_free(read[i], mine) ? 0 : 1;
+    } else {
+      bad |= parts && !view.is_harmless(read[i], mine) ? 1 : 0;
+    }
   }
   if (bad != 0) return false;
-  KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
-    bad |= add_reader(view, read[i], mine0 + (i >> shift)) ? 0 : 1;
-  }
-  return bad == 0;
-}
-
-template <bool kGlobal>
-[[gnu::always_inline]] inline bool write_run(const ShadowView<kGlobal>& view, std::uint64_t word,
-                                             std::uint32_t count, std::uint32_t thread0,
-                                             std::uint32_t shift) {
-  Shadow* const write = view.write + word;
-  const Shadow* const read = view.read + word;
-  const Shadow mine0 = view.stamp | thread0;
-  std::uint64_t bad = 0;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
     const Shadow mine = mine0 + (i >> shift);
-    bad |= view.is_harmless(write[i], mine) ? 0 : 1;
-    const bool alone = (read[i] & kMany) == 0;
-    bad |= view.is_past(read[i]) | (alone & view.is_harmless(read[i], mine)) ? 0 : 1;
+    if constexpr (kWrites) {
+      write[i] = mine;
+    } else {
+      bad |= add_reader(view, read[i], mine) ? 0 : 1;
+    }
   }
-  if (bad != 0) return false;
-  KW_LANES for (std::uint32_t i = 0; i < count; ++i) write[i] = mine0 + (i >> shift);
-  return true;
+  return bad == 0;
 }
 
 /// The same where granules do not say it all.
@@ -215,9 +187,8 @@ template <bool kWrites>
       touch_granules<kWrites>(view, parts, word, count, thread0, shift))
     return true;
   spread_words(view, word, count);
-  if constexpr (!kWrites) return read_run(view, parts, word, count, thread0, shift);
-  if (!write_run(view, word, count, thread0, shift)) return false;
-  for (std::uint32_t at = 0; whole && at < count; at += kGranuleWords) {
+  if (!touch_shadows<kWrites>(view, parts, word, count, thread0, shift)) return false;
+  for (std::uint32_t at = 0; kWrites && whole && at < count; at += kGranuleWords) {
     const Shadow shape = Shadow{shift} << kBytesShift | (thread0 + (at >> shift));
     view.granules[(word + at) / kGranuleWords].write = (view.stamp & ~kAllBytes) | shape;
   }
@@ -234,11 +205,10 @@ template <bool kWrites, bool kGlobal>
     return (whole && touch_granules<kWrites>(view, parts, word, count, thread0, shift)) ||
            touch_words<kWrites>(view, parts, word, count, thread0, shift);
   }
-  return kWrites ? write_run(view, word, count, thread0, shift)
-                 : read_run(view, parts, word, count, thread0, shift);
+  return touch_shadows<kWrites>(view, parts, word, count, thread0, shift);
 }
 
-/// What read_run() changes, without the questions.
+/// What touch_shadows() changes for a read, without the questions.
 [[gnu::always_inline]] inline void note_run(const ShadowView<false>& view, std::uint64_t word,
                                             std::uint32_t count, std::uint32_t thread0,
                                             std::uint32_t shift) {
@@ -249,7 +219,8 @@ template <bool kWrites, bool kGlobal>
   }
 }
 
-[[gnu::always_inline]] inline void note_same(const ShadowView<false>& view, std::uint64_t word,
+template <bool kGlobal>
+[[gnu::always_inline]] inline void note_same(const ShadowView<kGlobal>& view, std::uint64_t word,
                                              std::uint32_t count, std::uint32_t thread) {
   for (std::uint32_t i = 0; i < count; ++i) {
     Shadow& read = view.read[word + i];
@@ -269,10 +240,7 @@ template <bool kGlobal>
     if (!view.is_past(view.write[word + i]) || !view.is_alike(view.read[word + i], mine))
       return false;
   }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Shadow& read = view.read[word + i];
-    read = reader(view, read, mine) | kManyLanes;
-  }
+  note_same(view, word, count, thread0);
   return true;
 }
 

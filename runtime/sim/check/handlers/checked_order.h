@@ -26,12 +26,6 @@ inline void check_copies(const Op* op, Warp& warp, BlockCheck& check) {
   }
 }
 
-inline void check_copy_wait(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info) {
-  const bool all = info.waits_for_all;
-  const std::size_t left = all ? 0 : warp.reg<std::uint32_t>(op->a)[std::countr_zero(warp.mask)];
-  check.copies.wait(warp, left, all);
-}
-
 inline const Op* check_mbarrier(const Op* op, Warp& warp, BlockCheck& check, OpFn run) {
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
@@ -87,8 +81,8 @@ inline void find_lost_sources(const Warp& warp, ShuffleSources& read) {
   check.meet(op, warp, check.sync ? read.members.data() : nullptr);
   if (!check.sync) return next;
   find_lost_sources(warp, read);
-  if (read.lost != 0 || check.follows) [[unlikely]]
-    check.shuffle(op, warp, read);
+  if (read.lost != 0 || check.doubts.follows()) [[unlikely]]
+    check.lost.shuffle(op, warp, read);
   return next;
 }
 
@@ -102,7 +96,9 @@ inline void tell_before(const Op* op, Warp& warp, BlockCheck& check, const Check
   switch (info.kind) {
     case CheckKind::copy: return check_copies(op, warp, check);
     case CheckKind::copy_group: return check.copies.end_group(warp);
-    case CheckKind::copy_wait: return check_copy_wait(op, warp, check, info);
+    case CheckKind::copy_wait:
+      return check.copies.wait(warp, info.waits_for_all ? 0 : first_value(warp, op->a),
+                               info.waits_for_all);
     case CheckKind::fence: return check.fence(warp, info.reach);
     case CheckKind::bulk_group: return check.proxy.end_bulk_group(warp);
     case CheckKind::proxy_fence: return check.fence_proxy(warp);

@@ -40,25 +40,23 @@ template <bool kGlobal>
                                                    std::uint32_t thread0) {
   const std::uint32_t words = touch.bytes / 4;
   const auto shift = static_cast<std::uint32_t>(std::countr_zero(words));
+  const bool writes = touch.mode == AccessKind::write;
+  const auto run = [&](std::uint64_t first, std::uint32_t count, std::uint32_t thread,
+                       std::uint32_t by) __attribute__((always_inline)) {
+    return writes ? touch_run<true>(view, parts, first, count, thread, by)
+                  : touch_run<false>(view, parts, first, count, thread, by);
+  };
   if (pattern == Pattern::contiguous && touch.mask == kAllLanes) {
-    if constexpr (kGlobal) {  // mostly check_run() was there before: one copy for all widths
-      return touch.mode == AccessKind::write
-                 ? touch_run<true>(view, parts, word, words * kLanes, thread0, shift)
-                 : touch_run<false>(view, parts, word, words * kLanes, thread0, shift);
-    }
-    if (touch.mode == AccessKind::write) {
-      return words == 1 ? touch_run<true>(view, parts, word, kLanes, thread0, 0)
-                        : touch_run<true>(view, parts, word, words * kLanes, thread0, shift);
-    }
-    return words == 1 ? touch_run<false>(view, parts, word, kLanes, thread0, 0)
-                      : touch_run<false>(view, parts, word, words * kLanes, thread0, shift);
+    // Of global memory check_run() mostly was there before: one copy for all widths.
+    if (!kGlobal && words == 1) return run(word, kLanes, thread0, 0);
+    return run(word, words * kLanes, thread0, shift);
   }
-  if (touch.mode == AccessKind::write) {
-    const auto apart = static_cast<std::int64_t>(half);
-    if (pattern != Pattern::half_contiguous || std::abs(apart) < words * 16) return false;
-    return touch_run<true>(view, parts, word, words * 16, thread0, shift) &&
-           touch_run<true>(view, parts, word + half, words * 16, thread0 + 16, shift);
+  if (pattern == Pattern::half_contiguous) {
+    if (writes && std::abs(static_cast<std::int64_t>(half)) < words * 16) return false;
+    return run(word, words * 16, thread0, shift) &&
+           run(word + half, words * 16, thread0 + 16, shift);
   }
+  if (writes) return false;
   if (pattern == Pattern::uniform) {
     if ((touch.mask & (touch.mask - 1)) == 0) return false;
     return read_same(view, parts, word, words, thread0 + static_cast<std::uint32_t>(touch.first));
@@ -66,10 +64,6 @@ template <bool kGlobal>
   if (pattern == Pattern::half_uniform) {
     return read_same(view, parts, word, words, thread0) &&
            read_same(view, parts, word + half, words, thread0 + 16);
-  }
-  if (pattern == Pattern::half_contiguous) {
-    return touch_run<false>(view, parts, word, words * 16, thread0, shift) &&
-           touch_run<false>(view, parts, word + half, words * 16, thread0 + 16, shift);
   }
   return false;
 }
@@ -96,8 +90,7 @@ template <bool kGlobal, bool kReads>
     fine &= view.is_harmless(write[i], mine);
   }
   for (std::uint32_t i = 0; i < words && look_at_reads; ++i) {
-    const bool alone = kReads || (read[i] & kMany) == 0;
-    fine &= view.is_past(read[i]) | (alone & view.is_harmless(read[i], mine));
+    fine &= kReads ? view.is_harmless(read[i], mine) : view.is_free(read[i], mine);
   }
   if (!fine) return false;
   for (std::uint32_t i = 0; i < words; ++i) {

@@ -84,7 +84,7 @@ template <bool kWrites, bool kGlobal>
     const Shadow mine = mine0 + (i << shift), old = read[i];
     bool fine = view.is_harmless(write[i], mine);
     if constexpr (kWrites) {
-      fine &= view.is_past(old) | (((old & kMany) == 0) & view.is_harmless(old, mine));
+      fine &= view.is_free(old, mine);
       write[i] = fine ? mine : write[i];
     } else {
       // By the same lanes of warps: what reader() says then holds for each byte.

@@ -48,7 +48,9 @@ template <AccessKind kMode>
     const ShadowView<true> view = view_of<true>(check, info, warp.index, &region);
     const bool parts = check.parts || check.order.scattered;
     const Row row{at, info.bytes, lanes, warp.index * std::uint32_t{kLanes} + first};
-    const auto touch = [&] { return touch_halves<kWrites>(view, at / 4, row.thread0); };
+    const auto touch = [&] {
+      return touch_granules<kWrites>(view, false, at / 4, kGranuleWords, row.thread0, kHalfWords);
+    };
     fine = (whole && !parts &&
             (touch() || (forget_old_words(view, at / 4, kGranuleWords) && touch()))) ||
            race_row<kWrites>(check, view, parts, row) == 0;

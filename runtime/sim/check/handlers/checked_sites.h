@@ -21,6 +21,22 @@ struct WarpTouch {
   Pattern pattern = Pattern::none;  ///< of the lanes in `mask`
 };
 
+/// The bytes that a full warp touches side by side, once or from two places on.
+struct Runs {
+  std::uint64_t bytes = 0;  ///< 0: each lane for itself
+  bool two = false;
+};
+
+[[gnu::always_inline]] inline Runs runs_of(Pattern pattern, std::uint64_t bytes) {
+  switch (pattern) {
+    case Pattern::uniform: return {bytes};
+    case Pattern::contiguous: return {bytes * kLanes};
+    case Pattern::half_uniform: return {bytes, true};
+    case Pattern::half_contiguous: return {bytes * kLanes / 2, true};
+    default: return {};
+  }
+}
+
 /// Notes the lanes' distances anew.
 [[gnu::noinline]] inline void replan(CheckSite& site, const WarpTouch& touch) {
   const std::uint64_t base = touch.address[touch.first];

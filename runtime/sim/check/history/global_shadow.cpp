@@ -18,6 +18,8 @@ constexpr std::size_t kShadowBytes = kGranuleTable + 2 * kRegionWords * sizeof(S
 constexpr std::size_t kExactBytes = 8 * kRegionWords * sizeof(Shadow);
 constexpr std::size_t kPoisonWords = kRegionBytes / 64 + 1;
 
+}  // namespace
+
 void* lazy_zeros(std::size_t bytes) {
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -25,23 +27,10 @@ void* lazy_zeros(std::size_t bytes) {
   return memory;
 }
 
-/// Calls f(address, bytes) for each part of the range that lies in one region.
-template <typename F>
-void by_region(std::uint64_t address, std::uint64_t bytes, F f) {
-  while (bytes != 0) {
-    const std::uint64_t part = std::min(bytes, kRegionBytes - address % kRegionBytes);
-    f(address, part);
-    address += part;
-    bytes -= part;
-  }
+GlobalRegion::GlobalRegion() : granules(static_cast<Granule*>(lazy_zeros(kShadowBytes))) {
+  write = reinterpret_cast<Shadow*>(granules + kRegionGranules);
+  read = write + kRegionWords;
 }
-
-}  // namespace
-
-GlobalRegion::GlobalRegion()
-    : granules(static_cast<Granule*>(lazy_zeros(kShadowBytes))),
-      write(reinterpret_cast<Shadow*>(granules + kRegionGranules)),
-      read(write + kRegionWords) {}
 
 GlobalRegion::~GlobalRegion() {
   ::munmap(granules, kShadowBytes);
@@ -147,10 +136,7 @@ void GlobalShadow::clear() noexcept {
     // Bytes with shadows of their own hold for good: such a region is not worth cleaning.
     if (spare_.size() == kMostSpare || region.exact != nullptr) continue;
     delete[] region.poison.exchange(nullptr);
-    region.readers.clear();
-    region.hidden.clear();
-    region.scattered = 0;
-    region.visits = 0;
+    region.forget();
     spare_.push_back(std::move(entry.second));
   }
   regions_.clear();
@@ -160,9 +146,7 @@ void GlobalShadow::clear_shadows() noexcept {
   const std::lock_guard lock(mutex_);
   spare_.clear();
   for (auto& entry : regions_) {
-    entry.second->readers.clear();
-    entry.second->hidden.clear();
-    entry.second->scattered = 0;
+    entry.second->forget();
     ::madvise(entry.second->granules, kShadowBytes, MADV_DONTNEED);
     if (entry.second->exact != nullptr) ::madvise(entry.second->exact, kExactBytes, MADV_DONTNEED);
   }

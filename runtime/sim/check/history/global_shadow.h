@@ -3,7 +3,7 @@
 
 #include "sim/check/history/shadow.h"
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +20,20 @@ inline constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << kRegionShift;
 inline constexpr std::uint64_t kRegionWords = kRegionBytes / 4;
 inline constexpr std::uint64_t kRegionGranules = kRegionBytes / kGranuleBytes;
 
+/// Pages that cost nothing until somebody writes to them, for munmap().
+void* lazy_zeros(std::size_t bytes);
+
+/// Calls f(address, bytes) for each part of the range that lies in one region.
+template <typename F>
+void by_region(std::uint64_t address, std::uint64_t bytes, F f) {
+  while (bytes != 0) {
+    const std::uint64_t part = std::min(bytes, kRegionBytes - address % kRegionBytes);
+    f(address, part);
+    address += part;
+    bytes -= part;
+  }
+}
+
 /// Readers beside the one in the shadow, by read shadow: where some of them may be ordered before a
 /// write and others not.
 using ReaderLists = std::unordered_map<const Shadow*, std::vector<Shadow>>;
@@ -28,18 +42,28 @@ using ReaderLists = std::unordered_map<const Shadow*, std::vector<Shadow>>;
 /// not race with what some of them race with.
 using HiddenAccesses = std::unordered_map<const Shadow*, std::vector<Shadow>>;
 
+/// What the race check remembers of a region of global memory or of a block's shared memory.
+struct AccessHistory {
+  Shadow* write = nullptr;  ///< by word
+  Shadow* read = nullptr;
+  ReaderLists readers;
+  HiddenAccesses hidden;
+
+  /// The eight shadows of a word's bytes: writes, then reads. Throws std::bad_alloc.
+  virtual Shadow* bytes_of_word(std::uint64_t word) = 0;
+
+ protected:
+  ~AccessHistory() = default;
+};
+
 /// Shadows of a region's words and bits of its bytes. Pages that nobody touches cost nothing.
-struct GlobalRegion {
+struct GlobalRegion final : AccessHistory {
   /// Held while one of several workers looks at or changes the rest.
   std::atomic<bool> busy{false};
   Granule* granules = nullptr;  ///< kRegionGranules; look here first
-  Shadow* write = nullptr;      ///< kRegionWords
-  Shadow* read = nullptr;
   Shadow* exact = nullptr;  ///< 8 per word: writes of its four bytes, then reads; made when needed
   /// Null: everything is initialised. Set by whoever allocates, also while kernels run.
   std::atomic<std::uint64_t*> poison{nullptr};
-  ReaderLists readers;
-  HiddenAccesses hidden;
   /// The launch (BlockCheck::launch_floor) in which nobody has read here and every granule leaves
   /// its writes to shadows of words; 0: none is known.
   Shadow scattered = 0;
@@ -78,8 +102,14 @@ struct GlobalRegion {
     visits = scattered == launch ? -kPatience : 0;
     scattered = 0;
   }
-  /// The eight shadows of a word's bytes. Throws std::bad_alloc.
-  Shadow* bytes_of_word(std::uint64_t word);
+  /// What is known beside the shadows.
+  void forget() noexcept {
+    readers.clear();
+    hidden.clear();
+    scattered = 0;
+    visits = 0;
+  }
+  Shadow* bytes_of_word(std::uint64_t word) override;
   GlobalRegion();
   ~GlobalRegion();
   GlobalRegion(const GlobalRegion&) = delete;

@@ -25,15 +25,11 @@ class KnownRegions {
   /// Calls f(LaneTouch) for each part of global memory that lies in one region, which is locked.
   template <typename F>
   void each(std::uint64_t address, std::uint64_t bytes, AccessKind mode, F f) {
-    while (bytes != 0) {
-      const std::uint64_t rest = kRegionBytes - address % kRegionBytes;
-      const auto part = static_cast<std::uint32_t>(bytes < rest ? bytes : rest);
-      GlobalRegion& there = *at(address);
+    by_region(address, bytes, [&](std::uint64_t begin, std::uint64_t count) {
+      GlobalRegion& there = *at(begin);
       const std::lock_guard lock(there);
-      f(LaneTouch{mode, ptx::Space::global, address, part, &there});
-      address += part;
-      bytes -= part;
-    }
+      f(LaneTouch{mode, ptx::Space::global, begin, static_cast<std::uint32_t>(count), &there});
+    });
   }
 
  private:

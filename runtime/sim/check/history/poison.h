@@ -1,7 +1,6 @@
 // Bitmaps of bytes that nobody has written yet: one bit per byte, set = not initialised.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 namespace kernwright::sim {

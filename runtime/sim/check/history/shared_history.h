@@ -10,9 +10,9 @@
 
 namespace kernwright::sim {
 
-class SharedHistory {
+class SharedHistory final : public AccessHistory {
  public:
-  /// `its_defers`: reads may be put off.
+  /// `its_defers`: reads may be put off. No shadows where there is no race check.
   SharedHistory(std::uint64_t bytes, bool race, bool its_defers);
 
   /// Another one whenever a read that was looked at must be looked at again: after writes to shared
@@ -20,12 +20,8 @@ class SharedHistory {
   std::uint32_t read_epoch = 1;
   std::uint32_t block_epoch = 1;  ///< when the block began
   const bool defers;
-  Shadow* write = nullptr;  ///< by word; null: there is no race check
-  Shadow* read = nullptr;
   LateReads late;
   WrittenGranules written;  ///< kept where reads are put off
-  ReaderLists readers;
-  HiddenAccesses hidden;
 
   /// Nothing of what other blocks did is left.
   void clear();
@@ -44,8 +40,7 @@ class SharedHistory {
     return offset <= bytes_ && bytes <= bytes_ - offset;
   }
   std::uint64_t words() const noexcept { return bytes_ / 4; }
-  /// The eight shadows of a word's bytes: writes, then reads.
-  Shadow* bytes_of_word(std::uint64_t word);
+  Shadow* bytes_of_word(std::uint64_t word) override;
   /// The word's write shadows say that a copy is under way.
   void stamp_word(std::uint64_t word, Shadow stamp_of_copy);
   /// A shadow that says `before` says `now` from here on, with `others` of other warps beside it.

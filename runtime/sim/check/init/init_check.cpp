@@ -25,6 +25,7 @@ void InitCheck::enable(std::uint64_t shared_bytes, std::uint64_t local_bytes) {
 
 void InitCheck::begin() {
   loads_.clear();
+  doubts_.set(Doubts::kUnwritten, false);
   std::fill(shared_bits_.begin(), shared_bits_.end(), ~std::uint64_t{0});
   std::fill(local_bits_.begin(), local_bits_.end(), ~std::uint64_t{0});
 }
@@ -90,6 +91,7 @@ void InitCheck::note_load(const Op* op, const Warp& warp, int lane, const LaneTo
                           std::uint64_t bits, bool padded, bool partly) {
   const auto i = static_cast<std::uint32_t>(lane);
   UnwrittenLoad& load = loads_.add({warp.frame, warp.op_index(op)}, i);
+  doubts_.set(Doubts::kUnwritten, true);
   if (padded) load.padded |= 1u << i;
   if (partly) load.partly |= 1u << i;
   load.bits[i] = bits;
@@ -127,8 +129,10 @@ void InitCheck::read_by_proxy(const Op* op, Warp& warp, int lane, const LaneTouc
   set_poison<false>(shared, touch.address, touch.bytes);
 }
 
-void InitCheck::use_local(const Op* op, Warp& warp, int lane, std::uint64_t address,
-                          std::uint32_t bytes) {
+void InitCheck::use(const Op* op, Warp& warp, int lane, std::uint64_t address,
+                    std::uint32_t bytes) {
+  if (window_space(address) != Space::local) return;
+  address &= ~kWindowMask;
   if (bytes > warp.local_bytes || address > warp.local_bytes - bytes) return;
   const LaneTouch touch{AccessKind::read, Space::local, address, bytes};
   if (unwritten(warp, lane, touch) == low_bits(bytes)) judge(op, warp, lane, touch);
@@ -145,6 +149,7 @@ void InitCheck::note_parameters(const Op* op, const Warp& warp) {
 
 void InitCheck::forget_loads(const Op* op, const Warp& warp) {
   loads_.forget({warp.frame, warp.op_index(op)}, warp.mask);
+  doubts_.set(Doubts::kUnwritten, loads_.any());
 }
 
 void InitCheck::settle_loads(const Op* op, Warp& warp, Space space,
@@ -201,8 +206,7 @@ bool InitCheck::move_on(const Warp& warp, int lane, bool padded, Space to, std::
   return true;
 }
 
-bool InitCheck::end_copies(const Warp& warp) {
-  bool changed = false;
+void InitCheck::end_copies(const Warp& warp) {
   for (const Copy& copy : copies_) {
     if (copy.space == Space::global) {
       const auto bytes = static_cast<std::uint64_t>(std::bit_width(copy.bits));
@@ -212,13 +216,12 @@ bool InitCheck::end_copies(const Warp& warp) {
       });
     } else if (copy.space == Space::shared) {
       mark_poison(shared, copy.address, copy.bits);
-      changed = true;
+      history_.new_epoch();
     } else {
       mark_poison(local, warp.thread(copy.lane) * warp.local_bytes + copy.address, copy.bits);
     }
   }
   copies_.clear();
-  return changed;
 }
 
 void InitCheck::write_target(const AsyncCopy& copy) {

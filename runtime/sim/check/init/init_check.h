@@ -2,7 +2,9 @@
 #pragma once
 
 #include "sim/check/block_place.h"
+#include "sim/check/doubts.h"
 #include "sim/check/history/known_regions.h"
+#include "sim/check/history/shared_history.h"
 #include "sim/check/init/unwritten_loads.h"
 #include "sim/check/report/block_findings.h"
 #include "sim/exec/copy/watched_copy.h"
@@ -14,8 +16,10 @@ namespace kernwright::sim {
 
 class InitCheck {
  public:
-  InitCheck(const BlockPlace& place, KnownRegions& regions, BlockFindings& findings)
-      : place_(place), regions_(regions), findings_(findings) {}
+  /// With `doubts` while some lane holds what it loaded where nobody wrote.
+  InitCheck(const BlockPlace& place, KnownRegions& regions, SharedHistory& history,
+            BlockFindings& findings, Doubts& doubts)
+      : place_(place), regions_(regions), history_(history), findings_(findings), doubts_(doubts) {}
 
   std::uint64_t* shared = nullptr;  ///< bitmap of shared memory; null: nobody asks (poison.h)
   std::uint64_t* local = nullptr;   ///< of local memory, bytes in the order of Worker::local
@@ -37,21 +41,19 @@ class InitCheck {
   /// `to`, will be as unwritten where some of it is written; null: nobody knows where it goes.
   void read_by_proxy(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                      const BulkStore* to);
-  /// A builtin function uses a value in local memory.
-  void use_local(const Op* op, Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
+  /// A builtin function uses a value, which has to be written where that is local memory.
+  void use(const Op* op, Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
   /// The copy of a device function's parameter block to local memory.
   void note_parameters(const Op* op, const Warp& warp);
 
-  /// Some lane holds what it loaded where nobody wrote.
-  bool has_loads() const noexcept { return loads_.any(); }
   /// A load with LoadedBytes::later runs anew.
   void forget_loads(const Op* op, const Warp& warp);
   /// The active lanes use what such loads read (CheckedOp::uses); a store at these addresses.
   void settle_loads(const Op* op, Warp& warp, ptx::Space space, const std::uint64_t* addresses);
 
   bool has_copies() const noexcept { return !copies_.empty(); }
-  /// Behind the store: what it copied is as unwritten as before. Whether shared memory changed.
-  bool end_copies(const Warp& warp);
+  /// Behind the store: what it copied is as unwritten as before.
+  void end_copies(const Warp& warp);
   /// The target of a copy is written, but where parts of its source in global memory are not.
   void write_target(const AsyncCopy& copy);
 
@@ -73,7 +75,9 @@ class InitCheck {
 
   const BlockPlace& place_;
   KnownRegions& regions_;
+  SharedHistory& history_;
   BlockFindings& findings_;
+  Doubts& doubts_;
   std::vector<std::uint64_t> shared_bits_, local_bits_;
   UnwrittenLoads loads_;
   std::vector<Copy> copies_;

@@ -225,6 +225,19 @@ void BlockOrder::fence_proxy(const Warp& warp) {
   past_[w] = std::move(past);
 }
 
+/// Calls f(variable, reach) for those that the active lanes name.
+template <typename F>
+void BlockOrder::each_variable(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
+                               Reach reach, F f) const {
+  std::uint64_t last = kNowhere;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const std::uint64_t address = addresses[std::countr_zero(m)] & ~std::uint64_t{3};
+    if (address == last) continue;
+    last = address;
+    each_reach(reach, [&](std::size_t r) { f(variable_of(address, space, r), r); });
+  }
+}
+
 void BlockOrder::publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                          const CheckedOp& op) {
   PastByReach& fenced = fenced_[warp.index];
@@ -232,34 +245,19 @@ void BlockOrder::publish(const Warp& warp, const std::uint64_t* addresses, ptx::
     const SharedPast past = snapshot(warp.index);
     each_reach(op.reach, [&](std::size_t r) { fenced[r] = past; });
   }
-  std::uint64_t last = kNowhere;
-  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    const std::uint64_t address = addresses[std::countr_zero(m)] & ~std::uint64_t{3};
-    if (address == last) continue;
-    last = address;
-    each_reach(op.reach, [&](std::size_t r) {
-      if (fenced[r] != nullptr) place_.launch.publish(variable_of(address, space, r), fenced[r]);
-    });
-  }
+  each_variable(warp, addresses, space, op.reach, [&](const auto& variable, std::size_t r) {
+    if (fenced[r] != nullptr) place_.launch.publish(variable, fenced[r]);
+  });
 }
 
 void BlockOrder::observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                          const CheckedOp& op) {
   PastByReach& pending = pending_[warp.index];
-  std::uint64_t last = kNowhere;
-  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    const std::uint64_t address = addresses[std::countr_zero(m)] & ~std::uint64_t{3};
-    if (address == last) continue;
-    last = address;
-    each_reach(op.reach, [&](std::size_t r) {
-      const SharedPast past = place_.launch.published(variable_of(address, space, r));
-      if (op.acquire) {
-        absorb(warp, warp.mask, past);
-      } else {
-        pending[r] = join(pending[r], past);
-      }
-    });
-  }
+  each_variable(warp, addresses, space, op.reach, [&](const auto& variable, std::size_t r) {
+    const SharedPast past = place_.launch.published(variable);
+    if (op.acquire) return absorb(warp, warp.mask, past);
+    pending[r] = join(pending[r], past);
+  });
 }
 
 bool BlockOrder::release(const Block& block, std::uint32_t id, const Barriers::One& barrier,

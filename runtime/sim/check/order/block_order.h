@@ -98,6 +98,9 @@ class BlockOrder {
   std::uint32_t* lane_row(std::uint32_t warp, int lane);
   CheckedLaunch::Variable variable_of(std::uint64_t address, ptx::Space space,
                                       std::size_t reach) const;
+  template <typename F>
+  void each_variable(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
+                     Reach reach, F f) const;
   void join_waiting(const Barriers::One& barrier, const WarpTicks& arrivals, const Block& block,
                     const WarpTicks& waiting);
   /// Two operations order what lies around them where each reaches the other: what is released

@@ -32,12 +32,12 @@ void ClusterOrder::pass(const Warp& warp, std::uint32_t lanes) {
   if (!check_.race || !check_.parts) return;
   has_begun_ = true;
   check_.new_tick();
-  check_.order.absorb(warp, lanes, barrier().complete());
+  check_.order.absorb(warp, lanes, barrier().complete);
 }
 
 void ClusterOrder::end_arrivals(bool all_wait) {
   const auto arrivals = std::exchange(arrivals_, {});
-  if (!check_.race || !check_.parts || !all_wait || barrier().was_relaxed()) return;
+  if (!check_.race || !check_.parts || !all_wait || barrier().was_relaxed) return;
   check_.new_tick();
   check_.order.end_cluster_arrivals(arrivals);
 }
@@ -47,14 +47,8 @@ void ClusterOrder::visit(const Op* op, Warp& warp, int lane, const LaneTouch& to
   Visit& last = owner.cluster.visits_[std::uint64_t{check_.where.block} * kMostWarps + warp.index];
   last = {&check_, &warp, check_.order.tick(), warp.op_index(op), lane, touch};
   last.touch.addresses = nullptr;
-  if (has_begun_) return;
-  if (check_.order.past_of(warp.index, owner.where.block) == nullptr) report(last, owner, false);
-}
-
-/// The visitor's: an access to shared memory of a block that may not have begun, or may be over.
-void ClusterOrder::report(const Visit& visit, const BlockCheck& owner, bool begun) {
-  visit.visitor->findings.stray(
-      {*visit.warp, visit.op, visit.lane, visit.touch, owner.where.ctaid, begun});
+  if (!has_begun_ && check_.order.past_of(warp.index, owner.where.block) == nullptr)
+    check_.findings.stray(last, owner.where.ctaid, false);
 }
 
 void ClusterOrder::end() {
@@ -64,7 +58,8 @@ void ClusterOrder::end() {
     const auto& visit = entry.second;  // clang 14 captures no names of a structured binding
     const auto block = static_cast<std::uint32_t>(number / kMostWarps);
     const auto warp = static_cast<std::uint32_t>(number % kMostWarps);
-    if (!check_.order.is_known(block, warp, visit.tick)) report(visit, check_, true);
+    if (!check_.order.is_known(block, warp, visit.tick))
+      visit.visitor->findings.stray(visit, check_.where.ctaid, true);
   }
 }
 

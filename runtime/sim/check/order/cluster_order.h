@@ -4,6 +4,7 @@
 #include "sim/check/order/block_order.h"
 #include "sim/check/order/clock.h"
 #include "sim/check/race/touch.h"
+#include "sim/check/report/block_findings.h"
 
 #include <cstdint>
 #include <unordered_map>
@@ -12,37 +13,31 @@
 namespace kernwright::sim {
 
 /// The cluster's barrier. Its first block keeps it for all.
-class ClusterBarrier {
- public:
-  void clear() { *this = {}; }
+struct ClusterBarrier {
+  SharedPast open;
+  SharedPast complete;       ///< what those who pass come after
+  bool relaxed = false;      ///< some arrival released nothing
+  bool was_relaxed = false;  ///< of the phase before
+
   /// A warp arrives with what it knows, or, relaxed, with what it released before.
-  void arrive(const SharedPast& past, bool relaxed) {
-    relaxed_ |= relaxed;
-    open_ = join(open_, past);
+  void arrive(const SharedPast& past, bool is_relaxed) {
+    relaxed |= is_relaxed;
+    open = join(open, past);
   }
   void end_phase() {
-    complete_ = join(complete_, std::exchange(open_, nullptr));
-    was_relaxed_ = std::exchange(relaxed_, false);
+    complete = join(complete, std::exchange(open, nullptr));
+    was_relaxed = std::exchange(relaxed, false);
   }
-  /// What those who pass come after.
-  const SharedPast& complete() const noexcept { return complete_; }
-  /// Some arrival of the phase before released nothing.
-  bool was_relaxed() const noexcept { return was_relaxed_; }
-
- private:
-  SharedPast open_, complete_;
-  bool relaxed_ = false, was_relaxed_ = false;
 };
 
 /// What a block knows of its cluster.
 class ClusterOrder {
  public:
-  /// `check` is of the block, and has this.
   explicit ClusterOrder(BlockCheck& check) : check_(check) {}
 
   /// Before another block begins.
   void clear() {
-    barrier_.clear();
+    barrier_ = {};
     arrivals_ = {};
     has_begun_ = false;
     visits_.clear();
@@ -60,23 +55,13 @@ class ClusterOrder {
   void end();
 
  private:
-  /// The last access of another block's warp to this block's shared memory.
-  struct Visit {
-    BlockCheck* visitor = nullptr;
-    const Warp* warp = nullptr;
-    std::uint32_t tick = 0, op = 0;
-    int lane = 0;
-    LaneTouch touch;
-  };
-
   ClusterBarrier& barrier() const;
-  static void report(const Visit& visit, const BlockCheck& owner, bool begun);
 
   BlockCheck& check_;
   ClusterBarrier barrier_;                           ///< of the cluster; used in its first block
   BlockOrder::WarpTicks arrivals_{};                 ///< tick of each warp's first; 0: none
   bool has_begun_ = false;                           ///< some thread passed the barrier
-  std::unordered_map<std::uint64_t, Visit> visits_;  ///< by block and warp
+  std::unordered_map<std::uint64_t, Visit> visits_;  ///< to here, by block and warp
 };
 
 }  // namespace kernwright::sim

@@ -5,6 +5,7 @@
 #include "sim/check/history/shadow.h"
 #include "sim/check/order/clock.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -16,26 +17,24 @@ struct MbarrierState {
   struct Tracked {
     std::uint32_t thread = 0;
     AsyncCopy copy;
+    bool done = false;  ///< in a phase before
   };
 
   SharedPast open;      ///< released in the phase under way
   SharedPast complete;  ///< in the phases before
-  std::vector<Tracked> waiting, done;
+  std::vector<Tracked> copies;
   std::uint32_t place = 0;  ///< in Known
   Shadow made = 0;          ///< by whom and when: mbarrier.init or inval; 0: it is not known
 
   const AsyncCopy* reader_of(std::uint64_t begin, std::uint64_t end) const {
-    for (const auto* const list : {&waiting, &done}) {
-      for (const Tracked& tracked : *list) {
-        if (tracked.copy.reads(begin, end)) return &tracked.copy;
-      }
-    }
-    return nullptr;
+    const auto found = std::find_if(copies.begin(), copies.end(), [&](const Tracked& tracked) {
+      return tracked.copy.reads(begin, end);
+    });
+    return found == copies.end() ? nullptr : &found->copy;
   }
   void end_phase() {
     complete = join(complete, std::exchange(open, nullptr));
-    done.insert(done.end(), waiting.begin(), waiting.end());
-    waiting.clear();
+    for (Tracked& tracked : copies) tracked.done = true;
   }
 };
 

@@ -15,13 +15,15 @@ class VectorClock {
  public:
   std::uint64_t of(Actor actor) const noexcept;
   /// One more step of `actor`; returns its number.
-  std::uint64_t advance(Actor actor);
+  std::uint64_t advance(Actor actor) { return ++step_of(actor); }
   /// Learns all that `other` knows.
   void join(const VectorClock& other);
   /// Knows of no step at all.
   bool empty() const noexcept { return steps_.empty(); }
 
  private:
+  std::uint64_t& step_of(Actor actor);
+
   std::vector<std::pair<Actor, std::uint64_t>> steps_;  // by actor
 };
 

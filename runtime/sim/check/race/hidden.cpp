@@ -3,21 +3,13 @@
 // what comes next.
 #include "sim/check/block_check.h"
 #include "sim/check/race/race_check.h"
-#include "sim/code/program.h"
-
-#include <algorithm>
-#include <iterator>
 
 namespace kernwright::sim {
-HiddenAccesses& RaceCheck::hidden(const WordAccess& access) {
-  if (access.global) return access.touch.region->hidden;
-  return access.touch.owner != nullptr ? access.touch.owner->shared.hidden : shared_.hidden;
-}
 
 /// Races of the access with those.
 void RaceCheck::look_at_hidden(const WordAccess& access, Shadow& write) {
   if (!is_contended(write)) return;
-  HiddenAccesses& all = hidden(access);
+  HiddenAccesses& all = history(access.touch).hidden;
   if (order_.is_forgotten(write, access.global)) {
     all.erase(&write);
     write = 0;
@@ -43,7 +35,7 @@ void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine)
   const Shadow old = is_contended(write) ? write & ~kAside : write;
   const bool was_contended = is_contended(write);
   if (!access.info.strong) {  // who races with what this one hides races with this one
-    if (was_contended) hidden(access).erase(&write);
+    if (was_contended) history(access.touch).hidden.erase(&write);
     write = mine;
     return;
   }
@@ -53,7 +45,7 @@ void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine)
                        order_.is_write_ordered(old, access.warp, access.lane, access.global));
   write = now;
   if (!hides && !was_contended) return;
-  HiddenAccesses& all = hidden(access);
+  HiddenAccesses& all = history(access.touch).hidden;
   std::vector<Shadow>& list = all[&write];
   if (hides) list.push_back(old);
   rules_.thin(access, list, now);
@@ -67,7 +59,7 @@ void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine)
 /// The word's bytes get shadows of their own, which hide what its write shadow did.
 void RaceCheck::spread_hidden(const WordAccess& access, const Shadow& write, Shadow* bytes) {
   if (!is_contended(write)) return;
-  HiddenAccesses& all = hidden(access);
+  HiddenAccesses& all = history(access.touch).hidden;
   const auto found = all.find(&write);
   if (found == all.end()) return;
   const std::vector<Shadow> list = std::move(found->second);

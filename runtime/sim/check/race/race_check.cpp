@@ -3,9 +3,7 @@
 
 #include "sim/check/block_check.h"
 #include "sim/check/report/finding_text.h"
-#include "sim/code/program.h"
 #include "sim/exec/block/cluster.h"
-#include "sim/exec/warp/lane_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -56,24 +54,35 @@ void RaceCheck::report(const WordAccess& access, Shadow other, bool other_wrote,
       {access, other, other_wrote && !rules_.is_load(other), missing, told, order_.tick()});
 }
 
-ReaderLists& RaceCheck::readers(const WordAccess& access) {
-  if (access.global) return access.touch.region->readers;
-  return access.touch.owner != nullptr ? access.touch.owner->shared.readers : shared_.readers;
+AccessHistory& RaceCheck::history(const LaneTouch& touch) {
+  if (touch.region != nullptr) return *touch.region;
+  return touch.owner != nullptr ? touch.owner->shared : shared_;
+}
+
+WordAccess RaceCheck::access_of(const Op* op, Warp& warp, int lane, const LaneTouch& touch) const {
+  const CheckedOp& info = check_.ops[warp.op_index(op)];
+  const bool global = touch.space == ptx::Space::global;
+  const Shadow mine = check_.stamp_of(info, warp.thread(lane));
+  return {op,
+          warp,
+          lane,
+          touch,
+          info,
+          global,
+          global || where_.clustered,
+          touch.owner != nullptr ? mine | kAside : mine};
 }
 
 void RaceCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
-  const CheckedOp& info = check_.ops[warp.op_index(op)];
-  const bool global = touch.region != nullptr;
-  const Shadow mine = check_.stamp_of(info, warp.thread(lane));
-  const bool far = touch.owner != nullptr;
-  WordAccess access{
-      op, warp, lane, touch, info, global, global || where_.clustered, far ? mine | kAside : mine};
+  WordAccess access = access_of(op, warp, lane, touch);
+  const bool global = access.global, far = touch.owner != nullptr;
   BlockCheck& owner = far ? *touch.owner : check_;
   if (!global && touch.mode != AccessKind::read) {
     const std::uint64_t at = far ? touch.address % (1u << kRankShift) : touch.address;
     check_.proxy.look_at_write(access, owner, at, at + touch.bytes);
   }
   if (global && touch.mode != AccessKind::read) look_at_sources(access);
+  const AccessHistory& there = history(touch);
   const std::uint64_t end = touch.address + touch.bytes;
   if (!global && shared_.defers) {
     check_.settle_reads();
@@ -90,17 +99,9 @@ void RaceCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& tou
     access.word = (global ? at % kRegionBytes : far ? at % (1u << kRankShift) : at) / 4;
     access.begin = at;
     if (global) touch.region->by_word(access.word);
-    Shadow* const write = global ? touch.region->write : owner.shared.write;
-    Shadow* const read = global ? touch.region->read : owner.shared.read;
-    examine_word(access, write[access.word], read[access.word], bytes);
+    examine_word(access, there.write[access.word], there.read[access.word], bytes);
     if (at == last) break;
   }
-}
-
-void RaceCheck::examine_global(const Op* op, Warp& warp, int lane, AccessKind mode,
-                               std::uint64_t address, std::uint64_t bytes) {
-  check_.regions.each(address, bytes, mode,
-                      [&](const LaneTouch& part) { examine(op, warp, lane, part); });
 }
 
 void RaceCheck::examine_shadows(const WordAccess& access, Shadow& write, Shadow& read,
@@ -143,7 +144,7 @@ void RaceCheck::look_at_readers(const WordAccess& access, Shadow& read) {
   Breadth breadth = farthest == 0 ? Breadth::none : where_.breadth_of(access, read);
   Told told = Told::itself;
   if (check_.parts) {
-    ReaderLists& lists = readers(access);
+    ReaderLists& lists = history(access.touch).readers;
     const auto list = hides_readers(access, read) ? lists.find(&read) : lists.end();
     if (list != lists.end()) {
       for (const Shadow shadow : list->second) {
@@ -192,7 +193,7 @@ void RaceCheck::note_reader(const WordAccess& access, Shadow& read, Shadow mine)
     flags |= old & kMany;
     flags |= other_block ? kManyBlocks : ((old ^ mine) & kWarpMask) != 0 ? kManyWarps : kManyLanes;
     if (check_.parts) {
-      auto& list = readers(access)[&read];
+      auto& list = history(access.touch).readers[&read];
       std::erase_if(list, [&](Shadow shadow) {
         return shadow == 0 || order_.is_ordered(shadow, access.warp, access.lane, access.global);
       });
@@ -227,7 +228,7 @@ void RaceCheck::look_at_writes(const WordAccess& access, const Shadow& write) {
   };
   Shadow other = races(write) ? write : 0;
   if (other == 0 && is_contended(write)) {
-    const HiddenAccesses& all = hidden(access);
+    const HiddenAccesses& all = history(access.touch).hidden;
     const auto found = all.find(&write);
     if (found != all.end()) {
       const auto one = std::find_if(found->second.begin(), found->second.end(), races);
@@ -249,7 +250,7 @@ void RaceCheck::note_late_reader(const WordAccess& access, Shadow& read, Shadow 
   const bool same_warp = ((old ^ mine) & kWarpMask) == 0;
   if (same_warp && tick_of(mine) < order_.warp_floor(access.warp.index)) return;
   read |= same_warp ? kManyLanes : kManyWarps;
-  if (check_.parts) readers(access)[&read].push_back(mine);
+  if (check_.parts) history(access.touch).readers[&read].push_back(mine);
 }
 
 }  // namespace kernwright::sim

@@ -19,7 +19,6 @@ class BlockCheck;
 /// Of one block's accesses.
 class RaceCheck {
  public:
-  /// `check` is of the block, and has this.
   explicit RaceCheck(BlockCheck& check);
 
   /// What a look at a lane's access is for.
@@ -28,22 +27,20 @@ class RaceCheck {
 
   /// Checks one access and notes it.
   void examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  void examine_global(const Op* op, Warp& warp, int lane, AccessKind mode, std::uint64_t address,
-                      std::uint64_t bytes);
   void report(const WordAccess& access, Shadow other, bool other_wrote,
               Missing missing = Missing::order, Told told = Told::itself);
   /// Words, of the region or of shared memory, need no shadows for their bytes where all of those
   /// are of long ago. Whether there were any.
-  bool forget_bytes(GlobalRegion* there, std::uint64_t begin, std::uint64_t count);
-  /// The eight shadows of a word's bytes, in the memory that is touched.
-  Shadow* bytes_of_word(const LaneTouch& touch, std::uint64_t word);
+  bool forget_bytes(GlobalRegion* region, std::uint64_t begin, std::uint64_t count);
+  /// Of the memory that is touched.
+  AccessHistory& history(const LaneTouch& touch);
+  /// The access, of no word yet. `touch` has to outlive it.
+  WordAccess access_of(const Op* op, Warp& warp, int lane, const LaneTouch& touch) const;
 
  private:
   void examine_word(const WordAccess& access, Shadow& write, Shadow& read, std::uint32_t bytes);
   void examine_bytes(const WordAccess& access, Shadow& write, Shadow& read, std::uint32_t bytes);
   void examine_shadows(const WordAccess& access, Shadow& write, Shadow& read, Shadow mine);
-  ReaderLists& readers(const WordAccess& access);
-  HiddenAccesses& hidden(const WordAccess& access);
   bool same_value(const WordAccess& access, Shadow other) const;
   void look_at_sources(const WordAccess& access);
   void look_at_readers(const WordAccess& access, Shadow& read);

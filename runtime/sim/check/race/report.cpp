@@ -64,21 +64,122 @@ const char* wait_hint(const CheckedOp* op, bool to_shared, bool tells, bool glob
 /// One race, and all that its report says.
 class RaceReport {
  public:
-  RaceReport(const BlockPlace& place, const Race& race);
+  RaceReport(const BlockPlace& place, const Race& race)
+      : place_(place),
+        race_(race),
+        other_op_(place.op_at(site_of(race.other))),
+        owner_(race.access.mixed ? place.owner(race.other) : place.block),
+        thread_(thread_of(race.other)),
+        by_copy_(race.other_wrote && race.missing == Missing::order && !race.access.global &&
+                 (race.other & kAsync) != 0),
+        same_time_(tick_of(race.other) == race.tick &&
+                   site_of(race.other) == race.access.info.site),
+        breadth_(race.missing != Missing::order || by_copy_
+                     ? Breadth::copy
+                     : place.breadth_of(race.access, race.other, race.told)) {}
 
   const WordAccess& access() const { return race_.access; }
   Breadth breadth() const { return breadth_; }
+
   /// The other access, but for where it stands. `memory`: the bytes of this one.
-  void describe_other(OtherAccess& there, const std::byte* memory) const;
+  void describe_other(OtherAccess& there, const std::byte* memory) const {
+    const LaunchContext& launch = *access().warp.worker->launch;
+    there.block = coordinates(owner_, launch.grid);
+    there.thread = coordinates(thread_, launch.block);
+    there.what = !race_.other_wrote                    ? "read"
+                 : (race_.other & kStrong) == 0        ? "write"
+                 : (race_.other & kVolatileWrite) != 0 ? "volatile write"
+                                                       : "atomic access";
+    if (other_op_ != nullptr) there.what = what_of(*other_op_, there.what);
+    there.thread_known = race_.told != Told::one_of_several && !by_copy_;
+    if (race_.told != Told::hidden) there.value = other_value(memory);
+    if (std::string stored = other_stored_value(); !stored.empty()) there.value = std::move(stored);
+  }
+
   /// The value that this access reads or stores; empty where it is not known.
-  std::string own_value(const std::byte* memory) const;
-  std::string message(const Finding& finding, const OtherAccess& there) const;
-  const char* hint(const OtherAccess& there) const;
+  std::string own_value(const std::byte* memory) const {
+    const LaneTouch& touch = access().touch;
+    if (access().info.kind == CheckKind::store) {
+      const auto value = stored_value(access().op, access().warp, access().info, access().lane);
+      return hexadecimal(value.data(), touch.bytes);
+    }
+    const bool is_there = touch.mode == AccessKind::read && !access().is_late;
+    return is_there ? hexadecimal(memory, touch.bytes) : std::string();
+  }
+
+  std::string message(const Finding& finding, const OtherAccess& there) const {
+    const LaneTouch& touch = access().touch;
+    const std::uint64_t shown = access().global ? touch.address : touch.address & kOffsetMask;
+    const std::string text =
+        format("{} and {} of the same {} at {}{:#x}", there.what, finding.what,
+               touch.owner != nullptr ? shared_memory_of(touch.owner->where.ctaid) : finding.space,
+               access().global ? "" : "offset ", shown);
+    switch (race_.missing) {
+      case Missing::wait: return text + ", and nothing waits for the end of it in between";
+      case Missing::proxy_fence: return text + ", and no proxy fence lies between them";
+      case Missing::map_fence:
+        return text + ", as a tensor map, and no proxy fence of tensor maps lies between them";
+      case Missing::order: break;
+    }
+    return text + format(" by {}, and nothing orders them", between());
+  }
+
+  const char* hint(const OtherAccess& there) const {
+    const CheckedOp& info = access().info;
+    if (race_.missing == Missing::proxy_fence) return kProxyHint;
+    if (race_.missing == Missing::map_fence) return kMapHint;
+    if (race_.missing == Missing::wait || by_copy_) {
+      const bool tells = there.opcode.find("mbarrier") != there.opcode.npos;
+      return wait_hint(other_op_, race_.other_wrote && !access().global, tells, access().global);
+    }
+    const bool out_of_reach = info.strong && other_op_ != nullptr && other_op_->strong &&
+                              std::min(info.reach, other_op_->reach) < place_.reach_to(owner_);
+    if (out_of_reach) return kScopeHint;
+    const bool same_instruction = breadth_ == Breadth::warp && race_.other_wrote && same_time_ &&
+                                  access().touch.mode == AccessKind::write &&
+                                  thread_ != access().warp.thread(access().lane);
+    if (same_instruction) return kSameHint;
+    return breadth_ == Breadth::warp      ? kWarpHint
+           : breadth_ == Breadth::block   ? kBlockHint
+           : breadth_ == Breadth::cluster ? kClusterHint
+                                          : kGridHint;
+  }
 
  private:
-  std::string other_value(const std::byte* memory) const;
-  std::string other_stored_value() const;
-  const char* between() const;
+  /// Nobody has written since the other access, so memory still holds what it wrote or read. It may
+  /// have touched fewer bytes.
+  std::string other_value(const std::byte* memory) const {
+    const LaneTouch& touch = access().touch;
+    std::size_t width = touch.bytes, skip = 0;
+    if (other_op_ != nullptr && other_op_->bytes != 0 && other_op_->bytes < width) {
+      skip = access().begin > touch.address ? access().begin - touch.address : 0;
+      width = other_op_->bytes;
+      skip = width < 4 ? skip + static_cast<unsigned>(std::countr_zero(bytes_of(race_.other) | 8u))
+                       : skip / width * width;
+      skip = std::min(skip, touch.bytes - width);
+    }
+    return hexadecimal(memory + skip, width);
+  }
+
+  /// What another lane stores by the same instruction; empty for all other accesses.
+  std::string other_stored_value() const {
+    const Warp& warp = access().warp;
+    const auto lane = static_cast<int>(thread_ % kLanes);
+    if (access().info.kind != CheckKind::store || !race_.other_wrote || !same_time_ ||
+        owner_ != place_.block || thread_ / kLanes != warp.index || (warp.mask >> lane & 1) == 0)
+      return {};
+    const auto value = stored_value(access().op, warp, access().info, lane);
+    return hexadecimal(value.data(), access().touch.bytes);
+  }
+
+  /// By whom the two accesses were made.
+  const char* between() const {
+    return by_copy_                       ? "a copy and a thread that did not wait for it"
+           : breadth_ == Breadth::warp    ? "two lanes of one warp"
+           : breadth_ == Breadth::block   ? "two warps of one block"
+           : breadth_ == Breadth::cluster ? "two blocks of one cluster"
+                                          : "two blocks";
+  }
 
   const BlockPlace& place_;
   const Race& race_;
@@ -89,116 +190,6 @@ class RaceReport {
   const bool same_time_;        ///< both are of one instruction and tick
   const Breadth breadth_;
 };
-
-RaceReport::RaceReport(const BlockPlace& place, const Race& race)
-    : place_(place),
-      race_(race),
-      other_op_(place.op_at(site_of(race.other))),
-      owner_(race.access.mixed ? place.owner(race.other) : place.block),
-      thread_(thread_of(race.other)),
-      by_copy_(race.other_wrote && race.missing == Missing::order && !race.access.global &&
-               (race.other & kAsync) != 0),
-      same_time_(tick_of(race.other) == race.tick && site_of(race.other) == race.access.info.site),
-      breadth_(race.missing != Missing::order || by_copy_
-                   ? Breadth::copy
-                   : place.breadth_of(race.access, race.other, race.told)) {}
-
-void RaceReport::describe_other(OtherAccess& there, const std::byte* memory) const {
-  const LaunchContext& launch = *access().warp.worker->launch;
-  there.block = coordinates(owner_, launch.grid);
-  there.thread = coordinates(thread_, launch.block);
-  there.what = !race_.other_wrote                    ? "read"
-               : (race_.other & kStrong) == 0        ? "write"
-               : (race_.other & kVolatileWrite) != 0 ? "volatile write"
-                                                     : "atomic access";
-  if (other_op_ != nullptr) there.what = what_of(*other_op_, there.what);
-  there.thread_known = race_.told != Told::one_of_several && !by_copy_;
-  if (race_.told != Told::hidden) there.value = other_value(memory);
-  if (std::string stored = other_stored_value(); !stored.empty()) there.value = std::move(stored);
-}
-
-/// Nobody has written since the other access, so memory still holds what it wrote or read. It may
-/// have touched fewer bytes.
-std::string RaceReport::other_value(const std::byte* memory) const {
-  const LaneTouch& touch = access().touch;
-  std::size_t width = touch.bytes, skip = 0;
-  if (other_op_ != nullptr && other_op_->bytes != 0 && other_op_->bytes < width) {
-    skip = access().begin > touch.address ? access().begin - touch.address : 0;
-    width = other_op_->bytes;
-    skip = width < 4 ? skip + static_cast<unsigned>(std::countr_zero(bytes_of(race_.other) | 8u))
-                     : skip / width * width;
-    skip = std::min(skip, touch.bytes - width);
-  }
-  return hexadecimal(memory + skip, width);
-}
-
-/// What another lane stores by the same instruction; empty for all other accesses.
-std::string RaceReport::other_stored_value() const {
-  const Warp& warp = access().warp;
-  const auto lane = static_cast<int>(thread_ % kLanes);
-  if (access().info.kind != CheckKind::store || !race_.other_wrote || !same_time_ ||
-      owner_ != place_.block || thread_ / kLanes != warp.index || (warp.mask >> lane & 1) == 0)
-    return {};
-  const auto value = stored_value(access().op, warp, access().info, lane);
-  return hexadecimal(value.data(), access().touch.bytes);
-}
-
-std::string RaceReport::own_value(const std::byte* memory) const {
-  const LaneTouch& touch = access().touch;
-  if (access().info.kind == CheckKind::store) {
-    const auto value = stored_value(access().op, access().warp, access().info, access().lane);
-    return hexadecimal(value.data(), touch.bytes);
-  }
-  const bool is_there = touch.mode == AccessKind::read && !access().is_late;
-  return is_there ? hexadecimal(memory, touch.bytes) : std::string();
-}
-
-/// By whom the two accesses were made.
-const char* RaceReport::between() const {
-  return by_copy_                       ? "a copy and a thread that did not wait for it"
-         : breadth_ == Breadth::warp    ? "two lanes of one warp"
-         : breadth_ == Breadth::block   ? "two warps of one block"
-         : breadth_ == Breadth::cluster ? "two blocks of one cluster"
-                                        : "two blocks";
-}
-
-std::string RaceReport::message(const Finding& finding, const OtherAccess& there) const {
-  const LaneTouch& touch = access().touch;
-  const std::uint64_t shown = access().global ? touch.address : touch.address & kOffsetMask;
-  const std::string text =
-      format("{} and {} of the same {} at {}{:#x}", there.what, finding.what,
-             touch.owner != nullptr ? shared_memory_of(touch.owner->where.ctaid) : finding.space,
-             access().global ? "" : "offset ", shown);
-  switch (race_.missing) {
-    case Missing::wait: return text + ", and nothing waits for the end of it in between";
-    case Missing::proxy_fence: return text + ", and no proxy fence lies between them";
-    case Missing::map_fence:
-      return text + ", as a tensor map, and no proxy fence of tensor maps lies between them";
-    case Missing::order: break;
-  }
-  return text + format(" by {}, and nothing orders them", between());
-}
-
-const char* RaceReport::hint(const OtherAccess& there) const {
-  const CheckedOp& info = access().info;
-  if (race_.missing == Missing::proxy_fence) return kProxyHint;
-  if (race_.missing == Missing::map_fence) return kMapHint;
-  if (race_.missing == Missing::wait || by_copy_) {
-    const bool tells = there.opcode.find("mbarrier") != there.opcode.npos;
-    return wait_hint(other_op_, race_.other_wrote && !access().global, tells, access().global);
-  }
-  const bool out_of_reach = info.strong && other_op_ != nullptr && other_op_->strong &&
-                            std::min(info.reach, other_op_->reach) < place_.reach_to(owner_);
-  if (out_of_reach) return kScopeHint;
-  const bool same_instruction = breadth_ == Breadth::warp && race_.other_wrote && same_time_ &&
-                                access().touch.mode == AccessKind::write &&
-                                thread_ != access().warp.thread(access().lane);
-  if (same_instruction) return kSameHint;
-  return breadth_ == Breadth::warp      ? kWarpHint
-         : breadth_ == Breadth::block   ? kBlockHint
-         : breadth_ == Breadth::cluster ? kClusterHint
-                                        : kGridHint;
-}
 
 }  // namespace
 
@@ -211,15 +202,16 @@ void BlockFindings::race(const Race& race) {
       key_of(Kind::race, std::uint64_t{access.info.site} << 16 | site << 1 | race.other_wrote);
   const std::byte* const memory = host_bytes(access.warp, access.lane, touch);
   if (memory == nullptr || seen(key, report.breadth())) return;
-  Finding finding = describe(access.op, access.warp, access.lane, FaultKind::race);
+  Finding finding = describe(access.op, access.warp, access.lane, FaultKind::race,
+                             what_of(access.info, verb_of(touch.mode)));
   finding.breadth = report.breadth();
-  finding.what = what_of(access.info, verb_of(touch.mode));
   finding.space = noun_of(touch.space);
   finding.value = report.own_value(memory);
   finding.fault.address = touch.address;
   finding.fault.access_size = touch.bytes;
   OtherAccess there;
-  if (place_.op_at(site) != nullptr) there = describe_other(place_.launch.program.site_ops[site]);
+  if (place_.op_at(site) != nullptr)
+    there = describe_other(place_.launch.program.site_ops[site], {}, {});
   report.describe_other(there, memory);
   finding.fault.message = report.message(finding, there);
   finding.hint = report.hint(there);

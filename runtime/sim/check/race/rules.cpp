@@ -82,10 +82,15 @@ void RaceRules::leave_out(std::vector<Shadow>& list, Shadow now, bool across, F 
 }
 
 void RaceRules::make_room(std::vector<Shadow>& list, Shadow now) const {
-  const auto covers_all = [](Shadow, Shadow) { return true; };
+  keep_apart(list, now, [](Shadow, Shadow) { return true; });
+}
+
+/// Of many within blocks those that tell more, of as many still, those of all blocks.
+template <typename F>
+void RaceRules::keep_apart(std::vector<Shadow>& list, Shadow now, F covers) const {
   if (list.size() <= kMostApart) return;
-  leave_out(list, now, false, covers_all);
-  if (list.size() > kMostApart / 2) leave_out(list, now, true, covers_all);
+  leave_out(list, now, false, covers);
+  if (list.size() > kMostApart / 2) leave_out(list, now, true, covers);
 }
 
 void RaceRules::thin(const WordAccess& access, std::vector<Shadow>& list, Shadow now) const {
@@ -97,9 +102,7 @@ void RaceRules::thin(const WordAccess& access, std::vector<Shadow>& list, Shadow
   const auto rule = [&](Shadow by, Shadow shadow) { return covers(by, shadow); };
   const bool exact = !parts_ && !place_.launch.program.has_volatile;
   if (exact && list.size() >= 2) return leave_out(list, now, true, rule);
-  if (list.size() <= kMostApart) return;
-  leave_out(list, now, false, rule);
-  if (list.size() > kMostApart / 2) leave_out(list, now, true, rule);
+  keep_apart(list, now, rule);
 }
 
 Shadow RaceRules::last_write(const HiddenAccesses& all, const Shadow& write) const {

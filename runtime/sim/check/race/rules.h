@@ -36,6 +36,8 @@ class RaceRules {
   bool stand_for(Shadow a, Shadow b, Shadow shadow) const;
   template <typename F>
   void leave_out(std::vector<Shadow>& list, Shadow now, bool across, F covers) const;
+  template <typename F>
+  void keep_apart(std::vector<Shadow>& list, Shadow now, F covers) const;
 
   const BlockPlace& place_;
   const BlockOrder& order_;

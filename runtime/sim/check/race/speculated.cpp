@@ -3,34 +3,15 @@
 #include "sim/check/race/speculated.h"
 
 #include "sim/check/block_check.h"
-#include "sim/code/program.h"
 #include "sim/exec/block/cluster.h"
 #include "sim/exec/warp/lane_memory.h"
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 
 namespace kernwright::sim {
 
 using ptx::Space;
-
-namespace {
-
-/// Calls f(offset, bytes) for aligned pieces of the bytes that `bits` names.
-template <typename F>
-void each_run(std::uint32_t bits, F f) {
-  while (bits != 0) {
-    const auto at = static_cast<std::uint32_t>(std::countr_zero(bits));
-    const std::uint32_t alignment = at == 0 ? 16 : at & (0 - at);
-    const auto run = static_cast<std::uint32_t>(std::countr_one(bits >> at));
-    const std::uint32_t bytes = std::bit_floor(std::min({run, 16u, alignment}));
-    f(at, bytes);
-    bits &= ~(((1u << bytes) - 1) << at);
-  }
-}
-
-}  // namespace
 
 void SpeculatedLoads::note(const Op* op, Warp& warp, const CheckedOp& info,
                            const std::uint64_t* address, Space space) {
@@ -51,9 +32,10 @@ void SpeculatedLoads::note(const Op* op, Warp& warp, const CheckedOp& info,
         space == Space::generic && window != Space::global ? address[i] & ~kWindowMask : address[i];
     const bool waits =
         window == Space::global || (window == Space::shared && at >> kRankShift == 0);
-    each_run(read & ~(waits ? info.speculated : 0), [&](std::uint32_t offset, std::uint32_t bytes) {
-      check_.touch_lane(op, warp, lane, AccessKind::read, address[i] + offset, bytes, space);
-    });
+    each_run(
+        read & ~(waits ? info.speculated : 0), 16, [&](std::uint32_t offset, std::uint32_t bytes) {
+          check_.lanes.touch(op, warp, lane, AccessKind::read, address[i] + offset, bytes, space);
+        });
     if (!waits || address[i] % info.bytes != 0) continue;
     load.lanes |= 1u << lane;
     load.stamp[i] = check_.order.stamp;
@@ -77,9 +59,9 @@ void SpeculatedLoads::examine(Speculated& load, std::uint32_t index, int lane) {
   const auto i = static_cast<std::size_t>(lane);
   const Shadow now = std::exchange(check_.order.stamp, load.stamp[i]);
   const bool was_init = std::exchange(check_.init, false);
-  each_run(check_.ops[index].speculated, [&](std::uint32_t offset, std::uint32_t bytes) {
-    check_.touch_lane(load.warp->code + index, *load.warp, lane, AccessKind::read,
-                      load.address[i] + offset, bytes, load.space[i]);
+  each_run(check_.ops[index].speculated, 16, [&](std::uint32_t offset, std::uint32_t bytes) {
+    check_.lanes.touch(load.warp->code + index, *load.warp, lane, AccessKind::read,
+                       load.address[i] + offset, bytes, load.space[i]);
   });
   check_.order.stamp = now;
   check_.init = was_init;
@@ -122,20 +104,11 @@ void SpeculatedLoads::take(const Op* op, Warp& warp) {
 void SpeculatedLoads::take_lane(Speculated& load, std::uint32_t index, int lane) {
   look_again(load, index, lane);
   const auto i = static_cast<std::size_t>(lane);
-  const CheckedOp& info = check_.ops[index];
   if ((load.pending >> lane & 1) != 0) {
-    const LaneTouch touch{AccessKind::read, load.space[i], load.address[i], info.bytes};
-    const bool global = load.space[i] == Space::global;
-    WordAccess access{load.warp->code + index,
-                      *load.warp,
-                      lane,
-                      touch,
-                      info,
-                      global,
-                      global || check_.where.clustered,
-                      0,
-                      0,
-                      load.address[i] & ~std::uint64_t{3}};
+    const LaneTouch touch{AccessKind::read, load.space[i], load.address[i],
+                          check_.ops[index].bytes};
+    WordAccess access = check_.races.access_of(load.warp->code + index, *load.warp, lane, touch);
+    access.begin = load.address[i] & ~std::uint64_t{3};
     access.is_late = tick_of(load.other[i]) >= tick_of(load.stamp[i]);
     const Missing missing = is_under_way(load.other[i]) ? Missing::wait : Missing::order;
     return check_.races.report(access, load.other[i], true, missing);

@@ -34,7 +34,6 @@ class BlockCheck;
 /// Those of one block.
 class SpeculatedLoads {
  public:
-  /// `check` is of the block, and has this.
   explicit SpeculatedLoads(BlockCheck& check) : check_(check) {}
 
   bool any = false;  ///< lanes loaded values they may not want; these race only if they do

@@ -6,8 +6,12 @@
 #include "sim/mem/access_kind.h"
 #include "sim/ptx/types.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <vector>
 
 namespace kernwright::sim {
 
@@ -26,6 +30,22 @@ struct alignas(64) CheckSite {
   std::uint64_t region_number = ~std::uint64_t{0};
   GlobalRegion* region = nullptr;
   std::uint64_t last = 0;  ///< address of the last access
+};
+
+/// Those of a block, by CheckedOp::site.
+class CheckSites {
+ public:
+  explicit CheckSites(std::size_t count) : all_(std::min<std::size_t>(count, kMostSites) + 1) {}
+
+  CheckSite& operator[](std::size_t site) noexcept { return all_.data()[site]; }
+  /// CheckSite::tag of a new pattern; none when there are no more numbers.
+  std::int32_t new_tag() noexcept {
+    return last_tag_ == std::numeric_limits<std::int32_t>::max() ? 0 : ++last_tag_;
+  }
+
+ private:
+  std::vector<CheckSite> all_;
+  std::int32_t last_tag_ = 0;
 };
 
 class BlockCheck;

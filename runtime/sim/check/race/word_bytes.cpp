@@ -6,12 +6,6 @@
 
 namespace kernwright::sim {
 
-Shadow* RaceCheck::bytes_of_word(const LaneTouch& touch, std::uint64_t word) {
-  if (touch.region != nullptr) return touch.region->bytes_of_word(word);
-  SharedHistory& there = touch.owner != nullptr ? touch.owner->shared : shared_;
-  return there.bytes_of_word(word);
-}
-
 /// Gives the bytes shadows of their own where one pair cannot say who touched which.
 void RaceCheck::examine_word(const WordAccess& access, Shadow& write, Shadow& read,
                              std::uint32_t bytes) {
@@ -27,12 +21,12 @@ void RaceCheck::examine_word(const WordAccess& access, Shadow& write, Shadow& re
   if (aligned && !differs(write) && !differs(read)) {
     return examine_shadows(access, write, read, access.mine | Shadow{bytes} << kBytesShift);
   }
-  Shadow* const shadows = bytes_of_word(access.touch, access.word);
+  Shadow* const shadows = history(access.touch).bytes_of_word(access.word);
   for (std::uint32_t b = 0; b < 4; ++b) {
     shadows[b] = byte_of(write, b);
     shadows[4 + b] = byte_of(read, b);
     if (!check_.parts || (shadows[4 + b] & kMany) == 0) continue;
-    ReaderLists& lists = readers(access);
+    ReaderLists& lists = history(access.touch).readers;
     if (const auto list = lists.find(&read); list != lists.end()) {
       std::vector<Shadow> same = list->second;
       lists[&shadows[4 + b]] = std::move(same);
@@ -47,7 +41,7 @@ void RaceCheck::examine_word(const WordAccess& access, Shadow& write, Shadow& re
 
 void RaceCheck::examine_bytes(const WordAccess& access, Shadow& write, Shadow& read,
                               std::uint32_t bytes) {
-  Shadow* const shadows = bytes_of_word(access.touch, access.word);
+  Shadow* const shadows = history(access.touch).bytes_of_word(access.word);
   const std::size_t before = check_.findings.size();
   for (std::uint32_t b = 0; b < 4; ++b) {
     if ((bytes >> b & 1) == 0) continue;
@@ -71,17 +65,15 @@ void RaceCheck::examine_bytes(const WordAccess& access, Shadow& write, Shadow& r
   read = unread ? 0 : shadows[4] | kAllBytes;
 }
 
-bool RaceCheck::forget_bytes(GlobalRegion* there, std::uint64_t begin, std::uint64_t count) {
-  const LaneTouch touch{.region = there};
-  Shadow* const writes = there != nullptr ? there->write : shared_.write;
-  Shadow* const reads = there != nullptr ? there->read : shared_.read;
+bool RaceCheck::forget_bytes(GlobalRegion* region, std::uint64_t begin, std::uint64_t count) {
+  AccessHistory& there = history({.region = region});
   bool changed = false;
   for (std::uint64_t word = begin; word < begin + count; ++word) {
-    if ((writes[word] & kExact) == 0) continue;
-    const Shadow* const shadows = bytes_of_word(touch, word);
-    const auto past = [&](Shadow shadow) { return order_.is_forgotten(shadow, there != nullptr); };
+    if ((there.write[word] & kExact) == 0) continue;
+    const Shadow* const shadows = there.bytes_of_word(word);
+    const auto past = [&](Shadow shadow) { return order_.is_forgotten(shadow, region != nullptr); };
     if (!std::all_of(shadows, shadows + 8, past)) continue;
-    writes[word] = reads[word] = 0;
+    there.write[word] = there.read[word] = 0;
     changed = true;
   }
   return changed;

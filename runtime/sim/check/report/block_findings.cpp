@@ -14,10 +14,21 @@ namespace kernwright::sim {
 
 using ptx::Space;
 
-Finding BlockFindings::describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const {
+namespace {
+
+std::array<unsigned, 3> thread_at(const Warp& warp, int lane) {
+  const auto l = static_cast<std::size_t>(lane);
+  return {warp.tid[0][l], warp.tid[1][l], warp.tid[2][l]};
+}
+
+}  // namespace
+
+Finding BlockFindings::describe(const Op* op, const Warp& warp, int lane, FaultKind kind,
+                                std::string what) const {
   const Program& program = *warp.program;
   const Place& place = program.places[warp.op_index(op)];
   Finding finding;
+  finding.what = std::move(what);
   FaultReport& fault = finding.fault;
   fault.kind = kind;
   fault.kernel = program.functions[warp.worker->launch->function].name;
@@ -28,14 +39,17 @@ Finding BlockFindings::describe(const Op* op, const Warp& warp, int lane, FaultK
   fault.ptx_line = place.ptx_line;
   fault.opcode = std::string(place.opcode);
   fault.block = {place_.ctaid[0], place_.ctaid[1], place_.ctaid[2]};
-  const auto l = static_cast<std::size_t>(lane);
-  fault.thread = {warp.tid[0][l], warp.tid[1][l], warp.tid[2][l]};
+  fault.thread = thread_at(warp, lane);
   return finding;
 }
 
-OtherAccess BlockFindings::describe_other(std::uint32_t op) const {
+OtherAccess BlockFindings::describe_other(std::uint32_t op, std::string what,
+                                          const std::array<unsigned, 3>& thread) const {
   FaultPlace place = place_.launch.program.program.place_of(op);
   OtherAccess there;
+  there.what = std::move(what);
+  there.block = {place_.ctaid[0], place_.ctaid[1], place_.ctaid[2]};
+  there.thread = thread;
   there.line = place.line;
   there.ptx_line = place.ptx_line;
   there.opcode = std::move(place.opcode);
@@ -62,8 +76,9 @@ void BlockFindings::uninitialised(const Op* op, Warp& warp, int lane, const Lane
   const std::uint64_t key = key_of(Kind::uninitialised, warp.op_index(op));
   const std::byte* const bytes = host_bytes(warp, lane, touch);
   if (bytes == nullptr || seen(key)) return;
-  Finding finding = describe(op, warp, lane, FaultKind::init);
-  finding.what = what_of(place_.launch.program.ops[warp.op_index(op)], verb_of(touch.mode));
+  Finding finding =
+      describe(op, warp, lane, FaultKind::init,
+               what_of(place_.launch.program.ops[warp.op_index(op)], verb_of(touch.mode)));
   finding.space = noun_of(touch.space);
   FaultReport& fault = finding.fault;
   fault.address = touch.address;
@@ -97,20 +112,21 @@ void BlockFindings::uninitialised(const Op* op, Warp& warp, int lane, const Lane
   keep(key, std::move(finding));
 }
 
-void BlockFindings::stray(const StrayVisit& visit) {
-  const Warp& warp = visit.warp;
-  const std::uint64_t key = key_of(Kind::stray, std::uint64_t{visit.begun} << 32 | visit.op);
+void BlockFindings::stray(const Visit& visit, const std::array<std::uint32_t, 3>& ctaid,
+                          bool begun) {
+  const std::uint64_t key = key_of(Kind::stray, std::uint64_t{begun} << 32 | visit.op);
   if (seen(key)) return;
-  Finding finding = describe(warp.code + visit.op, warp, visit.lane, FaultKind::race);
-  finding.what = what_of(place_.launch.program.ops[visit.op], verb_of(visit.touch.mode));
+  Finding finding =
+      describe(visit.warp->code + visit.op, *visit.warp, visit.lane, FaultKind::race,
+               what_of(place_.launch.program.ops[visit.op], verb_of(visit.touch.mode)));
   finding.space = noun_of(Space::cluster);
   finding.fault.address = visit.touch.address;
   finding.fault.access_size = visit.touch.bytes;
   finding.fault.message =
       format("{} of {} bytes of the {} at offset {:#x}, {}", finding.what, visit.touch.bytes,
-             shared_memory_of(visit.ctaid), visit.touch.address & kOffsetMask,
-             visit.begun ? "which nothing keeps from ending before" : "which may not have begun");
-  finding.hint = visit.begun
+             shared_memory_of(ctaid), visit.touch.address & kOffsetMask,
+             begun ? "which nothing keeps from ending before" : "which may not have begun");
+  finding.hint = begun
                      ? "end with cluster.sync() (barrier.cluster), so that no block exits while "
                        "others use its shared memory"
                      : "begin with cluster.sync() (barrier.cluster): only then have all blocks of "
@@ -122,16 +138,11 @@ void BlockFindings::divergence(const Op* op, const Warp& warp, int lane, std::ui
                                std::uint32_t first_thread) {
   const std::uint64_t key = key_of(Kind::divergence, pair(first_op, warp.op_index(op)));
   if (seen(key)) return;
-  Finding finding = describe(op, warp, lane, FaultKind::sync);
-  finding.what = "barrier";
+  Finding finding = describe(op, warp, lane, FaultKind::sync, "barrier");
   finding.fault.message =
       "threads of one block wait at different barriers of the program for each other";
-  const auto& shape = warp.worker->launch->block;
-  OtherAccess there = describe_other(first_op);
-  there.what = "barrier";
-  there.block = finding.fault.block;
-  there.thread = coordinates(first_thread, shape);
-  finding.other = std::move(there);
+  finding.other =
+      describe_other(first_op, "barrier", coordinates(first_thread, warp.worker->launch->block));
   finding.hint =
       "__syncthreads() in a branch needs a condition that is the same for all threads of the block";
   keep(key, std::move(finding));
@@ -141,14 +152,9 @@ void BlockFindings::product(const Op* op, const Warp& warp, std::string what,
                             std::uint32_t product) {
   const std::uint64_t key = key_of(Kind::product, warp.op_index(op));
   if (seen(key)) return;
-  Finding finding = describe(op, warp, std::countr_zero(warp.mask), FaultKind::sync);
-  finding.what = "register";
+  Finding finding = describe(op, warp, std::countr_zero(warp.mask), FaultKind::sync, "register");
   finding.fault.message = std::move(what);
-  OtherAccess there = describe_other(product);
-  there.what = "wgmma";
-  there.block = finding.fault.block;
-  there.thread = finding.fault.thread;
-  finding.other = std::move(there);
+  finding.other = describe_other(product, "wgmma", finding.fault.thread);
   finding.hint =
       "wgmma.commit_group and wgmma.wait_group come first; ptxas waits here by itself, and may run "
       "the products one by one (its notes C7510 to C7517). Where a compiler moved the access, "
@@ -186,8 +192,7 @@ void BlockFindings::report_members(const Op* op, const Warp& warp, int lane, int
   const bool missing = other == lane;
   const std::uint64_t key = key_of(Kind::members, std::uint64_t{missing} << 32 | warp.op_index(op));
   if (seen(key)) return;
-  Finding finding = describe(op, warp, lane, FaultKind::sync);
-  finding.what = "meeting";
+  Finding finding = describe(op, warp, lane, FaultKind::sync, "meeting");
   if (missing) {
     finding.fault.message =
         format("lane {} executes a .sync instruction whose member mask {:#010x} leaves it out",
@@ -208,8 +213,7 @@ void BlockFindings::report_members(const Op* op, const Warp& warp, int lane, int
 void BlockFindings::lost(const Op* op, const Warp& warp, int lane, const LostSource& from) {
   const std::uint64_t key = key_of(Kind::lost, pair(from.op, warp.op_index(op)));
   if (seen(key)) return;
-  Finding finding = describe(warp.code + from.op, warp, from.reader, FaultKind::sync);
-  finding.what = "shuffle";
+  Finding finding = describe(warp.code + from.op, warp, from.reader, FaultKind::sync, "shuffle");
   const auto& shape = warp.worker->launch->block;
   const std::uint32_t threads = shape[0] * shape[1] * shape[2];
   const std::uint32_t thread =
@@ -231,12 +235,7 @@ void BlockFindings::lost(const Op* op, const Warp& warp, int lane, const LostSou
   finding.fault.message =
       format("lane {} reads from lane {} in a shuffle, {}, and the value is used",
              static_cast<int>(from.reader), static_cast<int>(from.lane), why);
-  OtherAccess there = describe_other(warp.op_index(op));
-  there.what = "use";
-  there.block = finding.fault.block;
-  const auto l = static_cast<std::size_t>(lane);
-  there.thread = {warp.tid[0][l], warp.tid[1][l], warp.tid[2][l]};
-  finding.other = std::move(there);
+  finding.other = describe_other(warp.op_index(op), "use", thread_at(warp, lane));
   keep(key, std::move(finding));
 }
 

@@ -21,14 +21,13 @@ struct Race {
   std::uint32_t tick = 0;  ///< of the access
 };
 
-/// An access to another block's shared memory while that block may not be there.
-struct StrayVisit {
-  const Warp& warp;
-  std::uint32_t op = 0;
+/// The last access of a warp to another block's shared memory.
+struct Visit {
+  BlockCheck* visitor = nullptr;
+  const Warp* warp = nullptr;
+  std::uint32_t tick = 0, op = 0;
   int lane = 0;
-  const LaneTouch& touch;
-  const std::array<std::uint32_t, 3>& ctaid;  ///< of the other block
-  bool begun = false;                         ///< it may be over, else it may not have begun
+  LaneTouch touch;
 };
 
 class BlockFindings {
@@ -43,7 +42,8 @@ class BlockFindings {
   /// `bits`: those bytes of the access that nobody wrote.
   void uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                      std::uint64_t bits);
-  void stray(const StrayVisit& visit);
+  /// The other block, at `ctaid`, may be over (`begun`), or it may not have begun.
+  void stray(const Visit& visit, const std::array<std::uint32_t, 3>& ctaid, bool begun);
   /// Threads wait at different barriers of the program for each other.
   void divergence(const Op* op, const Warp& warp, int lane, std::uint32_t first_op,
                   std::uint32_t first_thread);
@@ -72,9 +72,11 @@ class BlockFindings {
     return std::uint64_t{first} << 28 | second;
   }
 
-  Finding describe(const Op* op, const Warp& warp, int lane, FaultKind kind) const;
-  /// Where the other access or barrier is, at that op.
-  OtherAccess describe_other(std::uint32_t op) const;
+  Finding describe(const Op* op, const Warp& warp, int lane, FaultKind kind,
+                   std::string what) const;
+  /// The other access or barrier, at that op of this block.
+  OtherAccess describe_other(std::uint32_t op, std::string what,
+                             const std::array<unsigned, 3>& thread) const;
   /// Counts a finding that is known. False: it is not, or it is of a narrower race.
   bool seen(std::uint64_t key, Breadth breadth = Breadth::none);
   void keep(std::uint64_t key, Finding&& finding);

@@ -2,7 +2,6 @@
 #include "sim/check/report/finding_text.h"
 
 #include "base/format.h"
-#include "sim/code/program.h"
 #include "sim/exec/warp/lane_memory.h"
 
 #include <algorithm>

@@ -1,0 +1,26 @@
+// Why a glance at an access is not enough, as handlers ask before each.
+#pragma once
+
+#include <cstdint>
+
+namespace kernwright::sim {
+
+class Doubts {
+ public:
+  /// Another warp may run before an access, at random; lanes hold what nobody wrote, and may not
+  /// want it; or what a shuffle gave from nobody.
+  enum What : std::uint8_t { kPauses = 1, kUnwritten = 2, kLost = 4 };
+
+  void set(What what, bool is_so) noexcept {
+    what_ = static_cast<std::uint8_t>(is_so ? what_ | what : what_ & ~what);
+  }
+  bool any() const noexcept { return what_ != 0; }
+  bool pauses() const noexcept { return (what_ & kPauses) != 0; }
+  /// What lanes hold has to be followed.
+  bool follows() const noexcept { return (what_ & (kUnwritten | kLost)) != 0; }
+
+ private:
+  std::uint8_t what_ = 0;
+};
+
+}  // namespace kernwright::sim
