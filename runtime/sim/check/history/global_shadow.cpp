@@ -27,7 +27,9 @@ void* lazy_zeros(std::size_t bytes) {
   return memory;
 }
 
-GlobalRegion::GlobalRegion() : granules(static_cast<Granule*>(lazy_zeros(kShadowBytes))) {
+GlobalRegion::GlobalRegion()
+    : AccessHistory(reader_lists_, hidden_accesses_),
+      granules(static_cast<Granule*>(lazy_zeros(kShadowBytes))) {
   write = reinterpret_cast<Shadow*>(granules + kRegionGranules);
   read = write + kRegionWords;
 }

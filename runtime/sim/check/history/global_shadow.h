@@ -46,13 +46,15 @@ using HiddenAccesses = std::unordered_map<const Shadow*, std::vector<Shadow>>;
 struct AccessHistory {
   Shadow* write = nullptr;  ///< by word
   Shadow* read = nullptr;
-  ReaderLists readers;
-  HiddenAccesses hidden;
+  ReaderLists& readers;  ///< which lie behind what every access looks at
+  HiddenAccesses& hidden;
 
   /// The eight shadows of a word's bytes: writes, then reads. Throws std::bad_alloc.
   virtual Shadow* bytes_of_word(std::uint64_t word) = 0;
 
  protected:
+  AccessHistory(ReaderLists& its_readers, HiddenAccesses& its_hidden)
+      : readers(its_readers), hidden(its_hidden) {}
   ~AccessHistory() = default;
 };
 
@@ -116,6 +118,8 @@ struct GlobalRegion final : AccessHistory {
   GlobalRegion& operator=(const GlobalRegion&) = delete;
 
  private:
+  ReaderLists reader_lists_;
+  HiddenAccesses hidden_accesses_;
   static constexpr std::int32_t kVisits = 16, kPatience = 256;
   static constexpr std::uint32_t kSpinsToYield = 4096;
 

@@ -6,7 +6,10 @@
 namespace kernwright::sim {
 
 SharedHistory::SharedHistory(std::uint64_t bytes, bool race, bool its_defers)
-    : defers(its_defers), written(bytes), bytes_(bytes) {
+    : AccessHistory(reader_lists_, hidden_accesses_),
+      defers(its_defers),
+      written(bytes),
+      bytes_(bytes) {
   if (defers) late.reserve();
   if (!race) return;
   if (!defers) read_epoch = 0;

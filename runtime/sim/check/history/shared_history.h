@@ -48,6 +48,8 @@ class SharedHistory final : public AccessHistory {
 
  private:
   std::uint64_t bytes_;
+  ReaderLists reader_lists_;
+  HiddenAccesses hidden_accesses_;
   std::vector<Shadow> shadows_;
   std::vector<Shadow> exact_;  ///< made when needed
 };
