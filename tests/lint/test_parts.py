@@ -1,13 +1,14 @@
-"""Classes of at most 60 members, functions of at most 60 lines."""
+"""Classes of at most 60 members, functions of at most 60 lines; the simulated device stays small."""
 
 import ast
 import re
 
 MAX_MEMBERS = 60
 MAX_FUNCTION_LINES = 60
+MAX_SIMULATOR_LINES = 44_342
 CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "bindings"}
 # Larger today. These lists only shrink.
-LARGE_CLASSES = {"BlockCheck", "FunctionLowering", "Parser", "Session"}
+LARGE_CLASSES = {"FunctionLowering", "Parser", "Session"}
 LONG_FUNCTIONS = {
     "bindings/python/kernwright/tune/_sessions/session.py",
     "kernels_src/loss/cross_entropy.cpp",
@@ -138,3 +139,10 @@ def test_the_lint_counts():
     assert dict(classes(text)) == {"A": 3, "B": 1}
     body = "\n".join(["  f();"] * 60)
     assert list(long_functions(f"void g(int a) {{\n{body}\n}}\n")) == [(1, 62)]
+
+
+def test_the_simulated_device_stays_small(root, tracked):
+    files = [path for path in tracked if path.as_posix().startswith("runtime/sim/")]
+    assert files
+    lines = sum(len((root / path).read_text().splitlines()) for path in files)
+    assert lines <= MAX_SIMULATOR_LINES
