@@ -67,6 +67,8 @@ def problems_of_versions(name, linked):
         print(f"  {file}: glibc {newest}")
         if promised and numbers(newest) > numbers(promised):
             yield f"{file} needs glibc {newest}; the wheel's name promises {promised}"
+        if re.search(r"Name: GLIBC_ABI_", readelf("-V", binary)):
+            yield f"{file} has packed relocations, which glibc before 2.36 refuses"
         if re.search(r"Name: (GLIBCXX|CXXABI)_", readelf("-V", binary)):
             yield f"{file} needs the C++ library of the system"
 

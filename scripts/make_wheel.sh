@@ -40,7 +40,9 @@ progress() {
       if (tenth != last) { print "  compiled " $2 " of " $3; fflush(); last = tenth }
     }'
 }
-tag=${KERNWRIGHT_WHEEL_PLATFORM:-manylinux_2_28_$(uname -m)}
+tag=$KERNWRIGHT_WHEEL_PLATFORM
+# Elsewhere auditwheel finds the oldest system that the files run on.
+[ -n "$tag" ] || [ "$(uname -m)" != x86_64 ] || tag=manylinux_2_28_x86_64
 echo "1/3 compiling for $("$python" -V)"
 compile "$@" | progress
 if [ -e "$raw/failed" ]; then

@@ -37,8 +37,8 @@ enum class AttentionKernel : std::uint8_t { automatic, mma, hopper };
 std::span<const HopperAttentionTile> hopper_attention_tiles();
 
 /// Lets all later calls of attention() with 16-bit elements take that kernel and that tile, to
-/// measure them; `automatic` ends it. Packed sequences have none. Throws ArgumentError unless the
-/// tile is one of hopper_attention_tiles(), with any splits. Thread-safe.
+/// measure them; `automatic` ends it. Packed sequences have no splits. Throws ArgumentError unless
+/// the tile is one of hopper_attention_tiles(), with any splits. Thread-safe.
 void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile);
 
 /// The tile for a call; nothing where the other kernel has to do it: on other devices, with

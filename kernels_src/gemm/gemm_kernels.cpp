@@ -23,7 +23,7 @@ namespace {
 const char* short_activation(Activation kind) {
   switch (kind) {
     case Activation::gelu:
-      return "ShortGelu";
+      return "ErfcGelu";
     case Activation::relu:
     case Activation::relu2:
     case Activation::sigmoid:

@@ -16,7 +16,7 @@ struct GemmOperand {
   bool dense_rows = true;  ///< the elements of a row follow each other, else those of a column
 };
 /// `array` itself, or a copy if tensor maps cannot take it. Leading dimensions with repeated memory
-/// have the extent 1. `dense_rows`: the number of rows required, where given.
+/// have the extent 1. `dense_rows`: which elements must follow each other, where given.
 GemmOperand gemm_operand(const Array& array, const Stream& stream,
                          std::optional<bool> dense_rows = std::nullopt);
 

@@ -186,12 +186,35 @@ struct Gelu {
   }
 };
 
+/// Gelu in few instructions, for sums of products: the complementary error function to 1.2e-7 of
+/// itself (W. Press et al., "Numerical recipes", erfcc()).
+struct ErfcGelu {
+  /// The chance beyond |x|. The coefficients are those of the source times log2(e).
+  __device__ static float tail(float x) {
+    const float t = reciprocal(1 + 0.35355339f * fabsf(x));
+    constexpr double kTerms[] = {-0.82215223, 1.48851587, -1.13520398, 0.27886807,
+                                 -0.18628806, 0.09678418, 0.37409196,  1.00002368};
+    constexpr double kLog2 = 1.4426950408889634;
+    float sum = static_cast<float>(0.17087277 * kLog2);
+#pragma unroll
+    for (double term : kTerms) sum = sum * t + static_cast<float>(term * kLog2);
+    const float exponent = t * sum + static_cast<float>(-1.26551223 * kLog2 - 1);
+    return t * short_exp2(exponent - x * x * static_cast<float>(0.5 * kLog2));
+  }
+  __device__ static float below(float x) { return x < 0 ? tail(x) : 1 - tail(x); }
+  __device__ static float value(float x, Knobs<float>) { return x * below(x); }
+  __device__ static float slope(float x, Knobs<float>) {
+    return below(x) + x * exp_for<BFloat16>(x * x * -0.5f) * 0.39894228f;
+  }
+};
+
 /// Gelu in few instructions, for results of 16 bits and less.
 struct ShortGelu {
   /// exp(-x^2 / 2).
   __device__ static float bell(float x) { return short_exp2(x * (x * -0.72134752f)); }
   /// The chance beyond |x| to 1e-5 of itself: the bell times a polynomial in t without a constant
-  /// term. Its coefficients make the largest of the relative errors for |x| up to 14 least.
+  /// term. Its coefficients make the largest of the relative errors for |x| up to 13 least; beyond
+  /// that the bell is 0.
   __device__ static float tail(float x) {
     const float t = short_reciprocal(1 + 0.30759145f * fabsf(x));
     constexpr float kTerms[] = {0.19064854f, 0.0064284975f, 0.13672221f, 0.11866730f, 0.12296276f};

@@ -92,10 +92,7 @@ void launch_norm_rows(const NormJob& job, const RowTile& tile, C eps) {
   const auto processors =
       static_cast<std::uint32_t>(job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const bool early = !job.options.quantized && !job.shape.channels && blocks <= 2 * processors;
-  LaunchConfig config = norm_config(blocks, tile.threads, job.stream);
-  // Measured on an H100: what a short launch of 16-bit elements gains, one of float32 loses.
-  config.programmatic_dependent =
-      early && scalar_size(job.x.type()) == 2 && overlaps_launches(job.device());
+  const LaunchConfig config = norm_config(blocks, tile.threads, job.stream);
   with_shortest_walk(job.view(), [&](const auto& view) {
     launch(norm_part(NormPart::rows, job, tile, early, view.ndim > 1), config,
            job.result.out.address(), job.x.address(), job.residual.address(), view, job.shape.rows,

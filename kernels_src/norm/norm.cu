@@ -1,7 +1,6 @@
 // Norms of rows, as norm.h states them.
 #include <kernwright/elements.cuh>
 #include <kernwright/norm_rows.cuh>
-#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
 #include <kernwright/walk.cuh>
@@ -138,7 +137,6 @@ __global__ void __launch_bounds__(Threads,
               const Walk<2, Dims> view, long long rows, int n, const AffineArguments affine,
               Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
   using C = Compute<T>;
-  if constexpr (Early) wait_for_previous();
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;

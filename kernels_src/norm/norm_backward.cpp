@@ -194,8 +194,7 @@ void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
            job.n(), job.affine(), eps, weight.address(), bias.address(), job.statistics.address());
   }
   if (!sums) return;
-  LaunchConfig adding = job.config((job.shape.n + 31) / 32, kColumnThreads);
-  adding.programmatic_dependent = overlaps_launches(job.device());
+  const LaunchConfig adding = job.config((job.shape.n + 31) / 32, kColumnThreads);
   launch(norm_gradient_part(NormGradientPart::add_partial, job), adding, job.weight(), job.bias(),
          weight.address(), bias.address(), static_cast<std::int32_t>(parts), job.n());
   weight.use_on(job.stream);

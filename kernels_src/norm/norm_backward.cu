@@ -2,7 +2,6 @@
 #include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
 #include <kernwright/norm_rows.cuh>
-#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
 
@@ -213,7 +212,6 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
   Raw* const staged = reinterpret_cast<Raw*>(memory) + threadIdx.x;
   C* const kept =
       reinterpret_cast<C*>(reinterpret_cast<Raw*>(memory) + 2 * Items * Threads) + threadIdx.x;
-  let_next_begin();
   const int lane = threadIdx.x, packs = n / V;
   const auto stage = [&](long long row) {
     if (row < rows) {
@@ -370,7 +368,6 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
     norm_add_partial(W* __restrict__ weight, W* __restrict__ bias,
                      const C* __restrict__ weight_sums, const C* __restrict__ bias_sums, int parts,
                      int n) {
-  wait_for_previous();
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   Two<C> mine = {C(0), C(0)};
 #pragma unroll 8

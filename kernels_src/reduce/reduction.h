@@ -36,7 +36,7 @@ enum class Reduction : std::uint8_t {
 std::string_view reduction_name(Reduction op) noexcept;
 std::optional<Reduction> reduction_from_name(std::string_view name) noexcept;
 
-/// The reduction of one element type: the type of its input, and the type of its result.
+/// A reduction and the types of its input, of the values that are combined, and of its result.
 struct ReductionTypes {
   Reduction op = Reduction::sum;  ///< any or all for a sum or product of bools
   ScalarType in = ScalarType::float32;

@@ -77,7 +77,7 @@ PACKS += [("GeluTanh", "Float64, 2", 1), ("ShortGelu", "Float8E4M3, 16", 4)]
 # As PRODUCTS, of mma_gemm.cu, which writes in one way.
 MMA_PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 64, 64, 4", "false, false", "Same, NoBias, false"),
-    ("Float16, Float16", "128, 128, 64, 64, 3", "true, true", "ShortGelu, Float16, true"),
+    ("Float16, Float16", "128, 128, 64, 64, 3", "true, true", "ErfcGelu, Float16, true"),
     ("BFloat16, Float32", "128, 64, 64, 32, 4", "false, true", "Relu, Float32, true"),
     ("Float16, BFloat16", "64, 64, 32, 32, 4", "true, false", "Silu, NoBias, true"),
     ("Float32, Float32", "128, 128, 64, 64, 4", "false, false", "Same, Float32, false"),
@@ -425,7 +425,7 @@ INSTANCES = {
         "norm_backward_rows<BFloat16, BFloat16, 8, 1, 1024, 1024, 0, false, 2>",
         "norm_backward_rows<Float16, Float16, 8, 1, 32, 128, 2, false, 0>",
         "norm_backward_staged<BFloat16, BFloat16, 8, 4, 256, 0, 1>",
-        "norm_backward_staged<Float16, Float32, 8, 1, 128, 1, 1>",
+        "norm_backward_staged<Float16, Float16, 8, 1, 128, 1, 1>",
         "norm_backward_staged<Float32, Float32, 4, 8, 512, 1, 2>",
         "norm_backward_long<Float64, Float64, 2, 1024, 1, true>",
         "norm_add_partial<float, BFloat16>",

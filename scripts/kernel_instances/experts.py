@@ -11,7 +11,7 @@ EXPERT_INSTANCES = {
             ("BFloat16, BFloat16", "64, 256, 4, 2, true, 1", "false, true", "kByCopies",
              "Epilogue<Same, BFloat16, false>"),
             ("Float16, Float16", "64, 64, 8, 1, false, 1", "false, false", "kByElements",
-             "Epilogue<ShortGelu, NoBias, false>"),
+             "Epilogue<ErfcGelu, NoBias, false>"),
         )
     ]
     + [

@@ -3,7 +3,7 @@
 # Types, the tile, how both operands are copied, what follows.
 FMA_PRODUCTS = [
     ("Float32, Float32", "256, 128, 16, 8, 16, 3", "kAlong, kPacks", "Same, NoBias, false"),
-    ("Float32, Float32", "128, 128, 8, 8, 16, 3", "kPacks, kPacks", "ShortGelu, Float32, true"),
+    ("Float32, Float32", "128, 128, 8, 8, 16, 3", "kPacks, kPacks", "ErfcGelu, Float32, true"),
     ("Float32, BFloat16", "128, 64, 8, 8, 8, 4", "kAcross, kAlong", "Same, BFloat16, true"),
     ("Float32, Float32", "64, 64, 8, 4, 8, 4", "kAcross, kAcross", "Silu, Float16, false"),
     ("Float32, Float32", "32, 64, 4, 4, 16, 4", "kAlong, kAcross", "Same, NoBias, false"),

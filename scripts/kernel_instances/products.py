@@ -5,7 +5,7 @@ PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
      "Epilogue<Same, NoBias, false>"),
     ("Float16, Float16", "256, 128, 4, 2, false, 2", "true, true", "kByElements",
-     "Epilogue<ShortGelu, Float16, true>"),
+     "Epilogue<ErfcGelu, Float16, true>"),
     ("BFloat16, Float32", "128, 192, 4, 2, false, 1", "false, true", "kDirect",
      "Epilogue<Relu, Float32, true>"),
     ("BFloat16, Float16", "128, 128, 6, 2, true, 2", "true, false", "kByCopies",
@@ -25,7 +25,7 @@ PRODUCTS = [
     ("Int8, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
      "Scaled<Epilogue<Same, Float32, false>>"),
     ("Float32, Float32", "128, 256, 4, 2, false, 2", "false, false", "kDirect",
-     "Epilogue<ShortGelu, Float32, true>"),
+     "Epilogue<ErfcGelu, Float32, true>"),
     ("Float32, BFloat16", "128, 128, 6, 2, true, 2", "false, false", "kByElements",
      "Epilogue<Same, NoBias, true>"),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Classes of at most 60 members, functions of at most 60 lines; the simulated device stays small."""
+"""Classes of at most 60 members, functions of at most 60 lines, a small simulated device."""
 
 import ast
 import re

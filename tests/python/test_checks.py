@@ -200,3 +200,20 @@ def test_the_variable_turns_checks_on_and_logs(tmp_path):
     )
     assert "nothing has written" in done.stderr
     assert "script.py" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "uses"),
+    [("x << 8", False), ("x & 0xffffff", False), ("x >> 8", True), ("x | 1", True)],
+)
+def test_bytes_that_an_operation_drops_are_not_used(value, uses):
+    """The last byte of `x` is the one that nobody wrote."""
+    kernel = kw.kernel(
+        "__global__ void k(const unsigned* p, unsigned* out) {"
+        f" unsigned x = p[0]; out[0] = ({value}) == 5u ? 1 : 2; }}"
+    )
+    with kw.checks("init") as report:
+        data = kw.empty(4, "uint8")
+        data[:3] = 1
+        kernel[1, 1](data.view("uint32"), kw.empty(1, "uint32"))
+    assert [finding.kind for finding in report] == ["init"] * uses

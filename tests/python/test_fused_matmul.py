@@ -8,6 +8,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import kernwright as kw
 
@@ -53,6 +54,14 @@ def test_expressions(dtype, shape):
         got = fused(kw.asarray(a), kw.asarray(b), text.replace("\\n", "\n"), alpha=3.0, beta=2.0,
                     dtype="float32", **options)  # fmt: skip
         close(got, wanted, "float32")
+
+
+def test_gelu_of_float32_keeps_its_digits():
+    x = np.linspace(-6, 6, 24 * 32, dtype="float32").reshape(24, 32)
+    one = np.eye(32, dtype="float32")
+    wanted = x * ndtr(x.astype("f8"))
+    for got in (fused(kw.asarray(x), kw.asarray(one), "gelu(x)"), kw.nn.gelu(kw.asarray(x))):
+        assert (np.abs(got.numpy() - wanted) <= 1e-6 * np.abs(wanted) + 1e-9).all()
 
 
 def test_layouts_batches_and_types():
