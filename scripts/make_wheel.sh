@@ -40,7 +40,7 @@ progress() {
       if (tenth != last) { print "  compiled " $2 " of " $3; fflush(); last = tenth }
     }'
 }
-tag=$KERNWRIGHT_WHEEL_PLATFORM
+tag=${KERNWRIGHT_WHEEL_PLATFORM:-}
 # Elsewhere auditwheel finds the oldest system that the files run on.
 [ -n "$tag" ] || [ "$(uname -m)" != x86_64 ] || tag=manylinux_2_28_x86_64
 echo "1/3 compiling for $("$python" -V)"
@@ -49,10 +49,10 @@ if [ -e "$raw/failed" ]; then
   tail -n 40 "$raw/build.log" >&2
   exit 1
 fi
-echo "2/3 tagging as $tag"
+echo "2/3 tagging as ${tag:-what the files need}"
 # The driver and NVRTC are opened by name at run time, so there is nothing of CUDA to leave out; the
 # exclusions make sure that it stays so. Symbols newer than the tag allows are an error.
-"$python" -m auditwheel -v repair --strip --plat "$tag" -w "$raw/repaired" \
+"$python" -m auditwheel -v repair --strip ${tag:+--plat "$tag"} -w "$raw/repaired" \
   --exclude 'libcuda.so*' --exclude 'libnvrtc*' "$raw"/*.whl >"$raw/auditwheel.log" 2>&1 || {
   cat "$raw/auditwheel.log" >&2
   exit 1
