@@ -74,7 +74,7 @@ class _Binder:
 
 
 class Fusible:
-    """The part of a fused function for its callers: its own function."""
+    """A fused function as its callers see it: its own function."""
 
     function: Callable[..., Any]
 

@@ -148,7 +148,7 @@ class StructArray:
 
     @property
     def opaque(self) -> tuple[str, ...]:
-        """Members, by path, and bytes of a struct without further news from the compiler."""
+        """Members, by path, and bytes of a struct the compiler tells no more of."""
         return self._layout.opaque
 
     @property

@@ -1,4 +1,4 @@
-"""judge() and Judge: a verdict about a kernel of unknown make."""
+"""judge() and Judge: a verdict about a kernel nobody has read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def judge(
     timeout: float = 10.0,
     seed: int | None = 0,
 ) -> Verdict:
-    """Compiles, checks, compares and times a kernel of unknown make.
+    """Compiles, checks, compares and times a kernel nobody has read.
 
     `source` and `baseline` are CUDA C++ texts or paths. The kernel runs in worker processes: on the
     simulated device with its `checks` ("all", or some of "memory", "init", "race", "sync"), then on
