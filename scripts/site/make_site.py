@@ -47,15 +47,19 @@ def main() -> int:
     write_pages(arguments.folder)
     if arguments.pages_only:
         return 0
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--clean"]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean"]
     # The theme advertises its successor on every run.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    # NOTE: with --quiet its warnings are no errors, in spite of --strict.
     made = subprocess.run(
-        [*command, "-f", str(arguments.folder / "mkdocs.yml")], env=environment, check=False
-    )
-    if made.returncode == 0:
-        write_index_for_disks(arguments.folder / "site" / "search")
-    return made.returncode
+        [*command, "-f", str(arguments.folder / "mkdocs.yml")],
+        env=environment, check=False, text=True, capture_output=True,
+    )  # fmt: skip
+    if made.returncode != 0:
+        print(made.stdout + made.stderr, file=sys.stderr)
+        return made.returncode
+    write_index_for_disks(arguments.folder / "site" / "search")
+    return 0
 
 
 def write_index_for_disks(folder: pathlib.Path) -> None:
