@@ -121,19 +121,6 @@ __global__ void __launch_bounds__(Threads)
   }
 }
 
-template <int I>
-struct Number {
-  static constexpr int value = I;
-};
-/// visit(Number<0>()), visit(Number<1>()) and so on.
-template <int Count, int I = 0, typename Visit>
-__device__ __forceinline__ void for_each_number(const Visit& visit) {
-  if constexpr (I < Count) {
-    visit(Number<I>());
-    for_each_number<Count, I + 1>(visit);
-  }
-}
-
 /// The same with a gradient for long rows, with the memory busy all the time: a block takes one row
 /// after the other, and requests the next one while it writes the gradient of this one. A thread
 /// has the same packs of every row, `Packs` of 16 bytes in registers and `Slots` in the dynamic
@@ -187,13 +174,12 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
 #pragma unroll
     for (int k = 0; k < Packs; ++k)
       if (k * Threads + thread < packs) see_pack(held[k], k * Threads + thread);
-    const auto see_slot = [&](auto slot) {
-      constexpr int s = decltype(slot)::value;
-      wait_for_copy_groups<Slots - 1 - s>();
+#pragma unroll
+    for (int s = 0; s < Slots; ++s) {
+      wait_for_copy_groups<Slots>(Slots - 1 - s);
       const int p = (Packs + s) * Threads + thread;
       if (p < packs) see_pack(slots[s * Threads], p);
-    };
-    for_each_number<Slots>(see_slot);
+    }
     seen = block_reduce<Threads>(seen, Join(), Seen<F>{lowest<F>(), 0, 0});
 
     const F log_sum = seen.max + log_of(seen.exps);

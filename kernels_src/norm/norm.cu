@@ -48,29 +48,34 @@ __device__ __forceinline__ void load_input(Compute<T> (&value)[V * Items], const
   }
 }
 
+/// The sum of term(x) over what a thread holds: one for each place of a pack, so that additions
+/// need not wait for each other, then of these.
+template <int V, int Items, int Width, typename C, typename Term>
+__device__ __forceinline__ C sum_of_held(const C (&value)[V * Items], int lane, int packs,
+                                         Term term) {
+  C sum[V] = {};
+  for_held<V, Items, Width>(lane, packs,
+                            [&](int slot, int) { sum[slot % V] += term(value[slot]); });
+#pragma unroll
+  for (int step = 1; step < V; step *= 2) {
+#pragma unroll
+    for (int j = 0; j < V; j += 2 * step) sum[j] += sum[j + step];
+  }
+  return sum[0];
+}
+
 /// The mean (0 but for layers) and the sum of (x - mean)^2 of what the threads of a row hold. A
 /// kernel calls it once.
 template <int Kind, int V, int Items, int Width, int Threads, typename C>
 __device__ __forceinline__ Two<C> moments_of(const C (&value)[V * Items], int lane, int packs,
                                              int n) {
-  // A sum for each place of a pack: additions need not wait for each other.
-  const auto sum_of = [&](auto term) {
-    C sum[V] = {};
-    for_held<V, Items, Width>(lane, packs,
-                              [&](int slot, int) { sum[slot % V] += term(value[slot]); });
-#pragma unroll
-    for (int step = 1; step < V; step *= 2) {
-#pragma unroll
-      for (int j = 0; j < V; j += 2 * step) sum[j] += sum[j + step];
-    }
-    return sum[0];
-  };
   C mean = 0;
   if (Kind == kLayer) {
-    mean = row_reduce<Width, Threads, 0>(sum_of([](C x) { return x; }), Sum(), C(0)) /
-           static_cast<C>(n);
+    const C sum = sum_of_held<V, Items, Width>(value, lane, packs, [](C x) { return x; });
+    mean = row_reduce<Width, Threads, 0>(sum, Sum(), C(0)) / static_cast<C>(n);
   }
-  const C squares = sum_of([&](C x) { return (x - mean) * (x - mean); });
+  const C squares = sum_of_held<V, Items, Width>(value, lane, packs,
+                                                 [&](C x) { return (x - mean) * (x - mean); });
   return {mean, row_reduce<Width, Threads, 1>(squares, Sum(), C(0))};
 }
 

@@ -34,5 +34,16 @@ __device__ __forceinline__ void wait_for_copy_groups() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
 #endif
 }
+/// The same for a number up to `Most` that is known once a loop has been unrolled.
+template <int Most>
+__device__ __forceinline__ void wait_for_copy_groups(int left) {
+  if constexpr (Most == 0) {
+    wait_for_copy_groups<0>();
+  } else if (left >= Most) {
+    wait_for_copy_groups<Most>();
+  } else {
+    wait_for_copy_groups<Most - 1>(left);
+  }
+}
 
 }  // namespace kernwright
