@@ -1,14 +1,21 @@
 """Instances of the products without tensor cores for the compile gate."""
 
-# Types, the tile, how both operands are copied, what follows.
+# Types, the tile, how both operands are copied, whether no tile is cut off, what follows.
 FMA_PRODUCTS = [
-    ("Float32, Float32", "256, 128, 16, 8, 16, 3", "kAlong, kPacks", "Same, NoBias, false"),
-    ("Float32, Float32", "128, 128, 8, 8, 16, 3", "kPacks, kPacks", "ErfcGelu, Float32, true"),
-    ("Float32, BFloat16", "128, 64, 8, 8, 8, 4", "kAcross, kAlong", "Same, BFloat16, true"),
-    ("Float32, Float32", "64, 64, 8, 4, 8, 4", "kAcross, kAcross", "Silu, Float16, false"),
-    ("Float32, Float32", "32, 64, 4, 4, 16, 4", "kAlong, kAcross", "Same, NoBias, false"),
-    ("Float64, Float64", "128, 64, 8, 8, 8, 4", "kAlong, kPacks", "Same, NoBias, false"),
-    ("Float64, Float64", "32, 64, 4, 4, 16, 4", "kAcross, kAcross", "Same, NoBias, false"),
+    ("Float32, Float32", "256, 128, 16, 8, 8, 4", "kAlong, kPacks, true", "Same, NoBias, false"),
+    ("Float32, Float32", "128, 128, 16, 8, 8, 4", "kAlong, kAlong, true", "Same, NoBias, false"),
+    ("Float32, Float32", "64, 128, 8, 8, 32, 2", "kAlong, kPacks, false", "Same, NoBias, false"),
+    (
+        "Float32, Float32",
+        "128, 128, 8, 8, 16, 3",
+        "kPacks, kPacks, false",
+        "ErfcGelu, Float32, true",
+    ),
+    ("Float32, BFloat16", "128, 64, 8, 8, 8, 4", "kAcross, kAlong, false", "Same, BFloat16, true"),
+    ("Float32, Float32", "64, 64, 8, 4, 8, 4", "kAcross, kAcross, false", "Silu, Float16, false"),
+    ("Float32, Float32", "32, 64, 4, 4, 16, 4", "kAlong, kAcross, false", "Same, NoBias, false"),
+    ("Float64, Float64", "128, 64, 8, 8, 8, 4", "kAlong, kPacks, false", "Same, NoBias, false"),
+    ("Float64, Float64", "32, 64, 4, 4, 16, 4", "kAcross, kAcross, false", "Same, NoBias, false"),
 ]
 WHOLE = ["Bool", "Int8", "Int64", "UInt16", "BFloat16", "Float8E4M3", "Complex64", "Complex128"]
 FMA = {

@@ -43,6 +43,35 @@ def test_tiles(dtype, tile):
     close(_core._gemm(kw.asarray(a), kw.asarray(b), fma_tile=tile, splits=3), expected, dtype)
 
 
+@pytest.mark.parametrize("ways", ["rows", "columns"])
+@pytest.mark.parametrize(("dtype", "tile"), TILES, ids=[f"{d}-{t}" for d, t in TILES])
+def test_whole_tiles(dtype, tile, ways):
+    a, b = random(tile[0], 2 * 32, dtype=dtype), random(2 * 32, tile[1], dtype=dtype, seed=1)
+    left, right = kw.asarray(a), kw.asarray(b)
+    if ways == "columns":
+        left, right = kw.asarray(a.T.copy()).T, kw.asarray(b.T.copy()).T
+    expected = wide(a) @ wide(b)
+    with kw.checks("memory", "init", "race", "sync"):
+        close(_core._gemm(left, right, fma_tile=tile, splits=1), expected, dtype)
+    close(_core._gemm(left, right, fma_tile=tile, splits=2), expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slices(dtype):
+    tile = (64, 64, 8, 4, 32, 2)
+    for k in (32, 45, 64, 131):
+        a, b = random(70, k, dtype=dtype), random(k, 66, dtype=dtype, seed=1)
+        with kw.checks("memory", "init", "race", "sync"):
+            result = _core._gemm(kw.asarray(a), kw.asarray(b), fma_tile=tile, splits=1)
+        close(result, wide(a) @ wide(b), dtype)
+    # The steps of a slice are summed on their own.
+    a = np.zeros((64, 64), dtype)
+    a[:, 0], a[:, 16], a[:, 17] = 1, 2.0**70, -(2.0**70)
+    ones = np.ones((64, 64), dtype)
+    result = _core._gemm(kw.asarray(a), kw.asarray(ones), fma_tile=tile, splits=1)
+    assert (result.numpy() == 1).all()
+
+
 def operands(shape, seed, dtype):
     """The same matrix in layouts that are copied in different ways."""
     m, n = shape
@@ -210,6 +239,10 @@ def test_refusals():
         _core._gemm(a, b, fma_tile=(100, 64, 8, 4, 8, 4))
     with pytest.raises(kw.ArgumentError, match="2 to 4 stages"):
         _core._gemm(a, b, fma_tile=(64, 64, 8, 4, 8, 5))
+    with pytest.raises(kw.ArgumentError, match="8, 16 or 32 steps"):
+        _core._gemm(a, b, fma_tile=(64, 64, 8, 4, 24, 3))
+    with pytest.raises(kw.ArgumentError, match="256x128 by 16x8"):
+        _core._gemm(a, b, fma_tile=(256, 128, 16, 8, 32, 2))  # too many threads
     with pytest.raises(kw.InvalidArgument, match="Incompatible dimensions"):
         _core._gemm(a, a)
     double = kw.ones((4, 4), dtype="float64")

@@ -10,10 +10,12 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::array<FmaTile, 7> kFloatTiles = {{{256, 128, 16, 8, 16, 3},
-                                                 {256, 128, 16, 8, 8, 4},
+constexpr std::array<FmaTile, 9> kFloatTiles = {{{256, 128, 16, 8, 8, 4},
+                                                 {128, 128, 16, 8, 8, 4},
                                                  {128, 128, 8, 8, 16, 3},
                                                  {128, 128, 8, 8, 8, 4},
+                                                 {64, 128, 8, 8, 32, 2},
+                                                 {128, 64, 8, 8, 32, 2},
                                                  {128, 64, 8, 8, 8, 4},
                                                  {64, 64, 8, 4, 8, 4},
                                                  {32, 64, 4, 4, 16, 4}}};
@@ -76,7 +78,12 @@ void require_fma_tile(const FmaTile& tile, std::size_t element) {
     return of.rows == tile.rows && of.columns == tile.columns &&
            of.thread_rows == tile.thread_rows && of.thread_columns == tile.thread_columns;
   });
-  const bool deep = tile.depth == 8 || tile.depth == 16;
+  // Two slices exchange their sums where the stages were.
+  const std::size_t sums =
+      static_cast<std::size_t>(tile.rows) * static_cast<std::size_t>(tile.columns) * element;
+  const bool sliced =
+      tile.depth == 32 && tile.blocks(element) > 0 && sums <= tile.shared_bytes(element);
+  const bool deep = tile.depth == 8 || tile.depth == 16 || sliced;
   if (found && deep && tile.stages >= 2 && tile.stages <= 4 &&
       tile.shared_bytes(element) <= 99 * 1024) {
     return;
@@ -87,8 +94,8 @@ void require_fma_tile(const FmaTile& tile, std::size_t element) {
                     of.thread_rows, of.thread_columns);
   }
   throw ArgumentError(
-      format("a tile of a product of {} bytes an element is {}, with 2 to 4 stages of 8 or 16 "
-             "steps, not {}",
+      format("a tile of a product of {} bytes an element is {}, with 2 to 4 stages of 8, 16 or "
+             "32 steps, not {}",
              element, names, describe(FmaChoice{tile, 1, 8})));
 }
 

@@ -18,7 +18,11 @@ struct FmaTile {
   int stages = 4;                           ///< under way
   bool operator==(const FmaTile&) const = default;
 
-  int threads() const noexcept { return rows / thread_rows * (columns / thread_columns); }
+  /// Of the threads: each sums a part of a stage's steps, and they add their sums at the end.
+  int slices() const noexcept { return depth == 32 ? 2 : 1; }
+  int threads() const noexcept {
+    return rows / thread_rows * (columns / thread_columns) * slices();
+  }
   /// `element`: bytes of one.
   std::size_t shared_bytes(std::size_t element) const noexcept;
   /// Blocks that the kernel's registers leave room for on a multiprocessor.

@@ -104,15 +104,21 @@ struct FmaGemm {
   void launch_on(const Array& target, const FmaChoice& choice, FmaProblem problem,
                  const GemmEpilogue& ending) const {
     const auto size = static_cast<std::int64_t>(element());
-    const FmaInstance instance{of.a.type(), target.type(), choice.tile,
+    const FmaTile& tile = choice.tile;
+    const bool whole =
+        rows % tile.rows == 0 && columns % tile.columns == 0 && inner % tile.depth == 0;
+    const FmaInstance instance{of.a.type(),
+                               target.type(),
+                               tile,
                                fma_way(a, rows, size, batch.a, batch.ndim),
-                               fma_way(b, columns, size, batch.b, batch.ndim)};
+                               fma_way(b, columns, size, batch.b, batch.ndim),
+                               whole};
     const bool aligned = !ending.c || ending.c->address() % 16 == 0;
     problem.packs = problem.columns % (16 / size) == 0 && aligned;
     const LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(blocks_of(problem))},
-        .block = {static_cast<std::uint32_t>(choice.tile.threads())},
-        .shared_bytes = static_cast<std::uint32_t>(choice.tile.shared_bytes(element())),
+        .block = {static_cast<std::uint32_t>(tile.threads())},
+        .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes(element())),
         .stream = on};
     launch(fma_kernel(instance, ending).on(target.device()), config, a, b, batch, target.address(),
            gemm_epilogue_values(ending), problem);

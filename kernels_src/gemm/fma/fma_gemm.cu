@@ -11,7 +11,8 @@ constexpr int kLanesDown = 4, kLanesAcross = 8;  // of a warp
 constexpr int kRun = 8;                          // steps of a line copied by neighbouring threads
 
 /// rows x columns of the result are made by a block whose threads have thread_rows x thread_columns
-/// each. `depth`: steps of the inner dimension in a stage.
+/// each. `depth`: steps of the inner dimension in a stage. Of 32 steps two slices of the threads
+/// sum half each, so that small tiles have enough warps.
 template <typename T, int rows, int columns, int thread_rows, int thread_columns, int depth,
           int stages>
 struct Tile {
@@ -20,7 +21,9 @@ struct Tile {
   static constexpr int kWarpRows = thread_rows * kLanesDown;
   static constexpr int kWarpColumns = thread_columns * kLanesAcross;
   static constexpr int kWarpsAcross = columns / kWarpColumns;
-  static constexpr int kThreads = rows / kWarpRows * kWarpsAcross * 32;
+  static constexpr int kSlices = depth == 32 ? 2 : 1, kSteps = depth / kSlices;
+  static constexpr int kWarps = rows / kWarpRows * kWarpsAcross;  // of a slice
+  static constexpr int kThreads = kWarps * kSlices * 32;
   static constexpr int kPack = 16 / sizeof(T);  // of accesses of 16 bytes
   // Elements of a step; copies of single elements along the steps meet different banks.
   static constexpr int kLineA = rows + kPack, kLineB = columns + kPack;
@@ -78,6 +81,8 @@ struct Copier {
   static constexpr int kFast = kWay == kAlong ? kRun : kLines / kPack;
   static constexpr int kSlow = kWay == kAlong ? kLines : kDepth;
   static constexpr int kApart = kThreads / kFast, kCopies = (kSlow + kApart - 1) / kApart;
+  static constexpr int kRuns = kWay == kAlong ? kDepth / kRun : 1;
+  static constexpr int kLineOfCopy = kWay == kAlong ? 1 : kLine;
   static_assert(kThreads % kFast == 0 && kDepth % kRun == 0 && kCopies <= 32);
   const unsigned char* from;
   long long apart, run, stage;  // bytes
@@ -102,25 +107,27 @@ struct Copier {
     for (int i = 0; i < kCopies; ++i) inside |= (own_line + i * kApart < lines ? 1u : 0u) << i;
     to = (own_step * kLine + own_line) * kSize;
   }
-  /// The next stage, to shared memory at `tile`; zeros behind the end.
+  /// The next stage, to shared memory at `tile`; zeros behind the end. kWhole: all of a stage is
+  /// there, or nothing.
+  template <bool kWhole>
   __device__ __forceinline__ void load(unsigned tile) {
-    if constexpr (kWay == kAlong) {
+    constexpr int kAll = kPack * kSize;
 #pragma unroll
-      for (int j = 0; j < kDepth / kRun; ++j) {
-        const unsigned some = j * kRun < left ? inside : 0;
-#pragma unroll
-        for (int i = 0; i < kCopies; ++i) {
-          if (kSlow % kApart != 0 && threadIdx.x / kFast + i * kApart >= kSlow) break;
-          copy_part<kSize>(tile + to + (j * kRun * kLine + i * kApart) * kSize,
-                           from + j * run + i * apart, some >> i & 1 ? kSize : 0);
-        }
-      }
-    } else {
+    for (int j = 0; j < kRuns; ++j) {
 #pragma unroll
       for (int i = 0; i < kCopies; ++i) {
         if (kSlow % kApart != 0 && threadIdx.x / kFast + i * kApart >= kSlow) break;
-        copy_part<kPack * kSize>(tile + to + i * kApart * kLine * kSize, from + i * apart,
-                                 i * kApart < left ? bytes : 0);
+        const unsigned at = tile + to + (j * kRun * kLine + i * kApart * kLineOfCopy) * kSize;
+        const int step = kWay == kAlong ? j * kRun : i * kApart;
+        int size = bytes;
+        if constexpr (kWhole) {
+          size = left > 0 ? kAll : 0;
+        } else if constexpr (kWay == kAlong) {
+          size = step < left && (inside >> i & 1) ? kAll : 0;
+        } else {
+          size = step < left ? bytes : 0;
+        }
+        copy_part<kAll>(at, from + j * run + i * apart, size);
       }
     }
     from += stage;
@@ -214,8 +221,8 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
   }
 }
 
-/// A thread's sums; the first element is at `row` and `column`.
-template <typename Out, typename Finish, typename Of, typename T>
+/// A thread's sums in rows kFirst to kEnd; its first element is at `row` and `column`.
+template <typename Out, typename Finish, typename Of, int kFirst, int kEnd, typename T>
 __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
                                            Out* out, const Out* c,
                                            const ProductEpilogueValues& with, const Problem& of,
@@ -232,7 +239,7 @@ __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::
       bias[p] = Finish::biases(with, at_column + 2 * p, of.columns);
     }
 #pragma unroll
-    for (int i = 0; i < Of::kThreadRows; ++i) {
+    for (int i = kFirst; i < kEnd; ++i) {
       const int at_row = row + i / kPack * kPack * kLanesDown + i % kPack;
       if (at_row >= of.rows) break;
       const long long at = static_cast<long long>(at_row) * of.columns + at_column;
@@ -242,8 +249,31 @@ __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::
   }
 }
 
-/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages.
-template <typename T, typename Out, typename Of, Way kWayA, Way kWayB, typename Finish>
+/// Adds the sums of two slices. Each thread gives half of its rows away through shared memory, and
+/// keeps the half that begins at kKept. Single elements are stored: packs would tie sums to
+/// neighbouring registers, whose reads collide with those of y in the loop.
+template <typename Of, int kKept, typename T>
+__device__ __forceinline__ void add_slices(T (&sums)[Of::kThreadRows][Of::kThreadColumns],
+                                           T* shared) {
+  constexpr int kHalf = Of::kThreadRows / 2, kGiven = kHalf - kKept;
+  constexpr int kApart = Of::kWarps * 32, kColumns = Of::kThreadColumns;
+  static_assert(Of::kRows * Of::kColumns <= Of::kStages * Of::kStage);
+#pragma unroll
+  for (int i = kGiven; i < kGiven + kHalf; ++i) {
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) shared[(i * kColumns + j) * kApart] = sums[i][j];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = kKept; i < kKept + kHalf; ++i) {
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) sums[i][j] += shared[(i * kColumns + j) * kApart];
+  }
+}
+
+/// Of::kThreads threads, a block for each tile. kWhole: no tile or stage is cut off. Dynamic shared
+/// memory: the stages.
+template <typename T, typename Out, typename Of, Way kWayA, Way kWayB, bool kWhole, typename Finish>
 __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     fma_gemm(Side a, Side b, const Batch batch, void* out, const ProductEpilogueValues with,
              const Problem of) {
@@ -260,48 +290,57 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
       b, column, of.columns - column, first, inner);
   const unsigned stages = shared_address(storage);
   // Stages behind the last are zeros: no step is a special case.
-  const auto load = [&](int stage) {
-    const unsigned to = stages + stage * kStageBytes;
-    copy_a.load(to);
-    copy_b.load(to + Of::kDepth * Of::kLineA * sizeof(T));
+  const auto load = [&](unsigned stage) {
+    copy_a.template load<kWhole>(stages + stage);
+    copy_b.template load<kWhole>(stages + stage + Of::kDepth * Of::kLineA * sizeof(T));
     commit_copies();
   };
 #pragma unroll
-  for (int stage = 0; stage < Of::kStages - 1; ++stage) load(stage);
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int own_row = warp / Of::kWarpsAcross * Of::kWarpRows + lane / kLanesAcross * Of::kPack;
-  const int own_column =
-      warp % Of::kWarpsAcross * Of::kWarpColumns + lane % kLanesAcross * Of::kPack;
-  const T* const left = reinterpret_cast<const T*>(storage) + own_row;
-  const T* const right = reinterpret_cast<const T*>(storage) + Of::kDepth * Of::kLineA + own_column;
+  for (int stage = 0; stage < Of::kStages - 1; ++stage) load(stage * kStageBytes);
+  const int warp = threadIdx.x / 32 % Of::kWarps, lane = threadIdx.x % 32;
+  const int slice = threadIdx.x / 32 / Of::kWarps;
+  // Each two neighbours read the same of a, each two lanes at a distance of two the same of b: a
+  // load of 16 bytes a lane takes half the time.
+  const int lane_row = (lane >> 1 & 1) | (lane >> 3 & 2);
+  const int lane_column = (lane & 1) | (lane >> 1 & 6);
+  const int own_row = warp / Of::kWarpsAcross * Of::kWarpRows + lane_row * Of::kPack;
+  const int own_column = warp % Of::kWarpsAcross * Of::kWarpColumns + lane_column * Of::kPack;
+  const int own_step = slice * Of::kSteps;
+  const unsigned char* const left = storage + (own_step * Of::kLineA + own_row) * sizeof(T);
+  const unsigned char* const right =
+      storage + (Of::kDepth * Of::kLineA + own_step * Of::kLineB + own_column) * sizeof(T);
   T x[2][Of::kThreadRows], y[2][Of::kThreadColumns];
   T sums[Of::kThreadRows][Of::kThreadColumns] = {};
-  const auto fetch = [&](int into, int stage, int k) {
-    load_part<Of::kThreadRows, kLanesDown>(x[into], left + stage * Of::kStage + k * Of::kLineA);
-    load_part<Of::kThreadColumns, kLanesAcross>(y[into],
-                                                right + stage * Of::kStage + k * Of::kLineB);
+  const auto fetch = [&](int into, unsigned stage, int k) {
+    load_part<Of::kThreadRows, kLanesDown>(
+        x[into], reinterpret_cast<const T*>(left + stage) + k * Of::kLineA);
+    load_part<Of::kThreadColumns, kLanesAcross>(
+        y[into], reinterpret_cast<const T*>(right + stage) + k * Of::kLineB);
   };
   wait_copies<Of::kStages - 2>();
   __syncthreads();
   fetch(0, 0, 0);
-  int read = 0, written = Of::kStages - 1;
+  unsigned read = 0, written = (Of::kStages - 1) * kStageBytes;
+#pragma unroll 1
   for (int done = 0; done < inner; done += Of::kDepth) {
     load(written);
 #pragma unroll
-    for (int k = 0; k < Of::kDepth; ++k) {
-      if (k + 1 < Of::kDepth) {
+    for (int k = 0; k < Of::kSteps; ++k) {
+      if (k + 1 < Of::kSteps) {
         fetch((k + 1) % 2, read, k + 1);
       } else {
         wait_copies<Of::kStages - 2>();
         __syncthreads();  // the next stage has come, and this one is free
         written = read;
-        read = read + 1 == Of::kStages ? 0 : read + 1;
+        read = read == (Of::kStages - 1) * kStageBytes ? 0 : read + kStageBytes;
         fetch(0, read, 0);
       }
+      // Back and forth: of two neighbours, one has an operand that the other read.
 #pragma unroll
       for (int i = 0; i < Of::kThreadRows; ++i) {
 #pragma unroll
-        for (int j = 0; j < Of::kThreadColumns; ++j) {
+        for (int n = 0; n < Of::kThreadColumns; ++n) {
+          const int j = i % 2 == 0 ? n : Of::kThreadColumns - 1 - n;
           sums[i][j] = multiply_add(x[k % 2][i], y[k % 2][j], sums[i][j]);
         }
       }
@@ -310,7 +349,21 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
   wait_copies<0>();
   const long long before =
       (static_cast<long long>(at.split) * of.batches + at.batch) * of.rows * of.columns;
-  store_sums<Out, Finish, Of>(sums, static_cast<Out*>(out) + before,
-                              static_cast<const Out*>(with.c) + before, with, of, row + own_row,
-                              column + own_column);
+  Out* const to = static_cast<Out*>(out) + before;
+  const Out* const c = static_cast<const Out*>(with.c) + before;
+  const int to_row = row + own_row, to_column = column + own_column;
+  constexpr int kEnd = Of::kThreadRows, kHalf = kEnd / 2;
+  if constexpr (Of::kSlices == 1) {
+    store_sums<Out, Finish, Of, 0, kEnd>(sums, to, c, with, of, to_row, to_column);
+  } else {
+    T* const shared = reinterpret_cast<T*>(storage) + threadIdx.x % (Of::kWarps * 32);
+    __syncthreads();  // nobody reads stages any more
+    if (slice == 0) {
+      add_slices<Of, 0>(sums, shared);
+      store_sums<Out, Finish, Of, 0, kHalf>(sums, to, c, with, of, to_row, to_column);
+    } else {
+      add_slices<Of, kHalf>(sums, shared);
+      store_sums<Out, Finish, Of, kHalf, kEnd>(sums, to, c, with, of, to_row, to_column);
+    }
+  }
 }
