@@ -19,6 +19,7 @@ constexpr std::int64_t kHopperGroupRows = 64;
 constexpr int kHopperSharedBytes = 232448;                      // of a block, at most
 constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
 
+constexpr int kNumberedParts = 4, kPartBytes = 64;              // of attention_parts.cuh
 constexpr std::int64_t kManyRowTiles = 32;  // of a head
 
 constexpr HopperAttentionTile kHopperTiles[] = {
@@ -276,8 +277,9 @@ int HopperAttentionTile::shared_bytes(int dim, int value_dim, int places) const 
   const int columns = (dim + 63) / 64, value_columns = (value_dim + 63) / 64;
   const int slots = groups * places;
   const int rows = std::max(columns, value_columns) * slots * static_cast<int>(kHopperGroupRows);
-  return (rows + stages * keys * (columns + value_columns)) * 128 +
-         8 * (2 * slots + 4 * stages + 1);
+  const int barriers = 2 * slots + 4 * stages + 2 * kNumberedParts + 2;
+  return (rows + stages * keys * (columns + value_columns)) * 128 + 8 * barriers +
+         kNumberedParts * kPartBytes;
 }
 
 std::span<const HopperAttentionTile> hopper_attention_tiles() { return kHopperTiles; }

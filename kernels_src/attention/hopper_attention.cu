@@ -31,6 +31,23 @@ __device__ __forceinline__ void clear_values(unsigned char* values, int from, in
   __syncwarp();
 }
 
+/// A thread numbers the block's parts for the others: divisions take long.
+template <typename Of>
+__device__ __forceinline__ void number_parts(const Shared<Of>& shared, const AttentionCall& call,
+                                             const Plan& plan) {
+  Parts<Of> parts{call, plan};
+  Ring<kParts> ring;
+  int steps = 0;
+  while (steps >= 0) {
+    const Part part = parts.next();
+    shared.part_empty[ring.stage].wait(ring.parity ^ 1);
+    shared.parts[ring.stage] = part;
+    shared.part_full[ring.stage].arrive();
+    ring.advance();
+    steps = part.steps;
+  }
+}
+
 /// A warp loads queries, keys and values, the last keys first.
 template <typename Of>
 __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps& maps,
@@ -38,16 +55,20 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
   const int lane = threadIdx.x;
   Ring<Of::kStages> k_ring, v_ring;
   Ring<Of::kPlaces> q_ring;
+  Ring<kParts> ring;
   unsigned tails = 0;
-  Parts<Of> parts{call, plan};
-  for (auto place = parts.next(); place.steps >= 0; place = parts.next()) {
-    const Part<Of> part = parts.part(place);
-    const Sequence& sequence = part.sequence;
-    const int q_token = static_cast<int>(sequence.q_token) + part.first_row;
-    const int k_token = static_cast<int>(sequence.k_token) + part.low;
+  const bool packed_queries = call.q_starts != nullptr, packed_keys = call.k_starts != nullptr;
+  while (true) {
+    shared.part_full[ring.stage].wait(ring.parity);
+    const Part part = shared.parts[ring.stage];
+    if (part.steps < 0) break;
+    give_back(shared.part_empty[ring.stage], lane);
+    ring.advance();
+    const int last_token = part.k_token + part.first;
+    const int k_batch = packed_keys ? 0 : part.batch;
     const auto load_queries = [&] {
       const int head = part.head * plan.q_head;
-      const int batch = static_cast<int>(sequence.q_batch) * plan.q_batch;
+      const int batch = packed_queries ? 0 : part.batch * plan.q_batch;
 #pragma unroll 1
       for (int group = 0; group < Of::kGroups; ++group) {
         const int slot = group * Of::kPlaces + q_ring.stage;
@@ -56,40 +77,41 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
 #pragma unroll
         for (int i = 0; i < Of::kColumns; ++i) {
           load_box(shared.queries(slot) + i * (kGroupRows * 128), maps.q,
-                   {i * kSwizzled, q_token + group * kGroupRows, head, batch}, shared.q_full[slot]);
+                   {i * kSwizzled, part.q_token + part.row + group * kGroupRows, head, batch},
+                   shared.q_full[slot]);
         }
       }
     };
-    const auto load_keys = [&](int step) {
+    const auto load_keys = [&](int back) {
       Mbarrier& full = shared.k_full[k_ring.stage];
       shared.k_empty[k_ring.stage].wait(k_ring.parity ^ 1);
       full.arrive_expecting(Of::kKeyBytes);
 #pragma unroll
       for (int i = 0; i < Of::kColumns; ++i) {
         load_box(shared.keys(k_ring.stage) + i * Of::kKeyColumn, maps.k,
-                 {i * kSwizzled, k_token + step * Of::kKeys, part.kv_head * plan.k_head,
-                  static_cast<int>(sequence.k_batch) * plan.k_batch},
+                 {i * kSwizzled, last_token - back * Of::kKeys, part.kv_head * plan.k_head,
+                  k_batch * plan.k_batch},
                  full);
       }
     };
-    const auto load_values = [&](int step, Mbarrier& full) {
+    const auto load_values = [&](int back, Mbarrier& full) {
       shared.v_empty[v_ring.stage].wait(v_ring.parity ^ 1);
       full.arrive_expecting(Of::kValueBytes);
 #pragma unroll
       for (int i = 0; i < Of::kValueColumns; ++i) {
         load_box(shared.values(v_ring.stage) + i * Of::kKeyColumn, maps.v,
-                 {i * kSwizzled, k_token + step * Of::kKeys, part.kv_head * plan.v_head,
-                  static_cast<int>(sequence.k_batch) * plan.v_batch},
+                 {i * kSwizzled, last_token - back * Of::kKeys, part.kv_head * plan.v_head,
+                  k_batch * plan.v_batch},
                  full);
       }
     };
     // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
-    const int last = sequence.keys - (part.low + (part.steps - 1) * Of::kKeys);
-    const bool has_tail = last < Of::kKeys && sequence.k_token + sequence.keys < call.keys;
+    const int last = part.keys - part.first;
+    const bool has_tail = last < Of::kKeys && part.k_token + part.keys < call.keys;
 #pragma unroll 1
     for (int i = 0; i <= part.steps; ++i) {
       if (i < part.steps) {
-        if (lane == 0) load_keys(part.steps - 1 - i);
+        if (lane == 0) load_keys(i);
         k_ring.advance();
       }
       if (i == 0) {
@@ -98,13 +120,13 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
       }
       Mbarrier& full = shared.v_full[v_ring.stage];
       if (i > 1 || !has_tail) {
-        if (lane == 0) load_values(part.steps - i, full);
+        if (lane == 0) load_values(i - 1, full);
       } else {
-        if (lane == 0) load_values(part.steps - i, *shared.tail);
+        if (lane == 0) load_values(0, *shared.tail);
         __syncwarp();
         shared.tail->wait(tails);
         tails ^= 1;
-        clear_values<Of>(shared.values(v_ring.stage), last, lane);
+        clear_values<Of>(shared.values(v_ring.stage), max(last, 0), lane);
         if (lane == 0) full.arrive();
       }
       v_ring.advance();
@@ -132,10 +154,23 @@ struct Turns {
   }
 };
 
-/// The view of a warpgroup's queries.
+/// What a warpgroup knows of its part. Values known to the compiler as the same in a warp stay out
+/// of its registers.
 struct View {
+  int left, first;        // tiles; the first key of this one
   int row;                // of the thread, the other is 8 behind
-  int all_low, all_high;  // keys in sight of all of them
+  int all_low, all_high;  // keys in sight of all queries
+  int place;              // the part's
+
+  __device__ __forceinline__ static int same(int value) { return __shfl_sync(~0u, value, 0); }
+  __device__ __forceinline__ void take(const AttentionCall& call, const Part& part, int row_) {
+    left = same(part.steps);
+    first = same(part.first);
+    row = same(part.row) + row_;
+    const int group_row = part.row + row_ / kGroupRows * kGroupRows;
+    all_low = same(part.first_key(call, group_row + kGroupRows - 1));
+    all_high = same(part.end_key(call, group_row));
+  }
 };
 
 /// Queued: scores of 64 queries and a tile of keys.
@@ -152,15 +187,16 @@ __device__ __forceinline__ void multiply_keys(float (&s)[Of::kKeys / 2], unsigne
   commit_products();
 }
 
-/// Queued: weights times a tile of values are added.
+/// Queued: weights times a tile of values are added; without `adds` they are the first.
 template <typename T, typename Of>
 __device__ __forceinline__ void multiply_values(float (&out)[Of::kValueDim / 2],
                                                 const unsigned (&weights)[Of::kKeys / 16][4],
-                                                unsigned values) {
+                                                unsigned values, int adds) {
 #pragma unroll
   for (int k = 0; k < Of::kKeys / 16; ++k) {
     RowProducts<T, Of::kValueDim>::add(out, weights[k],
-                                       matrix_descriptor(values + k * 2048, Of::kKeyColumn), 1);
+                                       matrix_descriptor(values + k * 2048, Of::kKeyColumn),
+                                       k > 0 ? 1 : adds);
   }
   commit_products();
 }
@@ -168,11 +204,12 @@ __device__ __forceinline__ void multiply_values(float (&out)[Of::kValueDim / 2],
 /// A warp's rows of the result from its part of the staging, those of the sequence alone.
 template <typename T, typename Of>
 __device__ __forceinline__ void copy_rows(const unsigned char* staging, const AttentionCall& call,
-                                          const Part<Of>& part, int row, int lane) {
-  T* const out = static_cast<T*>(call.out) + part.sequence.out_first + part.head * call.out_at.head;
+                                          const Part& part, int row, int lane) {
+  T* const out =
+      static_cast<T*>(call.out) + part.q_token * call.out_at.token + part.head * call.out_at.head;
   for (int i = lane; i < kWarpRows * Of::kValueColumns * 8; i += 32) {
     const int r = i / (Of::kValueColumns * 8), unit = i % (Of::kValueColumns * 8);
-    if (row + r >= part.sequence.queries || unit * 8 >= call.value_dim) continue;
+    if (row + r >= part.queries || unit * 8 >= call.value_dim) continue;
     const unsigned char* from = staging + unit / 8 * (kGroupRows * 128) + swizzled(r, unit % 8);
     *reinterpret_cast<uint4*>(out + (row + r) * call.out_at.token + unit * 8) =
         *reinterpret_cast<const uint4*>(from);
@@ -183,7 +220,7 @@ __device__ __forceinline__ void copy_rows(const unsigned char* staging, const At
 template <typename Of>
 __device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2],
                                            const Running& running, float scale,
-                                           const AttentionCall& call, const Part<Of>& part, int row,
+                                           const AttentionCall& call, const Part& part, int row,
                                            int lane) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -194,8 +231,9 @@ __device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2]
     float* const sums = call.partial + at * Of::kValueDim + lane % 4 * 2;
 #pragma unroll
     for (int i = 0; i < Of::kValueDim / 8; ++i) {
+      const float* two = out + 4 * i + 2 * r;
       *reinterpret_cast<float2*>(sums + 8 * i) =
-          make_float2(out[4 * i + 2 * r], out[4 * i + 2 * r + 1]);
+          total == 0 ? make_float2(0, 0) : make_float2(two[0], two[1]);
     }
     if (lane % 4 == 0) {
       *reinterpret_cast<float2*>(call.peaks + 2 * at) = make_float2(running.peak[r] * scale, total);
@@ -203,26 +241,50 @@ __device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2]
   }
 }
 
+/// The logarithm of a row's weights.
+__device__ __forceinline__ void store_logarithm(const AttentionCall& call, const Part& part,
+                                                int query, float peak, float total) {
+  long long at = query * call.lse_at.token + part.head * call.lse_at.head;
+  at += call.q_starts != nullptr ? part.q_token * call.lse_at.token
+                                 : part.batch * call.lse_at.batch;
+  call.lse[at] = total == 0 ? minus_infinity() : peak * kLn2 + logf(total);
+}
+
 /// A warp's 16 rows of the result and their logarithms, through the place of its queries, which are
 /// not needed any more. The stores may still read it.
 template <typename T, typename Of>
-__device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2],
-                                           const Running& running, float scale,
-                                           unsigned char* staging, const TensorMap& map,
-                                           const AttentionCall& call, const Part<Of>& part, int row,
-                                           int lane) {
+__device__ __forceinline__ void store_rows(float (&out)[Of::kValueDim / 2], const Running& running,
+                                           float scale, unsigned char* staging,
+                                           const TensorMap& map, const AttentionCall& call,
+                                           const Part& part, int row, int lane) {
   const bool packed = call.q_starts != nullptr;
-  const int stored = packed ? part.sequence.queries : call.queries;
+  const int queries = View::same(part.queries), stored = packed ? queries : call.queries;
   float factors[2];
-  bool missing[2];
+  bool nothing = false;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int query = row + lane / 4 + 8 * r;
-    const float total = running.whole_total(r);
-    missing[r] = query >= part.sequence.queries;
-    factors[r] = finish_total(call, part.sequence, part.head, query,
-                              missing[r] ? minus_infinity() : running.peak[r] * scale,
-                              missing[r] ? 0.0f : total, lane % 4 == 0 && query < stored);
+    float total = running.whole_total(r);
+    if (query >= queries) total = 0;
+    nothing = nothing || total == 0;
+    const bool seen = total != 0;
+    float peak = running.peak[r] * scale, factor = 1;
+    if (call.sinks != nullptr) {
+      const float base = seen ? peak : 0.0f;
+      if (!seen) peak = minus_infinity();
+      add_sink(call.sinks[part.head], peak, total);
+      if (peak != minus_infinity()) factor = power2(base - peak);
+    }
+    factors[r] = seen ? __fdividef(factor, total) : 0.0f;
+    if (call.lse != nullptr && lane % 4 == 0 && query < stored) {
+      store_logarithm(call, part, query, peak, total);
+    }
+  }
+  if (__any_sync(~0u, nothing)) {  // values times no weight may be NaN
+#pragma unroll
+    for (int i = 0; i < Of::kValueDim / 2; ++i) {
+      if (factors[i / 2 % 2] == 0) out[i] = 0;
+    }
   }
 #pragma unroll
   for (int i = 0; i < Of::kValueDim / 8; i += 2) {
@@ -230,8 +292,7 @@ __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2]
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const float* two = out + 4 * i + 2 * j;
-      const int r = j % 2;
-      pairs[j] = missing[r] ? 0 : pair_of<T>(two[0] * factors[r], two[1] * factors[r]);
+      pairs[j] = pair_of<T>(two[0] * factors[j % 2], two[1] * factors[j % 2]);
     }
     store_matrices(shared_address(staging + i / 8 * (kGroupRows * 128) +
                                   swizzled(lane % 16, i % 8 + lane / 16)),
@@ -240,14 +301,13 @@ __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2]
   show_to_copies();
   __syncwarp();
   if (packed && row + kWarpRows > stored) {
-    copy_rows<T>(staging, call, part, row, lane);
+    copy_rows<T, Of>(staging, call, part, row, lane);
     __syncwarp();
   } else if (lane == 0 && row < stored) {
-    const int z = packed ? part.head : part.batch * call.heads + part.head;
+    const int y = part.q_token * packed + row;
 #pragma unroll
     for (int i = 0; i < Of::kValueColumns; ++i) {
-      store_box(map, staging + i * (kGroupRows * 128), i * kSwizzled,
-                static_cast<int>(part.sequence.q_token) + row, z);
+      store_box(map, staging + i * (kGroupRows * 128), i * kSwizzled, y, part.out_head);
     }
     commit_stores();
   }
@@ -256,6 +316,7 @@ __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2]
 /// A warpgroup's work on its queries of all parts.
 template <typename T, typename Of, Extras kExtras>
 struct Attending {
+  static constexpr bool kAhead = Of::kPlaces == 2;
   const Shared<Of>& shared;
   const TensorMap& map_out;
   const AttentionCall& call;
@@ -264,112 +325,180 @@ struct Attending {
   float scale, inner;  // of scores to units of log2; before the cap
   Ring<Of::kStages> k_ring, v_ring;
   Ring<Of::kPlaces> q_ring;
+  Ring<kParts> ring;
+  int before = 0;  // the place of the part before
+  View view;
 
   /// The place of this part's queries; `behind`: of those of the part before.
   __device__ __forceinline__ int slot(bool behind) const {
-    const int place = behind && Of::kPlaces == 2 ? q_ring.stage ^ 1 : q_ring.stage;
+    const int place = behind && kAhead ? q_ring.stage ^ 1 : q_ring.stage;
     return group * Of::kPlaces + place;
   }
 
-  /// Queued: the first scores of a part.
-  __device__ __forceinline__ void begin(float (&s)[Of::kKeys / 2]) const {
+  /// The next part is this one.
+  __device__ __forceinline__ void take_part() {
+    shared.part_full[ring.stage].wait(ring.parity);
+    view.take(call, shared.parts[ring.stage], group * kGroupRows + warp * kWarpRows + lane / 4);
+    view.place = ring.stage;
+    ring.advance();
+  }
+  /// Queued: scores of a tile.
+  __device__ __forceinline__ void begin_scores(float (&s)[Of::kKeys / 2]) const {
     begin_products();
     multiply_keys<T, Of>(s, shared_address(shared.queries(slot(false))),
                          shared_address(shared.keys(k_ring.stage)));
   }
+  /// Queued: the sums of a tile.
+  __device__ __forceinline__ void begin_sums(float (&out)[Of::kValueDim / 2],
+                                             const unsigned (&weights)[Of::kKeys / 16][4],
+                                             bool adds) const {
+    shared.v_full[v_ring.stage].wait(v_ring.parity);
+    begin_products();
+    multiply_values<T, Of>(out, weights, shared_address(shared.values(v_ring.stage)), adds);
+  }
+  __device__ __forceinline__ void take_scores(float (&s)[Of::kKeys / 2]) {
+    settle(s);
+    give_back(shared.k_empty[k_ring.stage], lane);
+    k_ring.advance();
+  }
+  __device__ __forceinline__ void take_sums(float (&out)[Of::kValueDim / 2],
+                                            unsigned (&weights)[Of::kKeys / 16][4]) {
+    settle(out);
+    keep_weights(weights);
+    give_back(shared.v_empty[v_ring.stage], lane);
+    v_ring.advance();
+  }
 
-  /// Scores of the tile at `first` become weights; see Running::take().
-  __device__ __forceinline__ void weigh(float (&s)[Of::kKeys / 2], const Part<Of>& part,
-                                        const View& view, int first, Running& running,
+  /// Scores of the tile become weights; see Running::take().
+  __device__ __forceinline__ void weigh(float (&s)[Of::kKeys / 2], Running& running,
                                         float (&shrink)[2]) const {
     if constexpr (kExtras == kBiased) {
+      const Part& part = shared.parts[view.place];
       const ScoreTerms terms(call, part.batch, part.head);
-      bend_scores<T>(s, call, part.sequence, terms, view.row, first);
+      bend_scores<T>(s, call, part, terms, view.row, view.first);
     }
     if constexpr (kExtras == kCapped) {
 #pragma unroll
       for (float& score : s) score = quick_tanh(score * inner);
     }
-    if (first < view.all_low || first + Of::kKeys > view.all_high) {
-      hide_keys(s, call, part.sequence, view.row, first);
+    if (view.first < view.all_low || view.first + Of::kKeys > view.all_high) {
+      hide_keys(s, call, shared.parts[view.place], view.row, view.first);
     }
     running.take(s, scale, shrink);
   }
 
-  /// From the first scores, already there, to the weights of the last keys; their values are not
-  /// yet added. The last keys come first.
-  __device__ __forceinline__ void run(const Part<Of>& part, bool owes, Running& running,
-                                      float (&s)[Of::kKeys / 2], float (&out)[Of::kValueDim / 2],
-                                      unsigned (&weights)[Of::kKeys / 16][4]) {
-    const int row = part.first_row + group * kGroupRows;
-    const View view{row + warp * kWarpRows + lane / 4,
-                    part.sequence.first_key(call, row + kGroupRows - 1),
-                    part.sequence.end_key(call, row)};
-    const unsigned queries = shared_address(shared.queries(slot(false)));
-    float shrink[2];
-    int first = part.low + (part.steps - 1) * Of::kKeys;
-    for (int step = 1;; ++step) {
-      weigh(s, part, view, first, running, shrink);
-      settle(s);
-      settle(shrink);
-      // NOTE: a wait here, as ptxas moves that for products up to the last branch before it, and
-      // the weights would be made behind it.
-      if (step < part.steps) shared.k_full[k_ring.stage].wait(k_ring.parity);
-      wait_for_products<0>();
-      settle(out);
-      keep_weights(weights);
-      if (step > 1) {
-        give_back(shared.v_empty[v_ring.stage], lane);
-        v_ring.advance();
-      } else if (Of::kPlaces == 2 && owes) {
-        free_place();
-      }
-#pragma unroll
-      for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
-      pack_weights<T>(s, weights);
-      if (step == part.steps) break;
-      first -= Of::kKeys;
-      turns.begin();
-      begin_products();
-      multiply_keys<T, Of>(s, queries, shared_address(shared.keys(k_ring.stage)));
-      shared.v_full[v_ring.stage].wait(v_ring.parity);
-      begin_products();
-      multiply_values<T, Of>(out, weights, shared_address(shared.values(v_ring.stage)));
-      turns.end();
-      wait_for_products<1>();
-      settle(s);
-      give_back(shared.k_empty[k_ring.stage], lane);
-      k_ring.advance();
-    }
-  }
-
-  /// The part's result leaves through the place of its queries, or a split's sums do.
-  __device__ __forceinline__ void store(const Part<Of>& part, const Running& running,
-                                        const float (&out)[Of::kValueDim / 2]) const {
-    const int row = part.first_row + group * kGroupRows + warp * kWarpRows;
+  /// A part's result leaves through the place of its queries, or a split's sums do. `behind`: the
+  /// part is the one before.
+  __device__ __forceinline__ void store(bool behind, int place, const Running& running,
+                                        float (&out)[Of::kValueDim / 2]) const {
+    const Part& part = shared.parts[place];
+    const int row = View::same(part.row) + group * kGroupRows + warp * kWarpRows;
     if (call.splits > 1) {
       store_sums<Of>(out, running, scale, call, part, row, lane);
       return;
     }
-    meet(4 + group, 128);
+    // With turns and two places, the warps have met since the last products with these queries.
+    if (!kAhead || !behind || Of::kGroups == 1) meet(4 + group, 128);
     store_rows<T, Of>(out, running, scale,
-                      shared.queries(slot(Of::kPlaces == 2)) + warp * (kWarpRows * 128), map_out,
-                      call, part, row, lane);
+                      shared.queries(slot(behind)) + warp * (kWarpRows * 128), map_out, call, part,
+                      row, lane);
   }
-  /// The place through which the result left serves other queries now; with two places, the place
-  /// of the part before this one.
-  __device__ __forceinline__ void free_place() {
+  /// The place through which the result left serves other queries now, and the part's numbers are
+  /// not needed any more.
+  __device__ __forceinline__ void free_place(bool behind, int place) {
     if (lane == 0) wait_for_reads_of_stores<0>();
-    give_back(shared.q_empty[slot(Of::kPlaces == 2)], lane);
+    __syncwarp();
+    if (lane == 0) {
+      shared.q_empty[slot(behind)].arrive();
+      shared.part_empty[place].arrive();
+    }
+  }
+  __device__ __forceinline__ void wait_for_queries() const {
+    shared.q_full[slot(false)].wait(q_ring.parity);
+  }
+  __device__ __forceinline__ void wait_for_keys() const {
+    shared.k_full[k_ring.stage].wait(k_ring.parity);
+  }
+
+  /// From the first scores of a part, already there, to the weights of the last keys; their values
+  /// are not yet added. The last keys come first. With two places the parts follow each other: the
+  /// first scores of one run beside the last sums of the part before, whose result leaves when the
+  /// first weights are there.
+  __device__ __forceinline__ void run(Running& running, float (&s)[Of::kKeys / 2],
+                                      float (&out)[Of::kValueDim / 2],
+                                      unsigned (&weights)[Of::kKeys / 16][4], bool& adds) {
+    Running last;
+    float shrink[2];
+    bool owes = false, queued = false;  // a place to free; sums on their way
+    int done = 0;                       // the part whose result leaves
+    adds = false;
+    running = Running();
+    while (true) {
+      weigh(s, running, shrink);
+      settle(s);
+      settle(shrink);
+      const bool ends = --view.left == 0;
+      view.first -= Of::kKeys;
+      const int place = view.place;
+      if (kAhead && ends) take_part();
+      const bool more = kAhead ? view.left > 0 : !ends;
+      // NOTE: a wait here, as ptxas moves that for products up to the last branch before it, and
+      // the weights would be made behind it.
+      if (more) wait_for_keys();
+      wait_for_products<0>();
+      settle(out);
+      keep_weights(weights);
+      if (queued) {
+        give_back(shared.v_empty[v_ring.stage], lane);
+        v_ring.advance();
+      }
+      if (adds) {
+#pragma unroll
+        for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
+        pack_weights<T>(s, weights);
+      } else {
+        pack_weights<T>(s, weights);
+        if (kAhead && queued) {
+          store(true, done, last, out);
+          owes = true;
+        }
+      }
+      if (!more) {
+        if (kAhead && owes) free_place(true, done);
+        view.place = place;
+        break;
+      }
+      if (kAhead && ends) {
+        if (owes) free_place(true, done);
+        owes = false;
+        q_ring.advance();
+        wait_for_queries();
+        done = place;
+      }
+      turns.begin();
+      begin_scores(s);
+      begin_sums(out, weights, adds);
+      turns.end();
+      queued = true;
+      adds = true;
+      if (kAhead && owes) free_place(true, done);
+      owes = false;
+      if (kAhead && ends) {
+        last = running;
+        running = Running();
+        adds = false;
+      }
+      wait_for_products<1>();
+      take_scores(s);
+    }
   }
 };
 
 template <typename T, typename Of, Extras kExtras>
 __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap& map_out,
-                                       const AttentionCall& call, const Plan& plan) {
-  // Values known to the compiler as the same in a warp stay out of its registers.
-  const int group = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0) - 1;
-  const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32 % 4), 0);
+                                       const AttentionCall& call) {
+  const int group = View::same(static_cast<int>(threadIdx.x / 128)) - 1;
+  const int warp = View::same(static_cast<int>(threadIdx.x / 32 % 4));
   const int lane = threadIdx.x % 32;
   const Turns<Of::kGroups> turns(group);
   constexpr bool kHasCap = kExtras == kCapped, kAhead = Of::kPlaces == 2;
@@ -377,79 +506,29 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   Attending<T, Of, kExtras> of{shared, map_out, call,
                                turns,  group,   warp,
                                lane,   scale,   kHasCap ? call.scale / call.soft_cap : 0.0f,
-                               {},     {},      {}};
-  Parts<Of> parts{call, plan};
-  auto place = parts.next(), before = place;
-  auto next = place;  // with two places, as numbering parts takes time: products run beside it
-  const auto look_ahead = [&] {
-    if constexpr (kAhead) next = parts.next();
-  };
-  look_ahead();
+                               {},     {},      {},    {}};
   float s[Of::kKeys / 2], out[Of::kValueDim / 2];
   unsigned weights[Of::kKeys / 16][4];
-  const auto take_scores = [&] {
-    wait_for_products<0>();
-    settle(s);
-    give_back(shared.k_empty[of.k_ring.stage], lane);
-    of.k_ring.advance();
-  };
-  const auto add_values = [&] {
-    begin_products();
-    multiply_values<T, Of>(out, weights, shared_address(shared.values(of.v_ring.stage)));
-  };
-  const auto take_sums = [&] {
-    settle(out);
-    keep_weights(weights);
-    give_back(shared.v_empty[of.v_ring.stage], lane);
-    of.v_ring.advance();
-  };
-  const auto go_on = [&] {
-    before = place;
-    place = kAhead ? next : parts.next();
-    of.q_ring.advance();
-  };
-  while (place.steps >= 0) {
+  of.take_part();
+  while (of.view.left > 0) {
     Running running;
-    shared.q_full[of.slot(false)].wait(of.q_ring.parity);
-    if (place.steps > 0) {
-      shared.k_full[of.k_ring.stage].wait(of.k_ring.parity);
-      if constexpr (kAhead) turns.begin();
-      of.begin(s);
-      if constexpr (kAhead) turns.end();
-      take_scores();
-      // Parts one after the other; their first scores are there.
-      for (bool owes = false;; owes = true) {
-        running = Running();
-#pragma unroll
-        for (float& sum : out) sum = 0;
-        of.run(parts.part(place), owes, running, s, out, weights);
-        if constexpr (kAhead) go_on();
-        shared.v_full[of.v_ring.stage].wait(of.v_ring.parity);
-        if (!kAhead || place.steps <= 0) break;
-        shared.q_full[of.slot(false)].wait(of.q_ring.parity);
-        shared.k_full[of.k_ring.stage].wait(of.k_ring.parity);
-        turns.begin();
-        add_values();
-        of.begin(s);
-        turns.end();
-        look_ahead();
-        wait_for_products<1>();
-        take_sums();
-        of.store(parts.part(before), running, out);
-        take_scores();
-      }
-      add_values();
-      wait_for_products<0>();
-      take_sums();
-    } else {
-#pragma unroll
-      for (float& sum : out) sum = 0;
-      if constexpr (kAhead) go_on();
-    }
-    look_ahead();
-    of.store(parts.part(kAhead ? before : place), running, out);
-    of.free_place();
-    if constexpr (!kAhead) go_on();
+    bool adds = false;
+    of.wait_for_queries();
+    of.wait_for_keys();
+    if constexpr (kAhead) turns.begin();
+    of.begin_scores(s);
+    if constexpr (kAhead) turns.end();
+    wait_for_products<0>();
+    of.take_scores(s);
+    of.run(running, s, out, weights, adds);
+    of.begin_sums(out, weights, adds);
+    wait_for_products<0>();
+    of.take_sums(out, weights);
+    of.store(false, of.view.place, running, out);
+    of.free_place(false, of.view.place);
+    if constexpr (kAhead) break;
+    of.take_part();
+    of.q_ring.advance();
   }
   turns.leave();
 }
@@ -479,10 +558,11 @@ __global__ void __launch_bounds__(Of::kBound, 1)
     if constexpr (Of::kGroups < 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
     if (threadIdx.x < 32) load_parts<Of>(shared, maps, call, plan);
+    if (threadIdx.x == 32) number_parts<Of>(shared, call, plan);
   } else {
     if constexpr (Of::kGroups == 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 248;");
     if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-    attend<T, Of, kExtras>(shared, map_out, call, plan);
+    attend<T, Of, kExtras>(shared, map_out, call);
   }
 }

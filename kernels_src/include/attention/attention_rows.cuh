@@ -82,7 +82,7 @@ struct Running {
 /// Keys that a thread's queries do not see have no weight.
 template <int kScores>
 __device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCall& call,
-                                          const Sequence& sequence, int row, int first) {
+                                          const Span& sequence, int row, int first) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int low = sequence.first_key(call, row + 8 * r) - first;
@@ -101,7 +101,7 @@ __device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCa
 /// A mask's values, where keys are seen, make scores.
 template <int kScores, typename Join>
 __device__ __forceinline__ void join_mask(float (&s)[kScores], const AttentionCall& call,
-                                          const Sequence& sequence, long long mask_first, int row,
+                                          const Span& sequence, long long mask_first, int row,
                                           int first, Join join) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -122,7 +122,7 @@ __device__ __forceinline__ void join_mask(float (&s)[kScores], const AttentionCa
 /// Products become scores in units of log2, with all that can go into them but windows.
 template <typename T, int kScores>
 __device__ __forceinline__ void bend_scores(float (&s)[kScores], const AttentionCall& call,
-                                            const Sequence& sequence, const ScoreTerms& terms,
+                                            const Span& sequence, const ScoreTerms& terms,
                                             int row, int first) {
   if (call.soft_cap > 0) {
     const float inner = call.scale / call.soft_cap, outer = call.soft_cap * kLog2E;
