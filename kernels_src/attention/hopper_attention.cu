@@ -64,7 +64,7 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
     if (part.steps < 0) break;
     give_back(shared.part_empty[ring.stage], lane);
     ring.advance();
-    const int last_token = part.k_token + part.first;
+    const int first = part.low + (part.steps - 1) * Of::kKeys, last_token = part.k_token + first;
     const int k_batch = packed_keys ? 0 : part.batch;
     const auto load_queries = [&] {
       const int head = part.head * plan.q_head;
@@ -106,7 +106,7 @@ __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps&
       }
     };
     // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
-    const int last = part.keys - part.first;
+    const int last = part.keys - first;
     const bool has_tail = last < Of::kKeys && part.k_token + part.keys < call.keys;
 #pragma unroll 1
     for (int i = 0; i <= part.steps; ++i) {
@@ -157,19 +157,21 @@ struct Turns {
 /// What a warpgroup knows of its part. Values known to the compiler as the same in a warp stay out
 /// of its registers.
 struct View {
-  int left, first;        // tiles; the first key of this one
+  int left, first;        // tiles, the last first; the first key of this one
   int row;                // of the thread, the other is 8 behind
   int all_low, all_high;  // keys in sight of all queries
   int place;              // the part's
 
   __device__ __forceinline__ static int same(int value) { return __shfl_sync(~0u, value, 0); }
-  __device__ __forceinline__ void take(const AttentionCall& call, const Part& part, int row_) {
+  template <int kKeys>
+  __device__ __forceinline__ void take(const AttentionCall& call, const Part& part, int group,
+                                       int inside) {
+    const int first_row = part.row + group * kGroupRows;
     left = same(part.steps);
-    first = same(part.first);
-    row = same(part.row) + row_;
-    const int group_row = part.row + row_ / kGroupRows * kGroupRows;
-    all_low = same(part.first_key(call, group_row + kGroupRows - 1));
-    all_high = same(part.end_key(call, group_row));
+    first = same(part.low + (part.steps - 1) * kKeys);
+    row = first_row + inside;
+    all_low = same(part.first_key(call, first_row + kGroupRows - 1));
+    all_high = same(part.end_key(call, first_row));
   }
 };
 
@@ -338,7 +340,8 @@ struct Attending {
   /// The next part is this one.
   __device__ __forceinline__ void take_part() {
     shared.part_full[ring.stage].wait(ring.parity);
-    view.take(call, shared.parts[ring.stage], group * kGroupRows + warp * kWarpRows + lane / 4);
+    view.template take<Of::kKeys>(call, shared.parts[ring.stage], group,
+                                 warp * kWarpRows + lane / 4);
     view.place = ring.stage;
     ring.advance();
   }
@@ -372,8 +375,8 @@ struct Attending {
   /// Scores of the tile become weights; see Running::take().
   __device__ __forceinline__ void weigh(float (&s)[Of::kKeys / 2], Running& running,
                                         float (&shrink)[2]) const {
+    const Part& part = shared.parts[view.place];
     if constexpr (kExtras == kBiased) {
-      const Part& part = shared.parts[view.place];
       const ScoreTerms terms(call, part.batch, part.head);
       bend_scores<T>(s, call, part, terms, view.row, view.first);
     }
@@ -382,7 +385,7 @@ struct Attending {
       for (float& score : s) score = quick_tanh(score * inner);
     }
     if (view.first < view.all_low || view.first + Of::kKeys > view.all_high) {
-      hide_keys(s, call, shared.parts[view.place], view.row, view.first);
+      hide_keys(s, call, part, view.row, view.first);
     }
     running.take(s, scale, shrink);
   }
@@ -455,13 +458,11 @@ struct Attending {
       if (adds) {
 #pragma unroll
         for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
-        pack_weights<T>(s, weights);
-      } else {
-        pack_weights<T>(s, weights);
-        if (kAhead && queued) {
-          store(true, done, last, out);
-          owes = true;
-        }
+      }
+      pack_weights<T>(s, weights);
+      if (kAhead && queued && !adds) {
+        store(true, done, last, out);
+        owes = true;
       }
       if (!more) {
         if (kAhead && owes) free_place(true, done);

@@ -41,7 +41,7 @@ struct Plan {
 /// one tile, of which they may see nothing.
 struct alignas(16) Part : Span {
   int steps;             // tiles; below 0: no part is left
-  int first;             // key of the last tile, which comes first
+  int low;               // key of the first
   int row, head, batch;  // the first query
   int split, kv_head, out_head;
   int q_token, k_token;  // where the sequence begins
@@ -153,7 +153,7 @@ struct Parts {
     made.keys = sequence.keys;
     made.diagonal = sequence.diagonal;
     made.steps = steps;
-    made.first = low + (steps - 1) * Of::kKeys;
+    made.low = low;
     made.row = row;
     made.head = head;
     made.batch = batch;
