@@ -318,7 +318,7 @@ __device__ __forceinline__ void store_rows(float (&out)[Of::kValueDim / 2], cons
 /// A warpgroup's work on its queries of all parts.
 template <typename T, typename Of, Extras kExtras>
 struct Attending {
-  static constexpr bool kAhead = Of::kPlaces == 2;
+  static constexpr bool kAhead = Of::kPlaces > 1, kLate = Of::kPlaces > 2;
   const Shared<Of>& shared;
   const TensorMap& map_out;
   const AttentionCall& call;
@@ -331,11 +331,8 @@ struct Attending {
   int before = 0;  // the place of the part before
   View view;
 
-  /// The place of this part's queries; `behind`: of those of the part before.
-  __device__ __forceinline__ int slot(bool behind) const {
-    const int place = behind && kAhead ? q_ring.stage ^ 1 : q_ring.stage;
-    return group * Of::kPlaces + place;
-  }
+  /// The place of this part's queries.
+  __device__ __forceinline__ int slot() const { return group * Of::kPlaces + q_ring.stage; }
 
   /// The next part is this one.
   __device__ __forceinline__ void take_part() {
@@ -348,7 +345,7 @@ struct Attending {
   /// Queued: scores of a tile.
   __device__ __forceinline__ void begin_scores(float (&s)[Of::kKeys / 2]) const {
     begin_products();
-    multiply_keys<T, Of>(s, shared_address(shared.queries(slot(false))),
+    multiply_keys<T, Of>(s, shared_address(shared.queries(slot())),
                          shared_address(shared.keys(k_ring.stage)));
   }
   /// Queued: the sums of a tile.
@@ -376,23 +373,25 @@ struct Attending {
   __device__ __forceinline__ void weigh(float (&s)[Of::kKeys / 2], Running& running,
                                         float (&shrink)[2]) const {
     const Part& part = shared.parts[view.place];
+    const auto span = [&] {
+      return Span{View::same(part.queries), View::same(part.keys), View::same(part.diagonal)};
+    };
     if constexpr (kExtras == kBiased) {
-      const ScoreTerms terms(call, part.batch, part.head);
-      bend_scores<T>(s, call, part, terms, view.row, view.first);
+      const ScoreTerms terms(call, View::same(part.batch), View::same(part.head));
+      bend_scores<T>(s, call, span(), terms, view.row, view.first);
     }
     if constexpr (kExtras == kCapped) {
 #pragma unroll
       for (float& score : s) score = quick_tanh(score * inner);
     }
     if (view.first < view.all_low || view.first + Of::kKeys > view.all_high) {
-      hide_keys(s, call, part, view.row, view.first);
+      hide_keys(s, call, span(), view.row, view.first);
     }
     running.take(s, scale, shrink);
   }
 
-  /// A part's result leaves through the place of its queries, or a split's sums do. `behind`: the
-  /// part is the one before.
-  __device__ __forceinline__ void store(bool behind, int place, const Running& running,
+  /// A part's result leaves through the place of its queries, or a split's sums do.
+  __device__ __forceinline__ void store(int at, int place, bool met, const Running& running,
                                         float (&out)[Of::kValueDim / 2]) const {
     const Part& part = shared.parts[place];
     const int row = View::same(part.row) + group * kGroupRows + warp * kWarpRows;
@@ -400,24 +399,22 @@ struct Attending {
       store_sums<Of>(out, running, scale, call, part, row, lane);
       return;
     }
-    // With turns and two places, the warps have met since the last products with these queries.
-    if (!kAhead || !behind || Of::kGroups == 1) meet(4 + group, 128);
-    store_rows<T, Of>(out, running, scale,
-                      shared.queries(slot(behind)) + warp * (kWarpRows * 128), map_out, call, part,
-                      row, lane);
+    if (!met) meet(4 + group, 128);
+    store_rows<T, Of>(out, running, scale, shared.queries(at) + warp * (kWarpRows * 128), map_out,
+                      call, part, row, lane);
   }
   /// The place through which the result left serves other queries now, and the part's numbers are
   /// not needed any more.
-  __device__ __forceinline__ void free_place(bool behind, int place) {
-    if (lane == 0) wait_for_reads_of_stores<0>();
+  __device__ __forceinline__ void free_place(int at, int place) {
     __syncwarp();
     if (lane == 0) {
-      shared.q_empty[slot(behind)].arrive();
+      wait_for_reads_of_stores<0>();
+      shared.q_empty[at].arrive();
       shared.part_empty[place].arrive();
     }
   }
   __device__ __forceinline__ void wait_for_queries() const {
-    shared.q_full[slot(false)].wait(q_ring.parity);
+    shared.q_full[slot()].wait(q_ring.parity);
   }
   __device__ __forceinline__ void wait_for_keys() const {
     shared.k_full[k_ring.stage].wait(k_ring.parity);
@@ -429,20 +426,22 @@ struct Attending {
   /// first weights are there.
   __device__ __forceinline__ void run(Running& running, float (&s)[Of::kKeys / 2],
                                       float (&out)[Of::kValueDim / 2],
-                                      unsigned (&weights)[Of::kKeys / 16][4], bool& adds) {
+                                      unsigned (&weights)[Of::kKeys / 16][4]) {
+    constexpr bool kMet = Of::kGroups > 1;  // at their turns, since products with these queries
     Running last;
     float shrink[2];
-    bool owes = false, queued = false;  // a place to free; sums on their way
-    int done = 0;                       // the part whose result leaves
-    adds = false;
+    bool owes = false, queued = false, adds = false;  // a place to free; sums on their way
+    int left_at = 0, left_part = 0;                   // the part before
+    int owed_at = 0, owed_part = 0;
     running = Running();
     while (true) {
       weigh(s, running, shrink);
       settle(s);
       settle(shrink);
+      const bool shrinks = __any_sync(~0u, shrink[0] != 1 || shrink[1] != 1);
       const bool ends = --view.left == 0;
       view.first -= Of::kKeys;
-      const int place = view.place;
+      const int place = view.place, at = slot();
       if (kAhead && ends) take_part();
       const bool more = kAhead ? view.left > 0 : !ends;
       // NOTE: a wait here, as ptxas moves that for products up to the last branch before it, and
@@ -455,43 +454,67 @@ struct Attending {
         give_back(shared.v_empty[v_ring.stage], lane);
         v_ring.advance();
       }
-      if (adds) {
+      if (kAhead && owes) free_place(owed_at, owed_part);
+      owes = false;
+      if (adds && shrinks) {
 #pragma unroll
         for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
       }
       pack_weights<T>(s, weights);
-      if (kAhead && queued && !adds) {
-        store(true, done, last, out);
+      const bool leaves = kAhead && queued && !adds;
+      if (!kLate && leaves) {
+        store(left_at, left_part, kMet, last, out);
         owes = true;
+        owed_at = left_at;
+        owed_part = left_part;
       }
       if (!more) {
-        if (kAhead && owes) free_place(true, done);
+        if (kLate && leaves) {
+          store(left_at, left_part, kMet, last, out);
+          owes = true;
+          owed_at = left_at;
+          owed_part = left_part;
+        }
         view.place = place;
         break;
       }
       if (kAhead && ends) {
-        if (owes) free_place(true, done);
+        if (owes) free_place(left_at, left_part);
         owes = false;
         q_ring.advance();
         wait_for_queries();
-        done = place;
       }
       turns.begin();
       begin_scores(s);
+      if (kLate && leaves) {
+        turns.end();
+        store(left_at, left_part, kMet, last, out);
+        owes = true;
+        owed_at = left_at;
+        owed_part = left_part;
+      }
       begin_sums(out, weights, adds);
-      turns.end();
+      if (!kLate || !leaves) turns.end();
       queued = true;
       adds = true;
-      if (kAhead && owes) free_place(true, done);
-      owes = false;
       if (kAhead && ends) {
         last = running;
         running = Running();
         adds = false;
+        left_at = at;
+        left_part = place;
       }
       wait_for_products<1>();
       take_scores(s);
     }
+    turns.begin();
+    begin_sums(out, weights, adds);
+    turns.end();
+    wait_for_products<0>();
+    take_sums(out, weights);
+    if (kAhead && owes) free_place(owed_at, owed_part);
+    store(slot(), view.place, false, running, out);
+    free_place(slot(), view.place);
   }
 };
 
@@ -502,7 +525,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   const int warp = View::same(static_cast<int>(threadIdx.x / 32 % 4));
   const int lane = threadIdx.x % 32;
   const Turns<Of::kGroups> turns(group);
-  constexpr bool kHasCap = kExtras == kCapped, kAhead = Of::kPlaces == 2;
+  constexpr bool kHasCap = kExtras == kCapped, kAhead = Of::kPlaces > 1;
   const float scale = kExtras == kBiased ? 1.0f : (kHasCap ? call.soft_cap : call.scale) * kLog2E;
   Attending<T, Of, kExtras> of{shared, map_out, call,
                                turns,  group,   warp,
@@ -513,7 +536,6 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   of.take_part();
   while (of.view.left > 0) {
     Running running;
-    bool adds = false;
     of.wait_for_queries();
     of.wait_for_keys();
     if constexpr (kAhead) turns.begin();
@@ -521,12 +543,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
     if constexpr (kAhead) turns.end();
     wait_for_products<0>();
     of.take_scores(s);
-    of.run(running, s, out, weights, adds);
-    of.begin_sums(out, weights, adds);
-    wait_for_products<0>();
-    of.take_sums(out, weights);
-    of.store(false, of.view.place, running, out);
-    of.free_place(false, of.view.place);
+    of.run(running, s, out, weights);
     if constexpr (kAhead) break;
     of.take_part();
     of.q_ring.advance();

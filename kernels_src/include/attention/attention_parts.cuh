@@ -47,7 +47,7 @@ struct alignas(16) Part : Span {
   int q_token, k_token;  // where the sequence begins
 };
 
-constexpr int kParts = 4;  // numbered and not yet done with
+constexpr int kParts = 6;  // numbered and not yet done with
 
 template <typename Of>
 struct Shared {

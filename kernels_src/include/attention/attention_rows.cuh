@@ -35,6 +35,10 @@ __device__ __forceinline__ void let_pass(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
+/// Sums stay relative to an older peak until a score is above it by more than that, in units of
+/// log2: then they need no other factor with most tiles.
+constexpr float kSlack = 8;
+
 /// The softmax of a thread's two rows: the largest score so far, before the scale, and the thread's
 /// share of the sum of weights.
 struct Running {
@@ -58,9 +62,11 @@ struct Running {
       float all = fmaxf(most[0], most[1]);
       all = fmaxf(all, __shfl_xor_sync(~0u, all, 1));
       all = fmaxf(all, __shfl_xor_sync(~0u, all, 2));
-      const float base = all == minus_infinity() ? 0.0f : all * scale;
-      shrink[r] = power2(peak[r] * scale - base);
-      peak[r] = all;
+      const bool grows = all > peak[r] && !((all - peak[r]) * scale <= kSlack);
+      const float before = peak[r] * scale;
+      peak[r] = grows ? all : peak[r];
+      const float base = peak[r] == minus_infinity() ? 0.0f : peak[r] * scale;
+      shrink[r] = grows ? power2(before - base) : 1.0f;
 #pragma unroll
       for (int i = 0; i < kScores; i += 4) {
 #pragma unroll
