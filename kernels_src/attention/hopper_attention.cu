@@ -3,137 +3,13 @@
 // run beside the softmax of these, and warpgroups take turns at the matrix units. Where queries
 // have two places, those of the next rows come while these are worked on, and the first products
 // with them run while the result leaves.
-#include <kernwright/attention_parts.cuh>
-#include <kernwright/attention_rows.cuh>
-#include <kernwright/tma.cuh>
-#include <kernwright/wgmma_rows.cuh>
+#include <kernwright/attention_loads.cuh>
+#include <kernwright/attention_results.cuh>
 
 using namespace kernwright;
 
 /// Terms of scores beside scale, window and lengths; with kBiased ALiBi, masks, caps.
 enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
-
-struct Maps {
-  const TensorMap &q, &k, &v, &out;
-};
-
-/// Zeros in the place of values behind the last key, which are another sequence's or unwritten. By
-/// a warp.
-template <typename Of>
-__device__ __forceinline__ void clear_values(unsigned char* values, int from, int lane) {
-#pragma unroll 1
-  for (int column = 0; column < Of::kValueColumns; ++column) {
-    uint4* units = reinterpret_cast<uint4*>(values + column * Of::kKeyColumn);
-#pragma unroll 1
-    for (int i = from * 8 + lane; i < Of::kKeys * 8; i += 32) units[i] = make_uint4(0, 0, 0, 0);
-  }
-  show_to_copies();
-  __syncwarp();
-}
-
-/// A thread numbers the block's parts for the others: divisions take long.
-template <typename Of>
-__device__ __forceinline__ void number_parts(const Shared<Of>& shared, const AttentionCall& call,
-                                             const Plan& plan) {
-  Parts<Of> parts{call, plan};
-  Ring<kParts> ring;
-  int steps = 0;
-  while (steps >= 0) {
-    const Part part = parts.next();
-    shared.part_empty[ring.stage].wait(ring.parity ^ 1);
-    shared.parts[ring.stage] = part;
-    shared.part_full[ring.stage].arrive();
-    ring.advance();
-    steps = part.steps;
-  }
-}
-
-/// A warp loads queries, keys and values, the last keys first.
-template <typename Of>
-__device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps& maps,
-                                           const AttentionCall& call, const Plan& plan) {
-  const int lane = threadIdx.x;
-  Ring<Of::kStages> k_ring, v_ring;
-  Ring<Of::kPlaces> q_ring;
-  Ring<kParts> ring;
-  unsigned tails = 0;
-  const bool packed_queries = call.q_starts != nullptr, packed_keys = call.k_starts != nullptr;
-  while (true) {
-    shared.part_full[ring.stage].wait(ring.parity);
-    const Part part = shared.parts[ring.stage];
-    if (part.steps < 0) break;
-    give_back(shared.part_empty[ring.stage], lane);
-    ring.advance();
-    const int first = part.low + (part.steps - 1) * Of::kKeys, last_token = part.k_token + first;
-    const int k_batch = packed_keys ? 0 : part.batch;
-    const auto load_queries = [&] {
-      const int head = part.head * plan.q_head;
-      const int batch = packed_queries ? 0 : part.batch * plan.q_batch;
-#pragma unroll 1
-      for (int group = 0; group < Of::kGroups; ++group) {
-        const int slot = group * Of::kPlaces + q_ring.stage;
-        shared.q_empty[slot].wait(q_ring.parity ^ 1);
-        shared.q_full[slot].arrive_expecting(Of::kQueryBytes);
-#pragma unroll
-        for (int i = 0; i < Of::kColumns; ++i) {
-          load_box(shared.queries(slot) + i * (kGroupRows * 128), maps.q,
-                   {i * kSwizzled, part.q_token + part.row + group * kGroupRows, head, batch},
-                   shared.q_full[slot]);
-        }
-      }
-    };
-    const auto load_keys = [&](int back) {
-      Mbarrier& full = shared.k_full[k_ring.stage];
-      shared.k_empty[k_ring.stage].wait(k_ring.parity ^ 1);
-      full.arrive_expecting(Of::kKeyBytes);
-#pragma unroll
-      for (int i = 0; i < Of::kColumns; ++i) {
-        load_box(shared.keys(k_ring.stage) + i * Of::kKeyColumn, maps.k,
-                 {i * kSwizzled, last_token - back * Of::kKeys, part.kv_head * plan.k_head,
-                  k_batch * plan.k_batch},
-                 full);
-      }
-    };
-    const auto load_values = [&](int back, Mbarrier& full) {
-      shared.v_empty[v_ring.stage].wait(v_ring.parity ^ 1);
-      full.arrive_expecting(Of::kValueBytes);
-#pragma unroll
-      for (int i = 0; i < Of::kValueColumns; ++i) {
-        load_box(shared.values(v_ring.stage) + i * Of::kKeyColumn, maps.v,
-                 {i * kSwizzled, last_token - back * Of::kKeys, part.kv_head * plan.v_head,
-                  k_batch * plan.v_batch},
-                 full);
-      }
-    };
-    // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
-    const int last = part.keys - first;
-    const bool has_tail = last < Of::kKeys && part.k_token + part.keys < call.keys;
-#pragma unroll 1
-    for (int i = 0; i <= part.steps; ++i) {
-      if (i < part.steps) {
-        if (lane == 0) load_keys(i);
-        k_ring.advance();
-      }
-      if (i == 0) {
-        if (lane == 0) load_queries();
-        continue;
-      }
-      Mbarrier& full = shared.v_full[v_ring.stage];
-      if (i > 1 || !has_tail) {
-        if (lane == 0) load_values(i - 1, full);
-      } else {
-        if (lane == 0) load_values(0, *shared.tail);
-        __syncwarp();
-        shared.tail->wait(tails);
-        tails ^= 1;
-        clear_values<Of>(shared.values(v_ring.stage), max(last, 0), lane);
-        if (lane == 0) full.arrive();
-      }
-      v_ring.advance();
-    }
-    q_ring.advance();
-  }
-}
 
 /// Warpgroups begin their products one after the other: the next one's run while this one has its
 /// softmax. Barriers 1, 2 and 3.
@@ -154,24 +30,22 @@ struct Turns {
   }
 };
 
-/// What a warpgroup knows of its part. Values known to the compiler as the same in a warp stay out
-/// of its registers.
+/// What a warpgroup knows of its part.
 struct View {
   int left, first;        // tiles, the last first; the first key of this one
   int row;                // of the thread, the other is 8 behind
   int all_low, all_high;  // keys in sight of all queries
   int place;              // the part's
 
-  __device__ __forceinline__ static int same(int value) { return __shfl_sync(~0u, value, 0); }
   template <int kKeys>
   __device__ __forceinline__ void take(const AttentionCall& call, const Part& part, int group,
                                        int inside) {
     const int first_row = part.row + group * kGroupRows;
-    left = same(part.steps);
-    first = same(part.low + (part.steps - 1) * kKeys);
+    left = same_in_warp(part.steps);
+    first = same_in_warp(part.low + (part.steps - 1) * kKeys);
     row = first_row + inside;
-    all_low = same(part.first_key(call, first_row + kGroupRows - 1));
-    all_high = same(part.end_key(call, first_row));
+    all_low = same_in_warp(part.first_key(call, first_row + kGroupRows - 1));
+    all_high = same_in_warp(part.end_key(call, first_row));
   }
 };
 
@@ -201,118 +75,6 @@ __device__ __forceinline__ void multiply_values(float (&out)[Of::kValueDim / 2],
                                        k > 0 ? 1 : adds);
   }
   commit_products();
-}
-
-/// A warp's rows of the result from its part of the staging, those of the sequence alone.
-template <typename T, typename Of>
-__device__ __forceinline__ void copy_rows(const unsigned char* staging, const AttentionCall& call,
-                                          const Part& part, int row, int lane) {
-  T* const out =
-      static_cast<T*>(call.out) + part.q_token * call.out_at.token + part.head * call.out_at.head;
-  for (int i = lane; i < kWarpRows * Of::kValueColumns * 8; i += 32) {
-    const int r = i / (Of::kValueColumns * 8), unit = i % (Of::kValueColumns * 8);
-    if (row + r >= part.queries || unit * 8 >= call.value_dim) continue;
-    const unsigned char* from = staging + unit / 8 * (kGroupRows * 128) + swizzled(r, unit % 8);
-    *reinterpret_cast<uint4*>(out + (row + r) * call.out_at.token + unit * 8) =
-        *reinterpret_cast<const uint4*>(from);
-  }
-}
-
-/// A warp's 16 rows of a split's sums, relative to the rows' peaks.
-template <typename Of>
-__device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2],
-                                           const Running& running, float scale,
-                                           const AttentionCall& call, const Part& part, int row,
-                                           int lane) {
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int query = row + lane / 4 + 8 * r;
-    const float total = running.whole_total(r);
-    if (query >= call.queries) continue;
-    const long long at = split_place(call, part.batch, part.head, query, part.split);
-    float* const sums = call.partial + at * Of::kValueDim + lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < Of::kValueDim / 8; ++i) {
-      const float* two = out + 4 * i + 2 * r;
-      *reinterpret_cast<float2*>(sums + 8 * i) =
-          total == 0 ? make_float2(0, 0) : make_float2(two[0], two[1]);
-    }
-    if (lane % 4 == 0) {
-      *reinterpret_cast<float2*>(call.peaks + 2 * at) = make_float2(running.peak[r] * scale, total);
-    }
-  }
-}
-
-/// The logarithm of a row's weights.
-__device__ __forceinline__ void store_logarithm(const AttentionCall& call, const Part& part,
-                                                int query, float peak, float total) {
-  long long at = query * call.lse_at.token + part.head * call.lse_at.head;
-  at += call.q_starts != nullptr ? part.q_token * call.lse_at.token
-                                 : part.batch * call.lse_at.batch;
-  call.lse[at] = total == 0 ? minus_infinity() : peak * kLn2 + logf(total);
-}
-
-/// A warp's 16 rows of the result and their logarithms, through the place of its queries, which are
-/// not needed any more. The stores may still read it.
-template <typename T, typename Of>
-__device__ __forceinline__ void store_rows(float (&out)[Of::kValueDim / 2], const Running& running,
-                                           float scale, unsigned char* staging,
-                                           const TensorMap& map, const AttentionCall& call,
-                                           const Part& part, int row, int lane) {
-  const bool packed = call.q_starts != nullptr;
-  const int queries = View::same(part.queries), stored = packed ? queries : call.queries;
-  float factors[2];
-  bool nothing = false;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int query = row + lane / 4 + 8 * r;
-    float total = running.whole_total(r);
-    if (query >= queries) total = 0;
-    nothing = nothing || total == 0;
-    const bool seen = total != 0;
-    float peak = running.peak[r] * scale, factor = 1;
-    if (call.sinks != nullptr) {
-      const float base = seen ? peak : 0.0f;
-      if (!seen) peak = minus_infinity();
-      add_sink(call.sinks[part.head], peak, total);
-      if (peak != minus_infinity()) factor = power2(base - peak);
-    }
-    factors[r] = seen ? __fdividef(factor, total) : 0.0f;
-    if (call.lse != nullptr && lane % 4 == 0 && query < stored) {
-      store_logarithm(call, part, query, peak, total);
-    }
-  }
-  if (__any_sync(~0u, nothing)) {  // values times no weight may be NaN
-#pragma unroll
-    for (int i = 0; i < Of::kValueDim / 2; ++i) {
-      if (factors[i / 2 % 2] == 0) out[i] = 0;
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < Of::kValueDim / 8; i += 2) {
-    unsigned pairs[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float* two = out + 4 * i + 2 * j;
-      pairs[j] = pair_of<T>(two[0] * factors[j % 2], two[1] * factors[j % 2]);
-    }
-    store_matrices(shared_address(staging + i / 8 * (kGroupRows * 128) +
-                                  swizzled(lane % 16, i % 8 + lane / 16)),
-                   pairs);
-  }
-  show_to_copies();
-  __syncwarp();
-  if (packed && row + kWarpRows > stored) {
-    copy_rows<T, Of>(staging, call, part, row, lane);
-    __syncwarp();
-  } else if (lane == 0 && row < stored) {
-    const int y = part.q_token * packed + row;
-#pragma unroll
-    for (int i = 0; i < Of::kValueColumns; ++i) {
-      store_box(map, staging + i * (kGroupRows * 128), i * kSwizzled, y, part.out_head);
-    }
-    commit_stores();
-  }
 }
 
 /// A warpgroup's work on its queries of all parts.
@@ -374,10 +136,10 @@ struct Attending {
                                         float (&shrink)[2]) const {
     const Part& part = shared.parts[view.place];
     const auto span = [&] {
-      return Span{View::same(part.queries), View::same(part.keys), View::same(part.diagonal)};
+      return Span{same_in_warp(part.queries), same_in_warp(part.keys), same_in_warp(part.diagonal)};
     };
     if constexpr (kExtras == kBiased) {
-      const ScoreTerms terms(call, View::same(part.batch), View::same(part.head));
+      const ScoreTerms terms(call, same_in_warp(part.batch), same_in_warp(part.head));
       bend_scores<T>(s, call, span(), terms, view.row, view.first);
     }
     if constexpr (kExtras == kCapped) {
@@ -394,7 +156,7 @@ struct Attending {
   __device__ __forceinline__ void store(int at, int place, bool met, const Running& running,
                                         float (&out)[Of::kValueDim / 2]) const {
     const Part& part = shared.parts[place];
-    const int row = View::same(part.row) + group * kGroupRows + warp * kWarpRows;
+    const int row = same_in_warp(part.row) + group * kGroupRows + warp * kWarpRows;
     if (call.splits > 1) {
       store_sums<Of>(out, running, scale, call, part, row, lane);
       return;
@@ -521,8 +283,8 @@ struct Attending {
 template <typename T, typename Of, Extras kExtras>
 __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap& map_out,
                                        const AttentionCall& call) {
-  const int group = View::same(static_cast<int>(threadIdx.x / 128)) - 1;
-  const int warp = View::same(static_cast<int>(threadIdx.x / 32 % 4));
+  const int group = same_in_warp(static_cast<int>(threadIdx.x / 128)) - 1;
+  const int warp = same_in_warp(static_cast<int>(threadIdx.x / 32 % 4));
   const int lane = threadIdx.x % 32;
   const Turns<Of::kGroups> turns(group);
   constexpr bool kHasCap = kExtras == kCapped, kAhead = Of::kPlaces > 1;

@@ -3,18 +3,18 @@
 # A type, elements of a head and of its values, keys, stages, warpgroups, places of queries, what
 # goes into scores.
 HOPPER = [
-    ("BFloat16", "128, 128, 128, 2, 2, 2", "kPlain"),
+    ("BFloat16", "128, 128, 128, 2, 2, 3", "kPlain"),
     ("Float16", "128, 128, 160, 2, 2, 2", "kPlain"),
     ("Float16", "128, 128, 176, 2, 2, 1", "kPlain"),
-    ("BFloat16", "128, 128, 128, 2, 1, 2", "kPlain"),
+    ("BFloat16", "128, 128, 128, 2, 1, 3", "kPlain"),
     ("BFloat16", "64, 64, 128, 3, 3, 1", "kPlain"),
-    ("Float16", "64, 64, 128, 2, 2, 2", "kPlain"),
+    ("Float16", "64, 64, 128, 2, 2, 3", "kPlain"),
     ("Float16", "64, 64, 96, 3, 3, 1", "kCapped"),
-    ("Float16", "96, 96, 128, 2, 1, 2", "kCapped"),
+    ("Float16", "96, 96, 128, 2, 1, 3", "kCapped"),
     ("BFloat16", "192, 192, 96, 2, 2, 1", "kPlain"),
     ("Float16", "192, 128, 128, 2, 2, 1", "kCapped"),
     ("BFloat16", "256, 256, 80, 2, 2, 1", "kPlain"),
-    ("Float16", "256, 256, 64, 2, 1, 2", "kCapped"),
+    ("Float16", "256, 256, 64, 2, 1, 3", "kCapped"),
     ("Float16", "64, 64, 96, 3, 3, 1", "kBiased"),
     ("BFloat16", "128, 128, 128, 2, 2, 1", "kBiased"),
     ("Float16", "96, 128, 128, 2, 1, 1", "kBiased"),

@@ -314,6 +314,25 @@ def test_special_values(forced):
                              return_lse=True)  # fmt: skip
     assert (nothing.numpy()[0, 0, 35:] == 0).all()
     assert (lse.numpy()[0, 0, 35:] == -np.inf).all()
+    v[0, 0, 29] = np.nan  # of a key that these queries do not see
+    for splits in (1, 2):
+        _core._force_attention("hopper", (64, 2, 1, True), splits)
+        few = attention(*on_device((k, k[:, :, :30], v[:, :, :30])), window=(5, 0)).numpy()
+        assert np.isnan(few[0, 0, 29:35]).all() and (few[0, 0, 35:] == 0).all()
+
+
+@hopper_alone
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"alibi": np.array([0.5, 0], "f4")}])
+def test_scores_that_grow(forced, options):
+    """From tile to tile, by less and by more than sums stay relative to an older peak."""
+    _core._force_attention("hopper", (64, 2, 2, True))
+    q, k, v = operands(1, 2, 2, 320, 320, 64)
+    q[..., 0], k[..., 0] = 8, 0
+    for step in (0.5, 4, 7, 20):  # the last keys come first
+        k[..., 0] = -step * (np.arange(320) // 64)
+        compare((q, k, v), **options)
+        k[..., 0] *= -1
+        compare((q, k, v), **options)
 
 
 @hopper_alone

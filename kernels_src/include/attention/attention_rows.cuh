@@ -27,6 +27,9 @@ __device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
   if (lane == 0) empty.arrive();
 }
 
+/// Of one lane. A value known to the compiler as the same in a warp stays out of its registers.
+__device__ __forceinline__ int same_in_warp(int value) { return __shfl_sync(~0u, value, 0); }
+
 /// So many threads meet at one of the block's 16 barriers, which some of them may only pass.
 __device__ __forceinline__ void meet(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
