@@ -65,7 +65,7 @@ int of_scores(const AttentionCall& call) {
 /// Of a warpgroup's queries, as many as fit. Two let loads and stores overlap with products; with
 /// three nobody waits for the stores.
 int query_places(const PreparedAttention& made, const HopperAttentionTile& tile) {
-  if (tile.groups > 2 || of_scores(made.call) > 1) return 1;  // for want of registers
+  if (of_scores(made.call) > 1) return 1;  // for want of registers
   int places = 3;
   while (places > 1 &&
          tile.shared_bytes(made.dim_class, made.value_class, places) > kHopperSharedBytes) {

@@ -88,22 +88,32 @@ struct Running {
   }
 };
 
-/// Keys that a thread's queries do not see have no weight.
-template <int kScores>
-__device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCall& call,
-                                          const Span& sequence, int row, int first) {
+/// Keys that a thread's queries do not see have no weight. kBefore: some lie before those seen.
+template <bool kBefore, int kScores>
+__device__ __forceinline__ void hide_keys_of(float (&s)[kScores], const AttentionCall& call,
+                                             const Span& span, int row, int first) {
+  const int begin = first + static_cast<int>(threadIdx.x % 4) * 2;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int low = sequence.first_key(call, row + 8 * r) - first;
-    const int high = sequence.end_key(call, row + 8 * r) - first;
+    const int low = kBefore ? span.first_key(call, row + 8 * r) - begin : 0;
+    const int high = span.end_key(call, row + 8 * r) - begin;
 #pragma unroll
     for (int i = 0; i < kScores; i += 4) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        const int key = i * 2 + j + static_cast<int>(threadIdx.x % 4) * 2;
-        if (key < low || key >= high) s[i + 2 * r + j] = minus_infinity();
+        const int key = i * 2 + j;
+        if ((kBefore && key < low) || key >= high) s[i + 2 * r + j] = minus_infinity();
       }
     }
+  }
+}
+template <int kScores>
+__device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCall& call,
+                                          const Span& span, int row, int first) {
+  if (call.left < 0) {
+    hide_keys_of<false>(s, call, span, row, first);
+  } else {
+    hide_keys_of<true>(s, call, span, row, first);
   }
 }
 
