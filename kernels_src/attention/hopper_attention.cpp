@@ -19,8 +19,8 @@ constexpr std::int64_t kHopperGroupRows = 64;
 constexpr int kHopperSharedBytes = 232448;                      // of a block, at most
 constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
 
-constexpr int kNumberedParts = 6, kPartBytes = 64;              // of attention_parts.cuh
-constexpr std::int64_t kManyRowTiles = 32;  // of a head
+constexpr int kNumberedParts = 6, kPartBytes = 64;  // of attention_parts.cuh
+constexpr std::int64_t kManyRowTiles = 32;          // of a head
 
 constexpr HopperAttentionTile kHopperTiles[] = {
     {64, 2, 1},         {80, 2, 1},         {96, 2, 1},         {128, 2, 1},

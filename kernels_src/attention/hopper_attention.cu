@@ -2,7 +2,7 @@
 // into rings of stages, warpgroups of 64 queries multiply them (wgmma). Products with the next keys
 // run beside the softmax of these, and warpgroups take turns at the matrix units. Where queries
 // have two places, those of the next rows come while these are worked on, and the first products
-// with them run while the result leaves.
+// with them run beside the last ones of these.
 #include <kernwright/attention_loads.cuh>
 #include <kernwright/attention_results.cuh>
 
@@ -35,7 +35,7 @@ struct View {
   int left, first;        // tiles, the last first; the first key of this one
   int row;                // of the thread, the other is 8 behind
   int all_low, all_high;  // keys in sight of all queries
-  int place;              // the part's
+  int place;              // of the part's numbers
 
   template <int kKeys>
   __device__ __forceinline__ void take(const AttentionCall& call, const Part& part, int group,
@@ -47,6 +47,11 @@ struct View {
     all_low = same_in_warp(part.first_key(call, first_row + kGroupRows - 1));
     all_high = same_in_warp(part.end_key(call, first_row));
   }
+};
+
+/// Where a part's queries, then its result, and its numbers are.
+struct Place {
+  int slot = 0, part = 0;
 };
 
 /// Queued: scores of 64 queries and a tile of keys.
@@ -70,9 +75,8 @@ __device__ __forceinline__ void multiply_values(float (&out)[Of::kValueDim / 2],
                                                 unsigned values, int adds) {
 #pragma unroll
   for (int k = 0; k < Of::kKeys / 16; ++k) {
-    RowProducts<T, Of::kValueDim>::add(out, weights[k],
-                                       matrix_descriptor(values + k * 2048, Of::kKeyColumn),
-                                       k > 0 ? 1 : adds);
+    RowProducts<T, Of::kValueDim>::add(
+        out, weights[k], matrix_descriptor(values + k * 2048, Of::kKeyColumn), k > 0 ? 1 : adds);
   }
   commit_products();
 }
@@ -90,7 +94,6 @@ struct Attending {
   Ring<Of::kStages> k_ring, v_ring;
   Ring<Of::kPlaces> q_ring;
   Ring<kParts> ring;
-  int before = 0;  // the place of the part before
   View view;
 
   /// The place of this part's queries.
@@ -100,7 +103,7 @@ struct Attending {
   __device__ __forceinline__ void take_part() {
     shared.part_full[ring.stage].wait(ring.parity);
     view.template take<Of::kKeys>(call, shared.parts[ring.stage], group,
-                                 warp * kWarpRows + lane / 4);
+                                  warp * kWarpRows + lane / 4);
     view.place = ring.stage;
     ring.advance();
   }
@@ -152,27 +155,27 @@ struct Attending {
     running.take(s, scale, shrink);
   }
 
-  /// A part's result leaves through the place of its queries, or a split's sums do.
-  __device__ __forceinline__ void store(int at, int place, bool met, const Running& running,
+  /// A part's result leaves through the place of its queries, or a split's sums do. `met`: so have
+  /// the warps since the last products with these queries.
+  __device__ __forceinline__ void store(const Place& of, bool met, const Running& running,
                                         float (&out)[Of::kValueDim / 2]) const {
-    const Part& part = shared.parts[place];
+    const Part& part = shared.parts[of.part];
     const int row = same_in_warp(part.row) + group * kGroupRows + warp * kWarpRows;
     if (call.splits > 1) {
       store_sums<Of>(out, running, scale, call, part, row, lane);
       return;
     }
     if (!met) meet(4 + group, 128);
-    store_rows<T, Of>(out, running, scale, shared.queries(at) + warp * (kWarpRows * 128), map_out,
-                      call, part, row, lane);
+    store_rows<T, Of>(out, running, scale, shared.queries(of.slot) + warp * (kWarpRows * 128),
+                      map_out, call, part, row, lane);
   }
-  /// The place through which the result left serves other queries now, and the part's numbers are
-  /// not needed any more.
-  __device__ __forceinline__ void free_place(int at, int place) {
+  /// It serves another part now.
+  __device__ __forceinline__ void give_place(const Place& of) const {
     __syncwarp();
     if (lane == 0) {
       wait_for_reads_of_stores<0>();
-      shared.q_empty[at].arrive();
-      shared.part_empty[place].arrive();
+      shared.q_empty[of.slot].arrive();
+      shared.part_empty[of.part].arrive();
     }
   }
   __device__ __forceinline__ void wait_for_queries() const {
@@ -182,67 +185,55 @@ struct Attending {
     shared.k_full[k_ring.stage].wait(k_ring.parity);
   }
 
-  /// From the first scores of a part, already there, to the weights of the last keys; their values
-  /// are not yet added. The last keys come first. With two places the parts follow each other: the
-  /// first scores of one run beside the last sums of the part before, whose result leaves when the
-  /// first weights are there.
-  __device__ __forceinline__ void run(Running& running, float (&s)[Of::kKeys / 2],
-                                      float (&out)[Of::kValueDim / 2],
+  /// From the first scores of a part, already there, to its result. The last keys come first. With
+  /// more places parts follow each other to the block's last one: the first scores of one are made
+  /// beside the last sums of the part before, whose result leaves when the first weights are there,
+  /// with three places beside the next scores.
+  __device__ __forceinline__ void run(float (&s)[Of::kKeys / 2], float (&out)[Of::kValueDim / 2],
                                       unsigned (&weights)[Of::kKeys / 16][4]) {
-    constexpr bool kMet = Of::kGroups > 1;  // at their turns, since products with these queries
-    Running last;
+    Running running, last;
     float shrink[2];
-    bool owes = false, queued = false, adds = false;  // a place to free; sums on their way
-    int left_at = 0, left_part = 0;                   // the part before
-    int owed_at = 0, owed_part = 0;
-    running = Running();
+    Place before, owed;  // the part before; whose result is on its way
+    bool owes = false, queued = false, adds = false;
+    const auto leave = [&] {
+      store(before, Of::kGroups > 1, last, out);  // the warps met at their turn
+      owed = before;
+      owes = true;
+    };
+    const auto give_owed = [&] {
+      if (kAhead && owes) give_place(owed);
+      owes = false;
+    };
     while (true) {
       weigh(s, running, shrink);
       settle(s);
       settle(shrink);
       const bool shrinks = __any_sync(~0u, shrink[0] != 1 || shrink[1] != 1);
+      const Place here{slot(), view.place};
       const bool ends = --view.left == 0;
       view.first -= Of::kKeys;
-      const int place = view.place, at = slot();
       if (kAhead && ends) take_part();
-      const bool more = kAhead ? view.left > 0 : !ends;
+      const bool more = view.left > 0;
       // NOTE: a wait here, as ptxas moves that for products up to the last branch before it, and
       // the weights would be made behind it.
       if (more) wait_for_keys();
       wait_for_products<0>();
-      settle(out);
-      keep_weights(weights);
-      if (queued) {
-        give_back(shared.v_empty[v_ring.stage], lane);
-        v_ring.advance();
-      }
-      if (kAhead && owes) free_place(owed_at, owed_part);
-      owes = false;
+      if (queued) take_sums(out, weights);
+      give_owed();
       if (adds && shrinks) {
 #pragma unroll
         for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
       }
       pack_weights<T>(s, weights);
       const bool leaves = kAhead && queued && !adds;
-      if (!kLate && leaves) {
-        store(left_at, left_part, kMet, last, out);
-        owes = true;
-        owed_at = left_at;
-        owed_part = left_part;
-      }
+      if (!kLate && leaves) leave();
       if (!more) {
-        if (kLate && leaves) {
-          store(left_at, left_part, kMet, last, out);
-          owes = true;
-          owed_at = left_at;
-          owed_part = left_part;
-        }
-        view.place = place;
+        if (kLate && leaves) leave();
+        before = here;
         break;
       }
       if (kAhead && ends) {
-        if (owes) free_place(left_at, left_part);
-        owes = false;
+        if (!kLate) give_owed();
         q_ring.advance();
         wait_for_queries();
       }
@@ -250,21 +241,16 @@ struct Attending {
       begin_scores(s);
       if (kLate && leaves) {
         turns.end();
-        store(left_at, left_part, kMet, last, out);
-        owes = true;
-        owed_at = left_at;
-        owed_part = left_part;
+        leave();
       }
       begin_sums(out, weights, adds);
       if (!kLate || !leaves) turns.end();
-      queued = true;
-      adds = true;
+      queued = adds = true;
       if (kAhead && ends) {
+        before = here;
         last = running;
         running = Running();
         adds = false;
-        left_at = at;
-        left_part = place;
       }
       wait_for_products<1>();
       take_scores(s);
@@ -274,9 +260,9 @@ struct Attending {
     turns.end();
     wait_for_products<0>();
     take_sums(out, weights);
-    if (kAhead && owes) free_place(owed_at, owed_part);
-    store(slot(), view.place, false, running, out);
-    free_place(slot(), view.place);
+    give_owed();
+    store(before, false, running, out);
+    give_place(before);
   }
 };
 
@@ -292,12 +278,12 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   Attending<T, Of, kExtras> of{shared, map_out, call,
                                turns,  group,   warp,
                                lane,   scale,   kHasCap ? call.scale / call.soft_cap : 0.0f,
-                               {},     {},      {},    {}};
+                               {},     {},      {},
+                               {}};
   float s[Of::kKeys / 2], out[Of::kValueDim / 2];
   unsigned weights[Of::kKeys / 16][4];
   of.take_part();
   while (of.view.left > 0) {
-    Running running;
     of.wait_for_queries();
     of.wait_for_keys();
     if constexpr (kAhead) turns.begin();
@@ -305,7 +291,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
     if constexpr (kAhead) turns.end();
     wait_for_products<0>();
     of.take_scores(s);
-    of.run(running, s, out, weights);
+    of.run(s, out, weights);
     if constexpr (kAhead) break;
     of.take_part();
     of.q_ring.advance();

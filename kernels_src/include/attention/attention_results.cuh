@@ -51,8 +51,8 @@ __device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2]
 __device__ __forceinline__ void store_logarithm(const AttentionCall& call, const Part& part,
                                                 int query, float peak, float total) {
   long long at = query * call.lse_at.token + part.head * call.lse_at.head;
-  at += call.q_starts != nullptr ? part.q_token * call.lse_at.token
-                                 : part.batch * call.lse_at.batch;
+  at +=
+      call.q_starts != nullptr ? part.q_token * call.lse_at.token : part.batch * call.lse_at.batch;
   call.lse[at] = total == 0 ? minus_infinity() : peak * kLn2 + logf(total);
 }
 

@@ -141,8 +141,8 @@ __device__ __forceinline__ void join_mask(float (&s)[kScores], const AttentionCa
 /// Products become scores in units of log2, with all that can go into them but windows.
 template <typename T, int kScores>
 __device__ __forceinline__ void bend_scores(float (&s)[kScores], const AttentionCall& call,
-                                            const Span& sequence, const ScoreTerms& terms,
-                                            int row, int first) {
+                                            const Span& sequence, const ScoreTerms& terms, int row,
+                                            int first) {
   if (call.soft_cap > 0) {
     const float inner = call.scale / call.soft_cap, outer = call.soft_cap * kLog2E;
 #pragma unroll
