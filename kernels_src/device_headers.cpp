@@ -8,7 +8,9 @@
 #include "kernels_src/include/ahead/overlap.cuh.h"
 #include "kernels_src/include/attention/attention.cuh.h"
 #include "kernels_src/include/attention/attention_gradient.cuh.h"
+#include "kernels_src/include/attention/attention_loads.cuh.h"
 #include "kernels_src/include/attention/attention_parts.cuh.h"
+#include "kernels_src/include/attention/attention_results.cuh.h"
 #include "kernels_src/include/attention/attention_rows.cuh.h"
 #include "kernels_src/include/attention/attention_tile.cuh.h"
 #include "kernels_src/include/attention/gradient_part.cuh.h"
@@ -67,7 +69,9 @@ void register_device_headers() {
     add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
     add_builtin_header("kernwright/attention.cuh", text::attention_cuh);
     add_builtin_header("kernwright/attention_gradient.cuh", text::attention_gradient_cuh);
+    add_builtin_header("kernwright/attention_loads.cuh", text::attention_loads_cuh);
     add_builtin_header("kernwright/attention_parts.cuh", text::attention_parts_cuh);
+    add_builtin_header("kernwright/attention_results.cuh", text::attention_results_cuh);
     add_builtin_header("kernwright/attention_rows.cuh", text::attention_rows_cuh);
     add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
     add_builtin_header("kernwright/activations.cuh", text::activations_cuh);

@@ -19,7 +19,8 @@ constexpr std::int64_t kHopperGroupRows = 64;
 constexpr int kHopperSharedBytes = 232448;                      // of a block, at most
 constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
 
-constexpr std::int64_t kManyRowTiles = 32;  // of a head
+constexpr int kNumberedParts = 6, kPartBytes = 64;  // of attention_parts.cuh
+constexpr std::int64_t kManyRowTiles = 32;          // of a head
 
 constexpr HopperAttentionTile kHopperTiles[] = {
     {64, 2, 1},         {80, 2, 1},         {96, 2, 1},         {128, 2, 1},
@@ -61,11 +62,16 @@ int of_scores(const AttentionCall& call) {
   return call.soft_cap > 0 ? 1 : 0;
 }
 
-/// Of a warpgroup's queries. Two let loads and stores overlap with products, where they fit.
+/// Of a warpgroup's queries, as many as fit. Two let loads and stores overlap with products; with
+/// three nobody waits for the stores.
 int query_places(const PreparedAttention& made, const HopperAttentionTile& tile) {
-  const bool fits = tile.shared_bytes(made.dim_class, made.value_class, 2) <= kHopperSharedBytes;
-  // The registers of others would not do.
-  return fits && tile.groups < 3 && of_scores(made.call) < 2 ? 2 : 1;
+  if (of_scores(made.call) > 1) return 1;  // for want of registers
+  int places = 3;
+  while (places > 1 &&
+         tile.shared_bytes(made.dim_class, made.value_class, places) > kHopperSharedBytes) {
+    --places;
+  }
+  return places;
 }
 
 /// Times of a block. The unit is the time for 128 queries and one key. Measured on an H100, except
@@ -276,8 +282,9 @@ int HopperAttentionTile::shared_bytes(int dim, int value_dim, int places) const 
   const int columns = (dim + 63) / 64, value_columns = (value_dim + 63) / 64;
   const int slots = groups * places;
   const int rows = std::max(columns, value_columns) * slots * static_cast<int>(kHopperGroupRows);
-  return (rows + stages * keys * (columns + value_columns)) * 128 +
-         8 * (2 * slots + 4 * stages + 1);
+  const int barriers = 2 * slots + 4 * stages + 2 * kNumberedParts + 2;
+  return (rows + stages * keys * (columns + value_columns)) * 128 + 8 * barriers +
+         kNumberedParts * kPartBytes;
 }
 
 std::span<const HopperAttentionTile> hopper_attention_tiles() { return kHopperTiles; }

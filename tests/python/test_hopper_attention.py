@@ -164,7 +164,7 @@ def test_few_rows_share_their_keys():
 
 
 @hopper_alone
-@pytest.mark.parametrize("tile", [(64, 2, 1, True), (64, 2, 2, True), (160, 2, 2, True)])
+@pytest.mark.parametrize("tile", [(64, 2, 1, True), (160, 2, 2, True), (64, 2, 3, True)])
 def test_parts_follow_each_other(forced, tile):
     """A block's parts have many tiles of keys, one or none."""
     _core._force_attention("hopper", tile)
@@ -183,6 +183,17 @@ def test_parts_follow_each_other(forced, tile):
     got = attention(device[0], *keys, enable_gqa=True, window=(30, 0))  # the last rows see nothing
     wanted = reference(host[0], *(x[:, :, :20] for x in host[1:]), left=30, right=0)[0]
     assert_attention(got, wanted, "float16")
+
+
+@hopper_alone
+def test_parts_with_two_places_of_queries(forced):
+    """Larger heads and tiles leave no room for a third; parts have one tile of keys or two."""
+    _core._force_attention("hopper", (160, 2, 2, True))
+    host = operands(2, 80, 2, 70, 170, 128)
+    device = on_device(host)
+    for right in (-1, 0):
+        got = attention(*device, enable_gqa=True, window=(-1, right))
+        assert_attention(got, reference(*host, right=right)[0], "float16")
 
 
 @hopper_alone
@@ -314,6 +325,25 @@ def test_special_values(forced):
                              return_lse=True)  # fmt: skip
     assert (nothing.numpy()[0, 0, 35:] == 0).all()
     assert (lse.numpy()[0, 0, 35:] == -np.inf).all()
+    v[0, 0, 29] = np.nan  # of a key that these queries do not see
+    for splits in (1, 2):
+        _core._force_attention("hopper", (64, 2, 1, True), splits)
+        few = attention(*on_device((k, k[:, :, :30], v[:, :, :30])), window=(5, 0)).numpy()
+        assert np.isnan(few[0, 0, 29:35]).all() and (few[0, 0, 35:] == 0).all()
+
+
+@hopper_alone
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"alibi": np.array([0.5, 0], "f4")}])
+def test_scores_that_grow(forced, options):
+    """From tile to tile, by less and by more than sums stay relative to an older peak."""
+    _core._force_attention("hopper", (64, 2, 2, True))
+    q, k, v = operands(1, 2, 2, 320, 320, 64)
+    q[..., 0], k[..., 0] = 8, 0
+    for step in (0.5, 4, 7, 20):  # the last keys come first
+        k[..., 0] = -step * (np.arange(320) // 64)
+        compare((q, k, v), **options)
+        k[..., 0] *= -1
+        compare((q, k, v), **options)
 
 
 @hopper_alone
@@ -395,11 +425,10 @@ def test_under_all_checks(sim, forced, tile):
         attention(kw.ones((70, 2, 64), "float16"), *[kw.ones((150, 1, 64), "float16")] * 2,
                   enable_gqa=True, cu_seqlens_q=kw.asarray(np.array([0, 20, 70], np.int32)),
                   cu_seqlens_k=kw.asarray(np.array([0, 80, 150], np.int32)))  # fmt: skip
-        if tile[2] < 3:  # more parts than blocks
-            q, kv = kw.ones((2, 80, 8, 64), "bfloat16"), kw.ones((2, 80, 8, 64), "bfloat16")
-            attention(q, kv, kv)
-            q, kv = kw.ones((2, 80, 140, 64), "bfloat16"), kw.ones((2, 8, 70, 64), "bfloat16")
-            attention(q, kv, kv, window=(40, 0), enable_gqa=True)
+        q, kv = kw.ones((2, 80, 8, 64), "bfloat16"), kw.ones((2, 80, 8, 64), "bfloat16")
+        attention(q, kv, kv)  # more parts than blocks
+        q, kv = kw.ones((2, 80, 140, 64), "bfloat16"), kw.ones((2, 8, 70, 64), "bfloat16")
+        attention(q, kv, kv, window=(40, 0), enable_gqa=True)
         _core._force_attention("hopper", tile, 3)
         q, kv = kw.ones((1, 2, 140, 64), "float16"), kw.ones((1, 1, 250, 64), "float16")
         attention(q, kv, kv, is_causal=True, enable_gqa=True, return_lse=True)

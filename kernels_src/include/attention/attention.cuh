@@ -58,12 +58,24 @@ struct AttentionCall {
   float keep_scale;
 };
 
+/// How many tokens a batch has, and which keys a query sees.
+struct Span {
+  int queries, keys, diagonal;  ///< query i is at position i + diagonal
+
+  /// Keys that the queries from `first` to `last` see between them.
+  __device__ __forceinline__ int first_key(const AttentionCall& call, int first) const {
+    return call.left < 0 ? 0 : min(keys, max(0, first + diagonal - call.left));
+  }
+  __device__ __forceinline__ int end_key(const AttentionCall& call, int last) const {
+    return call.right < 0 ? keys : min(keys, max(0, last + diagonal + call.right + 1));
+  }
+};
+
 /// One batch: where its tokens begin, how many there are.
-struct Sequence {
+struct Sequence : Span {
   long long q_first = 0, k_first = 0;  ///< elements before the first token of head 0
   long long v_first = 0, out_first = 0, lse_first = 0;
   long long q_batch, q_token = 0, k_batch, k_token = 0;
-  int queries, keys, diagonal;  ///< query i is at position i + diagonal
 
   __device__ __forceinline__ Sequence(const AttentionCall& call, int batch) {
     queries = call.queries;
@@ -96,13 +108,6 @@ struct Sequence {
   }
   __device__ __forceinline__ long long k_place(const HeadStrides& at) const {
     return k_batch * at.batch + k_token * at.token;
-  }
-  /// Keys that the queries from `first` to `last` see between them.
-  __device__ __forceinline__ int first_key(const AttentionCall& call, int first) const {
-    return call.left < 0 ? 0 : min(keys, max(0, first + diagonal - call.left));
-  }
-  __device__ __forceinline__ int end_key(const AttentionCall& call, int last) const {
-    return call.right < 0 ? keys : min(keys, max(0, last + diagonal + call.right + 1));
   }
 };
 

@@ -37,13 +37,29 @@ struct Plan {
   int q_batch, q_head, k_batch, k_head, v_batch, v_head;
 };
 
+/// Queries of one head and the tiles of keys that they see, or a split's share of these. At least
+/// one tile, of which they may see nothing.
+struct alignas(16) Part : Span {
+  int steps;             // tiles; below 0: no part is left
+  int low;               // key of the first
+  int row, head, batch;  // the first query
+  int split, kv_head, out_head;
+  int q_token, k_token;  // where the sequence begins
+};
+
+constexpr int kParts = 6;  // numbered and not yet done with
+
 template <typename Of>
 struct Shared {
   static constexpr int kStages = Of::kStages;
+  static constexpr int kBarriers =  // an even number: parts follow
+      (2 * Of::kGroups * Of::kPlaces + 4 * kStages + 2 * kParts + 2) / 2 * 2;
   unsigned char *base, *key_base, *value_base;
   Mbarrier *q_full, *q_empty;  // of each warpgroup's places
   Mbarrier *k_full, *k_empty, *v_full, *v_empty;
+  Mbarrier *part_full, *part_empty;
   Mbarrier* tail;  // the last values, of which some are none
+  Part* parts;
 
   __device__ explicit Shared(unsigned char* at)
       : base(at),
@@ -55,7 +71,10 @@ struct Shared {
         k_empty(k_full + kStages),
         v_full(k_empty + kStages),
         v_empty(v_full + kStages),
-        tail(v_empty + kStages) {}
+        part_full(v_empty + kStages),
+        part_empty(part_full + kParts),
+        tail(part_empty + kParts),
+        parts(reinterpret_cast<Part*>(q_full + kBarriers)) {}
   /// `slot`: group * kPlaces + place.
   __device__ unsigned char* queries(int slot) const { return base + slot * Of::kGroupBytes; }
   __device__ unsigned char* keys(int stage) const { return key_base + stage * Of::kKeyBytes; }
@@ -72,31 +91,12 @@ struct Shared {
       k_empty[stage].init(4 * Of::kGroups);
       v_empty[stage].init(4 * Of::kGroups);
     }
+    for (int i = 0; i < kParts; ++i) {
+      part_full[i].init(1);
+      part_empty[i].init(4 * Of::kGroups + 1);
+    }
     tail->init(1);
     Mbarrier::publish();
-  }
-};
-
-/// Queries of one head, and the tiles of keys that they see, or a split's share of these: `steps`
-/// of them from `low` on.
-template <typename Of>
-struct Part {
-  int first_row, head, batch, kv_head, low, steps, split;
-  Sequence sequence;
-
-  __device__ __forceinline__ Part(const AttentionCall& call, int first_row_, int head_, int batch_,
-                                  int split_)
-      : first_row(first_row_), head(head_), batch(batch_), split(split_), sequence(call, batch_) {
-    kv_head = head / (call.heads / call.kv_heads);
-    const int last_row = min(first_row + Of::kRows, sequence.queries) - 1;
-    low = sequence.first_key(call, first_row) / Of::kKeys * Of::kKeys;
-    const int high = last_row < first_row ? low : sequence.end_key(call, last_row);
-    steps = high > low ? (high - low + Of::kKeys - 1) / Of::kKeys : 0;
-    if (call.splits > 1) {
-      const int each = (steps + call.splits - 1) / call.splits, first = split * each;
-      steps = max(0, min(each, steps - first));
-      low += first * Of::kKeys;
-    }
   }
 };
 
@@ -110,11 +110,7 @@ struct Parts {
   int begin = 0;
   bool back = false;
 
-  /// What a part is made of again, and its steps; below 0 behind the last part.
-  struct Place {
-    int row, head, batch, split, steps;
-  };
-  __device__ __forceinline__ Place next() {
+  __device__ __forceinline__ Part next() {
     const int blocks = gridDim.x, block = blockIdx.x;
     while (begin < plan.tiles) {
       const int tile = begin + (back ? blocks - 1 - block : block);
@@ -128,17 +124,45 @@ struct Parts {
       const int heads = min(plan.section, behind);
       const bool falls = (behind - 1) / plan.section % 2 == 0;
       const int place = inside / heads, flat = first + inside - place * heads;
-      Place at{(falls ? plan.row_tiles - 1 - place : place) * Of::kRows, 0, flat / call.heads,
-               tile - index * call.splits, 0};
-      at.head = flat - at.batch * call.heads;
-      const Part<Of> made = part(at);
-      at.steps = made.steps;
-      if (call.q_starts == nullptr || at.row < made.sequence.queries) return at;
+      const int row = (falls ? plan.row_tiles - 1 - place : place) * Of::kRows;
+      const int batch = flat / call.heads;
+      const Sequence sequence(call, batch);
+      if (call.q_starts != nullptr && row >= sequence.queries) continue;
+      return part(sequence, row, batch, flat - batch * call.heads, tile - index * call.splits);
     }
-    return {0, 0, 0, 0, -1};
+    Part none{};
+    none.steps = -1;
+    return none;
   }
-  __device__ __forceinline__ Part<Of> part(const Place& at) const {
-    return Part<Of>(call, at.row, at.head, at.batch, at.split);
+
+ private:
+  __device__ __forceinline__ Part part(const Sequence& sequence, int row, int batch, int head,
+                                       int split) const {
+    const int last_row = min(row + Of::kRows, sequence.queries) - 1;
+    int low = sequence.first_key(call, row) / Of::kKeys * Of::kKeys;
+    const int high = last_row < row ? low : sequence.end_key(call, last_row);
+    int steps = high > low ? (high - low + Of::kKeys - 1) / Of::kKeys : 0;
+    if (call.splits > 1) {
+      const int each = (steps + call.splits - 1) / call.splits, first = split * each;
+      steps = max(0, min(each, steps - first));
+      low += first * Of::kKeys;
+    }
+    steps = max(1, steps);
+    Part made;
+    made.queries = sequence.queries;
+    made.keys = sequence.keys;
+    made.diagonal = sequence.diagonal;
+    made.steps = steps;
+    made.low = low;
+    made.row = row;
+    made.head = head;
+    made.batch = batch;
+    made.split = split;
+    made.kv_head = head / (call.heads / call.kv_heads);
+    made.out_head = call.q_starts != nullptr ? head : batch * call.heads + head;
+    made.q_token = static_cast<int>(sequence.q_token);
+    made.k_token = static_cast<int>(sequence.k_token);
+    return made;
   }
 };
 

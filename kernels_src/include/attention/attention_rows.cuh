@@ -27,6 +27,9 @@ __device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
   if (lane == 0) empty.arrive();
 }
 
+/// Of one lane. A value known to the compiler as the same in a warp stays out of its registers.
+__device__ __forceinline__ int same_in_warp(int value) { return __shfl_sync(~0u, value, 0); }
+
 /// So many threads meet at one of the block's 16 barriers, which some of them may only pass.
 __device__ __forceinline__ void meet(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
@@ -34,6 +37,10 @@ __device__ __forceinline__ void meet(int barrier, int threads) {
 __device__ __forceinline__ void let_pass(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
+
+/// Sums stay relative to an older peak until a score is above it by more than that, in units of
+/// log2: then they need no other factor with most tiles.
+constexpr float kSlack = 8;
 
 /// The softmax of a thread's two rows: the largest score so far, before the scale, and the thread's
 /// share of the sum of weights.
@@ -58,9 +65,11 @@ struct Running {
       float all = fmaxf(most[0], most[1]);
       all = fmaxf(all, __shfl_xor_sync(~0u, all, 1));
       all = fmaxf(all, __shfl_xor_sync(~0u, all, 2));
-      const float base = all == minus_infinity() ? 0.0f : all * scale;
-      shrink[r] = power2(peak[r] * scale - base);
-      peak[r] = all;
+      const bool grows = all > peak[r] && !((all - peak[r]) * scale <= kSlack);
+      const float before = peak[r] * scale;
+      peak[r] = grows ? all : peak[r];
+      const float base = peak[r] == minus_infinity() ? 0.0f : peak[r] * scale;
+      shrink[r] = grows ? power2(before - base) : 1.0f;
 #pragma unroll
       for (int i = 0; i < kScores; i += 4) {
 #pragma unroll
@@ -79,29 +88,39 @@ struct Running {
   }
 };
 
-/// Keys that a thread's queries do not see have no weight.
-template <int kScores>
-__device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCall& call,
-                                          const Sequence& sequence, int row, int first) {
+/// Keys that a thread's queries do not see have no weight. kBefore: some lie before those seen.
+template <bool kBefore, int kScores>
+__device__ __forceinline__ void hide_keys_of(float (&s)[kScores], const AttentionCall& call,
+                                             const Span& span, int row, int first) {
+  const int begin = first + static_cast<int>(threadIdx.x % 4) * 2;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int low = sequence.first_key(call, row + 8 * r) - first;
-    const int high = sequence.end_key(call, row + 8 * r) - first;
+    const int low = kBefore ? span.first_key(call, row + 8 * r) - begin : 0;
+    const int high = span.end_key(call, row + 8 * r) - begin;
 #pragma unroll
     for (int i = 0; i < kScores; i += 4) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        const int key = i * 2 + j + static_cast<int>(threadIdx.x % 4) * 2;
-        if (key < low || key >= high) s[i + 2 * r + j] = minus_infinity();
+        const int key = i * 2 + j;
+        if ((kBefore && key < low) || key >= high) s[i + 2 * r + j] = minus_infinity();
       }
     }
+  }
+}
+template <int kScores>
+__device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCall& call,
+                                          const Span& span, int row, int first) {
+  if (call.left < 0) {
+    hide_keys_of<false>(s, call, span, row, first);
+  } else {
+    hide_keys_of<true>(s, call, span, row, first);
   }
 }
 
 /// A mask's values, where keys are seen, make scores.
 template <int kScores, typename Join>
 __device__ __forceinline__ void join_mask(float (&s)[kScores], const AttentionCall& call,
-                                          const Sequence& sequence, long long mask_first, int row,
+                                          const Span& sequence, long long mask_first, int row,
                                           int first, Join join) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -122,8 +141,8 @@ __device__ __forceinline__ void join_mask(float (&s)[kScores], const AttentionCa
 /// Products become scores in units of log2, with all that can go into them but windows.
 template <typename T, int kScores>
 __device__ __forceinline__ void bend_scores(float (&s)[kScores], const AttentionCall& call,
-                                            const Sequence& sequence, const ScoreTerms& terms,
-                                            int row, int first) {
+                                            const Span& sequence, const ScoreTerms& terms, int row,
+                                            int first) {
   if (call.soft_cap > 0) {
     const float inner = call.scale / call.soft_cap, outer = call.soft_cap * kLog2E;
 #pragma unroll

@@ -1,0 +1,122 @@
+// How a warpgroup's sums leave as rows of attention's result. Compute capability 9.0 alone.
+#pragma once
+
+#include <kernwright/attention_parts.cuh>
+#include <kernwright/attention_rows.cuh>
+#include <kernwright/tma.cuh>
+
+namespace kernwright {
+
+/// A warp's rows of the result from its part of the staging, those of the sequence alone.
+template <typename T, typename Of>
+__device__ __forceinline__ void copy_rows(const unsigned char* staging, const AttentionCall& call,
+                                          const Part& part, int row, int lane) {
+  T* const out =
+      static_cast<T*>(call.out) + part.q_token * call.out_at.token + part.head * call.out_at.head;
+  for (int i = lane; i < kWarpRows * Of::kValueColumns * 8; i += 32) {
+    const int r = i / (Of::kValueColumns * 8), unit = i % (Of::kValueColumns * 8);
+    if (row + r >= part.queries || unit * 8 >= call.value_dim) continue;
+    const unsigned char* from = staging + unit / 8 * (kGroupRows * 128) + swizzled(r, unit % 8);
+    *reinterpret_cast<uint4*>(out + (row + r) * call.out_at.token + unit * 8) =
+        *reinterpret_cast<const uint4*>(from);
+  }
+}
+
+/// A warp's 16 rows of a split's sums, relative to the rows' peaks.
+template <typename Of>
+__device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2],
+                                           const Running& running, float scale,
+                                           const AttentionCall& call, const Part& part, int row,
+                                           int lane) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int query = row + lane / 4 + 8 * r;
+    const float total = running.whole_total(r);
+    if (query >= call.queries) continue;
+    const long long at = split_place(call, part.batch, part.head, query, part.split);
+    float* const sums = call.partial + at * Of::kValueDim + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < Of::kValueDim / 8; ++i) {
+      const float* two = out + 4 * i + 2 * r;
+      *reinterpret_cast<float2*>(sums + 8 * i) =
+          total == 0 ? make_float2(0, 0) : make_float2(two[0], two[1]);
+    }
+    if (lane % 4 == 0) {
+      *reinterpret_cast<float2*>(call.peaks + 2 * at) = make_float2(running.peak[r] * scale, total);
+    }
+  }
+}
+
+/// The logarithm of a row's weights.
+__device__ __forceinline__ void store_logarithm(const AttentionCall& call, const Part& part,
+                                                int query, float peak, float total) {
+  long long at = query * call.lse_at.token + part.head * call.lse_at.head;
+  at +=
+      call.q_starts != nullptr ? part.q_token * call.lse_at.token : part.batch * call.lse_at.batch;
+  call.lse[at] = total == 0 ? minus_infinity() : peak * kLn2 + logf(total);
+}
+
+/// A warp's 16 rows of the result and their logarithms, through the place of its queries, which are
+/// not needed any more. The stores may still read it.
+template <typename T, typename Of>
+__device__ __forceinline__ void store_rows(float (&out)[Of::kValueDim / 2], const Running& running,
+                                           float scale, unsigned char* staging,
+                                           const TensorMap& map, const AttentionCall& call,
+                                           const Part& part, int row, int lane) {
+  const bool packed = call.q_starts != nullptr;
+  const int queries = same_in_warp(part.queries), stored = packed ? queries : call.queries;
+  float factors[2];
+  bool nothing = false;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int query = row + lane / 4 + 8 * r;
+    float total = running.whole_total(r);
+    if (query >= queries) total = 0;
+    nothing = nothing || total == 0;
+    const bool seen = total != 0;
+    float peak = running.peak[r] * scale, factor = 1;
+    if (call.sinks != nullptr) {
+      const float base = seen ? peak : 0.0f;
+      if (!seen) peak = minus_infinity();
+      add_sink(call.sinks[part.head], peak, total);
+      if (peak != minus_infinity()) factor = power2(base - peak);
+    }
+    factors[r] = seen ? __fdividef(factor, total) : 0.0f;
+    if (call.lse != nullptr && lane % 4 == 0 && query < stored) {
+      store_logarithm(call, part, query, peak, total);
+    }
+  }
+  if (__any_sync(~0u, nothing)) {  // values times no weight may be NaN
+#pragma unroll
+    for (int i = 0; i < Of::kValueDim / 2; ++i) {
+      if (factors[i / 2 % 2] == 0) out[i] = 0;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < Of::kValueDim / 8; i += 2) {
+    unsigned pairs[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float* two = out + 4 * i + 2 * j;
+      pairs[j] = pair_of<T>(two[0] * factors[j % 2], two[1] * factors[j % 2]);
+    }
+    store_matrices(shared_address(staging + i / 8 * (kGroupRows * 128) +
+                                  swizzled(lane % 16, i % 8 + lane / 16)),
+                   pairs);
+  }
+  show_to_copies();
+  __syncwarp();
+  if (packed && row + kWarpRows > stored) {
+    copy_rows<T, Of>(staging, call, part, row, lane);
+    __syncwarp();
+  } else if (lane == 0 && row < stored) {
+    const int y = part.q_token * packed + row;
+#pragma unroll
+    for (int i = 0; i < Of::kValueColumns; ++i) {
+      store_box(map, staging + i * (kGroupRows * 128), i * kSwizzled, y, part.out_head);
+    }
+    commit_stores();
+  }
+}
+
+}  // namespace kernwright
