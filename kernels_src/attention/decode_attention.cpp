@@ -5,18 +5,18 @@
 #include "kernels_src/attention/attention_call.h"
 #include "kernels_src/attention/decode_attention.cu.h"
 #include "kernels_src/family.h"
+#include "kernels_src/zeroed_words.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace kernwright::kernels {
 namespace {
 
 // As in decode_attention.cu.
-constexpr std::int64_t kDecodeWarps = 4;
 constexpr std::int64_t kDecodeRows = 16;
 constexpr std::int64_t kWarpTokens = 16;
-constexpr std::int64_t kDecodeStep = kDecodeWarps * kWarpTokens;
-constexpr std::uint32_t kDecodeThreads = 128;
+constexpr std::int64_t kCombineWarps = 4;
 
 constexpr std::int64_t kMostContextSplits = 512;
 constexpr std::int64_t kDecodeSystemShared = 1024;  // cost of a block beside its own
@@ -26,52 +26,97 @@ const Family& decode_family() {
   return family;
 }
 
-struct DecodeMemory {
-  int stages = 1;
-  std::uint32_t bytes = 0;
+constexpr std::int64_t kMostGridHeight = 65535;  // blocks along y, and along z
+
+/// DecodePlan of decode_attention.cu.
+struct DecodePlan {
+  CUdeviceptr arrived = 0;
+  std::int32_t group = 1, flat = 0, each = 0, more = 0;
 };
 
+/// Warps of a block, and tiles of each in flight.
+struct DecodeBlock {
+  int warps = 4, stages = 1;
+  std::uint32_t bytes = 0;  ///< of shared memory
+
+  std::int64_t step() const { return warps * kWarpTokens; }
+};
+
+/// Shared memory of such a block.
+std::int64_t decode_bytes(const PreparedAttention& made, const DecodeBlock& block) {
+  const auto size = static_cast<std::int64_t>(scalar_size(made.k.type()));
+  const std::int64_t elements = block.step() * (made.dim_class + made.value_class);
+  const std::int64_t fixed = kDecodeRows * made.dim_class * 2 + (size == 1 ? elements * 2 : 0);
+  const std::int64_t rows = block.warps * kDecodeRows;
+  return std::max(rows * (made.value_class + 4) * 4 + rows * 8,
+                  fixed + block.stages * elements * size);
+}
+
 /// Two blocks a multiprocessor with at least two stages where they fit, else one with as many as
-/// fit, one at least.
-DecodeMemory plan_decode_memory(const Device& device, const PreparedAttention& made) {
+/// fit, one at least. On Hopper caches of 16 bits with large heads have one block of twice the
+/// warps instead of two: it reads longer pieces of memory.
+DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& made) {
   const std::int64_t most = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   const std::int64_t whole =
       device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-  const auto size = static_cast<std::int64_t>(scalar_size(made.k.type()));
-  const std::int64_t elements = kDecodeStep * (made.dim_class + made.value_class);
-  const std::int64_t fixed = kDecodeRows * made.dim_class * 2 + (size == 1 ? elements * 2 : 0);
-  const std::int64_t merge = kDecodeStep * (made.value_class + 4) * 4 + kDecodeStep * 8;
-  const auto bytes = [&](int stages) { return std::max(merge, fixed + stages * elements * size); };
+  const auto finished = [&](DecodeBlock block) {
+    block.bytes = static_cast<std::uint32_t>(decode_bytes(made, block));
+    return block;
+  };
   for (int stages = 4; stages > 1; --stages) {
-    if (bytes(stages) <= most && 2 * (bytes(stages) + kDecodeSystemShared) <= whole) {
-      return {stages, static_cast<std::uint32_t>(bytes(stages))};
-    }
+    const DecodeBlock block{.stages = stages}, large{.warps = 8, .stages = stages};
+    const std::int64_t bytes = decode_bytes(made, block);
+    if (bytes > most || 2 * (bytes + kDecodeSystemShared) > whole) continue;
+    const bool three = 3 * (bytes + kDecodeSystemShared) <= whole;
+    const bool joins =
+        device.compute_capability().major >= 9 && scalar_size(made.k.type()) == 2 && !three;
+    return finished(joins && decode_bytes(made, large) <= most ? large : block);
   }
   int stages = 3;
-  while (stages > 1 && bytes(stages) > most) --stages;
-  return {stages, static_cast<std::uint32_t>(bytes(stages))};
+  while (stages > 1 && decode_bytes(made, {.stages = stages}) > most) --stages;
+  return finished({.stages = stages});
 }
 
-const LazyKernel& decode_kernel(const PreparedAttention& made, int stages) {
+const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock& block) {
   const bool packs = made.moves_packs(false);
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .type(made.k.type())
                        .add(made.dim_class / 32, 4)
                        .add(made.value_class / 32, 4)
-                       .add(stages, 3)
+                       .add(block.warps, 4)
+                       .add(block.stages, 3)
                        .add(packs, 1)
                        .add(made.extras, 1);
   return decode_family().instance(key, [&] {
-    return format("decode_attention<{}, {}, {}, {}, {}, {}, {}>", device_type(made.q.type()),
-                  device_type(made.k.type()), made.dim_class, made.value_class, stages, packs,
-                  made.extras);
+    return format("decode_attention<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(made.q.type()),
+                  device_type(made.k.type()), made.dim_class, made.value_class, block.warps,
+                  block.stages, packs, made.extras);
   });
+}
+
+/// Whether all blocks of a head see all keys of the caches.
+bool sees_all_keys(const AttentionCall& call) {
+  const bool lengths =
+      call.k_starts != 0 || call.k_lengths != 0 || call.q_starts != 0 || call.q_lengths != 0;
+  return !lengths && call.row_tiles == 1 && call.left < 0 && (call.right < 0 || call.bottom != 0);
+}
+
+DecodePlan plan_decode(const AttentionCall& call, std::int64_t steps) {
+  DecodePlan plan{.group = call.heads / call.kv_heads};
+  plan.flat =
+      call.row_tiles > 1 || call.kv_heads > kMostGridHeight || call.batches > kMostGridHeight;
+  if (sees_all_keys(call)) {
+    plan.each = static_cast<std::int32_t>(steps / call.splits);
+    plan.more = static_cast<std::int32_t>(steps % call.splits);
+  }
+  return plan;
 }
 
 }  // namespace
 
-std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64_t steps) {
+std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64_t steps,
+                           bool alone) {
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   std::int64_t best = 1;
   double least = 0;
@@ -82,7 +127,7 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
     const std::int64_t waves = (blocks * splits + processors - 1) / processors;
     const std::int64_t each = (steps + splits - 1) / splits;
     double cost = static_cast<double>(waves * each + 1);
-    if (blocks * splits < 2 * processors) cost *= 1.1;  // one block alone hides less
+    if (!alone && blocks * splits < 2 * processors) cost *= 1.1;  // one of two hides less
     if (splits > 1) cost += 2.0 + static_cast<double>(splits) / 32;
     if (splits > 1 && cost >= least) continue;
     least = cost;
@@ -115,8 +160,8 @@ void launch_combine(const PreparedAttention& made, const Stream& on) {
     return format("combine_splits<{}, {}>", device_type(made.q.type()), made.value_class);
   });
   const LaunchConfig config{
-      .grid = {static_cast<std::uint32_t>((rows + kDecodeWarps - 1) / kDecodeWarps)},
-      .block = {kDecodeThreads},
+      .grid = {static_cast<std::uint32_t>((rows + kCombineWarps - 1) / kCombineWarps)},
+      .block = {32 * kCombineWarps},
       .stream = on};
   launch(kernel.on(made.q.device()), config, call);
 }
@@ -127,17 +172,28 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   const std::int64_t rows = std::int64_t{call.queries} * (call.heads / call.kv_heads);
   call.row_tiles = static_cast<std::int32_t>((rows + kDecodeRows - 1) / kDecodeRows);
   const std::int64_t blocks = std::int64_t{call.batches} * call.kv_heads * call.row_tiles;
-  const std::int64_t steps = (std::int64_t{call.keys} + kDecodeStep - 1) / kDecodeStep;
-  if (splits == 0) splits = choose_splits(device, blocks, steps);
+  const DecodeBlock block = plan_decode_block(device, made);
+  const std::int64_t steps = (call.keys + block.step() - 1) / block.step();
+  if (splits == 0) splits = choose_splits(device, blocks, steps, block.warps == 8);
   const Array partial = allocate_splits(made, splits, on);
-  const DecodeMemory memory = plan_decode_memory(device, made);
-  const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks * call.splits)},
-                            .block = {kDecodeThreads},
-                            .shared_bytes = memory.bytes,
+  DecodePlan plan = plan_decode(call, steps);
+  std::optional<Array> words;
+  if (call.splits > 1) {
+    words = zeroed_words(static_cast<std::size_t>(blocks), on);
+    plan.arrived = words->address();
+  }
+  Dim3 grid{static_cast<std::uint32_t>(blocks * call.splits)};
+  if (plan.flat == 0) {
+    grid = {static_cast<std::uint32_t>(call.splits), static_cast<std::uint32_t>(call.kv_heads),
+            static_cast<std::uint32_t>(call.batches)};
+  }
+  const LaunchConfig config{.grid = grid,
+                            .block = {static_cast<std::uint32_t>(32 * block.warps)},
+                            .shared_bytes = block.bytes,
                             .stream = on};
-  launch(decode_kernel(made, memory.stages).on(device), config, call);
-  if (call.splits > 1) launch_combine(made, on);
+  launch(decode_kernel(made, block).on(device), config, call, plan);
   partial.use_on(on);
+  if (words) words->use_on(on);
 }
 
 Attended decode_attention(const Array& query, const Array& key, const Array& value,

@@ -1,14 +1,13 @@
 // Attention of a few queries over long contexts: the context is split among blocks, a block's part
-// among its warps; one more kernel puts the parts of blocks together.
+// among its warps; the last block of the splits puts their parts together.
 #include <kernwright/attention_tile.cuh>
+#include <kernwright/reduce.cuh>
 
 using namespace kernwright;
 
-constexpr int kWarps = 4;
-constexpr int kThreads = 32 * kWarps;
-constexpr int kRows = 16;    // queries times heads of one head of keys
-constexpr int kTokens = 16;  // of a warp's tile
-constexpr int kStep = kWarps * kTokens;
+constexpr int kRows = 16;         // queries times heads of one head of keys
+constexpr int kTokens = 16;       // of a warp's tile
+constexpr int kCombineWarps = 4;  // of a block of combine_splits()
 
 /// A warp's tile of 8-bit elements as one of T.
 template <typename T, typename E, int kDim>
@@ -44,13 +43,31 @@ struct WarpMemory {
   static constexpr int kBytes = kStage * kStages + kWide;
 };
 
+/// What the host knows of a launch.
+struct DecodePlan {
+  unsigned* arrived;  ///< a word for each group of splits
+  int group;          ///< heads with common keys
+  int flat;           ///< blocks are numbered along x alone, else splits, heads and batches
+  int each, more;     ///< steps of a split, splits that have one more; 0 steps: the lengths tell
+};
+
+/// Which part of which batch and head a block has. In the common case it takes no division: these
+/// would delay the first copies.
 struct Work {
   int batch, kv_head, first_row, split;
+  unsigned place;  ///< of the group of splits
 
-  __device__ explicit Work(const AttentionCall& call) {
+  __device__ __forceinline__ Work(const AttentionCall& call, const DecodePlan& plan) {
+    split = static_cast<int>(blockIdx.x);
+    kv_head = static_cast<int>(blockIdx.y);
+    batch = static_cast<int>(blockIdx.z);
+    first_row = 0;
+    place = blockIdx.z * gridDim.y + blockIdx.y;
+    if (!plan.flat) return;
     unsigned index = blockIdx.x;
     split = static_cast<int>(index % call.splits);
     index /= call.splits;
+    place = index;
     first_row = static_cast<int>(index % call.row_tiles) * kRows;
     index /= call.row_tiles;
     kv_head = static_cast<int>(index % call.kv_heads);
@@ -58,30 +75,42 @@ struct Work {
   }
 };
 
+/// The query of a row; the row's head is the rest.
+__device__ __forceinline__ int query_of(const AttentionCall& call, int row, int group) {
+  return call.queries == 1 ? row >= group : row / group;
+}
+
 /// Where a split's keys begin and end: equal shares of the keys seen, in whole steps.
+template <int kStep>
 struct Share {
   int first, end;
 
-  __device__ Share(const AttentionCall& call, const Sequence& sequence, int split, int first_query,
-                   int last_query) {
+  __device__ __forceinline__ Share(const AttentionCall& call, const DecodePlan& plan,
+                                   const Sequence& sequence, int split, int first_query,
+                                   int last_query) {
     const int low = sequence.first_key(call, first_query) / kStep * kStep;
     const int high = sequence.end_key(call, last_query);
-    const int steps = high > low ? (high - low + kStep - 1) / kStep : 0;
-    const int each = (steps + call.splits - 1) / call.splits;
-    first = low + min(split * each, steps) * kStep;
-    end = min(high, low + min((split + 1) * each, steps) * kStep);
+    int each = plan.each, more = plan.more;
+    if (each == 0) {
+      const int steps = high > low ? (high - low + kStep - 1) / kStep : 0;
+      each = steps / call.splits;
+      more = steps - each * call.splits;
+    }
+    first = low + (split * each + min(split, more)) * kStep;
+    end = min(high, first + (each + (split < more ? 1 : 0)) * kStep);
   }
 };
 
 /// The rows' queries as the block's tile; zeros behind the last row and element.
-template <typename T, int kDim>
+template <typename T, int kDim, int kThreads>
 __device__ __forceinline__ void load_queries(unsigned char* tile, const AttentionCall& call,
                                              const Sequence& sequence, const Work& work,
                                              int group) {
   const T* const q = static_cast<const T*>(call.q) + sequence.q_first;
   for (int i = threadIdx.x; i < kRows * kDim / 8; i += kThreads) {
     const int row = work.first_row + i / (kDim / 8), column = i % (kDim / 8) * 8;
-    const int query = row / group, head = work.kv_head * group + row % group;
+    const int query = query_of(call, row, group);
+    const int head = work.kv_head * group + row - query * group;
     const T* const from = q + query * call.q_at.token + head * call.q_at.head;
     Pack<T, 8> pack;
 #pragma unroll
@@ -95,11 +124,12 @@ __device__ __forceinline__ void load_queries(unsigned char* tile, const Attentio
 }
 
 /// The warps' finds, put together: written as the result, or as the part of a split.
-template <typename T, int kValueDim>
+template <typename T, int kValueDim, int kWarps>
 __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<kValueDim>& rows,
                                             bool bad, const AttentionCall& call,
                                             const Sequence& sequence, const Work& work, int group) {
-  constexpr int kPitch = kValueDim + 4;
+  constexpr int kPitch = kValueDim + 4, kThreads = 32 * kWarps;
+  const int valid = sequence.queries * group - work.first_row;  // rows
   float* const sums = reinterpret_cast<float*>(memory);
   float* const peaks = sums + kWarps * kRows * kPitch;
   float* const totals = peaks + kWarps * kRows;
@@ -109,6 +139,7 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
   for (int r = 0; r < 2; ++r) {
     const int row = warp * kRows + lane / 4 + 8 * r;
     const float total = rows.whole_total(r);
+    if (lane / 4 + 8 * r >= valid) continue;
     if (lane % 4 == 0) {
       peaks[row] = rows.peak[r];
       totals[row] = bad ? not_a_number() : total;
@@ -122,8 +153,8 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
   __syncthreads();
   for (int i = threadIdx.x; i < kRows * kValueDim / 2; i += kThreads) {
     const int row = i / (kValueDim / 2), column = i % (kValueDim / 2) * 2;
-    const int query = (work.first_row + row) / group;
-    const int head = work.kv_head * group + (work.first_row + row) % group;
+    const int query = query_of(call, work.first_row + row, group);
+    const int head = work.kv_head * group + work.first_row + row - query * group;
     if (query >= sequence.queries) break;
     float peak = minus_infinity(), total = 0;
     float2 sum = make_float2(0, 0);
@@ -153,24 +184,91 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
   }
 }
 
+/// One warp's row of the result: the parts of all splits in their order.
+template <typename T, int kValueDim>
+__device__ __forceinline__ void combine_row(const AttentionCall& call, const Sequence& sequence,
+                                            int batch, int head, int query) {
+  constexpr int kParts = 16;                       // that are loaded at once
+  constexpr int kPacks = (kValueDim + 127) / 128;  // of four columns, of a lane
+  const int lane = threadIdx.x % 32;
+  const long long first = split_place(call, batch, head, query, 0);
+  const float2* const parts = reinterpret_cast<const float2*>(call.peaks) + first;
+  const float4* const from = reinterpret_cast<const float4*>(call.partial + first * kValueDim);
+  float peak = minus_infinity(), total = 0;
+  float4 sums[kPacks] = {};
+  for (int begin = 0; begin < call.splits; begin += kParts) {
+    const int count = min(kParts, call.splits - begin);
+    float2 part = make_float2(minus_infinity(), 0);
+    if (lane < count) part = parts[begin + lane];
+    float4 values[kParts][kPacks];
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) {
+#pragma unroll
+      for (int j = 0; j < kPacks; ++j) {
+        const int pack = lane + 32 * j;
+        values[i][j] = make_float4(0, 0, 0, 0);
+        if (i < count && pack < kValueDim / 4)
+          values[i][j] = from[(begin + i) * (kValueDim / 4) + pack];
+      }
+    }
+    const float most =
+        fmaxf(peak, warp_reduce(part.x, [](float a, float b) { return fmaxf(a, b); }));
+    const float base = most == minus_infinity() ? 0.0f : most;
+    const float earlier = power2(peak - base), weight = power2(part.x - base);
+    peak = most;
+    total = total * earlier + warp_reduce(part.y * weight, [](float a, float b) { return a + b; });
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j) {
+      sums[j].x *= earlier, sums[j].y *= earlier, sums[j].z *= earlier, sums[j].w *= earlier;
+    }
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) {
+      const float factor = __shfl_sync(~0u, weight, i);
+#pragma unroll
+      for (int j = 0; j < kPacks; ++j) {
+        sums[j].x += values[i][j].x * factor;
+        sums[j].y += values[i][j].y * factor;
+        sums[j].z += values[i][j].z * factor;
+        sums[j].w += values[i][j].w * factor;
+      }
+    }
+  }
+  const float scale = finish_total(call, sequence, head, query, peak, total, lane == 0);
+  T* const out = static_cast<T*>(call.out) + sequence.out_first + query * call.out_at.token +
+                 head * call.out_at.head;
+#pragma unroll
+  for (int j = 0; j < kPacks; ++j) {
+    const int column = 4 * (lane + 32 * j);
+    const float sum[4] = {sums[j].x, sums[j].y, sums[j].z, sums[j].w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (column + i < call.value_dim) out[column + i] = from_compute<T>(sum[i] * scale);
+    }
+  }
+}
+
 /// A block: up to 16 rows (queries times heads with common keys), one share of the context.
-template <typename T, typename E, int kDim, int kValueDim, int kStages, bool kAsync, bool kExtras>
-__global__ void __launch_bounds__(kThreads)
-    decode_attention(const __grid_constant__ AttentionCall call) {
+template <typename T, typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync,
+          bool kExtras>
+__global__ void __launch_bounds__(32 * kWarps)
+    decode_attention(const __grid_constant__ AttentionCall call,
+                     const __grid_constant__ DecodePlan plan) {
   using Memory = WarpMemory<T, E, kDim, kValueDim, kStages>;
   using Keys = TokenCopy<E, kTokens, kDim, kAsync>;
   using Values = TokenCopy<E, kTokens, kValueDim, kAsync>;
+  constexpr int kStep = kWarps * kTokens;
   constexpr int kQueryBytes = kRows * kDim * sizeof(T);
   constexpr bool kKeepQueries = kDim <= 128;
   extern __shared__ __align__(128) unsigned char memory[];
-  const Work work(call);
+  const Work work(call, plan);
   const Sequence sequence(call, work.batch);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int group = call.heads / call.kv_heads;
-  const int first_query = work.first_row / group;
-  const int last_query = min((work.first_row + kRows - 1) / group, sequence.queries - 1);
+  const int group = plan.group;
+  const int first_query = query_of(call, work.first_row, group);
+  const int last_query =
+      min(query_of(call, work.first_row + kRows - 1, group), sequence.queries - 1);
   if (first_query >= sequence.queries) return;
-  const Share share(call, sequence, work.split, first_query, last_query);
+  const Share<kStep> share(call, plan, sequence, work.split, first_query, last_query);
   unsigned char* const ring = memory + kQueryBytes + warp * Memory::kBytes;
   const E* const k =
       static_cast<const E*>(call.k) + sequence.k_first + work.kv_head * call.k_at.head;
@@ -192,17 +290,18 @@ __global__ void __launch_bounds__(kThreads)
     Values::start(to + Keys::kBytes, v, v_offset, call.value_dim);
   };
   const int tiles = share.end > share.first ? (share.end - share.first + kStep - 1) / kStep : 0;
-#pragma unroll
+#pragma unroll 1  // fewer instructions to fetch before the first copy
   for (int stage = 0; stage < kStages; ++stage) {
     if (stage < tiles) start(stage);
     commit_copies();
   }
-  load_queries<T, kDim>(memory, call, sequence, work, group);
+  load_queries<T, kDim, 32 * kWarps>(memory, call, sequence, work, group);
   ScoreRow rows[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int row = work.first_row + lane / 4 + 8 * r;
-    rows[r].set(call, sequence, work.batch, row / group, work.kv_head * group + row % group);
+    const int query = query_of(call, row, group);
+    rows[r].set(call, sequence, work.batch, query, work.kv_head * group + row - query * group);
   }
   float scale = kExtras ? call.scale : call.scale * kLog2E;
   if (call.k_scales != nullptr) scale *= call.k_scales[work.kv_head];
@@ -247,36 +346,28 @@ __global__ void __launch_bounds__(kThreads)
   }
   wait_copies<0>();
   bad = __any_sync(~0u, bad);
-  merge_warps<T, kValueDim>(memory, running[0], bad, call, sequence, work, group);
+  merge_warps<T, kValueDim, kWarps>(memory, running[0], bad, call, sequence, work, group);
+  if (call.splits == 1) return;
+  if (!is_last_block(plan.arrived + work.place, static_cast<unsigned>(call.splits))) return;
+  for (int r = warp; r < kRows; r += kWarps) {
+    const int query = query_of(call, work.first_row + r, group);
+    if (query >= sequence.queries) break;
+    combine_row<T, kValueDim>(call, sequence, work.batch,
+                              work.kv_head * group + work.first_row + r - query * group, query);
+  }
 }
 
 /// One warp a row: the parts of all splits in their order.
 template <typename T, int kValueDim>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(32 * kCombineWarps)
     combine_splits(const __grid_constant__ AttentionCall call) {
   const int lane = threadIdx.x % 32;
-  const long long row = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  const long long row = static_cast<long long>(blockIdx.x) * kCombineWarps + threadIdx.x / 32;
   if (row >= static_cast<long long>(call.batches) * call.heads * call.queries) return;
   const int query = static_cast<int>(row % call.queries);
   const int head = static_cast<int>(row / call.queries % call.heads);
   const int batch = static_cast<int>(row / call.queries / call.heads);
   const Sequence sequence(call, batch);
   if (query >= sequence.queries) return;
-  const float2* const parts = reinterpret_cast<const float2*>(call.peaks) + row * call.splits;
-  float peak = minus_infinity();
-  for (int split = lane; split < call.splits; split += 32) peak = fmaxf(peak, parts[split].x);
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, mask));
-  const float base = peak == minus_infinity() ? 0.0f : peak;
-  float sums[kValueDim / 32] = {}, total = 0;
-#pragma unroll 4
-  for (int split = 0; split < call.splits; ++split) {
-    const float2 part = parts[split];
-    const float factor = power2(part.x - base);
-    total += part.y * factor;
-    const float* const from = call.partial + (row * call.splits + split) * kValueDim;
-#pragma unroll
-    for (int i = 0; i < kValueDim / 32; ++i) sums[i] += from[lane + 32 * i] * factor;
-  }
-  store_row<T, kValueDim>(call, sequence, head, query, sums, peak, total);
+  combine_row<T, kValueDim>(call, sequence, batch, head, query);
 }

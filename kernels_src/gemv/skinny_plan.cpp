@@ -30,6 +30,9 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.rows, 1);
   choose_skinny(plan.stages, 4);
   if (plan.kernel == SkinnyKernel::ring) choose_skinny(plan.unroll, 2);
+  const bool fetches =
+      plan.kernel == SkinnyKernel::tiles && shape.clusters && shape.weight_type == shape.x_type;
+  if (plan.hint < 0) plan.hint = fetches ? 1 : 0;
   const int loads = plan.columns <= 2 ? 4 : plan.columns == 4 ? 2 : 1;
   choose_skinny(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
   const std::int64_t groups = skinny_parts(shape.k, std::int64_t{4} * values * plan.unroll);
@@ -37,7 +40,19 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny_splits(plan, shape.multiprocessors / 2, blocks, groups / plan.warps);
 }
 
+// Measured on an H100: one row of x, and two where the weights have many rows, are faster without
+// the tensor cores.
+constexpr std::int64_t kSkinnyDotWeights = std::int64_t{1} << 24;
+constexpr std::int64_t kSkinnyDotRows = 64;  ///< of weights, for each multiprocessor
+
+bool skinny_dots(const SkinnyShape& shape) {
+  if (!shape.clusters || shape.batches > 1 || shape.weight_type != shape.x_type) return false;
+  if (shape.n * shape.k < kSkinnyDotWeights) return false;
+  return shape.m == 1 || (shape.m == 2 && shape.n >= kSkinnyDotRows * shape.multiprocessors);
+}
+
 void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
+  if (shape.m == 2 && skinny_dots(shape)) choose_skinny(plan.rows, 4);
   choose_skinny(plan.width, shape.width);
   choose_skinny(plan.columns, std::min(8u, std::bit_ceil(static_cast<unsigned>(shape.m))));
   const std::int64_t lanes = skinny_parts(shape.k, std::int64_t{32} * plan.width);
@@ -92,10 +107,17 @@ void plan_skinny_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 constexpr int kSkinnyBoxBytes = 112640;  // of a block, of which a multiprocessor has two
 
+/// Eight for weights with many rows, else four: more blocks, of smaller clusters. Weights with
+/// neighbours across k have eight.
+int skinny_box_warps(const SkinnyShape& shape) {
+  const std::int64_t blocks = skinny_parts(shape.n, 128) * shape.batches;
+  return shape.by_columns || blocks >= 2 * shape.multiprocessors ? 8 : 4;
+}
+
 void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
   choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
-  choose_skinny(plan.warps, 8);
+  choose_skinny(plan.warps, skinny_box_warps(shape));
   plan.rows = 1;
   if (plan.stages < 2) {
     plan.stages = 8;
@@ -130,7 +152,9 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
       wanted == SkinnyKernel::ring) {
     return wanted;
   }
-  return shape.m > 8 ? SkinnyKernel::staged : SkinnyKernel::tiles;
+  if (shape.m > 8) return SkinnyKernel::staged;
+  const bool dots = wanted == SkinnyKernel::chosen && skinny_dots(shape);
+  return dots ? SkinnyKernel::dot : SkinnyKernel::tiles;
 }
 
 }  // namespace

@@ -134,15 +134,21 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
     }
     cluster_sync();
     const unsigned stride = p.splits * blockDim.x;
-    for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < Of::kColumns * Of::kRows;
+    for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < Of::kColumns * Of::kRows / 4;
          i += stride) {
-      const unsigned m = i / Of::kRows, row = i % Of::kRows, n = first + row;
+      const unsigned m = i / (Of::kRows / 4), row = i % (Of::kRows / 4) * 4;
       if (m >= p.m) break;
       const float* const mine = shared.sums() + m * Of::kPitch + row;
-      float sum = 0;
+      float sum[4] = {};
 #pragma unroll 4
-      for (unsigned rank = 0; rank < p.splits; ++rank) sum += read_of_block(mine, rank);
-      if (n < p.n) finish_sum<T, Act>(p, batch, m, n, sum);
+      for (unsigned rank = 0; rank < p.splits; ++rank) {
+        const float4 part = four_of_block(mine, rank);
+        sum[0] += part.x;
+        sum[1] += part.y;
+        sum[2] += part.z;
+        sum[3] += part.w;
+      }
+      finish_four<T, Act>(p, batch, m, first + row, sum);
     }
     if (batch + gridDim.z >= p.batches) break;
     show_to_copies();  // the next batch's boxes come to the place of the sums

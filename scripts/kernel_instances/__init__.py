@@ -255,16 +255,17 @@ INSTANCES = {
     ],
     "decode_attention.cu": [
         *(
-            f"decode_attention<{of}, {cache}, {dim}, {value}, {stages}, {packs}, {extras}>"
-            for of, cache, dim, value, stages, packs, extras in (
-                ("Float16", "Float16", 64, 64, 4, "true", "false"),
-                ("BFloat16", "BFloat16", 128, 128, 3, "true", "false"),
-                ("BFloat16", "BFloat16", 256, 256, 1, "true", "true"),
-                ("BFloat16", "BFloat16", 96, 96, 4, "false", "false"),
-                ("BFloat16", "BFloat16", 192, 128, 2, "true", "false"),
-                ("BFloat16", "Float8E4M3", 128, 128, 4, "true", "true"),
-                ("Float16", "Float8E5M2", 64, 64, 4, "true", "false"),
-                ("Float16", "Int8", 64, 64, 4, "false", "false"),
+            f"decode_attention<{of}, {cache}, {dim}, {value}, {warps}, {stages}, {packs}, {extras}>"
+            for of, cache, dim, value, warps, stages, packs, extras in (
+                ("Float16", "Float16", 64, 64, 4, 4, "true", "false"),
+                ("BFloat16", "BFloat16", 128, 128, 8, 3, "true", "false"),
+                ("BFloat16", "BFloat16", 128, 128, 4, 2, "true", "false"),
+                ("BFloat16", "BFloat16", 256, 256, 4, 1, "true", "true"),
+                ("BFloat16", "BFloat16", 96, 96, 8, 3, "false", "false"),
+                ("BFloat16", "BFloat16", 192, 128, 4, 2, "true", "false"),
+                ("BFloat16", "Float8E4M3", 128, 128, 4, 4, "true", "true"),
+                ("Float16", "Float8E5M2", 64, 64, 4, 4, "true", "false"),
+                ("Float16", "Int8", 64, 64, 4, 4, "false", "false"),
             )
         ),
         *(f"combine_splits<{of}, 128>" for of in ("Float16", "BFloat16", "Float32")),

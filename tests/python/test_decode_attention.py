@@ -46,7 +46,7 @@ def test_lengths_and_splits(dtype):
     for keys in (1, 16, 63, 65, 200):
         host = operands(2, 4, 2, 1, keys, 64, dtype)
         wanted, logarithms = reference(*host, causal=True, bottom=True)
-        for splits in (None, 1, 2, 7):
+        for splits in (None, 1, 2, 7, 40):
             got, lse = decode(*on_device(host), splits=splits, return_lse=True)
             assert_attention(got, wanted, dtype)
             assert_logarithms(lse, logarithms)
@@ -241,6 +241,7 @@ def test_in_a_graph():
     kw.synchronize()
     with graph.capture(stream):
         got = decode(q, k, v, ends, splits=3)
+    assert [node.name.split("<")[0] for node in graph.nodes] == ["decode_attention"]
     for lengths in ([200, 3], [64, 65]):
         ends[...] = np.array(lengths, np.int32)
         graph.launch(stream)

@@ -41,10 +41,10 @@ __device__ __forceinline__ void fetch_ahead(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
 
-/// Stores the sum of an element, or what follows from it.
+/// What the result has for the sum of an element.
 template <typename T, typename Act>
-__device__ __forceinline__ void finish_sum(const SkinnyProblem& p, UInt64 batch, unsigned m,
-                                           unsigned n, float sum) {
+__device__ __forceinline__ T finished(const SkinnyProblem& p, UInt64 batch, unsigned m, unsigned n,
+                                      float sum) {
   float value = sum * p.factor;
   if (p.scale != nullptr) value *= p.scale[static_cast<UInt64>(n) * p.scale_step];
   if (p.bias != nullptr) value += to_compute(static_cast<const T*>(p.bias)[n]);
@@ -53,9 +53,34 @@ __device__ __forceinline__ void finish_sum(const SkinnyProblem& p, UInt64 batch,
     const Int64 at = static_cast<Int64>(batch) * p.residual_batch + m * p.residual_row + n;
     value += to_compute(static_cast<const T*>(p.residual)[at]);
   }
-  static_cast<T*>(p.out)[(batch * p.m + m) * p.n + n] = from_compute<T>(value);
+  return from_compute<T>(value);
 }
 
+template <typename T, typename Act>
+__device__ __forceinline__ void finish_sum(const SkinnyProblem& p, UInt64 batch, unsigned m,
+                                           unsigned n, float sum) {
+  static_cast<T*>(p.out)[(batch * p.m + m) * p.n + n] = finished<T, Act>(p, batch, m, n, sum);
+}
+
+/// Four sums that follow each other along n, the first at a multiple of four.
+template <typename T, typename Act>
+__device__ __forceinline__ void finish_four(const SkinnyProblem& p, UInt64 batch, unsigned m,
+                                            unsigned n, const float (&sums)[4]) {
+  if (p.n % 4 != 0) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (n + i < p.n) finish_sum<T, Act>(p, batch, m, n + i, sums[i]);
+    }
+  } else if (n < p.n) {
+    Pack<T, 4> pack;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) pack.value[i] = finished<T, Act>(p, batch, m, n + i, sums[i]);
+    T* const out = static_cast<T*>(p.out) + (batch * p.m + m) * p.n + n;
+    *reinterpret_cast<Pack<T, 4>*>(out) = pack;
+  }
+}
+
+/// Stores the sum of an element, or what follows from it.
 template <typename T, typename Act>
 __device__ __forceinline__ void store_sum(const SkinnyProblem& p, UInt64 batch, unsigned m,
                                           unsigned n, float sum) {
@@ -144,6 +169,24 @@ __device__ __forceinline__ float read_of_block(const float* mine, unsigned rank)
   return value;
 #else
   return *mine;
+#endif
+}
+
+/// The same for four neighbours, at a multiple of 16 bytes.
+__device__ __forceinline__ float4 four_of_block(const float* mine, unsigned rank) {
+#if __CUDA_ARCH__ >= 900
+  unsigned there;
+  float4 value;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(there)
+               : "r"(shared_address(mine)), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(there)
+               : "memory");
+  return value;
+#else
+  return *reinterpret_cast<const float4*>(mine);
 #endif
 }
 

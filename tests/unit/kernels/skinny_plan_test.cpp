@@ -39,6 +39,27 @@ TEST_CASE("skinny plan: more than 8 rows take boxes where there are any") {
   CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::wgmma}).kernel == SkinnyKernel::staged);
 }
 
+TEST_CASE("skinny plan: boxes have 64 rows of the weights, of very many 128") {
+  CHECK(plan_skinny(hopper_rows(64, 4096, 4096), {}).warps == 4);
+  CHECK(plan_skinny(hopper_rows(64, 14336, 4096), {}).warps == 4);
+  CHECK(plan_skinny(hopper_rows(64, 128256, 4096), {}).warps == 8);
+}
+
+TEST_CASE("skinny plan: one row of x, and two with many of the weights, are summed without tiles") {
+  CHECK(plan_skinny(hopper_rows(1, 4096, 4096), {}).kernel == SkinnyKernel::dot);
+  CHECK(plan_skinny(hopper_rows(1, 1024, 1024), {}).kernel == SkinnyKernel::tiles);
+  CHECK(plan_skinny(hopper_rows(2, 4096, 4096), {}).kernel == SkinnyKernel::tiles);
+  const SkinnyPlan two = plan_skinny(hopper_rows(2, 14336, 4096), {});
+  CHECK(two.kernel == SkinnyKernel::dot);
+  CHECK(two.rows == 4);
+  CHECK(plan_skinny(hopper_rows(3, 14336, 4096), {}).kernel == SkinnyKernel::tiles);
+  SkinnyShape older = hopper_rows(1, 14336, 4096);
+  older.clusters = older.overlapping = older.boxes = false;
+  CHECK(plan_skinny(older, {}).kernel == SkinnyKernel::tiles);
+  CHECK(plan_skinny(older, {}).hint == 0);
+  CHECK(plan_skinny(hopper_rows(4, 14336, 4096), {}).hint == 1);
+}
+
 TEST_CASE("skinny plan: two blocks with boxes fit a multiprocessor, and splits a cluster") {
   for (const std::int64_t m : {17, 32, 33, 64}) {
     for (const std::int64_t n : {8, 4096, 14336, 128256}) {
@@ -56,7 +77,7 @@ TEST_CASE("skinny plan: two blocks with boxes fit a multiprocessor, and splits a
       }
     }
   }
-  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).splits == 4);
+  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).splits == 2);
   CHECK(plan_skinny(hopper_rows(32, 14336, 4096), {}).splits == 1);
   // Whoever measures may ask for more.
   const SkinnyPlan many =

@@ -2,6 +2,8 @@
 #include "kernels_src/zeroed_words.h"
 
 #include "core/graph/graph.h"
+#include "kernels_src/attention/attention.h"
+#include "kernels_src/cast/cast.h"
 #include "kernels_src/reduce/reduce.h"
 #include "kernels_src/scan/scan.h"
 #include "unit/kernels/kernels_fixture.h"
@@ -45,6 +47,18 @@ void a_long_scan_is_right(const Stream& stream) {
   CHECK(last == static_cast<double>(length));
 }
 
+/// Blocks with parts of a context: of equal values the result is the same.
+void attention_is_right(const Stream& stream) {
+  const auto halves = [&](const Shape& shape) {
+    return kernels::cast(ones_of(shape), ScalarType::float16, stream);
+  };
+  const Array query = halves({1, 2, 1, 64}), cache = halves({1, 2, 200, 64});
+  kernels::AttentionOptions options;
+  options.splits = 3;
+  const kernels::Attended got = kernels::decode_attention(query, cache, cache, options, stream);
+  CHECK(last_of(kernels::cast(got.out, ScalarType::float32, stream), stream) == 1);
+}
+
 /// Kernels of each kind that counts blocks or posts values.
 void sums_are_right(const Stream& stream) {
   const Array line = ones_of({70'000});
@@ -73,6 +87,8 @@ TEST_CASE("zeroed words: launches of a stream share them, and leave them zero") 
     sums_are_right(stream);
     a_long_scan_is_right(stream);
     a_long_scan_is_right(stream);
+    attention_is_right(stream);
+    attention_is_right(stream);
     stream.synchronize();
     CHECK(all_zero(words));
   }
