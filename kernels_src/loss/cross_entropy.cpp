@@ -182,6 +182,36 @@ void launch_scale(const Array& ids, const std::optional<Array>& weights, std::in
   }
 }
 
+/// How losses and gradients of all rows are computed.
+struct EntropyLaunch {
+  const Kernel& kernel;
+  LaunchConfig config;
+  std::int64_t out_stride;  ///< of the gradient's rows
+  std::int32_t shared_packs;
+};
+
+/// `out` has the gradient, or is `logits` where none is wanted.
+EntropyLaunch entropy_launch(const Array& logits, const Array& ids, const RowView& x,
+                             const Array& out, const CrossEntropyOptions& options,
+                             const Stream& on) {
+  Device& device = logits.device();
+  const auto rows = static_cast<std::uint32_t>(ids.size());
+  const std::int64_t out_stride = options.in_place || !options.gradient ? x.stride : x.cols;
+  const std::uint64_t size = scalar_size(logits.type());
+  // Rows may begin anywhere, as long as those of the gradient begin alike.
+  const int width = pack_width(
+      logits.type(), {options.gradient ? x.array.address() - out.address() : 0,
+                      rows > 1 ? static_cast<std::uint64_t>(x.stride - out_stride) * size : 0});
+  const LogitsPlan plan = plan_logits(device, x.cols, width, logits.type(), options.gradient);
+  const LaunchConfig config{
+      .grid = {rows},
+      .block = {static_cast<std::uint32_t>(plan.threads)},
+      .shared_bytes = static_cast<std::uint32_t>(plan.shared_packs * kPackBytes),
+      .stream = on};
+  const Kernel& kernel = entropy_kernel(logits.type(), ids.type(), width, plan, options).on(device);
+  return {kernel, config, out_stride, static_cast<std::int32_t>(plan.shared_packs)};
+}
+
 }  // namespace
 
 Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropyOptions& options,
@@ -211,20 +241,7 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
   if (rows == 0) find_scale();
   if (rows > 0) {
     const Array& out = made.gradient ? *made.gradient : logits;
-    const std::int64_t out_stride = options.in_place || !made.gradient ? x.stride : x.cols;
-    const std::uint64_t size = scalar_size(logits.type());
-    // Rows may begin anywhere, as long as those of the gradient begin alike.
-    const int width = pack_width(
-        logits.type(), {made.gradient ? x.array.address() - out.address() : 0,
-                        rows > 1 ? static_cast<std::uint64_t>(x.stride - out_stride) * size : 0});
-    const LogitsPlan plan = plan_logits(device, x.cols, width, logits.type(), options.gradient);
-    const LaunchConfig config{
-        .grid = {static_cast<std::uint32_t>(rows)},
-        .block = {static_cast<std::uint32_t>(plan.threads)},
-        .shared_bytes = static_cast<std::uint32_t>(plan.shared_packs * kPackBytes),
-        .stream = on};
-    const Kernel& kernel =
-        entropy_kernel(logits.type(), ids.type(), width, plan, options).on(device);
+    const EntropyLaunch plan = entropy_launch(logits, ids, x, out, options, on);
     find_scale();
     with_compute(logits.type(), [&](auto zero) {
       using Real = decltype(zero);
@@ -236,9 +253,9 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
                                   options.ignore_index,
                                   weights.each ? weights.each->address() : 0,
                                   weights.sum ? weights.sum->address() : 0};
-      launch(kernel, config, x.array.address(), x.stride, out.address(), out_stride, ids.address(),
-             losses.address(), static_cast<std::int32_t>(x.cols),
-             static_cast<std::int32_t>(plan.shared_packs), terms);
+      launch(plan.kernel, plan.config, x.array.address(), x.stride, out.address(), plan.out_stride,
+             ids.address(), losses.address(), static_cast<std::int32_t>(x.cols), plan.shared_packs,
+             terms);
     });
     if (made.gradient) made.gradient->use_on(on);
   }
