@@ -48,10 +48,8 @@ lint: setup
 tidy: configure
 	@scripts/tidy.sh $(BUILD) $(FILES)
 
-## make docs      the documentation site in build/docs/site; needs no network once it is installed
+## make docs      the documentation site in build/docs/site, without the network
 docs: install
-	@$(BIN)/python -c 'import material' 2>/dev/null || \
-	  $(BIN)/python -m pip install -q --disable-pip-version-check 'mkdocs-material>=9.5'
 	@$(BIN)/python scripts/site/make_site.py build/docs && echo "build/docs/site/index.html"
 
 ## make format    clang-format and ruff over the tree

@@ -1,4 +1,4 @@
-# What a wheel ships runs with glibc 2.28 and newer, where it was built with glibc 2.34 to 2.37 on
+# What a wheel ships runs with glibc 2.28 and newer, where it was built with glibc 2.34 to 2.39 on
 # x86-64. The linked files keep to old versions of glibc's functions (old_glibc.cpp). Other systems
 # may need newer ones: scripts/check_wheel.py refuses a wheel whose name promises too much.
 include(CheckCXXSourceCompiles)

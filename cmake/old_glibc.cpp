@@ -9,15 +9,16 @@
 #include <atomic>
 #include <cstdint>
 
-// `name` jumps to the version that glibc has had from the start: same arguments, same result.
+// `name` jumps to `old`, a function that glibc has had from the start: same arguments, same result.
 // Each lies in a section of its own, so that the linker drops what nobody calls.
 // clang-format off
-#define FORWARD(name, version)                                                    \
+#define FORWARD_TO(name, old, version)                                            \
   asm(".section .text." #name ",\"ax\",@progbits\n"                              \
-      ".symver kernwright_old_" #name ", " #name "@" version "\n"                 \
+      ".symver kernwright_old_" #name ", " #old "@" version "\n"                  \
       ".globl " #name "\n.hidden " #name "\n.type " #name ", @function\n"        \
       #name ":\n  endbr64\n  jmp *kernwright_old_" #name "@GOTPCREL(%rip)\n"     \
       ".size " #name ", .-" #name "\n.previous\n")
+#define FORWARD(name, version) FORWARD_TO(name, name, version)
 // clang-format on
 
 FORWARD(exp, "GLIBC_2.2.5");
@@ -25,6 +26,10 @@ FORWARD(exp2, "GLIBC_2.2.5");
 FORWARD(log, "GLIBC_2.2.5");
 FORWARD(log2, "GLIBC_2.2.5");
 FORWARD(pow, "GLIBC_2.2.5");
+FORWARD(fmod, "GLIBC_2.2.5");
+FORWARD(fmodf, "GLIBC_2.2.5");
+FORWARD(hypot, "GLIBC_2.2.5");
+FORWARD(hypotf, "GLIBC_2.2.5");
 FORWARD(dladdr, "GLIBC_2.2.5");
 FORWARD(dlclose, "GLIBC_2.2.5");
 FORWARD(dlerror, "GLIBC_2.2.5");
@@ -45,6 +50,16 @@ FORWARD(pthread_rwlock_rdlock, "GLIBC_2.2.5");
 FORWARD(pthread_rwlock_unlock, "GLIBC_2.2.5");
 FORWARD(pthread_rwlock_wrlock, "GLIBC_2.2.5");
 FORWARD(pthread_setaffinity_np, "GLIBC_2.3.4");
+
+// What the headers of glibc 2.38 make of strtol and its kin. They read "0b1" as a binary number in
+// base 0 and 2; the older ones read a zero and stop. Nothing here reads numbers in these bases.
+FORWARD_TO(__isoc23_strtol, strtol, "GLIBC_2.2.5");
+FORWARD_TO(__isoc23_strtoll, strtoll, "GLIBC_2.2.5");
+FORWARD_TO(__isoc23_strtoul, strtoul, "GLIBC_2.2.5");
+FORWARD_TO(__isoc23_strtoull, strtoull, "GLIBC_2.2.5");
+FORWARD_TO(__isoc23_strtoimax, strtoimax, "GLIBC_2.2.5");
+FORWARD_TO(__isoc23_strtoumax, strtoumax, "GLIBC_2.2.5");
+FORWARD_TO(__isoc23_sscanf, __isoc99_sscanf, "GLIBC_2.7");
 
 // Of a program: glibc before 2.34 then calls no constructors of the program itself, so it has none.
 FORWARD(__libc_start_main, "GLIBC_2.2.5");
@@ -69,8 +84,16 @@ int __fxstatat(int version, int folder, const char* path, struct stat* result, i
 
 HIDDEN int old_stat(const char* path, struct stat* result) asm("stat");
 int old_stat(const char* path, struct stat* result) { return __xstat(KERNEL_LAYOUT, path, result); }
+HIDDEN int old_stat64(const char* path, struct stat* result) asm("stat64");
+int old_stat64(const char* path, struct stat* result) {
+  return __xstat(KERNEL_LAYOUT, path, result);
+}
 HIDDEN int old_lstat(const char* path, struct stat* result) asm("lstat");
 int old_lstat(const char* path, struct stat* result) {
+  return __lxstat(KERNEL_LAYOUT, path, result);
+}
+HIDDEN int old_lstat64(const char* path, struct stat* result) asm("lstat64");
+int old_lstat64(const char* path, struct stat* result) {
   return __lxstat(KERNEL_LAYOUT, path, result);
 }
 HIDDEN int old_fstat(int file, struct stat* result) asm("fstat");
@@ -79,6 +102,11 @@ HIDDEN int old_fstat64(int file, struct stat* result) asm("fstat64");
 int old_fstat64(int file, struct stat* result) { return __fxstat(KERNEL_LAYOUT, file, result); }
 HIDDEN int old_fstatat(int folder, const char* path, struct stat* result, int flags) asm("fstatat");
 int old_fstatat(int folder, const char* path, struct stat* result, int flags) {
+  return __fxstatat(KERNEL_LAYOUT, folder, path, result, flags);
+}
+HIDDEN int old_fstatat64(int folder, const char* path, struct stat* result,
+                         int flags) asm("fstatat64");
+int old_fstatat64(int folder, const char* path, struct stat* result, int flags) {
   return __fxstatat(KERNEL_LAYOUT, folder, path, result, flags);
 }
 

@@ -20,6 +20,7 @@
 #include "kernels_src/include/complex_math.cuh.h"
 #include "kernels_src/include/edge_packs.cuh.h"
 #include "kernels_src/include/elements.cuh.h"
+#include "kernels_src/include/entropy_rows.cuh.h"
 #include "kernels_src/include/expression.cuh.h"
 #include "kernels_src/include/functions.cuh.h"
 #include "kernels_src/include/fused.cuh.h"
@@ -73,6 +74,7 @@ void register_device_headers() {
     add_builtin_header("kernwright/async_copy.cuh", text::async_copy_cuh);
     add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
     add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
+    add_builtin_header("kernwright/entropy_rows.cuh", text::entropy_rows_cuh);
     add_builtin_header("kernwright/logits.cuh", text::logits_cuh);
     add_builtin_header("kernwright/select_tokens.cuh", text::select_tokens_cuh);
     add_builtin_header("kernwright/matrices.cuh", text::matrices_cuh);

@@ -86,6 +86,11 @@ RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads) {
   return tile;
 }
 
+bool is_whole_tile(const RowTile& tile, RowExtent extent) noexcept {
+  return extent.n == std::int64_t{tile.pack} * tile.items * tile.width &&
+         extent.rows % tile.rows() == 0 && extent.rows / tile.rows() <= kMostBlocks;
+}
+
 RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int values) {
   RowChunks plan{.pack = pack, .items = std::max(1, values / pack)};
   const auto chunks = [&] {

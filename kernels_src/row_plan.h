@@ -47,6 +47,9 @@ struct RowTile {
 /// `max_threads`) would not do.
 RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads = 1024);
 
+/// Whether every thread has its `items` packs of a row, and every block all its rows.
+bool is_whole_tile(const RowTile& tile, RowExtent extent) noexcept;
+
 /// Rows that several blocks of 256 threads share.
 struct RowChunks {
   int pack = 1;

@@ -1,9 +1,12 @@
 """Checks wheels: size, what the extension needs of the system, the files that must be there.
 
 Usage: python scripts/check_wheel.py WHEEL... Exit code 1 when a wheel breaks a promise.
+       python scripts/check_wheel.py --tag WHEEL prints the tag that the wheel's files allow, or
+       nothing where they need a newer glibc than the project promises.
 """
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -16,6 +19,7 @@ LIBCUDA = "kernwright/libcuda/libcuda.so.1"  # ours, which uses the extension's 
 MAX_LIBCUDA_BYTES = 150_000
 WORKER = "kernwright/kernwright-worker"  # a program that uses the extension's code
 MAX_WORKER_BYTES = 100_000
+PROMISED = "2.28"  # the glibc of a wheel, where the build system can
 NEEDED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2"}
 LOADER = re.compile(r"ld-linux.*\.so\.\d")
 FILES = (
@@ -58,13 +62,27 @@ def promised_glibc(name):
     return f"{match[1]}.{match[2]}" if match else None
 
 
+def promised_tag(linked, machine=None):
+    """The platform tag of a wheel with these linked files: of the promised glibc, or ""."""
+    if all(newest_glibc(binary) == "0" for binary in linked.values()):
+        return ""  # of another C library
+    tag = f"manylinux_{PROMISED.replace('.', '_')}_{machine or platform.machine()}"
+    return "" if any(problems_of_versions(f"kernwright-{tag}.whl", linked)) else tag
+
+
+def linked_files(wheel):
+    """What the dynamic linker reads of a wheel, by name."""
+    names = wheel.namelist()
+    found = [n for n in names if re.fullmatch(r"kernwright/_core\..*\.so", n)]
+    return {n: wheel.read(n) for n in (*found, LIBCUDA, WORKER) if n in names}
+
+
 def problems_of_versions(name, linked):
     promised = promised_glibc(name)
     if promised is None:
         yield "its name promises no version of glibc"
     for file, binary in linked.items():
         newest = newest_glibc(binary)
-        print(f"  {file}: glibc {newest}")
         if promised and numbers(newest) > numbers(promised):
             yield f"{file} needs glibc {newest}; the wheel's name promises {promised}"
         if re.search(r"Name: GLIBC_ABI_", readelf("-V", binary)):
@@ -82,7 +100,7 @@ def problems_of(path):
             yield f"holds {len(extensions)} extensions"
             return
         extension = wheel.read(extensions[0])
-        linked = {n: wheel.read(n) for n in (extensions[0], LIBCUDA, WORKER) if n in names}
+        linked = linked_files(wheel)
         libcuda = wheel.getinfo(LIBCUDA).file_size if LIBCUDA in names else 0
         worker = wheel.getinfo(WORKER) if WORKER in names else None
         metadata = next(n for n in names if n.endswith(".dist-info/METADATA"))
@@ -90,6 +108,8 @@ def problems_of(path):
     libraries = needed_libraries(extension)
     print(f"{os.path.basename(path)}: {size / 1e6:.2f} MB, unpacked {len(extension) / 1e6:.2f} MB")
     print(f"  needs {', '.join(libraries)}")
+    for file, binary in linked.items():
+        print(f"  {file}: glibc {newest_glibc(binary)}")
     yield from problems_of_versions(os.path.basename(path), linked)
     if size > MAX_WHEEL_BYTES:
         yield f"it has {size} bytes; the limit is {MAX_WHEEL_BYTES}"
@@ -119,6 +139,10 @@ def problems_of(path):
 
 
 def main():
+    if sys.argv[1:2] == ["--tag"]:
+        with zipfile.ZipFile(sys.argv[2]) as wheel:
+            print(promised_tag(linked_files(wheel)))
+        return 0
     failed = False
     for path in sys.argv[1:]:
         for problem in problems_of(path):

@@ -40,18 +40,16 @@ progress() {
       if (tenth != last) { print "  compiled " $2 " of " $3; fflush(); last = tenth }
     }'
 }
-tag=${KERNWRIGHT_WHEEL_PLATFORM:-}
-# Where cmake/OldGlibc.cmake reaches glibc 2.28. Elsewhere auditwheel finds the oldest system that
-# the files run on.
-case "$tag $(uname -m) $(getconf GNU_LIBC_VERSION 2>/dev/null || true)" in
-  " x86_64 glibc 2.3"[4-7]) tag=manylinux_2_28_x86_64 ;;
-esac
 echo "1/3 compiling for $("$python" -V)"
 compile "$@" | progress
 if [ -e "$raw/failed" ]; then
   tail -n 40 "$raw/build.log" >&2
   exit 1
 fi
+# Where cmake/OldGlibc.cmake reaches glibc 2.28, as the built files tell. Elsewhere auditwheel finds
+# the oldest system that they run on.
+tag=${KERNWRIGHT_WHEEL_PLATFORM:-}
+[ -n "$tag" ] || tag=$("$python" scripts/check_wheel.py --tag "$raw"/*.whl)
 echo "2/3 tagging as ${tag:-what the files need}"
 # The driver and NVRTC are opened by name at run time, so there is nothing of CUDA to leave out; the
 # exclusions make sure that it stays so. Symbols newer than the tag allows are an error.

@@ -7,7 +7,7 @@ if sys.version_info >= (3, 11):
 else:
     from pip._vendor import tomli as tomllib
 
-EXTRAS = ("demo", "test", "dev")
+EXTRAS = ("demo", "test", "dev", "docs")
 
 with open(sys.argv[1], "rb") as file:
     document = tomllib.load(file)

@@ -35,9 +35,11 @@ struct WorkerPool::State {
       }
       Free taken = std::move(*oldest);
       state->free.erase(oldest);
+      state->ending_starts = taken.worker->starts();
       lock.unlock();
       taken.worker->kill();  // which may take some milliseconds
       lock.lock();
+      state->ending_starts = 0;
       state->free.insert(state->free.begin(), std::move(taken));
       state->given_back.notify_one();
     }
@@ -49,6 +51,7 @@ struct WorkerPool::State {
   mutable std::mutex mutex;
   std::condition_variable given_back, closed;
   std::vector<Free> free;  ///< used last at the back
+  int ending_starts = 0;   ///< of the worker whose process is being ended: nobody uses it
   bool is_watched = false, is_closed = false;
 };
 
@@ -113,7 +116,7 @@ unsigned WorkerPool::size() const noexcept { return state_->size; }
 
 int WorkerPool::starts() const {
   const std::lock_guard lock(state_->mutex);
-  int count = 0;
+  int count = state_->ending_starts;
   for (const auto& free : state_->free) count += free.worker->starts();
   return count;
 }

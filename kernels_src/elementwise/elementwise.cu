@@ -17,6 +17,11 @@ struct Converted<float, SmallFloat<Bits, E, M, F>> {
   __device__ static float of(SmallFloat<Bits, E, M, F> x) { return to_compute(x); }
 };
 
+template <typename T, typename U>
+constexpr bool kSameType = false;
+template <typename T>
+constexpr bool kSameType<T, T> = true;
+
 /// An array whose elements follow each other (along the innermost dimension), computed with as L.
 template <typename T, typename L>
 struct Each {
@@ -25,8 +30,12 @@ struct Each {
   template <int N>
   __device__ __forceinline__ void load(long long offset, Number (&to)[N]) const {
     const auto pack = *reinterpret_cast<const Pack<T, N>*>(data + offset);
+    if constexpr (kSameType<T, L>) {
+      unpack(to, pack.value);
+    } else {
 #pragma unroll
-    for (int j = 0; j < N; ++j) to[j] = Converted<L, T>::of(pack.value[j]);
+      for (int j = 0; j < N; ++j) to[j] = Converted<L, T>::of(pack.value[j]);
+    }
   }
   template <int N>
   __device__ static constexpr long long step() {

@@ -17,7 +17,7 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::uint32_t kThreads = 256;
+constexpr std::uint32_t kThreads = 256, kFewThreads = 128;
 constexpr std::int64_t kPackBytes = 16;
 constexpr std::int64_t kHeavyPack = 4;
 /// Enough blocks for every GPU; each thread of the strided kernel takes more when there are more.
@@ -35,6 +35,13 @@ struct Variant {
   int packs = 1;      ///< of a thread, in the flat kernel
   std::array<Form, kMaxOperands> forms{};
 };
+
+/// Threads of a block: fewer for few packs, which then spread over more multiprocessors. More than
+/// a quarter of these with a block each gained nothing (H100).
+std::uint32_t threads_for(std::int64_t packs, const Device& device) {
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return packs <= processors / 4 * kFewThreads ? kFewThreads : kThreads;
+}
 
 const char* form_name(Form form) {
   constexpr std::array names = {"Each", "Same", "Value"};
@@ -122,15 +129,20 @@ class Arguments {
     out_ = part.base[0];
     std::copy(part.base.begin() + 1, part.base.end(), addresses_.begin());
   }
-  void launch(const Kernel& kernel, std::int64_t blocks, bool wide, std::int64_t count, void* view,
+  struct Grid {
+    std::int64_t blocks;
+    std::uint32_t threads = kThreads;
+  };
+  void launch(const Kernel& kernel, Grid grid, bool wide, std::int64_t count, void* view,
               const Stream& stream) {
     auto narrow = static_cast<std::uint32_t>(count);
     values_[1] = wide ? static_cast<void*>(&count) : static_cast<void*>(&narrow);
     std::size_t used = 2;
     if (view != nullptr) values_[used++] = view;
     for (std::size_t i = 0; i < arity_; ++i) values_[used++] = operands_[i];
-    const LaunchConfig config{
-        .grid = {static_cast<std::uint32_t>(blocks)}, .block = {kThreads}, .stream = stream};
+    const LaunchConfig config{.grid = {static_cast<std::uint32_t>(grid.blocks)},
+                              .block = {grid.threads},
+                              .stream = stream};
     launch_arguments(kernel, config, std::span<void* const>(values_.data(), used));
   }
 
@@ -153,11 +165,13 @@ void launch_flat(const ElementwiseCall& call, const Array& result, Variant varia
   const std::int64_t count = result.size();
   variant.pack = static_cast<int>(pack);
   variant.packs = packs_of(call, result, pack);
-  const std::int64_t per_block = pack * variant.packs * kThreads;
+  const std::uint32_t threads = threads_for(count / pack, result.device());
+  const std::int64_t per_block = pack * variant.packs * threads;
   const std::int64_t blocks = (count + per_block - 1) / per_block;
   variant.wide = count > kNarrowLimit - per_block;
   Arguments(call, result.address())
-      .launch(kernel_for(call, result, variant), blocks, variant.wide, count, nullptr, stream);
+      .launch(kernel_for(call, result, variant), {blocks, threads}, variant.wide, count, nullptr,
+              stream);
 }
 
 /// Whether all arrays are as the flat kernel reads them; the forms go to `variant`.
@@ -235,7 +249,7 @@ void launch_strided(const ElementwiseCall& call, const Array& result, Variant va
     const std::int64_t packs = part.count();
     const std::int64_t blocks = walk_blocks(packs, kThreads, kMostBlocks);
     const auto send = [&](auto view) {
-      arguments.launch(kernel, blocks, variant.wide, packs, &view, stream);
+      arguments.launch(kernel, {blocks}, variant.wide, packs, &view, stream);
     };
     variant.wide ? send(part.parameter())
                  : send(walk_parameter<kWalkDims, std::int32_t>(part.dims));

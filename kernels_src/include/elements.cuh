@@ -310,4 +310,27 @@ struct alignas(N * sizeof(T)) Pack {
   T value[N];
 };
 
+/// Element j of a pack in the type that T is computed in.
+template <typename T, int N>
+__device__ __forceinline__ Compute<T> computed(const T (&pack)[N], int j) {
+  return to_compute(pack[j]);
+}
+/// By one instruction, for either half of a word.
+template <int N>
+__device__ __forceinline__ float computed(const BFloat16 (&pack)[N], int j) {
+  if constexpr (N % 2 == 0) {
+    unsigned words[N / 2];
+    memcpy(words, pack, sizeof(words));
+    return __uint_as_float(j % 2 == 0 ? words[j / 2] << 16 : words[j / 2] & 0xffff0000u);
+  } else {
+    return to_compute(pack[j]);
+  }
+}
+/// All of them.
+template <typename T, int N>
+__device__ __forceinline__ void unpack(Compute<T> (&to)[N], const T (&pack)[N]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) to[j] = computed(pack, j);
+}
+
 }  // namespace kernwright

@@ -41,23 +41,28 @@ __device__ __forceinline__ void load_affine(C (&into)[V], const void* array,
   }
 }
 
-/// Weight and bias of a thread's packs of a row. `Early`: they are loaded ahead of their use and
-/// take registers; for launches whose blocks all run at once.
-template <bool Early, bool Channels, typename W, int V, int Items, int Width>
+/// What of the affine part a launch has, where its kernel loads it early: kNotHeld, or the sum of
+/// kHeldWeight and kHeldBias.
+constexpr int kNotHeld = -1, kHeldWeight = 1, kHeldBias = 2;
+
+/// Weight and bias of a thread's packs of a row. Where they are `Held`, they are loaded ahead of
+/// their use and take registers; for launches whose blocks all run at once.
+template <int Held, bool Channels, typename W, int V, int Items, int Width>
 struct HeldAffine {
-  static constexpr bool kHolds = Early && !Channels;
-  Pack<W, V> weight[kHolds ? Items : 1], bias[kHolds ? Items : 1];
+  static constexpr bool kWeight = Held > 0 && (Held & kHeldWeight) != 0;
+  static constexpr bool kBias = Held > 0 && (Held & kHeldBias) != 0;
+  static_assert(Held == kNotHeld || !Channels,
+                "channels are few: they are loaded where they are used");
+  Pack<W, V> weight[kWeight ? Items : 1], bias[kBias ? Items : 1];
 
   __device__ __forceinline__ HeldAffine(const AffineArguments& affine, int lane, int packs,
                                         int first_pack) {
-    if constexpr (kHolds) {
 #pragma unroll
-      for (int i = 0; i < Items; ++i) {
-        const int pack = i * Width + lane;
-        if (pack >= packs) continue;
-        if (affine.weight != nullptr) weight[i] = at(affine.weight, first_pack + pack);
-        if (affine.bias != nullptr) bias[i] = at(affine.bias, first_pack + pack);
-      }
+    for (int i = 0; i < (kWeight || kBias ? Items : 0); ++i) {
+      const int pack = i * Width + lane;
+      if (pack >= packs) continue;
+      if constexpr (kWeight) weight[i] = at(affine.weight, first_pack + pack);
+      if constexpr (kBias) bias[i] = at(affine.bias, first_pack + pack);
     }
   }
   /// Those of the thread's pack `i`, which is pack `pack` of the row.
@@ -65,15 +70,15 @@ struct HeldAffine {
   __device__ __forceinline__ void get(C (&weights)[V], C (&biases)[V],
                                       const AffineArguments& affine, long long row, int i,
                                       int pack) const {
-    if constexpr (kHolds) {
-#pragma unroll
-      for (int j = 0; j < V; ++j) {
-        weights[j] = affine.weight == nullptr ? C(1) : C(to_compute(weight[i].value[j]));
-        biases[j] = affine.bias == nullptr ? C(0) : C(to_compute(bias[i].value[j]));
-      }
-    } else {
+    if constexpr (Held == kNotHeld) {
       load_affine<Channels, V, W>(weights, affine.weight, affine, row, pack, C(1));
       load_affine<Channels, V, W>(biases, affine.bias, affine, row, pack, C(0));
+    } else {
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        weights[j] = kWeight ? C(to_compute(weight[kWeight ? i : 0].value[j])) : C(1);
+        biases[j] = kBias ? C(to_compute(bias[kBias ? i : 0].value[j])) : C(0);
+      }
     }
   }
 

@@ -10,18 +10,30 @@ struct Sum {
   }
 };
 
-/// NaN wins, as in NumPy.
+/// NaN wins, as in NumPy. Of two zeros, either.
 struct Maximum {
   template <typename T>
   __device__ __forceinline__ T operator()(T a, T b) const {
     return a > b || a != a ? a : b;
   }
+#if __CUDA_ARCH__ >= 800
+  __device__ __forceinline__ float operator()(float a, float b) const {
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(a) : "f"(a), "f"(b));
+    return a;
+  }
+#endif
 };
 struct Minimum {
   template <typename T>
   __device__ __forceinline__ T operator()(T a, T b) const {
     return a < b || a != a ? a : b;
   }
+#if __CUDA_ARCH__ >= 800
+  __device__ __forceinline__ float operator()(float a, float b) const {
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(a) : "f"(a), "f"(b));
+    return a;
+  }
+#endif
 };
 
 /// `exchange` of each word; any trivially copyable type of whole words.
@@ -66,7 +78,8 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 
 /// Of all threads of a block of `Threads` (a multiple of 32, one dimension); each gets the result.
 /// Every thread must call it. `none` changes nothing when it is combined. A kernel that gives each
-/// of its calls a number of its own as `Only`, none of them in a loop, spares a barrier each.
+/// of its calls a number of its own as `Only`, and has none in a loop or two and more in the same
+/// one, spares a barrier each: between two uses of a call's memory there is another's barrier.
 template <int Threads, int Only = -1, typename T, typename Combine>
 __device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
   static_assert(Threads % 32 == 0 && Threads <= 1024, "whole warps");

@@ -65,7 +65,7 @@ __device__ __forceinline__ void load_held(Compute<T> (&held)[V * Items], const T
   for (int i = 0; i < Items; ++i) {
     const bool inside = i * Width + lane < packs;
 #pragma unroll
-    for (int j = 0; j < V; ++j) held[i * V + j] = inside ? to_compute(raw[i].value[j]) : filler;
+    for (int j = 0; j < V; ++j) held[i * V + j] = inside ? computed(raw[i].value, j) : filler;
   }
 }
 

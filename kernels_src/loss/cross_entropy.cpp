@@ -32,7 +32,35 @@ struct LossTerms {
 /// Threads of a block, packs that each keeps in registers, and packs in shared memory.
 struct LogitsPlan {
   int threads, packs, shared_packs;
+  int blocks = 0;  ///< that take one row after the other; 0: there is a block for each row
+
+  bool is_streamed() const { return blocks > 0; }
+  int slots() const { return shared_packs / threads; }
 };
+
+constexpr int kStreamedPacks = 3, kMostSlots = 13;  // of a thread: in registers, in shared memory
+constexpr int kFewestStreamed = 2048;               // packs: shorter rows fit few registers
+constexpr int kStreamedThreads = 1024;              // of a multiprocessor
+
+/// For rows of whole packs that the streaming kernel holds on the chip, or nothing.
+std::optional<LogitsPlan> plan_streamed(const Device& device, std::int64_t rows, std::int64_t packs,
+                                        ScalarType type) {
+  const auto attribute = [&](CUdevice_attribute which) { return device.attribute(which); };
+  // Of float64 the powers take longer than the memory does.
+  if (packs <= kFewestStreamed || type == ScalarType::float64) return std::nullopt;
+  const std::int64_t most = kStreamedPacks + kMostSlots;
+  const int threads =
+      packs <= kStreamedThreads / 2 * most ? kStreamedThreads / 2 : kStreamedThreads;
+  const std::int64_t each = (packs + threads - 1) / threads;
+  const std::int64_t slots = std::max<std::int64_t>(1, each - kStreamedPacks);
+  const std::int64_t room = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  if (slots > kMostSlots || slots * threads * kPackBytes + kReservedShared > room)
+    return std::nullopt;
+  const int blocks =
+      attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) * kStreamedThreads / threads;
+  return LogitsPlan{threads, kStreamedPacks, static_cast<int>(slots * threads),
+                    static_cast<int>(std::min<std::int64_t>(blocks, rows))};
+}
 
 LogitsPlan plan_logits(const Device& device, std::int64_t cols, int width, ScalarType type,
                        bool gradient) {
@@ -60,6 +88,7 @@ std::string scale_name(ScalarType target, ScalarType real, bool weighted) {
 const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width,
                                  const LogitsPlan& plan, const CrossEntropyOptions& options) {
   const bool gradient = options.gradient, weighted = options.weights.has_value();
+  const bool all = options.label_smoothing != 0;
   const auto key = InstanceKey()
                        .add(0, 1)
                        .type(type)
@@ -67,16 +96,21 @@ const LazyKernel& entropy_kernel(ScalarType type, ScalarType target, int width,
                        .add(width, 5)
                        .add(plan.threads, 11)
                        .add(plan.packs, 5)
+                       .add(plan.is_streamed() ? plan.slots() : 0, 4)
                        .add(gradient, 1)
+                       .add(all, 1)
                        .add(weighted, 1);
   return entropy_family().instance(key, [&] {
-    std::vector names{format("cross_entropy<{}, {}, {}, {}, {}, {}, {}>", device_type(type),
-                             device_type(target), width, plan.threads, plan.packs, gradient,
-                             weighted)};
+    const std::string common = format("{}, {}, {}, {}, {}", device_type(type), device_type(target),
+                                      width, plan.threads, plan.packs);
+    std::vector names{
+        plan.is_streamed()
+            ? format("streamed_entropy<{}, {}, {}, {}>", common, plan.slots(), all, weighted)
+            : format("cross_entropy<{}, {}, {}, {}>", common, gradient, all, weighted)};
     const auto real = type == ScalarType::float64 ? type : ScalarType::float32;
     if (options.reduction == LossReduction::mean)
       names.push_back(scale_name(target, real, weighted));
-    if (options.reduction != LossReduction::none || (weighted && options.label_smoothing != 0))
+    if (options.reduction != LossReduction::none || (weighted && all))
       names.push_back(total_name(real));
     return names;
   });
@@ -186,8 +220,8 @@ void launch_scale(const Array& ids, const std::optional<Array>& weights, std::in
 struct EntropyLaunch {
   const Kernel& kernel;
   LaunchConfig config;
+  LogitsPlan plan;
   std::int64_t out_stride;  ///< of the gradient's rows
-  std::int32_t shared_packs;
 };
 
 /// `out` has the gradient, or is `logits` where none is wanted.
@@ -195,21 +229,29 @@ EntropyLaunch entropy_launch(const Array& logits, const Array& ids, const RowVie
                              const Array& out, const CrossEntropyOptions& options,
                              const Stream& on) {
   Device& device = logits.device();
-  const auto rows = static_cast<std::uint32_t>(ids.size());
+  const std::int64_t rows = ids.size();
   const std::int64_t out_stride = options.in_place || !options.gradient ? x.stride : x.cols;
-  const std::uint64_t size = scalar_size(logits.type());
+  const auto bytes = [&](std::int64_t elements) {
+    return static_cast<std::uint64_t>(elements) * scalar_size(logits.type());
+  };
   // Rows may begin anywhere, as long as those of the gradient begin alike.
-  const int width = pack_width(
-      logits.type(), {options.gradient ? x.array.address() - out.address() : 0,
-                      rows > 1 ? static_cast<std::uint64_t>(x.stride - out_stride) * size : 0});
-  const LogitsPlan plan = plan_logits(device, x.cols, width, logits.type(), options.gradient);
+  const std::uint64_t apart = rows > 1 ? bytes(x.stride - out_stride) : 0;
+  const int width =
+      pack_width(logits.type(), {options.gradient ? x.array.address() - out.address() : 0, apart});
+  LogitsPlan plan = plan_logits(device, x.cols, width, logits.type(), options.gradient);
+  const std::uint64_t askew = x.array.address() | bytes(x.cols) | (rows > 1 ? bytes(x.stride) : 0);
+  if (options.gradient && pack_width(logits.type(), {out.address(), apart, askew}) == width &&
+      bytes(width) == kPackBytes) {
+    plan = plan_streamed(device, rows, x.cols / width, logits.type()).value_or(plan);
+  }
   const LaunchConfig config{
-      .grid = {rows},
+      .grid = {plan.is_streamed() ? static_cast<std::uint32_t>(plan.blocks)
+                                  : static_cast<std::uint32_t>(rows)},
       .block = {static_cast<std::uint32_t>(plan.threads)},
       .shared_bytes = static_cast<std::uint32_t>(plan.shared_packs * kPackBytes),
       .stream = on};
   const Kernel& kernel = entropy_kernel(logits.type(), ids.type(), width, plan, options).on(device);
-  return {kernel, config, out_stride, static_cast<std::int32_t>(plan.shared_packs)};
+  return {kernel, config, plan, out_stride};
 }
 
 }  // namespace
@@ -241,7 +283,7 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
   if (rows == 0) find_scale();
   if (rows > 0) {
     const Array& out = made.gradient ? *made.gradient : logits;
-    const EntropyLaunch plan = entropy_launch(logits, ids, x, out, options, on);
+    const EntropyLaunch how = entropy_launch(logits, ids, x, out, options, on);
     find_scale();
     with_compute(logits.type(), [&](auto zero) {
       using Real = decltype(zero);
@@ -253,9 +295,16 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
                                   options.ignore_index,
                                   weights.each ? weights.each->address() : 0,
                                   weights.sum ? weights.sum->address() : 0};
-      launch(plan.kernel, plan.config, x.array.address(), x.stride, out.address(), plan.out_stride,
-             ids.address(), losses.address(), static_cast<std::int32_t>(x.cols), plan.shared_packs,
-             terms);
+      const auto run = [&](const auto&... rest) {
+        launch(how.kernel, how.config, x.array.address(), x.stride, out.address(), how.out_stride,
+               ids.address(), losses.address(), rest..., terms);
+      };
+      const auto cols = static_cast<std::int32_t>(x.cols);
+      if (how.plan.is_streamed()) {
+        run(rows, cols);
+      } else {
+        run(cols, static_cast<std::int32_t>(how.plan.shared_packs));
+      }
     });
     if (made.gradient) made.gradient->use_on(on);
   }

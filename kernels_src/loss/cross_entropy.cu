@@ -3,90 +3,13 @@
 // A block has a row. With a gradient it keeps the row on the chip, first in registers, then in
 // shared memory; what fits neither is read again. Maximum and sum are found in one pass ("online":
 // M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018).
-#include <kernwright/activations.cuh>
+#include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
+#include <kernwright/entropy_rows.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/total.cuh>
 
 using namespace kernwright;
-
-__device__ __forceinline__ float log_of(float x) { return logf(x); }
-__device__ __forceinline__ double log_of(double x) { return log(x); }
-
-/// The logits of a row so far: their maximum, the sum of exp(x - max), their sum.
-template <typename F>
-struct Seen {
-  F max, exps, all;
-};
-
-struct Join {
-  template <typename F>
-  __device__ __forceinline__ Seen<F> operator()(const Seen<F>& a, const Seen<F>& b) const {
-    const bool first = a.max >= b.max;
-    const Seen<F> high = first ? a : b, low = first ? b : a;
-    const F factor = low.max == high.max ? F(1) : exp_of(low.max - high.max);
-    return {high.max, high.exps + low.exps * factor, high.all + low.all};
-  }
-};
-
-template <typename F>
-__device__ __forceinline__ F lowest() {
-  return static_cast<F>(__int_as_float(0xff800000));
-}
-
-__device__ __forceinline__ float higher(float a, float b) { return fmaxf(a, b); }
-__device__ __forceinline__ double higher(double a, double b) { return fmax(a, b); }
-
-/// `weights` are those of the elements' classes, or null for 1. A NaN is in the sum, not the
-/// maximum.
-template <int N, typename T, typename F>
-__device__ __forceinline__ void see(Seen<F>& seen, const T (&x)[N], const F* weights) {
-  F highest = seen.max;
-#pragma unroll
-  for (int j = 0; j < N; ++j) highest = higher(highest, static_cast<F>(to_compute(x[j])));
-  F sum = seen.max == highest ? seen.exps : seen.exps * exp_of(seen.max - highest);
-  const F shift = highest == lowest<F>() ? F(0) : highest;  // -inf - -inf is no number
-#pragma unroll
-  for (int j = 0; j < N; ++j) {
-    const F value = to_compute(x[j]);
-    sum += exp_for<T>(value - shift);
-    seen.all += weights == nullptr ? value : value * weights[j];
-  }
-  seen.max = highest;
-  seen.exps = sum;
-}
-
-/// What a row's gradient needs: element c is exp(x - log_sum) * slope - each * weights[c], at the
-/// target less `hit` besides. Without weights these are 1.
-template <typename F>
-struct RowGradient {
-  F log_sum, slope, each, hit;
-  long long target;
-  const F* weights;
-
-  /// Of N logits from column `col` on, in their place.
-  template <typename T, int N>
-  __device__ __forceinline__ void put(T (&x)[N], long long col) const {
-    const bool has_target = col <= target && target < col + N;
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const F less = weights == nullptr ? each : each * weights[col + j];
-      const F value = exp_for<T>(to_compute(x[j]) - log_sum) * slope - less;
-      x[j] = from_compute<T>(has_target && col + j == target ? value - hit : value);
-    }
-  }
-};
-
-template <typename F>
-struct LossTerms {
-  F smoothing, z;
-  const F* scale;       ///< of all rows, or null for 1
-  const F* upstream;    ///< gradients of the rows' losses, or null for 1
-  int upstream_stride;  ///< 0: one for all rows
-  long long ignored;    ///< the target of rows that count for nothing
-  const F* weights;     ///< of classes, or null for 1
-  const F* weight_sum;  ///< their sum
-};
 
 /// A row of T that may begin anywhere: `lead` elements up to the first pack, `packs` of N, a rest.
 template <typename T, int N>
@@ -106,8 +29,10 @@ struct RowParts {
 };
 
 /// `grads` may be `logits`. Losses are those of each row, unscaled. `shared_packs` packs of a row
-/// fit the dynamic shared memory. Packs: of a thread in registers, with a gradient.
-template <typename T, typename Target, int N, int Threads, int Packs, bool Gradient, bool Weighted>
+/// fit the dynamic shared memory. Packs: of a thread in registers, with a gradient. `All`:
+/// smoothing takes all logits.
+template <typename T, typename Target, int N, int Threads, int Packs, bool Gradient, bool All,
+          bool Weighted>
 __global__ void __launch_bounds__(Threads)
     cross_entropy(const T* logits, long long stride, T* grads, long long grad_stride,
                   const Target* __restrict__ targets, Compute<T>* __restrict__ losses, int cols,
@@ -126,13 +51,9 @@ __global__ void __launch_bounds__(Threads)
     if (thread == 0) losses[row] = 0;
     return;
   }
-  const bool outside = target < 0 || target >= cols;
-  // Smoothing alone takes the weights of all classes.
-  const F* const weights = Weighted && terms.smoothing != 0 ? terms.weights : nullptr;
-  const auto weights_at = [&](int col) { return Weighted && weights ? weights + col : nullptr; };
-  const F weight = Weighted && !outside ? terms.weights[target] : F(1);
-  const F of_all = Weighted && weights ? *terms.weight_sum / cols : F(1);
-  const F at_target = outside ? F(0) : to_compute(x[target]);
+  const RowTarget<F> wanted(target, cols, terms, Weighted);
+  const auto weights_at = [&](int col) { return Weighted ? wanted.weights_at(col) : nullptr; };
+  const F at_target = wanted.outside ? F(0) : to_compute(x[target]);
   const RowParts<T, N> parts(x, cols);
   const auto pack_at = [&](int p) {
     return *reinterpret_cast<const Pack<T, N>*>(x + parts.pack(p));
@@ -146,45 +67,30 @@ __global__ void __launch_bounds__(Threads)
 #pragma unroll
   for (int k = 0; k < Packs; ++k)
     if (k * Threads + thread < parts.packs)
-      see(seen, held[k].value, weights_at(parts.pack(k * Threads + thread)));
+      see<All>(seen, held[k].value, weights_at(parts.pack(k * Threads + thread)));
   int next = Packs * Threads;  // the first pack that is not held
   if constexpr (Gradient) {
 #pragma unroll 4
     for (int i = thread; i < shared_packs; i += Threads) {
       if (next + i >= parts.packs) break;
       shared[i] = pack_at(next + i);
-      see(seen, shared[i].value, weights_at(parts.pack(next + i)));
+      see<All>(seen, shared[i].value, weights_at(parts.pack(next + i)));
     }
     next += shared_packs;
   }
 #pragma unroll 4
   for (int p = next + thread; p < parts.packs; p += Threads)
-    see(seen, pack_at(p).value, weights_at(parts.pack(p)));
+    see<All>(seen, pack_at(p).value, weights_at(parts.pack(p)));
   for (int e = thread; e < parts.edges; e += Threads) {
     const T edge[1] = {x[parts.edge(e)]};
-    see(seen, edge, weights_at(parts.edge(e)));
+    see<All>(seen, edge, weights_at(parts.edge(e)));
   }
   seen = block_reduce<Threads>(seen, Join(), Seen<F>{lowest<F>(), 0, 0});
 
-  const F nan = static_cast<F>(__int_as_float(0x7fffffff));
   const F log_sum = seen.max + log_of(seen.exps);
-  if (thread == 0) {
-    const F miss = log_sum - at_target, spread = log_sum * of_all - seen.all / cols;
-    F loss = weight * ((1 - terms.smoothing) * miss + terms.z * log_sum * log_sum);
-    if (terms.smoothing != 0) loss += terms.smoothing * spread;
-    losses[row] = outside ? nan : loss;
-  }
+  if (thread == 0) losses[row] = loss_of_row(seen, log_sum, at_target, wanted, cols, terms);
   if constexpr (Gradient) {
-    F scale = terms.scale == nullptr ? F(1) : *terms.scale;
-    if (terms.upstream != nullptr) scale *= terms.upstream[row * terms.upstream_stride];
-    if (outside) scale = nan;
-    const F slope = weight * (1 + 2 * terms.z * log_sum) + terms.smoothing * (of_all - weight);
-    const RowGradient<F> gradient = {log_sum,
-                                     scale * slope,
-                                     scale * terms.smoothing / cols,
-                                     scale * weight * (1 - terms.smoothing),
-                                     target,
-                                     weights};
+    const RowGradient<F> gradient = gradient_of_row(log_sum, row, wanted, cols, terms);
     const auto write = [&](int p, Pack<T, N>& pack) {
       const int col = parts.pack(p);
       gradient.put(pack.value, col);
@@ -212,6 +118,111 @@ __global__ void __launch_bounds__(Threads)
       gradient.put(edge, col);
       dx[col] = edge[0];
     }
+  }
+}
+
+template <int I>
+struct Number {
+  static constexpr int value = I;
+};
+/// visit(Number<0>()), visit(Number<1>()) and so on.
+template <int Count, int I = 0, typename Visit>
+__device__ __forceinline__ void for_each_number(const Visit& visit) {
+  if constexpr (I < Count) {
+    visit(Number<I>());
+    for_each_number<Count, I + 1>(visit);
+  }
+}
+
+/// The same with a gradient for long rows, with the memory busy all the time: a block takes one row
+/// after the other, and requests the next one while it writes the gradient of this one. A thread
+/// has the same packs of every row, `Packs` of 16 bytes in registers and `Slots` in the dynamic
+/// shared memory, and nobody else reads them: no barrier stands between a row and the next. Rows
+/// are at most (Packs + Slots) * Threads such packs. A multiprocessor takes 1024 threads.
+template <typename T, typename Target, int N, int Threads, int Packs, int Slots, bool All,
+          bool Weighted>
+__global__ void __launch_bounds__(Threads, 1024 / Threads)
+    streamed_entropy(const T* logits, long long stride, T* grads, long long grad_stride,
+                     const Target* __restrict__ targets, Compute<T>* __restrict__ losses,
+                     long long rows, int cols, const LossTerms<Compute<T>> terms) {
+  using F = Compute<T>;
+  using Raw = Pack<T, N>;
+  extern __shared__ uint4 shared_bytes[];
+  const int thread = threadIdx.x, packs = cols / N;
+  Raw* const slots = reinterpret_cast<Raw*>(shared_bytes) + thread;
+  const auto row_of = [&](long long r) {
+    return reinterpret_cast<const Raw*>(logits + r * stride);
+  };
+
+  Raw held[Packs];
+  const auto request_held = [&](const Raw* x) {
+#pragma unroll
+    for (int k = 0; k < Packs; ++k)
+      if (k * Threads + thread < packs) held[k] = x[k * Threads + thread];
+  };
+  const auto request_slot = [&](const Raw* x, int s) {
+    const int p = (Packs + s) * Threads + thread;
+    if (p < packs) copy_in_background(slots + s * Threads, x + p);
+    end_copy_group();
+  };
+
+  long long row = blockIdx.x;
+  request_held(row_of(row));
+#pragma unroll
+  for (int s = 0; s < Slots; ++s) request_slot(row_of(row), s);
+  long long target = static_cast<long long>(targets[row]);
+
+  while (row < rows) {
+    const long long next = row + gridDim.x;
+    const Raw* const following = row_of(next < rows ? next : row);
+    const bool is_ignored = target == terms.ignored;
+    const RowTarget<F> wanted(target, cols, terms, Weighted && !is_ignored);
+    F at_target = 0;
+    if (thread == 0 && !wanted.outside) at_target = to_compute(logits[row * stride + target]);
+
+    Seen<F> seen = {lowest<F>(), 0, 0};
+    const auto see_pack = [&](const Raw& pack, int p) {
+      see<All>(seen, pack.value, Weighted ? wanted.weights_at(p * N) : nullptr);
+    };
+#pragma unroll
+    for (int k = 0; k < Packs; ++k)
+      if (k * Threads + thread < packs) see_pack(held[k], k * Threads + thread);
+    const auto see_slot = [&](auto slot) {
+      constexpr int s = decltype(slot)::value;
+      wait_for_copy_groups<Slots - 1 - s>();
+      const int p = (Packs + s) * Threads + thread;
+      if (p < packs) see_pack(slots[s * Threads], p);
+    };
+    for_each_number<Slots>(see_slot);
+    seen = block_reduce<Threads>(seen, Join(), Seen<F>{lowest<F>(), 0, 0});
+
+    const F log_sum = seen.max + log_of(seen.exps);
+    if (thread == 0) {
+      losses[row] = is_ignored ? F(0) : loss_of_row(seen, log_sum, at_target, wanted, cols, terms);
+    }
+    if (next < rows) target = static_cast<long long>(targets[next]);
+    const RowGradient<F> gradient = gradient_of_row(log_sum, row, wanted, cols, terms);
+    Raw* const dx = reinterpret_cast<Raw*>(grads + row * grad_stride);
+    const auto write = [&](Raw pack, int p) {
+      if (is_ignored) {
+#pragma unroll
+        for (int j = 0; j < N; ++j) pack.value[j] = from_compute<T>(F(0));
+      } else {
+        gradient.put(pack.value, p * N);
+      }
+      dx[p] = pack;
+    };
+#pragma unroll
+    for (int k = 0; k < Packs; ++k)
+      if (k * Threads + thread < packs) write(held[k], k * Threads + thread);
+    if (next < rows) request_held(following);
+#pragma unroll
+    for (int s = 0; s < Slots; ++s) {
+      const int p = (Packs + s) * Threads + thread;
+      if (p < packs) write(slots[s * Threads], p);
+      if (next < rows) request_slot(following, s);  // what was there has been used
+    }
+    row = next;
   }
 }
 

@@ -32,15 +32,20 @@ struct NormJob {
     return given ? given->type() : x.type();
   }
   Walk<2> view() const { return *pair_rows(x, residual); }
+  /// What the kernel holds early: see HeldAffine in norm_rows.cuh.
+  int held() const { return (options.weight ? 1 : 0) + (options.bias ? 2 : 0); }
   CUdeviceptr sum() const { return result.sum ? result.sum->address() : 0; }
   CUdeviceptr scales() const { return result.scales ? result.scales->address() : 0; }
 };
 
 enum class NormPart { rows, moments, finish };
 
-/// `early`: weight and bias are loaded early. `is_far`: the rows are walked in several dimensions.
-const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile, bool early = false,
-                        bool is_far = false) {
+constexpr int kNotHeld = -1;
+
+/// `held`: of weight and bias, or kNotHeld. `is_whole`: no block has fewer rows, no row fewer
+/// elements than it has room for. `is_far`: the rows are walked in several dimensions.
+const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile, int held,
+                        bool is_whole = false, bool is_far = false) {
   static const auto& family = *new Family("norm.cu", text::norm_cu);
   const auto key = InstanceKey()
                        .add(part, 2)
@@ -50,7 +55,8 @@ const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile, 
                        .add(job.options.kind, 2)
                        .add(job.shape.channels, 1)
                        .add(job.has_residual(), 1)
-                       .add(early, 1)
+                       .add(held - kNotHeld, 3)
+                       .add(is_whole, 1)
                        .add(is_far, 1)
                        .add(tile.pack, 5)
                        .add(tile.items, 7)
@@ -62,13 +68,13 @@ const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile, 
     const char* const out = device_type(job.result.out.type());
     const int kind = static_cast<int>(job.options.kind);
     const std::string finish =
-        format("norm_finish<{}, {}, {}, {}, {}, {}, {}, {}>", x, weight, out, tile.pack, tile.items,
-               tile.threads, kind, job.shape.channels);
+        format("norm_finish<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight, out, tile.pack,
+               tile.items, tile.threads, kind, job.shape.channels, held);
     switch (part) {
       case NormPart::rows:
-        return std::vector{format("norm_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
-                                  weight, out, tile.pack, tile.items, tile.width, tile.threads,
-                                  kind, job.shape.channels, job.has_residual(), early,
+        return std::vector{format("norm_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>",
+                                  x, weight, out, tile.pack, tile.items, tile.width, tile.threads,
+                                  kind, job.shape.channels, job.has_residual(), held, is_whole,
                                   is_far ? kWalkDims : 1)};
       case NormPart::moments:
         return std::vector{format("norm_moments<{}, {}, {}, {}, {}, {}>", x, tile.pack, tile.items,
@@ -93,10 +99,13 @@ void launch_norm_rows(const NormJob& job, const RowTile& tile, C eps) {
       static_cast<std::uint32_t>(job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const bool early = !job.options.quantized && !job.shape.channels && blocks <= 2 * processors;
   const LaunchConfig config = norm_config(blocks, tile.threads, job.stream);
+  // Of many rows the kernel would load weight and bias ahead, which costs registers.
+  const bool is_whole = early && is_whole_tile(tile, {job.shape.rows, job.shape.n});
   with_shortest_walk(job.view(), [&](const auto& view) {
-    launch(norm_part(NormPart::rows, job, tile, early, view.ndim > 1), config,
-           job.result.out.address(), job.x.address(), job.residual.address(), view, job.shape.rows,
-           static_cast<std::int32_t>(job.shape.n),
+    launch(norm_part(NormPart::rows, job, tile, early ? job.held() : kNotHeld, is_whole,
+                     view.ndim > 1),
+           config, job.result.out.address(), job.x.address(), job.residual.address(), view,
+           job.shape.rows, static_cast<std::int32_t>(job.shape.n),
            affine_arguments(job.options.weight, job.options.bias, job.shape), eps, job.sum(),
            job.scales());
   });
@@ -111,15 +120,16 @@ void launch_norm_shared(const NormJob& job, int pack, C eps) {
   const RowTile tile{.pack = pack, .items = plan.items, .width = 1, .threads = kChunkThreads};
   const LaunchConfig config = norm_config(plan.blocks, kChunkThreads, job.stream);
   const std::int64_t n = job.shape.n;
-  launch(norm_part(NormPart::moments, job, tile), config, moments.address(), job.x.address(),
+  const int held = job.shape.channels ? kNotHeld : job.held();
+  launch(norm_part(NormPart::moments, job, tile, held), config, moments.address(), job.x.address(),
          job.residual.address(), job.view(), n, plan.chunks, job.sum());
   const Array& source = job.result.sum ? *job.result.sum : job.x;
   const auto row_bytes = n * static_cast<std::int64_t>(scalar_size(job.x.type()));
   const Walk<2> view =
       job.result.sum ? walk_parameter(WalkDims<2>{{job.shape.rows, {row_bytes, 0}}}) : job.view();
-  launch(norm_part(NormPart::finish, job, tile), config, job.result.out.address(), source.address(),
-         view, n, plan.chunks, affine_arguments(job.options.weight, job.options.bias, job.shape),
-         eps, moments.address());
+  launch(norm_part(NormPart::finish, job, tile, held), config, job.result.out.address(),
+         source.address(), view, n, plan.chunks,
+         affine_arguments(job.options.weight, job.options.bias, job.shape), eps, moments.address());
   moments.use_on(job.stream);
 }
 

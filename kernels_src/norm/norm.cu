@@ -53,24 +53,33 @@ __device__ __forceinline__ void load_input(Compute<T> (&value)[V * Items], const
 template <int Kind, int V, int Items, int Width, int Threads, typename C>
 __device__ __forceinline__ Two<C> moments_of(const C (&value)[V * Items], int lane, int packs,
                                              int n) {
-  C mean = 0, squares = 0;
+  // A sum for each place of a pack: additions need not wait for each other.
+  const auto sum_of = [&](auto term) {
+    C sum[V] = {};
+    for_held<V, Items, Width>(lane, packs,
+                              [&](int slot, int) { sum[slot % V] += term(value[slot]); });
+#pragma unroll
+    for (int step = 1; step < V; step *= 2) {
+#pragma unroll
+      for (int j = 0; j < V; j += 2 * step) sum[j] += sum[j + step];
+    }
+    return sum[0];
+  };
+  C mean = 0;
   if (Kind == kLayer) {
-    for_held<V, Items, Width>(lane, packs, [&](int slot, int) { mean += value[slot]; });
-    mean = row_reduce<Width, Threads, 0>(mean, Sum(), C(0)) / static_cast<C>(n);
+    mean = row_reduce<Width, Threads, 0>(sum_of([](C x) { return x; }), Sum(), C(0)) /
+           static_cast<C>(n);
   }
-  for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
-    const C off = value[slot] - mean;
-    squares += off * off;
-  });
+  const C squares = sum_of([&](C x) { return (x - mean) * (x - mean); });
   return {mean, row_reduce<Width, Threads, 1>(squares, Sum(), C(0))};
 }
 
 /// Stores the results of what is held, normalised and scaled.
-template <typename Out, bool Early, typename W, int V, int Items, int Width, bool Channels,
+template <typename Out, int Held, typename W, int V, int Items, int Width, bool Channels,
           typename C>
 __device__ __forceinline__ void store_normal(
     Out* out, const C (&value)[V * Items], RowStatistics<C> row_is, const AffineArguments& affine,
-    const HeldAffine<Early, Channels, W, V, Items, Width>& held, long long row, int lane, int packs,
+    const HeldAffine<Held, Channels, W, V, Items, Width>& held, long long row, int lane, int packs,
     int first_pack) {
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
@@ -128,11 +137,13 @@ __device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
 /// its bytes in x (view 0) and in the residual (1). `scales` has one for each row where Out is Int8
-/// or Float8E4M3. `Early`: see HeldAffine. `Dims`: of the view, 1 or 8.
+/// or Float8E4M3. `Held`: see HeldAffine. `Whole`: each block has all its rows, and each row all
+/// its elements. `Dims`: of the view, 1 or 8.
 template <typename T, typename W, typename Out, int V, int Items, int Width, int Threads, int Kind,
-          bool Channels, bool Residual, bool Early, int Dims>
-__global__ void __launch_bounds__(Threads,
-                                  Early ? 1 : blocks_at_once<Compute<T>>(Threads, V* Items))
+          bool Channels, bool Residual, int Held, bool Whole, int Dims>
+__global__ void __launch_bounds__(Threads, Held != kNotHeld
+                                               ? 1
+                                               : blocks_at_once<Compute<T>>(Threads, V* Items))
     norm_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ residual,
               const Walk<2, Dims> view, long long rows, int n, const AffineArguments affine,
               Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
@@ -140,22 +151,24 @@ __global__ void __launch_bounds__(Threads,
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
-  const int packs = row < rows ? n / V : 0;
-  const WalkOffsets<2> at = walk_offsets(view, row < rows ? row : 0);
+  const bool is_there = Whole || row < rows;
+  const int packs = Whole ? Items * Width : is_there ? n / V : 0;
+  const WalkOffsets<2> at = walk_offsets(view, is_there ? row : 0);
   // Before x, whose conversion waits for it.
-  const HeldAffine<Early, Channels, W, V, Items, Width> held(affine, lane, packs, 0);
+  const HeldAffine<Held, Channels, W, V, Items, Width> held(affine, lane, packs, 0);
   C value[V * Items];
   load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.of[0]),
                                            reinterpret_cast<const T*>(residual + at.of[1]),
                                            sum_out + row * n, lane, packs);
-  const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, packs, n);
-  const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, n, eps);
+  const int count = Whole ? V * Items * Width : n;
+  const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, packs, count);
+  const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, count, eps);
   if constexpr (kQuantized<Out>) {
     store_quantized<Out, W, V, Items, Width, Threads>(out + row * n, scales + row, value, row_is,
                                                       affine, lane, packs);
   } else {
-    store_normal<Out, Early, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine,
-                                                           held, row, lane, packs, 0);
+    store_normal<Out, Held, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine,
+                                                          held, row, lane, packs, 0);
   }
 }
 
@@ -202,7 +215,7 @@ __device__ __forceinline__ Two<C> combined(const Two<C>* moments, long long chun
 
 /// Block c of a row combines the moments of all its chunks and writes the results of chunk c.
 template <typename T, typename W, typename Out, int V, int Items, int Threads, int Kind,
-          bool Channels>
+          bool Channels, int Held>
 __global__ void __launch_bounds__(Threads)
     norm_finish(Out* __restrict__ out, const char* __restrict__ x, const Walk<2> view, long long n,
                 long long chunks, const AffineArguments affine, Compute<T> eps,
@@ -215,10 +228,10 @@ __global__ void __launch_bounds__(Threads)
   C value[V * Items];
   load_held<V, Items, Threads>(value, source, threadIdx.x, packs, C(0));
   const int first_pack = static_cast<int>(first / V);
-  const HeldAffine<true, Channels, W, V, Items, Threads> held(affine, threadIdx.x, packs,
+  const HeldAffine<Held, Channels, W, V, Items, Threads> held(affine, threadIdx.x, packs,
                                                               first_pack);
   const Two<C> all = combined<Kind, Threads>(moments + row * chunks, chunks, kChunk, n);
   const RowStatistics<C> row_is = statistics_of<Kind>(all.a, all.b, n, eps);
-  store_normal<Out, true, W, V, Items, Threads, Channels>(
+  store_normal<Out, Held, W, V, Items, Threads, Channels>(
       out + row * n + first, value, row_is, affine, held, row, threadIdx.x, packs, first_pack);
 }

@@ -122,13 +122,13 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
   return family.instance(key, name).on(job.device());
 }
 
-/// Rows that are worked on while the next one comes to shared memory: those too long for part of a
-/// warp, of up to 32 elements a thread.
+/// Rows that are worked on while the next one comes to shared memory: of more elements than a warp
+/// holds, and of up to 32 elements a thread.
 bool plan_staged_gradient(NormGradientJob& job, int pack) {
-  constexpr int kStagedValues = 32, kMostStagedThreads = 512;
+  constexpr int kWarpRow = 512, kStagedValues = 32, kMostStagedThreads = 512;
   const std::int64_t packs = job.shape.n / pack;
   const int most = kStagedValues / pack;
-  if (job.is_wide() || job.tile.width <= 32 || packs > std::int64_t{kMostStagedThreads} * most ||
+  if (job.is_wide() || job.shape.n <= kWarpRow || packs > std::int64_t{kMostStagedThreads} * most ||
       scalar_size(job.x.type()) * static_cast<std::size_t>(pack) != 16)
     return false;
   if (choose(LaunchChoice::norm_gradient_rows, job.device(), job.shape.n, scalar_size(job.x.type()),

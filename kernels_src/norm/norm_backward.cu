@@ -82,7 +82,7 @@ __device__ __forceinline__ RowGradient<C> reduce_row(const C* x, const C* dy, in
       plain.a += x[slot];
       plain.b += dy[slot] * weight;
     });
-    plain = row_reduce<Width, Threads>(plain, SumTwo(), none);
+    plain = row_reduce<Width, Threads, 0>(plain, SumTwo(), none);
   }
   const C mean = plain.a / static_cast<C>(n);
   for_row([&](int slot, C weight) {
@@ -90,7 +90,7 @@ __device__ __forceinline__ RowGradient<C> reduce_row(const C* x, const C* dy, in
     squared.a += off * off;
     squared.b += off * (dy[slot] * weight);
   });
-  squared = row_reduce<Width, Threads>(squared, SumTwo(), none);
+  squared = row_reduce<Width, Threads, Kind == kLayer ? 1 : -1>(squared, SumTwo(), none);
   return gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
 }
 
@@ -157,8 +157,8 @@ __global__ void __launch_bounds__(Threads)
     if (!kAhead) load(first);
     C value[kHeld], gradient[kHeld];
     for_held<V, Items, Width>(lane, mine, [&](int slot, int) {
-      value[slot] = to_compute(next_x[slot / V].value[slot % V]);
-      gradient[slot] = to_compute(next_dy[slot / V].value[slot % V]);
+      value[slot] = computed(next_x[slot / V].value, slot % V);
+      gradient[slot] = computed(next_dy[slot / V].value, slot % V);
     });
     if (kAhead) load(first + step);
     const HeldRow<W, V, Items, Width, Channels, C> for_row = {affine, row, lane, mine};
@@ -241,8 +241,8 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
       raw_dy[i] = staged[(2 * i + 1) * Threads];
     }
     const HeldRow<W, V, Items, Threads, false, C> for_row = {affine, row, lane, packs};
-    const auto value = [&](int slot) { return to_compute(raw_x[slot / V].value[slot % V]); };
-    const auto gradient = [&](int slot) { return to_compute(raw_dy[slot / V].value[slot % V]); };
+    const auto value = [&](int slot) { return computed(raw_x[slot / V].value, slot % V); };
+    const auto gradient = [&](int slot) { return computed(raw_dy[slot / V].value, slot % V); };
     const Two<C> none = {C(0), C(0)};
     Two<C> plain = none, squared = none;
     if (Kind == kLayer) {
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
         plain.b += gradient(slot) * weight;
       });
       stage(row + gridDim.x);
-      plain = block_reduce<Threads>(plain, SumTwo(), none);
+      plain = block_reduce<Threads, 0>(plain, SumTwo(), none);
     }
     const C mean = plain.a / static_cast<C>(n);
     for_row([&](int slot, C weight) {
@@ -260,7 +260,7 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
       squared.b += off * (gradient(slot) * weight);
     });
     if (Kind != kLayer) stage(row + gridDim.x);  // what it writes over has been read
-    squared = block_reduce<Threads>(squared, SumTwo(), none);
+    squared = block_reduce<Threads, Kind == kLayer ? 1 : -1>(squared, SumTwo(), none);
     const RowGradient<C> row_is = gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
     for_row([&](int slot, C weight) {
       const C dy_is = gradient(slot), x_is = value(slot);
@@ -304,8 +304,8 @@ struct LongRow {
       load_affine<Channels, V, W>(weight, affine.weight, affine, row, pack, C(1));
 #pragma unroll
       for (int j = 0; j < V; ++j) {
-        const C dy_is = to_compute(raw_dy.value[j]);
-        visit(to_compute(raw_x.value[j]), dy_is * weight[j], pack, j);
+        const C dy_is = computed(raw_dy.value, j);
+        visit(computed(raw_x.value, j), dy_is * weight[j], pack, j);
       }
     }
   }
@@ -329,14 +329,14 @@ __global__ void __launch_bounds__(Threads)
         plain.a += value;
         plain.b += g;
       });
-      plain = block_reduce<Threads>(plain, SumTwo(), none);
+      plain = block_reduce<Threads, 0>(plain, SumTwo(), none);
     }
     const C mean = plain.a / static_cast<C>(n);
     for_row([&](C value, C g, int, int) {
       squared.a += (value - mean) * (value - mean);
       squared.b += (value - mean) * g;
     });
-    squared = block_reduce<Threads>(squared, SumTwo(), none);
+    squared = block_reduce<Threads, Kind == kLayer ? 1 : -1>(squared, SumTwo(), none);
     const RowGradient<C> row_is = gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
     Pack<T, V> result;
     for_row([&](C value, C g, int pack, int j) {

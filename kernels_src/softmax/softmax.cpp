@@ -33,8 +33,14 @@ struct SoftmaxJob {
   Walk<2> view() const { return *pair_rows(x, mask ? *mask : x); }
 };
 
+/// How the rows of SoftmaxPart::rows lie.
+struct RowForm {
+  bool is_whole = false;  ///< is_whole_tile()
+  bool is_far = false;    ///< they are walked in several dimensions
+};
+
 const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack, int items,
-                               int width, int threads) {
+                               int width, int threads, RowForm form = {}) {
   static const auto& family = *new Family("softmax.cu", text::softmax_cu);
   const auto mask_type = job.mask ? job.mask->type() : job.x.type();
   const auto key = InstanceKey()
@@ -44,6 +50,8 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
                        .add(job.mask.has_value(), 1)
                        .type(mask_type)
                        .add(job.log, 1)
+                       .add(form.is_whole, 1)
+                       .add(form.is_far, 1)
                        .add(pack, 5)
                        .add(items, 7)
                        .add(width, 11)
@@ -58,8 +66,9 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
     };
     switch (kind) {
       case SoftmaxPart::rows:
-        return std::vector{format("softmax_rows<{}, {}, {}, {}, {}, {}, {}, {}>", x, out, mask,
-                                  pack, items, width, threads, job.log)};
+        return std::vector{format("softmax_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x, out,
+                                  mask, pack, items, width, threads, job.log, form.is_whole,
+                                  form.is_far ? kWalkDims : 1)};
       case SoftmaxPart::kept:
         return std::vector{
             format("softmax_kept<{}, {}, {}, {}, {}, {}>", x, out, pack, items, threads, job.log)};
@@ -94,13 +103,16 @@ LaunchConfig softmax_config(const SoftmaxJob& job, std::uint32_t blocks, int thr
 }
 
 void launch_softmax_rows(const SoftmaxJob& job, const RowTile& tile) {
-  const Kernel& kernel =
-      softmax_part(SoftmaxPart::rows, job, tile.pack, tile.items, tile.width, tile.threads)
-          .on(job.device());
-  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
-    launch(kernel, softmax_config(job, tile.blocks(job.extent.rows), tile.threads),
-           job.out.address(), job.x.address(), job.mask_address(), job.view(), job.extent.rows,
-           static_cast<std::int32_t>(job.extent.n), job.mask_step(), scale);
+  const LaunchConfig config = softmax_config(job, tile.blocks(job.extent.rows), tile.threads);
+  with_shortest_walk(job.view(), [&](const auto& view) {
+    const RowForm form{.is_whole = is_whole_tile(tile, job.extent), .is_far = view.ndim > 1};
+    const Kernel& kernel =
+        softmax_part(SoftmaxPart::rows, job, tile.pack, tile.items, tile.width, tile.threads, form)
+            .on(job.device());
+    with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+      launch(kernel, config, job.out.address(), job.x.address(), job.mask_address(), view,
+             job.extent.rows, static_cast<std::int32_t>(job.extent.n), job.mask_step(), scale);
+    });
   });
 }
 

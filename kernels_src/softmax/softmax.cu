@@ -82,17 +82,21 @@ __device__ __forceinline__ const Mask* mask_at(const char* mask, long long eleme
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
 /// its bytes in x (view 0) and in the mask (1); `mask_step` is between the mask's elements.
+/// `Whole`: each block has all its rows, and each row all its elements. `Dims`: of the view, 1
+/// or 8.
 template <typename T, typename Out, typename Mask, int V, int Items, int Width, int Threads,
-          bool Log>
+          bool Log, bool Whole, int Dims>
 __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V* Items))
     softmax_rows(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,
-                 const Walk<2> view, long long rows, int n, long long mask_step, Compute<T> scale) {
+                 const Walk<2, Dims> view, long long rows, int n, long long mask_step,
+                 Compute<T> scale) {
   using C = Compute<T>;
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
-  const int packs = row < rows ? n / V : 0;
-  const WalkOffsets<2> at = walk_offsets(view, row < rows ? row : 0);
+  const bool is_there = Whole || row < rows;
+  const int packs = Whole ? Items * Width : is_there ? n / V : 0;
+  const WalkOffsets<2> at = walk_offsets(view, is_there ? row : 0);
   C value[V * Items];
   load_held<V, Items, Width>(value, reinterpret_cast<const T*>(x + at.of[0]), lane, packs,
                              -infinity<C>());

@@ -398,9 +398,10 @@ INSTANCES = {
         for ending, width in FINISHED
     ],
     "softmax.cu": [
-        "softmax_rows<Float32, Float32, NoMask, 4, 2, 8, 128, false>",
-        "softmax_rows<BFloat16, Float32, Bool, 8, 1, 512, 512, true>",
-        "softmax_rows<Float64, Float64, Float64, 2, 2, 512, 512, false>",
+        "softmax_rows<Float32, Float32, NoMask, 4, 2, 8, 128, false, false, 1>",
+        "softmax_rows<Float32, Float32, NoMask, 4, 4, 256, 256, false, true, 1>",
+        "softmax_rows<BFloat16, Float32, Bool, 8, 1, 512, 512, true, false, 8>",
+        "softmax_rows<Float64, Float64, Float64, 2, 2, 512, 512, false, true, 8>",
         "softmax_kept<Float16, Float16, 8, 3, 1024, false>",
         "softmax_kept<BFloat16, BFloat16, 8, 2, 512, false>",
         "softmax_sums<Float32, NoMask, 4, 1, 256>",
@@ -414,11 +415,12 @@ INSTANCES = {
         "softmax_backward_columns<Float32, false>",
     ],
     "norm.cu": [
-        "norm_rows<Float32, Float32, Float32, 4, 2, 8, 128, 0, false, false, true, 1>",
-        "norm_rows<BFloat16, BFloat16, Int8, 8, 1, 512, 512, 0, false, true, false, 8>",
-        "norm_rows<Float16, Float32, Float8E4M3, 4, 2, 512, 512, 1, false, false, false, 1>",
+        "norm_rows<Float32, Float32, Float32, 4, 2, 8, 128, 0, false, false, 1, false, 1>",
+        "norm_rows<BFloat16, Float32, BFloat16, 8, 2, 256, 256, 1, false, false, 3, true, 1>",
+        "norm_rows<BFloat16, BFloat16, Int8, 8, 1, 512, 512, 0, false, true, -1, false, 8>",
+        "norm_rows<Float16, Float32, Float8E4M3, 4, 2, 512, 512, 1, false, false, -1, true, 1>",
         "norm_moments<BFloat16, 8, 1, 256, 1, true>",
-        "norm_finish<Float64, Float64, Float64, 2, 2, 256, 1, true>",
+        "norm_finish<Float64, Float64, Float64, 2, 2, 256, 1, true, -1>",
     ],
     "norm_backward.cu": [
         "norm_backward_rows<Float32, Float32, 4, 2, 8, 128, 1, false, 1>",

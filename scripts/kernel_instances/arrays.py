@@ -4,15 +4,23 @@ REALS = ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3"]
 ARRAYS = {
     "cross_entropy.cu": [
         *(
-            f"cross_entropy<{type}, {id}, {n}, {threads}, {held}, {grad}, {weighted}>"
+            f"cross_entropy<{type}, {id}, {n}, {threads}, {held}, {grad}, {smooth}, {weighted}>"
             for type, n in (("BFloat16", 8), ("Float32", 4), ("Float64", 1))
-            for id, threads, held, grad, weighted in [
-                ("Int64", 512, 12, "true", "false"),
-                ("Int64", 512, 8, "true", "false"),
-                ("Int32", 32, 4, "true", "false"),
-                ("Int64", 512, 4, "false", "false"),
-                ("Int64", 512, 12, "true", "true"),
-                ("Int32", 128, 4, "false", "true"),
+            for id, threads, held, grad, smooth, weighted in [
+                ("Int64", 512, 12, "true", "false", "false"),
+                ("Int64", 512, 8, "true", "true", "false"),
+                ("Int32", 32, 4, "true", "false", "false"),
+                ("Int64", 512, 4, "false", "false", "false"),
+                ("Int64", 512, 12, "true", "true", "true"),
+                ("Int32", 128, 4, "false", "false", "true"),
+            ]
+        ),
+        *(
+            f"streamed_entropy<{type}, {id}, {n}, {threads}, 3, {slots}, {smooth}, {weighted}>"
+            for type, n in (("BFloat16", 8), ("Float16", 8), ("Float32", 4))
+            for id, threads, slots, smooth, weighted in [
+                ("Int64", 1024, 13, "false", "false"),
+                ("Int32", 512, 2, "true", "true"),
             ]
         ),
         *("target_scale<Int32, Float32>", "target_scale<Int64, Float64>"),

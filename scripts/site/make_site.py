@@ -3,7 +3,8 @@
 python scripts/site/make_site.py FOLDER [--pages-only]
 
 FOLDER gets pages/ (Markdown), mkdocs.yml and, unless --pages-only, site/ (HTML), which mkdocs with
-the material theme makes. Nothing is loaded from elsewhere, neither now nor by a reader.
+the material theme makes. Nothing is loaded from elsewhere, neither now nor by a reader. The pages
+work from a disk as from a server.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^\| ([^|]+?) *\| *\|$")
+FILE_WORKER = "assets/file_worker.js"
 PAGE = re.compile(r"\]\((\w+\.md)\)")
 # Pages that stand outside of docs, by their place on the site.
 OUTSIDE = {
@@ -45,12 +47,25 @@ def main() -> int:
     write_pages(arguments.folder)
     if arguments.pages_only:
         return 0
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--clean"]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean"]
     # The theme advertises its successor on every run.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    return subprocess.run(
-        [*command, "-f", str(arguments.folder / "mkdocs.yml")], env=environment, check=False
-    ).returncode
+    # NOTE: with --quiet its warnings are no errors, in spite of --strict.
+    made = subprocess.run(
+        [*command, "-f", str(arguments.folder / "mkdocs.yml")],
+        env=environment, check=False, text=True, capture_output=True,
+    )  # fmt: skip
+    if made.returncode != 0:
+        print(made.stdout + made.stderr, file=sys.stderr)
+        return made.returncode
+    write_index_for_disks(arguments.folder / "site" / "search")
+    return 0
+
+
+def write_index_for_disks(folder: pathlib.Path) -> None:
+    """The index of the search as a script: pages from a disk may not fetch other files."""
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"var __index = {index}\n", encoding="utf-8")
 
 
 def write_pages(folder: pathlib.Path) -> None:
@@ -63,6 +78,8 @@ def write_pages(folder: pathlib.Path) -> None:
         (pages / target).write_text(relinked(source, target), encoding="utf-8")
     for picture in ("docs/pictures",):
         shutil.copytree(ROOT / picture, pages / "pictures")
+    (pages / FILE_WORKER).parent.mkdir()
+    shutil.copy(pathlib.Path(__file__).with_name("file_worker.js"), pages / FILE_WORKER)
     for name, text in tutorial().items():
         (pages / "tutorial" / f"{name}.md").write_text(text, encoding="utf-8")
     for name, text in python_reference.pages().items():
@@ -181,6 +198,7 @@ def configuration() -> dict[str, object]:
         "use_directory_urls": False,
         "theme": {"name": "material", "font": False, "features": features, "palette": palette},
         "plugins": ["search"],
+        "extra": {"polyfills": [FILE_WORKER]},
         "markdown_extensions": [
             "tables", "attr_list", "def_list", "pymdownx.superfences",
             {"pymdownx.highlight": {"anchor_linenums": False}},

@@ -44,7 +44,7 @@ def test_the_picture_of_the_architecture_is_fresh(root):
     run(root, sys.executable, "scripts/architecture_picture.py", "--check")
 
 
-@pytest.mark.parametrize("extra", ["ray", "mcp", "shtab", "matplotlib", "rich"])
+@pytest.mark.parametrize("extra", ["ray", "mcp", "shtab", "matplotlib", "rich", "material"])
 def test_no_test_is_skipped_for_want_of_an_extra(extra):
     assert importlib.util.find_spec(extra) is not None, "make setup"
 

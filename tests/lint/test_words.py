@@ -1,6 +1,9 @@
 """Comments are easy to read: few relative clauses, and the field's words for the parts."""
 
+import ast
+import io
 import re
+import tokenize
 
 CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "bindings"}
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".inc", ".def"}
@@ -19,18 +22,40 @@ def comments(text):
             yield match[1] if match[1] is not None else match[2]
 
 
-def test_comments_have_few_relative_clauses(root, tracked):
-    """That, which, what, who, whose: at most one in four lines of comments."""
+def told_in_python(text):
+    """The lines of docstrings, and the comments."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            lines = (ast.get_docstring(node) or "").splitlines()
+            yield from filter(str.strip, lines)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+
+
+def assert_few_relative_clauses(root, paths, told, least):
+    """That, which, what, who, whose: at most one in four lines."""
     lines, words, dense = 0, 0, []
-    for path in tracked:
-        if path.parts[0] in CODE and path.suffix in SOURCES:
-            found = list(comments((root / path).read_text()))
-            count = sum(len(RELATIVE.findall(comment)) for comment in found)
-            lines, words = lines + len(found), words + count
-            dense.append((count - MAX_PER_LINE * len(found), f"{path}: {count} in {len(found)}"))
-    assert lines > 10_000
+    for path in paths:
+        found = list(told((root / path).read_text()))
+        count = sum(len(RELATIVE.findall(line)) for line in found)
+        lines, words = lines + len(found), words + count
+        dense.append((count - MAX_PER_LINE * len(found), f"{path}: {count} in {len(found)}"))
+    assert lines > least
     worst = "\n".join(text for _, text in sorted(dense, reverse=True)[:10])
-    assert words <= MAX_PER_LINE * lines, f"{words} in {lines} lines of comments, most in\n{worst}"
+    assert words <= MAX_PER_LINE * lines, f"{words} in {lines} lines, most in\n{worst}"
+
+
+def test_comments_have_few_relative_clauses(root, tracked):
+    paths = [path for path in tracked if path.parts[0] in CODE and path.suffix in SOURCES]
+    assert_few_relative_clauses(root, paths, comments, 10_000)
+
+
+def test_docstrings_have_few_relative_clauses(root, tracked):
+    """Of the Python package and its stubs."""
+    package = [path for path in tracked if path.parts[:2] == ("bindings", "python")]
+    paths = [path for path in package if path.suffix in {".py", ".pyi"}]
+    assert_few_relative_clauses(root, paths, told_in_python, 4_000)
 
 
 def test_parts_of_the_project_have_the_names_of_the_field(root, tracked):
@@ -46,3 +71,5 @@ def test_parts_of_the_project_have_the_names_of_the_field(root, tracked):
 def test_the_lint_finds_comments():
     text = "int a;  /// what it is\n// which\nauto url = 1;\n"
     assert list(comments(text)) == ["what it is", " which"]
+    text = '"""Doc.\n\nMore."""\ndef f():\n  """It."""\n  return "# no"  # yes\n'
+    assert list(told_in_python(text)) == ["Doc.", "More.", "It.", "# yes"]

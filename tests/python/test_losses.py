@@ -50,6 +50,72 @@ def test_sizes_of_rows(rows, classes):
         assert_close(dx, grad, dtype, 4)
 
 
+def streamed(rows, classes, dtype="bfloat16"):
+    """Rows that blocks take one after the other: of more than 2048 whole packs of 16 bytes."""
+    x, target = case(rows, classes, dtype)
+    target[rows // 2] = -100
+    return x, target, kw.asarray(x), kw.asarray(target)
+
+
+@pytest.mark.parametrize("dtype, classes", [("bfloat16", 16_392), ("float16", 20_488)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_streamed_rows(dtype, classes, smoothing):
+    x, target, a, t = streamed(5, classes, dtype)
+    loss, grad = reference(x, target, smoothing, 1e-3)
+    options = {"label_smoothing": smoothing, "z_loss": 1e-3, "reduction": "none"}
+    got, dx = nn.cross_entropy_grad(a, t, **options)
+    assert_close(got, loss, factor=4)
+    assert_close(dx, grad, dtype, 4)
+    again, over = nn.cross_entropy_grad(a, t, inplace=True, **options)
+    np.testing.assert_array_equal(again.numpy(), got.numpy())
+    assert over.ptr == a.ptr
+    np.testing.assert_array_equal(a.view("uint16").numpy(), dx.view("uint16").numpy())
+
+
+def test_more_streamed_rows_than_blocks():
+    blocks = 2 * kw.current_device().attributes.multiprocessor_count
+    x, target, a, t = streamed(2 * blocks + 3, 8_196, "float32")
+    target[[1, -1]] = 9_000, -1
+    t = kw.asarray(target)
+    loss, grad = reference(x, np.where((target < 0) | (target > 8_195), -100, target))
+    got, dx = nn.cross_entropy_grad(a, t, reduction="none")
+    outside = np.array([1, len(target) - 1])
+    assert np.isnan(got.numpy()[outside]).all() and np.isnan(dx.numpy()[outside]).all()
+    inside = np.delete(np.arange(len(target)), outside)
+    assert_close(kw.asarray(got.numpy()[inside]), loss[inside], factor=4)
+    assert_close(kw.asarray(dx.numpy()[inside]), grad[inside], factor=4)
+
+
+def test_streamed_rows_lie_apart_and_askew():
+    x, target, _, t = streamed(3, 16_400)
+    loss, grad = reference(x, target)
+    for first, width in ((0, 16_480), (8, 16_424), (3, 16_403), (1, 16_408)):
+        wide_rows = kw.zeros((3, width), "bfloat16")
+        window = wide_rows[:, first : first + 16_400]
+        window[...] = kw.asarray(x)
+        got, dx = nn.cross_entropy_grad(window, t, reduction="none")
+        assert_close(got, loss, factor=4)
+        assert_close(dx, grad, "bfloat16", 4)
+        nn.cross_entropy_grad(window, t, reduction="sum", inplace=True)
+        assert_close(window, grad, "bfloat16", 4)
+        rest = wide_rows.astype("float32").numpy()
+        assert not rest[:, :first].any() and not rest[:, first + 16_400 :].any()
+
+
+def test_streamed_special_logits():
+    inf, big = np.inf, 3e38
+    x = np.zeros((5, 16_400), "f4")
+    x[0, :3], x[1, :3], x[2, 9_000], x[3, 16_399] = (0, -inf, 1), (1e38, big, 0), np.nan, inf
+    x[4] = -inf
+    t = kw.asarray(np.array([2, 1, 0, 0, 0]))
+    loss, dx = nn.cross_entropy_grad(kw.asarray(x).astype("bfloat16"), t, reduction="none")
+    expected = np.log(np.exp(-1.0) * 16_398 + 1)
+    np.testing.assert_allclose(loss.numpy()[:2], [expected, 0], rtol=1e-5)
+    assert np.isnan(loss.numpy()[2:]).all()
+    dx = dx.astype("float32").numpy()
+    assert dx[0, 1] == 0 and not dx[1].any()
+
+
 def test_a_row_that_no_block_can_hold():
     x, target = case(1, 70001)
     loss, grad = reference(x, target)
@@ -299,6 +365,9 @@ def test_no_finding_in_any_kernel(sim):
         nn.cross_entropy_grad(a, t, label_smoothing=0.1, weight=kw.ones(530))
         wide_row = kw.asarray(case(1, 26001)[0])
         nn.cross_entropy_grad(wide_row, t[:1])
+        _, _, rows, ids = streamed(3, 16_392)
+        nn.cross_entropy_grad(rows, ids)
+        nn.cross_entropy_grad(rows, ids, inplace=True, weight=kw.ones(16_392), label_smoothing=0.1)
         nn.huber_loss_grad(kw.ones(700), kw.zeros(700))
         nn.mse_loss(kw.ones(7), kw.zeros(7), reduction="none")
     report.raise_if_any()

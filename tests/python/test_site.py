@@ -1,12 +1,23 @@
-"""The documentation site: every page is made, and its links lead somewhere."""
+"""The documentation site: every page is made, its links lead somewhere, it reads well in a browser.
 
+It is built as `make docs` does, strictly and without the network.
+"""
+
+import fcntl
+import functools
+import html.parser
+import http.server
+import importlib
 import importlib.util
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import threading
 
+import browser
 import pytest
 
 import kernwright as kw
@@ -15,13 +26,40 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "site" / "make_site.py"
 LINK = re.compile(r"(?<![!\\])\[[^\]]*\]\(([^)#\s]+)")
 CODE = re.compile(r"^```.*?^```|`[^`]*`", re.DOTALL | re.MULTILINE)
-FOREIGN = re.compile(r"""<(?:script|link|img|iframe)[^>]+(?:src|href)=["']?https?://""")
+FOREIGN_STYLE = re.compile(r"""(?:@import\s+|url\()["']?(?:https?:)?//""")
+CAN_BUILD = importlib.util.find_spec("material") is not None
+WIDTHS = (1200, 480)
+
+needs_the_site = pytest.mark.skipif(not CAN_BUILD, reason="the extra docs is not installed")
+needs_a_browser = pytest.mark.skipif(browser.find() is None, reason=browser.WHY_NONE)
+
+
+def without_network():
+    """What goes before a command to keep the network from it, where the system lets us."""
+    command = ["unshare", "--map-root-user", "--net"]
+    found = shutil.which(command[0]) is not None
+    if found and subprocess.run([*command, "true"], capture_output=True).returncode == 0:
+        return command
+    return []
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("site")
-    subprocess.run([sys.executable, SCRIPT, made, "--pages-only"], check=True, timeout=200)
+    """pages/, and where mkdocs is installed site/: made once for all processes of a test run."""
+    shared = tmp_path_factory.getbasetemp()
+    if shared.name.startswith("popen-"):  # of one of several processes
+        shared = shared.parent
+    made = shared / "kernwright-site"
+    with open(shared / "kernwright-site.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            made.mkdir()
+            options = [] if CAN_BUILD else ["--pages-only"]
+            built = subprocess.run(
+                [*without_network(), sys.executable, SCRIPT, made, *options],
+                capture_output=True, text=True, timeout=280,
+            )  # fmt: skip
+            (made / "said").write_text(f"{built.returncode}\n{built.stdout}{built.stderr}")
     return made
 
 
@@ -67,11 +105,170 @@ def test_the_reference_of_headers(folder):
     assert "capture_id_" not in text and "struct Box" not in text  # what is private
 
 
-@pytest.mark.skipif(importlib.util.find_spec("material") is None, reason="the extra docs")
-def test_it_builds_and_takes_nothing_from_elsewhere(folder):
-    built = subprocess.run(
-        [sys.executable, SCRIPT, folder], capture_output=True, text=True, timeout=280
+def test_the_reference_has_every_name_of_every_module(folder):
+    site = importlib.util.spec_from_file_location(
+        "python_reference", SCRIPT.with_name("python_reference.py")
     )
-    assert built.returncode == 0, built.stdout + built.stderr
-    for page in (folder / "site").rglob("*.html"):
-        assert not FOREIGN.search(page.read_text()), page
+    reference = importlib.util.module_from_spec(site)
+    site.loader.exec_module(reference)
+    for module in reference.MODULES:
+        text = (folder / "pages" / "reference" / f"{module.replace('.', '_')}.md").read_text()
+        public = getattr(importlib.import_module(f"kernwright.{module}"), "__all__", ())
+        for name in public:
+            assert f"{{#kw.{module}.{name}}}" in text, f"kw.{module}.{name}"
+
+
+# ---- the pages as HTML
+
+
+class Anchors(html.parser.HTMLParser):
+    """What a page names: its own places, links to others, and what it loads at once."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.places, self.links, self.loaded = set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        told = dict(attributes)
+        self.places.update(filter(None, (told.get("id"), told.get("name"))))
+        if tag == "a" and told.get("href"):
+            self.links.append(told["href"])
+        if tag == "link":
+            self.loaded.append(told["href"])
+        if told.get("src"):
+            self.loaded.append(told["src"])
+
+
+@pytest.fixture(scope="module")
+def read(folder):
+    """All pages of the site by their path. 404.html is for servers alone."""
+    site = folder / "site"
+    paths = [path for path in site.rglob("*.html") if path.name != "404.html"]
+    return {path: Anchors(path.read_text(encoding="utf-8")) for path in paths}
+
+
+@needs_the_site
+def test_it_builds_without_a_warning(folder):
+    assert (folder / "said").read_text().strip() == "0"
+
+
+@needs_the_site
+def test_every_page_of_docs_is_on_the_site(folder, read):
+    made = {path.relative_to(folder / "site").as_posix() for path in read}
+    written = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert {f"{name}.html" for name in written} <= made
+    assert {"index.html", "all_pages.html", "changelog.html", "contributing.html"} <= made
+    assert len(made) == len(list((folder / "pages").rglob("*.md")))
+
+
+@needs_the_site
+def test_links_and_anchors_of_the_site_lead_somewhere(folder, read):
+    for page, named in read.items():
+        for link in (*named.links, *named.loaded):
+            if re.match(r"[a-z]+:", link):
+                continue
+            to, _, anchor = link.partition("#")
+            path = (page.parent / to).resolve() if to else page
+            assert path.exists(), f"{page.name}: {link}"
+            if anchor and path in read:
+                assert anchor in read[path].places, f"{page.name}: {link}"
+
+
+@needs_the_site
+def test_the_site_takes_nothing_from_elsewhere(folder, read):
+    for page, named in read.items():
+        for link in named.loaded:
+            assert not re.match(r"(?:[a-z]+:)?//", link), f"{page.name}: {link}"
+    for style in (folder / "site").rglob("*.css"):
+        assert not FOREIGN_STYLE.search(style.read_text()), style.name
+
+
+# ---- the pages in a browser
+
+
+@pytest.fixture
+def view(tmp_path):
+    page = browser.Browser(browser.find(), tmp_path / "profile")
+    yield page
+    page.close()
+
+
+@needs_the_site
+@needs_a_browser
+def test_every_page_fits_its_window(folder, view, read):
+    """On a wide screen and on a narrow one, and the console has nothing to say."""
+    wrong = []
+    for path in sorted(read):
+        view.resize(WIDTHS[0])
+        view.go(path.as_uri())
+        for width in WIDTHS:
+            view.resize(width)
+            if over := view.too_wide():
+                wrong.append(f"{path.name} at {width}: {over}")
+        wrong += [f"{path.name}: {each}" for each in view.problems]
+        view.problems.clear()
+    assert not wrong, "\n".join(wrong)
+    assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in view.requests)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def server(folder):
+    """The address of the site on a server of this host."""
+    handler = functools.partial(Quiet, directory=folder / "site")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+def follow(view, link):
+    """Clicks a link that can be seen, as a reader does, and waits for its page."""
+    shown = f"[...document.querySelectorAll({link!r})].find((a) => a.checkVisibility())"
+    target = view.wait_for(f"({shown})?.href")
+    view.load(lambda: view.ask(f"{shown}.click()"))
+    assert view.ask("location.href") == target
+    return target
+
+
+def search(view, words):
+    """The first results of the search box."""
+    view.ask("document.querySelector('[data-md-toggle=search]').click()")
+    view.ask(
+        "((box) => { box.focus(); box.value = " + repr(words) + ";"
+        " box.dispatchEvent(new Event('input', { bubbles: true })) })"
+        "(document.querySelector('.md-search__input'))"
+    )
+    found = "[...document.querySelectorAll('.md-search-result__link')].map((a) => a.href)"
+    return view.wait_for(f"((found) => found.length ? found : null)({found})")
+
+
+@needs_the_site
+@needs_a_browser
+@pytest.mark.parametrize(("place", "width"), [("server", 1280), ("disk", 1200), ("server", 480)])
+def test_a_reader_finds_the_way(folder, view, server, width, place):
+    home = server if place == "server" else (folder / "site").as_uri()
+    view.resize(width)
+    view.go(f"{home}/index.html")
+    title = view.ask("document.querySelector('h1').textContent")
+    assert title.startswith("Kernwright")
+    has_tabs = view.ask("document.querySelector('.md-tabs').checkVisibility()")
+    assert has_tabs == (width == 1280)
+    if not has_tabs:  # the navigation is in a drawer
+        view.ask("document.querySelector('label.md-header__button[for=__drawer]').click()")
+        view.wait_for("document.querySelector('[data-md-toggle=drawer]').checked")
+        assert follow(view, ".md-nav--primary a[href*='install.html']").endswith("install.html")
+    else:
+        assert "reference/" in follow(view, ".md-tabs a[href*='reference/']")
+        assert follow(view, ".md-nav--primary a[href*='arrays.html']").endswith("arrays.html")
+    assert view.ask("document.querySelector('h1').textContent") != title
+    assert any("reference/kernels.html" in each for each in search(view, "LaunchConfig"))
+    assert not view.problems
+    assert all(each.startswith((home, "data:", "blob:", "about:")) for each in view.requests)

@@ -652,7 +652,8 @@ class LaunchConfig:
     `grid` counts blocks (of clusters, too), `block` threads, `cluster` the blocks of a cluster: an
     int or up to three. `shared_bytes` is dynamic shared memory of a block. A `cooperative` launch
     may synchronise its whole grid. With `programmatic_dependent` the kernel may begin before the
-    one ahead of it in the stream has ended. Limits are checked at the launch: LaunchConfigError.
+    one ahead of it in the stream has ended: it must itself wait (griddepcontrol.wait) before it
+    reads the results of that one. Limits are checked at the launch: LaunchConfigError.
 
     >>> config = kw.LaunchConfig(grid=(4, 2), block=256, shared_bytes=1024)
     >>> kernel.launch(config, x, y, n)
@@ -695,7 +696,10 @@ class LaunchConfig:
         """The launch's own priority; lower numbers are higher. 0: the stream's."""
     @property
     def programmatic_dependent(self) -> bool:
-        """Whether the kernel may begin before the one ahead of it in the stream has ended."""
+        """Whether the kernel may begin before the one ahead of it in the stream has ended.
+
+        It must then wait itself before it reads the earlier kernel's results or writes to memory
+        in use there: griddepcontrol.wait, which CUDA C++ calls cudaGridDependencySynchronize()."""
     @property
     def programmatic_event(self) -> Event | None:
         """The event that is recorded when all blocks have called

@@ -1,4 +1,4 @@
-"""The compiled kernels of this machine: what is kept, whether it is whole, and how to remove it."""
+"""The compiled kernels of this machine: the entries, their state, and how to remove them."""
 
 from __future__ import annotations
 

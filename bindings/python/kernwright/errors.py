@@ -11,7 +11,7 @@ Diagnostic.__doc__ = """One compiler message; line and column count from 1, 0 wh
 
 
 class Error(Exception):
-    """Base of all. The message names what failed, with which values, and what to do about it."""
+    """Base of all. The message names the failure, the values, and a way out."""
 
     def __str__(self) -> str:
         # KeyError would show the message in quotes.
@@ -19,11 +19,11 @@ class Error(Exception):
 
 
 class InvalidArgument(Error, ValueError):
-    """A value that no state of the program could make right."""
+    """A value wrong in every state of the program."""
 
 
 class AxisError(InvalidArgument, IndexError):
-    """An axis that an array does not have."""
+    """An axis beyond those of an array."""
 
 
 class ArgumentError(Error, TypeError):
@@ -31,7 +31,7 @@ class ArgumentError(Error, TypeError):
 
 
 class ArgumentRangeError(Error, OverflowError):
-    """A number that the kernel's parameter cannot hold; nothing was launched."""
+    """A number outside of the range of the kernel's parameter; nothing was launched."""
 
 
 class LaunchConfigError(Error, ValueError):
@@ -66,7 +66,7 @@ class DriverError(Error):
 
 
 class DeviceLost(DriverError):
-    """The device met an error that it cannot recover from; only a new process helps."""
+    """The device met an error beyond recovery; only a new process helps."""
 
 
 class CaptureError(DriverError):
@@ -83,7 +83,7 @@ class OutOfMemory(Error, MemoryError):
 
 
 class DeviceFault(Error):
-    """What the simulated device found wrong during a launch.
+    """A fault, found by the simulated device during a launch.
 
     `kind` is bounds, alignment, use-after-free, init, race, sync, trap or assert; `line` counts
     the kernel's text from 1; `report` is the whole text.

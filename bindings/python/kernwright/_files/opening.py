@@ -1,4 +1,4 @@
-"""Files that are opened to be read, and their parts; lists of arrays by name."""
+"""Files opened to be read, and their parts; lists of arrays by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Path = str | os.PathLike[str]
 
 
 class OpenFile:
-    """A file that is open for reading, with the size that it has then."""
+    """A file open for reading, with its size at that moment."""
 
     def __init__(self, path: Any) -> None:
         self.name = path_of(path)
@@ -57,7 +57,7 @@ class OpenFile:
         _core._read_file(self.file.fileno(), self.name, arrays, offsets)
 
     def wrong(self, what: str) -> StoreError:
-        """The error for a file that is not what it should be."""
+        """The error for a file of another kind than expected."""
         return StoreError(f"{self.name} {what}")
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class NamedArrays(Mapping[str, Array]):
 
     @abc.abstractmethod
     def _names(self) -> Mapping[str, Any]:
-        """What the file has, by the names of its arrays."""
+        """The contents of the file, by the names of its arrays."""
 
     def __init__(self, path: Path, device: Any) -> None:
         self._device = device

@@ -12,7 +12,7 @@ from kernwright._fuse.schedule import Mapping, Step, operand_mapping, reduced_ma
 
 
 class Reduction(NamedTuple):
-    """One accumulator: its type, what changes nothing, how two combine, what each element gives."""
+    """One accumulator: its type, its neutral value, how two combine, the value of each element."""
 
     name: str
     type: str
@@ -23,7 +23,7 @@ class Reduction(NamedTuple):
 
 
 class Writer:
-    """Writes the values that one step needs: those of a row before, those of elements in loops."""
+    """Writes the values of one step: those of a row before, those of elements in loops."""
 
     def __init__(self, step: Step, scalars: dict[int, str]) -> None:
         self.step = step
@@ -43,7 +43,7 @@ class Writer:
         return [(a, operand_mapping(node, mapping, a)) for a in node.args]
 
     def place(self, node: Node) -> Node:
-        """The leaf that holds a reduction that an earlier kernel stored."""
+        """The leaf for a reduction stored by an earlier kernel."""
         return self.step.places.get(node.number, node) if node.op == "reduce" else node
 
     def inner(self, node: Node, mapping: Mapping) -> Mapping | None:
@@ -100,7 +100,7 @@ class Writer:
         return self._level[key]
 
     def find_reductions(self, node: Node, mapping: Mapping, seen: set[Any]) -> None:
-        """Fills `reductions` with those that the value needs."""
+        """Fills `reductions` with those of the value."""
         key = (node.number, mapping)
         if key in seen:
             return
@@ -149,7 +149,7 @@ class Writer:
     # ---- text
 
     def value(self, node: Node, mapping: Mapping, scope: Scope) -> str:
-        """An atom that has the value, of the type that its dtype computes in."""
+        """An atom with the value, of the type of its dtype's arithmetic."""
         node = self.place(node)
         if node.op == "const":
             return types.literal(node.info, node.held)
@@ -204,7 +204,7 @@ class Writer:
         return reduction.name if wide == reduction.type else f"{wide}({reduction.name})"
 
     def accumulated(self, reduction: Reduction, scope: Scope) -> str:
-        """What one element adds to an accumulator."""
+        """The part of one element in an accumulator."""
         operand = reduction.node.args[0]
         atom = self.value(operand, reduction.inner, scope)
         kind = reduction.node.info[0]

@@ -1,4 +1,4 @@
-"""The expression graph: nodes that know their shape and dtype, each made once."""
+"""The expression graph: nodes with shape and dtype, each made once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Node:
 
     `dtype` is None for a Python number, whose kind `weak` then has. `info`: of a leaf (array,
     offset, strides) in elements; of a scalar its index; of a constant the number; of an
-    application (operation, dtype that it computes in); of a reduction (kind, axes of the operand,
+    application (operation, dtype of its arithmetic); of a reduction (kind, axes of the operand,
     for each dimension the operand's axis that it is, or None).
     """
 
@@ -32,7 +32,7 @@ class Node:
 
     @property
     def held(self) -> np.dtype[Any]:
-        """The dtype, for a Python number that of its kind."""
+        """The dtype; a Python number has the one of its kind."""
         return types.WEAK[self.weak] if self.weak else self.dtype
 
 
@@ -57,7 +57,7 @@ class Graph:
         return list(self._known.values())
 
     def narrowed_scalars(self) -> list[tuple[int, np.dtype[Any]]]:
-        """Python integers of the call that an operation takes as another integer dtype."""
+        """Python integers of the call, of another integer dtype in an operation."""
         found = set()
         for node in self._known.values():
             if node.op == "apply":
@@ -73,7 +73,7 @@ class Graph:
         return self._node("leaf", (), tuple(shape), dtype, None, (array, offset, strides))
 
     def scalar(self, index: int, dtype: Any, weak: str | None) -> Node:
-        """A number that every call brings anew."""
+        """A number with a new value in each call."""
         return self._node("scalar", (), (), dtype, weak, index)
 
     def constant(self, value: Any) -> Node:
@@ -85,7 +85,7 @@ class Graph:
         return self._node("const", (), (), types.as_dtype(value.dtype), None, value.item())
 
     def apply(self, name: str, *args: Node) -> Node:
-        """The operation of that name, with NumPy's broadcasting and promotion."""
+        """The named operation, with NumPy's broadcasting and promotion."""
         operation = OPERATIONS[name]
         shape = broadcast(name, [a.shape for a in args])
         if name == "pow" and (short := self._short_power(*args)) is not None:
@@ -107,7 +107,7 @@ class Graph:
         return self._node("apply", args, shape, dtype, weak, (name, str(loop)))
 
     def _short_power(self, base: Node, exponent: Node) -> Node | None:
-        """Powers that are products or roots, as NumPy computes the commonest of them."""
+        """Powers as products or roots: NumPy computes the commonest of them so."""
         if exponent.op != "const" or types.kind_of(base.held) != "f" or exponent.info == 0:
             return None
         short = {2: "square", 0.5: "sqrt", -1: "reciprocal", 1: "positive"}.get(exponent.info)
@@ -126,7 +126,7 @@ class Graph:
         return self._node("cast", (node,), node.shape, dtype, None, None)
 
     def reduce(self, kind: str, node: Node, axes: tuple[int, ...], out: Any) -> Node:
-        """A reduction whose dimensions are the operand's axes `out`, None for one of extent 1."""
+        """A reduction with the operand's axes `out` as dimensions, None for one of extent 1."""
         shape = tuple(1 if k is None else node.shape[k] for k in out)
         count = int(np.prod([node.shape[k] for k in axes]))
         if count == 0 and kind in ("max", "min", "argmax", "argmin"):
@@ -137,7 +137,7 @@ class Graph:
         return self._node("reduce", (node,), shape, dtype, None, (kind, axes, tuple(out)))
 
     def call(self, function: str, args: tuple[Node, ...], shape: Any, dtype: Any) -> Node:
-        """A function of the kernel's own text, of values of the types that they compute in."""
+        """A function of the kernel's own text, of values of the types of their arithmetic."""
         return self._node("call", args, tuple(shape), dtype, None, function)
 
     def raw(self, array: int, dtype: Any) -> Node:
@@ -172,7 +172,7 @@ def broadcast(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _sample(node: Node) -> Any:
-    """What stands for a node when NumPy is asked for a dtype."""
+    """The stand-in for a node when NumPy is asked for a dtype."""
     if not node.weak:
         return node.dtype
     if node.op == "const":

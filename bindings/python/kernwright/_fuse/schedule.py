@@ -1,4 +1,4 @@
-"""Which values one kernel computes: its space, its reduced axes, and what it stores."""
+"""The values of one kernel: its space, its reduced axes, and its stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEW_ROWS = 64
 
 
 class Stored(NamedTuple):
-    """A value that a kernel stores: into an output of the function, or for later kernels."""
+    """A value stored by a kernel: into an output of the function, or for later kernels."""
 
     node: Node
     mapping: Mapping
@@ -25,7 +25,7 @@ class Stored(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One kernel; `places` has the leaves that stand for reductions stored before."""
+    """One kernel; `places` has the leaves for reductions stored before."""
 
     space: tuple[int, ...]
     axes: tuple[int, ...]
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 def operand_mapping(node: Node, mapping: Mapping, operand: Node) -> Mapping:
-    """Where an operand lies that is broadcast to `node`."""
+    """The place of an operand broadcast to `node`."""
     lead = len(node.shape) - len(operand.shape)
     pairs = zip(operand.shape, mapping[lead:], strict=True)
     return tuple(None if extent == 1 else axis for extent, axis in pairs)
@@ -64,7 +64,7 @@ def reduced_mapping(
 
 
 class _Placing:
-    """Walks from a value down to the arrays and finds the reductions that have to be cut off."""
+    """Walks from a value down to the arrays and finds the reductions to be cut off."""
 
     def __init__(self, space: tuple[int, ...], axes: tuple[int, ...], only: Any = None) -> None:
         self.space, self.axes, self.only = space, axes, only
@@ -72,7 +72,7 @@ class _Placing:
         self._depth: dict[tuple[int, Mapping], int] = {}
 
     def visit(self, node: Node, mapping: Mapping) -> int:
-        """The number of reductions that wait for one another on the way down."""
+        """The number of reductions on the way down, each waiting for the next."""
         key = (node.number, mapping)
         if key not in self._depth:
             self._depth[key] = self._visit(node, mapping)
@@ -158,7 +158,7 @@ def _choose(node: Node) -> Choice:
 
 
 class Scheduler:
-    """Makes the steps, each after those that it reads from."""
+    """Makes the steps, each after the sources of its reads."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

@@ -1,4 +1,4 @@
-"""Running a function, or the statements of a string, with values that record."""
+"""Running a function, or the statements of a string, with recording values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recording(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Binder:
-    """Copies functions; those that are copied already are known by their identity."""
+    """Copies functions; copied ones are known by their identity."""
 
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
@@ -74,7 +74,7 @@ class _Binder:
 
 
 class Fusible:
-    """What a fused function is to others that call it: its own function."""
+    """A fused function as its callers see it: its own function."""
 
     function: Callable[..., Any]
 
@@ -148,7 +148,7 @@ class Statements:
 
 
 def _used(statement: ast.stmt) -> list[str]:
-    """The names that a statement reads, in the order of the text."""
+    """The names in a statement's reads, in the order of the text."""
     found = [n for n in ast.walk(statement)
              if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]  # fmt: skip
     return list(dict.fromkeys(n.id for n in sorted(found, key=lambda n: (n.lineno, n.col_offset))))

@@ -1,4 +1,4 @@
-"""Element types: their names in device code, and what NumPy makes of an operation's operands."""
+"""Element types: their names in device code, and NumPy's type for an operation's operands."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def kind_of(dtype: Any) -> str:
 
 
 def compute_dtype(dtype: Any) -> Any:
-    """The dtype of what `dtype` computes in."""
+    """The dtype of arithmetic with `dtype`."""
     return np.dtype({"float": "float32", "double": "float64"}.get(_entry(dtype)[1], dtype))
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """A dtype that arrays have; Python's float is float32, as everywhere in the package."""
+    """A dtype of arrays; Python's float is float32, as everywhere in the package."""
     found = np.dtype(_dtype(dtype))
     _entry(found)
     return found
@@ -80,12 +80,12 @@ def weak_kind(value: Any) -> str | None:
 
 
 def is_narrow(dtype: Any) -> bool:
-    """Whether it is one of the floats that NumPy does not have of itself."""
+    """Whether it is one of the floats beyond NumPy's own."""
     return dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 def resolve(name: str, ufunc: Any, operands: list[Any]) -> np.dtype[Any]:
-    """The dtype that `ufunc` gives for dtypes and Python numbers, which are weak.
+    """The dtype from `ufunc` for dtypes and (weak) Python numbers.
 
     A Python float beside bfloat16 or float8 stays of that dtype, as it does beside float16.
     """
@@ -110,7 +110,7 @@ def resolve(name: str, ufunc: Any, operands: list[Any]) -> np.dtype[Any]:
 
 
 def literal(value: Any, dtype: Any) -> str:
-    """A number as text of the type that `dtype` computes in."""
+    """A number as text of the type of arithmetic with `dtype`."""
     kind, ctype = kind_of(dtype), compute_type(dtype)
     if kind == "b":
         return "true" if value else "false"
@@ -149,14 +149,14 @@ def _special_literal(number: float, ctype: str) -> str:
 
 
 def lowest(dtype: Any) -> Any:
-    """What no value of the dtype is below."""
+    """The least value of the dtype."""
     if kind_of(dtype) == "f":
         return float("-inf")
     return False if kind_of(dtype) == "b" else np.iinfo(dtype).min
 
 
 def highest(dtype: Any) -> Any:
-    """What no value of the dtype is above."""
+    """The greatest value of the dtype."""
     if kind_of(dtype) == "f":
         return float("inf")
     return True if kind_of(dtype) == "b" else np.iinfo(dtype).max

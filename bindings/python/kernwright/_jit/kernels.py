@@ -1,4 +1,4 @@
-"""kernel(), module() and Program: from a source text to things that can be launched."""
+"""kernel(), module() and Program: from a source text to kernels for launches."""
 
 from __future__ import annotations
 
@@ -150,14 +150,14 @@ class Module:
 
     @property
     def names(self) -> list[str]:
-        """The kernels, and the templates that the text declares.
+        """The kernels, and the templates of the text.
 
         Where macros, headers or an #if have a say, the text is compiled for the current device.
         """
         return self._program.names()
 
     def kernel(self, name: str) -> _core.Kernel:
-        """The kernel of that name, also of a template instance."""
+        """The named kernel, also of a template instance."""
         if name not in self._kernels:
             self._kernels[_name(name)] = self._program.kernel(name)
         return self._kernels[name]
@@ -172,7 +172,7 @@ class Module:
         return name in self.names
 
     def compile(self, device: Any = None, timeout: float | None = None) -> Module:
-        """Compiles and loads, now, all kernels that are no templates; at most `timeout` seconds."""
+        """Compiles and loads, now, all kernels but the templates; at most `timeout` seconds."""
         self._program.load(device, timeout, None)
         return self
 
@@ -285,7 +285,7 @@ def rehearse() -> None:
 
 
 def _options(options: ProgramOptions | None, fields: dict[str, Any]) -> ProgramOptions | None:
-    """None for the defaults, which most kernels have: nothing is made and read for them."""
+    """None for the defaults of most kernels: nothing is made and read for them."""
     return make_options(options, fields) if fields or options is not None else None
 
 
@@ -302,7 +302,7 @@ def _state(program: _core._Program) -> _State:
 
 
 def _known_names(program: _core._Program) -> list[str]:
-    """What can be told without a compile."""
+    """All facts known without a compile."""
     return program.declared if program.code is None else program.names()
 
 

@@ -1,4 +1,4 @@
-"""lint(): what the compiler says about a source, with no device and no code made."""
+"""lint(): the compiler's messages about a source, with no device and no code made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lint(
     options: ProgramOptions | None = None,
     **option_fields: Any,
 ) -> list[Diagnostic]:
-    """What the compiler has against a source: errors and warnings, at their lines, with hints.
+    """The compiler's findings about a source: errors and warnings, at their lines, with hints.
 
     Takes what kernel() takes. A syntax-only pass: templates are not instantiated, no code is made,
     and it needs no device.
@@ -43,7 +43,7 @@ def lint_file(path: str, options: ProgramOptions) -> list[Diagnostic]:
 
 
 def lint_python(text: str, path: str, options: ProgramOptions) -> list[Diagnostic]:
-    """The string kernels of a Python text that stands in `path`."""
+    """The string kernels of a Python text from `path`."""
     try:
         literals = find_literals(text, path)
     except SyntaxError as error:
@@ -65,7 +65,7 @@ def lint_text(text: str, name: str, options: ProgramOptions) -> list[Diagnostic]
 
 
 def check_text(text: str, name: str, first_line: int, options: ProgramOptions) -> list[Diagnostic]:
-    """CUDA C++ that begins on that line of `name`."""
+    """CUDA C++ from the given line of `name` on."""
     return _check(Located(text, name, first_line, ""), options)
 
 
@@ -78,7 +78,7 @@ def _is_python(text: str) -> bool:
 
 
 def files_below(folder: str) -> list[str]:
-    """What is checked of a folder: .cu, .py and .ipynb files, in order; hidden folders, caches and
+    """The .cu, .py and .ipynb files to check in a folder, in order; hidden folders, caches and
     virtual environments are left out."""
     found = []
     for place, folders, files in os.walk(folder):

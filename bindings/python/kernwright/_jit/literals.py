@@ -1,4 +1,4 @@
-"""The kernels that a Python file holds as string literals, with their places and options."""
+"""Kernels in the string literals of a Python file, with their places and options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ESCAPE = re.compile(r"\\(?:\n|\r\n|N\{[^}]*\}|x..|u.{4}|U.{8}|[0-7]{1,3}|.)", r
 
 
 class Literal(NamedTuple):
-    """A text that holds a kernel. Columns count characters. `lines` are the parts of each line of
+    """A text with a kernel. Columns count characters. `lines` are the parts of each line of
     the text: from a column on, counted from 0, it stands on that line of the file, so many columns
     further right. `skipped` says why it cannot be checked as it stands."""
 
@@ -53,9 +53,9 @@ class Literal(NamedTuple):
 
 
 def find_literals(source: str, path: str) -> list[Literal]:
-    """Every string literal of a Python text that holds a kernel, in order; no docstring is one.
+    """Every string literal of a Python text with a kernel in it, in order; no docstring is one.
 
-    Raises SyntaxError for a text that is not Python.
+    Raises SyntaxError for a text of another language.
     """
     tree = ast.parse(source, path)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
@@ -72,7 +72,7 @@ class _Reader:
         self.values = _Values(tree)
 
     def nodes(self) -> Iterator[ast.expr]:
-        """The literals that hold a kernel and are values, not documentation."""
+        """The literals with a kernel; of these the values, not documentation."""
         found: list[ast.expr] = []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -103,13 +103,13 @@ class _Reader:
         return len(line.encode()[: node.col_offset].decode(errors="replace")) + 1
 
     def _tokens(self, node: ast.expr) -> list[tokenize.TokenInfo]:
-        """The string tokens that the literal is written with; columns count characters."""
+        """The string tokens of the literal; columns count characters."""
         begin = (node.lineno, node.col_offset)
         end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
         return [token for token, first, last in self.strings if begin <= first and last <= end]
 
     def _name(self, node: ast.expr) -> str:
-        """The variable that the literal is assigned to, else the function that it is in."""
+        """The variable to hold the literal, else the function around it."""
         parent: ast.AST | None = node
         while parent is not None:
             parent = self.parents.get(parent)
@@ -133,7 +133,7 @@ class _Reader:
         return ""
 
     def _options(self, node: ast.expr) -> tuple[dict[str, Any], str]:
-        """The option fields of the call that compiles the literal, and what of them is unknown."""
+        """The option fields of the call to compile the literal, and the unknown ones of them."""
         names = {node}
         parent = self.parents.get(node)
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
@@ -178,8 +178,8 @@ class _Reader:
 
 
 class _Values:
-    """Values of expressions that can be told without running the program: literals, names that are
-    assigned once, arithmetic, dict() and the like, NumPy's scalars of them."""
+    """Values of expressions, as far as the program need not run for them: literals, names with one
+    assignment, arithmetic, dict() and the like, NumPy's scalars of them."""
 
     def __init__(self, tree: ast.Module) -> None:
         assigned: dict[str, list[ast.expr]] = {}
@@ -201,7 +201,7 @@ class _Values:
         self._nodes = {n: v[0] for n, v in assigned.items() if len(v) == 1 and stores[n] == 1}
 
     def meant(self, node: ast.expr) -> ast.expr:
-        """What a name stands for, else the node itself."""
+        """The value of a name, else the node itself."""
         for _ in range(8):
             if not isinstance(node, ast.Name) or node.id not in self._nodes:
                 break

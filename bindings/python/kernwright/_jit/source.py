@@ -26,7 +26,7 @@ _CODE = (b"\x7fELF", b"KWOBJ", b"\x50\xed\x55\xba", b"\xed\x43\x4e\x7f", b"!<arc
 
 
 class Located(NamedTuple):
-    """A source text, and the file and line that messages about it name."""
+    """A source text, and its file and line in messages."""
 
     text: str
     name: str
@@ -61,7 +61,7 @@ def _refuse_path(text: str) -> None:
 
 
 def object_code(source: Any) -> tuple[_core.ObjectCode, str] | None:
-    """What was compiled already, and a name for it: None for texts and files of them."""
+    """Compiled code, and a name for it: None for texts and files of them."""
     if isinstance(source, _core.ObjectCode):
         return source, f"<{source.kind}>"
     if isinstance(source, str):
@@ -81,7 +81,7 @@ def _of_image(image: bytes) -> tuple[_core.ObjectCode, str]:
 
 
 def _is_code(head: bytes) -> bool:
-    """Also what looks like code and is none that can be loaded: loading it says so."""
+    """Also for code of a wrong form: an error at its loading says so."""
     return head.startswith(_CODE) or _PTX.search(head) is not None
 
 
@@ -102,7 +102,7 @@ def _read(path: str) -> Located:
 
 
 def _printable(name: str) -> str:
-    """With escapes for what a line of a message, or UTF-8, cannot hold."""
+    """With escapes for what neither UTF-8 nor a line of a message can hold."""
     escaped = name.replace("\n", "\\n").replace("\r", "\\r")
     return escaped.encode("utf-8", "backslashreplace").decode()
 
@@ -123,7 +123,7 @@ def _locate_literal(text: str, frame: FrameType | None) -> Located:
 
 
 def _line_of_literal(text: str, frame: FrameType) -> int:
-    """The line of the frame's file on which `text` begins, 0 when it is not there."""
+    """The first line of `text` in the frame's file, 0 when it is not there."""
     name = frame.f_code.co_filename
     if name[:1] == "<" and name[-1:] == ">":
         # No file: an interactive session keeps what was typed in linecache, or nobody has it.
@@ -164,7 +164,7 @@ def _verbatim(text: str, whole: str) -> list[int]:
 def _by_lines(wanted: list[str], lines: list[str]) -> list[int]:
     """Places where all lines but the first and last agree apart from indentation.
 
-    That finds a literal that was dedented, or whose first line follows other text.
+    This finds a dedented literal, and one with other text before its first line.
     """
     while wanted and not wanted[-1].strip():
         wanted.pop()

@@ -1,4 +1,4 @@
-"""Layouts of structs: as NumPy dtypes, and what differs between the dtype of an argument and them.
+"""Layouts of structs: as NumPy dtypes, and their differences from the dtype of an argument.
 
 Used when a struct, an array of structs or a variable meets NumPy; no launch of other kinds needs
 it. Both sides become members, then runs of numbers with paths ("pos.y", "points[3].x"), and bytes
@@ -21,9 +21,9 @@ _MOST_RUNS = 1 << 13
 
 
 class _Member(NamedTuple):
-    """A number, an array, a struct or, without dtype and members, bytes that nothing is known of.
+    """A number, an array, a struct or, without dtype and members, bytes of unknown use.
 
-    One without a name is bytes of a union: whatever may be there besides the members that are told.
+    One without a name is bytes of a union: anything may be there besides the known members.
     """
 
     name: str
@@ -56,7 +56,7 @@ class _Run(NamedTuple):
         return self.offset + self.length * self.dtype.itemsize
 
     def element(self, byte: int) -> tuple[str, int]:
-        """Name and offset of the one that has that byte."""
+        """Name and offset of the owner of a byte."""
         index = max(byte - self.offset, 0) // self.dtype.itemsize
         name = f"{self.name}[{index}]" if self.length > 1 and self.name else self.name
         return name, self.offset + index * self.dtype.itemsize
@@ -115,7 +115,7 @@ def _dtype_of(members: tuple[_Member, ...], size: int) -> np.dtype[Any]:
 
 
 def _untold(members: tuple[_Member, ...], size: int, path: str) -> list[str]:
-    """What is not known of a struct at `path`: bytes of no member, and members by their paths."""
+    """The unknown parts of a struct at `path`: bytes of no member, and members by their paths."""
     end, gaps = 0, []
     for member in members:
         if member.name and member.offset > end:
@@ -168,7 +168,7 @@ class _Flat:
 
 
 def _repeated(members: tuple[_Member, ...], offset: int = 0) -> set[tuple[int, int, int]]:
-    """(offset, bytes of each, count) of long arrays of structs that are not within others."""
+    """(offset, bytes of each, count) of long arrays of structs, outermost ones alone."""
     found = set()
     for member in members:
         if member.elements > _MOST_ELEMENTS and member.members:
@@ -201,7 +201,7 @@ def _agree(given: _Run, wanted: _Run) -> bool:
 
 
 def _differing_name(given: _Flat, wanted: _Flat) -> str | None:
-    """What members of one name tell: another place, another size of bytes, another type."""
+    """Differences of members of one name: another place, another size of bytes, another type."""
     for name, (here, _) in given.nodes.items():
         there = wanted.nodes.get(name, (here, 0))[0]
         if here != there:
@@ -231,7 +231,7 @@ def _difference(given: _Run, wanted: _Run, byte: int) -> str:
 
 
 def _differing_bytes(given: _Flat, wanted: _Flat, size: int) -> str | None:
-    """A byte is right where any of the members that have it there agree: unions have several."""
+    """A byte is right where any of its members agrees: unions have several."""
     starts = np.array([run.offset for run in wanted.runs])
     ends = np.array([run.end for run in wanted.runs])
     right = np.zeros(size, bool)
@@ -273,7 +273,7 @@ class Layout:
 
     @staticmethod
     def of(dtype: np.dtype[Any]) -> Layout:
-        """The layout that a dtype tells."""
+        """The layout in a dtype."""
         return Layout(_members_of(dtype), dtype.itemsize)
 
     def repeated(self, count: int) -> Layout:
@@ -282,10 +282,10 @@ class Layout:
         return Layout((_Member("", None, (count,), 0, nbytes, self._members),), nbytes)
 
     def mismatch(self, given: Any) -> str | None:
-        """What is wrong with a dtype, or ctypes structure, for the struct.
+        """The mistakes of a dtype, or ctypes structure, for the struct.
 
-        Members that the layout does not have (private ones, bit-fields, padding) may be anything;
-        those that it has as bytes are compared by their sizes.
+        Members without a place in the layout (private ones, bit-fields, padding) may be anything;
+        members it has as bytes are compared by their sizes.
         """
         try:
             dtype = np.dtype(given)

@@ -71,7 +71,7 @@ def variable(
     shape: tuple[int, ...] | None,
     device: Any,
 ) -> _core.Array | StructArray:
-    """The variable with the type that it has, or the one that is given."""
+    """The variable with its own type, or the given one."""
     layout = None
     if dtype is None:
         known, extents, nbytes = program.symbol_type(name, device)
@@ -95,7 +95,7 @@ def variable(
 def _checked_layout(
     program: _core._Program, name: str, dtype: np.dtype[Any], device: Any
 ) -> Layout | None:
-    """The layout of elements of a dtype that is given for a variable; refuses one that is wrong."""
+    """The layout of elements of a dtype for a variable; refuses a wrong one."""
     known = program.symbol_type(name, device)[0]
     if not isinstance(known, Layout):
         return None
@@ -116,7 +116,7 @@ def _is_opaque(dtype: np.dtype[Any]) -> bool:
 
 
 class StructArray:
-    """Structs in a variable of the device. A view: what is written is written there.
+    """Structs in a variable of the device. A view: writes go there.
 
     ``a.numpy()`` copies to the host, ``a[...] = values`` from it, ``a["member"]`` is an Array of
     one member of all structs. `dtype` is NumPy's, with the offsets of the device's compiler, also
@@ -148,7 +148,7 @@ class StructArray:
 
     @property
     def opaque(self) -> tuple[str, ...]:
-        """Members, by path, and bytes of a struct that the compiler tells no more of."""
+        """Members, by path, and bytes of a struct the compiler tells no more of."""
         return self._layout.opaque
 
     @property

@@ -1,4 +1,4 @@
-"""judge() and Judge: a verdict about a kernel that nobody has read."""
+"""judge() and Judge: a verdict about a kernel nobody has read."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def judge(
     timeout: float = 10.0,
     seed: int | None = 0,
 ) -> Verdict:
-    """Compiles, checks, compares and times a kernel that nobody has read.
+    """Compiles, checks, compares and times a kernel nobody has read.
 
     `source` and `baseline` are CUDA C++ texts or paths. The kernel runs in worker processes: on the
     simulated device with its `checks` ("all", or some of "memory", "init", "race", "sync"), then on
     the GPU if there is one. `timeout` is in seconds, for each of compiling, checking and timing.
-    The same `seed` gives the same judgement; None draws one, which the verdict tells.
+    The same `seed` gives the same judgement; None draws one, and the verdict tells it.
 
-    Whatever is the text's fault is in the verdict. Raises InvalidArgument for a task that cannot
+    Every fault of the text is in the verdict. Raises InvalidArgument for a task that cannot
     judge. Such a task has functions that raise, values of another shape or that no kernel can
     write, a NaN without allow=["nan"], a signature or options that do not compile, a launch that
     suits no kernel, or a baseline that is not accepted itself. Thread-safe; for many at a time see
@@ -50,7 +50,7 @@ class Judge:
     """Judges for many: `workers` judgements at a time, each with a simulated device of its own; a
     GPU is used by one at a time. `device` as KERNWRIGHT_DEVICE ("sim", "cuda:1"). Thread-safe.
 
-    A context manager: its end waits for the judgements that were submitted, and ends the processes.
+    A context manager: its end waits for the submitted judgements, and ends the processes.
     """
 
     def __init__(self, workers: int | None = None, *, device: str | None = None) -> None:
@@ -70,7 +70,7 @@ class Judge:
 
     @property
     def losses(self) -> int:
-        """Worker processes lost so far, by what kernels did in them."""
+        """Worker processes lost so far through kernels."""
         return self._open().losses
 
     def judge(
@@ -106,8 +106,8 @@ class Judge:
         seed: int = 0,
     ) -> list[dict[str, Any]]:
         """The cost of each line in a launch of that case on the simulated device: a dict of counts
-        for each line, the one with the most instructions first. InvalidArgument for a text that
-        judge() would call "compile" or "cheating"."""
+        for each line, the one with the most instructions first. InvalidArgument for a text
+        with the status "compile" or "cheating" in judge()."""
         functions = _functions(task)
         if isinstance(case, bool) or not isinstance(case, int):
             raise ArgumentError(f"case= is an int, got {case!r}")

@@ -1,4 +1,4 @@
-"""Task: what a kernel is judged by."""
+"""Task: the measure for a kernel."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Task:
       means: unchanged. A single array is enough if the signature has one argument that is not
       const. NumPy arrays or torch tensors, best in float64.
     - `grid`, `block`, `shared_bytes`, `cluster`: a number, a tuple of up to three, or a function of
-      the inputs. Without `grid` one thread for each element of the largest array that is written.
+      the inputs. Without `grid` one thread for each element of the largest written array.
     - `rtol`, `atol`: an element is right when ``|got - expected| <= atol + rtol * |expected|``.
       Without both: torch.testing's for the type, exactly equal for integers.
-    - `bytes`, `flops`: what no implementation can do without, as a number or a function of the
+    - `bytes`, `flops`: the least work of any implementation, as a number or a function of the
       inputs. What is faster than the device could be with them is "impossible".
-    - `timed`: the case that is timed; without it the one with the most bytes.
+    - `timed`: the case to be timed; without it the one with the most bytes.
     - `allow`: of "malloc", "printf", "clock" (reading clocks) and "nan" (in expected values of
       finite inputs), what is refused otherwise.
     - `options` and further fields: as for kernel(). `headers` are the only ones that a text may
@@ -212,7 +212,7 @@ class Functions:
     def _one_written(
         self, made: numpy.ndarray[Any, Any], packed: list[Packed], arrays: list[int]
     ) -> list[Any]:
-        """A single array is for the only argument that a kernel can write."""
+        """A single array is for the only writable argument."""
         parts = self.signature.rpartition(")")[0].partition("(")[2] or self.signature
         declared = parts.split(",") if parts else []
         if len(declared) == len(packed):

@@ -1,4 +1,4 @@
-"""Verdict: what a judgement found."""
+"""Verdict: the result of a judgement."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Timing:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What a judgement found. `status` is "accepted", "compile" (the text does not compile, lacks
+    """A judgement's result. `status` is "accepted", "compile" (the text does not compile, lacks
     the entry, or does what the task refuses), "finding" (of the simulated device's checks, or a
     write outside of the buffers), "wrong", "timeout", "crash", "impossible" (faster than the device
     could be) or "cheating" (the result depends on earlier launches or on what memory held before; a

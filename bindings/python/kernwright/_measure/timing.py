@@ -1,4 +1,4 @@
-"""time_kernel(): how long the device works on what a callable queues, measured with care."""
+"""time_kernel(): the time of the device for the work of a callable, measured with care."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_FLUSHES = 64
 
 @dataclass(frozen=True)
 class Timing:
-    """Times of single runs in milliseconds, in the order in which they were measured."""
+    """Times of single runs in milliseconds, in the order of measuring."""
 
     samples: tuple[float, ...]
     cold: bool
@@ -130,7 +130,7 @@ class _Sampler:
                 self.run()
 
     def _between_events(self, work: Callable[[], object]) -> tuple[float, float]:
-        """Milliseconds of the device, and seconds that the host took to queue it."""
+        """Milliseconds of the device, and seconds of the host to queue it."""
         start, end = self._events
         begin = time.perf_counter()
         start.record(self._stream)

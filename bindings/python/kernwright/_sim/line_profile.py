@@ -1,4 +1,4 @@
-"""line_profile(): what each line of the kernels costs on the simulated device, in exact counts."""
+"""line_profile(): the cost of each line of the kernels on the simulated device, in exact counts."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Counts:
 
     @property
     def active_threads(self) -> float | None:
-        """Threads of a warp that did an instruction, on average; 32 at best."""
+        """Active threads of a warp at an instruction, on average; 32 at best."""
         return _ratio(self.thread_instructions, self.instructions)
 
     @property
     def branch_efficiency(self) -> float | None:
-        """Branches at which lanes stayed together, of all."""
+        """The share of branches with all lanes together."""
         return _ratio(self.branches - self.divergent_branches, self.branches)
 
     @property
@@ -128,7 +128,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
         return dict(json.loads(self._made.json())["launches"])
 
     def _records(self) -> list[tuple[Line, int]]:
-        """The lines, each with the line of its file on which its text begins."""
+        """The lines, each with the line of its file where its text begins."""
         found = []
         for data in json.loads(self._made.json())["lines"]:
             line, first = data["line"], data["first_line"]
@@ -140,7 +140,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
     @property
     def lines(self) -> list[Line]:
-        """A record for each line that was executed, by kernel, file and line."""
+        """A record for each executed line, by kernel, file and line."""
         return [line for line, _ in self._records()]
 
     @property
@@ -149,7 +149,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
         return sum((line.counts for line in self.lines), Counts())
 
     def to_text(self) -> str:
-        """The table that print() shows, the most executed line first."""
+        """The table of print(), the most executed line first."""
         return self._made.text(self._known)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What is wrong with a call whose arguments do not fit; imported when one fails."""
+"""The mistake in a call with wrong arguments; imported when one fails."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ _KINDS = {  # pybind11's annotations: words, and what it takes
 
 
 class _Said(NamedTuple):
-    """What an error was made of, kept in it, so that whoever the user called can say it again."""
+    """The parts of an error, kept in it: the function called by the user can say it again."""
 
     finding: Finding
     text: str  # what Python said, "" where the finding is ours
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
-        """An error that is pickled or copied leaves the argument behind."""
+        """A pickled or copied error leaves the argument behind."""
         return _nothing, ()
 
 
@@ -163,7 +163,7 @@ def _lone_surrogate(value: Any) -> int | None:
 
 
 def _raised_inside(call: str, given: dict[str, Any], error: Exception) -> Error | None:
-    """The same of an error that code of this package, or a library for it, ran into."""
+    """The same of an error in code of this package, or in a library for it."""
     if not _is_ours(error):
         return None
     inner = called(str(error), error) if type(error) is TypeError else None
@@ -178,7 +178,7 @@ def _raised_inside(call: str, given: dict[str, Any], error: Exception) -> Error 
 def _misbound(
     call: str, parameters: list[Parameter], given: dict[str, Any], error: Exception
 ) -> Error:
-    """The error of a function that passes on what it was given by name."""
+    """The error of a function with its arguments passed on by name."""
     names = [p.name for p in parameters if p.kind in (ANY, KEYWORD_ONLY)]
     named = re.search(r"unexpected keyword argument '(\w+)'", str(error))
     lacking = re.search(r"missing .* arguments?: '(\w+)'", str(error))
@@ -193,7 +193,7 @@ def _misbound(
 
 
 def _said_again(error: Error, call: str, given: dict[str, Any]) -> Error | None:
-    """The same error in the words of an outer call, which the user wrote."""
+    """The same error in the words of the user's own, outer call."""
     said: _Said | None = getattr(error, _MARK, None)
     if said is None or not call or not _is_ours(error):
         return None
@@ -225,7 +225,7 @@ def _is_ours(error: Exception) -> bool:
 
 
 def _named(error: CaptureError, call: str) -> CaptureError | None:
-    """The same error; the outermost call of this package, which the user wrote, stands first."""
+    """The same error; the user's own, outermost call of this package stands first."""
     if not _is_ours(error):
         return None
     text = re.sub(r"^kw\.[\w.]+\(\): ", "", str(error))
@@ -246,7 +246,7 @@ def _method(scope: Any, name: str | None) -> str:
 def _misfit(
     parameters: list[Parameter], given: dict[str, Any]
 ) -> tuple[Parameter, str | None] | None:
-    """The first parameter whose value has a wrong type, with the right one in words; None instead
+    """The first parameter with a value of a wrong type, and the right one in words; None instead
     of words: an int that is out of range."""
     for parameter in parameters:
         if parameter.name in given:
@@ -292,7 +292,7 @@ def _typed(error: Exception, call: str, given: dict[str, Any]) -> Error:
 
 
 def _call(scope: Any, name: str | None) -> str:
-    """How the user called it; "" for what only this package calls, and for operators."""
+    """How the user called it; "" for calls of this package alone, and for operators."""
     if not isinstance(scope, type):
         return f"kw.{name}()" if name and not name.startswith("_") else ""
     if scope.__name__.startswith("_") or ((name or "").startswith("__") and name != "__init__"):

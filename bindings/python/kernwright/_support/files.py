@@ -1,4 +1,4 @@
-"""Files that are read and written whole, and Python files that are run."""
+"""Files to be read and written whole, and Python files to be run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernwright.errors import ArgumentError, InvalidArgument, StoreError
 
 
 def store_error(name: str, what: str, error: OSError) -> StoreError:
-    """The error for a file that cannot be read, written, ..."""
+    """The error for a file which cannot be read, written, ..."""
     made = StoreError(f"{name} cannot be {what}: {error.strerror} (errno {error.errno})")
     made.errno = error.errno
     return made
@@ -20,7 +20,7 @@ def store_error(name: str, what: str, error: OSError) -> StoreError:
 
 @contextlib.contextmanager
 def told_of(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """What the system refuses meanwhile is a StoreError: the file cannot be `what` ("read")."""
+    """A refusal of the system meanwhile is a StoreError: the file cannot be `what` ("read")."""
     try:
         name = os.fsdecode(path)
     except TypeError:
@@ -48,7 +48,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The same as UTF-8 text. Raises InvalidArgument for what is none."""
+    """The same as UTF-8 text. Raises InvalidArgument for other bytes."""
     try:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -80,7 +80,7 @@ def write_whole(path: str | os.PathLike[str], text: str, errors: str = "strict")
 
 @contextlib.contextmanager
 def imports_beside(path: str | os.PathLike[str]) -> Iterator[None]:
-    """While a Python file runs, it may import what lies beside it."""
+    """While a Python file runs, it may import the files beside it."""
     folder = str(pathlib.Path(path).resolve().parent)
     sys.path.insert(0, folder)
     try:

@@ -1,4 +1,4 @@
-"""Benchmark and Case: what is measured, at which points."""
+"""Benchmark and Case: the measured work, and its points."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Point: TypeAlias = dict[str, Value]
 
 
 class Skip(Exception):
-    """Raised by a benchmark that makes no sense here; the message says why."""
+    """Raised by a benchmark without sense here; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Benchmark:
             yield dict(zip(axes, values, strict=True))
 
     def case(self, point: Point) -> Case:
-        """What the function makes for a point. Raises what it raises."""
+        """The function's case for a point. Its exceptions pass."""
         made = self.function(**point)
         if isinstance(made, Case):
             return made

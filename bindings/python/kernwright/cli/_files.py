@@ -1,4 +1,4 @@
-"""Files that commands are given, looked at before any work is done."""
+"""Files from the command line, looked at before any work is done."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_USE = (DeviceLost, DriverNotFound, NvrtcNotFound, OutOfMemory, StoreError)
 
 
 def existing(path: str) -> str:
-    """The path of a file that can be read. Throws UsageError."""
+    """The path of a readable file. Throws UsageError."""
     if os.path.isdir(path):
         raise UsageError(f"{path!r} is a folder: name a file")
     if not os.path.exists(path):
@@ -62,7 +62,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def writable(path: str) -> str:
-    """The path of a file that can be made or replaced. Throws UsageError."""
+    """The path of a file to be made or replaced. Throws UsageError."""
     folder = os.path.dirname(path) or "."
     if not path or os.path.isdir(path):
         raise UsageError(f"{path!r} is a folder: name a file to write")
@@ -75,7 +75,7 @@ def writable(path: str) -> str:
 
 
 def architectures(given: list[str]) -> list[str]:
-    """Those of --arch, which may be given several times and hold commas. Throws UsageError."""
+    """Those of --arch (several times, or with commas). Throws UsageError."""
     names = [name.strip() for text in given for name in text.split(",")]
     if "" in names:
         raise UsageError("--arch names no architecture: write sm_90, sm_90a or compute_80")

@@ -1,4 +1,4 @@
-"""kernwright doctor: what this machine has, and a kernel run on it. Exit code 0 only if it ran."""
+"""kernwright doctor: the parts of this machine, and a kernel run on it. Exit code 0 if it ran."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def describe_device(device: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def uncached() -> Iterator[None]:
-    """No cache answers meanwhile. What the variables say must be valid, as for every program."""
+    """No cache answers meanwhile. Values of the variables must be valid, as for every program."""
     from kernwright import cache
 
     cache.info()
@@ -95,7 +95,7 @@ def run_kernel() -> dict[str, Any]:
 
 
 def cache_status() -> dict[str, Any]:
-    """Where compiled kernels are kept, or what is wrong with the variables that say so."""
+    """The place of compiled kernels, or the mistake in the variables about it."""
     from kernwright import Error, cache
 
     try:
@@ -134,7 +134,7 @@ def examine() -> dict[str, Any]:
 
 
 def verdict(report: dict[str, Any]) -> str:
-    """What all of it comes to, in one sentence."""
+    """The sum of all of it, in one sentence."""
     if not report["kernel"]["ran"]:
         if not report["nvrtc"]["found"]:
             return "no kernel runs here: NVRTC is missing (pip install nvidia-cuda-nvrtc)"
@@ -168,7 +168,7 @@ def cache_line(cache: dict[str, Any]) -> str:
 
 
 def print_nvrtc(nvrtc: dict[str, Any]) -> None:
-    """The library, then each other place that was looked at, once."""
+    """The library, then each other searched place, once."""
     if nvrtc["found"]:
         print(f"nvrtc      {nvrtc['version']} at {nvrtc['path']}")
     else:  # the places follow the first line of the error
@@ -192,7 +192,7 @@ def print_device(device: dict[str, Any], driver: dict[str, Any]) -> None:
 
 
 def said_above(text: str, lines: dict[str, str | None]) -> str:
-    """The text, with what a line above said already named by that line."""
+    """The text, with repeated parts named by the earlier line."""
     for title, line in lines.items():
         if line and line in text:
             text = text.replace(line, f"see {title} above")

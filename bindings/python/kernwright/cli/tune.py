@@ -1,4 +1,4 @@
-"""kernwright tune: runs the tuning session that a file describes."""
+"""kernwright tune: runs the tuning session of a file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def budget(text: str) -> dict[str, float | int]:
 
 
 def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the command line says of the session."""
+    """The command line's part of the session."""
     given = {
         "budget": budget(arguments.budget) if arguments.budget is not None else None,
         "strategy": arguments.strategy,
@@ -79,7 +79,7 @@ def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _called(make: Any, given: dict[str, Any], path: str) -> Any:
-    """What a function of the file makes, with the options that were given."""
+    """The result of a function of the file, with the given options."""
     try:
         signature = inspect.signature(make)
         signature.bind(**given)
@@ -94,7 +94,7 @@ def _called(make: Any, given: dict[str, Any], path: str) -> Any:
 
 
 def _variables(path: str) -> dict[str, Any]:
-    """Those of a Python file, which is run and may import what lies beside it."""
+    """Those of a Python file; it is run and may import the files beside it."""
     with running(path, "session"), imports_beside(path):
         return runpy.run_path(path, run_name="kernwright_tune_spec")
 
@@ -131,7 +131,7 @@ def make_session(path: str, given: dict[str, Any]) -> Any:
 
 
 def summary(session: Any, best: Any, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What --json prints."""
+    """The output of --json."""
     statuses = collections.Counter(str(trial.status) for trial in session.trials)
     result: dict[str, Any] = {
         "config": dict(best.config) if best is not None else None,

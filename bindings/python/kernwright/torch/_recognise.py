@@ -1,4 +1,4 @@
-"""Modules of other packages that compute what ours do: found by their parts, proven by numbers.
+"""Modules of other packages with the formulas of ours: found by their parts, proven by numbers.
 
 Models of transformers have their own classes for RMS norms (a weight, variance_epsilon or eps) and
 for gated layers (gate_proj, up_proj, down_proj, act_fn). Names promise nothing: there are norms
@@ -40,7 +40,7 @@ def looks_like(module: nn.Module) -> str | None:
 
 
 def recognised(module: nn.Module) -> type[nn.Module] | None:
-    """A subclass of the module's class that runs on kernels, where its formula is ours."""
+    """A subclass of the module's class, run by kernels, where its formula is ours."""
     if looks_like(module) == "RMSNorm":
         return _derived(type(module), "rms", _epsilon(module)) if _is_rms(module) else None
     activation = _activation(module)
@@ -76,7 +76,7 @@ def _derived(cls: type[nn.Module], kind: str, eps: float | None) -> type[nn.Modu
 
 
 def _empty(cls: type[nn.Module], kind: str, eps: float | None) -> nn.Module:
-    """What copies and pickles of such a module begin as."""
+    """The beginning of copies and pickles of such a module."""
     derived = _derived(cls, kind, eps)
     made: nn.Module = derived.__new__(derived)
     return made

@@ -31,7 +31,7 @@ def _ray() -> Any:
 
 
 def _start(ray: Any) -> None:
-    """A Ray of this machine alone. What it says of its own defaults is no news to who tunes."""
+    """A Ray of this machine alone. Its messages about its own defaults are no news here."""
     logger = logging.getLogger("ray")
     level = logger.level
     try:
@@ -48,7 +48,7 @@ def _raise(answer: tuple[str, str]) -> Any:
 
 
 class Cluster:
-    """Devices of a Ray cluster, on which a session compiles and runs its trials.
+    """Devices of a Ray cluster, where a session compiles and runs its trials.
 
     >>> ray.init("auto")
     >>> session = kw.tune.Session(kernel, space, args, grid=..., block=..., devices=Cluster(8))
@@ -105,7 +105,7 @@ class Cluster:
 
 
 class _Work:
-    """A configuration on its way: what the session planned, and its code on the cluster."""
+    """A configuration on its way: its plan, and its code on the cluster."""
 
     def __init__(self, index: int, plan: tuple[Any, ...]) -> None:
         from kernwright._jit.kernels import _state
@@ -117,7 +117,7 @@ class _Work:
 
 
 class ClusterBackend:
-    """What _core's engine calls in its lanes' threads."""
+    """The calls of _core's engine in its lanes' threads."""
 
     def __init__(
         self, cluster: Cluster, hooks: Any, lane: Mapping[str, Any], arch: str, kind: str

@@ -1,4 +1,4 @@
-"""Online: a kernel that is tuned while it serves, within a bounded share of the time."""
+"""Online: a kernel is tuned while it serves, within a bounded share of the time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _count(name: str, value: Any) -> int:
 
 
 class Online(_core.TunedCall):
-    """A kernel that serves launches and tries other configurations now and then.
+    """A kernel in service: it tries other configurations now and then.
 
     >>> serve = kernel.online(space, grid="-(-n // (BLOCK * V))", block="BLOCK")
     >>> serve(x, y, n)                    # launched exactly once, by the best so far
@@ -52,7 +52,7 @@ class Online(_core.TunedCall):
     Every call launches the incumbent (the best configuration so far) on the caller's arguments, on
     the current stream. Trials may cost at most the share `overhead` of the time of these launches.
     Within that share a candidate, compiled in the background, runs beside it on shadows: copies of
-    the arrays that are not const in the kernel's signature. It becomes the incumbent when it writes
+    the arrays without const in the kernel's signature. It becomes the incumbent when it writes
     the same values (within `rtol` and `atol`) and takes less time in several pairs of launches.
     Then the former incumbent runs on the shadows, and comes back when the new one takes more than
     `guard` times as long. Nothing is tried while a stream is being captured. When no candidate is
@@ -145,7 +145,7 @@ class Online(_core.TunedCall):
         return sorted(names)
 
     def _forget(self) -> None:
-        """Drops what was handed out: somebody became, or was, the incumbent."""
+        """Drops the targets in use: another configuration is the incumbent now."""
         for search in self._all():
             search.forget_calls()
         self._key_by(self._reader.places(self._names))
@@ -210,7 +210,7 @@ class Online(_core.TunedCall):
         )
 
     def _settled(self, search: OnlineSearch, reason: str) -> None:
-        """Keeps the incumbent in the store: a new one, or that of a search that has ended."""
+        """Keeps the incumbent in the store: a new one, or the last one of a search."""
         if self.store is None or search.cost is None:
             return
         in_ms = search.meter.unit == "ms"
@@ -240,7 +240,7 @@ class Online(_core.TunedCall):
     # -- looking ---------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Explores no more: every search is frozen with the incumbent that it has."""
+        """Explores no more: every search is frozen with its incumbent."""
         with self._lock:
             for search in self._all():
                 search.stop()
@@ -251,7 +251,7 @@ class Online(_core.TunedCall):
 
     @property
     def config(self) -> Config | None:
-        """The incumbent of the search that began last; None before the first call."""
+        """The incumbent of the latest search; None before the first call."""
         searches = self._all()
         return searches[-1].incumbent if searches else None
 
@@ -267,33 +267,33 @@ class Online(_core.TunedCall):
 
     @property
     def frozen(self) -> bool:
-        """Whether all searches that began have ended."""
+        """Whether all searches have ended."""
         searches = self._all()
         return bool(searches) and all(search.frozen for search in searches)
 
     @property
     def trials(self) -> list[OnlineTrial]:
-        """What was tried, in order, of all searches."""
+        """The tried configurations of all searches, in order."""
         return [trial for search in self._all() for trial in search.trials]
 
     @property
     def spent(self) -> float:
-        """What trials cost: milliseconds of the device and of the host; counts when simulated."""
+        """The cost of trials: milliseconds of the device and of the host; counts when simulated."""
         return sum(search.spent for search in self._all())
 
     @property
     def served(self) -> float:
-        """What the launches of callers cost, in the same unit, as far as it is counted."""
+        """The cost of the callers' launches, in the same unit, as far as it is counted."""
         return sum(search.served for search in self._all())
 
     @property
     def overhead(self) -> float:
-        """The share that was spent: spent / served."""
+        """The share of the trials: spent / served."""
         return self.spent / self.served if self.served else 0.0
 
     @property
     def why(self) -> str:
-        """A line for each search: its incumbent, what was tried, and why it has ended."""
+        """A line for each search: its incumbent, its trials, and why it has ended."""
         lines = []
         for (device, _), search in list(self._searches.items()):
             values = ", ".join(f"{name}={value!r}" for name, value in search.problem.items())

@@ -1,4 +1,4 @@
-"""OnlineSearch: which configuration serves one bucket of problems, and what is tried beside it."""
+"""OnlineSearch: the configuration in service for one bucket of problems, and trials beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUSALS = 32  # calls in a row whose arguments have no shadows
 
 @dataclass
 class OnlineTrial:
-    """A configuration that was tried beside the incumbent. `status` has T4's words (correct,
+    """A configuration tried beside the incumbent. `status` has T4's words (correct,
     correctness, compile, runtime), "rolled back" and, before that is known, "running"; `ratio` is
     its time by the incumbent's."""
 
@@ -38,7 +38,7 @@ class OnlineTrial:
 
 @dataclass
 class Duel:
-    """Two configurations that run on the same inputs, the incumbent for the caller and the
+    """Two configurations on the same inputs, the incumbent for the caller and the
     challenger on shadows."""
 
     challenger: Config
@@ -53,7 +53,7 @@ class Duel:
 
 @dataclass(frozen=True)
 class OnlinePlan:
-    """What all searches of one Online share."""
+    """The common parts of all searches of one Online."""
 
     kernel: Any
     space: Any
@@ -126,7 +126,7 @@ class OnlineSearch:
         return kernel
 
     def _drop(self, config: Config) -> None:
-        """Forgets the code of a configuration that is launched no more."""
+        """Forgets the code of a configuration without further launches."""
         if config in (self.incumbent, self.default):
             return
         self._kernels.pop(config, None)
@@ -137,7 +137,7 @@ class OnlineSearch:
     def serve(
         self, problem: Mapping[str, Value], arguments: tuple[Any, ...]
     ) -> tuple[Any, int, bool]:
-        """What TunedCall wants: target, calls until the next look, whether it was launched."""
+        """The answer for TunedCall: target, calls until the next look, whether it was launched."""
         key = tuple(problem.items())
         self._account(key)
         begin = self.meter.host()
@@ -156,16 +156,16 @@ class OnlineSearch:
         return self.launch(self.incumbent, problem), calls, launched
 
     def serve_only(self, problem: Mapping[str, Value]) -> Any:
-        """The launch that serves, with nothing else done."""
+        """The launch in service, with nothing else done."""
         allowed = self._allows(self.incumbent, problem)
         return self.launch(self.incumbent if allowed else self.default, problem)
 
     def nvrtc(self) -> str:
-        """The version of the compiler that made the incumbent."""
+        """The version of the incumbent's compiler."""
         return str(self._kernel(self.incumbent)._facts(None)["nvrtc_version"])
 
     def forget_calls(self) -> None:
-        """Calls that were granted are no longer counted: their targets were dropped."""
+        """Granted calls are no longer counted: their targets were dropped."""
         self._granted.clear()
 
     def _account(self, key: Any) -> None:
@@ -221,7 +221,7 @@ class OnlineSearch:
         return True
 
     def _collect(self) -> None:
-        """Takes what the device has finished."""
+        """Takes the finished work of the device."""
         if self.cost is None and self._calibration:
             samples = [sample() for sample in self._calibration]
             known = [sample for sample in samples if sample is not None]
@@ -265,7 +265,7 @@ class OnlineSearch:
             self._end_trial(duel, "correctness", found)
 
     def _next_duel(self) -> Duel | None:
-        """The next candidate that is compiled, while others are being compiled."""
+        """The next compiled candidate, while others are being compiled."""
         while len(self._ahead) < AHEAD and (asked := self._strategy.ask(1)):
             try:
                 self._ahead.append((asked[0], self._kernel(asked[0]).compile_async()))

@@ -1,4 +1,4 @@
-"""Shadow buffers: what a kernel writes, twice, so that a second kernel can run beside the first."""
+"""Shadow buffers: a kernel's outputs, twice, so that a second kernel can run beside the first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _span(array: _core.Array) -> tuple[int, int]:
 
 
 def _array(argument: Any) -> _core.Array | None:
-    """The argument as an array over the same memory; None for what is none."""
+    """The argument as an array over the same memory; None for other arguments."""
     if isinstance(argument, _core.Array):
         return argument
     if hasattr(argument, "__cuda_array_interface__") or hasattr(argument, "__dlpack__"):
@@ -31,7 +31,7 @@ def _array(argument: Any) -> _core.Array | None:
 
 
 class Shadow:
-    """Copies of what a kernel's arguments write, made on the current stream when it is made.
+    """Copies of a kernel's outputs, made on the current stream with this object.
 
     `arguments` are those of the launch with the copies in place; `written` the originals. Throws
     NotShadowed for raw pointers, host arrays and arrays that overlap in part, and beyond `limit`
@@ -119,14 +119,14 @@ def _comparison(kind: str) -> _core.Kernel:
 
 
 def _prepare(arrays: Sequence[_core.Array]) -> None:
-    """Compiles what compares such arrays on the current device."""
+    """Compiles the comparison of such arrays on the current device."""
     for array in arrays:
         if (known := _TYPES.get(np.dtype(array.dtype).name)) is not None:
             _comparison(known[0]).compile()
 
 
 def is_equal_on_device(a: _core.Array, b: _core.Array, rtol: float, atol: float) -> bool | None:
-    """Whether no element differs, on the current stream; None for types that this does not know.
+    """Whether no element differs, on the current stream; None for unknown types.
     The parts of a complex number are compared each for itself."""
     known = _TYPES.get(np.dtype(a.dtype).name)
     if known is None or a.size == 0:

@@ -1,4 +1,4 @@
-"""Space: named parameters, restrictions, and the configurations that they leave."""
+"""Space: named parameters, restrictions, and the valid configurations."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Space:
         return other
 
     def _copy(self) -> Space:
-        """The same with the configurations that were found; changes of one are not the other's."""
+        """The same with the found configurations; changes of one are not the other's."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._core = self._core.copy()
@@ -119,7 +119,7 @@ class Space:
 
     @property
     def problem(self) -> Mapping[str, Value]:
-        """The problem's values that restrictions may name."""
+        """The problem's values for restrictions."""
         return MappingProxyType(self._problem)
 
     @property
@@ -378,14 +378,14 @@ class Space:
 
     @classmethod
     def from_t1(cls, path: str | os.PathLike[str]) -> Space:
-        """Of the JSON file that Kernel Tuner and BAT describe spaces with (T1)."""
+        """Of a JSON file for spaces of Kernel Tuner and BAT (T1)."""
         from kernwright.tune._t1 import read_t1
 
         parameters, conditions = read_t1(path)
         return cls(parameters).require(*conditions)
 
     def to_t1(self, path: str | os.PathLike[str], name: str = "kernel") -> None:
-        """Writes such a file. Restrictions that are functions cannot be written."""
+        """Writes such a file. Functions as restrictions cannot be written."""
         from kernwright.tune._t1 import write_t1
 
         texts = [what for kind, what in self._requirements if kind == "restriction"]

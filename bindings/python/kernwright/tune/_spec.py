@@ -1,4 +1,4 @@
-"""What a file says of a tuning session: its own JSON, a T1 file, or a Python file."""
+"""A tuning session from a file: its own JSON, a T1 file, or a Python file."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _dtype(name: Any, what: str) -> np.dtype[Any]:
 
 
 def _filled(shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any, seed: int, what: str) -> Any:
-    """An array that is the same in each run."""
+    """An array with the same values in each run."""
     if fill == "random":
         draw = np.random.default_rng(seed)
         if dtype.kind in "iu":
@@ -256,8 +256,8 @@ def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a Session takes, of a JSON file. Raises InvalidArgument that names the file, StoreError
-    for a file that cannot be read."""
+    """Arguments of a Session, from a JSON file. Raises InvalidArgument with the file's name, and
+    StoreError for an unreadable file."""
     place = pathlib.Path(path)
     try:
         document = json.loads(read_text(place))

@@ -1,4 +1,4 @@
-"""Store: results of tuning sessions in files, found again by what they hold for."""
+"""Store: results of tuning sessions in files, found again by kernel, device and problem."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTS = ("source", "space", "device", "nvrtc", "driver", "policy", "objective", 
 
 @dataclass(frozen=True)
 class Match:
-    """A result that holds for a query, or nearly.
+    """The result for a query, an exact or a near one.
 
     `differences` are pairs of a part of the key ("driver") and a text ("driver: 12080, not
     13000"); an exact hit has none.
@@ -34,12 +34,12 @@ class Match:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing differs from what was asked for."""
+        """Whether nothing differs from the query."""
         return not self.differences
 
     @property
     def config(self) -> Config:
-        """The configuration that won there."""
+        """The winning configuration."""
         return Config(self.row["config"])
 
 
@@ -100,7 +100,7 @@ class Store:
         return list(self._core.problems())
 
     def rows(self, kind: str = "", session: str = "") -> list[Row]:
-        """The rows of the files of that kind ("session", "trial", "result"), of that session."""
+        """The rows of one kind in the files ("session", "trial", "result"), of that session."""
         found: list[Row] = []
         for file in self._files:
             found += [json.loads(text) for text in file.read(kind, session)]
@@ -149,7 +149,7 @@ class Store:
 
 
 def as_store(store: Any) -> Store:
-    """`store`, or one of the path or paths that it is."""
+    """`store`, or one made of its path or paths."""
     return store if isinstance(store, Store) else Store(store)
 
 
@@ -178,8 +178,8 @@ def _fingerprint(function: Any) -> str:
 
 
 def source_hash(kernel: _core.Kernel, parameters: Iterable[str]) -> str:
-    """The hash of all that decides the kernel's code but the machine and the defines `parameters`.
-    Empty where that cannot be told."""
+    """The hash of all causes of the kernel's code but the machine and the defines `parameters`.
+    Empty where it is unknown."""
     if kernel._program is None:
         raise InvalidArgument(f"{kernel!r} is object code: there is no source to tune")
     return _core._tune_source_hash(kernel._program, list(parameters))
@@ -196,8 +196,8 @@ def kernel_key(
     objective: str = "time",
     nvrtc: str = "",
 ) -> Row:
-    """The key of a kernel that is tuned by the defines `parameters`, for the current device or
-    `device`: members of a result row, and what Store.find() takes. Empty texts stand for any."""
+    """The key of a kernel with the tuned defines `parameters`, for the current device or
+    `device`: members of a result row, as Store.find() takes them. Empty texts stand for any."""
     facts = _core._tune_device_class(device)
     driver = facts.pop("driver")
     values = mapping(problem, "problem=")

@@ -1,4 +1,4 @@
-"""Tuned: a kernel whose configuration, grid and block come from a store, by the problem's size."""
+"""Tuned: a kernel with configuration, grid and block from a store, by the problem's size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_REASONS = 20
 
 @dataclass(frozen=True)
 class Choice:
-    """What is launched for one problem on one device, and why.
+    """The launch for one problem on one device, and its reason.
 
     `config` is None for the kernel as it is. `launch` takes the kernel's arguments.
     """
@@ -63,7 +63,7 @@ def configured(kernel: _core.Kernel, config: Mapping[str, Value] | None) -> _cor
 
 
 class BoundRule(LaunchRule):
-    """A LaunchRule with a cluster, that makes launches of kernels."""
+    """A LaunchRule with a cluster; it makes launches of kernels."""
 
     def __init__(self, grid: Any, block: Any, shared_bytes: Any = 0, cluster: Any = None) -> None:
         super().__init__(grid, block, shared_bytes)
@@ -104,7 +104,7 @@ def _near_parts(near: bool | str | Iterable[str]) -> frozenset[str]:
 
 
 class Tuned(_core.TunedCall):
-    """A kernel that is launched as a store says for the problem at hand.
+    """A kernel launched as a store says for the problem at hand.
 
     >>> fast = kernel.tuned("tuned.jsonl")
     >>> fast(x, y, n)                      # n of the arguments chooses configuration and grid
@@ -180,7 +180,7 @@ class Tuned(_core.TunedCall):
             self._key_by(self._reader.places(self._names))
 
     def _outer_names(self, row: Row) -> list[str]:
-        """The names in a result's expressions that are no parameters."""
+        """The names in a result's expressions, without parameters."""
         rule = self._rule_of(row)
         names = rule.names if rule is not None else set()
         for text in self._member(row, "restrictions") or ():
@@ -225,11 +225,11 @@ class Tuned(_core.TunedCall):
     # -- choosing --------------------------------------------------------------------------------
 
     def _resolve(self, arguments: tuple[Any, ...]) -> tuple[Any, int, bool]:
-        """What TunedCall launches for these arguments, from now on for all such."""
+        """The target of TunedCall for these arguments, from now on for all such."""
         return self.choice(self._reader.read(self._names, arguments)).launch, -1, False
 
     def choice(self, problem: Mapping[str, Any] | None = None, /, **more: Any) -> Choice:
-        """What is launched for a problem on the current device; compiled when it was not yet."""
+        """The target for a problem on the current device; compiled when it was not yet."""
         values = {**mapping(problem, "choice()"), **more}
         device = _core.current_device()
         key = (device, tuple(sorted((name, type(v), v) for name, v in values.items())))
@@ -374,7 +374,7 @@ class Tuned(_core.TunedCall):
                 yield text, match.config, self._rule_of(match.row)
 
     def packed(self) -> tuple[list[_core.Kernel], bytes]:
-        """The parts for kw.pack(): all kernels that may be launched, and rows of results."""
+        """The parts for kw.pack(): all kernels for launches, and rows of results."""
         rows: list[Row] = []
         configs: dict[Config, None] = {}
         kernel_rows = [r for r in self.store.results if r.get("kernel") == self.kernel.name]
@@ -410,13 +410,13 @@ class Tuned(_core.TunedCall):
 
     @property
     def choices(self) -> list[Choice]:
-        """What was chosen so far."""
+        """The choices so far."""
         with self._lock:
             return list(self._choices.values())
 
     @property
     def why(self) -> str:
-        """A line for each problem so far: what is launched for it, and why."""
+        """A line for each problem so far: its launch, and the reason."""
         return "\n".join(map(str, self.choices))
 
     def __getitem__(self, stream: Any) -> Callable[..., None]:
@@ -431,7 +431,7 @@ class Tuned(_core.TunedCall):
 
 
 def on_stream(call: Callable[..., None], stream: Any) -> Callable[..., None]:
-    """`call` with that stream as the current one."""
+    """`call` with the given stream as the current one."""
     borrowed = _core.Stream.borrow(stream)
 
     def launch(*arguments: Any) -> None:
@@ -442,7 +442,7 @@ def on_stream(call: Callable[..., None], stream: Any) -> Callable[..., None]:
 
 
 def packed_rows() -> Store:
-    """The rows that the packs in use bring along."""
+    """The rows from the packs in use."""
     from kernwright._jit.pack import rows_in_use
 
     rows = rows_in_use()

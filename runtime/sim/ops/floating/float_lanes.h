@@ -261,6 +261,20 @@ inline int host_rounding(ptx::Rounding rounding) {
   }
 }
 
+/// How far the bits of <cfenv>'s modes are shifted to fit into 16 bits of Op::flags.
+constexpr int mode_shift(unsigned modes) { return modes <= 0xffff ? 0 : std::countr_zero(modes); }
+static_assert(mode_shift(0xc00) == 0 && 0xc0'0000 >> mode_shift(0xc0'0000) == 3);  // x86-64, Arm
+inline constexpr int kModeShift = mode_shift(FE_TOWARDZERO | FE_DOWNWARD | FE_UPWARD);
+static_assert((FE_TOWARDZERO | FE_DOWNWARD | FE_UPWARD) >> kModeShift <= 0xffff);
+
+/// The 16 bits for a way to round.
+inline std::uint32_t rounding_flags(ptx::Rounding rounding) {
+  return static_cast<std::uint32_t>(host_rounding(rounding)) >> kModeShift;
+}
+
+/// The host's mode of these 16 bits.
+inline int mode_of_flags(std::uint32_t flags) { return static_cast<int>(flags << kModeShift); }
+
 /// The host's rounding mode for the life of the object. What is computed from memory and stored in
 /// memory meanwhile stays between its begin and end: memory that was handed out, or named by
 /// `values`.

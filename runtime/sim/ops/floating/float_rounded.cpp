@@ -12,7 +12,7 @@ struct FusedByMode {
   static float scaled(float a, float b, float c) { return __builtin_fmaf(a * kRoom, b, c * kRoom); }
 };
 
-/// Op::flags: the host's rounding mode, kFlushes, kSaturates.
+/// Op::flags: rounding_flags(), kFlushes, kSaturates.
 template <typename F, typename T>
 const Op* rounded(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
@@ -21,7 +21,7 @@ const Op* rounded(const Op* op, Warp& warp) {
   const T* d = warp.reg<T>(op->d);
   const bool flushes = (op->flags & kFlushes) != 0, saturates = (op->flags & kSaturates) != 0;
   {
-    const RoundingScope scope(static_cast<int>(op->flags & 0xffff));
+    const RoundingScope scope(mode_of_flags(op->flags & 0xffff));
     write_lanes<false, T>(warp, op->d,
                           [=](int i) { return float_lane<F>(flushes, a[i], b[i], c[i]); });
   }
@@ -61,8 +61,7 @@ OpPair fused_pair(const ptx::Modifiers& mods) {
 
 template <typename F>
 OpPair rounded_pair(const ptx::Modifiers& mods) {
-  const std::uint32_t flags =
-      static_cast<std::uint32_t>(host_rounding(mods.rounding)) | modifier_flags(mods);
+  const std::uint32_t flags = rounding_flags(mods.rounding) | modifier_flags(mods);
   return mods.type[0] == ptx::Type::f64 ? restored_pair<rounded<F, double>, double>(flags)
                                         : restored_pair<rounded<F, float>, float>(flags);
 }

@@ -15,7 +15,7 @@ namespace kernwright::sim::KW_SIM_NS {
 inline constexpr std::uint32_t kSaturate = 1 << 4;  ///< .satfinite
 inline constexpr std::uint32_t kKindA = 1 << 5;     ///< the `kind` of A's and B's format
 inline constexpr std::uint32_t kKindB = 1 << 6;
-inline constexpr int kRoundingShift = 16;  ///< f64: the host's rounding mode, 16 bits
+inline constexpr int kRoundingShift = 16;  ///< f64: rounding_flags(), 16 bits
 
 /// How many blocks of 8 rows, of 8 columns, and of k (each as deep as one register) a product has.
 /// Those of all mma and wmma forms share one function for each combination of formats.
@@ -207,7 +207,7 @@ const Op* multiply(const Op* op, Warp& warp) {
     }
     if constexpr (std::is_same_v<V, double>) {
       const void* const values[] = {left, right, sum};
-      const RoundingScope scope(static_cast<int>(op->flags >> kRoundingShift), values);
+      const RoundingScope scope(mode_of_flags(op->flags >> kRoundingShift), values);
       call_multiply_column<V, kSteps, Step>(left, right, sum, shape.rows, shape.blocks, saturate);
     } else if constexpr (std::is_same_v<Shape, AnyShape>) {
       call_multiply_column<V, kSteps, Step>(left, right, sum, shape.rows, shape.blocks, saturate);
@@ -270,8 +270,7 @@ inline OpPair finish_multiply(OpPair pair, const ptx::Instruction& instruction, 
   }
   if (instruction.modifiers.satfinite) pair.flags |= kSaturate;
   if (a == ptx::Type::f64) {
-    pair.flags |= static_cast<std::uint32_t>(host_rounding(instruction.modifiers.rounding))
-                  << kRoundingShift;
+    pair.flags |= rounding_flags(instruction.modifiers.rounding) << kRoundingShift;
   }
   if (is_kind_one(a)) pair.flags |= kKindA;
   if (is_kind_one(b)) pair.flags |= kKindB;

@@ -1,4 +1,4 @@
-"""Times of several subjects that do the same work, in turns on one stream of a GPU.
+"""Times of several subjects with the same work, in turns on one stream of a GPU.
 
 Work that moves 192 MiB and more, some 50 us, is timed run by run. Before each run the same work
 runs on other inputs, so that L2 holds what a run like it leaves there; where the host needs long to
@@ -31,7 +31,7 @@ _FEWEST, _MOST = 7, 200  # rounds
 
 
 class Subject:
-    """Something that queues the work: `call(i)` on the inputs number i."""
+    """A subject: it queues the work: `call(i)` on the inputs number i."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Clock:
         self._fill_time = max(min(fills), 1e-3)
 
     def _between(self, work: Callable[[], object]) -> tuple[float, float]:
-        """Milliseconds of the device, and those that the host took to queue it."""
+        """Milliseconds of the device, and of the host to queue it."""
         start, end = self._events
         begin = time.perf_counter()
         start.record(self.stream)

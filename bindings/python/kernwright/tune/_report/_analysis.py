@@ -1,4 +1,4 @@
-"""What a report says of a session's trials: progress, importance, fronts, use of the lanes."""
+"""Figures of a report about a session's trials: progress, importance, fronts, use of the lanes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FEWEST = 10  # trials without which nothing is said of importance
 
 
 def best_so_far(record: Record) -> list[TrialRow]:
-    """The trials that were the best ones when they ended."""
+    """The trials with the best value up to their end."""
     found: list[TrialRow] = []
     best = math.inf
     for trial in record.trials:
@@ -31,9 +31,9 @@ def best_so_far(record: Record) -> list[TrialRow]:
 
 @dataclasses.dataclass(frozen=True)
 class Importance:
-    """The share of the variance that vanishes where a parameter is held, for each parameter.
+    """By parameter: the share of the variance to vanish when this parameter is held.
 
-    `fit` is the share of the variance of unseen trials that the forest explains.
+    The forest explains the share `fit` of the variance of unseen trials.
     """
 
     shares: dict[str, float]
@@ -42,7 +42,7 @@ class Importance:
 
 
 def values_of(record: Record, name: str) -> list[Any]:
-    """The values of a parameter that were tried, in order; numbers before texts."""
+    """The tried values of a parameter, in order; numbers before texts."""
     seen = {repr(t.config[name]): t.config[name] for t in record.trials if name in t.config}
 
     def key(value: Any) -> tuple[bool, float, str]:
@@ -57,12 +57,12 @@ def _places(record: Record, names: Sequence[str]) -> dict[str, dict[str, int]]:
 
 
 def varied(record: Record) -> list[str]:
-    """The parameters of which more than one value was tried."""
+    """The parameters with more than one tried value."""
     return [name for name in record.parameters if len(values_of(record, name)) > 1]
 
 
 def _explained(rows: list[list[float]], targets: list[float]) -> float:
-    """The share of the variance of each fifth that a forest over the other four explains."""
+    """The share of the variance of a fifth explained by a forest over the others, on average."""
     guesses = [0.0] * len(targets)
     for part in range(5):
         learn = [i for i in range(len(targets)) if i % 5 != part]
@@ -149,7 +149,7 @@ def pair_map(record: Record, rows: str, columns: str) -> PairMap:
 
 
 def metrics_of(record: Record) -> list[str]:
-    """The metrics that several trials have, with the objective in front where it is none."""
+    """The metrics of several trials, with the objective in front where it is none."""
     names = list(dict.fromkeys(name for trial in record.correct for name in trial.metrics))
     chosen = [name for name in record.objective.split(", ") if name in names]
     if len(chosen) > 1:
@@ -166,8 +166,8 @@ def metric(record: Record, trial: TrialRow, name: str) -> float | None:
 
 
 def pareto_front(points: Sequence[tuple[float, ...]]) -> list[int]:
-    """The places of points than which no other is as small in all, and smaller in one; those that
-    are smaller in the first number come first."""
+    """The places of points that no other beats: as small in all numbers, and smaller in one. The
+    smallest first number comes first."""
     if not points:
         return []
     columns = [list(column) for column in zip(*points, strict=True)]
@@ -189,7 +189,7 @@ def lanes(
 
 
 def use(spans: Sequence[tuple[float, float, TrialRow]], seconds: float) -> float:
-    """The share of `seconds` in which at least one of the spans is."""
+    """The share of `seconds` inside of at least one of the spans."""
     busy, reached = 0.0, 0.0
     for begin, end, _ in sorted(spans, key=lambda span: span[:2]):
         busy += max(0.0, end - max(begin, reached))

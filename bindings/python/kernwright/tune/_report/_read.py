@@ -1,4 +1,4 @@
-"""read_record(): which rows of a store belong to the session that is shown."""
+"""read_record(): the rows of a store for the session to be shown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _last(rows: Sequence[Row], kind: str, session: Any) -> dict[str, Any]:
 
 
 def _continued(rows: Sequence[Row], chosen: Any) -> list[Any]:
-    """The ids of the sessions that `chosen` went on with, oldest first, and its own."""
+    """The ids of the sessions continued by `chosen`, oldest first, and its own."""
     identities = {}
     for row in rows:
         if row.get("kind") == "session" and isinstance(row.get("session"), str):

@@ -1,4 +1,4 @@
-"""Record: what the rows of a store say of one session, ready to be shown."""
+"""Record: the rows of a store about one session, ready to be shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LARGEST = 1e150  # squares and differences of such numbers are finite
 
 
 def number(value: Any) -> float | None:
-    """A number that pictures can show, or None for anything else."""
+    """A finite number for pictures, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -49,7 +49,7 @@ def text(value: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class TrialRow:
-    """One trial; what its row does not say is None or empty. `value` is what is minimised."""
+    """One trial; what its row does not say is None or empty. `value` is minimised."""
 
     number: int
     config: dict[str, Any]
@@ -80,7 +80,7 @@ class TrialRow:
         return max(self.ended_s - spent, 0.0), self.ended_s
 
     def later(self, seconds: float, number: int) -> TrialRow:
-        """The same trial in a session that began so many seconds sooner."""
+        """The same trial in a session with a start so many seconds sooner."""
         span, ended = self.compile_span, self.ended_s
         return dataclasses.replace(
             self,
@@ -122,7 +122,7 @@ class TrialRow:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """A session, its trials in the order in which they ended, and its result where it has one.
+    """A session, its trials in the order of their ends, and its result where it has one.
     `sessions`: how many were joined, each of which went on with what the former left."""
 
     session: dict[str, Any]
@@ -168,7 +168,7 @@ class Record:
 
     @functools.cached_property
     def best(self) -> TrialRow | None:
-        """The winner that the result names, else the trial of the smallest value."""
+        """The winner named by the result, else the trial of the smallest value."""
         named = self.result.get("config") or self.result.get("best")
         wanted = table(table(named).get("config") or named)
         for trial in self.correct:
@@ -190,7 +190,7 @@ class Record:
 
     @functools.cached_property
     def ties(self) -> list[TrialRow]:
-        """The trials that noise does not tell from the winner, without the winner itself."""
+        """The trials as good as the winner within noise, without the winner itself."""
         named = self.result.get("ties")
         if not isinstance(named, Sequence) or isinstance(named, str):
             return []

@@ -1,4 +1,4 @@
-"""The winner: its values, what it uses, its code, and the lines that use it."""
+"""The winner: its values, its resources, its code, and lines to use it."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def _resources(trial: TrialRow) -> dict[str, str]:
 
 
 def _python(value: Any) -> str:
-    """A literal of Python for a value that came out of JSON."""
+    """A literal of Python for a value from JSON."""
     return repr(value) if isinstance(value, (bool, int, float, str)) else repr(text(value))
 
 
 def usage(record: Record, trial: TrialRow) -> str:
-    """Python that runs the winner: through the store, or with its defines."""
+    """Python to run the winner: through the store, or with its defines."""
     values = ", ".join(f"{json.dumps(k)}: {_python(v)}" for k, v in trial.config.items())
     name = record.kernel if record.kernel.isidentifier() else "kernel"
     name = f"{name}_" if keyword.iskeyword(name) else name
@@ -101,7 +101,7 @@ def winner(record: Record, source: str | None) -> str:
 
 
 def cards(record: Record) -> str:
-    """The figures that matter, as large numbers."""
+    """The main figures, as large numbers."""
     best, default = record.best, record.default_value
     shown: list[tuple[str, str, str]] = []
     if best is not None:
@@ -132,7 +132,7 @@ def cards(record: Record) -> str:
 
 
 def conditions(record: Record) -> str:
-    """What was measured, how, and where."""
+    """The measurement: its subject, its way, its place."""
     session = {**record.result, **record.session}
     device = session.get("device")
     shown: dict[str, Any] = {"kernel": record.kernel, "device": record.device}

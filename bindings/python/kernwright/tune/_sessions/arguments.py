@@ -1,4 +1,4 @@
-"""Arguments of a tuned kernel: buffers and values for the worker, and what they become."""
+"""Arguments of a tuned kernel: buffers and values for the worker, and their results."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> bytes:
 
 
 def value_bytes(value: Any, parameter: Parameter) -> bytes:
-    """The bytes of a parameter that is no array."""
+    """The bytes of a parameter other than an array."""
     _, type_name, is_pointer, dtype, lanes, size = parameter
     if is_pointer:
         if value is None:
@@ -199,7 +199,7 @@ def _default_rtol(dtype: np.dtype[Any]) -> float:
 
 
 class Expected:
-    """What an array of `dtype` should hold, and how far off an element may be. Immutable.
+    """The expected values of an array of `dtype`, and the allowed error of an element. Immutable.
 
     Integers are equal where no tolerance is given; NaN is right only where NaN is wanted.
     """
@@ -269,7 +269,7 @@ class Expected:
 
 
 class Verifier:
-    """Compares what launches leave in the arguments with what is expected."""
+    """Compares the results of launches in the arguments with the expected ones."""
 
     def __init__(
         self,
@@ -302,7 +302,7 @@ class Verifier:
         self._expected = self._read(verify(*arguments.inputs()) if callable(verify) else verify)
 
     def identity(self, default: Any) -> str:
-        """What results are held against: equal texts mean equal checks. `default` is the
+        """The measure for results: equal texts mean equal checks. `default` is the
         configuration whose results are expected with verify="default"."""
         parts = [f"rtol={self._rtol}", f"atol={self._atol}"]
         if self._compare is not None:
@@ -362,7 +362,7 @@ class Verifier:
         return expected
 
     def __call__(self, outputs: Sequence[tuple[int, bytes]]) -> str | None:
-        """What is wrong, or None. The first outputs are expected from then on where verify= is
+        """The mistake, or None. The first outputs are expected from then on where verify= is
         "default"."""
         contents = dict(outputs)
         got = {

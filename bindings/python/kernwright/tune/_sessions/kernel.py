@@ -1,4 +1,4 @@
-"""What a configuration means: a program with its defines, and a launch."""
+"""The meaning of a configuration: a program with its defines, and a launch."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TunedSource:
         return str(program.text)
 
     def hash(self, config: Config) -> str:
-        """What tells this source from others; empty where that cannot be told."""
+        """The identity of this source; empty where nothing tells it."""
         own = source_hash(self.base(config), self._space.parameters)
         if self._make is None or not own:
             return own
@@ -99,7 +99,7 @@ class TunedSource:
         return hashlib.sha256(parts).hexdigest()[:32]
 
     def samples(self, space: Space) -> list[_core.Kernel]:
-        """The kernels of some configurations: the only one there is, or what a callable gives for
+        """The kernels of some configurations: the only one there is, or the callable's results for
         a few that are far from each other."""
         if self._kernel is not None:
             return [self._kernel]
@@ -113,8 +113,8 @@ class TunedSource:
         return self._samples
 
     def check(self, space: Space, given: int, constants: Iterable[str]) -> None:
-        """Raises for a call that no configuration can take: another number of arguments, variables
-        that are nowhere, parameters of the space that have the kernel's own names."""
+        """Raises for a call wrong for every configuration: another number of arguments, variables
+        that are nowhere, parameters of the space with the kernel's own names."""
         texts = [KernelText.of(kernel) for kernel in self.samples(space)]
         if len(texts) < len(space) and len({text.text for text in texts}) > 1:
             return  # a callable gives several: who knows what the others are
@@ -126,7 +126,7 @@ class TunedSource:
         check_constants(texts, constants)
 
     def has_one_signature(self, space: Space) -> bool:
-        """Whether all configurations take the same arguments; False where that cannot be told."""
+        """Whether all configurations take the same arguments; False where nothing tells it."""
         kernels = self.samples(space)
         programs: list[Any] = [each._program for each in kernels]
         options: list[Any] = [make_options(program.options, {}) for program in programs]
@@ -147,14 +147,14 @@ class TunedSource:
         )
 
     def warn_of_unused(self, cluster: Any) -> None:
-        """Parameters that neither the text nor the launch names."""
+        """Parameters without a mention in the text and in the launch."""
         if self._kernel is not None:
             rules = [self.rule, *([] if cluster is None else [LaunchRule(cluster, 1)])]
             warn_of_unused(self._kernel, self._space.parameters, rules, 4)
 
 
 class Planner:
-    """Makes what the engine launches of a configuration. Failures are texts, not exceptions."""
+    """Makes the launch of a configuration for the engine. Failures are texts, not exceptions."""
 
     def __init__(
         self,
@@ -186,5 +186,5 @@ class Planner:
 
 
 def failure_text(error: Exception) -> str:
-    """Of what a callable of the caller raised."""
+    """Of an exception of the caller's callable."""
     return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"

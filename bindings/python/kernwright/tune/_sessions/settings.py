@@ -1,4 +1,4 @@
-"""What a session is given, read and completed."""
+"""The arguments of a session, read and completed."""
 
 from __future__ import annotations
 
@@ -78,20 +78,20 @@ def measure_settings(
 
 
 def lanes_of(workers: Any) -> int:
-    """How many compiles go on at once: all processors but one, which measures."""
+    """How many compiles go on at once: all processors but one for measuring."""
     if workers is not None:
         return index_of(workers, "workers")
     return max(len(os.sched_getaffinity(0)) - 1, 1)
 
 
 def worker_program() -> list[str]:
-    """The program of worker processes, which lies beside the extension."""
+    """The program of worker processes, beside the extension."""
     program = pathlib.Path(_core.__file__).with_name("kernwright-worker")
     return [str(program)] if os.access(program, os.X_OK) else []
 
 
 def devices_of(devices: Any) -> tuple[list[_core.Device], list[str]]:
-    """The devices of a session, and the names by which workers open them. None: the current one.
+    """The devices of a session, and their names for workers. None: the current one.
     On the simulated device a number of them may be given."""
     current = _core.current_device()
     if devices is None:
@@ -169,7 +169,7 @@ def read_proposals(proposals: Any, space: Space) -> list[int]:
 
 
 def warm_start(store: Store, key: Mapping[str, Any], space: Space) -> list[int]:
-    """Winners of the nearest results in the store that this space has, too."""
+    """Winners of the nearest results in the store, as far as this space has them."""
     found: list[int] = []
     query = {name: value for name, value in key.items() if name != "space"}
     for match in store.find(query):
@@ -201,7 +201,7 @@ def symbol_bytes(constants: Any) -> dict[str, bytes]:
 
 
 def _told(spec: Any) -> Any:
-    """As JSON has it; None for what holds functions."""
+    """As JSON has it; None for values with functions."""
     if isinstance(spec, (list, tuple)):
         parts = [_told(part) for part in spec]
         return None if any(part is None for part in parts) else parts
@@ -225,7 +225,7 @@ def about_row(
     verifier: Verifier | None,
     limits: Sequence[float | None],
 ) -> dict[str, Any]:
-    """What a session's row says besides its key; `limits` are seconds of a compile and a run."""
+    """A session's row without its key; `limits` are seconds of a compile and a run."""
     specs = {**rule.specs, **({} if cluster is None else {"cluster": cluster})}
     about: dict[str, Any] = {
         name: told for name, spec in specs.items() if (told := _told(spec)) is not None

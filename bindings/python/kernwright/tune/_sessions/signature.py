@@ -37,7 +37,7 @@ def _words(text: str) -> set[str]:
 
 
 def base_name(name: str) -> str:
-    """Of "space::scale<float, 4>" what follows __global__ void."""
+    """Of "space::scale<float, 4>" the name behind __global__ void."""
     return name.split("<", 1)[0].rsplit("::", 1)[-1].strip()
 
 
@@ -59,7 +59,7 @@ def _declared(text: str, name: str) -> tuple[str, str, int] | None:
 
 
 def _depending(text: str, parameters: Iterable[str]) -> set[str]:
-    """Words of the text whose meaning depends on the parameters."""
+    """Words of the text with a meaning from the parameters."""
     made = [(m[1], _words(m[2])) for m in _MACRO.finditer(text)]
     made += [(m[1], _words(m[2])) for pattern in _NAMED for m in pattern.finditer(text)]
     made += [(m[2], _words(m[1])) for m in _TYPEDEF.finditer(text)]
@@ -71,7 +71,7 @@ def _depending(text: str, parameters: Iterable[str]) -> set[str]:
 
 
 def _joined(text: str, headers: Mapping[str, str], defines: Mapping[str, object]) -> str:
-    """All that is in sight, without comments."""
+    """All text in sight, without comments."""
     lines = [f"#define {key} {value}" for key, value in defines.items()]
     whole = "\n".join([*lines, *headers.values(), text])
     return _COMMENT.sub(" ", whole.replace("\\\n", " "))
@@ -161,7 +161,7 @@ def macros_that_declare(
 
 
 def macro_arguments(text: str, headers: Mapping[str, str], defines: Mapping[str, object]) -> str:
-    """What is given to macros that are in sight, which may declare variables by it."""
+    """The arguments of macros in sight: these may declare variables by them."""
     whole = _joined(text, headers, defines)
     names = "|".join(name for name, body in _MACRO.findall(whole) if body.startswith("("))
     return " ".join(re.findall(rf"\b(?:{names})\s*\(([^;{{}}]*)", whole)) if names else ""

@@ -1,4 +1,4 @@
-"""What a kernel's text tells of a session's call before anything is compiled."""
+"""Checks of a session's call by the kernel's text, before anything is compiled."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class KernelText:
         return {word for text in texts for word in _WORD.findall(text)}
 
     def unused(self, parameters: Iterable[str]) -> list[str]:
-        """Those that nothing in sight names."""
+        """Those without a mention in sight."""
         words = self._words() | set(_WORD.findall(self.name))
         return [name for name in parameters if name not in words]
 
@@ -81,7 +81,7 @@ class KernelText:
 
 
 def _names(text: KernelText) -> dict[str, str]:
-    """Names of the kernel and of its parameters, and what they are."""
+    """Names of the kernel and of its parameters, with their kinds."""
     found = dict.fromkeys(text.parameters() or (), f"a parameter of {text.name}")
     return {**found, base_name(text.name): "the kernel itself"}
 
@@ -133,7 +133,7 @@ def warn_of_unused(
     rules: Iterable[LaunchRule],
     stacklevel: int,
 ) -> None:
-    """Warns of parameters that neither the text nor the launch names."""
+    """Warns of parameters without a mention in the text and in the launch."""
     text = KernelText.of(kernel)
     rules = list(rules)
     if text.is_open or any(rule.calls for rule in rules):

@@ -1,4 +1,4 @@
-"""Trial and Best: what a session found out about a configuration, and which one won."""
+"""Trial and Best: a session's findings about a configuration, and the winner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STATUSES = ("correct", "correctness", "compile", "runtime", "timeout", "constrai
 
 
 class Resources(NamedTuple):
-    """What the compiled kernel uses: registers and local bytes a thread, static shared bytes a
+    """Resources of the compiled kernel: registers and local bytes a thread, static shared bytes a
     block."""
 
     registers: int
@@ -26,7 +26,7 @@ def _pair(values: Any) -> tuple[float, float] | None:
 
 
 def _row_of(row: Any, what: str, *keys: str) -> Mapping[str, Any]:
-    """A row of a store that has these keys; sessions make such rows."""
+    """A row of a store with these keys; sessions make such rows."""
     if not isinstance(row, Mapping):
         raise ArgumentError(f"{what} is made from a row of a store, got {type(row).__name__}")
     missing = [key for key in keys if key not in row]
@@ -41,7 +41,7 @@ def _seconds(name: str, doc: str) -> property:
 
 
 class Trial:
-    """A configuration that a session tried. Immutable.
+    """A configuration tried by a session. Immutable.
 
     `status` is one of T4's words: "correct", "correctness" (an output is wrong), "compile",
     "runtime" (an illegal access, a crash, no memory), "timeout", "constraints" (refused before it
@@ -62,7 +62,7 @@ class Trial:
 
     @property
     def number(self) -> int:
-        """0, 1, ... in the order in which the session asked."""
+        """0, 1, ... in the session's order."""
         return int(self._row["number"])
 
     @property
@@ -72,7 +72,7 @@ class Trial:
 
     @property
     def error(self) -> str:
-        """What failed, in the failure's own words; empty for a correct trial."""
+        """The failure, in its own words; empty for a correct trial."""
         return str(self._row.get("error") or "")
 
     @property
@@ -82,7 +82,7 @@ class Trial:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The samples in milliseconds, in the order in which they were measured."""
+        """The samples in milliseconds, in the order of measuring."""
         return tuple(self._row.get("times_ms") or ())
 
     @property
@@ -92,12 +92,12 @@ class Trial:
 
     @property
     def score(self) -> float | None:
-        """What the session minimises; None for a failure."""
+        """The value to be minimised; None for a failure."""
         return self._row.get("score")
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """What the session's objective and metrics say of it, by name."""
+        """Its values of the session's objective and metrics, by name."""
         return MappingProxyType(self._row.get("metrics") or {})
 
     @property
@@ -115,12 +115,12 @@ class Trial:
 
     @property
     def same_as(self) -> int | None:
-        """The number of the trial with the same code, whose result this is."""
+        """The number of the trial with the same code: the result is from there."""
         return self._row.get("same_as")
 
     @property
     def resumed(self) -> bool:
-        """Whether the result is that of an earlier session."""
+        """Whether the result is from an earlier session."""
         return bool(self._row.get("resumed"))
 
     @property
@@ -181,7 +181,7 @@ class Best:
 
     @property
     def time(self) -> float | None:
-        """`median`, by the name that trials have."""
+        """`median`, by its name in trials."""
         return self.median
 
     @property

@@ -1,0 +1,154 @@
+// What the kernels of cross-entropy share: the sums of a row of logits, its loss, its gradient.
+#pragma once
+
+#include <kernwright/activations.cuh>
+#include <kernwright/elements.cuh>
+#include <kernwright/reduce.cuh>
+
+namespace kernwright {
+
+__device__ __forceinline__ float log_of(float x) { return logf(x); }
+__device__ __forceinline__ double log_of(double x) { return log(x); }
+
+__device__ __forceinline__ float higher(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ double higher(double a, double b) { return fmax(a, b); }
+
+template <typename F>
+__device__ __forceinline__ F lowest() {
+  return static_cast<F>(__int_as_float(0xff800000));
+}
+
+/// The logits of a row so far: their maximum, the sum of exp(x - max), their sum.
+template <typename F>
+struct Seen {
+  F max, exps, all;
+};
+
+struct Join {
+  template <typename F>
+  __device__ __forceinline__ Seen<F> operator()(const Seen<F>& a, const Seen<F>& b) const {
+    const bool first = a.max >= b.max;
+    const Seen<F> high = first ? a : b, low = first ? b : a;
+    const F factor = low.max == high.max ? F(1) : exp_of(low.max - high.max);
+    return {high.max, high.exps + low.exps * factor, high.all + low.all};
+  }
+};
+
+/// `All`: the sum of the logits is wanted, times the `weights` of the elements' classes, or null
+/// for 1. A NaN is in the sum of powers, not in the maximum.
+template <bool All, int N, typename T, typename F>
+__device__ __forceinline__ void see(Seen<F>& seen, const T (&raw)[N], const F* weights) {
+  F x[N];
+  unpack(x, raw);
+  F highest = seen.max;
+#pragma unroll
+  for (int j = 0; j < N; ++j) highest = higher(highest, x[j]);
+  F sum = seen.max == highest ? seen.exps : seen.exps * exp_for<T>(seen.max - highest);
+  const F shift = highest == lowest<F>() ? F(0) : highest;  // -inf - -inf is no number
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    sum += exp_for<T>(x[j] - shift);
+    if (All) seen.all += weights == nullptr ? x[j] : x[j] * weights[j];
+  }
+  seen.max = highest;
+  seen.exps = sum;
+}
+
+/// What a row's gradient needs: element c is exp(x - log_sum) * slope - each * weights[c], at the
+/// target less `hit` besides. Without weights these are 1.
+template <typename F>
+struct RowGradient {
+  F log_sum, slope, each, hit;
+  int target;  ///< -1 where it is no class
+  const F* weights;
+
+  /// Of a logit in column `col`, as if that were not the target.
+  template <typename T>
+  __device__ __forceinline__ F missed(F x, int col) const {
+    const F less = weights == nullptr ? each : each * weights[col];
+    return exp_for<T>(x - log_sum) * slope - less;
+  }
+  /// Of N logits from column `col` on, in their place.
+  template <typename T, int N>
+  __device__ __forceinline__ void put(T (&raw)[N], int col) const {
+    F x[N];
+    unpack(x, raw);
+#pragma unroll
+    for (int j = 0; j < N; ++j) x[j] = missed<T>(x[j], col + j);
+    const unsigned place = static_cast<unsigned>(target) - static_cast<unsigned>(col);
+    if (place < N) {
+#pragma unroll
+      for (int j = 0; j < N; ++j) x[j] -= place == j ? hit : F(0);
+    }
+#pragma unroll
+    for (int j = 0; j < N; ++j) raw[j] = from_compute<T>(x[j]);
+  }
+};
+
+template <typename F>
+struct LossTerms {
+  F smoothing, z;
+  const F* scale;       ///< of all rows, or null for 1
+  const F* upstream;    ///< gradients of the rows' losses, or null for 1
+  int upstream_stride;  ///< 0: one for all rows
+  long long ignored;    ///< the target of rows that count for nothing
+  const F* weights;     ///< of classes, or null for 1
+  const F* weight_sum;  ///< their sum
+};
+
+/// What a row's target says: whether it is a class, its weight, and the mean weight of all classes.
+template <typename F>
+struct RowTarget {
+  long long number;
+  bool outside;
+  F weight, of_all;
+  const F* weights;  ///< of all classes, where smoothing takes them; else null
+
+  __device__ RowTarget(long long target, int cols, const LossTerms<F>& terms, bool weighted)
+      : number(target),
+        outside(target < 0 || target >= cols),
+        weight(weighted && !outside ? terms.weights[target] : F(1)),
+        of_all(1),
+        weights(weighted && terms.smoothing != 0 ? terms.weights : nullptr) {
+    if (weights != nullptr) of_all = *terms.weight_sum / cols;
+  }
+  __device__ const F* weights_at(long long col) const {
+    return weights == nullptr ? nullptr : weights + col;
+  }
+};
+
+template <typename F>
+__device__ __forceinline__ F not_a_number() {
+  return static_cast<F>(__int_as_float(0x7fffffff));
+}
+
+/// The loss of a row, unscaled. `at_target`: the target's logit.
+template <typename F>
+__device__ __forceinline__ F loss_of_row(const Seen<F>& seen, F log_sum, F at_target,
+                                         const RowTarget<F>& target, int cols,
+                                         const LossTerms<F>& terms) {
+  if (target.outside) return not_a_number<F>();
+  const F miss = log_sum - at_target, spread = log_sum * target.of_all - seen.all / cols;
+  F loss = target.weight * ((1 - terms.smoothing) * miss + terms.z * log_sum * log_sum);
+  if (terms.smoothing != 0) loss += terms.smoothing * spread;
+  return loss;
+}
+
+template <typename F>
+__device__ __forceinline__ RowGradient<F> gradient_of_row(F log_sum, long long row,
+                                                          const RowTarget<F>& target, int cols,
+                                                          const LossTerms<F>& terms) {
+  F scale = terms.scale == nullptr ? F(1) : *terms.scale;
+  if (terms.upstream != nullptr) scale *= terms.upstream[row * terms.upstream_stride];
+  if (target.outside) scale = not_a_number<F>();
+  const F slope = target.weight * (1 + 2 * terms.z * log_sum) +
+                  terms.smoothing * (target.of_all - target.weight);
+  return {log_sum,
+          scale * slope,
+          scale * terms.smoothing / cols,
+          scale * target.weight * (1 - terms.smoothing),
+          target.outside ? -1 : static_cast<int>(target.number),
+          target.weights};
+}
+
+}  // namespace kernwright
