@@ -1,25 +1,14 @@
-// A kernel compiled on first use, and a table for later uses, read without a lock.
+// A kernel compiled on first use, found without a lock later.
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <deque>
-#include <mutex>
 
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "core/per_device.h"
 #include "jit/program.h"
 
 namespace kernwright {
 namespace {
-
-/// Devices with a slot of their own; those beyond it take the slow path each time.
-constexpr std::size_t kSlots = 64;
-
-/// Real and simulated devices count from 0 each.
-std::size_t slot_of(const Device& device) {
-  return static_cast<std::size_t>(device.ordinal()) * 2 + (device.is_simulated() ? 1 : 0);
-}
 
 [[noreturn]] void refuse_choice(const std::string& source, const std::vector<std::string>& names) {
   std::string list;
@@ -61,27 +50,19 @@ struct LazyKernel::Box {
         name(std::move(kernel_name)),
         companions(std::move(come_along)) {}
 
-  const Kernel& make(Device& device) {
+  Kernel load(Device& device) const {
     if (is_implied && !program.declares_all()) {
       const std::vector<std::string> names = program.kernel_names(&device);
       if (names.size() > 1) refuse_choice(program.source().name, names);
     }
-    Kernel kernel = program.kernel(device, name, companions);
-    const std::lock_guard lock(mutex);
-    const auto known = std::find_if(kernels.begin(), kernels.end(),
-                                    [&](const Kernel& k) { return &k.device() == &device; });
-    const Kernel& kept = known != kernels.end() ? *known : kernels.emplace_back(std::move(kernel));
-    if (slot_of(device) < kSlots) slots[slot_of(device)].store(&kept, std::memory_order_release);
-    return kept;
+    return program.kernel(device, name, companions);
   }
 
   Program program;
   bool is_implied;  ///< the only one, which nobody named
   std::string name;
   std::vector<std::string> companions;
-  std::array<std::atomic<const Kernel*>, kSlots> slots{};
-  std::mutex mutex;
-  std::deque<Kernel> kernels;  ///< one per device; a deque never moves them
+  PerDevice<Kernel> kernels;
 };
 
 LazyKernel::LazyKernel(Program program, std::string name, Device* device)
@@ -94,16 +75,15 @@ const std::string& LazyKernel::name() const noexcept { return box_->name; }
 const Program& LazyKernel::program() const noexcept { return box_->program; }
 
 const Kernel& LazyKernel::on(Device& device) const {
-  const std::size_t slot = slot_of(device);
-  if (slot < kSlots) {
-    const Kernel* known = box_->slots[slot].load(std::memory_order_acquire);
-    if (known != nullptr && &known->device() == &device) return *known;
-  }
-  return box_->make(device);
+  return box_->kernels.get(device, [&] { return box_->load(device); });
 }
 
 std::shared_ptr<const ObjectCode> LazyKernel::object_code(Device& device) const {
   return box_->program.object_code(device, box_->name);
+}
+
+FoundCode LazyKernel::found_code(Device& device) const {
+  return box_->program.found_code(device, box_->name);
 }
 
 LazyKernel kernel(std::string source, std::string name, ProgramOptions options) {

@@ -235,11 +235,6 @@ const char* code_kind_name(CodeKind kind) noexcept {
   return kind == CodeKind::cubin ? "cubin" : "ptx";
 }
 
-const char* code_origin_name(CodeOrigin origin) noexcept {
-  constexpr std::array<const char*, 3> kNames{"compiled", "disk", "pack"};
-  return kNames[static_cast<std::size_t>(origin)];
-}
-
 const KernelSignature& ObjectCode::kernel(const std::string& name) const {
   const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const KernelSignature& k) {
     return k.name == name || k.lowered == name;

@@ -22,9 +22,6 @@ const char* code_kind_name(CodeKind kind) noexcept;
 /// Where object code came from in this process.
 enum class CodeOrigin { compiled, disk, pack };
 
-/// "compiled", "disk" or "pack".
-const char* code_origin_name(CodeOrigin origin) noexcept;
-
 /// Type of a __device__ or __constant__ variable.
 struct SymbolType {
   std::string type;                      ///< "float [16][4]"

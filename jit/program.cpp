@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "core/device.h"
 #include "core/image/image_info.h"
+#include "core/per_device.h"
 #include "jit/cache/code_cache.h"
 #include "jit/compile/target.h"
 #include "jit/signature/variable_names.h"
@@ -39,7 +40,7 @@ bool is_refused_image(int code) { return code == 200 || code == 209 || code == 2
 struct Program::Box {
   /// Object code that was loaded on a device.
   struct Loaded {
-    Code code;
+    FoundCode found;
     Module module;
   };
   struct DeviceState {
@@ -83,7 +84,7 @@ struct Program::Box {
   Code compile_for(Device& device, const std::vector<std::string>& names,
                    bool with_declared) const {
     if (ready) return ready;
-    return CodeCache::process().get(request_for(device, names, with_declared));
+    return CodeCache::process().get(request_for(device, names, with_declared)).code;
   }
 
   bool is_declared(const std::string& name) const {
@@ -112,32 +113,32 @@ struct Program::Box {
 
   /// Object code and the request that it answers.
   struct Answer {
-    Code code;
+    FoundCode found;
     CodeRequest request;
   };
+
+  static Answer answer_to(CodeRequest request) {
+    FoundCode found = CodeCache::process().get(request);
+    return {std::move(found), std::move(request)};
+  }
 
   /// Object code with the kernel: that of all declared kernels if it has the kernel.
   Answer code_with(Device& device, const std::string& name,
                    const std::vector<std::string>& companions = {}) const {
     if (ready) {
       ready->kernel(name);
-      return {ready, request_for(device, {}, true)};
+      return {{ready}, request_for(device, {}, true)};
     }
     if (scope == ProgramScope::named) {
-      CodeRequest request = request_for(device, names_with(name, companions), false);
-      Code code = CodeCache::process().get(request);
-      return {std::move(code), std::move(request)};
+      return answer_to(request_for(device, names_with(name, companions), false));
     }
     if (is_declared(name)) {
-      CodeRequest request = request_for(device, {}, true);
-      Code code = CodeCache::process().get(request);
-      if (has_kernel(*code, name)) return {std::move(code), std::move(request)};
+      Answer answer = answer_to(request_for(device, {}, true));
+      if (has_kernel(*answer.found.code, name)) return answer;
     }
     std::vector<std::string> names{name};
     names.insert(names.end(), companions.begin(), companions.end());
-    CodeRequest request = request_for(device, std::move(names), true);
-    Code code = CodeCache::process().get(request);
-    return {std::move(code), std::move(request)};
+    return answer_to(request_for(device, std::move(names), true));
   }
 
   /// Whether the code is the one for `arch`; then the device cannot run any such code.
@@ -158,41 +159,41 @@ struct Program::Box {
                  "`kernwright compile --emit ptx` and compile(\"ptx\") make",
                  source.name, ready->arch, device.identify()));
     }
-    if (ready) return load(device, ready);
+    if (ready) return load(device, answer.found);
     try {
-      return load(device, answer.code);
+      return load(device, answer.found);
     } catch (const DriverError& error) {
-      if (!is_refused_image(error.code) || is_for_others(device, *answer.code)) throw;
-      const Code again = CodeCache::process().replace(answer.request, answer.code);
-      if (!again) throw;
+      if (!is_refused_image(error.code) || is_for_others(device, *answer.found.code)) throw;
+      FoundCode again = CodeCache::process().replace(answer.request, answer.found.code);
+      if (!again.code) throw;
       log(LogLevel::warning, "object code of {} from the disk cache was refused ({}) and replaced",
           source.name, error.name);
-      answer.code = again;
+      answer.found = std::move(again);
     }
-    return load(device, answer.code);
+    return load(device, answer.found);
   }
 
   /// The caller holds the mutex.
-  const Module& load(Device& device, const Code& code) {
-    std::vector<Loaded>& modules = devices[&device].modules;
-    const auto found = std::find_if(modules.begin(), modules.end(),
-                                    [&](const Loaded& l) { return l.code == code; });
-    if (found != modules.end()) return found->module;
-    modules.push_back({code, Module::load(device, code->code, code->resource_cubin,
-                                          {source.name, source.first_line})});
+  const Module& load(Device& device, const FoundCode& found) {
+    std::vector<Loaded>& modules = devices[device].modules;
+    const auto known = std::find_if(modules.begin(), modules.end(),
+                                    [&](const Loaded& l) { return l.found.code == found.code; });
+    if (known != modules.end()) return known->module;
+    modules.push_back({found, Module::load(device, found.code->code, found.code->resource_cubin,
+                                           {source.name, source.first_line})});
     return modules.back().module;
   }
 
   /// A kernel of a module that is loaded already. The caller holds the mutex.
   const Kernel* find_kernel(Device& device, const std::string& name) {
-    DeviceState& state = devices[&device];
+    DeviceState& state = devices[device];
     if (const auto known = state.kernels.find(name); known != state.kernels.end()) {
       return &known->second;
     }
     for (const Loaded& loaded : state.modules) {
-      if (!has_kernel(*loaded.code, name)) continue;
+      if (!has_kernel(*loaded.found.code, name)) continue;
       const auto [made, inserted] =
-          state.kernels.emplace(name, Kernel(loaded.module, loaded.code->kernel(name)));
+          state.kernels.emplace(name, Kernel(loaded.module, loaded.found.code->kernel(name)));
       return &made->second;
     }
     return nullptr;
@@ -202,14 +203,14 @@ struct Program::Box {
   Loaded first_module(Device& device) {
     {
       const std::lock_guard lock(mutex);
-      const DeviceState& state = devices[&device];
+      const DeviceState& state = devices[device];
       if (!state.modules.empty()) return state.modules.front();
     }
     CodeRequest request = request_for(device, {}, true);
-    Answer answer{ready ? ready : CodeCache::process().get(request), std::move(request)};
+    Answer answer = ready ? Answer{{ready}, std::move(request)} : answer_to(std::move(request));
     const std::lock_guard lock(mutex);
     load(device, answer);
-    return devices[&device].modules.front();
+    return devices[device].modules.front();
   }
 
   /// A variable nobody asked about at the time of the compile, such as an instance of a template,
@@ -218,9 +219,9 @@ struct Program::Box {
     const std::lock_guard lock(mutex);
     const std::string wanted = without_blanks(name);
     std::set<std::string> names;
-    for (const Loaded& loaded : devices[&device].modules) {
-      for (const auto& [symbol, lowered] : loaded.code->symbols) names.insert(symbol);
-      for (const auto& [symbol, lowered] : mangled_variables(loaded.code->code)) {
+    for (const Loaded& loaded : devices[device].modules) {
+      for (const auto& [symbol, lowered] : loaded.found.code->symbols) names.insert(symbol);
+      for (const auto& [symbol, lowered] : mangled_variables(loaded.found.code->code)) {
         if (without_blanks(symbol) == wanted) return {loaded.module, lowered};
         if (symbol.find('<') != std::string::npos) names.insert(symbol);
       }
@@ -229,7 +230,7 @@ struct Program::Box {
     const bool is_managed =
         std::any_of(declared.symbols.begin(), declared.symbols.end(),
                     [&](const SymbolDeclaration& s) { return s.is_managed && s.name == wanted; });
-    if (is_managed) return {devices[&device].modules.front().module, lowered_variable(wanted)};
+    if (is_managed) return {devices[device].modules.front().module, lowered_variable(wanted)};
     throw NameNotFound(format(
         "no __device__, __constant__ or __managed__ variable {} in {}{}", printable(name),
         source.name, describe_names(name, std::vector<std::string>(names.begin(), names.end()))));
@@ -242,7 +243,7 @@ struct Program::Box {
   ScannedSource declared;
   ProgramFields fields;
   std::mutex mutex;
-  std::map<Device*, DeviceState> devices;
+  PerDevice<DeviceState> devices;
 };
 
 Program::Program(Source source, ProgramOptions options, ProgramScope scope)
@@ -287,7 +288,9 @@ ObjectCode Program::compile(CodeKind kind, const std::vector<std::string>& names
   TargetWish wish;
   wish.kind = kind;
   wish.arch = box_->options.arch;
-  return *CodeCache::process().get(box_->request_for(std::move(wish), names, names.empty(), false));
+  return *CodeCache::process()
+              .get(box_->request_for(std::move(wish), names, names.empty(), false))
+              .code;
 }
 
 Code Program::compile_for(Device& device, const std::vector<std::string>& names) const {
@@ -295,14 +298,18 @@ Code Program::compile_for(Device& device, const std::vector<std::string>& names)
 }
 
 Code Program::object_code(Device& device, const std::string& name) const {
+  return found_code(device, name).code;
+}
+
+FoundCode Program::found_code(Device& device, const std::string& name) const {
   {
     // kernel() hands out the loaded code, whatever the caches hold.
     const std::lock_guard lock(box_->mutex);
-    for (const Box::Loaded& loaded : box_->devices[&device].modules) {
-      if (Box::has_kernel(*loaded.code, name)) return loaded.code;
+    for (const Box::Loaded& loaded : box_->devices[device].modules) {
+      if (Box::has_kernel(*loaded.found.code, name)) return loaded.found;
     }
   }
-  return box_->code_with(device, name).code;
+  return box_->code_with(device, name).found;
 }
 
 Kernel Program::kernel(Device& device, const std::string& name,
@@ -322,14 +329,15 @@ Module Program::module(Device& device) const { return box_->first_module(device)
 
 ModuleSymbol Program::symbol(Device& device, const std::string& name) const {
   const Box::Loaded loaded = box_->first_module(device);
-  const auto found = loaded.code->symbols.find(name);
-  if (found != loaded.code->symbols.end()) return loaded.module.symbol(found->second);
+  const auto& symbols = loaded.found.code->symbols;
+  const auto found = symbols.find(name);
+  if (found != symbols.end()) return loaded.module.symbol(found->second);
   const auto [module, lowered] = box_->find_variable(device, name);
   return module.symbol(lowered);
 }
 
 SymbolType Program::symbol_type(Device& device, const std::string& name) const {
-  const Code code = box_->first_module(device).code;
+  const Code code = box_->first_module(device).found.code;
   if (!code->symbols.contains(name)) box_->find_variable(device, name);
   const auto found = code->symbol_types.find(name);
   return found == code->symbol_types.end() ? SymbolType{} : found->second;

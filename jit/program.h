@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/kernel.h"
-#include "jit/object_code.h"
+#include "jit/found_code.h"
 #include "jit/source/kernel_scanner.h"
 #include "jit/source/program_options.h"
 #include "jit/source/source.h"
@@ -63,6 +63,8 @@ class Program {
 
   /// What kernel() loads, without loading it.
   std::shared_ptr<const ObjectCode> object_code(Device& device, const std::string& name) const;
+  /// The same, and which layer had it when it was first asked for.
+  FoundCode found_code(Device& device, const std::string& name) const;
 
   /// The module first loaded on `device` (made when there is none), and its __device__,
   /// __constant__ and __managed__ variables by C++ name. symbol() throws NameNotFound listing them.
@@ -93,6 +95,8 @@ class LazyKernel {
   const Kernel& on(Device& device) const;
   /// Compiles for `device` without loading.
   std::shared_ptr<const ObjectCode> object_code(Device& device) const;
+  /// As Program::found_code().
+  FoundCode found_code(Device& device) const;
 
  private:
   struct Box;

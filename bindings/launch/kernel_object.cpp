@@ -8,7 +8,6 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
-#include "jit/cache/code_cache.h"
 #include "sim/check/report/findings.h"
 
 #include <chrono>
@@ -17,6 +16,8 @@
 
 namespace kernwright::python {
 namespace {
+
+using Clock = LaunchPlan::Clock;
 
 /// "float a, const float* x"
 std::string parameters_of(const KernelDeclaration& declaration) {
@@ -32,11 +33,13 @@ std::string parameters_of(const KernelDeclaration& declaration) {
 
 }  // namespace
 
-LaunchPlan::LaunchPlan(Kernel loaded) : kernel(std::move(loaded)), device(&kernel.device()) {
+LaunchPlan::LaunchPlan(Kernel loaded, CodeLayer its_layer, Clock::time_point since)
+    : kernel(std::move(loaded)), device(&kernel.device()), layer(its_layer) {
   for (const Parameter& parameter : kernel.signature().parameters) {
     arguments.push_back(plan_argument(parameter, arguments.size(), block_bytes));
     block_bytes = arguments.back().offset + slot_bytes(parameter);
   }
+  ready_ms = std::chrono::duration<double, std::milli>(Clock::now() - since).count();
 }
 
 std::unique_ptr<KernelObject> make_kernel(const Program& program, std::string name,
@@ -70,7 +73,7 @@ KernelObject::~KernelObject() {
 }
 
 std::string KernelObject::described() const {
-  const LaunchPlan* plan = last_.load(std::memory_order_acquire);
+  const LaunchPlan* plan = plans_.earliest();
   if (plan != nullptr) return plan->kernel.signature().to_string();
   if (!lazy_) return code_->kernel(name_).to_string();
   const std::string_view plain = std::string_view(name_).substr(0, name_.find('<'));
@@ -84,53 +87,27 @@ std::shared_ptr<const ObjectCode> KernelObject::code(Device& device) const {
   return lazy_ ? lazy_->object_code(device) : code_;
 }
 
-Kernel KernelObject::load(Device& device) const {
+LaunchPlan KernelObject::load(Device& device) const {
+  const Clock::time_point begin = Clock::now();
   if (lazy_) {
     Kernel loaded = lazy_->on(device);
+    const FoundCode found = lazy_->found_code(device);
     if (device.is_simulated() && lazy_->program().loaded_code() == nullptr) {
-      const std::string& ptx = lazy_->object_code(device)->code;
-      remember_source(lazy_->program(), sim::code_id(ptx.c_str()));
+      remember_source(lazy_->program(), sim::code_id(found.code->code.c_str()));
     }
-    return loaded;
+    return LaunchPlan(std::move(loaded), found.layer, begin);
   }
   if (device.is_simulated() && code_->kind == CodeKind::cubin) {
     throw Error(format("{}: a cubin for {} cannot run on {}; compile the program to \"ptx\"", name_,
                        code_->arch, device.identify()));
   }
-  return {Module::load(device, code_->code, code_->resource_cubin), code_->kernel(name_)};
+  const Module module = Module::load(device, code_->code, code_->resource_cubin);
+  return LaunchPlan({module, code_->kernel(name_)}, CodeLayer::none, begin);
 }
 
-LaunchPlan* KernelObject::known_plan(Device& device) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& plan : plans_) {
-    if (plan->device == &device) return plan.get();
-  }
-  return nullptr;
-}
-
-LaunchPlan& KernelObject::find_plan(Device& device) {
-  LaunchPlan* plan = known_plan(device);
-  if (plan == nullptr) {
-    std::unique_ptr<LaunchPlan> made;
-    {
-      const GilRelease unlocked;
-      const auto begin = std::chrono::steady_clock::now();
-      made = std::make_unique<LaunchPlan>(load(device));
-      const bool is_compiled = lazy_ && lazy_->program().loaded_code() == nullptr;
-      made->answer = is_compiled ? last_answer() : "object code";
-      made->ready_ms =
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-              .count();
-    }
-    // Another thread may have been quicker; its plan is as good.
-    const std::lock_guard lock(mutex_);
-    for (const auto& other : plans_) {
-      if (other->device == &device) plan = other.get();
-    }
-    if (plan == nullptr) plan = plans_.emplace_back(std::move(made)).get();
-  }
-  last_.store(plan, std::memory_order_release);
-  return *plan;
+LaunchPlan& KernelObject::make_plan(Device& device) {
+  const GilRelease unlocked;
+  return plans_.get(device, [&] { return load(device); });
 }
 
 }  // namespace kernwright::python

@@ -3,13 +3,14 @@
 
 #include "bindings/arguments/argument.h"
 #include "core/kernel.h"
+#include "core/per_device.h"
 #include "jit/object_code.h"
 #include "jit/program.h"
 
 #include <pybind11/pybind11.h>
 #include <atomic>
+#include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,13 +21,17 @@ namespace py = pybind11;
 
 /// Everything a launch on one device needs, made once. Immutable but for the remembered block size.
 struct LaunchPlan {
-  explicit LaunchPlan(Kernel loaded);
+  using Clock = std::chrono::steady_clock;
+
+  /// `since`: when the kernel was asked for.
+  explicit LaunchPlan(Kernel loaded, CodeLayer its_layer = CodeLayer::none,
+                      Clock::time_point since = Clock::now());
 
   Kernel kernel;
   Device* device;
   std::vector<ArgumentPlan> arguments;
   std::size_t block_bytes = 0;  ///< of the argument block
-  std::string answer;           ///< the cache that had the code, or "compiled"
+  CodeLayer layer;              ///< that had the code
   double ready_ms = 0;          ///< from the request to a kernel ready for launches
   std::atomic<int> suggested_block{0};
 };
@@ -51,22 +56,19 @@ class KernelObject {
 
   /// The plan for `device`; compiles and loads at first use, with the GIL released meanwhile.
   LaunchPlan& plan(Device& device) {
-    LaunchPlan* last = last_.load(std::memory_order_acquire);
-    return last != nullptr && last->device == &device ? *last : find_plan(device);
+    LaunchPlan* const known = plans_.find(device);
+    return known != nullptr ? *known : make_plan(device);
   }
 
  private:
-  LaunchPlan& find_plan(Device& device);
-  LaunchPlan* known_plan(Device& device);
-  Kernel load(Device& device) const;
+  LaunchPlan& make_plan(Device& device);
+  LaunchPlan load(Device& device) const;
 
   std::optional<LazyKernel> lazy_;
   std::shared_ptr<const ObjectCode> code_;
   std::string name_;
   py::object origin_;
-  std::atomic<LaunchPlan*> last_{nullptr};
-  std::mutex mutex_;  // guards plans_; never held while Python runs
-  std::vector<std::unique_ptr<LaunchPlan>> plans_;
+  PerDevice<LaunchPlan> plans_;
 };
 
 /// The kernel of that name, or the program's only one for an empty name. Where the text alone does

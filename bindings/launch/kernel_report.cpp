@@ -36,7 +36,7 @@ py::dict kernel_facts(KernelObject& kernel, const py::object& device) {
   facts["kind"] = code_kind_name(code->kind);
   facts["code_bytes"] = code->code.size();
   facts["nvrtc_version"] = code->nvrtc_version;
-  facts["answered"] = plan.answer;
+  facts["answered"] = code_layer_name(plan.layer);
   facts["ready_ms"] = plan.ready_ms;
   facts["compile_ms"] = code->compile_ms;
   facts["attempts"] = code->trace ? py::object(py::int_(code->trace->attempts)) : py::none();

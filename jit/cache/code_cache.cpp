@@ -58,9 +58,13 @@ std::string name_of(const ObjectCode& code) {
 }
 
 /// One line for each request: names, where the code came from, time, size.
-void report(const CodeRequest& request, const ObjectCode& code, const std::string& from,
+void report(const CodeRequest& request, const FoundCode& found, bool is_kept,
             Clock::time_point begin) {
   if (!log_enabled(LogLevel::info)) return;
+  const ObjectCode& code = *found.code;
+  std::string from = code_layer_name(found.layer);
+  if (found.layer == CodeLayer::compiler) from += " with NVRTC " + code.nvrtc_version;
+  if (!is_kept) from += ", not kept";
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   log(LogLevel::info, "{} ({}:{}): {}, {}, {} bytes, {:.2f} ms", name_of(code), request.source.name,
       request.source.first_line, from, code.arch, code.code.size(), ms);
@@ -104,14 +108,7 @@ Sha256Digest memory_key(const CacheKey& key, const IncludeClosure& included) {
   return hasher.digest();
 }
 
-thread_local std::string answered = "compiled";
-
 }  // namespace
-
-const char* last_answer() noexcept {
-  // What was compiled carries the compiler's version behind the word.
-  return answered.starts_with("compiled") ? "compiled" : answered.c_str();
-}
 
 struct CodeCache::State {
   explicit State(Options given)
@@ -209,18 +206,18 @@ struct CodeCache::State {
     return code;
   }
 
-  Code from_layers(const CodeRequest& request, const IncludeClosure& included, std::string& from) {
+  FoundCode from_layers(const CodeRequest& request, const IncludeClosure& included) {
     const NvrtcSearch search = compilers.search();
     for (int attempt = 0;; ++attempt) {
       const Lookup lookup = look_up(request, included, compilers.identity(search), search);
-      from = "memory";
+      CodeLayer layer = CodeLayer::memory;
       try {
-        return memory.get(memory_key(lookup.key, included), [&] {
+        Code found = memory.get(memory_key(lookup.key, included), [&] {
           ObjectCode code = make(request, included, lookup, search);
-          from = code.origin == CodeOrigin::disk ? "disk"
-                                                 : "compiled with NVRTC " + code.nvrtc_version;
+          layer = code.origin == CodeOrigin::disk ? CodeLayer::disk : CodeLayer::compiler;
           return code;
         });
+        return {std::move(found), layer};
       } catch (const FailedText& failed) {
         throw_at_line(failed, request.source);
       } catch (const CompilerChanged&) {
@@ -231,8 +228,7 @@ struct CodeCache::State {
   }
 
   /// With no NVRTC at all: what any NVRTC known to the cache has left there.
-  Code without_compiler(const CodeRequest& request, const IncludeClosure& included,
-                        std::string& from) {
+  FoundCode without_compiler(const CodeRequest& request, const IncludeClosure& included) {
     const NvrtcSearch search = compilers.search();
     for (const CompilerIdentity& compiler : compilers.recorded()) {
       std::optional<Lookup> lookup;
@@ -241,19 +237,20 @@ struct CodeCache::State {
       } catch (const InvalidArgument&) {
         continue;  // that NVRTC does not know the architecture
       }
-      from = "memory";
+      CodeLayer layer = CodeLayer::memory;
       try {
-        return memory.get(memory_key(lookup->key, included), [&] {
+        Code found = memory.get(memory_key(lookup->key, included), [&] {
           auto code = disk.get(lookup->key, included);
           if (!code) throw NvrtcNotFound("");
-          from = "disk";
+          layer = CodeLayer::disk;
           return from_disk(std::move(*code));
         });
+        return {std::move(found), layer};
       } catch (const NvrtcNotFound&) {
         // Not compiled by this one.
       }
     }
-    return nullptr;
+    return {};
   }
 
   /// The same object for the same code and line, as long as anybody holds it.
@@ -288,7 +285,7 @@ struct CodeCache::State {
 CodeCache::CodeCache(Options options) : state_(std::make_unique<State>(std::move(options))) {}
 CodeCache::~CodeCache() = default;
 
-CodeCache::Code CodeCache::get(const CodeRequest& request) {
+FoundCode CodeCache::get(const CodeRequest& request) {
   State& state = *state_;
   const auto begin = Clock::now();
   if (request.use_packs) record_request(request);
@@ -296,28 +293,27 @@ CodeCache::Code CodeCache::get(const CodeRequest& request) {
   if (std::any_of(request.options.extra.begin(), request.options.extra.end(), is_untracked)) {
     included.is_complete = false;
   }
-  const auto finish = [&](const Code& code, const std::string& from) {
-    report(request, *code, from, begin);
-    answered = from;
-    return state.at_line(code, request.source.first_line, request.source.name);
+  const auto finish = [&](FoundCode found, bool is_kept = true) {
+    report(request, found, is_kept, begin);
+    found.code = state.at_line(found.code, request.source.first_line, request.source.name);
+    return found;
   };
   if (Code code = request.use_packs ? code_from_packs(request, included) : nullptr) {
     ++state.pack_hits;
-    return finish(code, "pack");
+    return finish({std::move(code), CodeLayer::pack});
   }
-  std::string from;
   try {
     if (state.options.mode == CacheMode::off || !included.is_complete) {
       ++state.misses;
       auto code = std::make_shared<const ObjectCode>(state.compile_alone(request, included));
-      return finish(code, "compiled with NVRTC " + code->nvrtc_version + ", not kept");
+      return finish({std::move(code), CodeLayer::compiler}, false);
     }
-    const Code code = state.from_layers(request, included, from);
-    return finish(code, from);
+    return finish(state.from_layers(request, included));
   } catch (const NvrtcNotFound& error) {
-    if (Code code =
-            included.is_complete ? state.without_compiler(request, included, from) : nullptr) {
-      return finish(code, from);
+    if (included.is_complete) {
+      if (FoundCode found = state.without_compiler(request, included); found.code) {
+        return finish(std::move(found));
+      }
     }
     const std::string missing = missing_from_packs(request, included);
     if (missing.empty()) throw;
@@ -325,16 +321,16 @@ CodeCache::Code CodeCache::get(const CodeRequest& request) {
   }
 }
 
-CodeCache::Code CodeCache::replace(const CodeRequest& request, const Code& refused) {
+FoundCode CodeCache::replace(const CodeRequest& request, const Code& refused) {
   State& state = *state_;
-  if (refused->origin != CodeOrigin::disk) return nullptr;
+  if (refused->origin != CodeOrigin::disk) return {};
   const IncludeClosure included = include_closure(request.source, request.options);
   const NvrtcSearch search = state.compilers.search();
   std::optional<Lookup> found;
   try {
     found = state.look_up(request, included, state.compilers.identity(search), search);
   } catch (const NvrtcNotFound&) {
-    return nullptr;  // there is nothing to compile it with
+    return {};  // there is nothing to compile it with
   }
   const Lookup& lookup = *found;
   state.disk.discard(lookup.key);

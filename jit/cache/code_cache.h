@@ -5,7 +5,7 @@
 #include "jit/cache/compiler_finder.h"
 #include "jit/cache/disk_cache.h"
 #include "jit/compile/target.h"
-#include "jit/object_code.h"
+#include "jit/found_code.h"
 #include "jit/source/kernel_scanner.h"
 
 #include <cstdint>
@@ -38,9 +38,6 @@ struct CodeRequest {
   bool with_declared = true;
   bool use_packs = true;
 };
-
-/// How the last get() of this thread was answered: "memory", "disk", "pack" or "compiled".
-const char* last_answer() noexcept;
 
 /// Counts of one process.
 struct CodeCacheStats {
@@ -77,11 +74,11 @@ class CodeCache {
   /// The code, from the first layer that has it or from the compiler. Lines of its diagnostics
   /// count within the source's file. Throws the errors of Compiler::compile, NvrtcNotFound,
   /// InvalidArgument.
-  Code get(const CodeRequest& request);
+  FoundCode get(const CodeRequest& request);
 
-  /// For code of get() from a cache, refused by the driver: forgets it and compiles anew. Null if
-  /// the code did not come from the disk.
-  Code replace(const CodeRequest& request, const Code& refused);
+  /// For code of get() from a cache, refused by the driver: forgets it and compiles anew. No code
+  /// if it did not come from the disk.
+  FoundCode replace(const CodeRequest& request, const Code& refused);
 
   /// Whether the next request will most likely load NVRTC: no cache remembers which one it is, or
   /// none is kept between processes. False where packs are in use. Reads the disk.

@@ -197,7 +197,7 @@ class PackWriter {
 
  private:
   void add(const CodeRequest& request) {
-    const auto code = CodeCache::process().get(request);
+    const auto code = CodeCache::process().get(request).code;
     Stored stored;
     const bool is_ptx = code->kind == CodeKind::ptx;
     if (is_ptx && request.wish.device && !request.wish.device->is_simulated) {

@@ -157,11 +157,11 @@ TEST_CASE("compile faults: a cache remembers no failure, and what it remembers n
       break;
     }
     CHECK(cache->stats().compiles == (failed ? 0 : 1));
-    CHECK(cache->get(request)->kernels.size() == 1);
+    CHECK(cache->get(request).code->kernels.size() == 1);
     CHECK(cache->stats().compiles == 1);
     nvrtc.faults.arm(
         plan(1, NVRTC_ERROR_INTERNAL_ERROR, FaultPlan::Repeat::forever, FaultPlan::Moment::before));
-    CHECK(cache->get(request)->kernels.size() == 1);
+    CHECK(cache->get(request).code->kernels.size() == 1);
     CHECK(nvrtc.faults.fired() == 0);
     nvrtc.faults.disarm();
   }

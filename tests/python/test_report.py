@@ -49,6 +49,20 @@ def test_the_second_kernel_of_a_source_is_answered_by_memory():
     assert kw.module(text)["twin"].report(phases=False).answered == "memory"
 
 
+def test_another_kernel_of_a_module_is_answered_as_the_module_was():
+    if os.environ.get("KERNWRIGHT_CACHE") == "off":
+        pytest.skip("the caches are off")
+    text = f"__global__ void a(int* x) {{ *x = 1; }} // {os.getpid()} {next(serial)}\n"
+    text += "__global__ void b(int* x) { *x = 2; }\n"
+    module = kw.module(text)
+    assert module["a"].report(phases=False).answered == "compiled"
+    assert kw.module(text + " ")["a"].report(phases=False).answered == "compiled"
+    other = kw.module(text)
+    assert other["a"].report(phases=False).answered == "memory"
+    # Loaded already, whatever was asked for last.
+    assert module["b"].report(phases=False).answered == "compiled"
+
+
 def test_headers_and_precompiled_headers(tmp_path):
     (tmp_path / "near.h").write_text("#define TWO 2\n")
     version = tuple(int(part) for part in _core.nvrtc_status()["version"].split("."))

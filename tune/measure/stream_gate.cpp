@@ -71,7 +71,7 @@ std::shared_ptr<const ObjectCode> stream_gate_code(const TargetRequest& target) 
   const ProgramFields fields = program_fields(source, options);
   TargetWish wish;
   wish.device = target;
-  return CodeCache::process().get({source, options, declared, fields, std::move(wish)});
+  return CodeCache::process().get({source, options, declared, fields, std::move(wish)}).code;
 }
 
 std::shared_ptr<const ObjectCode> stream_gate_code(Device& device) {

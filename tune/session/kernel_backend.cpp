@@ -4,12 +4,10 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
-#include "jit/cache/code_cache.h"
 #include "tune/measure/measure_task.h"
 
 #include <algorithm>
 #include <atomic>
-#include <string_view>
 #include <utility>
 
 namespace kernwright {
@@ -88,14 +86,14 @@ CompiledTrial KernelBackend::compile(TrialWork& trial, const WaitLimits& limits)
   Work& work = static_cast<Work&>(trial);
   const WaitScope scope(limits);
   const LazyKernel kernel(work.plan.program, work.plan.name, &device_);
-  work.code = kernel.object_code(device_);
-  const bool is_new = std::string_view(last_answer()) == "compiled";
+  const FoundCode found = kernel.found_code(device_);
+  work.code = found.code;
   work.name = kernel.name();
   CompiledTrial compiled;
   compiled.code = hash_of(*work.code);
   compiled.same_key = format("{} {} {}", compiled.code, work.code->kernel(work.name).lowered,
                              launch_text(work.plan));
-  compiled.compile_s = is_new ? work.code->compile_ms / 1000 : 0;
+  compiled.compile_s = found.layer == CodeLayer::compiler ? work.code->compile_ms / 1000 : 0;
   return compiled;
 }
 

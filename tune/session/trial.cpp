@@ -22,4 +22,15 @@ std::optional<TrialStatus> find_trial_status(std::string_view name) noexcept {
   return static_cast<TrialStatus>(found - kStatusNames.begin());
 }
 
+void Trial::adopt(const Trial& leader) {
+  status = leader.status;
+  error = leader.error;
+  times_ms = leader.times_ms;
+  median_ms = leader.median_ms;
+  interval_ms = leader.interval_ms;
+  metrics = leader.metrics;
+  score = leader.score;
+  same_as = leader.number;
+}
+
 }  // namespace kernwright

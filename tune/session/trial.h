@@ -61,6 +61,9 @@ struct Trial {
   /// Tried while another trial kept the search back: not asked for by the search, at first.
   bool is_extra = false;
 
+  /// The outcome of `leader`, which ran the same code in the same way.
+  void adopt(const Trial& leader);
+
   bool is_correct() const { return status == TrialStatus::correct; }
   double gpu_s() const { return verify_s + measure_s; }
 };

@@ -51,4 +51,14 @@ std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, Trial
   }
 }
 
+bool is_cancelled(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Cancelled&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace kernwright

@@ -20,4 +20,7 @@ struct TrialFailure {
 std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, TrialStage stage,
                                           bool is_isolated = true);
 
+/// Whether somebody stopped what threw it.
+bool is_cancelled(const std::exception_ptr& error);
+
 }  // namespace kernwright

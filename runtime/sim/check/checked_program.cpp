@@ -324,9 +324,8 @@ void mark_used_values(const Program& from, CheckedProgram& made) {
   }
 }
 
-}  // namespace
-
-std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
+/// The program with the same ops, which are given other handlers.
+std::unique_ptr<CheckedProgram> copy_of(const Program& from) {
   auto made = std::make_unique<CheckedProgram>();
   Program& program = made->program;
   program.full = from.full;
@@ -340,47 +339,68 @@ std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
   made->ops.resize(from.full.size());
   made->orders_parts.resize(from.functions.size());
   made->site_ops.push_back(0);
+  return made;
+}
+
+/// What there is to check about each op.
+void classify_ops(const Program& from, CheckedProgram& made) {
   const OpFn copies_parameters = internal_handlers(Internal::parameter_copy).full;
   for (std::uint32_t i = 0; i < from.full.size(); ++i) {
     const ptx::Instruction* const instruction = from.tables->instructions[i];
     if (instruction != nullptr) {
-      made->ops[i] = classify(*instruction);
-      note_order(from, i, *made);
+      made.ops[i] = classify(*instruction);
+      note_order(from, i, made);
     } else if (from.full[i].fn == copies_parameters) {
-      made->ops[i].kind = CheckKind::parameters;
+      made.ops[i].kind = CheckKind::parameters;
     }
   }
-  mark_used_values(from, *made);
+  mark_used_values(from, made);
+}
+
+/// Whether the op before `i` narrows the mask for it.
+bool is_guarded(const Program& from, std::uint32_t i) {
+  return i > 0 && (from.full[i - 1].fn == internal_handlers(Internal::guard).full ||
+                   from.full[i - 1].fn == internal_handlers(Internal::guard_not).full);
+}
+
+/// Completes op `i`, which is checked.
+void describe_op(const Program& from, std::uint32_t i, CheckedProgram& made) {
+  const ptx::Instruction* const instruction = from.tables->instructions[i];
+  CheckedOp& op = made.ops[i];
+  made.has_volatile |= op.is_volatile;
+  if (op.kind != CheckKind::mbarrier) made.reaches[static_cast<std::size_t>(op.reach)] = true;
+  if (op.kind != CheckKind::use) {
+    op.site = static_cast<std::uint16_t>(
+        std::min<std::size_t>(made.site_ops.size(), std::size_t{kMostSites}));
+    if (op.site < kMostSites) made.site_ops.push_back(i);
+  }
+  const bool stores = op.kind == CheckKind::store;
+  if (stores)
+    op.value_width = value_width(from.module->functions[from.tables->function_at(i)], *instruction);
+  op.guarded = is_guarded(from, i);
+  op.fixed = (op.kind == CheckKind::load || stores) && !op.strong && op.used == 0 &&
+             op.speculated == 0 && !op.takes &&
+             instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
+}
+
+}  // namespace
+
+std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
+  auto made = copy_of(from);
+  Program& program = made->program;
+  classify_ops(from, *made);
   const CheckedHandlers handlers = checked_handlers();
-  const OpFn guards[] = {internal_handlers(Internal::guard).full,
-                         internal_handlers(Internal::guard_not).full};
   std::vector<OpFn>& behind = program.tables->behind_leader;
   for (std::uint32_t i = 0; i < from.full.size(); ++i) {
-    const ptx::Instruction* const instruction = from.tables->instructions[i];
     CheckedOp& op = made->ops[i];
     if ((op.uses || op.flows) && op.kind == CheckKind::none) op.kind = CheckKind::use;
     if (op.kind == CheckKind::none) continue;
-    made->has_volatile |= op.is_volatile;
-    if (op.kind != CheckKind::mbarrier) made->reaches[static_cast<std::size_t>(op.reach)] = true;
+    describe_op(from, i, *made);
     OpFn& masked = behind[i] != nullptr ? behind[i] : program.masked[i].fn;
     // The instruction set may have been chosen anew since the program was decoded.
     op.full = program.full[i].fn;
     op.masked = masked;
-    if (op.kind != CheckKind::use) {
-      op.site = static_cast<std::uint16_t>(
-          std::min<std::size_t>(made->site_ops.size(), std::size_t{kMostSites}));
-      if (op.site < kMostSites) made->site_ops.push_back(i);
-    }
-    const bool stores = op.kind == CheckKind::store;
-    if (stores)
-      op.value_width =
-          value_width(from.module->functions[from.tables->function_at(i)], *instruction);
-    op.guarded = i > 0 && std::find(std::begin(guards), std::end(guards), from.full[i - 1].fn) !=
-                              std::end(guards);
-    op.fixed = (op.kind == CheckKind::load || stores) && !op.strong && op.used == 0 &&
-               op.speculated == 0 && !op.takes &&
-               instruction->modifiers.space == ptx::Space::shared && from.full[i].e != 0;
-    program.full[i].fn = full_handler(handlers, op, instruction);
+    program.full[i].fn = full_handler(handlers, op, from.tables->instructions[i]);
     masked = handlers.masked;
   }
   for (const std::uint32_t i : from.tables->fused) {

@@ -23,16 +23,16 @@ TEST_CASE("code cache: a new process finds its kernels without opening NVRTC") {
   CodeCacheFolder folder;
   const OwnedRequest request(kKernel);
   const auto first = folder.open();
-  const auto code = first->get(request.get());
+  const auto code = first->get(request.get()).code;
   CHECK(code->origin == CodeOrigin::compiled);
-  CHECK(first->get(request.get()) == code);
+  CHECK(first->get(request.get()).code == code);
   CHECK(compiled() == 1);
   CHECK(folder.nvrtc.opened == 1);
   const auto second = folder.open();
-  const auto found = second->get(request.get());
+  const auto found = second->get(request.get()).code;
   CHECK(found->origin == CodeOrigin::disk);
   CHECK(found->code == code->code);
-  CHECK(second->get(request.get()) == found);
+  CHECK(second->get(request.get()).code == found);
   CHECK(compiled() == 1);
   CHECK(folder.nvrtc.opened == 1);
   CHECK(second->stats().disk_hits == 1);
@@ -41,6 +41,21 @@ TEST_CASE("code cache: a new process finds its kernels without opening NVRTC") {
   CHECK(first->stats().compiles == 1);
   CHECK(first->stats().stored == 1);
   CHECK(first->stats().misses == 1);
+}
+
+TEST_CASE("code cache: code comes with the layer that had it") {
+  CodeCacheFolder folder;
+  const OwnedRequest request(kKernel);
+  const auto layer = [&](CodeCache& cache) { return cache.get(request.get()).layer; };
+  const auto first = folder.open(), second = folder.open();
+  CHECK(layer(*first) == CodeLayer::compiler);
+  CHECK(layer(*second) == CodeLayer::disk);
+  CHECK(layer(*first) == CodeLayer::memory);
+  CHECK(layer(*folder.open(CacheMode::off)) == CodeLayer::compiler);
+  folder.nvrtc.is_missing = true;
+  const auto third = folder.open();
+  CHECK(layer(*third) == CodeLayer::disk);
+  CHECK(layer(*third) == CodeLayer::memory);
 }
 
 TEST_CASE("code cache: other text, names, options and targets are other entries") {
@@ -80,7 +95,7 @@ TEST_CASE("code cache: two NVRTCs keep their results apart") {
   CHECK(compiled() == 2);
   CHECK(folder.entries().size() == 3);
   options.compiler = other.source();
-  CHECK(CodeCache(options).get(request.get())->origin == CodeOrigin::disk);
+  CHECK(CodeCache(options).get(request.get()).code->origin == CodeOrigin::disk);
 }
 
 TEST_CASE("code cache: an NVRTC that was replaced in its place is noticed") {
@@ -88,9 +103,9 @@ TEST_CASE("code cache: an NVRTC that was replaced in its place is noticed") {
   const OwnedRequest request(kKernel);
   folder.open()->get(request.get());
   test::write_text(folder.nvrtc.loaded.builtins_path, "builtins of a new release");
-  CHECK(folder.open()->get(request.get())->origin == CodeOrigin::compiled);
+  CHECK(folder.open()->get(request.get()).code->origin == CodeOrigin::compiled);
   CHECK(compiled() == 2);
-  CHECK(folder.open()->get(request.get())->origin == CodeOrigin::disk);
+  CHECK(folder.open()->get(request.get()).code->origin == CodeOrigin::disk);
   CHECK(folder.nvrtc.opened == 2);
 }
 
@@ -101,9 +116,9 @@ TEST_CASE("code cache: with no NVRTC what is stored still serves") {
   std::filesystem::remove(folder.nvrtc.library);
   folder.nvrtc.is_missing = true;
   const auto cache = folder.open();
-  const auto code = cache->get(request.get());
+  const auto code = cache->get(request.get()).code;
   CHECK(code->origin == CodeOrigin::disk);
-  CHECK(cache->get(request.get()) == code);
+  CHECK(cache->get(request.get()).code == code);
   CHECK_THROWS_AS(cache->get(OwnedRequest(kKernel + " ").get()), NvrtcNotFound);
   CHECK_THROWS_AS(cache->get(OwnedRequest(kKernel, "sm_100").get()), NvrtcNotFound);
 }
@@ -120,7 +135,7 @@ TEST_CASE("code cache: failures are not kept") {
   CHECK_THROWS(cache->get(request.get()));
   CHECK(folder.entries().empty());
   fake.compile_result = NVRTC_SUCCESS;
-  CHECK(cache->get(request.get())->origin == CodeOrigin::compiled);
+  CHECK(cache->get(request.get()).code->origin == CodeOrigin::compiled);
   CHECK(folder.entries().size() == 1);
 }
 
@@ -135,7 +150,7 @@ TEST_CASE("code cache: what may lack its types for a passing reason is not kept 
   const auto next = folder.open();
   CHECK_NOTHROW(next->get(request.get()));
   CHECK(next->stats().disk_hits == 0);
-  CHECK(folder.open()->get(request.get())->origin == CodeOrigin::disk);
+  CHECK(folder.open()->get(request.get()).code->origin == CodeOrigin::disk);
 }
 
 TEST_CASE("code cache: a timeout leaves no entry") {
@@ -146,7 +161,7 @@ TEST_CASE("code cache: a timeout leaves no entry") {
   CHECK_THROWS_AS(folder.open()->get(request.get()), Timeout);
   CHECK(folder.entries().empty());
   FakeNvrtc::get().compile_time = std::chrono::milliseconds(0);
-  CHECK(folder.open()->get(request.get())->origin == CodeOrigin::compiled);
+  CHECK(folder.open()->get(request.get()).code->origin == CodeOrigin::compiled);
 }
 
 TEST_CASE("code cache: a kernel that moved within its file is a hit, its warnings move along") {
@@ -154,17 +169,17 @@ TEST_CASE("code cache: a kernel that moved within its file is a hit, its warning
   FakeNvrtc::get().log = "kernel.cu(1): warning #177-D: variable \"x\" was declared\n";
   OwnedRequest request(kKernel);
   request.source.first_line = 10;
-  const auto first = folder.open()->get(request.get());
+  const auto first = folder.open()->get(request.get()).code;
   REQUIRE(first->diagnostics.size() == 1);
   CHECK(first->diagnostics[0].line == 10);
   request.source.first_line = 50;
   const auto cache = folder.open();
-  const auto moved = cache->get(request.get());
+  const auto moved = cache->get(request.get()).code;
   CHECK(compiled() == 1);
   CHECK(moved->diagnostics.at(0).line == 50);
-  CHECK(cache->get(request.get()) == moved);  // the same object: its module is loaded once
+  CHECK(cache->get(request.get()).code == moved);  // the same object: its module is loaded once
   request.source.first_line = 1;
-  CHECK(cache->get(request.get())->diagnostics.at(0).line == 1);
+  CHECK(cache->get(request.get()).code->diagnostics.at(0).line == 1);
 }
 
 TEST_CASE("code cache: an edited header, a new one in front and a removed one are misses") {
@@ -175,7 +190,7 @@ TEST_CASE("code cache: an edited header, a new one in front and a removed one ar
   request.refresh();
   const std::string early = folder.folder / "first/a.h", late = folder.folder / "second/a.h";
   test::write_text(late, "int a;");
-  const auto origin = [&] { return folder.open()->get(request.get())->origin; };
+  const auto origin = [&] { return folder.open()->get(request.get()).code->origin; };
   CHECK(origin() == CodeOrigin::compiled);
   CHECK(origin() == CodeOrigin::disk);
   test::write_text(late, "int b;");
@@ -190,10 +205,10 @@ TEST_CASE("code cache: an edited header, a new one in front and a removed one ar
   CHECK(origin() == CodeOrigin::compiled);
   // The memory looks as closely.
   const auto cache = folder.open(CacheMode::memory);
-  const auto before = cache->get(request.get());
-  CHECK(cache->get(request.get()) == before);
+  const auto before = cache->get(request.get()).code;
+  CHECK(cache->get(request.get()).code == before);
   test::write_text(late, "int d;");
-  CHECK(cache->get(request.get()) != before);
+  CHECK(cache->get(request.get()).code != before);
 }
 
 TEST_CASE("code cache: what cannot be tracked is not kept") {
@@ -222,16 +237,17 @@ TEST_CASE("code cache: what cannot be tracked is not kept") {
 TEST_CASE("code cache: a refused entry is compiled anew, once") {
   CodeCacheFolder folder;
   const OwnedRequest request(kKernel);
-  const auto compiled_code = folder.open()->get(request.get());
+  const auto compiled_code = folder.open()->get(request.get()).code;
   const auto cache = folder.open();
-  const auto stale = cache->get(request.get());
-  const auto fresh = cache->replace(request.get(), stale);
+  const auto stale = cache->get(request.get()).code;
+  const auto [fresh, layer] = cache->replace(request.get(), stale);
   REQUIRE(fresh);
   CHECK(fresh != stale);
+  CHECK(layer == CodeLayer::compiler);
   CHECK(fresh->origin == CodeOrigin::compiled);
   CHECK(compiled() == 2);
-  CHECK_FALSE(cache->replace(request.get(), fresh));
-  CHECK(folder.open()->get(request.get())->origin == CodeOrigin::disk);
+  CHECK_FALSE(cache->replace(request.get(), fresh).code);
+  CHECK(folder.open()->get(request.get()).code->origin == CodeOrigin::disk);
 }
 
 TEST_CASE("code cache: 32 threads that ask at once compile once") {
@@ -242,7 +258,7 @@ TEST_CASE("code cache: 32 threads that ask at once compile once") {
   std::vector<CodeCache::Code> codes(32);
   std::vector<std::thread> threads;
   for (auto& code : codes) {
-    threads.emplace_back([&] { code = cache->get(request.get()); });
+    threads.emplace_back([&] { code = cache->get(request.get()).code; });
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& code : codes) CHECK(code == codes[0]);

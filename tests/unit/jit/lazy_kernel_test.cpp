@@ -70,6 +70,21 @@ TEST_CASE("lazy kernel: object code is to be had without loading") {
   CHECK(FakeDriver::get().live("module") == 0);
 }
 
+TEST_CASE("lazy kernel: knows which layer had its code, whatever else was asked for since") {
+  Device& device = gpu();
+  const std::string text = "__global__ void only(float* x) { *x = 5; }";
+  const LazyKernel first = kernel(text), second = kernel(text);
+  first.on(device);
+  second.on(device);
+  kernel("__global__ void only(float* x) { *x = 6; }").on(device);
+  CHECK(first.found_code(device).layer == CodeLayer::compiler);
+  CHECK(second.found_code(device).layer == CodeLayer::memory);
+  const LazyKernel given(Program(*first.object_code(device), "given"), "only");
+  CHECK(given.found_code(device).layer == CodeLayer::none);
+  given.on(device);
+  CHECK(given.found_code(device).layer == CodeLayer::none);
+}
+
 TEST_CASE("lazy kernel: threads that meet at the first use get one kernel") {
   Device& device = gpu();
   const LazyKernel only = kernel("__global__ void only(float* x) { *x = 4; }");

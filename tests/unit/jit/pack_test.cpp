@@ -50,7 +50,7 @@ struct Asker : CodeCacheFolder {
     CodeRequest wanted = request.get();
     wanted.names = std::move(names);
     wanted.with_lines = simulated;
-    return open(CacheMode::memory)->get(wanted);
+    return open(CacheMode::memory)->get(wanted).code;
   }
 
   ProgramOptions options;

@@ -12,6 +12,7 @@
 
 using namespace kernwright::sim::KW_SIM_NS::numeric;
 using namespace kernwright::sim::testing;
+using kernwright::sim::Rounding;
 
 namespace {
 

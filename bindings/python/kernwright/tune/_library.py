@@ -84,7 +84,7 @@ def _shapes(number: _Number, tiny: bool) -> list[tuple[tuple[int, ...], int]]:
         return [((16, 256), 4096)]
     if not number.by_row:
         return [((count // 4096, 4096), count) for count in _WHOLES]
-    lengths = (_LONG_ROW,) if number.key in _OF_LONG_ROWS else _ROWS
+    lengths: tuple[int, ...] = (_LONG_ROW,) if number.key in _OF_LONG_ROWS else _ROWS
     if number.key == "reduce.all_blocks":
         return [((count,), count) for count in ((4096,) if tiny else _WHOLES)]
     lengths = tuple(n + _ASKEW.get(number.key, 0) for n in lengths)

@@ -1,10 +1,8 @@
 // Blocks, branches, guards, and the instructions that need no more than their operands bound.
 #include "sim/code/lower/lower.h"
 
-#include "base/format.h"
 #include "sim/code/fast_handlers.h"
 #include "sim/ptx/isa.h"
-#include "sim/ptx/parse/parser.h"
 
 #include <algorithm>
 
@@ -79,19 +77,16 @@ FunctionLowering::FunctionLowering(LoweringContext& context, std::uint32_t index
     : context_(context),
       index_(index),
       function_(context.module.functions[index]),
-      info_(context.layout.functions[index]) {
+      info_(context.layout.functions[index]),
+      spaces_(context, function_),
+      areas_(lowered_, function_, info_) {
   for (const ptx::Register& reg : function_.registers) {
     const int bits = ptx::bits(reg.type);
     lowered_.register_bytes.push_back(reg.type == ptx::Type::pred
                                           ? kPredicateWidth
                                           : static_cast<std::uint8_t>(std::max(2, (bits + 7) / 8)));
   }
-  variable_areas_.assign(function_.variables.size(), ~0u);
   lowered_.local_bytes = info_.local_bytes;
-  if (!function_.is_entry) {
-    add_area(info_.parameter_bytes);
-    add_area(info_.return_bytes);
-  }
 }
 
 Lowered FunctionLowering::run() {
@@ -134,11 +129,7 @@ std::uint32_t FunctionLowering::block_of_label(std::uint32_t label) const {
 }
 
 void FunctionLowering::fail(const Inst& inst, const std::string& what) const {
-  const auto file = static_cast<std::size_t>(inst.source.file);
-  throw ptx::PtxError(
-      format("{}: {} (in {}, PTX line {})", inst.opcode, what, function_.name, inst.ptx_line),
-      inst.ptx_line, inst.source, std::string(inst.opcode),
-      file < context_.module.files.size() ? context_.module.files[file] : "");
+  refuse(context_, function_, inst, what);
 }
 
 LoweredOp FunctionLowering::internal(Internal which, const Inst* inst) const {
@@ -188,7 +179,7 @@ void FunctionLowering::lower(const Inst& inst) {
 }
 
 void FunctionLowering::lower_unguarded(const Inst& inst) {
-  check_spaces(inst);
+  spaces_.check(inst);
   switch (inst.row->handler) {
     case Handler::bra: return lower_branch(inst);
     case Handler::brx: return lower_table(inst);
@@ -204,7 +195,7 @@ void FunctionLowering::lower_unguarded(const Inst& inst) {
       break;
     default: break;
   }
-  lower_generic(in_its_space(inst));
+  lower_generic(spaces_.in_its_space(inst));
 }
 
 void FunctionLowering::lower_branch(const Inst& inst) {

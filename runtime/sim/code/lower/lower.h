@@ -1,27 +1,16 @@
 // Turns one parsed function into blocks of ops over virtual registers.
 #pragma once
 
-#include "sim/code/layout.h"
+#include "sim/code/lower/lane_areas.h"
 #include "sim/code/lower/lowered.h"
-#include "sim/code/tables.h"
+#include "sim/code/lower/lowering_context.h"
+#include "sim/code/lower/named_spaces.h"
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace kernwright::sim {
-
-/// What the functions of a module share while they are lowered.
-struct LoweringContext {
-  const ptx::Module& module;
-  const ModuleLayout& layout;
-  const SymbolAddresses& symbols;
-  Program::Tables& tables;
-};
-
-/// Areas 0 and 1 of every device function: its parameter and return blocks.
-inline constexpr std::uint32_t kParameterArea = 0;
-inline constexpr std::uint32_t kReturnArea = 1;
 
 /// Call sites hold area numbers in their offset fields until the frame is laid out.
 class FunctionLowering {
@@ -56,10 +45,6 @@ class FunctionLowering {
   [[noreturn]] void fail(const Inst& inst, const std::string& what) const;
 
   // lower_parameters.cpp
-  ptx::Space space_of(const ptx::Operand& operand) const;
-  void check_spaces(const Inst& inst) const;
-  const Inst& in_space(const Inst& inst, ptx::Space space);
-  const Inst& in_its_space(const Inst& inst);
   bool has_parameter_copy() const;
   void copy_parameters();
   bool lower_parameter_access(const Inst& inst);
@@ -90,11 +75,6 @@ class FunctionLowering {
   bool bind_texture_operands(const Inst& inst, LoweredOp& op);
 
   // lower_calls.cpp
-  struct LanePlace {
-    std::uint32_t area = 0;
-    std::uint32_t stride = 0;
-    std::int64_t offset = 0;
-  };
   struct Signature {
     std::uint32_t function = kIndirect;
     const std::vector<ptx::Variable>* params = nullptr;
@@ -106,18 +86,16 @@ class FunctionLowering {
   std::vector<CallValue> call_values(const Inst& inst, const ptx::Operand& list,
                                      const std::vector<ptx::Variable>& formal,
                                      std::uint32_t& block_bytes);
-  std::uint32_t area_of_variable(std::uint32_t index);
-  std::uint32_t add_area(std::uint32_t bytes);
-  std::optional<LanePlace> lane_place(const ptx::Operand& operand);
 
   LoweringContext& context_;
   std::uint32_t index_;
   const ptx::Function& function_;
   const FunctionInfo& info_;
   Lowered lowered_;
+  NamedSpaces spaces_;
+  LaneAreas areas_;
   std::uint32_t current_ = 0;
-  std::vector<std::uint32_t> block_at_;        ///< per instruction (and one past): block or ~0
-  std::vector<std::uint32_t> variable_areas_;  ///< per Function::variables: area or ~0
+  std::vector<std::uint32_t> block_at_;  ///< per instruction (and one past): block or ~0
   std::vector<std::uint32_t> call_sites_;
   std::optional<Ref> guard_;
   bool guard_negated_ = false;

@@ -1,15 +1,12 @@
-// Calls: signatures, argument areas, and the copies between them and registers.
+// Calls: signatures, and the copies between them and registers.
 #include "sim/code/lower/lower.h"
 
 #include "base/format.h"
-
-#include <algorithm>
 
 namespace kernwright::sim {
 namespace {
 
 using ptx::OperandKind;
-using ptx::Space;
 using ptx::SymbolKind;
 
 }  // namespace
@@ -40,38 +37,6 @@ std::string signature_text(const Builtin& builtin) {
   return format("takes parameters of {} bytes and returns {}", sizes, result);
 }
 
-std::uint32_t FunctionLowering::add_area(std::uint32_t bytes) {
-  lowered_.areas.push_back({bytes, std::max(16u, (bytes + 15) / 16 * 16)});
-  return static_cast<std::uint32_t>(lowered_.areas.size() - 1);
-}
-
-std::uint32_t FunctionLowering::area_of_variable(std::uint32_t index) {
-  std::uint32_t& area = variable_areas_[index];
-  if (area == ~0u) area = add_area(static_cast<std::uint32_t>(function_.variables[index].bytes()));
-  return area;
-}
-
-std::optional<FunctionLowering::LanePlace> FunctionLowering::lane_place(
-    const ptx::Operand& operand) {
-  LanePlace place;
-  if (operand.symbol_kind == SymbolKind::variable &&
-      function_.variables[operand.symbol_index].space == Space::param) {
-    place.area = area_of_variable(operand.symbol_index);
-  } else if (operand.symbol_kind == SymbolKind::parameter && !function_.is_entry) {
-    place.area = kParameterArea;
-    place.offset = info_.parameters[operand.symbol_index].offset;
-  } else if (operand.symbol_kind == SymbolKind::result && !function_.is_entry) {
-    std::vector<ParameterSlot> slots;
-    pack_parameters(function_.returns, slots);
-    place.area = kReturnArea;
-    place.offset = slots[operand.symbol_index].offset;
-  } else {
-    return std::nullopt;
-  }
-  place.stride = lowered_.areas[place.area].stride;
-  return place;
-}
-
 std::vector<CallValue> FunctionLowering::call_values(const Inst& inst, const ptx::Operand& list,
                                                      const std::vector<ptx::Variable>& formal,
                                                      std::uint32_t& block_bytes) {
@@ -85,9 +50,9 @@ std::vector<CallValue> FunctionLowering::call_values(const Inst& inst, const ptx
   std::vector<CallValue> values;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     CallValue value;
-    value.offset = area_of_variable(actual[i].symbol_index);
-    value.stride = lowered_.areas[value.offset].stride;
-    value.bytes = lowered_.areas[value.offset].bytes;
+    value.offset = areas_.of_variable(actual[i].symbol_index);
+    value.stride = areas_.at(value.offset).stride;
+    value.bytes = areas_.at(value.offset).bytes;
     value.target = slots[i].offset;
     if (value.bytes != slots[i].bytes) {
       fail(inst, format("{} has {} bytes where the function has {}", actual[i].symbol, value.bytes,
@@ -131,10 +96,10 @@ void FunctionLowering::lower_call(const Inst& inst) {
     fail(inst, format("{} is declared with another signature: it {}", signature.builtin->name,
                       signature_text(*signature.builtin)));
   }
-  site.block_offset = add_area(site.parameter_bytes);
-  site.block_stride = lowered_.areas.back().stride;
-  site.return_offset = add_area(site.return_bytes);
-  site.return_stride = lowered_.areas.back().stride;
+  site.block_offset = areas_.add(site.parameter_bytes);
+  site.block_stride = areas_.at(site.block_offset).stride;
+  site.return_offset = areas_.add(site.return_bytes);
+  site.return_stride = areas_.at(site.return_offset).stride;
 
   const bool is_indirect = site.function == kIndirect;
   LoweredOp op = internal(is_indirect ? Internal::call_indirect : Internal::call, &inst);

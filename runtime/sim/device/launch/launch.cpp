@@ -144,9 +144,7 @@ void log_finding(Finding finding) {
   log(LogLevel::warning, "simulated device: {}", finding.to_string());
 }
 
-/// `unclaimed` takes findings of checks that no scope collects.
-GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
-                   std::vector<Finding>& unclaimed) {
+LaunchContext request_for(const KernelWork& work, const Module& module, AccessLog* log) {
   Context& context = *module.context;
   LaunchContext request;
   request.program = &module.code->program();
@@ -171,6 +169,20 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   request.residents = residents(*work.function, work.block, work.shared_bytes);
   request.accesses = log;
   request.textures = &sim_driver().textures;
+  return request;
+}
+
+/// Findings of a launch go to the scopes that collect them; those that none takes come back.
+std::vector<Finding> deliver(const Module& module, std::vector<Finding>&& findings) {
+  const std::string_view text = module.code->program().module->text;
+  for (Finding& finding : findings) finding.code = code_id(text);
+  return sim_driver().checks.deliver(std::move(findings));
+}
+
+/// `unclaimed` takes findings of checks that no scope collects.
+GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
+                   std::vector<Finding>& unclaimed) {
+  LaunchContext request = request_for(work, module, log);
   const std::lock_guard execution(sim_driver().execution);
   StopRequest stop(interrupt_check, sim_driver().launch_limit);
   request.stop = &stop;
@@ -199,17 +211,12 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
                                        : run_grid(request, width);
   if (watched)
     observation.end(wanted, *watched, request.function, result.fault ? &*result.fault : nullptr);
-  context.device.memory.reclaim();
-  const auto deliver = [&](std::vector<Finding>&& findings) {
-    const std::string_view text = module.code->program().module->text;
-    for (Finding& finding : findings) finding.code = code_id(text);
-    return checks.deliver(std::move(findings));
-  };
-  if (checked) unclaimed = deliver(checked->take());
+  module.context->device.memory.reclaim();
+  if (checked) unclaimed = deliver(module, checked->take());
   if (result.fault && result.fault->kind != FaultKind::interrupted) {
     std::vector<Finding> stopped(1);
     stopped[0].fault = *result.fault;
-    deliver(std::move(stopped));
+    deliver(module, std::move(stopped));
   }
   return result;
 }

@@ -3,42 +3,26 @@
 
 namespace kernwright::sim::ptx {
 
-std::vector<Variable> Parser::parse_parameters() {
-  std::vector<Variable> parameters;
-  expect('(', "before the parameters");
-  while (!accept(')')) {
-    if (lexer_.peek().is_dotted("reg")) fail("parameters in registers are not simulated");
-    if (!accept_dotted("param")) fail("expected .param");
-    Variable parameter = parse_declaration(Space::param);
-    parameter.ptx_line = lexer_.peek().line;
-    parameter.name = take_word("the name of a parameter");
-    parse_extent(parameter);
-    check_size(parameter, kMaxBodyVariableBytes);
-    parameters.push_back(std::move(parameter));
-    if (!lexer_.peek().is(')')) expect(',', "between parameters");
-  }
-  return parameters;
-}
-
 void Parser::parse_function_directives(Function& function) {
   constexpr std::uint64_t kMax = 0x7fffffff;
   const auto triple = [&](std::array<std::uint32_t, 3>& to) {
     to = {1, 1, 1};
     for (std::size_t i = 0; i < 3; ++i) {
-      to[i] = static_cast<std::uint32_t>(take_count("a number of threads", kMax));
-      if (!accept(',')) break;
+      to[i] = static_cast<std::uint32_t>(reader_.take_count("a number of threads", kMax));
+      if (!reader_.accept(',')) break;
     }
   };
-  while (lexer_.peek().kind == TokenKind::dotted) {
-    const Token word = lexer_.take();
+  while (reader_.peek().kind == TokenKind::dotted) {
+    const Token word = reader_.take();
     if (word.text == "maxntid") {
       triple(function.max_threads);
     } else if (word.text == "reqntid") {
       triple(function.required_threads);
     } else if (word.text == "minnctapersm" || word.text == "maxnctapersm") {
-      function.min_blocks = static_cast<std::uint32_t>(take_count("a number of blocks", kMax));
+      function.min_blocks =
+          static_cast<std::uint32_t>(reader_.take_count("a number of blocks", kMax));
     } else if (word.text == "maxnreg") {
-      function.max_registers = static_cast<std::uint32_t>(take_count("a number", kMax));
+      function.max_registers = static_cast<std::uint32_t>(reader_.take_count("a number", kMax));
     } else if (word.text == "noreturn") {
       function.noreturn = true;
     } else if (word.text == "pragma") {
@@ -47,11 +31,11 @@ void Parser::parse_function_directives(Function& function) {
       triple(function.required_cluster);
     } else if (word.text == "maxclusterrank" || word.text == "abi_preserve" ||
                word.text == "abi_preserve_control") {
-      take_count("a number", kMax);
+      reader_.take_count("a number", kMax);
     } else if (word.text == "explicitcluster") {
       function.explicit_cluster = true;
     } else if (word.text != "blocksareclusters") {
-      fail_at(word.line, format(".{} is no directive of a function", word.text));
+      reader_.fail_at(word.line, format(".{} is no directive of a function", word.text));
     }
   }
 }
@@ -61,20 +45,20 @@ void Parser::parse_function(bool is_entry, const Linkage& linkage) {
   function.is_entry = is_entry;
   function.is_extern = linkage.is_extern;
   function.is_weak = linkage.is_weak;
-  function.ptx_line = lexer_.peek().line;
-  while (accept_dotted("attribute")) skip_to_parenthesis();
-  if (lexer_.peek().is('(')) {
-    if (is_entry) fail("an entry returns nothing");
-    function.returns = parse_parameters();
+  function.ptx_line = reader_.peek().line;
+  while (reader_.accept_dotted("attribute")) reader_.skip_attribute();
+  if (reader_.peek().is('(')) {
+    if (is_entry) reader_.fail("an entry returns nothing");
+    function.returns = variables_.parameters();
   }
-  function.name = take_word("the name of a function");
-  if (lexer_.peek().is('(')) function.params = parse_parameters();
+  function.name = reader_.take_word("the name of a function");
+  if (reader_.peek().is('(')) function.params = variables_.parameters();
   parse_function_directives(function);
-  if (lexer_.peek().is('{')) function.has_body = true;
+  if (reader_.peek().is('{')) function.has_body = true;
   const bool has_body = function.has_body;
   const std::uint32_t index = add_function(std::move(function));
   if (has_body) return parse_body(index);
-  expect(';', "after the declaration of a function");
+  reader_.expect(';', "after the declaration of a function");
 }
 
 std::uint32_t Parser::add_function(Function&& function) {
@@ -86,11 +70,11 @@ std::uint32_t Parser::add_function(Function&& function) {
   }
   Function& old = module_->functions[known->second];
   if (old.has_body && function.has_body) {
-    fail_at(function.ptx_line, format("{} is defined twice", function.name));
+    reader_.fail_at(function.ptx_line, format("{} is defined twice", function.name));
   }
   if (old.params.size() != function.params.size() ||
       old.returns.size() != function.returns.size() || old.is_entry != function.is_entry) {
-    fail_at(function.ptx_line, format("{} is declared in two ways", function.name));
+    reader_.fail_at(function.ptx_line, format("{} is declared in two ways", function.name));
   }
   if (function.has_body) old = std::move(function);
   return known->second;
@@ -98,40 +82,40 @@ std::uint32_t Parser::add_function(Function&& function) {
 
 void Parser::parse_body(std::uint32_t index) {
   current_ = index;
-  in_function_ = true;
-  lines_.reset();
+  reader_.enter_function();
+  operands_.enter(function());
   scopes_ = {};
-  const std::int32_t line = lexer_.peek().line;
-  expect('{', "before the body");
+  const std::int32_t line = reader_.peek().line;
+  reader_.expect('{', "before the body");
   scopes_.push();
   while (scopes_.depth() > 0) {
-    if (lexer_.peek().kind == TokenKind::end) {
-      fail(format("the body of {}, which begins at PTX line {}, is not closed", function().name,
-                  line));
+    if (reader_.peek().kind == TokenKind::end) {
+      reader_.fail(format("the body of {}, which begins at PTX line {}, is not closed",
+                          function().name, line));
     }
     parse_statement();
   }
   if (!scopes_.unsettled().empty()) {
     const PendingLabel& missing = scopes_.unsettled().front();
-    fail_at(missing.line, format("the label {} is not defined", missing.name));
+    reader_.fail_at(missing.line, format("the label {} is not defined", missing.name));
   }
-  in_function_ = false;
+  reader_.leave_function();
 }
 
 void Parser::parse_statement() {
-  const Token& token = lexer_.peek();
+  const Token& token = reader_.peek();
   if (token.is('{')) {
     if (scopes_.depth() >= static_cast<std::size_t>(kMaxScopes))
-      fail("scopes are nested too deeply");
-    lexer_.take();
+      reader_.fail("scopes are nested too deeply");
+    reader_.take();
     return scopes_.push();
   }
-  if (accept('}')) return close_scope();
-  if (accept(';')) return;
+  if (reader_.accept('}')) return close_scope();
+  if (reader_.accept(';')) return;
   if (token.kind == TokenKind::dotted) return parse_body_directive();
-  if (token.kind == TokenKind::word && lexer_.peek_next().is(':')) return parse_label();
+  if (token.kind == TokenKind::word && reader_.peek_next().is(':')) return parse_label();
   if (token.kind == TokenKind::word || token.is('@')) return parse_instruction();
-  fail(format("'{}' begins no statement", token.text.substr(0, 60)));
+  reader_.fail(format("'{}' begins no statement", token.text.substr(0, 60)));
 }
 
 void Parser::close_scope() {
@@ -145,7 +129,7 @@ void Parser::close_scope() {
 }
 
 void Parser::parse_body_directive() {
-  const Token word = lexer_.take();
+  const Token word = reader_.take();
   if (word.text == "reg") return parse_registers();
   if (word.text == "shared") return parse_body_variables(Space::shared);
   if (word.text == "local") return parse_body_variables(Space::local);
@@ -156,41 +140,36 @@ void Parser::parse_body_directive() {
   if (word.text == "file") return parse_file();
   if (word.text == "section") return skip_section();
   if (word.text == "pragma") return parse_pragma(word.line);
-  fail_at(word.line, format(".{} is not known inside a function", word.text));
+  reader_.fail_at(word.line, format(".{} is not known inside a function", word.text));
 }
 
 void Parser::parse_body_variables(Space space) {
-  const Variable first = parse_declaration(space);
+  const Variable first = variables_.declaration(space);
   do {
-    Variable variable = first;
-    variable.ptx_line = lexer_.peek().line;
-    variable.name = take_word("the name of a variable");
-    parse_extent(variable);
-    if (accept('=')) parse_initialiser(variable);
-    check_size(variable, kMaxBodyVariableBytes);
+    Variable variable = variables_.named(first, kMaxBodyVariableBytes);
     const auto index = static_cast<std::uint32_t>(function().variables.size());
     if (!scopes_.declare(variable.name, {LocalName::Kind::variable, index})) {
-      fail_at(variable.ptx_line, format("{} is declared twice", variable.name));
+      reader_.fail_at(variable.ptx_line, format("{} is declared twice", variable.name));
     }
     function().variables.push_back(std::move(variable));
-  } while (accept(','));
-  expect(';', "after the variable");
+  } while (reader_.accept(','));
+  reader_.expect(';', "after the variable");
 }
 
 void Parser::parse_label() {
   Label label;
-  label.name = lexer_.take().text;
-  expect(':', "after the label");
+  label.name = reader_.take().text;
+  reader_.expect(':', "after the label");
   label.instruction = static_cast<std::uint32_t>(function().body.size());
   const auto index = static_cast<std::uint32_t>(function().labels.size());
   if (!scopes_.declare_label(label.name, index)) {
-    fail(format("the label {} is defined twice", label.name));
+    reader_.fail(format("the label {} is defined twice", label.name));
   }
-  if (accept_dotted("branchtargets")) {
+  if (reader_.accept_dotted("branchtargets")) {
     parse_branch_targets(label, index);
-  } else if (accept_dotted("calltargets")) {
+  } else if (reader_.accept_dotted("calltargets")) {
     parse_call_targets(label);
-  } else if (accept_dotted("callprototype")) {
+  } else if (reader_.accept_dotted("callprototype")) {
     parse_prototype(label);
   }
   function().labels.push_back(std::move(label));
@@ -202,37 +181,37 @@ void Parser::parse_branch_targets(Label& label, std::uint32_t index) {
     pending.instruction = kNoInstruction;
     pending.operand = static_cast<std::uint32_t>(label.branch_targets.size());
     pending.owner = index;
-    pending.line = lexer_.peek().line;
-    pending.name = take_word("a branch target");
+    pending.line = reader_.peek().line;
+    pending.name = reader_.take_word("a branch target");
     label.branch_targets.push_back(0);
     scopes_.wait_for(pending);
-  } while (accept(','));
-  expect(';', "after the branch targets");
+  } while (reader_.accept(','));
+  reader_.expect(';', "after the branch targets");
 }
 
 void Parser::parse_call_targets(Label& label) {
   do {
-    const std::string_view name = take_word("a function");
+    const std::string_view name = reader_.take_word("a function");
     const auto found = find_function(name);
-    if (!found) fail(format("{} is not declared", name));
+    if (!found) reader_.fail(format("{} is not declared", name));
     label.call_targets.push_back(*found);
-  } while (accept(','));
-  expect(';', "after the call targets");
+  } while (reader_.accept(','));
+  reader_.expect(';', "after the call targets");
 }
 
 void Parser::parse_prototype(Label& label) {
   label.is_prototype = true;
-  if (lexer_.peek().is('(')) label.returns = parse_parameters();
-  take_word("_ or a name");
-  if (lexer_.peek().is('(')) label.params = parse_parameters();
-  while (lexer_.peek().kind == TokenKind::dotted) {
-    const Token word = lexer_.take();
-    if (lexer_.peek().kind == TokenKind::number) lexer_.take();
+  if (reader_.peek().is('(')) label.returns = variables_.parameters();
+  reader_.take_word("_ or a name");
+  if (reader_.peek().is('(')) label.params = variables_.parameters();
+  while (reader_.peek().kind == TokenKind::dotted) {
+    const Token word = reader_.take();
+    if (reader_.peek().kind == TokenKind::number) reader_.take();
     if (word.text != "noreturn" && !word.text.starts_with("abi_preserve")) {
-      fail_at(word.line, format(".{} is no directive of a prototype", word.text));
+      reader_.fail_at(word.line, format(".{} is no directive of a prototype", word.text));
     }
   }
-  expect(';', "after the prototype");
+  reader_.expect(';', "after the prototype");
 }
 
 }  // namespace kernwright::sim::ptx

@@ -22,40 +22,19 @@ std::unique_ptr<Module> parse(std::string text) {
 }
 
 Parser::Parser(std::unique_ptr<Module> module)
-    : module_(std::move(module)), lexer_(module_->text), lines_(*module_) {}
+    : module_(std::move(module)),
+      reader_(*module_),
+      variables_(reader_),
+      operands_(reader_, scopes_) {}
 
 std::unique_ptr<Module> Parser::run() {
   parse_header();
-  while (lexer_.peek().kind != TokenKind::end) parse_module_item();
+  while (reader_.peek().kind != TokenKind::end) parse_module_item();
   resolve_symbols();
   return std::move(module_);
 }
 
-void Parser::fail(const std::string& what) const { fail_at(lexer_.peek().line, what); }
-
-void Parser::fail_at(std::int32_t line, const std::string& what) const {
-  fail_in(line, in_function_ ? lines_.current() : SourceLine{}, {}, what);
-}
-
-void Parser::fail_opcode(const Instruction& instruction, const std::string& what) const {
-  fail_in(instruction.ptx_line, instruction.source, std::string(instruction.opcode), what);
-}
-
-void Parser::fail_in(std::int32_t line, SourceLine source, std::string opcode,
-                     const std::string& what) const {
-  const auto index = static_cast<std::size_t>(source.file);
-  const std::string file = index < module_->files.size() ? module_->files[index] : std::string();
-  const std::string place = source.line > 0 ? format(" ({}:{})", file, source.line) : std::string();
-  throw PtxError(format("PTX line {}{}: {}", line, place, what), line, source, std::move(opcode),
-                 file);
-}
-
 namespace {
-
-std::string describe(const Token& token) {
-  if (token.kind == TokenKind::end) return "the end of the text";
-  return format("'{}{}'", token.kind == TokenKind::dotted ? "." : "", token.text.substr(0, 60));
-}
 
 /// 0 .. 99, or -1.
 int small_number(std::string_view text) {
@@ -70,90 +49,47 @@ int small_number(std::string_view text) {
 
 }  // namespace
 
-void Parser::expect(char punct, std::string_view after) {
-  if (accept(punct)) return;
-  fail(format("expected '{}' {} but found {}", punct, after, describe(lexer_.peek())));
-}
-
-bool Parser::accept(char punct) {
-  if (!lexer_.peek().is(punct)) return false;
-  lexer_.take();
-  return true;
-}
-
-bool Parser::accept_dotted(std::string_view word) {
-  if (!lexer_.peek().is_dotted(word)) return false;
-  lexer_.take();
-  return true;
-}
-
-void Parser::skip_to_parenthesis() {
-  expect('(', "after .attribute");
-  while (!accept(')')) {
-    if (lexer_.peek().kind == TokenKind::end) fail("the attribute is not closed");
-    lexer_.take();
-  }
-}
-
-std::string_view Parser::take_word(std::string_view what) {
-  if (lexer_.peek().kind != TokenKind::word) {
-    fail(format("expected {} but found {}", what, describe(lexer_.peek())));
-  }
-  return lexer_.take().text;
-}
-
-std::uint64_t Parser::take_count(std::string_view what, std::uint64_t limit) {
-  if (lexer_.peek().kind != TokenKind::number) {
-    fail(format("expected {} but found {}", what, describe(lexer_.peek())));
-  }
-  const std::optional<Literal> literal = parse_literal(lexer_.peek().text);
-  if (!literal || literal->is_float() || literal->bits > limit) {
-    fail(format("{} is {}, which is not a number up to {}", what, lexer_.peek().text, limit));
-  }
-  lexer_.take();
-  return literal->bits;
-}
-
 void Parser::parse_header() {
-  if (!accept_dotted("version")) fail("the text does not start with .version");
-  const Token version = lexer_.take();
+  if (!reader_.accept_dotted("version")) reader_.fail("the text does not start with .version");
+  const Token version = reader_.take();
   const std::size_t dot = std::min(version.text.size(), version.text.find('.'));
   const int major = small_number(version.text.substr(0, dot));
   const int minor = small_number(version.text.substr(std::min(version.text.size(), dot + 1)));
   if (version.kind != TokenKind::number || major < 0 || minor < 0 || minor > 9) {
-    fail_at(version.line, format(".version needs a number like 8.0, not {}", describe(version)));
+    reader_.fail_at(version.line,
+                    format(".version needs a number like 8.0, not {}", describe(version)));
   }
   module_->version = major * 10 + minor;
-  if (!accept_dotted("target")) fail("expected .target after .version");
-  module_->target = take_word("a target like sm_80");
-  while (accept(',')) take_word("a target option");
+  if (!reader_.accept_dotted("target")) reader_.fail("expected .target after .version");
+  module_->target = reader_.take_word("a target like sm_80");
+  while (reader_.accept(',')) reader_.take_word("a target option");
   if (!module_->target.starts_with("sm_")) {
-    fail(format("the target is {}, not an sm_ architecture", module_->target));
+    reader_.fail(format("the target is {}, not an sm_ architecture", module_->target));
   }
-  if (accept_dotted("address_size")) {
-    module_->address_size = static_cast<int>(take_count("the address size", 64));
+  if (reader_.accept_dotted("address_size")) {
+    module_->address_size = static_cast<int>(reader_.take_count("the address size", 64));
   }
   if (module_->address_size != 64) {
-    fail(format("the address size is {}; only 64 is simulated", module_->address_size));
+    reader_.fail(format("the address size is {}; only 64 is simulated", module_->address_size));
   }
 }
 
 void Parser::parse_module_item() {
-  if (accept(';')) return;
-  const Token token = lexer_.peek();
+  if (reader_.accept(';')) return;
+  const Token token = reader_.peek();
   if (token.kind != TokenKind::dotted) {
-    fail(format("expected a directive but found {}", describe(token)));
+    reader_.fail(format("expected a directive but found {}", describe(token)));
   }
   Linkage linkage;
-  for (;; lexer_.take()) {
-    const Token& word = lexer_.peek();
+  for (;; reader_.take()) {
+    const Token& word = reader_.peek();
     const bool is_extern = word.is_dotted("extern");
     const bool is_weak = word.is_dotted("weak") || word.is_dotted("common");
     if (!is_extern && !is_weak && !word.is_dotted("visible")) break;
     linkage.is_extern |= is_extern;
     linkage.is_weak |= is_weak;
   }
-  const Token item = lexer_.take();
+  const Token item = reader_.take();
   if (item.is_dotted("entry")) return parse_function(true, linkage);
   if (item.is_dotted("func")) return parse_function(false, linkage);
   if (item.is_dotted("global")) return parse_globals(Space::global, linkage);
@@ -165,72 +101,95 @@ void Parser::parse_module_item() {
   if (item.is_dotted("section")) return skip_section();
   if (item.is_dotted("alias")) return parse_alias();
   if (item.is_dotted("pragma")) return parse_pragma(item.line);
-  fail_at(item.line, format("{} is not known at module level", describe(item)));
+  reader_.fail_at(item.line, format("{} is not known at module level", describe(item)));
+}
+
+void Parser::parse_globals(Space space, const Linkage& linkage) {
+  const bool is_small = space == Space::shared || space == Space::local;
+  const std::uint64_t limit = is_small ? kMaxBodyVariableBytes : kMaxVariableBytes;
+  const Variable first = variables_.declaration(space);
+  for (;;) {
+    Variable variable = variables_.named(first, limit);
+    variable.is_extern = linkage.is_extern;
+    variable.is_weak = linkage.is_weak;
+    const auto index = static_cast<std::uint32_t>(module_->globals.size());
+    const auto [known, is_new] = globals_.emplace(variable.name, index);
+    if (is_new) {
+      module_->globals.push_back(std::move(variable));
+    } else if (Variable& old = module_->globals[known->second];
+               old.is_extern && !variable.is_extern) {
+      old = std::move(variable);
+    } else if (!variable.is_extern) {
+      reader_.fail_at(variable.ptx_line, format("{} is declared twice", variable.name));
+    }
+    if (!reader_.accept(',')) break;
+  }
+  reader_.expect(';', "after the variable");
 }
 
 // Strings that say nothing about what a program computes or touches are skipped, as ptxas does.
 void Parser::parse_pragma(std::int32_t line) {
   constexpr std::string_view kUsedBytes = "used_bytes_mask ";
-  const Token text = lexer_.take();
-  if (text.kind != TokenKind::string) fail_at(line, ".pragma needs a string");
+  const Token text = reader_.take();
+  if (text.kind != TokenKind::string) reader_.fail_at(line, ".pragma needs a string");
   if (text.text.starts_with(kUsedBytes)) {
     const std::optional<Literal> mask = parse_literal(text.text.substr(kUsedBytes.size()));
     if (!mask || mask->is_float() || mask->bits >> 32 != 0) {
-      fail_at(line, "used_bytes_mask takes a number of 32 bits");
+      reader_.fail_at(line, "used_bytes_mask takes a number of 32 bits");
     }
     used_bytes_ = static_cast<std::uint32_t>(mask->bits);
   }
-  expect(';', "after .pragma");
+  reader_.expect(';', "after .pragma");
 }
 
 void Parser::parse_file() {
-  take_count("the file number", kMaxFiles);
-  if (lexer_.peek().kind != TokenKind::string) fail("expected the name of the file");
-  lexer_.take();
-  while (accept(',')) take_count("a time stamp or size", ~std::uint64_t{0});
+  reader_.take_count("the file number", kMaxFiles);
+  if (reader_.peek().kind != TokenKind::string) reader_.fail("expected the name of the file");
+  reader_.take();
+  while (reader_.accept(',')) reader_.take_count("a time stamp or size", ~std::uint64_t{0});
 }
 
 void Parser::parse_loc() {
   constexpr std::uint64_t kMaxLine = 0x7fffffff;
   const auto place = [&] {
     LineTracker::Place result;
-    result.file = static_cast<std::int32_t>(take_count("the file number", kMaxFiles));
-    result.line = static_cast<std::int32_t>(take_count("the line", kMaxLine));
-    result.column = static_cast<std::int32_t>(take_count("the column", kMaxLine));
+    result.file = static_cast<std::int32_t>(reader_.take_count("the file number", kMaxFiles));
+    result.line = static_cast<std::int32_t>(reader_.take_count("the line", kMaxLine));
+    result.column = static_cast<std::int32_t>(reader_.take_count("the column", kMaxLine));
     return result;
   };
   const LineTracker::Place at = place();
   std::optional<LineTracker::Place> caller;
-  while (accept(',')) {
-    const std::string_view key = take_word("function_name or inlined_at");
+  while (reader_.accept(',')) {
+    const std::string_view key = reader_.take_word("function_name or inlined_at");
     if (key == "inlined_at") {
       caller = place();
     } else if (key == "function_name") {
-      take_word("a label in .debug_str");
-      if (accept('+')) take_count("an offset", kMaxLine);
+      reader_.take_word("a label in .debug_str");
+      if (reader_.accept('+')) reader_.take_count("an offset", kMaxLine);
     } else {
-      fail(format("unknown attribute {} of .loc", key));
+      reader_.fail(format("unknown attribute {} of .loc", key));
     }
   }
-  caller ? lines_.move_to_inlined(at, *caller) : lines_.move_to(at);
+  caller ? reader_.lines().move_to_inlined(at, *caller) : reader_.lines().move_to(at);
 }
 
 // Debug sections say nothing that the simulator needs.
 void Parser::skip_section() {
-  const std::int32_t line = lexer_.peek().line;
-  while (lexer_.peek().kind == TokenKind::dotted || lexer_.peek().is(',')) lexer_.take();
-  expect('{', "after .section");
-  while (!accept('}')) {
-    if (lexer_.peek().kind == TokenKind::end) fail_at(line, "the section is not closed");
-    lexer_.take();
+  const std::int32_t line = reader_.peek().line;
+  while (reader_.peek().kind == TokenKind::dotted || reader_.peek().is(',')) reader_.take();
+  reader_.expect('{', "after .section");
+  while (!reader_.accept('}')) {
+    if (reader_.peek().kind == TokenKind::end) reader_.fail_at(line, "the section is not closed");
+    reader_.take();
   }
 }
 
 void Parser::parse_alias() {
-  const std::string_view alias = take_word("the alias");
-  expect(',', "after the alias");
-  aliases_[alias] = take_word("the function behind the alias");
-  expect(';', "after .alias");
+  const std::string_view alias = reader_.take_word("the alias");
+  reader_.expect(',', "after the alias");
+  aliases_[alias] = reader_.take_word("the function behind the alias");
+  reader_.expect(';', "after .alias");
 }
 
 std::optional<std::uint32_t> Parser::find_function(std::string_view name) const {
@@ -242,7 +201,6 @@ std::optional<std::uint32_t> Parser::find_function(std::string_view name) const 
 
 // Functions and variables may be used above their declaration, so names are settled at the end.
 void Parser::resolve_symbols() {
-  in_function_ = false;
   for (const PendingSymbol& pending : pending_symbols_) {
     Instruction& instruction = module_->functions[pending.function].body[pending.instruction];
     Operand* operand = &instruction.operands[pending.operand];
@@ -253,12 +211,12 @@ void Parser::resolve_symbols() {
       operand->symbol_kind = SymbolKind::global;
       operand->symbol_index = global->second;
     } else {
-      fail_at(pending.line, format("{} is not declared", operand->symbol));
+      reader_.fail_at(pending.line, format("{} is not declared", operand->symbol));
     }
     const bool short_address = operand->kind == OperandKind::symbol && bits(operand->type) == 32;
     if (short_address && (operand->symbol_kind == SymbolKind::function ||
                           module_->globals[operand->symbol_index].space == Space::global)) {
-      fail_at(pending.line, format("the address of {} has 64 bits", operand->symbol));
+      reader_.fail_at(pending.line, format("the address of {} has 64 bits", operand->symbol));
     }
   }
   for (Variable& variable : module_->globals) {
@@ -266,8 +224,8 @@ void Parser::resolve_symbols() {
       if (value.symbol.empty() || globals_.contains(value.symbol)) continue;
       const auto function = find_function(value.symbol);
       if (!function) {
-        fail_at(variable.ptx_line,
-                format("the initial value {} of {} is not declared", value.symbol, variable.name));
+        reader_.fail_at(variable.ptx_line, format("the initial value {} of {} is not declared",
+                                                  value.symbol, variable.name));
       }
       value.symbol = module_->functions[*function].name;
     }

@@ -13,33 +13,26 @@ from typing import Any
 from kernwright import _core
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._cluster import Cluster, ClusterBackend, session_backend
-from kernwright.tune._config import Config, Value
 from kernwright.tune._launch_rule import LaunchRule
-from kernwright.tune._sessions.arguments import Arguments, Verifier
 from kernwright.tune._sessions.budget import read_budget
 from kernwright.tune._sessions.hooks import Hooks
-from kernwright.tune._sessions.kernel import Planner, TunedSource
 from kernwright.tune._sessions.outcome import told_row
 from kernwright.tune._sessions.settings import (
-    about_row,
+    check_choices,
     devices_of,
-    index_of,
     lanes_of,
-    problem_values,
+    measure_settings,
     read_proposals,
-    seconds_of,
-    symbol_bytes,
     warm_start,
     worker_program,
 )
+from kernwright.tune._sessions.subject import Subject
 from kernwright.tune._sessions.trial import Best, Trial
 from kernwright.tune._sessions.words import TrialObserver, warn_of_end, warn_of_unsaved
 from kernwright.tune._space import Space, seed_argument
-from kernwright.tune._store import Store, kernel_key
-from kernwright.tune._strategy import strategies
+from kernwright.tune._store import Store
 
 _BEST_MEMBERS = ("config", "median_ms", "interval_ms", "score")
-POLICIES = ("cold", "warm", "rotate", "graph")
 
 
 class Session:
@@ -81,6 +74,12 @@ class Session:
     run() from one thread at a time; stop() from any.
     """
 
+    _core: Any = None  # the session of the extension, once it has started
+    _started_backend: ClusterBackend | None = None
+    _result: dict[str, Any] | None = None
+    _is_stopped = False
+    _warned = False
+
     def __init__(
         self,
         kernel: Any,
@@ -114,105 +113,56 @@ class Session:
         run_timeout: float = 30.0,
         _compare: Any = None,
     ) -> None:
-        if not isinstance(space, Space):
-            raise ArgumentError(f"Session(kernel, space) wants a Space, got {type(space).__name__}")
-        if grid is None or block is None:
-            raise ArgumentError('a session wants grid= and block=: grid="-(-n // B)", block="B"')
-        for name, value, known in (
-            ("strategy", strategy, strategies()),
-            ("isolation", isolation, ("process", "inproc")),
-            ("policy", policy, POLICIES),
-        ):
-            if value not in known:
-                raise InvalidArgument(f"{name}= is one of {', '.join(known)}, got {value!r}")
+        check_choices(space, grid, block, strategy, isolation, policy)
         self._budget = read_budget(budget)
         self._cluster = devices if isinstance(devices, Cluster) else None
         self._devices, labels = devices_of(None if self._cluster is not None else devices)
         device = self._devices[0]
         rule = LaunchRule(grid, block, shared_bytes)
-        self._arguments = Arguments(args)
-        self._source = TunedSource(kernel, space, rule)
-        first = Config(default) if default is not None else None
-        self._problem: dict[str, Value] = problem_values(
-            self._source, space, rule, problem, tuple(self._arguments.values), first
-        )
-        self.space = space.with_problem(self._problem)
-        len(self.space)  # says what is wrong with it
-        symbols = symbol_bytes(constants)
-        self._source.check(self.space, len(self._arguments.values), symbols)
-        self._default = None if first is None else self.space.index(first)
-        self._default_config = first
-        self._source.warn_of_unused(cluster)
-        reference = first if first is not None else self.space[0]
-        self.name = self._source.base(reference).name
-        verifier = None
-        if verify is not None or _compare is not None:
-            verifier = Verifier(self._arguments, verify, rtol, atol, _compare)
-        planner = Planner(self._source, self.space, self._problem, cluster)
-        planner(self.space.index(reference))  # what is wrong with the launch is told at once
+        own = {"cluster": cluster, "problem": problem, "constants": constants, "default": default}
+        subject = Subject(kernel, space, args, rule, **own)
+        subject.source.warn_of_unused(cluster)
+        self._subject, self.space, self.name = subject, subject.space, subject.name
+        self._verifier = subject.verifier(verify, rtol, atol, _compare)
+        planner = subject.planner()
         initial = [] if callable(proposals) else read_proposals(proposals, self.space)
-        self._hooks = Hooks(planner, self._arguments, verifier, objective, device.is_simulated)
+        self._hooks = Hooks(
+            planner, subject.arguments, self._verifier, objective, device.is_simulated
+        )
         self._hooks.propose_by(proposals if callable(proposals) else None, self)
         self._store = None if store is None else Store(store)
         policy = "counts" if device.is_simulated else policy
-        key = kernel_key(
-            self._source.base(reference),
-            self.space.parameters,
-            problem=self._problem,
-            space=self.space,
-            device=device,
-            policy=policy,
-            objective=self._hooks.objective_name,
-            nvrtc=str(_core.nvrtc_status()["version"]),
-        )
-        key["source"] = self._source.hash(reference)
-        self.key = key
+        self.key = subject.key(device, policy, self._hooks.objective_name)
         if self._store is not None:
-            initial += warm_start(self._store, key, self.space)
+            initial += warm_start(self._store, self.key, self.space)
         limits = [compile_timeout, run_timeout]
-        about = about_row(rule, cluster, self._arguments, symbols, first, verifier, limits)
-        about |= {"strategy": strategy, "seed": seed, "budget": self._budget}
-        self._about = about
+        chosen = {"strategy": strategy, "seed": seed, "budget": self._budget}
+        self._about = {**subject.about(self._verifier, limits), **chosen}
         self._lanes = lanes_of(workers)
         self._settings = {
             "device": device,
             "devices": labels,
             "worker": worker_program(),
-            "in_process": isolation == "inproc",
-            "buffers": self._arguments.contents(),
-            "symbols": symbols,
-            "checks": verifier is not None,
+            **subject.settings(),
+            "checks": self._verifier is not None,
             "compile_lanes": self._lanes,
-            "policy": "cold" if policy == "counts" else policy,
             "energy": self._hooks.wants_energy,
             **self._budget,
+            **measure_settings(isolation, policy, samples, window, compile_timeout, run_timeout),
             "strategy": None if strategy == "portfolio" else strategy,
             "seed": seed_argument(seed),
-            "default": self._default,
             "initial": initial,
-            "window": index_of(window, "window", none=0),
-            "samples": index_of(samples, "samples"),
-            "compile_timeout": seconds_of(compile_timeout, "compile_timeout"),
-            "run_timeout": seconds_of(run_timeout, "run_timeout"),
             "resume": bool(resume),
             "proposes": callable(proposals),
             "scores": self._hooks.scores,
             "events": True,
             "store": None if store is None else os.fspath(store),
-            "key": json.dumps(key),
-            "about": json.dumps(about),
+            "key": json.dumps(self.key),
+            "about": json.dumps(self._about),
         }
-        self._parts = (self._arguments, verifier)
-        self._wants_default = verifier is not None and verifier.wants_default
-        self._reference = self.space.index(reference)
-        self._core: Any = None
-        self._started_backend: ClusterBackend | None = None
-        self._is_stopped = False
         self._lock = threading.Lock()
         self._trials: list[Trial] = []
-        self._result: dict[str, Any] | None = None
         self._observers: list[Any] = []
-        self._warned = False
         self._hooks.observe_by(weakref.WeakMethod(self._lane_event))
         if self._hooks.wants_energy and device.is_simulated:
             raise InvalidArgument(
@@ -220,6 +170,10 @@ class Session:
             )
 
     # -- running ---------------------------------------------------------------------------------
+
+    @property
+    def _wants_default(self) -> bool:
+        return self._verifier is not None and self._verifier.wants_default
 
     def _started(self) -> Any:
         with self._lock:
@@ -240,17 +194,16 @@ class Session:
         if self._wants_default:  # expected from now on, on every node
             own = {**settings, "store": None}
             self._try_default(_core.TuneSession(self.space._core, self._hooks, own))
-        reference = self._source.kernel(self.space[self._reference])
-        self._started_backend = session_backend(
-            cluster, self._hooks, settings, reference, self._parts
-        )
+        reference = self._subject.source.kernel(self._subject.reference)
+        parts = (self._subject.arguments, self._verifier)
+        self._started_backend = session_backend(cluster, self._hooks, settings, reference, parts)
         return {**settings, "backend": self._started_backend}
 
     def _try_default(self, core: Any) -> None:
         try:
-            core.try_once(self._reference)
+            core.try_once(self._subject.reference_index)
         except Error as error:
-            config = self.space[self._reference]
+            config = self.space[self._subject.reference_index]
             raise InvalidArgument(f'verify="default": {config!r} itself fails: {error}') from error
 
     def _lane_event(self, is_gpu: bool, begins: bool, number: int, seconds: float) -> None:
@@ -409,7 +362,7 @@ class Session:
         best = min(correct, key=lambda trial: (trial.score, self.space.index(trial.config)))
         row: dict[str, Any] = {name: best.row[name] for name in _BEST_MEMBERS}
         row["ties"] = [trial.config for trial in correct if trial.score == best.score]
-        default = next((t for t in correct if t.config == self._default_config), None)
+        default = next((t for t in correct if t.config == self._subject.default), None)
         row["default_ms"] = None if default is None else default.time
         row["default_score"] = None if default is None else default.score
         return {**row, "noise": 0.0, "reason": "cancelled"}
@@ -426,7 +379,7 @@ class Session:
     def best(self) -> Best | None:
         """So far; after run() that of the final comparison."""
         row = self._result_row()
-        return Best(row, self._source.kernel) if row.get("config") is not None else None
+        return Best(row, self._subject.source.kernel) if row.get("config") is not None else None
 
     @property
     def reason(self) -> str | None:
@@ -460,8 +413,8 @@ class Session:
         from kernwright.tune._report import write_report
 
         best = self.best
-        config = best.config if best is not None else self.space[self._reference]
-        write_report(self.rows, path, source=self._source.text(config))
+        config = best.config if best is not None else self._subject.reference
+        write_report(self.rows, path, source=self._subject.source.text(config))
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Writes the trials as a T4 file (JSON), which Kernel Tuner and kw.tune.Table read."""

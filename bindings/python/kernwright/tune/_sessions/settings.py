@@ -21,7 +21,9 @@ from kernwright.tune._sessions.arguments import Arguments, Verifier, _host_array
 from kernwright.tune._sessions.kernel import TunedSource
 from kernwright.tune._space import Space
 from kernwright.tune._store import Store, _fingerprint
+from kernwright.tune._strategy import strategies
 
+POLICIES = ("cold", "warm", "rotate", "graph")
 _WARM_STARTS = 3
 
 
@@ -42,6 +44,37 @@ def seconds_of(value: Any, name: str) -> float:
     if not 0 < seconds < 1e6:
         raise InvalidArgument(f"{name}= is above 0 and below a million seconds, got {value}")
     return seconds
+
+
+def check_choices(
+    space: Any, grid: Any, block: Any, strategy: Any, isolation: Any, policy: Any
+) -> None:
+    """Raises for what a session wants and was not given, and for words that it does not know."""
+    if not isinstance(space, Space):
+        raise ArgumentError(f"Session(kernel, space) wants a Space, got {type(space).__name__}")
+    if grid is None or block is None:
+        raise ArgumentError('a session wants grid= and block=: grid="-(-n // B)", block="B"')
+    for name, value, known in (
+        ("strategy", strategy, strategies()),
+        ("isolation", isolation, ("process", "inproc")),
+        ("policy", policy, POLICIES),
+    ):
+        if value not in known:
+            raise InvalidArgument(f"{name}= is one of {', '.join(known)}, got {value!r}")
+
+
+def measure_settings(
+    isolation: str, policy: str, samples: Any, window: Any, compile_timeout: Any, run_timeout: Any
+) -> dict[str, Any]:
+    """How trials are compiled, run and measured, as the engine takes it."""
+    return {
+        "in_process": isolation == "inproc",
+        "policy": "cold" if policy == "counts" else policy,
+        "window": index_of(window, "window", none=0),
+        "samples": index_of(samples, "samples"),
+        "compile_timeout": seconds_of(compile_timeout, "compile_timeout"),
+        "run_timeout": seconds_of(run_timeout, "run_timeout"),
+    }
 
 
 def lanes_of(workers: Any) -> int:

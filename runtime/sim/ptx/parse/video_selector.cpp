@@ -1,5 +1,7 @@
 // What stands behind and before the operands of video instructions.
-#include "sim/ptx/parse/parser_state.h"
+#include "sim/ptx/parse/video_selector.h"
+
+#include "base/format.h"
 #include "sim/ptx/parse/selectors.h"
 
 namespace kernwright::sim::ptx {
@@ -48,29 +50,29 @@ bool read_mask(std::string_view text, int parts, Selector& selector) {
 
 }  // namespace
 
-bool Parser::parse_minus(const Instruction& instruction) {
-  if (instruction.stem != "vmad" || !lexer_.peek().is('-') ||
-      lexer_.peek_next().kind != TokenKind::word) {
+bool take_minus(TokenReader& reader, const Instruction& instruction) {
+  if (instruction.stem != "vmad" || !reader.peek().is('-') ||
+      reader.peek_next().kind != TokenKind::word) {
     return false;
   }
-  return accept('-');
+  return reader.accept('-');
 }
 
-void Parser::parse_selector(Instruction& instruction, bool negated) {
+void take_selector(TokenReader& reader, Instruction& instruction, bool negated) {
   const int parts = parts_of(instruction.stem);
   const std::size_t index = instruction.operands.size() - 1;
   Selector selector;
   selector.negated = negated;
-  if (parts != 0 && lexer_.peek().kind == TokenKind::dotted) {
-    const std::string_view text = lexer_.take().text;
+  if (parts != 0 && reader.peek().kind == TokenKind::dotted) {
+    const std::string_view text = reader.take().text;
     const Operand& operand = instruction.operands.back();
     selector.given = true;
     const bool good = parts == 1   ? read_part(text, selector)
                       : index == 0 ? read_mask(text, parts, selector)
                                    : read_sources(text, parts, selector);
     if (!good || index > 2 || operand.kind != OperandKind::reg) {
-      fail(format("operand {} of {} has no part .{}", index + 1, instruction.opcode,
-                  text.substr(0, 60)));
+      reader.fail(format("operand {} of {} has no part .{}", index + 1, instruction.opcode,
+                         text.substr(0, 60)));
     }
   }
   instruction.selectors |= pack_selector(selector, index < 3 ? index : 3);

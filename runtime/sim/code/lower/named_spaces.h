@@ -1,0 +1,26 @@
+// State spaces of what instructions name: variables, parameters and results.
+#pragma once
+
+#include "sim/code/lower/lowering_context.h"
+
+namespace kernwright::sim {
+
+class NamedSpaces {
+ public:
+  NamedSpaces(LoweringContext& context, const ptx::Function& function)
+      : context_(context), function_(function) {}
+
+  /// Refuses what would reach a variable through another state space than its own.
+  void check(const ptx::Instruction& inst) const;
+  /// The instruction that does the same in the state space where its variable or parameter lies.
+  const ptx::Instruction& in_its_space(const ptx::Instruction& inst) const;
+
+ private:
+  ptx::Space space_of(const ptx::Operand& operand) const;
+  const ptx::Instruction& rewritten(const ptx::Instruction& inst, ptx::Space space) const;
+
+  LoweringContext& context_;
+  const ptx::Function& function_;
+};
+
+}  // namespace kernwright::sim
