@@ -120,6 +120,16 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
   });
 }
 
+/// Calls visit(x * scale) for the elements of `count` packs of a thread in shared memory.
+template <int Threads, typename T, int V, typename C, typename Visit>
+__device__ __forceinline__ void for_kept(const Pack<T, V>* mine, int count, C scale, Visit visit) {
+  for (int i = 0; i < count; ++i) {
+    const Pack<T, V> raw = mine[i * Threads];
+#pragma unroll
+    for (int j = 0; j < V; ++j) visit(computed(raw.value, j) * scale);
+  }
+}
+
 /// Rows of which the first V * Items * Threads elements are held in registers and `kept` more packs
 /// of each thread in shared memory. A block for each row; a multiprocessor takes 1024 threads.
 template <typename T, typename Out, int V, int Items, int Threads, bool Log>
@@ -131,14 +141,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
   Pack<T, V>* const mine = reinterpret_cast<Pack<T, V>*>(memory) + threadIdx.x;
   constexpr int kFirst = Items * Threads;
   const int lane = threadIdx.x, packs = n / V;
-  const auto for_kept = [&](auto visit) {
-    for (int i = 0; i < kept && kFirst + i * Threads + lane < packs; ++i) {
-      const Pack<T, V> raw = mine[i * Threads];
-#pragma unroll
-      for (int j = 0; j < V; ++j)
-        visit(to_compute(raw.value[j]) * scale, (kFirst + i * Threads + lane) * V + j);
-    }
-  };
+  const int count = min(kept, max(0, (packs - kFirst - lane + Threads - 1) / Threads));
   for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).of[0]);
     C value[V * Items];
@@ -161,7 +164,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
       maximum = Maximum()(maximum, value[slot]);
     });
     wait_for_copy_groups<0>();
-    for_kept([&](C v, int) { maximum = Maximum()(maximum, v); });
+    for_kept<Threads>(mine, count, scale, [&](C v) { maximum = Maximum()(maximum, v); });
     maximum = block_reduce<Threads>(maximum, Maximum(), -infinity<C>());
     C sum = 0;
     for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
@@ -169,7 +172,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
       if (!Log) value[slot] = power;
       sum += power;
     });
-    for_kept([&](C v, int) { sum += exp_for<Out>(v - maximum); });
+    for_kept<Threads>(mine, count, scale, [&](C v) { sum += exp_for<Out>(v - maximum); });
     sum = block_reduce<Threads>(sum, Sum(), C(0));
     const Finish<Out, C, Log, false> finish(maximum, sum);
     Out* const target = out + row * n;
