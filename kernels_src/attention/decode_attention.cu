@@ -188,8 +188,8 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
 template <typename T, int kValueDim>
 __device__ __forceinline__ void combine_row(const AttentionCall& call, const Sequence& sequence,
                                             int batch, int head, int query) {
-  constexpr int kParts = 16;                       // that are loaded at once
   constexpr int kPacks = (kValueDim + 127) / 128;  // of four columns, of a lane
+  constexpr int kParts = 16 / kPacks;              // loaded at once
   const int lane = threadIdx.x % 32;
   const long long first = split_place(call, batch, head, query, 0);
   const float2* const parts = reinterpret_cast<const float2*>(call.peaks) + first;
