@@ -53,7 +53,7 @@ std::int64_t decode_bytes(const PreparedAttention& made, const DecodeBlock& bloc
 }
 
 /// Two blocks a multiprocessor with at least two stages where they fit, else one with as many as
-/// fit, one at least. On Hopper caches of 16 bits with large heads have one block of twice the
+/// fit, one at least. On Hopper caches of 16 bits with heads of 128 have one block of twice the
 /// warps instead of two: it reads longer pieces of memory.
 DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& made) {
   const std::int64_t most = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
@@ -67,9 +67,8 @@ DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& mad
     const DecodeBlock block{.stages = stages}, large{.warps = 8, .stages = stages};
     const std::int64_t bytes = decode_bytes(made, block);
     if (bytes > most || 2 * (bytes + kDecodeSystemShared) > whole) continue;
-    const bool three = 3 * (bytes + kDecodeSystemShared) <= whole;
-    const bool joins =
-        device.compute_capability().major >= 9 && scalar_size(made.k.type()) == 2 && !three;
+    const bool joins = device.compute_capability().major >= 9 && scalar_size(made.k.type()) == 2 &&
+                       made.dim_class == 128 && made.value_class == 128;
     return finished(joins && decode_bytes(made, large) <= most ? large : block);
   }
   int stages = 3;

@@ -129,7 +129,6 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
                                             bool bad, const AttentionCall& call,
                                             const Sequence& sequence, const Work& work, int group) {
   constexpr int kPitch = kValueDim + 4, kThreads = 32 * kWarps;
-  const int valid = sequence.queries * group - work.first_row;  // rows
   float* const sums = reinterpret_cast<float*>(memory);
   float* const peaks = sums + kWarps * kRows * kPitch;
   float* const totals = peaks + kWarps * kRows;
@@ -139,7 +138,6 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
   for (int r = 0; r < 2; ++r) {
     const int row = warp * kRows + lane / 4 + 8 * r;
     const float total = rows.whole_total(r);
-    if (lane / 4 + 8 * r >= valid) continue;
     if (lane % 4 == 0) {
       peaks[row] = rows.peak[r];
       totals[row] = bad ? not_a_number() : total;
@@ -188,63 +186,33 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
 template <typename T, int kValueDim>
 __device__ __forceinline__ void combine_row(const AttentionCall& call, const Sequence& sequence,
                                             int batch, int head, int query) {
-  constexpr int kParts = 16;                       // that are loaded at once
-  constexpr int kPacks = (kValueDim + 127) / 128;  // of four columns, of a lane
   const int lane = threadIdx.x % 32;
   const long long first = split_place(call, batch, head, query, 0);
   const float2* const parts = reinterpret_cast<const float2*>(call.peaks) + first;
-  const float4* const from = reinterpret_cast<const float4*>(call.partial + first * kValueDim);
-  float peak = minus_infinity(), total = 0;
-  float4 sums[kPacks] = {};
-  for (int begin = 0; begin < call.splits; begin += kParts) {
-    const int count = min(kParts, call.splits - begin);
+  const float* const from = call.partial + first * kValueDim + lane;
+  float peak = minus_infinity(), total = 0, sums[kValueDim / 32] = {};
+  for (int begin = 0; begin < call.splits; begin += 32) {
     float2 part = make_float2(minus_infinity(), 0);
-    if (lane < count) part = parts[begin + lane];
-    float4 values[kParts][kPacks];
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) {
-#pragma unroll
-      for (int j = 0; j < kPacks; ++j) {
-        const int pack = lane + 32 * j;
-        values[i][j] = make_float4(0, 0, 0, 0);
-        if (i < count && pack < kValueDim / 4)
-          values[i][j] = from[(begin + i) * (kValueDim / 4) + pack];
-      }
-    }
-    const float most =
-        fmaxf(peak, warp_reduce(part.x, [](float a, float b) { return fmaxf(a, b); }));
+    if (begin + lane < call.splits) part = parts[begin + lane];
+    float most = peak;
+    most = fmaxf(most, warp_reduce(part.x, [](float a, float b) { return fmaxf(a, b); }));
     const float base = most == minus_infinity() ? 0.0f : most;
     const float earlier = power2(peak - base), weight = power2(part.x - base);
     peak = most;
     total = total * earlier + warp_reduce(part.y * weight, [](float a, float b) { return a + b; });
 #pragma unroll
-    for (int j = 0; j < kPacks; ++j) {
-      sums[j].x *= earlier, sums[j].y *= earlier, sums[j].z *= earlier, sums[j].w *= earlier;
-    }
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) {
+    for (float& sum : sums) sum *= earlier;
+    const int count = min(32, call.splits - begin);
+#pragma unroll 8
+    for (int i = 0; i < count; ++i) {
       const float factor = __shfl_sync(~0u, weight, i);
 #pragma unroll
-      for (int j = 0; j < kPacks; ++j) {
-        sums[j].x += values[i][j].x * factor;
-        sums[j].y += values[i][j].y * factor;
-        sums[j].z += values[i][j].z * factor;
-        sums[j].w += values[i][j].w * factor;
+      for (int j = 0; j < kValueDim / 32; ++j) {
+        sums[j] += from[(begin + i) * kValueDim + 32 * j] * factor;
       }
     }
   }
-  const float scale = finish_total(call, sequence, head, query, peak, total, lane == 0);
-  T* const out = static_cast<T*>(call.out) + sequence.out_first + query * call.out_at.token +
-                 head * call.out_at.head;
-#pragma unroll
-  for (int j = 0; j < kPacks; ++j) {
-    const int column = 4 * (lane + 32 * j);
-    const float sum[4] = {sums[j].x, sums[j].y, sums[j].z, sums[j].w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (column + i < call.value_dim) out[column + i] = from_compute<T>(sum[i] * scale);
-    }
-  }
+  store_row<T, kValueDim>(call, sequence, head, query, sums, peak, total);
 }
 
 /// A block: up to 16 rows (queries times heads with common keys), one share of the context.

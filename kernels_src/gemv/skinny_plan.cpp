@@ -22,6 +22,11 @@ void choose_skinny_splits(SkinnyPlan& plan, std::int64_t busy, std::int64_t bloc
                                                       std::max<std::int64_t>(1, most)));
 }
 
+/// Weights of sizes that were measured with other choices than small ones have.
+bool is_large_skinny(const SkinnyShape& shape) {
+  return shape.n * shape.k >= std::int64_t{1} << 24;
+}
+
 void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
@@ -30,8 +35,8 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.rows, 1);
   choose_skinny(plan.stages, 4);
   if (plan.kernel == SkinnyKernel::ring) choose_skinny(plan.unroll, 2);
-  const bool fetches =
-      plan.kernel == SkinnyKernel::tiles && shape.clusters && shape.weight_type == shape.x_type;
+  const bool fetches = plan.kernel == SkinnyKernel::tiles && shape.clusters &&
+                       shape.weight_type == shape.x_type && is_large_skinny(shape);
   if (plan.hint < 0) plan.hint = fetches ? 1 : 0;
   const int loads = plan.columns <= 2 ? 4 : plan.columns == 4 ? 2 : 1;
   choose_skinny(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
@@ -42,12 +47,11 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 // Measured on an H100: one row of x, and two where the weights have many rows, are faster without
 // the tensor cores.
-constexpr std::int64_t kSkinnyDotWeights = std::int64_t{1} << 24;
 constexpr std::int64_t kSkinnyDotRows = 64;  ///< of weights, for each multiprocessor
 
 bool skinny_dots(const SkinnyShape& shape) {
   if (!shape.clusters || shape.batches > 1 || shape.weight_type != shape.x_type) return false;
-  if (shape.n * shape.k < kSkinnyDotWeights) return false;
+  if (!is_large_skinny(shape)) return false;
   return shape.m == 1 || (shape.m == 2 && shape.n >= kSkinnyDotRows * shape.multiprocessors);
 }
 
@@ -107,11 +111,11 @@ void plan_skinny_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 constexpr int kSkinnyBoxBytes = 112640;  // of a block, of which a multiprocessor has two
 
-/// Eight for weights with many rows, else four: more blocks, of smaller clusters. Weights with
-/// neighbours across k have eight.
+/// Four, so that there are more blocks and smaller clusters, where that was measured to be faster.
 int skinny_box_warps(const SkinnyShape& shape) {
-  const std::int64_t blocks = skinny_parts(shape.n, 128) * shape.batches;
-  return shape.by_columns || blocks >= 2 * shape.multiprocessors ? 8 : 4;
+  const std::int64_t rows = shape.n * shape.batches;
+  const bool measured = rows >= 4096 && rows < std::int64_t{256} * shape.multiprocessors;
+  return !shape.by_columns && measured ? 4 : 8;
 }
 
 void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {

@@ -261,7 +261,7 @@ INSTANCES = {
                 ("BFloat16", "BFloat16", 128, 128, 8, 3, "true", "false"),
                 ("BFloat16", "BFloat16", 128, 128, 4, 2, "true", "false"),
                 ("BFloat16", "BFloat16", 256, 256, 4, 1, "true", "true"),
-                ("BFloat16", "BFloat16", 96, 96, 8, 3, "false", "false"),
+                ("BFloat16", "BFloat16", 96, 96, 4, 4, "false", "false"),
                 ("BFloat16", "BFloat16", 192, 128, 4, 2, "true", "false"),
                 ("BFloat16", "Float8E4M3", 128, 128, 4, 4, "true", "true"),
                 ("Float16", "Float8E5M2", 64, 64, 4, 4, "true", "false"),
