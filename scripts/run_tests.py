@@ -268,6 +268,13 @@ def main():
         help="for a machine with a time limit: the suites (cpp and python), or what runs under the "
         "sanitizer (memcheck and tools)",
     )
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="PATTERN",
+        help="of what runs under the sanitizer the suites whose name matches, as "
+        '"Python (losses|norms)$"',
+    )
     arguments = parser.parse_args()
     jobs = str(os.cpu_count() or 1)
     python = sys.executable
@@ -286,7 +293,8 @@ def main():
     if arguments.sanitizer:
         suites = memcheck_suites(arguments, pytest) if "memcheck" in parts else []
         suites += tool_suites(arguments, pytest) if "tools" in parts else []
-        totals += run_side_by_side(suites, env)
+        wanted = [suite for suite in suites if re.search(arguments.only, suite[0])]
+        totals += run_side_by_side(wanted, env)
     passed, failed = (sum(column) for column in zip((0, 0), *totals, strict=True))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
