@@ -90,8 +90,8 @@ std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
   return tile.groups == 2 ? whole : whole * kHopperCosts.half / 16;
 }
 
-/// Keys of a tile: as many as the registers take where rows are long; short ones have fewer hidden
-/// keys with 128 at a time, and their queries two places.
+/// Keys of a tile: as many as the registers take where rows are long; with 128 at a time, fewer are
+/// hidden, and there is room for three places of queries, which short rows need.
 int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   const AttentionCall& call = made.call;
   const int most = std::max(made.dim_class, made.value_class);
@@ -99,11 +99,11 @@ int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   if (most > 192) return capped ? 64 : 80;
   if (made.value_class > 128) return 96;
   if (most != 128 || capped) return 128;
-  if (call.right >= 0 || call.left >= 0) return call.keys >= 2048 ? 176 : 128;
+  if (call.right >= 0 || call.left >= 0) return call.keys >= 8192 ? 176 : 128;
   const std::int64_t parts =
       std::int64_t{call.batches} * call.heads * parts_of(rows, 2 * kHopperGroupRows);
   const bool many = parts >= made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  return call.keys >= 512 && (many || call.keys > 1024) ? 176 : 128;
+  return call.keys >= (many ? 4096 : 1025) ? 176 : 128;
 }
 
 /// Sets the warpgroups, and the number of blocks with common keys: the quickest.
