@@ -60,68 +60,86 @@
 #include "kernels_src/include/walk.cuh.h"
 
 #include <mutex>
+#include <string>
+#include <string_view>
 
 namespace kernwright::kernels {
+namespace {
+
+struct DeviceHeader {
+  const char* name;
+  std::string_view text;
+};
+
+#define KW_HEADER(name) \
+  { #name ".cuh", text::name##_cuh }
+const DeviceHeader kHeaders[] = {
+    KW_HEADER(accumulate),
+    KW_HEADER(activations),
+    KW_HEADER(async_copy),
+    KW_HEADER(attention),
+    KW_HEADER(attention_gradient),
+    KW_HEADER(attention_loads),
+    KW_HEADER(attention_parts),
+    KW_HEADER(attention_results),
+    KW_HEADER(attention_rows),
+    KW_HEADER(attention_tile),
+    KW_HEADER(complex_math),
+    KW_HEADER(edge_packs),
+    KW_HEADER(elements),
+    KW_HEADER(entropy_rows),
+    KW_HEADER(expression),
+    KW_HEADER(functions),
+    KW_HEADER(fused),
+    KW_HEADER(gradient_part),
+    KW_HEADER(logits),
+    KW_HEADER(matrices),
+    KW_HEADER(mbarrier),
+    KW_HEADER(norm_rows),
+    KW_HEADER(operations),
+    KW_HEADER(order),
+    KW_HEADER(ordered_scan),
+    KW_HEADER(overlap),
+    KW_HEADER(own_epilogue),
+    KW_HEADER(packed_weights),
+    KW_HEADER(philox),
+    KW_HEADER(posted),
+    KW_HEADER(product_epilogue),
+    KW_HEADER(product_roles),
+    KW_HEADER(product_stages),
+    KW_HEADER(product_store),
+    KW_HEADER(product_tiles),
+    KW_HEADER(ranks),
+    KW_HEADER(real_math),
+    KW_HEADER(reduce),
+    KW_HEADER(reducers),
+    KW_HEADER(rope_angles),
+    KW_HEADER(rows),
+    KW_HEADER(running),
+    KW_HEADER(select_tokens),
+    KW_HEADER(skinny),
+    KW_HEADER(skinny_weights),
+    KW_HEADER(small_floats),
+    KW_HEADER(tensor_core),
+    KW_HEADER(tma),
+    KW_HEADER(token_cache),
+    KW_HEADER(tokens),
+    KW_HEADER(total),
+    KW_HEADER(walk),
+    KW_HEADER(weight_codes),
+    KW_HEADER(wgmma),
+    KW_HEADER(wgmma_k_major),
+    KW_HEADER(wgmma_rows),
+};
+#undef KW_HEADER
+
+}  // namespace
 
 void register_device_headers() {
   static std::once_flag once;
   std::call_once(once, [] {
-    add_builtin_header("kernwright/accumulate.cuh", text::accumulate_cuh);
-    add_builtin_header("kernwright/attention.cuh", text::attention_cuh);
-    add_builtin_header("kernwright/attention_gradient.cuh", text::attention_gradient_cuh);
-    add_builtin_header("kernwright/attention_loads.cuh", text::attention_loads_cuh);
-    add_builtin_header("kernwright/attention_parts.cuh", text::attention_parts_cuh);
-    add_builtin_header("kernwright/attention_results.cuh", text::attention_results_cuh);
-    add_builtin_header("kernwright/attention_rows.cuh", text::attention_rows_cuh);
-    add_builtin_header("kernwright/attention_tile.cuh", text::attention_tile_cuh);
-    add_builtin_header("kernwright/activations.cuh", text::activations_cuh);
-    add_builtin_header("kernwright/async_copy.cuh", text::async_copy_cuh);
-    add_builtin_header("kernwright/edge_packs.cuh", text::edge_packs_cuh);
-    add_builtin_header("kernwright/elements.cuh", text::elements_cuh);
-    add_builtin_header("kernwright/entropy_rows.cuh", text::entropy_rows_cuh);
-    add_builtin_header("kernwright/logits.cuh", text::logits_cuh);
-    add_builtin_header("kernwright/select_tokens.cuh", text::select_tokens_cuh);
-    add_builtin_header("kernwright/matrices.cuh", text::matrices_cuh);
-    add_builtin_header("kernwright/norm_rows.cuh", text::norm_rows_cuh);
-    add_builtin_header("kernwright/packed_weights.cuh", text::packed_weights_cuh);
-    add_builtin_header("kernwright/expression.cuh", text::expression_cuh);
-    add_builtin_header("kernwright/fused.cuh", text::fused_cuh);
-    add_builtin_header("kernwright/gradient_part.cuh", text::gradient_part_cuh);
-    add_builtin_header("kernwright/ordered_scan.cuh", text::ordered_scan_cuh);
-    add_builtin_header("kernwright/complex_math.cuh", text::complex_math_cuh);
-    add_builtin_header("kernwright/functions.cuh", text::functions_cuh);
-    add_builtin_header("kernwright/operations.cuh", text::operations_cuh);
-    add_builtin_header("kernwright/own_epilogue.cuh", text::own_epilogue_cuh);
-    add_builtin_header("kernwright/overlap.cuh", text::overlap_cuh);
-    add_builtin_header("kernwright/philox.cuh", text::philox_cuh);
-    add_builtin_header("kernwright/posted.cuh", text::posted_cuh);
-    add_builtin_header("kernwright/real_math.cuh", text::real_math_cuh);
-    add_builtin_header("kernwright/order.cuh", text::order_cuh);
-    add_builtin_header("kernwright/ranks.cuh", text::ranks_cuh);
-    add_builtin_header("kernwright/reduce.cuh", text::reduce_cuh);
-    add_builtin_header("kernwright/rope_angles.cuh", text::rope_angles_cuh);
-    add_builtin_header("kernwright/rows.cuh", text::rows_cuh);
-    add_builtin_header("kernwright/running.cuh", text::running_cuh);
-    add_builtin_header("kernwright/reducers.cuh", text::reducers_cuh);
-    add_builtin_header("kernwright/skinny.cuh", text::skinny_cuh);
-    add_builtin_header("kernwright/skinny_weights.cuh", text::skinny_weights_cuh);
-    add_builtin_header("kernwright/small_floats.cuh", text::small_floats_cuh);
-    add_builtin_header("kernwright/walk.cuh", text::walk_cuh);
-    add_builtin_header("kernwright/weight_codes.cuh", text::weight_codes_cuh);
-    add_builtin_header("kernwright/tensor_core.cuh", text::tensor_core_cuh);
-    add_builtin_header("kernwright/token_cache.cuh", text::token_cache_cuh);
-    add_builtin_header("kernwright/tokens.cuh", text::tokens_cuh);
-    add_builtin_header("kernwright/mbarrier.cuh", text::mbarrier_cuh);
-    add_builtin_header("kernwright/tma.cuh", text::tma_cuh);
-    add_builtin_header("kernwright/wgmma.cuh", text::wgmma_cuh);
-    add_builtin_header("kernwright/wgmma_k_major.cuh", text::wgmma_k_major_cuh);
-    add_builtin_header("kernwright/wgmma_rows.cuh", text::wgmma_rows_cuh);
-    add_builtin_header("kernwright/product_epilogue.cuh", text::product_epilogue_cuh);
-    add_builtin_header("kernwright/product_roles.cuh", text::product_roles_cuh);
-    add_builtin_header("kernwright/product_stages.cuh", text::product_stages_cuh);
-    add_builtin_header("kernwright/product_store.cuh", text::product_store_cuh);
-    add_builtin_header("kernwright/product_tiles.cuh", text::product_tiles_cuh);
-    add_builtin_header("kernwright/total.cuh", text::total_cuh);
+    for (const auto& [name, text] : kHeaders)
+      add_builtin_header(std::string("kernwright/") + name, std::string(text));
   });
 }
 
