@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from report_text import HERE, load, table
@@ -84,6 +85,8 @@ def write_operations_page() -> None:
     table_of_rows = text.markdown(document["rows"])
     about = text.heading(document).replace("\n", "\n\n")
     page = f"{OPERATIONS_INTRODUCTION}{about}\n\n{beside_peers(document['rows'])}\n\n"
+    if "note" in document:
+        page += f"{textwrap.fill(document['note'], 100)}\n\n"
     OPERATIONS.write_text(f"{page}{table_of_rows}\n")
 
 

@@ -103,7 +103,7 @@ int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   const std::int64_t parts =
       std::int64_t{call.batches} * call.heads * parts_of(rows, 2 * kHopperGroupRows);
   const bool many = parts >= made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  return call.keys >= (many ? 4096 : 1025) ? 176 : 128;
+  return call.keys >= (many ? 2048 : 1025) ? 176 : 128;
 }
 
 /// Sets the warpgroups, and the number of blocks with common keys: the quickest.

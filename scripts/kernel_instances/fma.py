@@ -3,7 +3,7 @@
 # Types, the tile, how both operands are copied, whether no tile is cut off, what follows.
 FMA_PRODUCTS = [
     ("Float32, Float32", "256, 128, 16, 8, 8, 4", "kAlong, kPacks, true", "Same, NoBias, false"),
-    ("Float32, Float32", "128, 128, 16, 8, 8, 4", "kAlong, kAlong, true", "Same, NoBias, false"),
+    ("Float32, Float32", "128, 128, 16, 8, 8, 3", "kAlong, kAlong, true", "Same, NoBias, false"),
     ("Float32, Float32", "64, 128, 8, 8, 32, 2", "kAlong, kPacks, false", "Same, NoBias, false"),
     (
         "Float32, Float32",

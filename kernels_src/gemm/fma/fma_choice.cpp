@@ -10,8 +10,8 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::array<FmaTile, 9> kFloatTiles = {{{256, 128, 16, 8, 8, 4},
-                                                 {128, 128, 16, 8, 8, 4},
+constexpr std::array<FmaTile, 9> kFloatTiles = {{{128, 128, 16, 8, 8, 3},
+                                                 {256, 128, 16, 8, 8, 4},
                                                  {128, 128, 8, 8, 16, 3},
                                                  {128, 128, 8, 8, 8, 4},
                                                  {64, 128, 8, 8, 32, 2},
