@@ -48,7 +48,7 @@ lint: setup
 tidy: configure
 	@scripts/tidy.sh $(BUILD) $(FILES)
 
-## make docs      the documentation site in build/docs/site, without the network
+## make docs      the documentation site in build/docs/site; needs no network once it is set up
 docs: install
 	@$(BIN)/python scripts/site/make_site.py build/docs && echo "build/docs/site/index.html"
 

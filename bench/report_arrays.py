@@ -11,7 +11,7 @@ OPERATIONS = HERE.parent / "docs" / "operations_speed.md"
 OPERATIONS_INTRODUCTION = """\
 # How fast operations on arrays are
 
-Written by `bench/report.py` from `bench/results/operations.json`, a run of `kernwright bench`.
+Written by `bench/report.py` from `bench/results/operations.json`, which `kernwright bench` writes.
 [bench.md](bench.md) says what the columns are and how they are measured.
 
 """

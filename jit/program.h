@@ -63,7 +63,7 @@ class Program {
 
   /// What kernel() loads, without loading it.
   std::shared_ptr<const ObjectCode> object_code(Device& device, const std::string& name) const;
-  /// The same, and which layer had it when it was first asked for.
+  /// The same, and where it came from: what is loaded, when it was first asked for; else now.
   FoundCode found_code(Device& device, const std::string& name) const;
 
   /// The module first loaded on `device` (made when there is none), and its __device__,

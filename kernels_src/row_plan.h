@@ -40,7 +40,7 @@ struct RowTile {
   int width = 1;    ///< threads of a row
   int threads = 1;  ///< of a block: `width`, or several rows of part of a warp
   int rows() const noexcept { return threads / width; }
-  /// Blocks for `rows` of them; the kernels walk further by themselves.
+  /// Blocks for `rows` of them, which are at most 2^31 - 1 blocks.
   std::uint32_t blocks(std::int64_t rows) const noexcept;
 };
 /// Threads hold `values` elements, or twice as many where else a warp or the largest block (of

@@ -8,7 +8,8 @@ done
 if [ "$(id -u)" = 0 ] && grep -qx 'ID=debian' /etc/os-release 2>/dev/null; then
   echo "installing a system package: chromium"
   export DEBIAN_FRONTEND=noninteractive
-  timeout 120 apt-get update -qq &&
-    timeout 600 apt-get install -y -qq --no-install-recommends chromium >/dev/null && exit 0
+  install="apt-get install -y -qq --no-install-recommends chromium"
+  timeout 120 apt-get update -qq && timeout 600 $install --download-only >/dev/null &&
+    $install >/dev/null && exit 0
 fi
 echo "there is no browser: tests of the site that need one are skipped" >&2

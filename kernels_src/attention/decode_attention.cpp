@@ -73,6 +73,8 @@ DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& mad
   }
   int stages = 3;
   while (stages > 1 && decode_bytes(made, {.stages = stages}) > most) --stages;
+  if (decode_bytes(made, {.stages = stages}) > most)
+    return finished({.warps = 2, .stages = stages});
   return finished({.stages = stages});
 }
 
@@ -122,7 +124,7 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
   const std::int64_t most = std::min({kMostContextSplits, steps, 4 * processors / blocks + 1});
   for (std::int64_t splits = 1; splits <= std::max<std::int64_t>(most, 1); ++splits) {
     // In steps that a multiprocessor works through; a block's beginning and end cost about one,
-    // the second kernel two.
+    // putting parts together two.
     const std::int64_t waves = (blocks * splits + processors - 1) / processors;
     const std::int64_t each = (steps + splits - 1) / splits;
     double cost = static_cast<double>(waves * each + 1);

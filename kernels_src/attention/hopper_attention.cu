@@ -1,8 +1,8 @@
 // Attention of many queries the Hopper way: a warp copies tiles of keys and values by tensor maps
 // into rings of stages, warpgroups of 64 queries multiply them (wgmma). Products with the next keys
 // run beside the softmax of these, and warpgroups take turns at the matrix units. Where queries
-// have two places, those of the next rows come while these are worked on, and the first products
-// with them run beside the last ones of these.
+// have two or three places, those of the next rows come while these are worked on, and the first
+// products with them run beside the last ones of these.
 #include <kernwright/attention_loads.cuh>
 #include <kernwright/attention_results.cuh>
 
@@ -300,7 +300,8 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
 }
 
 /// Of::kThreads threads. Dynamic shared memory: queries of each warpgroup, stages of keys, stages
-/// of values, two barriers for each warpgroup, four for each stage and one.
+/// of values, barriers (two for each place of queries and numbered part, four for each stage, one
+/// for the end), the numbered parts.
 template <typename T, typename Of, Extras kExtras>
 __global__ void __launch_bounds__(Of::kBound, 1)
     hopper_attention(const __grid_constant__ TensorMap map_q,

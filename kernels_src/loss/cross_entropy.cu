@@ -1,8 +1,9 @@
 // Cross-entropy of rows of logits, and its gradient in the same pass.
 //
-// A block has a row. With a gradient it keeps the row on the chip, first in registers, then in
-// shared memory; what fits neither is read again. Maximum and sum are found in one pass ("online":
-// M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018).
+// A block has a row, or one after the other where they are streamed. With a gradient it keeps the
+// row on the chip, first in registers, then in shared memory; what fits neither is read again.
+// Maximum and sum are found in one pass ("online": M. Milakov, N. Gimelshein, "Online normalizer
+// calculation for softmax", 2018).
 #include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
 #include <kernwright/entropy_rows.cuh>

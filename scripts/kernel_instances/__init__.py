@@ -266,6 +266,7 @@ INSTANCES = {
                 ("BFloat16", "Float8E4M3", 128, 128, 4, 4, "true", "true"),
                 ("Float16", "Float8E5M2", 64, 64, 4, 4, "true", "false"),
                 ("Float16", "Int8", 64, 64, 4, 4, "false", "false"),
+                ("BFloat16", "Float8E4M3", 256, 256, 2, 1, "true", "false"),
             )
         ),
         *(f"combine_splits<{of}, 128>" for of in ("Float16", "BFloat16", "Float32")),

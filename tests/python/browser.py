@@ -39,7 +39,9 @@ def runs(program):
 def candidates():
     wanted = os.environ.get("KERNWRIGHT_TEST_BROWSER")
     for name in [wanted] if wanted else NAMES:
-        if found := shutil.which(name):
+        found = shutil.which(name)
+        # A snap's programs see another folder of temporary files.
+        if found and not os.path.realpath(found).startswith(("/snap/", "/usr/bin/snap")):
             yield found
     caches = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     for path in sorted(caches.glob(DOWNLOADED), reverse=True):
@@ -69,6 +71,14 @@ class Browser:
         os.close(from_browser)
         self.problems, self.requests = [], []
         self._rest, self._number, self._session, self._loaded = b"", 0, None, 0
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self):
+        """Leads to a page of its own, and listens to it."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]

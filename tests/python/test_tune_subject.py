@@ -43,7 +43,7 @@ def test_the_key_is_that_of_the_text_and_the_space():
 
 
 def test_what_no_configuration_can_run_is_refused():
-    with pytest.raises(Error):
+    with pytest.raises(Error, match="takes 2 arguments"):
         subject(args=ARGS[:1])
     with pytest.raises(Error, match="nowhere"):
         subject(constants={"nowhere": np.ones(1)})

@@ -30,7 +30,7 @@ void Session::Engine::fail(PendingTrial& pending, TrialStatus status, std::strin
   settle(pending);
 }
 
-/// Where the session ends, the pending is of no use any more, and so are those that wait for it.
+/// Where the session ends, the trial is of no use any more, and so are those that wait for it.
 void Session::Engine::fail_by_error(PendingTrial& pending, bool compiling) {
   if (is_cancelled(pending.error)) {
     if (!pending.is_late) {

@@ -1,4 +1,4 @@
-"""kernwright doctor: the parts of this machine, and a kernel run on it. Exit code 0 if it ran."""
+"""kernwright doctor: the parts of this machine, and a kernel run on it (else no exit code 0)."""
 
 from __future__ import annotations
 

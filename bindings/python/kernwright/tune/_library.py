@@ -46,7 +46,7 @@ _ELEMENTS = 1 << 26
 # What is chosen for rows that registers do not hold is measured with these only.
 _LONG_ROW = 32768
 _OF_LONG_ROWS = ("cross_entropy.packs", "softmax.kept_threads")
-# Rows of logits that begin at a multiple of 16 bytes need no such choice.
+# Rows of logits that begin at a multiple of 16 bytes are streamed, where they are not too long.
 _ASKEW = {"cross_entropy.packs": 3}
 # What another number must be for a number to count: its place is found by its key.
 _WITH = {"norm.gradient_values": ("norm.gradient_rows", 1)}
@@ -119,8 +119,9 @@ def library(
     `seconds`.
 
     Returns a row for each measurement: number, class, dtype, the candidates' milliseconds, those of
-    the launch until now, and what the table says ("value", None for the rule). Raises ArgumentError
-    for an unknown family, StoreError where the file cannot be written.
+    the launch until now, and what the table says ("value", None for the rule). The values of a
+    norm's gradient are measured, and compared, with its rows in registers. Raises ArgumentError for
+    an unknown family, StoreError where the file cannot be written.
     """
     numbers = _numbers(families)
     chosen = _core.current_device() if device is None else device
@@ -168,10 +169,10 @@ def _measure(
     other = next((row.place for row in _numbers(None) if row.key == key), None)
 
     def timed(value: int | None) -> float:
-        if other is not None:
-            _core._force_launch_choice(other, needed)
-        _core._force_launch_choice(number.place, value)
         try:
+            if other is not None:
+                _core._force_launch_choice(other, needed)
+            _core._force_launch_choice(number.place, value)
             return time_kernel(
                 run, device=device, warmup=1, min_samples=3, max_seconds=seconds
             ).median

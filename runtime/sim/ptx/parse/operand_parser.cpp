@@ -91,15 +91,15 @@ bool OperandParser::resolve_local(std::string_view name, Operand& operand) const
     }
     return false;
   };
-  return search((*function_).params, SymbolKind::parameter) ||
-         search((*function_).returns, SymbolKind::result);
+  return search(function_->params, SymbolKind::parameter) ||
+         search(function_->returns, SymbolKind::result);
 }
 
 Operand OperandParser::label(std::uint32_t operand_index) {
   Operand operand;
   operand.kind = OperandKind::label;
   PendingLabel pending;
-  pending.instruction = static_cast<std::uint32_t>((*function_).body.size());
+  pending.instruction = static_cast<std::uint32_t>(function_->body.size());
   pending.operand = operand_index;
   pending.line = reader_.peek().line;
   pending.name = reader_.take_word("a label");
@@ -150,7 +150,7 @@ Operand OperandParser::address(Instruction& instruction) {
     if (local && local->kind == LocalName::Kind::reg) {
       operand.base = OperandKind::reg;
       operand.reg = local->index;
-      const int width = bits((*function_).registers[local->index].type);
+      const int width = bits(function_->registers[local->index].type);
       if ((width != 32 && width != 64) || local->parts > 1)
         reader_.fail(format("{} holds no address", name));
     } else {

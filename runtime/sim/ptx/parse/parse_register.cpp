@@ -1,7 +1,4 @@
 // Declarations of registers.
-//
-// A vector register is two or four registers side by side. Alone its name stands for all of them,
-// as braces around them would.
 #include "sim/ptx/parse/parser_state.h"
 
 #include <string>

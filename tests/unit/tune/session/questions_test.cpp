@@ -79,7 +79,8 @@ TEST_CASE(
   const bool is_new = !seen.contains(11);
   const auto next = questions.ask();
   CHECK(calls == 2);
-  if (is_new) CHECK(next == 11);
+  REQUIRE(is_new);
+  CHECK(next == 11);
 }
 
 TEST_CASE("questions: what is no configuration, and no strategy, is refused") {

@@ -31,7 +31,7 @@ def best_so_far(record: Record) -> list[TrialRow]:
 
 @dataclasses.dataclass(frozen=True)
 class Importance:
-    """By parameter: the share of the variance to vanish when this parameter is held.
+    """By parameter: the share of the variance that goes when this parameter is held.
 
     The forest explains the share `fit` of the variance of unseen trials.
     """
