@@ -10,27 +10,26 @@ struct Sum {
   }
 };
 
-/// NaN wins, as in NumPy. Of two zeros, either.
+/// NaN wins, as in NumPy. Of equals the second one is taken, which shows in the sign of a zero.
 struct Maximum {
   template <typename T>
   __device__ __forceinline__ T operator()(T a, T b) const {
     return a > b || a != a ? a : b;
   }
-#if __CUDA_ARCH__ >= 800
-  __device__ __forceinline__ float operator()(float a, float b) const {
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(a) : "f"(a), "f"(b));
-    return a;
-  }
-#endif
 };
 struct Minimum {
   template <typename T>
   __device__ __forceinline__ T operator()(T a, T b) const {
     return a < b || a != a ? a : b;
   }
+};
+
+/// The maximum where the sign of a zero does not matter: of floats by one instruction.
+struct Highest : Maximum {
+  using Maximum::operator();
 #if __CUDA_ARCH__ >= 800
   __device__ __forceinline__ float operator()(float a, float b) const {
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(a) : "f"(a), "f"(b));
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(a) : "f"(a), "f"(b));
     return a;
   }
 #endif

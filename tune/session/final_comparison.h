@@ -27,7 +27,8 @@ class FinalComparison {
   /// The least time of those that entered.
   std::optional<double> best_sample() const { return race_.best_sample(); }
 
-  /// The default takes part however slow it is. Nothing where none entered or none could be sampled.
+  /// The default takes part however slow it is. Nothing where none entered or none could be
+  /// sampled.
   std::optional<RaceResult> run(const std::vector<std::unique_ptr<Trial>>& trials);
 
  private:
