@@ -24,17 +24,6 @@ struct Minimum {
   }
 };
 
-/// The maximum where the sign of a zero does not matter: of floats by one instruction.
-struct Highest : Maximum {
-  using Maximum::operator();
-#if __CUDA_ARCH__ >= 800
-  __device__ __forceinline__ float operator()(float a, float b) const {
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(a) : "f"(a), "f"(b));
-    return a;
-  }
-#endif
-};
-
 /// `exchange` of each word; any trivially copyable type of whole words.
 template <typename T, typename Exchange>
 __device__ __forceinline__ T exchange_words(T value, Exchange exchange) {

@@ -7,6 +7,17 @@
 
 using namespace kernwright;
 
+/// The maximum, by one instruction for floats: the sign of a zero does not matter here.
+struct HighestScore : Maximum {
+  using Maximum::operator();
+#if __CUDA_ARCH__ >= 800
+  __device__ __forceinline__ float operator()(float a, float b) const {
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(a) : "f"(a), "f"(b));
+    return a;
+  }
+#endif
+};
+
 /// The type of a mask that is not there.
 struct NoMask {};
 template <typename Mask>
@@ -47,7 +58,7 @@ struct alignas(2 * sizeof(C)) Sums {
 struct CombineSums {
   template <typename C>
   __device__ __forceinline__ Sums<C> operator()(Sums<C> a, Sums<C> b) const {
-    const C maximum = Highest()(a.maximum, b.maximum), shift = shift_of(maximum);
+    const C maximum = HighestScore()(a.maximum, b.maximum), shift = shift_of(maximum);
     // NOTE: without fused operations, as the lanes of a warp have their operands in either order.
     return {maximum,
             product(a.sum, exp_of(a.maximum - shift)) + product(b.sum, exp_of(b.maximum - shift))};
@@ -103,9 +114,9 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
   C maximum = -infinity<C>();
   for_held<V, Items, Width>(lane, packs, [&](int slot, int element) {
     value[slot] = scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], element, mask_step));
-    maximum = Highest()(maximum, value[slot]);
+    maximum = HighestScore()(maximum, value[slot]);
   });
-  maximum = row_reduce<Width, Threads, 0>(maximum, Highest(), -infinity<C>());
+  maximum = row_reduce<Width, Threads, 0>(maximum, HighestScore(), -infinity<C>());
   const C shift = kMasked<Mask> ? shift_of(maximum) : maximum;
   C sum = 0;
   for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
@@ -161,11 +172,11 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     C maximum = -infinity<C>();
     for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
       value[slot] *= scale;
-      maximum = Highest()(maximum, value[slot]);
+      maximum = HighestScore()(maximum, value[slot]);
     });
     wait_for_copy_groups<0>();
-    for_kept<Threads>(mine, count, scale, [&](C v) { maximum = Highest()(maximum, v); });
-    maximum = block_reduce<Threads>(maximum, Highest(), -infinity<C>());
+    for_kept<Threads>(mine, count, scale, [&](C v) { maximum = HighestScore()(maximum, v); });
+    maximum = block_reduce<Threads>(maximum, HighestScore(), -infinity<C>());
     C sum = 0;
     for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
       const C power = exp_for<Out>(value[slot] - maximum);
@@ -212,9 +223,9 @@ __global__ void __launch_bounds__(Threads)
   for_held<V, Items, Threads>(threadIdx.x, packs, [&](int slot, int element) {
     value[slot] =
         scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], first + element, mask_step));
-    mine.maximum = Highest()(mine.maximum, value[slot]);
+    mine.maximum = HighestScore()(mine.maximum, value[slot]);
   });
-  mine.maximum = block_reduce<Threads>(mine.maximum, Highest(), -infinity<C>());
+  mine.maximum = block_reduce<Threads>(mine.maximum, HighestScore(), -infinity<C>());
   for_held<V, Items, Threads>(threadIdx.x, packs, [&](int slot, int) {
     mine.sum += exp_for<T>(value[slot] - shift_of(mine.maximum));
   });
@@ -270,7 +281,7 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
       for (int i = 0; i < kBatch; ++i) {
         const long long at = k + i * kColumnWarps;
         value[i] = at < n ? to_compute(x[base + at * inner]) * scale : -infinity<C>();
-        batch.maximum = Highest()(batch.maximum, value[i]);
+        batch.maximum = HighestScore()(batch.maximum, value[i]);
       }
 #pragma unroll
       for (int i = 0; i < kBatch; ++i)
