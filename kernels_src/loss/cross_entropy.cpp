@@ -238,12 +238,14 @@ EntropyLaunch entropy_launch(const Array& logits, const Array& ids, const RowVie
   const std::uint64_t apart = rows > 1 ? bytes(x.stride - out_stride) : 0;
   const int width =
       pack_width(logits.type(), {options.gradient ? x.array.address() - out.address() : 0, apart});
-  LogitsPlan plan = plan_logits(device, x.cols, width, logits.type(), options.gradient);
   const std::uint64_t askew = x.array.address() | bytes(x.cols) | (rows > 1 ? bytes(x.stride) : 0);
+  std::optional<LogitsPlan> streamed;
   if (options.gradient && pack_width(logits.type(), {out.address(), apart, askew}) == width &&
       bytes(width) == kPackBytes) {
-    plan = plan_streamed(device, rows, x.cols / width, logits.type()).value_or(plan);
+    streamed = plan_streamed(device, rows, x.cols / width, logits.type());
   }
+  const LogitsPlan plan =
+      streamed ? *streamed : plan_logits(device, x.cols, width, logits.type(), options.gradient);
   const LaunchConfig config{
       .grid = {plan.is_streamed() ? static_cast<std::uint32_t>(plan.blocks)
                                   : static_cast<std::uint32_t>(rows)},
