@@ -1,10 +1,12 @@
 // The table of a family's instances.
 #include "kernels_src/family.h"
 
+#include "base/format.h"
 #include "core/device.h"
 #include "kernels_src/device_headers.h"
 
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 namespace kernwright::kernels {
@@ -58,6 +60,12 @@ const LazyKernel& Family::add(std::uint64_t key, std::vector<std::string> names)
   auto made = std::make_unique<LazyKernel>(program_, std::move(first), std::move(names));
   const std::unique_lock lock(mutex_);
   return *instances_.try_emplace(key, std::move(made)).first->second;
+}
+
+void InstanceKey::refuse(std::uint64_t number, int bits) const {
+  throw std::logic_error(
+      format("a kernel's key has no place for {} in {} bits: {} of 64 bits are used", number, bits,
+             used_));
 }
 
 }  // namespace kernwright::kernels

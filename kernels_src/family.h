@@ -56,19 +56,28 @@ class Family {
   mutable std::unordered_map<std::uint64_t, std::unique_ptr<LazyKernel>> instances_;
 };
 
-/// Packs choices into the number that Family::instance() wants, each into `bits` of its own.
+/// Packs choices into the number that Family::instance() wants, each into `bits` of its own. A
+/// value that needs more bits, or more than 64 bits in all, would share its number with another
+/// kernel: add() throws std::logic_error.
 class InstanceKey {
  public:
   template <typename Value>
-  constexpr InstanceKey& add(Value value, int bits) noexcept {
-    number_ = number_ << bits | static_cast<std::uint64_t>(value);
+  constexpr InstanceKey& add(Value value, int bits) {
+    const auto number = static_cast<std::uint64_t>(value);
+    used_ += bits;
+    if (number >> bits != 0 || used_ > 64) [[unlikely]]
+      refuse(number, bits);
+    number_ = number_ << bits | number;
     return *this;
   }
-  constexpr InstanceKey& type(ScalarType value) noexcept { return add(value, 5); }
+  constexpr InstanceKey& type(ScalarType value) { return add(value, 5); }
   constexpr operator std::uint64_t() const noexcept { return number_; }
 
  private:
+  [[noreturn]] void refuse(std::uint64_t number, int bits) const;
+
   std::uint64_t number_ = 0;
+  int used_ = 0;
 };
 
 /// The name that elements.cuh gives the type: "Float32".

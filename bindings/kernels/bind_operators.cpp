@@ -21,7 +21,7 @@ bool read_sides(PyObject* a, PyObject* b, Operands& operands) {
 }
 
 py::object run(Operation operation, const Operands& operands) {
-  return py::cast(on_current_stream(*operands.first_array(), [&](const Stream& stream) {
+  return new_array_object(on_current_stream(*operands.first_array(), [&](const Stream& stream) {
     return kernels::elementwise(operation, operands.all(), stream);
   }));
 }

@@ -24,6 +24,9 @@ void set_python_error(std::exception_ptr failure) noexcept;
 struct UnlockedDelete {
   template <typename T>
   void operator()(T* object) const noexcept {
+    if constexpr (requires { object->try_release(); }) {
+      if (object->try_release()) return delete object;
+    }
     const GilRelease unlocked;
     delete object;
   }

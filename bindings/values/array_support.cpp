@@ -93,6 +93,16 @@ Array* array_of(PyObject* object) noexcept {
   return instance_value<Array>(object);
 }
 
+py::object new_array_object(Array&& array) {
+  static const py::detail::type_info* const type = py::detail::get_type_info(typeid(Array), true);
+  auto object = py::reinterpret_steal<py::object>(py::detail::make_new_instance(type->type));
+  auto* const made = reinterpret_cast<py::detail::instance*>(object.ptr());
+  made->owned = true;
+  made->get_value_and_holder().value_ptr() = new Array(std::move(array));
+  type->init_instance(made, nullptr);
+  return object;
+}
+
 Shape shape_argument(py::handle value, bool allow_minus_one) {
   Shape shape;
   const auto append = [&](py::handle extent) {

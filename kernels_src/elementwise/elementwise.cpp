@@ -100,9 +100,8 @@ Array elementwise(Operation operation, std::span<const Operand> operands, const 
   Device& device = arrays.device();
   Array result = Array::empty(device, broadcast_shape(arrays.all()), call.result, stream);
   if (result.size() == 0) return result;
-  const Stream on = stream ? stream : Stream::legacy(device);
   copy_unaligned(call, stream);
-  launch_call(call, result, on);
+  launch_call(call, result, stream);
   return result;
 }
 
@@ -124,7 +123,7 @@ void elementwise_into(const Array& result, Operation operation, std::span<const 
                        !same_view(*input.array, result) && memory_overlaps(*input.array, result);
     if (clash) copy_away(input, stream);
   }
-  launch_call(call, result, stream ? stream : Stream::legacy(result.device()));
+  launch_call(call, result, stream);
 }
 
 }  // namespace kernwright::kernels

@@ -55,8 +55,10 @@ Array Array::over(std::shared_ptr<void> owner, Buffer& buffer, Shape shape, Scal
   Array array;
   array.device_ = &buffer.device();
   array.address_ = buffer.address();
-  Shape strides = contiguous_strides(shape, element);
-  array.lay_out(std::move(shape), std::move(strides), type);
+  array.size_ = static_cast<std::int64_t>(bytes / element);
+  array.strides_ = contiguous_strides(shape, element);
+  array.shape_ = std::move(shape);
+  array.type_ = type;
   array.buffer_ = &buffer;
   array.owner_ = std::move(owner);
   return array;
@@ -93,6 +95,11 @@ Array Array::adopt(Device& device, CUdeviceptr address, Shape shape, Shape strid
 
 void Array::refuse_empty() {
   throw InvalidArgument("an empty Array has no device: make one first");
+}
+
+bool Array::try_release() noexcept {
+  const bool is_last = buffer_ != nullptr && owner_.get() == buffer_ && owner_.use_count() == 1;
+  return is_last && buffer_->try_release();
 }
 
 void Array::lay_out(Shape shape, Shape strides, ScalarType type) {

@@ -88,6 +88,9 @@ class Array {
   /// The same for a stream that `capture` records: the graph keeps the memory, unless it owns it
   /// already. Calls no driver.
   void hold_in(Capture& capture, const Stream& stream) const;
+  /// Frees memory that nothing else uses, where that needs no word to the driver and no wait for
+  /// another thread: the array may only be destroyed then. Else returns false and changes nothing.
+  bool try_release() noexcept;
 
   /// "float32 array of shape (3, 4) on cuda:0"
   std::string identify() const;

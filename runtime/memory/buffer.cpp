@@ -167,6 +167,18 @@ bool Buffer::defer_release() noexcept {
   }
 }
 
+bool Buffer::try_release() noexcept {
+  // The last copy of a stream and of a resource ends with a word to the driver.
+  const bool ends_alone = !stream_ && resource_.use_count() > 1;
+  if (address_ == 0 || !ends_alone || users_.load() != nullptr || is_recording_activity() ||
+      !resource_->try_release(address_, bytes_, stream_)) {
+    return false;
+  }
+  address_ = 0;
+  bytes_ = 0;
+  return true;
+}
+
 void Buffer::release() noexcept {
   if (address_ != 0) {
     if (is_recording_activity()) [[unlikely]] {

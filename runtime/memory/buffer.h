@@ -45,6 +45,10 @@ class Buffer {
   /// the memory used again, in the order of that stream.
   bool is_kept_by(Capture& capture, const Stream& stream) const;
 
+  /// Frees the memory where that needs no word to the driver and no wait for another thread; the
+  /// buffer is empty then. Else returns false and changes nothing.
+  bool try_release() noexcept;
+
   /// Makes the buffer's own stream wait for the work of all others that used the memory. The stream
   /// must not be captured.
   void order_after_users();

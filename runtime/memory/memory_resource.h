@@ -32,6 +32,9 @@ class MemoryResource {
   /// Throws InvalidArgument, and changes nothing, for memory that is not allocated (any more) or of
   /// another size; otherwise the driver's errors.
   virtual void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) = 0;
+  /// Releases and returns true where that needs no word to the driver and no wait for another
+  /// thread; else returns false and changes nothing.
+  virtual bool try_release(CUdeviceptr, std::size_t, const Stream&) noexcept { return false; }
   /// As release(), but what is refused is logged: for destructors.
   virtual void deallocate(CUdeviceptr address, std::size_t bytes,
                           const Stream& stream) noexcept = 0;

@@ -179,6 +179,22 @@ void PoolResource::release(CUdeviceptr address, std::size_t bytes, const Stream&
   if (done != nullptr) give_back_arena(*done);
 }
 
+bool PoolResource::try_release(CUdeviceptr address, std::size_t bytes,
+                               const Stream& stream) noexcept {
+  if (!may_release(device_) || any_capture() || !State::stays_valid(stream)) return false;
+  const std::unique_lock lock(state_->mutex, std::try_to_lock);
+  // A stream that frees for the first time is noted by release().
+  const State::Owner owner = state_->owner_of(stream);
+  if (!lock || state_->latest == nullptr || state_->latest_owner != owner) return false;
+  State::Block* const block = state_->heap.find(address);
+  if (block == nullptr || block->state != SegmentHeap::State::used || block->requested != bytes) {
+    return false;
+  }
+  state_->heap.give(block, owner, ++state_->clock);
+  state_->note_freed(*block);
+  return true;
+}
+
 /// Frees memory of a stream that may vanish: an event marks how far its work has come.
 void PoolResource::release_marked(CUdeviceptr address, std::size_t bytes, const Stream& stream) {
   const bool anonymous = stream.handle() == kStreamPerThread;

@@ -59,6 +59,7 @@ class PoolResource final : public MemoryResource,
   void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) override;
   void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
   CUdeviceptr try_allocate(std::size_t bytes, const Stream& stream) override;
+  bool try_release(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
 
   Device& device() const override { return device_; }
   std::string name() const override { return "PoolResource"; }

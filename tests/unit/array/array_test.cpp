@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "core/device.h"
 #include "memory/buffer.h"
+#include "memory/pool/pool_resource.h"
 #include "unit/array/counted_array.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
@@ -370,4 +371,30 @@ TEST_CASE("array: broadcasting stretches axes of extent 1 and adds some in front
                  }),
                  "(2, 1, 3) does not broadcast to shape (2, 1, 4)"));
   CHECK_THROWS_AS(array.broadcast({1, 3}), InvalidArgument);
+}
+
+TEST_CASE("array: frees at once the memory that it alone holds") {
+  Device& device = testing::fresh_device();
+  const auto pool = std::make_shared<PoolResource>(std::make_shared<DeviceResource>(device));
+  const auto before = set_default_resource(device, pool);
+  Array::empty(device, {64}, ScalarType::float32);  // the pool knows the stream from now on
+  {
+    Array base = Array::empty(device, {64}, ScalarType::float32);
+    {
+      Array part = base.slice(0, 0, 8, 1);
+      CHECK_FALSE(base.try_release());
+      CHECK_FALSE(part.try_release());
+    }
+    CHECK(pool->stats().used != 0);
+    CHECK(base.try_release());
+    CHECK(pool->stats().used == 0);
+  }
+  CHECK(pool->stats().frees == 2);
+  const auto owner = std::make_shared<Buffer>(pool, 256, Stream());
+  Array over = Array::over(owner, *owner, {64}, ScalarType::float32);
+  CHECK_FALSE(over.try_release());
+  Array foreign = Array::adopt(device, owner->address(), {64}, {4}, ScalarType::float32, nullptr);
+  CHECK_FALSE(foreign.try_release());
+  CHECK_FALSE(Array().try_release());
+  set_default_resource(device, before);
 }

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,16 @@ TEST_CASE("families: one compile makes the kernels of a call, and constants cost
   const auto name_of_other = [] { return std::string("second<3>"); };
   const LazyKernel& other = family.instance(InstanceKey().add(3, 3), name_of_other);
   CHECK(other.object_code(test::device()) != code);
+}
+
+TEST_CASE("families: a key refuses a value that would share its number with another") {
+  CHECK(InstanceKey().add(7, 3).add(true, 1) == 15);
+  CHECK_THROWS_WITH_AS(InstanceKey().add(8, 3),
+                       "a kernel's key has no place for 8 in 3 bits: 3 of 64 bits are used",
+                       std::logic_error);
+  CHECK_THROWS_AS(InstanceKey().add(-1, 3), std::logic_error);
+  CHECK_THROWS_AS(InstanceKey().add(0, 60).add(0, 5), std::logic_error);
+  CHECK(InstanceKey().add(0, 60).add(9, 4) == 9);
 }
 
 TEST_CASE("families: what is compiled only is not launched") {

@@ -5,6 +5,7 @@
 #include "core/device.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
+#include "unit/memory/memory_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -113,6 +114,50 @@ TEST_CASE("buffer: memory whose users cannot be waited for is leaked, with a lin
   REQUIRE(log.lines.size() == 1);
   CHECK(testing::contains(log.lines[0], "buffer of 64 bytes"));
   FakeDriver::get().reset();
+}
+
+TEST_CASE("buffer: frees at once what a pool takes back without a word to the driver") {
+  Device& device = fresh_device();
+  const auto pool = testing::pool_of(device);
+  const Stream user = Stream::create(device);
+  Buffer first(pool, 4096, {});
+  const CUdeviceptr address = first.address();
+  CHECK_FALSE(first.try_release());  // the first free of a stream is noted
+  CHECK(first.address() == address);
+  first = Buffer();
+  CHECK(pool->stats().used == 0);
+
+  Buffer second(pool, 4096, {});
+  CHECK(second.address() == address);
+  CHECK(second.try_release());
+  CHECK(second.address() == 0);
+  CHECK(second.bytes() == 0);
+  CHECK(pool->stats().used == 0);
+  CHECK(pool->stats().frees == 2);
+  CHECK_FALSE(second.try_release());  // it is empty
+
+  Buffer third(pool, 4096, {});
+  CHECK(third.address() == address);
+  SUBCASE("another stream uses it") {
+    third.use_on(user);
+    CHECK_FALSE(third.try_release());
+  }
+  SUBCASE("the stream and the pool might end with it") {
+    Buffer on_stream(pool, 4096, user);
+    CHECK_FALSE(on_stream.try_release());
+    Buffer alone(testing::pool_of(device), 4096, {});
+    CHECK_FALSE(alone.try_release());
+  }
+  SUBCASE("a resource that asks the driver") {
+    Buffer unpooled = testing::unpooled_buffer(device, 4096);
+    CHECK_FALSE(unpooled.try_release());
+  }
+  SUBCASE("while activity is recorded") {
+    const auto recording = ActivityRecording::begin();
+    CHECK_FALSE(third.try_release());
+    recording->end();
+  }
+  CHECK(pool->stats().used != 0);
 }
 
 TEST_CASE("buffer: may be made, used and freed on different threads") {
