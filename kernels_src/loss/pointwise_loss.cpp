@@ -78,7 +78,7 @@ std::string total_name(ScalarType type) { return format("total<{}>", device_type
 Array total(const Family& family, const Array& values, double factor,
             const std::optional<Array>& scale, const Stream& stream) {
   // Other instances of these families have smaller numbers.
-  const auto key = InstanceKey().add(std::uint64_t{1} << 58, 0).type(values.type());
+  const auto key = InstanceKey().add(std::uint64_t{1} << 58, 59).type(values.type());
   Array result = Array::empty(values.device(), {}, values.type(), stream);
   const auto name = [&] { return total_name(values.type()); };
   const Kernel& kernel = family.instance(key, name).on(values.device());
