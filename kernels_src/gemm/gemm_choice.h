@@ -38,6 +38,7 @@ struct GemmSize {
   bool promotes = false;      ///< sums of each stage are made apart (promoted_gemm.cu)
   bool block_scales = false;  ///< besides, multiplied by scales of blocks of a and b
   bool whole = false;         ///< sums of integers are not split
+  bool b_turned = false;      ///< neighbours of b lie along the inner dimension
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
   std::int64_t groups = 0;    ///< sharing the rows, in unknown numbers; no splits
   bool operator==(const GemmSize&) const = default;

@@ -35,6 +35,7 @@ GemmSize size_of(const Device& device, const ProductKey& key) {
           .batches = key.batches,
           .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
           .out_bytes = scalar_size(key.out),
+          .b_turned = key.b_turned,
           .gated = key.gated};
 }
 

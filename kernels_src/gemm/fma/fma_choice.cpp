@@ -10,10 +10,10 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::array<FmaTile, 9> kFloatTiles = {{{128, 128, 16, 8, 8, 3},
-                                                 {256, 128, 16, 8, 8, 4},
+constexpr std::array<FmaTile, 9> kFloatTiles = {{{128, 128, 8, 8, 8, 4},
                                                  {128, 128, 8, 8, 16, 3},
-                                                 {128, 128, 8, 8, 8, 4},
+                                                 {128, 128, 16, 8, 8, 3},
+                                                 {256, 128, 16, 8, 8, 4},
                                                  {64, 128, 8, 8, 32, 2},
                                                  {128, 64, 8, 8, 32, 2},
                                                  {128, 64, 8, 8, 8, 4},
@@ -24,8 +24,8 @@ constexpr std::array<FmaTile, 3> kDoubleTiles = {
 
 constexpr double kFmasPerCycle = 128;        // of float32
 constexpr double kFmaLoadsPerCycle = 46;     // bytes, from L2
-constexpr double kFmaMemoryPerCycle = 14;    // bytes, from device memory
-constexpr double kFmaCyclesOfTile = 2000;    // before its first product and after its last
+constexpr double kFmaMemoryPerCycle = 22;    // bytes, from device memory
+constexpr double kFmaCyclesOfTile = 4000;    // before its first product and after its last
 constexpr double kFmaCyclesOfSecond = 4000;  // of the second kernel
 constexpr std::int64_t kLeastFmaPart = 128;  // steps of a split
 
@@ -33,11 +33,14 @@ std::int64_t fma_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 
 /// Multiply-adds of a tile by their rate, with enough warps. The rest of the time goes to other
 /// instructions and to reads of registers that collide; of float32 as measured on an H100.
-double fma_share(const FmaTile& tile, std::size_t element) {
+double fma_share(const FmaTile& tile, std::size_t element, bool b_turned) {
   const int sums = tile.thread_rows * tile.thread_columns;
   if (element == 8) return sums >= 64 ? 0.86 : sums >= 32 ? 0.75 : 0.6;
-  if (sums >= 128) return 0.795;
-  if (sums >= 64) return tile.rows * tile.columns >= 128 * 128 ? 0.76 : 0.73;
+  if (sums >= 128) return b_turned ? 0.79 : 0.887;  // registers of values on their way to be turned
+  if (sums >= 64) {
+    if (tile.rows * tile.columns < 128 * 128) return tile.depth == 32 ? 0.71 : 0.76;
+    return tile.depth == 8 ? 0.833 : 0.815;
+  }
   return sums >= 32 ? 0.68 : 0.5;
 }
 /// Of that, with so many warps on a multiprocessor: others go on where one waits.
@@ -117,7 +120,7 @@ double fma_cost(const GemmSize& size, std::size_t shared, const FmaChoice& choic
   const double area = static_cast<double>(tile.rows) * tile.columns;
   const int warps = static_cast<int>(at_once) * tile.threads() / 32;
   const double fmas = area / (kFmasPerCycle * 4 / static_cast<double>(element)) /
-                      fma_share(tile, element) / fma_rate(warps, element);
+                      fma_share(tile, element, size.b_turned) / fma_rate(warps, element);
   const double loads = static_cast<double>(tile.rows + tile.columns) *
                        static_cast<double>(element) / kFmaLoadsPerCycle;
   const auto deep = static_cast<double>(fma_parts(size.inner, choice.splits));

@@ -70,7 +70,8 @@ struct FmaGemm {
         .inner = inner,
         .batches = batches,
         .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-        .out_bytes = element()};
+        .out_bytes = element(),
+        .b_turned = columns > 1 && std::abs(b.line) > std::abs(b.step)};
     const auto shared = static_cast<std::size_t>(
         device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
     if (of.fma_tile) return choose_fma(size, shared, *of.fma_tile, of.splits);
