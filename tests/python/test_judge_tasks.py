@@ -54,6 +54,8 @@ def test_inputs_are_drawn_from_properties():
 
 BAD_TASKS = {
     "entry": ({"entry": ""}, kw.InvalidArgument),
+    "entry_of_two_words": ({"entry": "a b"}, kw.InvalidArgument),
+    "entry_with_code": ({"entry": "f() {} __global__ void g"}, kw.InvalidArgument),
     "entry_type": ({"entry": 3}, kw.ArgumentError),
     "inputs": ({"inputs": None}, kw.ArgumentError),
     "reference": ({"reference": 3}, kw.ArgumentError),

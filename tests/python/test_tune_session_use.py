@@ -62,24 +62,6 @@ def test_budgets_that_are_none(budget):
         session(budget=budget).run()
 
 
-def test_ask_and_tell():
-    tuned = session(budget={"evaluations": 4}, strategy="random")
-    trials = []
-    while (trial := tuned.ask()) is not None:
-        trials.append(trial)
-    assert len({trial.config for trial in trials}) == 4
-    assert tuned.tell(trials[0], 1.5).time == 1.5
-    assert tuned.tell(trials[1], [3.0, 1.0, 2.0]).time == 2.0
-    assert tuned.tell(trials[2], "runtime", "it fell over").error == "it fell over"
-    for wrong in ("fine", -1.0, math.nan, [], object()):
-        with pytest.raises((kw.InvalidArgument, kw.ArgumentError)):
-            tuned.tell(trials[3], wrong)
-    with pytest.raises(kw.InvalidArgument, match="told already"):
-        tuned.tell(trials[0], 1.0)
-    assert tuned.best.config == trials[0].config
-    assert [trial.status for trial in tuned.trials] == ["correct", "correct", "runtime"]
-
-
 def test_a_loop_over_trials_can_stop_and_go_on():
     tuned = session()
     for trial in tuned:
@@ -131,14 +113,15 @@ def test_asyncio():
     assert tuned.reason == "cancelled" and len(tuned.trials) < 999
 
 
-def test_ctrl_c_leaves_a_usable_best():
+def test_ctrl_c_leaves_a_usable_best(tmp_path):
+    store = tmp_path / "store.jsonl"
     code = textwrap.dedent(
         """
         import os, signal, sys, threading
         sys.path.insert(0, {folder!r})
         import tune_sessions as t
         signal.signal(signal.SIGINT, signal.default_int_handler)  # also where ignored
-        tuned = t.session(of=t.Space(BLOCK=range(1, 1000), VEC=[1]))
+        tuned = t.session(of=t.Space(BLOCK=range(1, 1000), VEC=[1]), store={store!r})
         seen = []  # trials may end in another order than that of their numbers
         def interrupt(trial):
             seen.append(trial)
@@ -150,11 +133,13 @@ def test_ctrl_c_leaves_a_usable_best():
         except KeyboardInterrupt:
             print("interrupted", tuned.best.config["VEC"], 3 < len(tuned.trials) < 999)
         """
-    ).format(folder=str(pathlib.Path(__file__).parent))
+    ).format(folder=str(pathlib.Path(__file__).parent), store=str(store))
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
     assert result.stdout.strip() == "interrupted 1 True", result.stderr
+    (row,) = kw.tune.Store(store).results
+    assert row["reason"] == "cancelled" and row["config"]["VEC"] == 1
 
 
 def test_a_session_can_be_stopped_before_and_while_it_starts():

@@ -132,6 +132,7 @@ const Trial& Session::Engine::settle(PendingTrial& pending) {
 // -- for foreign optimisers --------------------------------------------------------------------
 
 std::optional<Trial> Session::Engine::ask() {
+  final_.leave_out();  // times of somebody else's are taken as they are
   while (tell_next()) {}
   if (const auto limit = reached_limit(options_.budget, spending())) end(*limit);
   while (may_ask()) {
@@ -144,6 +145,7 @@ std::optional<Trial> Session::Engine::ask() {
       continue;
     }
     pending.stage = Stage::outside;
+    take_over_best();
     return pending.trial;
   }
   return std::nullopt;

@@ -49,7 +49,7 @@ def read_budget(budget: Any) -> dict[str, Any]:
         if name == "evaluations":
             if isinstance(value, bool) or not hasattr(value, "__index__"):
                 raise ArgumentError(f"evaluations is an int, got {type(value).__name__}")
-            limits[name] = value.__index__()
+            limits[name] = min(value.__index__(), 2**62)  # no space has more
         else:
             limits[name] = _seconds(value, name) if name != "target" else float(value)
         if name != "target" and not (limits[name] > 0 and math.isfinite(limits[name])):

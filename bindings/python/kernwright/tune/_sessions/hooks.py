@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._sessions.arguments import Arguments, Parameter, Verifier
 from kernwright.tune._sessions.kernel import Planner, failure_text
+from kernwright.tune._sessions.settings import read_proposals
 from kernwright.tune._sessions.trial import Trial
 
 _NAMED = ("time", "energy", "edp")
@@ -118,7 +119,9 @@ class Hooks:
         if session is None or self._propose is None:
             return []
         proposed = self._propose(session)
-        return [session.space.index(config) for config in proposed or ()]
+        if isinstance(proposed, Iterable) and not isinstance(proposed, (str, Mapping)):
+            proposed = list(proposed)
+        return read_proposals(proposed, session.space)
 
     def lane_event(self, is_gpu: bool, begins: bool, number: int, seconds: float) -> None:
         method = self._lane_event() if self._lane_event is not None else None
