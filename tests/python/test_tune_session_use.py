@@ -55,11 +55,46 @@ def test_budgets():
 @pytest.mark.parametrize(
     "budget",
     [0, 100, "0s", "fast", "12", {"seconds": -1}, {"evaluations": 0}, {"evaluations": 1.5},
-     {"gpu_seconds": math.inf}, {"steps": 3}, {"target": math.nan}, [1]],
+     {"gpu_seconds": math.inf}, {"steps": 3}, {"target": math.nan}, [1], {"target": "fast"},
+     {"target": []}, {"seconds": 10**400}],
 )  # fmt: skip
 def test_budgets_that_are_none(budget):
-    with pytest.raises((kw.InvalidArgument, kw.ArgumentError), match=r"budget|evaluations|seconds"):
+    with pytest.raises(
+        (kw.InvalidArgument, kw.ArgumentError), match=r"budget|evaluations|seconds|target"
+    ):
         session(budget=budget).run()
+
+
+def test_a_budget_beyond_all_spaces():
+    assert session(budget={"evaluations": 10**30}).run() is not None
+
+
+@pytest.mark.parametrize("of", [{"workers": 10**6}, {"samples": 10**10}])
+def test_more_than_any_machine_has_is_refused(of):
+    with pytest.raises(kw.InvalidArgument, match=f"{next(iter(of))}= is at most"):
+        session(**of)
+
+
+def test_a_machine_without_threads_ends_a_session_by_an_error():
+    code = textwrap.dedent(
+        """
+        import resource, sys
+        sys.path.insert(0, {folder!r})
+        import kernwright as kw, tune_sessions as t
+        tuned = t.session(workers=1000)
+        pages = int(open("/proc/self/statm").read().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (resource.getpagesize() * pages + (300 << 20),) * 2)
+        try:
+            tuned.run()
+        except kw.Error as error:
+            print(error)
+        print("alive")
+        """
+    ).format(folder=str(pathlib.Path(__file__).parent))
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0 and result.stdout.endswith("alive\n"), result.stderr
 
 
 def test_a_loop_over_trials_can_stop_and_go_on():
@@ -174,6 +209,11 @@ def test_proposals_come_first(tmp_path):
         session(proposals=tmp_path / "none.json")
     with pytest.raises(kw.ArgumentError):
         session(proposals=5)
+    for junk in (5, "none.json", [5]):
+        with pytest.raises(kw.Error, match=r"proposals= is a list|none\.json"):
+            session(proposals=lambda session, junk=junk: junk).run()
+    with pytest.raises(kw.ArgumentError, match="the argument x is a ndarray"):
+        session(grid="x")
 
 
 def test_a_later_session_starts_from_the_store_s_winner(tmp_path):
