@@ -251,6 +251,20 @@ def test_a_disk_that_refuses_loses_nothing_and_says_so(tmp_path):
         session(store=tmp_path)
 
 
+def test_a_store_stays_where_it_was_when_the_session_was_made(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for store in ("store.jsonl", kw.tune.Store("store.jsonl")):
+        tuned = session(store=store)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        tuned.run()
+        monkeypatch.chdir(tmp_path)
+    assert all(trial.resumed for trial in tuned.trials)
+    assert not list((tmp_path / "elsewhere").iterdir())
+    with pytest.raises(kw.InvalidArgument, match="a store of one file"):
+        session(store=kw.tune.Store("store.jsonl", "other.jsonl"))
+
+
 def test_two_sessions_share_a_store(tmp_path):
     path = tmp_path / "store.jsonl"
     sessions = [session(store=path, seed=seed) for seed in (1, 2)]

@@ -227,25 +227,6 @@ def test_a_later_session_starts_from_the_store_s_winner(tmp_path):
     assert later.trials[0].config == winner
 
 
-def test_objectives():
-    tuned = session(objective=lambda trial: -trial.config["BLOCK"])
-    assert tuned.run().config["BLOCK"] == 128
-    tuned = session(objective=["time", lambda trial: -trial.config["BLOCK"]])
-    tuned.run()
-    front = tuned.front
-    assert front and any(trial.config["BLOCK"] == 128 for trial in front)
-
-    def fails(trial):
-        raise ZeroDivisionError("mine")
-
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        session(objective=fails).run()
-    assert session(objective=lambda trial: math.nan).run() is None
-    for wrong in ("speed", [], 5):
-        with pytest.raises(kw.InvalidArgument):
-            session(objective=wrong)
-
-
 def test_a_configuration_chooses_its_text_and_headers():
     def text(config):
         body = "a * x[i]" if config["WAY"] == "times" else "x[i] + SHIFT"

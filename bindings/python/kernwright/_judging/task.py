@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 import threading
@@ -123,11 +124,15 @@ def _number(name: str, value: Any) -> float | None:
     if value is None:
         return None
     try:
+        if isinstance(value, str):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise ArgumentError(f"a task's {name} is a number, got {value!r}") from None
-    if not number >= 0:
-        raise InvalidArgument(f"a task's {name} is a number from 0 on, got {value!r}")
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
+        raise InvalidArgument(f"a task's {name} is a finite number from 0 on, got {value!r}")
     return number
 
 

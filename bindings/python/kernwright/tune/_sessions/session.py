@@ -31,7 +31,7 @@ from kernwright.tune._sessions.subject import Subject
 from kernwright.tune._sessions.trial import Best, Trial
 from kernwright.tune._sessions.words import TrialObserver, warn_of_end, warn_of_unsaved
 from kernwright.tune._space import Space, seed_argument
-from kernwright.tune._store import Store
+from kernwright.tune._store import Store, as_store
 
 _BEST_MEMBERS = ("config", "median_ms", "interval_ms", "score")
 
@@ -101,7 +101,7 @@ class Session:
         atol: float | None = None,
         strategy: str = "portfolio",
         isolation: str = "process",
-        store: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | Store | None = None,
         resume: bool = True,
         seed: int | None = 0,
         default: Mapping[str, Any] | None = None,
@@ -132,7 +132,7 @@ class Session:
             planner, subject.arguments, self._verifier, objective, device.is_simulated
         )
         self._hooks.propose_by(proposals if callable(proposals) else None, self)
-        self._store = None if store is None else Store(store)
+        self._store = None if store is None else as_store(store)
         policy = "counts" if device.is_simulated else policy
         self.key = subject.key(device, policy, self._hooks.objective_name)
         if self._store is not None:
@@ -158,7 +158,7 @@ class Session:
             "proposes": callable(proposals),
             "scores": self._hooks.scores,
             "events": True,
-            "store": None if store is None else os.fspath(store),
+            "store": None if self._store is None else self._store.own_path(),
             "key": json.dumps(self.key),
             "about": json.dumps(self._about),
         }
