@@ -55,3 +55,20 @@ def test_what_the_store_knows_is_not_asked_for_and_counts(tmp_path):
     assert len(third.trials) == 6 and all(trial.resumed for trial in third.trials)
     rows = [json.loads(line) for line in (tmp_path / "store.jsonl").read_text().splitlines()]
     assert [row["kind"] for row in rows].count("result") == 3
+
+
+def test_a_block_that_is_left_early_keeps_the_best(tmp_path):
+    store = kw.tune.Store(tmp_path / "store.jsonl")
+    with session(store=store) as tuned:
+        tuned.tell(tuned.ask(), 2.0)
+        best = tuned.tell(tuned.ask(), 1.0).config
+        tuned.ask()
+    with pytest.raises(ZeroDivisionError), session(store=store, seed=1, verify=None) as other:
+        for _ in other:
+            raise ZeroDivisionError
+    first, second = store.results
+    assert first["config"] == dict(best) and first["reason"] == tuned.reason == "cancelled"
+    assert second["reason"] == "cancelled"
+    with session(store=store) as unused:
+        pass
+    assert unused.reason is None and len(store.results) == 2

@@ -341,7 +341,11 @@ class Session:
         return self
 
     def __exit__(self, *error: object) -> None:
+        """Ends it; the store then has the best as its result, also where a loop was left early."""
         self.stop()
+        if self._trials:
+            with contextlib.suppress(Error):
+                self._finish()
 
     # -- for foreign optimisers --------------------------------------------------------------------
 
