@@ -84,6 +84,10 @@ def test_contents_that_no_configuration_has_room_for_are_refused(declared, most)
         "#if F == 2\n#define N 3\n#else\n#define N 30\n#endif\n__constant__ int c[N];",
         "#define ROOM(n) n * 30\n__constant__ int c[ROOM(F)];",
         "__constant__ int c[sizeof(int) * 10];",
+        '#define N "\\d\\1"\n__constant__ int c[N];',
+        "\n".join(f"#define N{i} (N{i + 1} + N{i + 1} + N{i + 1})" for i in range(40))
+        + "\n#define N40 1\n__constant__ char c[N0];",
+        "#define N M\n#define M N\n__constant__ char c[N];",
         "__constant__ int c[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};",
         "__constant__ int a[2], c[20];",
         '#include "elsewhere.h"\n__constant__ int c[N];',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -14,6 +15,7 @@ from kernwright.tune._sessions.signature import base_name, joined
 
 _MOST_SIZES = 4096  # of one variable, for values of the parameters that its extents name
 _MOST_STEPS = 16  # of names that stand for names
+_MOST_LETTERS = 1000  # of an extent
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DIRECTIVE = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?!\()[ \t]+(.*\S)", re.MULTILINE)
@@ -53,18 +55,22 @@ def _meanings(whole: str) -> dict[str, str | None]:
     return found
 
 
+def _replaced(told: Mapping[str, str], match: re.Match[str]) -> str:
+    return told.get(match[0], match[0])
+
+
 def _written_out(text: str, meanings: Mapping[str, str | None], keep: Iterable[str]) -> str | None:
     """Without names but `keep`; None where one has no meaning, or two."""
     kept = set(keep)
     for _ in range(_MOST_STEPS):
-        names = {word for word in _WORD.findall(text) if word not in kept and word in meanings}
-        if not names:
+        bodies = {w: meanings[w] for w in _WORD.findall(text) if w not in kept and w in meanings}
+        if not bodies:
             return text
-        for name in names:
-            body = meanings[name]
-            if body is None:
-                return None
-            text = re.sub(rf"\b{name}\b", f"({body})" if "[" in text else body, text)
+        if None in bodies.values() or len(text) > _MOST_LETTERS:
+            return None
+        form = "({})" if "[" in text else "{}"
+        told = {name: form.format(body) for name, body in bodies.items()}
+        text = _WORD.sub(functools.partial(_replaced, told), text)
     return None
 
 
