@@ -151,8 +151,10 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
                                    arguments.data(), entries.data());
   if (error != 0) {
     forget_channel(ours.descriptor());
+    const bool is_missing = error == ENOENT && command[0].find('/') == std::string::npos;
     throw ProcessNotStarted(
-        format("a worker cannot be started by \"{}\": {}", joined(command), std::strerror(error)));
+        format("a worker cannot be started by \"{}\": {}{}", joined(command), std::strerror(error),
+               is_missing ? " in the folders of PATH; set_worker_command() names a place" : ""));
   }
   channel_ = std::move(ours);
 }

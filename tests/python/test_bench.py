@@ -105,6 +105,18 @@ def test_a_run_may_replace_what_it_is_compared_with(folder, capsys):
     assert "faster" not in capsys.readouterr().out
 
 
+def test_a_saved_run_is_shown(folder, capsys):
+    assert main(["bench", "bench_mine.py", "--save", "mine.json"]) == 0
+    told = capsys.readouterr().out
+    assert main(["bench", "--show", "mine.json"]) == 0
+    assert capsys.readouterr().out == told
+    assert main(["bench", "--show", "mine.json", "--markdown"]) == 0
+    assert capsys.readouterr().out.startswith("| benchmark |")
+    assert run_json(capsys, "--show", "mine.json")[1] == json.loads(
+        pathlib.Path("mine.json").read_text()
+    )
+
+
 def test_other_devices_are_refused_before_anything_is_measured(folder, capsys):
     assert main(["bench", "bench_mine.py", "--save", "run.json"]) == 0
     found = json.loads((folder / "run.json").read_text())

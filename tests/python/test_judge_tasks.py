@@ -54,12 +54,17 @@ def test_inputs_are_drawn_from_properties():
 
 BAD_TASKS = {
     "entry": ({"entry": ""}, kw.InvalidArgument),
+    "entry_of_two_words": ({"entry": "a b"}, kw.InvalidArgument),
+    "entry_with_code": ({"entry": "f() {} __global__ void g"}, kw.InvalidArgument),
     "entry_type": ({"entry": 3}, kw.ArgumentError),
     "inputs": ({"inputs": None}, kw.ArgumentError),
     "reference": ({"reference": 3}, kw.ArgumentError),
     "cases": ({"cases": "many"}, kw.ArgumentError),
     "negative": ({"rtol": -1}, kw.InvalidArgument),
     "nan": ({"atol": float("nan")}, kw.InvalidArgument),
+    "infinite": ({"rtol": float("inf")}, kw.InvalidArgument),
+    "huge": ({"bytes": 10**400}, kw.InvalidArgument),
+    "text": ({"atol": "1"}, kw.ArgumentError),
     "allow": ({"allow": ["files"]}, kw.InvalidArgument),
     "allow_text": ({"allow": "malloc"}, kw.ArgumentError),
     "block": ({"block": "32"}, kw.ArgumentError),

@@ -316,6 +316,10 @@ def test_a_t1_file_says_all_of_a_session(folder):
     [
         ({"Language": "OpenCL"}, "OpenCL"),
         ({"ProblemSize": []}, "ProblemSize"),
+        ({"ProblemSize": ["wide", 4]}, "'wide'"),
+        ({"ProblemSize": [0, 4]}, "above 0"),
+        ({"Arguments": [{"Name": "f", "Size": 1, "FillType": "BinaryRaw"}]}, "BinaryRaw"),
+        ({"Arguments": [{"Name": "f", "Size": 1, "MemoryType": "Texture"}]}, "Texture"),
         ({"LocalSize": ...}, "LocalSize"),
         ({"CompilerOptions": "-O3"}, "CompilerOptions"),
         ({"Arguments": [{"Name": "f", "Type": "float", "Size": "ProblemSize[7]"}]}, "t1.json"),

@@ -1,5 +1,7 @@
 """tune_kernel() with the arguments of Kernel Tuner's function."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -178,6 +180,42 @@ def test_other_strategies_are_named():
 def test_what_has_no_meaning_raises(change):
     with pytest.raises((kw.InvalidArgument, kw.ArgumentError)):
         add(**change)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"verify": "close"}, "verify= is a function"),
+        ({"block_size_names": ["a", "b", "c", "d"]}, "4 names"),
+        ({"block_size_names": "block"}, "list of up to three"),
+        ({"smem_args": {"bytes": 64}}, "smem_args"),
+        ({"strategy": "random_sample", "strategy_options": {"fraction": 0}}, "fraction"),
+        ({"strategy": "random_sample", "strategy_options": {"fraction": "half"}}, "fraction"),
+    ],
+)
+def test_wrong_values_are_named(change, told):
+    with pytest.raises((kw.InvalidArgument, kw.ArgumentError), match=told):
+        add(**change)
+
+
+def test_a_fraction_of_the_space_is_a_budget():
+    results, _ = add(strategy="random_sample", strategy_options={"fraction": 0.5})
+    assert len(results) == 2
+    options = {"fraction": 0.9, "max_fevals": 1}
+    assert len(add(strategy="random_sample", strategy_options=options)[0]) == 1
+
+
+def test_a_parameter_without_a_use_is_warned_of():
+    with pytest.warns(RuntimeWarning, match="does not use LEFT"):
+        add(
+            tune_params={"block_size_x": [32], "LEFT": [1, 2], "WORK": [1]},
+            grid_div_x=["WORK * 32"],
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        add(tune_params={"block_size_x": [32], "WORK": [1]}, grid_div_x=lambda p: 32 * p["WORK"])
+        add(kernel_source=ADD.replace("int i", "int w = WORK; int i"),
+            tune_params={"block_size_x": [32], "WORK": [1]})  # fmt: skip
 
 
 def test_it_prints_as_the_original_does(capsys):

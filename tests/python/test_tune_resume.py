@@ -114,3 +114,26 @@ def test_a_result_of_a_narrower_space_is_no_hit(tmp_path, told):
     np.testing.assert_array_equal(y.numpy(), 2 * X)
     choice = tuned.choice(n=N)
     assert not choice.from_store and dict(choice.config) == {"BLOCK": 64, "VEC": 1}
+
+
+def test_the_best_of_a_broken_session_counts_in_one_with_another_seed(tmp_path):
+    store, text = tmp_path / "s.jsonl", TEXT.replace("WRONG", "9")
+    space = kw.tune.Space(BLOCK=range(32, 1024, 32))
+    args = (X, kw.Out(np.zeros(N, np.float32)), 2.0, N)
+
+    def broken(evaluations, take=None, **more):
+        made = kw.tune.Session(
+            text, space, args, grid="-(-n // BLOCK)", block="BLOCK", store=store,
+            budget={"evaluations": evaluations}, **more,
+        )  # fmt: skip
+        for count, _ in enumerate(made, 1):
+            if count == take:
+                break
+        return made
+
+    first = broken(25, take=20)
+    assert first.reason is None
+    second = broken(3, seed=1)
+    assert len(second.trials) == 3 and second.best.score <= first.best.score
+    again = broken(25)
+    assert sum(trial.resumed for trial in again.trials) >= 20

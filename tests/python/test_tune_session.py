@@ -95,6 +95,23 @@ def test_inputs_that_a_kernel_overwrites_are_put_back():
     np.testing.assert_array_equal(X, np.random.default_rng(7).random(N).astype(np.float32))
 
 
+def test_who_writes_a_const_input_spoils_no_other_trial():
+    text = SCALE.replace(
+        "y[i + k] = a * x[i + k];",
+        "{ y[i + k] = a * x[i + k]; if (VEC == 1) ((float*)x)[i + k] = 7; }",
+    )
+    tuned = session(text, of=Space(BLOCK=[32, 64], VEC=[1, 2, 4]))
+    tuned.run()
+    assert set(statuses(tuned).values()) == {"correct"}
+    wrong = session(text.replace("VEC == 1", "VEC == 1 && (y[i + k] = 3)"), of=tuned.space)
+    wrong.run()
+    assert statuses(wrong) == {
+        (block, vec): "correctness" if vec == 1 else "correct"
+        for block in (32, 64)
+        for vec in (1, 2, 4)
+    }
+
+
 def test_the_default_configuration_can_be_the_reference():
     text = SCALE.replace("a * x", "(VEC == 2 ? a : 3.0f) * x")
     tuned = session(text, verify="default", default={"BLOCK": 32, "VEC": 2})
@@ -232,6 +249,20 @@ def test_a_disk_that_refuses_loses_nothing_and_says_so(tmp_path):
     assert "is over, and 8 rows of it stayed" in told[1]
     with pytest.raises(kw.StoreError):
         session(store=tmp_path)
+
+
+def test_a_store_stays_where_it_was_when_the_session_was_made(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for store in ("store.jsonl", kw.tune.Store("store.jsonl")):
+        tuned = session(store=store)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        tuned.run()
+        monkeypatch.chdir(tmp_path)
+    assert all(trial.resumed for trial in tuned.trials)
+    assert not list((tmp_path / "elsewhere").iterdir())
+    with pytest.raises(kw.InvalidArgument, match="a store of one file"):
+        session(store=kw.tune.Store("store.jsonl", "other.jsonl"))
 
 
 def test_two_sessions_share_a_store(tmp_path):

@@ -55,29 +55,46 @@ def test_budgets():
 @pytest.mark.parametrize(
     "budget",
     [0, 100, "0s", "fast", "12", {"seconds": -1}, {"evaluations": 0}, {"evaluations": 1.5},
-     {"gpu_seconds": math.inf}, {"steps": 3}, {"target": math.nan}, [1]],
+     {"gpu_seconds": math.inf}, {"steps": 3}, {"target": math.nan}, [1], {"target": "fast"},
+     {"target": []}, {"seconds": 10**400}],
 )  # fmt: skip
 def test_budgets_that_are_none(budget):
-    with pytest.raises((kw.InvalidArgument, kw.ArgumentError), match=r"budget|evaluations|seconds"):
+    with pytest.raises(
+        (kw.InvalidArgument, kw.ArgumentError), match=r"budget|evaluations|seconds|target"
+    ):
         session(budget=budget).run()
 
 
-def test_ask_and_tell():
-    tuned = session(budget={"evaluations": 4}, strategy="random")
-    trials = []
-    while (trial := tuned.ask()) is not None:
-        trials.append(trial)
-    assert len({trial.config for trial in trials}) == 4
-    assert tuned.tell(trials[0], 1.5).time == 1.5
-    assert tuned.tell(trials[1], [3.0, 1.0, 2.0]).time == 2.0
-    assert tuned.tell(trials[2], "runtime", "it fell over").error == "it fell over"
-    for wrong in ("fine", -1.0, math.nan, [], object()):
-        with pytest.raises((kw.InvalidArgument, kw.ArgumentError)):
-            tuned.tell(trials[3], wrong)
-    with pytest.raises(kw.InvalidArgument, match="told already"):
-        tuned.tell(trials[0], 1.0)
-    assert tuned.best.config == trials[0].config
-    assert [trial.status for trial in tuned.trials] == ["correct", "correct", "runtime"]
+def test_a_budget_beyond_all_spaces():
+    assert session(budget={"evaluations": 10**30}).run() is not None
+
+
+@pytest.mark.parametrize("of", [{"workers": 10**6}, {"samples": 10**10}])
+def test_more_than_any_machine_has_is_refused(of):
+    with pytest.raises(kw.InvalidArgument, match=f"{next(iter(of))}= is at most"):
+        session(**of)
+
+
+def test_a_machine_without_threads_ends_a_session_by_an_error():
+    code = textwrap.dedent(
+        """
+        import resource, sys
+        sys.path.insert(0, {folder!r})
+        import kernwright as kw, tune_sessions as t
+        tuned = t.session(workers=1000)
+        pages = int(open("/proc/self/statm").read().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (resource.getpagesize() * pages + (300 << 20),) * 2)
+        try:
+            tuned.run()
+        except kw.Error as error:
+            print(error)
+        print("alive")
+        """
+    ).format(folder=str(pathlib.Path(__file__).parent))
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0 and result.stdout.endswith("alive\n"), result.stderr
 
 
 def test_a_loop_over_trials_can_stop_and_go_on():
@@ -131,14 +148,15 @@ def test_asyncio():
     assert tuned.reason == "cancelled" and len(tuned.trials) < 999
 
 
-def test_ctrl_c_leaves_a_usable_best():
+def test_ctrl_c_leaves_a_usable_best(tmp_path):
+    store = tmp_path / "store.jsonl"
     code = textwrap.dedent(
         """
         import os, signal, sys, threading
         sys.path.insert(0, {folder!r})
         import tune_sessions as t
         signal.signal(signal.SIGINT, signal.default_int_handler)  # also where ignored
-        tuned = t.session(of=t.Space(BLOCK=range(1, 1000), VEC=[1]))
+        tuned = t.session(of=t.Space(BLOCK=range(1, 1000), VEC=[1]), store={store!r})
         seen = []  # trials may end in another order than that of their numbers
         def interrupt(trial):
             seen.append(trial)
@@ -150,11 +168,13 @@ def test_ctrl_c_leaves_a_usable_best():
         except KeyboardInterrupt:
             print("interrupted", tuned.best.config["VEC"], 3 < len(tuned.trials) < 999)
         """
-    ).format(folder=str(pathlib.Path(__file__).parent))
+    ).format(folder=str(pathlib.Path(__file__).parent), store=str(store))
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
     assert result.stdout.strip() == "interrupted 1 True", result.stderr
+    (row,) = kw.tune.Store(store).results
+    assert row["reason"] == "cancelled" and row["config"]["VEC"] == 1
 
 
 def test_a_session_can_be_stopped_before_and_while_it_starts():
@@ -189,6 +209,11 @@ def test_proposals_come_first(tmp_path):
         session(proposals=tmp_path / "none.json")
     with pytest.raises(kw.ArgumentError):
         session(proposals=5)
+    for junk in (5, "none.json", [5]):
+        with pytest.raises(kw.Error, match=r"proposals= is a list|none\.json"):
+            session(proposals=lambda session, junk=junk: junk).run()
+    with pytest.raises(kw.ArgumentError, match="the argument x is a ndarray"):
+        session(grid="x")
 
 
 def test_a_later_session_starts_from_the_store_s_winner(tmp_path):
@@ -200,25 +225,6 @@ def test_a_later_session_starts_from_the_store_s_winner(tmp_path):
     )  # fmt: skip
     later.run()
     assert later.trials[0].config == winner
-
-
-def test_objectives():
-    tuned = session(objective=lambda trial: -trial.config["BLOCK"])
-    assert tuned.run().config["BLOCK"] == 128
-    tuned = session(objective=["time", lambda trial: -trial.config["BLOCK"]])
-    tuned.run()
-    front = tuned.front
-    assert front and any(trial.config["BLOCK"] == 128 for trial in front)
-
-    def fails(trial):
-        raise ZeroDivisionError("mine")
-
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        session(objective=fails).run()
-    assert session(objective=lambda trial: math.nan).run() is None
-    for wrong in ("speed", [], 5):
-        with pytest.raises(kw.InvalidArgument):
-            session(objective=wrong)
 
 
 def test_a_configuration_chooses_its_text_and_headers():

@@ -439,12 +439,19 @@ def test_values_that_are_no_lists_are_refused(tmp_path, values):
         Space.from_t1(path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"ConfigurationSpace": {}}', "\0", "3"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"ConfigurationSpace": {}}', "\0", "3",
+     '{"ConfigurationSpace": {"TuningParameters": "x"}}',
+     '{"ConfigurationSpace": {"TuningParameters": [{"Name": "x"}]}}',
+     '{"ConfigurationSpace": {"TuningParameters": [], "Conditions": ["x < 3"]}}'],
+)  # fmt: skip
 def test_files_that_are_no_t1_are_refused(tmp_path, text):
     path = tmp_path / "space.json"
     path.write_text(text)
-    with pytest.raises(kw.InvalidArgument, match=r"space\.json"):
+    with pytest.raises(kw.InvalidArgument, match=r"space\.json") as caught:
         Space.from_t1(path)
+    assert "Error" not in str(caught.value)
     for path in (tmp_path / "missing.json", tmp_path):
         with pytest.raises(kw.StoreError, match="cannot be read") as caught:
             Space.from_t1(path)

@@ -167,6 +167,8 @@ def test_a_table_is_read_and_replayed(tmp_path, packed):
 
 
 def test_failures_are_evaluations():
+    with pytest.raises(kw.InvalidArgument, match="NaN"):
+        Table({Config(x=1): math.nan, Config(x=2): 1.0})
     table = Table({Config(x=i): 5.0 if i == 9 else None for i in range(10)})
     assert table.replay("brute_force", 10) == [math.inf] * 9 + [5.0]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernwright import _core, tune
-from kernwright.errors import Error
+from kernwright.errors import Error, InvalidArgument
 from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._sessions.subject import Subject
 
@@ -53,3 +53,45 @@ def test_a_verifier_is_made_where_something_is_to_be_compared():
     made = subject()
     assert made.verifier(None, None, None, None) is None
     assert made.verifier("default", None, None, None).wants_default
+
+
+@pytest.mark.parametrize(
+    ("declared", "most"),
+    [
+        ("__constant__ float c[4];", 16),
+        ("__device__ __constant__ float c[2][F];", 24),
+        ("#define N 3\nstatic __constant__ unsigned char c[(N + 1) * 2];", 8),
+        ("constexpr int N = 4u;\n__constant__ double c[N / F];", 16),
+        ("namespace a { __constant__ float4 c; }", 16),
+        ("__device__ unsigned long long c;", 8),
+        ("#define N 2\n#define M N * 2\n__constant__ int c[M]; // int c[9];", 16),
+        ("#ifndef F\n#define F 100\n#endif\n__constant__ float c[F];", 12),
+    ],
+)
+def test_contents_that_no_configuration_has_room_for_are_refused(declared, most):
+    text = f"{declared}\n{TEXT}"
+    name = "a::c" if "namespace" in declared else "c"
+    subject(text, constants={name: np.zeros(most, np.uint8)})
+    with pytest.raises(InvalidArgument, match=f"{most + 1} bytes.* has {most} at most"):
+        subject(text, constants={name: np.zeros(most + 1, np.uint8)})
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "struct S { int a[50]; };\n__constant__ S c;",
+        "#if F == 2\n__constant__ int c[3];\n#else\n__constant__ int c[30];\n#endif",
+        "#if F == 2\n#define N 3\n#else\n#define N 30\n#endif\n__constant__ int c[N];",
+        "#define ROOM(n) n * 30\n__constant__ int c[ROOM(F)];",
+        "__constant__ int c[sizeof(int) * 10];",
+        '#define N "\\d\\1"\n__constant__ int c[N];',
+        "\n".join(f"#define N{i} (N{i + 1} + N{i + 1} + N{i + 1})" for i in range(40))
+        + "\n#define N40 1\n__constant__ char c[N0];",
+        "#define N M\n#define M N\n__constant__ char c[N];",
+        "__constant__ int c[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};",
+        "__constant__ int a[2], c[20];",
+        '#include "elsewhere.h"\n__constant__ int c[N];',
+    ],
+)
+def test_what_the_text_does_not_tell_is_left_to_the_trials(declared):
+    subject(f"{declared}\n{TEXT}", constants={"c": np.zeros(50, np.uint8)})

@@ -354,3 +354,18 @@ def test_rows_without_a_problem_hold_for_all(tmp_path, kernel):
     assert "every problem" in fast.why
     assert json.loads(json.dumps(row)) == row
     assert pickle.loads(pickle.dumps(Store(tmp_path / "store"))).results
+
+
+def test_a_damaged_launch_of_one_result_stops_no_other(tmp_path, kernel):
+    def rows(name, *rest):
+        damaged = result_row(
+            kernel, {"BLOCK": 64, "V": 2}, problem={"n": 100}, grid="__import__('os')"
+        )
+        return write_rows(tmp_path / name, damaged, *rest)
+
+    good = result_row(kernel, {"BLOCK": 128, "V": 4}, problem={"n": 100})
+    fast = kernel.tuned(rows("both.jsonl", good))
+    run(fast, 100)
+    assert fast.choice(n=100).config == {"BLOCK": 128, "V": 4}
+    with pytest.raises(kw.InvalidArgument, match=r"no function __import__.*pass grid="):
+        run(kernel.tuned(rows("one.jsonl")), 100)

@@ -124,6 +124,7 @@ void FinalComparison::choose(Finalists& found, double seconds) {
 }
 
 std::optional<RaceResult> FinalComparison::run(const std::vector<std::unique_ptr<Trial>>& trials) {
+  if (is_left_out_) return std::nullopt;
   const double seconds = std::max(kLeastFinal, kFinalPart * clock_.now());
   Finalists found = ranked(trials);
   if (found.empty()) return std::nullopt;

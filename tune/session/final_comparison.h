@@ -30,6 +30,8 @@ class FinalComparison {
   /// The default takes part however slow it is. Nothing where none entered or none could be
   /// sampled.
   std::optional<RaceResult> run(const std::vector<std::unique_ptr<Trial>>& trials);
+  /// run() samples nothing, and has no result.
+  void leave_out() { is_left_out_ = true; }
 
  private:
   struct Finalist {
@@ -51,6 +53,7 @@ class FinalComparison {
   const SessionClock& clock_;
   StopFlag stop_;
   Race race_;
+  bool is_left_out_ = false;
   std::map<std::uint64_t, TrialWorkRef> works_;  ///< of the fastest so far, by index
 };
 

@@ -100,6 +100,7 @@ class KernelBackend final : public TrialBackend {
   const RemoteBuffer* original(Lane& lane, std::size_t buffer, const WaitLimits& limits);
   void restore(Lane& lane, const WaitLimits& limits, std::span<const std::size_t> except = {});
   void fill_symbols(Lane& lane, const Work& work, const WaitLimits& limits) const;
+  std::optional<std::string> outcome(Lane& lane, const Work& work, const WaitLimits& limits);
   RemoteLaunch launch_of(Lane& lane, const Work& work) const;
 
   Device& device_;

@@ -5,6 +5,7 @@
 #include "base/format.h"
 
 #include <string>
+#include <utility>
 
 namespace kernwright {
 namespace {
@@ -84,6 +85,17 @@ void Questions::answer_oldest(const Trial& trial) {
   strategy_->tell(trial.index, trial.score);
   open_.pop_front();
   ++answered_;
+}
+
+std::optional<std::uint64_t> Questions::take_best_known() {
+  if (std::exchange(is_best_taken_, true)) return std::nullopt;
+  const std::pair<const std::uint64_t, Trial>* best = nullptr;
+  for (const auto& known : options_.known) {
+    const std::optional<double>& score = known.second.score;
+    if (known.second.is_correct() && score && (best == nullptr || *score < *best->second.score))
+      best = &known;
+  }
+  return best == nullptr ? std::nullopt : std::optional(best->first);
 }
 
 Scout::Scout(const Space& space, const SessionOptions& options)

@@ -34,6 +34,10 @@ class Questions {
   std::uint64_t oldest() const { return open_.front(); }
   void answer_oldest(const Trial& trial);
 
+  /// The best that earlier sessions know, once. The search may never ask for it, and hears of it
+  /// when it does, so that its questions stay those of the earlier session.
+  std::optional<std::uint64_t> take_best_known();
+
  private:
   void take_proposals();
   std::optional<std::uint64_t> next();
@@ -47,6 +51,7 @@ class Questions {
   std::deque<std::uint64_t> open_;
   std::uint64_t answered_ = 0;
   bool is_exhausted_ = false;
+  bool is_best_taken_ = false;
 };
 
 /// A second search of the same kind, for trials while the first one waits. It hears of all trials.

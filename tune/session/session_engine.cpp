@@ -117,12 +117,20 @@ bool Session::Engine::tell_next() {
   return true;
 }
 
+/// The best of earlier sessions, behind the first trial. It is one of the budget's.
+void Session::Engine::take_over_best() {
+  if (!may_ask()) return;
+  const std::optional<std::uint64_t> best = questions_.take_best_known();
+  if (best && !taken_.contains(*best)) plan(begin(*best));
+}
+
 /// One question for each answer, so that their sequence does not depend on how long trials take.
 void Session::Engine::fill() {
   do {
     while (may_ask() && questions_.open() < options_.window) {
       const std::optional<std::uint64_t> index = ask_next();
       if (index && !taken_.contains(*index)) plan(begin(*index));
+      take_over_best();
     }
   } while (tell_next());
 }

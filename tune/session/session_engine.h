@@ -45,6 +45,7 @@ class Session::Engine {
   PendingTrial& begin(std::uint64_t index);
   void plan(PendingTrial& pending);
   bool tell_next();
+  void take_over_best();
   void fill();
   bool is_stuck(std::uint64_t number) const;
   void fill_gaps();

@@ -106,9 +106,9 @@ void Session::Engine::rate(Trial& trial, std::optional<double> cost) {
   }
   trial.score = trial.median_ms ? trial.median_ms : cost;
   if (options_.score) options_.score(trial);
-  if (trial.is_correct() && (!trial.score || std::isnan(*trial.score))) {
+  if (trial.is_correct() && (!trial.score || !std::isfinite(*trial.score))) {
     trial.status = TrialStatus::runtime;
-    trial.error = "the objective of this configuration is no number";
+    trial.error = "the objective of this configuration is no finite number";
   }
   if (!trial.is_correct()) trial.score.reset();
 }
@@ -132,6 +132,7 @@ const Trial& Session::Engine::settle(PendingTrial& pending) {
 // -- for foreign optimisers --------------------------------------------------------------------
 
 std::optional<Trial> Session::Engine::ask() {
+  final_.leave_out();  // times of somebody else's are taken as they are
   while (tell_next()) {}
   if (const auto limit = reached_limit(options_.budget, spending())) end(*limit);
   while (may_ask()) {
@@ -144,6 +145,7 @@ std::optional<Trial> Session::Engine::ask() {
       continue;
     }
     pending.stage = Stage::outside;
+    take_over_best();
     return pending.trial;
   }
   return std::nullopt;
@@ -161,7 +163,7 @@ const Trial& Session::Engine::tell(Trial told) {
   if (told.is_correct()) {
     if (!told.median_ms && !told.times_ms.empty()) told.median_ms = median(told.times_ms);
     if (!told.score) told.score = told.median_ms;
-    if (!told.score || std::isnan(*told.score))
+    if (!told.score || !std::isfinite(*told.score))
       throw InvalidArgument(format("trial {} is told to be correct without a time", told.number));
   } else {
     told.score.reset();

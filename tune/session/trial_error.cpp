@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "jit/compile/compile_wait.h"
+#include "worker/child_process.h"
 
 namespace kernwright {
 namespace {
@@ -30,6 +31,8 @@ std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, Trial
   } catch (const DriverNotFound&) {
     return std::nullopt;
   } catch (const DeviceNotFound&) {
+    return std::nullopt;
+  } catch (const ProcessNotStarted&) {
     return std::nullopt;
   } catch (const Interrupted&) {
     return std::nullopt;

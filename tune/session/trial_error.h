@@ -15,7 +15,7 @@ struct TrialFailure {
   std::string message;
 };
 
-/// Nothing for failures that all configurations share: no compiler, no device, a signal, and
+/// Nothing for failures that all configurations share: no compiler, device or worker, a signal, and
 /// without isolation a lost device.
 std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, TrialStage stage,
                                           bool is_isolated = true);

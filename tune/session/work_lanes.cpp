@@ -1,8 +1,11 @@
 // A small pool of threads and a queue of events.
 #include "tune/session/work_lanes.h"
 
+#include "base/errors.h"
+#include "base/format.h"
 #include "jit/compile/compile_wait.h"
 
+#include <exception>
 #include <utility>
 
 namespace kernwright {
@@ -20,8 +23,14 @@ std::vector<std::uint64_t> WorkEvents::wait() {
 }
 
 WorkLanes::WorkLanes(unsigned count, WorkEvents& events) : events_(events) {
-  for (unsigned lane = 0; lane < count; ++lane)
-    threads_.emplace_back([this, lane] { serve(lane); });
+  threads_.reserve(count);
+  try {
+    for (unsigned lane = 0; lane < count; ++lane)
+      threads_.emplace_back([this, lane] { serve(lane); });
+  } catch (const std::exception& error) {  // fewer do as well, none does not
+    if (threads_.empty())
+      throw Error(format("the system starts no thread for a session: {}", error.what()));
+  }
 }
 
 WorkLanes::~WorkLanes() {

@@ -25,12 +25,13 @@ class WorkEvents {
   std::vector<std::uint64_t> events_;
 };
 
-/// `count` threads, one job each at a time. start() and idle() are for one thread.
+/// `count` threads, or as many as the system starts, one job each at a time. start() and idle() are
+/// for one thread.
 class WorkLanes {
  public:
   using Job = std::function<void(unsigned lane)>;
 
-  /// `events` must outlive it.
+  /// `events` must outlive it. Throws Error where no thread can be started.
   WorkLanes(unsigned count, WorkEvents& events);
   /// Waits for the jobs that run.
   ~WorkLanes();

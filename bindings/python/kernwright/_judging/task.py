@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
@@ -15,6 +17,8 @@ from kernwright._judging.values import Kinds, Packed, from_torch, pack, pack_arr
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 
 ALLOWED = ("malloc", "printf", "clock", "nan")
+_NAME = re.compile(r"(::\s*)?[^\W\d]\w*(\s*::\s*[^\W\d]\w*)*\s*(<[^;{}#]*>)?$")
+_TYPED_NAME = re.compile(r"\([^;{}#]*\)\s*[^;{}#()]+$")  # (void (*)(float*))name
 
 
 class Task:
@@ -67,7 +71,7 @@ class Task:
         options: ProgramOptions | None = None,
         **option_fields: Any,
     ) -> None:
-        self.entry = _text("entry", entry)
+        self.entry = _entry(entry)
         self.signature = None if signature is None else _text("signature", signature)
         self.inputs = _function("inputs", inputs)
         self.reference = _function("reference", reference)
@@ -99,6 +103,17 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
+def _entry(value: Any) -> str:
+    """Raises for what can name no kernel, so that no text is blamed for it."""
+    text = _text("entry", value).strip()
+    if not _NAME.match(text) and not _TYPED_NAME.match(text):
+        raise InvalidArgument(
+            f'a task\'s entry is the name of a kernel, such as "saxpy", "space::saxpy" or '
+            f'"saxpy<float>", not {text!r}'
+        )
+    return text
+
+
 def _function(name: str, value: Any) -> Callable[..., Any]:
     if not callable(value):
         raise ArgumentError(f"a task's {name} is a function, got {type(value).__name__}")
@@ -109,11 +124,15 @@ def _number(name: str, value: Any) -> float | None:
     if value is None:
         return None
     try:
+        if isinstance(value, str):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise ArgumentError(f"a task's {name} is a number, got {value!r}") from None
-    if not number >= 0:
-        raise InvalidArgument(f"a task's {name} is a number from 0 on, got {value!r}")
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
+        raise InvalidArgument(f"a task's {name} is a finite number from 0 on, got {value!r}")
     return number
 
 

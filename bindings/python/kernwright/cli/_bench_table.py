@@ -153,8 +153,24 @@ def show_saved(arguments: argparse.Namespace, load: Load) -> int:
     whole = documents[0]
     for document in documents[1:]:
         whole = joined(whole, document)
-    show(arguments, whole, None)
+    if all({"dtype", "shape"} <= row["axes"].keys() for row in whole["rows"]):
+        show(arguments, whole, None)
+    else:
+        _show_own(arguments, whole)
     return 0
+
+
+def _show_own(arguments: argparse.Namespace, document: dict[str, Any]) -> None:
+    """A run of the caller's own benchmarks."""
+    from kernwright.bench import _tables
+
+    if arguments.json:
+        print(json.dumps(document, indent=1))
+    elif arguments.markdown:
+        print(_tables.markdown(document["rows"], None, ""))
+    else:
+        for row in document["rows"]:
+            print(_tables.line(row))
 
 
 def show(arguments: argparse.Namespace, document: dict[str, Any], compared: Any) -> None:

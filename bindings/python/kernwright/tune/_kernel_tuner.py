@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,8 +17,15 @@ from kernwright._jit.kernels import kernel as make_kernel
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
-from kernwright.tune._kernel_tuner_options import compile_fields, refuse, store_path, strategy_of
+from kernwright.tune._kernel_tuner_options import (
+    compile_fields,
+    refuse,
+    shared_bytes,
+    store_path,
+    strategy_of,
+)
 from kernwright.tune._sessions.session import Session
+from kernwright.tune._sessions.text_check import KernelText
 from kernwright.tune._sessions.trial import Trial
 from kernwright.tune._space import Space
 
@@ -56,6 +64,13 @@ def _whole(value: Any, what: str) -> int:
             return int(value)
         raise InvalidArgument(f"{what} gives {value!r}, which is no whole number")
     return int(value.__index__())
+
+
+def _flat(items: Any) -> list[Any]:
+    """Their items, and those of lists among them."""
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        return [items]
+    return [each for item in items for each in _flat(item)]
 
 
 def _evaluated(item: Any, values: Mapping[str, Any], what: str) -> int:
@@ -152,6 +167,23 @@ class _Source:
             for name, value in self._defines.items()
         }
 
+    def warn_of_unused(self, space: Space, launch: Sequence[Any]) -> None:
+        """Of parameters that neither the text nor `launch` names. Functions may read any."""
+        texts = [*_flat(launch), *(self._defines or {}).values(), self._name]
+        if callable(self._source) or any(map(callable, texts)):
+            return
+        seen = KernelText.of(self(space[0]))
+        named = {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", str(text))}
+        named.update(self._launch._names)
+        unused = [name for name in seen.unused(space.parameters) if name not in named]
+        if unused and not seen.is_open:
+            warnings.warn(
+                f"the kernel does not use {', '.join(unused)}: its text and its launch do not name "
+                "it, so that its values make no difference",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
     def __call__(self, config: Config) -> _core.Kernel:
         fields = dict(self._fields)
         fields["defines"] = {**fields.get("defines", {}), **self._given_defines(config)}
@@ -160,6 +192,10 @@ class _Source:
 
 def _comparison(verify: Any) -> Callable[..., bool]:
     """With atol, which Kernel Tuner's callers may leave out."""
+    if not callable(verify):
+        raise ArgumentError(
+            f"verify= is a function of answer, result and atol, got {type(verify).__name__}"
+        )
     try:
         parameters = inspect.signature(verify).parameters
     except (TypeError, ValueError):
@@ -260,6 +296,17 @@ def _space(tune_params: Any, restrictions: Any, block_names: Sequence[str], devi
     return space
 
 
+def _block_names(given: Any) -> tuple[str, ...]:
+    names = tuple(given or ())
+    if isinstance(given, str) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError("block_size_names= is a list of up to three names")
+    if len(names) > len(_BLOCK_NAMES):
+        raise InvalidArgument(
+            f"block_size_names= has {len(names)} names: a block has three extents"
+        )
+    return (*names, *_BLOCK_NAMES[len(names) :])
+
+
 def _show(result: Mapping[str, Any], keys: Iterable[str], file: Any = None) -> None:
     shown = [f"{key}={result[key]}" for key in keys if key in result]
     print(", ".join(shown), file=file or sys.stdout)
@@ -317,14 +364,15 @@ def tune_kernel(
     own_device = _own_device(device)
     if iterations < 1:
         raise InvalidArgument("iterations should be at least one")
-    names = (*(block_size_names or ()), *_BLOCK_NAMES[len(block_size_names or ()) :])
+    names = _block_names(block_size_names)
     space = _space(tune_params, restrictions, names, own_device)
     launch = _Launch(problem_size, (grid_div_x, grid_div_y, grid_div_z), names)
     source = _Source(kernel_name, kernel_source, launch, defines, compile_fields(compiler_options))
     wanted = _objectives(objective, objective_higher_is_better, objectives)
     derived = _Metrics(metrics, wanted)
-    chosen, budget = strategy_of(strategy, strategy_options)
-    shared = (smem_args or {}).get("size", 0)
+    chosen, budget = strategy_of(strategy, strategy_options, space)
+    shared = shared_bytes(smem_args)
+    source.warn_of_unused(space, [problem_size, grid_div_x, grid_div_y, grid_div_z, shared])
     with own_device:
         session = Session(
             source, space, list(arguments),

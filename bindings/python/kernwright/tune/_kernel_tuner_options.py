@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pathlib
 import warnings
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.tune._space import Space
 
 _SAME = {
     None: "brute_force",
@@ -58,7 +60,24 @@ def refuse(
         )
 
 
-def strategy_of(strategy: Any, options: Any) -> tuple[str, dict[str, Any] | None]:
+def shared_bytes(smem_args: Any) -> Any:
+    """The size of dynamic shared memory."""
+    if not smem_args:
+        return 0
+    if not isinstance(smem_args, Mapping) or list(smem_args) != ["size"]:
+        raise InvalidArgument(f'smem_args= is {{"size": bytes}}, got {smem_args!r}')
+    return smem_args["size"]
+
+
+def _part_of(space: Space, fraction: Any) -> int:
+    """How many configurations that is."""
+    is_number = isinstance(fraction, (int, float)) and not isinstance(fraction, bool)
+    if not is_number or not 0 < fraction <= 1:
+        raise InvalidArgument(f"fraction is above 0 and at most 1, got {fraction!r}")
+    return max(1, math.ceil(float(fraction) * len(space)))
+
+
+def strategy_of(strategy: Any, options: Any, space: Space) -> tuple[str, dict[str, Any] | None]:
     """Our strategy and the budget."""
     if strategy in _NEAREST:
         chosen = "portfolio"
@@ -81,6 +100,9 @@ def strategy_of(strategy: Any, options: Any) -> tuple[str, dict[str, Any] | None
         raise ArgumentError(f"strategy_options= is a dict, got {type(options).__name__}")
     given = dict(options or {})
     budget = {ours: given.pop(theirs) for theirs, ours in _BUDGETS.items() if theirs in given}
+    if chosen == "random" and "fraction" in given:
+        part = _part_of(space, given.pop("fraction"))
+        budget["evaluations"] = min(part, budget.get("evaluations", part))
     if given:
         warnings.warn(
             f"strategy_options {', '.join(map(str, given))} have no meaning here and are left out",

@@ -165,7 +165,7 @@ class ProblemReader:
 def _number(argument: Any, name: str) -> Any:
     if isinstance(argument, bool):
         return argument
-    if hasattr(argument, "__index__"):
+    if hasattr(argument, "__index__") and not getattr(argument, "shape", ()):
         value = argument.__index__()
         if not -(2**63) <= value < 2**63:
             raise ArgumentRangeError(f"the argument {name} of {value} does not fit 64 bits")

@@ -185,6 +185,14 @@ def _own(document: Mapping[str, Any], folder: pathlib.Path) -> dict[str, Any]:
     return found
 
 
+def _t1_extent(size: Any) -> int:
+    if isinstance(size, str) and size.isdecimal():
+        return int(size)
+    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        return size
+    raise InvalidArgument(f"ProblemSize has {size!r} where a whole number above 0 is wanted")
+
+
 def _t1_size(text: Any, space: Mapping[str, Sequence[Any]], sizes: Sequence[int]) -> Any:
     """T1's sizes: expressions over ProblemSize[i] and max(parameter)."""
     if not isinstance(text, str):
@@ -204,6 +212,11 @@ def _t1_argument(row: Any, space: Mapping[str, Sequence[Any]], sizes: Sequence[i
     keys = _table(row, "an argument")
     name = str(keys.get("Name"))
     kind = str(keys.get("Type"))
+    for key, known in (("MemoryType", ("Vector", "Scalar")), ("FillType", ("Constant", "Random"))):
+        if keys.get(key) not in (None, *known):
+            raise InvalidArgument(
+                f"the argument {name} has the {key} {keys[key]!r}; known are {' and '.join(known)}"
+            )
     found: dict[str, Any] = {"name": name, "dtype": _C_TYPES.get(kind, kind)}
     fill = keys.get("FillValue", 0)
     if keys.get("MemoryType") == "Scalar":
@@ -220,7 +233,7 @@ def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
     spec = _table(document.get("KernelSpecification"), "KernelSpecification")
     if spec.get("Language", "CUDA") != "CUDA":
         raise InvalidArgument(f"the kernel is written in {spec['Language']}: only CUDA runs here")
-    sizes = [s for s in _list(spec.get("ProblemSize", []), "ProblemSize") if isinstance(s, int)]
+    sizes = [_t1_extent(size) for size in _list(spec.get("ProblemSize", []), "ProblemSize")]
     if not sizes:
         raise InvalidArgument("KernelSpecification has no ProblemSize of whole numbers")
     local = _table(spec.get("LocalSize"), "LocalSize")

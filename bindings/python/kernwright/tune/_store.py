@@ -114,11 +114,17 @@ class Store:
         The store must be one file. InvalidArgument for a row without "kind" or "session",
         StoreError when the file cannot be written; the same rows may be appended again then.
         """
-        if len(self._files) != 1 or self._texts:
-            raise InvalidArgument("rows are appended to a store of one file")
+        self.own_path()
         # Half of a surrogate pair, as in the name of a file, is no text of a JSON file.
         texts = [json.dumps(dict(row), ensure_ascii=False) for row in rows]
         self._files[0].append([text.encode("utf-8", "replace") for text in texts])
+
+    def own_path(self) -> str:
+        """The file that rows are appended to, wherever the process goes later. InvalidArgument for
+        a store of several."""
+        if len(self._files) != 1 or self._texts:
+            raise InvalidArgument("rows are appended to a store of one file")
+        return str(os.path.abspath(self.paths[0]))
 
     def find(self, key: Mapping[str, Any]) -> list[Match]:
         """The results of key["kernel"], nearest first; exact hits before all others.

@@ -189,8 +189,13 @@ def read_t1(path: str | os.PathLike[str]) -> tuple[dict[str, list[Value]], list[
         rows = space["TuningParameters"]
         named = [(row["Name"], row["Values"]) for row in rows]
         conditions = [row["Expression"] for row in space.get("Conditions") or []]
-    except (KeyError, TypeError) as error:
-        raise InvalidArgument(f"{os.fspath(path)} is no T1 file: {error!r} is missing") from None
+    except KeyError as error:
+        raise InvalidArgument(f"{os.fspath(path)} is no T1 file: {error} is missing") from None
+    except (TypeError, AttributeError):
+        raise InvalidArgument(
+            f"{os.fspath(path)} is no T1 file: ConfigurationSpace is an object with a list "
+            "TuningParameters of objects, and Conditions a list of objects with an Expression"
+        ) from None
     parameters: dict[str, list[Value]] = {}
     for name, values in named:
         if name in parameters:

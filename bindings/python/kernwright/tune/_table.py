@@ -60,6 +60,8 @@ class Table:
         for config, cost in costs.items():
             if cost is not None and not isinstance(cost, (int, float)):
                 raise ArgumentError(f"the cost of {config} is a number or None, got {cost!r}")
+            if cost is not None and math.isnan(cost):
+                raise InvalidArgument(f"the cost of {config} is NaN: write None where it failed")
         valid = [cost for cost in costs.values() if cost is not None]
         if not valid:
             raise InvalidArgument("a table wants at least one configuration that did not fail")

@@ -181,7 +181,7 @@ class Tuned(_core.TunedCall):
 
     def _outer_names(self, row: Row) -> list[str]:
         """The names in a result's expressions, without parameters."""
-        rule = self._rule_of(row)
+        rule = self._sound_rule_of(row)
         names = rule.names if rule is not None else set()
         for text in self._member(row, "restrictions") or ():
             try:
@@ -221,6 +221,12 @@ class Tuned(_core.TunedCall):
             return None
         shared_bytes, cluster = self._member(row, "shared_bytes"), self._member(row, "cluster")
         return BoundRule(grid, block, shared_bytes, cluster)
+
+    def _sound_rule_of(self, row: Row) -> BoundRule | None:
+        """None where the row's expressions are damaged: _try() tells how."""
+        with contextlib.suppress(ArgumentError, InvalidArgument):
+            return self._rule_of(row)
+        return None
 
     # -- choosing --------------------------------------------------------------------------------
 
@@ -356,7 +362,8 @@ class Tuned(_core.TunedCall):
     ) -> Iterable[tuple[str, Config | None, BoundRule | None]]:
         """What may be launched instead, the best first. A result for another source still tells
         the grid, block and default that its session was given."""
-        rules = [rule for match in matches if (rule := self._rule_of(match.row)) is not None]
+        sound = map(self._sound_rule_of, (match.row for match in matches))
+        rules = [rule for rule in sound if rule is not None]
         rule = self._rule or (rules[0] if rules else None)
         if self._default is not None:
             yield "the default", self._default, rule
@@ -364,14 +371,14 @@ class Tuned(_core.TunedCall):
         for match in matches:
             default = self._member(match.row, "default")
             if isinstance(default, dict) and default:
-                yield "the default of its session", Config(default), self._rule_of(match.row)
+                yield "the default of its session", Config(default), self._sound_rule_of(match.row)
                 break
         yield "the kernel as it is", None, rule
         for match in matches:
             is_stale = any(part == "source" for part, _ in match.differences)
             if not is_stale and not self._refusal(match, problem):
                 text = "the nearest result, for want of a default"
-                yield text, match.config, self._rule_of(match.row)
+                yield text, match.config, self._sound_rule_of(match.row)
 
     def packed(self) -> tuple[list[_core.Kernel], bytes]:
         """The parts for kw.pack(): all kernels for launches, and rows of results."""

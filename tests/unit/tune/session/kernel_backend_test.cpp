@@ -5,6 +5,7 @@
 #include "tune/session/launch_rule.h"
 #include "tune/session/session.h"
 #include "unit/tune/measure/measure_fixture.h"
+#include "worker/child_process.h"
 
 #include <doctest/doctest.h>
 
@@ -106,6 +107,16 @@ TEST_CASE("kernel backend: a session survives what kernels do") {
                                                        {"BLOCK=32, BAD=3", "correctness"},
                                                        {"BLOCK=64, BAD=0", "correct"},
                                                        {"BLOCK=4096, BAD=0", "constraints"}});
+}
+
+TEST_CASE("kernel backend: without a worker the session ends, and no configuration is to blame") {
+  Fixture fixture;
+  KernelBackendOptions options = fixture.options();
+  options.worker.command = {"no-such-worker"};
+  KernelBackend backend(device(), std::move(options));
+  Session session(fixture.space, backend, {});
+  CHECK_THROWS_WITH_AS(session.run(), doctest::Contains("no-such-worker"), ProcessNotStarted);
+  for (const auto& trial : session.trials()) CHECK(trial->status != TrialStatus::runtime);
 }
 
 TEST_CASE("kernel backend: a process that is new at a sample has the inputs") {

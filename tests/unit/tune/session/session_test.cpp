@@ -391,6 +391,35 @@ TEST_CASE("session: ask and tell") {
   CHECK(session.finish().best == asked[3].index);
 }
 
+TEST_CASE("session: the best of an earlier one counts, whatever this search asks for") {
+  const Space space = line(100);
+  ScriptedBackend backend(valley(100, 50));
+  SessionOptions options;
+  options.strategy = "random";
+  options.budget.evaluations = 5;
+  Trial known;
+  known.index = 50;
+  known.score = known.median_ms = 0.5;
+  known.times_ms = {0.5, 0.5};
+  const auto configurations = [](const Session& session) {
+    std::set<std::uint64_t> found;
+    for (const auto& trial : session.trials()) found.insert(trial->index);
+    return found;
+  };
+  Session plain(space, backend, options);
+  plain.run();
+  REQUIRE_FALSE(configurations(plain).contains(50));
+  options.known[50] = known;
+  Session session(space, backend, options);
+  session.run();
+  CHECK(session.trials().size() == 5);
+  CHECK(trial_of(session, 50).is_resumed);
+  CHECK(session.best()->index == 50);
+  std::set<std::uint64_t> asked = configurations(session);
+  asked.erase(50);
+  for (const std::uint64_t index : asked) CHECK(configurations(plain).contains(index));
+}
+
 TEST_CASE("session: proposals come before the strategy's, and again later") {
   const Space space = line(100);
   ScriptedBackend backend(valley(100, 50));

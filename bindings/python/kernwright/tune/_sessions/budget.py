@@ -22,9 +22,16 @@ def _seconds(value: Any, name: str) -> float:
                 f'{name} of {value!r}: write a number and a unit, "90s", "2min", "1h", "500ms"'
             )
         return float(match[1]) * _UNITS[match[2]]
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise ArgumentError(f"{name} is a number or a str, got {type(value).__name__}")
-    return float(value)
+    return _number(value, name, "a number or a str")
+
+
+def _number(value: Any, name: str, wanted: str) -> float:
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        raise ArgumentError(f"{name} is {wanted}, got {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidArgument(f"{name} is a number that a double can hold") from None
 
 
 def read_budget(budget: Any) -> dict[str, Any]:
@@ -49,9 +56,10 @@ def read_budget(budget: Any) -> dict[str, Any]:
         if name == "evaluations":
             if isinstance(value, bool) or not hasattr(value, "__index__"):
                 raise ArgumentError(f"evaluations is an int, got {type(value).__name__}")
-            limits[name] = value.__index__()
+            limits[name] = min(value.__index__(), 2**62)  # no space has more
         else:
-            limits[name] = _seconds(value, name) if name != "target" else float(value)
+            is_target = name == "target"
+            limits[name] = _number(value, name, "a number") if is_target else _seconds(value, name)
         if name != "target" and not (limits[name] > 0 and math.isfinite(limits[name])):
             raise InvalidArgument(f"a budget of {value!r} {name}: a number above 0 is wanted")
     return limits

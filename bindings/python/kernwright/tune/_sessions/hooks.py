@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._sessions.arguments import Arguments, Parameter, Verifier
 from kernwright.tune._sessions.kernel import Planner, failure_text
+from kernwright.tune._sessions.settings import read_proposals
 from kernwright.tune._sessions.trial import Trial
 
 _NAMED = ("time", "energy", "edp")
@@ -37,6 +38,10 @@ class Objective:
         self.name = given if isinstance(given, str) else getattr(given, "__name__", "objective")
         self._function: Callable[[Trial], Any] | None = given if callable(given) else None
 
+    @property
+    def is_function(self) -> bool:
+        return self._function is not None
+
     def __call__(self, trial: Trial) -> float | None:
         if self._function is None:
             return _named_score(self.name, trial)
@@ -45,7 +50,10 @@ class Objective:
             return None
         if isinstance(value, (str, bool)) or not hasattr(value, "__float__"):
             raise ArgumentError(f"the objective {self.name} gave a {type(value).__name__}")
-        return float(value)
+        try:
+            return float(value)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ArgumentError(f"the objective {self.name} gave no number: {error}") from None
 
 
 class Hooks:
@@ -64,10 +72,14 @@ class Hooks:
         if not given:
             raise InvalidArgument("objective= is an empty list")
         self._objectives = [Objective(item) for item in given]
-        names = [item.name for item in self._objectives]
+        names: list[str] = []
+        for item in self._objectives:
+            if item.is_function and item.name in names:  # metrics go by the name
+                item.name += f" {sum(name.startswith(item.name) for name in names) + 1}"
+            names.append(item.name)
         self.objective_name = ", ".join(names)
         self.wants_energy = any(name in ("energy", "edp") for name in names)
-        self.scores = names != ["time"]
+        self.scores = names != ["time"] or self._objectives[0].is_function
         self._have_fitted = False
         self._lane_event: Any = None
         self._propose: Any = None
@@ -118,7 +130,9 @@ class Hooks:
         if session is None or self._propose is None:
             return []
         proposed = self._propose(session)
-        return [session.space.index(config) for config in proposed or ()]
+        if isinstance(proposed, Iterable) and not isinstance(proposed, (str, Mapping)):
+            proposed = list(proposed)
+        return read_proposals(proposed, session.space)
 
     def lane_event(self, is_gpu: bool, begins: bool, number: int, seconds: float) -> None:
         method = self._lane_event() if self._lane_event is not None else None

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kernwright import _core
@@ -112,9 +112,10 @@ class TunedSource:
                     self._samples.append(self.base(config))
         return self._samples
 
-    def check(self, space: Space, given: int, constants: Iterable[str]) -> None:
+    def check(self, space: Space, given: int, constants: Mapping[str, bytes]) -> None:
         """Raises for a call wrong for every configuration: another number of arguments, variables
-        that are nowhere, parameters of the space with the kernel's own names."""
+        that are nowhere or have too little room, parameters of the space with the kernel's own
+        names."""
         texts = [KernelText.of(kernel) for kernel in self.samples(space)]
         if len(texts) < len(space) and len({text.text for text in texts}) > 1:
             return  # a callable gives several: who knows what the others are
@@ -123,7 +124,7 @@ class TunedSource:
         values = [value for each in space.parameters.values() for value in each]
         if not any(isinstance(value, str) and "," in value for value in values):
             check_count(texts, given)
-        check_constants(texts, constants)
+        check_constants(texts, constants, space.parameters)
 
     def has_one_signature(self, space: Space) -> bool:
         """Whether all configurations take the same arguments; False where nothing tells it."""

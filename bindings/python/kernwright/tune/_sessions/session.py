@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import threading
@@ -30,7 +31,7 @@ from kernwright.tune._sessions.subject import Subject
 from kernwright.tune._sessions.trial import Best, Trial
 from kernwright.tune._sessions.words import TrialObserver, warn_of_end, warn_of_unsaved
 from kernwright.tune._space import Space, seed_argument
-from kernwright.tune._store import Store
+from kernwright.tune._store import Store, as_store
 
 _BEST_MEMBERS = ("config", "median_ms", "interval_ms", "score")
 
@@ -78,6 +79,7 @@ class Session:
     _started_backend: ClusterBackend | None = None
     _result: dict[str, Any] | None = None
     _is_stopped = False
+    _is_asked_out = False
     _warned = False
 
     def __init__(
@@ -99,7 +101,7 @@ class Session:
         atol: float | None = None,
         strategy: str = "portfolio",
         isolation: str = "process",
-        store: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | Store | None = None,
         resume: bool = True,
         seed: int | None = 0,
         default: Mapping[str, Any] | None = None,
@@ -130,7 +132,7 @@ class Session:
             planner, subject.arguments, self._verifier, objective, device.is_simulated
         )
         self._hooks.propose_by(proposals if callable(proposals) else None, self)
-        self._store = None if store is None else Store(store)
+        self._store = None if store is None else as_store(store)
         policy = "counts" if device.is_simulated else policy
         self.key = subject.key(device, policy, self._hooks.objective_name)
         if self._store is not None:
@@ -156,12 +158,14 @@ class Session:
             "proposes": callable(proposals),
             "scores": self._hooks.scores,
             "events": True,
-            "store": None if store is None else os.fspath(store),
+            "store": None if self._store is None else self._store.own_path(),
             "key": json.dumps(self.key),
             "about": json.dumps(self._about),
         }
         self._lock = threading.Lock()
         self._trials: list[Trial] = []
+        self._open: set[int] = set()  # numbers of ask(), without an outcome
+        self._told: set[int] = set()
         self._observers: list[Any] = []
         self._hooks.observe_by(weakref.WeakMethod(self._lane_event))
         if self._hooks.wants_energy and device.is_simulated:
@@ -235,8 +239,7 @@ class Session:
         row["config"] = {name: row["config"][name] for name in self.space.parameters}
         return Trial(row)
 
-    def _keep(self, text: str) -> Trial:
-        trial = self._trial(text)
+    def _keep(self, trial: Trial) -> Trial:
         self._trials.append(trial)
         for observer in list(self._observers):
             observer.trial(trial)
@@ -249,9 +252,13 @@ class Session:
             warn_of_unsaved(unsaved, why)
 
     def _next(self) -> Trial | None:
-        text = self._started().next()
-        self._warn_of_unsaved()
-        return None if text is None else self._keep(text)
+        while True:
+            text = self._started().next()
+            self._warn_of_unsaved()
+            if text is None:
+                return None
+            if (trial := self._trial(text)).number not in self._told:  # tell() returned it
+                return self._keep(trial)
 
     def __iter__(self) -> Iterator[Trial]:
         """Trials as they end. What is left out of the loop can be looped over later."""
@@ -304,8 +311,13 @@ class Session:
                 end()
 
     def _run(self) -> Best | None:
-        for _ in self:
-            pass
+        try:
+            for _ in self:
+                pass
+        except KeyboardInterrupt:
+            with contextlib.suppress(Error):
+                self._finish()  # so that the store has the best until now
+            raise
         return self.best
 
     async def run_async(self, progress: Any = None) -> Best | None:
@@ -329,22 +341,41 @@ class Session:
         return self
 
     def __exit__(self, *error: object) -> None:
+        """Ends it; the store then has the best as its result, also where a loop was left early."""
         self.stop()
+        if self._trials:
+            with contextlib.suppress(Error):
+                self._finish()
 
     # -- for foreign optimisers --------------------------------------------------------------------
 
     def ask(self) -> Trial | None:
-        """A trial to measure elsewhere: its `config`; None when the budget is used up."""
+        """A trial to measure elsewhere: its `config`; None when the budget is used up. What the
+        store knows is not asked for."""
         text = self._started().ask()
-        return None if text is None else self._trial(text)
+        if text is None:
+            self._is_asked_out = True
+            self._end_if_told()
+            return None
+        trial = self._trial(text)
+        self._open.add(trial.number)
+        return trial
 
     def tell(self, trial: Trial, outcome: Any, error: str = "") -> Trial:
         """The outcome of a trial of ask(): a time in milliseconds, a sequence of them, or a status
         ("compile", "runtime", ...)."""
         row = told_row(trial, outcome, error)
-        told = self._keep(self._started().tell(json.dumps(row)))
+        told = self._keep(self._trial(self._started().tell(json.dumps(row))))
         self._warn_of_unsaved()
+        self._open.discard(told.number)
+        self._told.add(told.number)
+        self._end_if_told()
         return told
+
+    def _end_if_told(self) -> None:
+        """The end, where nothing is left to ask for or to tell: with what the store knows."""
+        if self._is_asked_out and not self._open:
+            self._run()
 
     # -- what was found ----------------------------------------------------------------------------
 

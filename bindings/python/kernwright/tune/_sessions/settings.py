@@ -25,15 +25,18 @@ from kernwright.tune._strategy import strategies
 
 POLICIES = ("cold", "warm", "rotate", "graph")
 _WARM_STARTS = 3
+_MOST_LANES = 1024  # threads, each with a process
 
 
-def index_of(value: Any, name: str, none: int | None = None) -> int:
+def index_of(value: Any, name: str, none: int | None = None, most: int = 2**31 - 1) -> int:
     if value is None and none is not None:
         return none
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ArgumentError(f"{name}= is an int, got {type(value).__name__}")
     if value.__index__() < 1:
         raise InvalidArgument(f"{name}= is at least 1, got {value}")
+    if value.__index__() > most:
+        raise InvalidArgument(f"{name}= is at most {most}, got {value}")
     return int(value.__index__())
 
 
@@ -80,7 +83,7 @@ def measure_settings(
 def lanes_of(workers: Any) -> int:
     """How many compiles go on at once: all processors but one for measuring."""
     if workers is not None:
-        return index_of(workers, "workers")
+        return index_of(workers, "workers", most=_MOST_LANES)
     return max(len(os.sched_getaffinity(0)) - 1, 1)
 
 
@@ -99,7 +102,7 @@ def devices_of(devices: Any) -> tuple[list[_core.Device], list[str]]:
     elif isinstance(devices, int) and not isinstance(devices, bool):
         if not current.is_simulated:
             raise ArgumentError("devices= is a list of devices, such as [0, 1]")
-        chosen = [current] * index_of(devices, "devices")
+        chosen = [current] * index_of(devices, "devices", most=_MOST_LANES)
     elif isinstance(devices, str) and devices != "all":
         chosen = [_core.Device(devices)]
     elif devices == "all":

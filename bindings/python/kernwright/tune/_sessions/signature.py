@@ -70,7 +70,7 @@ def _depending(text: str, parameters: Iterable[str]) -> set[str]:
     return depending
 
 
-def _joined(text: str, headers: Mapping[str, str], defines: Mapping[str, object]) -> str:
+def joined(text: str, headers: Mapping[str, str], defines: Mapping[str, object]) -> str:
     """All text in sight, without comments."""
     lines = [f"#define {key} {value}" for key, value in defines.items()]
     whole = "\n".join([*lines, *headers.values(), text])
@@ -91,7 +91,7 @@ def is_fixed(
         return False
     known = set(parameters)
     others = {name: value for name, value in defines.items() if name not in known}
-    whole = _DEFAULT.sub("", _joined(text, headers, others))
+    whole = _DEFAULT.sub("", joined(text, headers, others))
     names = [names] if isinstance(names, str) else names
     bases = {base_name(name) for name in names}
     declared = _declared(whole, bases.pop()) if len(bases) == 1 else None
@@ -127,7 +127,7 @@ def declared_parameters(
     """Names of the kernel's parameters, which may have no other number in any configuration. None
     where the text does not tell: it has the kernel twice, or macros may stand for parameters, of
     files that nobody looks at where it `is_open`."""
-    whole = _joined(text, headers, defines)
+    whole = joined(text, headers, defines)
     declared = _declared(whole, base_name(name))
     if declared is None or any(sign in declared[1] for sign in ("#", "(", "...")):
         return None
@@ -154,7 +154,7 @@ def macros_that_declare(
 ) -> str:
     """The variable's name, if macros may declare it: one is replaced by it, or by what declares
     variables of the device."""
-    whole = _joined(text, headers, defines)
+    whole = joined(text, headers, defines)
     bodies = " ".join(body for _, body in _MACRO.findall(whole))
     declares = re.search(r"\b__(?:constant|device|managed)__\b", bodies)
     return f" {variable}" if variable in _words(bodies if not declares else whole) else ""
@@ -162,6 +162,6 @@ def macros_that_declare(
 
 def macro_arguments(text: str, headers: Mapping[str, str], defines: Mapping[str, object]) -> str:
     """The arguments of macros in sight: these may declare variables by them."""
-    whole = _joined(text, headers, defines)
+    whole = joined(text, headers, defines)
     names = "|".join(name for name, body in _MACRO.findall(whole) if body.startswith("("))
     return " ".join(re.findall(rf"\b(?:{names})\s*\(([^;{{}}]*)", whole)) if names else ""

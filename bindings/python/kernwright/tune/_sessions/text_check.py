@@ -19,6 +19,7 @@ from kernwright.tune._sessions.signature import (
     macro_arguments,
     macros_that_declare,
 )
+from kernwright.tune._sessions.variables import most_bytes
 
 _QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _VARIABLE = re.compile(r"__(?:constant|device|managed)__([^;(){}]*)")
@@ -69,6 +70,12 @@ class KernelText:
         texts = (self.text, *self.headers.values())
         return [name for text in texts for name in _core._tune_variable_names(text)]
 
+    def room(self, variable: str, parameters: Mapping[str, Sequence[Value]]) -> int | None:
+        """The bytes that the variable has at most; None where the text does not tell."""
+        if self.is_open:
+            return None
+        return most_bytes(self.text, variable, parameters, self.headers, self.defines)
+
     def may_have(self, variable: str) -> bool:
         """Whether there is such a variable, or may be: of an included file, or made by a macro."""
         if self.is_open or variable in self.variables():
@@ -114,10 +121,22 @@ def check_count(texts: Sequence[KernelText], given: int) -> None:
         raise wrong_count(wrong[0], given)
 
 
-def check_constants(texts: Sequence[KernelText], constants: Iterable[str]) -> None:
-    """Raises NameNotFound where none of the kernels has a variable of that name."""
-    for name in constants if texts else ():
+def check_constants(
+    texts: Sequence[KernelText],
+    constants: Mapping[str, bytes],
+    parameters: Mapping[str, Sequence[Value]],
+) -> None:
+    """Raises NameNotFound where none of the kernels has a variable of that name, InvalidArgument
+    where it has no room in any of them."""
+    for name, data in constants.items() if texts else ():
         if any(text.may_have(name) for text in texts):
+            rooms = [text.room(name, parameters) for text in texts]
+            room = max((each for each in rooms if each is not None), default=0)
+            if None not in rooms and room < len(data):
+                raise InvalidArgument(
+                    f"constants[{name!r}] has {len(data)} bytes, and the variable {name} has "
+                    f"{room} at most"
+                )
             continue
         known = list(dict.fromkeys(each for text in texts for each in text.variables()))
         has = f"it has {', '.join(known)}" if known else "it has none"
