@@ -125,7 +125,9 @@ class LaunchFrame {
 
  private:
   void free_staged() noexcept;
+  struct Staged;
   void check_results() const;
+  void check_input(const Staged& staged) const;
   void refuse_shared(const ArgumentPlan& plan, const py::object& target) const;
 
   struct Staged {
@@ -133,7 +135,9 @@ class LaunchFrame {
     bool copied_in = false;
     Array array;
     py::object target;      // null when nothing is copied back
-    py::object contiguous;  // host memory for the copy; the target itself where possible
+    /// Host memory for the copy back, the target itself where possible; of an input its values,
+    /// while the check of it is on.
+    py::object contiguous;
   };
   const Kernel& kernel_;
   Device& device_;
