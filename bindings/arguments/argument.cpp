@@ -58,7 +58,7 @@ ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::s
     plan.is_void = parameter.kind == ParameterKind::untyped;
     return plan;
   }
-  plan.convert = &convert_pointer;
+  plan.convert = is_function_pointer(parameter) ? &convert_function : &convert_pointer;
   plan.is_void = is_void_pointer(parameter);
   const bool plain = parameter.scalar && parameter.pointee_size <= scalar_size(*parameter.scalar);
   if (plain && !plan.is_void && !parameter.any_byte_pointee) plan.element = parameter.scalar;

@@ -134,7 +134,7 @@ class LaunchFrame {
     const ArgumentPlan* plan = nullptr;
     bool copied_in = false;
     Array array;
-    py::object target;      // null when nothing is copied back
+    py::object target;  // null when nothing is copied back
     /// Host memory for the copy back, the target itself where possible; of an input its values,
     /// while the check of it is on.
     py::object contiguous;
@@ -153,6 +153,10 @@ class LaunchFrame {
 /// Converters of pointer parameters (argument_array.cpp) and of values (argument_value.cpp).
 void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame);
+/// Pointers to functions, for which there are no arrays.
+bool is_function_pointer(const Parameter& parameter);
+void convert_function(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                      LaunchFrame& frame);
 ArgumentPlan::Converter value_converter(const Parameter& parameter);
 
 }  // namespace kernwright::python

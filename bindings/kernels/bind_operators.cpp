@@ -22,9 +22,10 @@ bool read_sides(PyObject* a, PyObject* b, Operands& operands) {
   // Python would compare the identities of an array and a list of numbers.
   PyObject* const other = left != nullptr ? b : a;
   if (PyList_Check(other) || PyTuple_Check(other)) {
-    throw ArgumentError(format("a {} is no operand of a device's array: make it one with "
-                               "kernwright.asarray() first",
-                               type_name(other)));
+    throw ArgumentError(
+        format("a {} is no operand of a device's array: make it one with "
+               "kernwright.asarray() first",
+               type_name(other)));
   }
   return false;
 }

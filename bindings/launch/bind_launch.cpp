@@ -336,9 +336,10 @@ py::object host_values(const py::object& values, const char* wrapper) {
   if (!py::isinstance<py::array>(values))
     throw ArgumentError(format("kw.{} takes a NumPy array, got {}", wrapper, type_name(values)));
   if (module_member("kernwright._array.creation", "is_masked")(values).cast<bool>()) {
-    throw ArgumentError(format("kw.{} got a masked array: fill the masked elements first, or pass "
-                               "its data without the mask",
-                               wrapper));
+    throw ArgumentError(
+        format("kw.{} got a masked array: fill the masked elements first, or pass "
+               "its data without the mask",
+               wrapper));
   }
   return values;
 }

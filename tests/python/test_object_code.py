@@ -117,6 +117,11 @@ def test_what_is_no_object_code(tmp_path, ptx):
     (tmp_path / "cut").write_bytes(
         kw.Program(TEXT, kw.ProgramOptions(arch="sm_80")).compile("cubin").code[:300]
     )
+    cubin = kw.Program(TEXT, kw.ProgramOptions(arch="sm_80")).compile("cubin").code
+    kw.ObjectCode.from_cubin(cubin)
+    for cut in (1, 100, 1000):
+        with pytest.raises(kw.Error, match="cut short"):
+            kw.ObjectCode.from_cubin(cubin[:-cut])
     for wrong in (
         lambda: kw.module(b"junk"),
         lambda: kw.module(tmp_path / "bad"),
