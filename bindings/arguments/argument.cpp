@@ -58,7 +58,7 @@ ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::s
     plan.is_void = parameter.kind == ParameterKind::untyped;
     return plan;
   }
-  plan.convert = &convert_pointer;
+  plan.convert = is_function_pointer(parameter) ? &convert_function : &convert_pointer;
   plan.is_void = is_void_pointer(parameter);
   const bool plain = parameter.scalar && parameter.pointee_size <= scalar_size(*parameter.scalar);
   if (plain && !plan.is_void && !parameter.any_byte_pointee) plan.element = parameter.scalar;
@@ -140,10 +140,10 @@ CUdeviceptr LaunchFrame::stage(const ArgumentPlan& plan, const HostArgument& hos
     const GilRelease unlocked;
     staged.array = Array::empty(device_, std::move(shape), type, stream_);
   }
-  if (host.copy_out) {
-    staged.target = target;
+  if (host.copy_out) staged.target = target;
+  // Of an input only the check of what was written asks for the values.
+  if (host.copy_out || (device_.is_simulated() && sim::current_checks().init))
     staged.contiguous = contiguous;
-  }
   staged_.push_back(std::move(staged));
   return staged_.back().array.address();
 }
@@ -152,11 +152,24 @@ void LaunchFrame::free_staged() noexcept {
   for (Staged& staged : staged_) drop_without_gil(staged.array);
 }
 
+/// What the kernel writes to kw.In is lost.
+void LaunchFrame::check_input(const Staged& staged) const {
+  const py::array before = py::reinterpret_borrow<py::array>(staged.contiguous);
+  const auto* const values = static_cast<const std::byte*>(before.data());
+  const std::string parameter = describe(*staged.plan, "got kw.In");
+  const GilRelease unlocked;
+  std::vector<std::byte> after(staged.array.nbytes());
+  staged.array.to_host(after.data());
+  sim::check_input(staged.array.address(), {values, after.size()}, after, parameter);
+}
+
 /// The kernel has to write what kw.Out copies back.
 void LaunchFrame::check_results() const {
   for (const Staged& staged : staged_) {
     const Array& array = staged.array;
-    if (!staged.target || staged.copied_in || array.nbytes() == 0) continue;
+    if (array.nbytes() == 0) continue;
+    if (!staged.target && staged.contiguous) check_input(staged);
+    if (!staged.target || staged.copied_in) continue;
     const std::string parameter = describe(*staged.plan, "got kw.Out");
     const GilRelease unlocked;
     sim::check_results(array.address(), array.nbytes(), parameter);

@@ -125,15 +125,19 @@ class LaunchFrame {
 
  private:
   void free_staged() noexcept;
+  struct Staged;
   void check_results() const;
+  void check_input(const Staged& staged) const;
   void refuse_shared(const ArgumentPlan& plan, const py::object& target) const;
 
   struct Staged {
     const ArgumentPlan* plan = nullptr;
     bool copied_in = false;
     Array array;
-    py::object target;      // null when nothing is copied back
-    py::object contiguous;  // host memory for the copy; the target itself where possible
+    py::object target;  // null when nothing is copied back
+    /// Host memory for the copy back, the target itself where possible; of an input its values,
+    /// while the check of it is on.
+    py::object contiguous;
   };
   const Kernel& kernel_;
   Device& device_;
@@ -149,6 +153,10 @@ class LaunchFrame {
 /// Converters of pointer parameters (argument_array.cpp) and of values (argument_value.cpp).
 void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame);
+/// Pointers to functions, for which there are no arrays.
+bool is_function_pointer(const Parameter& parameter);
+void convert_function(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                      LaunchFrame& frame);
 ArgumentPlan::Converter value_converter(const Parameter& parameter);
 
 }  // namespace kernwright::python

@@ -226,6 +226,21 @@ void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std
 
 }  // namespace
 
+bool is_function_pointer(const Parameter& parameter) {
+  return parameter.type.find("(*)(") != std::string::npos;
+}
+
+void convert_function(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
+                      LaunchFrame& frame) {
+  if (value == Py_None) return store(0, slot);
+  if (py::isinstance<PointerArgument>(value))
+    return store(py::handle(value).cast<const PointerArgument&>().address, slot);
+  frame.refuse(plan, format("got {}: {} wants the address of a device function; pass "
+                            "kw.Pointer(address), with the address that a __device__ variable of "
+                            "this type holds",
+                            type_name(value), named(plan)));
+}
+
 void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame) {
   if (const Array* array = array_of(value)) {

@@ -1,5 +1,6 @@
 // The operators of Array: in the slots of its type, so no Python code and no look-up runs.
 #include "base/errors.h"
+#include "base/format.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/elementwise_operand.h"
 #include "bindings/kernels/kernel_calls.h"
@@ -17,7 +18,16 @@ bool read_sides(PyObject* a, PyObject* b, Operands& operands) {
   const Array* const ours = left != nullptr ? left : array_of(b);
   if (ours == nullptr) return false;
   operands.set_device(ours->device());
-  return operands.add(a) && operands.add(b);
+  if (operands.add(a) && operands.add(b)) return true;
+  // Python would compare the identities of an array and a list of numbers.
+  PyObject* const other = left != nullptr ? b : a;
+  if (PyList_Check(other) || PyTuple_Check(other)) {
+    throw ArgumentError(
+        format("a {} is no operand of a device's array: make it one with "
+               "kernwright.asarray() first",
+               type_name(other)));
+  }
+  return false;
 }
 
 py::object run(Operation operation, const Operands& operands) {

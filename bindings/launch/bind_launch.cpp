@@ -333,8 +333,15 @@ void bind_config(py::module_& m) {
 
 /// Host values for kw.In: anything NumPy can see as an array, without an element type change.
 py::object host_values(const py::object& values, const char* wrapper) {
-  if (py::isinstance<py::array>(values)) return values;
-  throw ArgumentError(format("kw.{} takes a NumPy array, got {}", wrapper, type_name(values)));
+  if (!py::isinstance<py::array>(values))
+    throw ArgumentError(format("kw.{} takes a NumPy array, got {}", wrapper, type_name(values)));
+  if (module_member("kernwright._array.creation", "is_masked")(values).cast<bool>()) {
+    throw ArgumentError(
+        format("kw.{} got a masked array: fill the masked elements first, or pass "
+               "its data without the mask",
+               wrapper));
+  }
+  return values;
 }
 
 py::object writable(py::object values, const char* wrapper) {

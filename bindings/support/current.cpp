@@ -212,7 +212,9 @@ void leave_scope() {
 
 void leave_device(const Device& device) {
   leave_last("a kw.Device",
-             [&](const Scope& scope) { return !scope.stream && scope.entered == &device; });
+             [&](const Scope& scope) {  // it may have been reset since it was entered
+               return !scope.stream && &scope.entered->newest() == &device;
+             });
 }
 
 void leave_stream(const Stream& stream) {

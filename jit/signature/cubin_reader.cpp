@@ -11,13 +11,13 @@
 namespace kernwright {
 namespace {
 
-constexpr std::size_t kSectionsOffset = 40;  // e_shoff
-constexpr std::size_t kSectionCount = 58;    // e_shentsize, e_shnum, e_shstrndx
-constexpr std::uint32_t kSymbolTable = 2;    // SHT_SYMTAB
-constexpr std::uint32_t kNoBytes = 8;        // SHT_NOBITS
-constexpr unsigned kObject = 1;              // STT_OBJECT
-constexpr unsigned kFunction = 2;            // STT_FUNC
-constexpr unsigned kEntry = 0x10;            // STO_CUDA_ENTRY
+constexpr std::size_t kTablesOffset = 32;  // e_phoff and what follows it, to the header's end
+constexpr std::size_t kTablesBytes = 32;
+constexpr std::uint32_t kSymbolTable = 2;  // SHT_SYMTAB
+constexpr std::uint32_t kNoBytes = 8;      // SHT_NOBITS
+constexpr unsigned kObject = 1;            // STT_OBJECT
+constexpr unsigned kFunction = 2;          // STT_FUNC
+constexpr unsigned kEntry = 0x10;          // STO_CUDA_ENTRY
 constexpr std::size_t kSymbolBytes = 24;
 constexpr std::string_view kInfo = ".nv.info.";
 constexpr unsigned kSizedRecord = 4;       // EIFMT_SVAL
@@ -32,12 +32,15 @@ struct Section {
 class Cubin {
  public:
   explicit Cubin(std::string_view image) : image_(image) {
-    ByteReader head = reader(part(kSectionsOffset, 24));
+    ByteReader head = reader(part(kTablesOffset, kTablesBytes));
+    const std::uint64_t segments = head.u64();
     const std::uint64_t begin = head.u64();
-    ByteReader counts = reader(part(kSectionCount, 6));
-    const std::uint64_t each = counts.u16();
-    const std::uint64_t count = counts.u16();
-    names_ = counts.u16();
+    head.bytes(6);  // flags, bytes of the header
+    const std::uint64_t segment_bytes = head.u16();
+    part(segments, segment_bytes * head.u16());  // at the end of the file, mostly
+    const std::uint64_t each = head.u16();
+    const std::uint64_t count = head.u16();
+    names_ = head.u16();
     for (std::uint64_t i = 0; i < count; ++i) {
       ByteReader in = reader(part(begin + i * each, each));
       Section section;

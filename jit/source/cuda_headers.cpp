@@ -47,7 +47,8 @@ std::shared_ptr<const SecureDirectory> find_bundle(const LoadedNvrtc& nvrtc,
   auto opened = std::make_shared<const SecureDirectory>(parent ? unpack_headers(nvrtc, parent)
                                                                : SecureDirectory());
   if (*opened && !opened->fixed_path().empty()) return opened;
-  note = format("NVRTC's headers are not unpacked into {}: {}", cache_folder,
+  const std::string& folder = parent && !opened->path().empty() ? opened->path() : cache_folder;
+  note = format("NVRTC's headers are not unpacked into {}: {}", folder,
                 !parent   ? parent.reason()
                 : *opened ? "other users can put another folder in its place"
                           : opened->reason());

@@ -22,7 +22,8 @@ struct Diagnostic {
   std::string caret;  ///< the source line and the caret line below it, empty when unknown
   std::string hint;   ///< what usually helps, empty when nothing is known
 
-  /// "file:line:column: severity: message" and, where known, caret and hint on further lines.
+  /// "file:line:column: severity: message" and, where known, caret and hint on further lines. Of a
+  /// long line the part around the caret.
   std::string to_string() const;
 };
 

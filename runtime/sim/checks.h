@@ -91,6 +91,11 @@ class ScheduleScope {
 /// unwritten bytes are a finding. `whose` begins its text: the argument and its kernel.
 void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view whose);
 
+/// Looks, where `init` is on, at device memory that was filled with `before` for a launch, holds
+/// `after` now and is not copied back: what the launch changed there is lost, a finding.
+void check_input(std::uint64_t address, std::span<const std::byte> before,
+                 std::span<const std::byte> after, std::string_view whose);
+
 /// For a person, one finding after the other; "no findings" for none. `total` of the scope they are
 /// from says how often something was found for which the list had no room.
 std::string findings_text(std::span<const Finding> findings, std::uint64_t total = 0);

@@ -64,3 +64,21 @@ def test_counters_of_another_sign_count():
         count[1, 1](kw.InOut(host))
     count[1, 1](kw.InOut(host.view("uint64")))
     assert host.tolist() == [5]
+
+
+def test_a_function_pointer_takes_addresses_alone(sim):
+    module = kw.module(
+        "__device__ float twice(float x) { return 2 * x; }\n"
+        "__device__ float (*pointer)(float) = twice;\n"
+        "__global__ void f(float (*g)(float), float* o) { o[0] = g(3); }"
+    )
+    f, out = module["f"], kw.zeros(1)
+    address = int(module.symbol("pointer").numpy())
+    f[1, 1](kw.Pointer(address), out)
+    assert out.item() == 6
+    structs = np.zeros(1, [("a", "u8")])
+    for wrong in (address, kw.zeros(8, "u1"), kw.zeros(1, "u8"), kw.In(np.zeros(8, "u1")), out):
+        with pytest.raises(kw.ArgumentError, match="wants the address of a device function"):
+            f[1, 1](wrong, out)
+    with pytest.raises(kw.ArgumentError, match="wants the address of a device function"):
+        f[1, 1](kw.In(structs), out)

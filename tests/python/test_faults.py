@@ -145,6 +145,21 @@ def test_reset_of_the_simulated_device_and_its_kernels():
     )
 
 
+def test_a_device_may_be_reset_within_its_block():
+    run(
+        """
+    with device:
+        with kw.Device(0) as inner:
+            inner.reset()
+            kw.ones(3)
+        kw.ones(3)
+        device.reset()
+    assert kw.current_device() == device and (kw.ones(4).numpy() == 1).all()
+    """,
+        device="sim",
+    )
+
+
 def test_a_reset_that_the_driver_refuses():
     run("""
     kept = kw.ones(4)

@@ -77,6 +77,37 @@ def test_what_is_written_to_an_input_is_lost():
     assert (x[0], y[0]) == (0, 10)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
+@pytest.mark.parametrize("size", [1, 7, 70000])
+def test_what_is_written_to_an_input_is_found(sim, dtype, size):
+    kernel = kw.kernel(
+        "__global__ void k(void* x, int at, int count) {\n"
+        "    for (int i = 0; i < count; i++) ((unsigned char*)x)[at + i] += 1; }"
+    )
+
+    def found(at, count, wrapper=kw.In, values=None):
+        x = np.arange(size).astype(dtype) if values is None else values
+        before = x.copy()
+        with kw.checks("init") as report:
+            kernel[1, 1](wrapper(x), at, count)
+        assert wrapper is kw.InOut or (x == before).all()
+        return [(finding.kind, finding.message) for finding in report]
+
+    bytes = size * np.dtype(dtype).itemsize
+    assert found(0, 0) == found(0, 1, kw.InOut) == []
+    for at, count in {(0, 1), (bytes - 1, 1), (bytes // 2, bytes - bytes // 2)}:
+        assert found(at, count) == [
+            (
+                "init",
+                f"k(void* x, int at, int count): parameter 1 (void*) got kw.In, and the kernel has "
+                f"changed {count} of its {bytes} bytes, the first at byte {at}",
+            )
+        ]
+    # A view that is not contiguous, and one of structs.
+    assert len(found(0, 1, values=np.zeros((2, size), dtype).T)) == 1
+    assert len(found(0, 1, values=np.zeros(size, [("a", "u1"), ("b", dtype)]))) == 1
+
+
 WRITE = """template <typename T> __global__ void fill(T* y, int first, int count, int step) {
     for (int i = threadIdx.x; i < count; i += blockDim.x) y[first + i * step] = T(1);
 }"""

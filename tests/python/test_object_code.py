@@ -117,6 +117,11 @@ def test_what_is_no_object_code(tmp_path, ptx):
     (tmp_path / "cut").write_bytes(
         kw.Program(TEXT, kw.ProgramOptions(arch="sm_80")).compile("cubin").code[:300]
     )
+    cubin = kw.Program(TEXT, kw.ProgramOptions(arch="sm_80")).compile("cubin").code
+    kw.ObjectCode.from_cubin(cubin)
+    for cut in (1, 100, 1000):
+        with pytest.raises(kw.Error, match="cut short"):
+            kw.ObjectCode.from_cubin(cubin[:-cut])
     for wrong in (
         lambda: kw.module(b"junk"),
         lambda: kw.module(tmp_path / "bad"),
@@ -134,3 +139,27 @@ def test_what_is_no_object_code(tmp_path, ptx):
 def test_a_pack_wants_sources(tmp_path, ptx):
     with pytest.raises(kw.ArgumentError, match="no source"):
         kw.pack(tmp_path / "p.kwpack", [kw.module(ptx)], archs=["sim"])
+
+
+def test_object_code_is_no_program(tmp_path, ptx):
+    path = tmp_path / "k.ptx"
+    path.write_bytes(ptx)
+    for source, name in [(path, str(path)), (ptx.decode(), "<ptx>"), (ptx, "<ptx>")]:
+        with pytest.raises(kw.ArgumentError, match=r"is object code.*kw.module") as caught:
+            kw.Program(source)
+        assert name in str(caught.value)
+    command = [sys.executable, "-m", "kernwright", "compile", os.fspath(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 2 and "is object code" in ended.stderr
+
+
+def test_names_are_a_list_of_texts():
+    program = kw.Program("__global__ void f(float* o) {}")
+    with pytest.raises(kw.ArgumentError, match=r"names= is a list of str, got 3 in it"):
+        program.compile("ptx", ["f", 3])
+
+
+def test_the_nearest_option_is_named():
+    for wrong, near in {"optins": "options", "max_register": "max_registers"}.items():
+        with pytest.raises(kw.ArgumentError, match=rf"no option {wrong} \(did you mean {near}\?\)"):
+            kw.kernel("__global__ void f(float* o) {}", **{wrong: None})

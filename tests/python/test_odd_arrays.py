@@ -182,3 +182,19 @@ def test_host_memory_that_claims_to_be_on_a_device_is_refused(total):
     odd = Tensor(kw.ones(4), capsule=np.ones(4, "f4").__dlpack__())
     with pytest.raises(kw.ArgumentError, match="host memory"):
         total[1, 1](odd, kw.zeros(1))
+
+
+def test_masks_of_numpy_are_refused():
+    masked = np.ma.masked_array(np.zeros(4, "f4"), [1, 0, 0, 0])
+    x = kw.zeros(4)
+    for call in (
+        lambda: kw.In(masked),
+        lambda: kw.Out(masked),
+        lambda: kw.InOut(masked),
+        lambda: kw.asarray(masked),
+        lambda: x.__setitem__(slice(None), masked),
+    ):
+        with pytest.raises(kw.ArgumentError, match="mask"):
+            call()
+    assert kw.asarray(np.ma.masked_array(np.ones(4, "f4"))).numpy().tolist() == [1] * 4
+    kw.In(np.ma.masked_array(np.ones(4, "f4"), False))

@@ -1,5 +1,6 @@
 """Names and texts that compilers stumble over: they work, or the error says what helps."""
 
+import itertools
 import os
 
 import pytest
@@ -219,3 +220,21 @@ def test_names_with_a_nul_or_a_lone_surrogate():
         assert any(words in str(error.value) for words in ("?end", "NUL", "null character"))
         with pytest.raises(kw.Error, match="lone surrogate at index"):
             call("\udcff")
+
+
+@pytest.mark.parametrize("statements", [0, 40, 4000])
+def test_a_message_shows_a_long_line_around_its_caret(statements):
+    many = "o[0] += 1; " * statements
+    text = f"__global__ void f(float* o) {{ {many}/* \u00e4\u4e2d */\to[0] = bad; {many}}}"
+    with pytest.raises(kw.CompileError) as caught:
+        kw.kernel(text).compile()
+    message = str(caught.value)
+    assert len(message) < 800
+    line, caret = next(
+        pair for pair in itertools.pairwise(message.splitlines()) if pair[1].strip() == "^"
+    )
+    assert line[caret.index("^") :].startswith("bad; ")
+    assert line[caret.index("^") - 8 :].startswith("\to[0] = ")
+    assert caught.value.diagnostics[0].column == text.index("bad") + 1
+    for part in line.strip(".").split("+= 1; ")[1:-1]:
+        assert part in text

@@ -151,3 +151,32 @@ def test_structs_on_a_device_are_not_compared():
     for compare in (lambda: one == module.symbol("s"), lambda: one != one, lambda: hash(one)):
         with pytest.raises((kw.Error, TypeError), match=r"compared|unhashable"):
             compare()
+
+
+def test_wrong_values_of_structs_are_errors_of_ours(variables):
+    one, many = variables.symbol("one"), variables.symbol("many")
+    for value in ((1, 2), (1, "x", 2)):
+        with pytest.raises(kw.ArgumentError, match="no value of one"):
+            one[...] = value
+    for value in ([1, 2, 3, 4], [(1, (2, 3, 4), (5, 6))] * 3 + [7], [[1]] * 4):
+        with pytest.raises(kw.ArgumentError, match="it is no struct"):
+            many[...] = value
+    many[...] = [(i, (2, 3, 4), (5, 6)) for i in range(4)]
+    assert many["id"].numpy().tolist() == [0, 1, 2, 3]
+    with pytest.raises(
+        kw.InvalidArgument, match=r"\(2,\) do not broadcast to shape \(4,\) of many"
+    ):
+        many[...] = np.zeros(2, many.dtype)
+
+
+def test_a_kernel_takes_a_variable_of_structs():
+    text = "struct S { int a; float b; };\n"
+    module = kw.module(text + "__device__ S s[3]; __global__ void k() {}")
+    structs = module.symbol("s")
+    structs[...] = np.array([(1, 2), (3, 4), (5, 6)], structs.dtype)
+    kernel = kw.kernel(text + "__global__ void k(S* x, float* o) { *o = x[2].b; x[1].a = 9; }")
+    out = kw.zeros(1)
+    kernel[1, 1](structs, out)
+    assert out.item() == 6 and structs["a"].numpy().tolist() == [1, 9, 5]
+    with pytest.raises(kw.ArgumentError, match="uint8"):
+        kernel[1, 1](structs, structs)

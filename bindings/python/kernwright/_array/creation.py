@@ -192,8 +192,21 @@ def _convert(x: Array, dtype: Any, device: Any, copy: bool | None) -> Array:
     return result.copy() if copy and result is x else result
 
 
+def is_masked(values: Any) -> bool:
+    """Whether elements of a NumPy array are masked: their values mean nothing."""
+    return (
+        type(values) is not np.ndarray
+        and isinstance(values, np.ma.MaskedArray)
+        and bool(np.any(values.mask))
+    )
+
+
 def _host_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
     given = isinstance(obj, (np.ndarray, np.generic))
+    if given and is_masked(obj):
+        raise ArgumentError(
+            f"{_kind(obj)} with masked elements: fill them first, or pass its data without the mask"
+        )
     if not given and not isinstance(obj, (list, tuple, bool, int, float, complex)):
         given = hasattr(obj, "__array__") or hasattr(obj, "__array_interface__") or _has_buffer(obj)
         if not given and hasattr(obj, "__dlpack__"):

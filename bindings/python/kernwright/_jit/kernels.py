@@ -228,6 +228,13 @@ class Program:
     def __init__(
         self, source: str | os.PathLike[str], options: ProgramOptions | None = None
     ) -> None:
+        from kernwright._jit.source import object_code
+
+        if code := object_code(source):
+            raise ArgumentError(
+                f"{code[1]} is object code: there is nothing to compile; kw.module() and "
+                "kw.kernel() load it"
+            )
         self.options = make_options(options, {})
         self._program = _program(locate(source), self.options)
 
@@ -250,6 +257,9 @@ class Program:
         """
         if isinstance(names, str):
             raise ArgumentError("names= is a list of str, got one str")
+        for name in names or ():
+            if not isinstance(name, str):
+                raise ArgumentError(f"names= is a list of str, got {name!r} in it")
         return self._program.compile(kind, list(names or ()), timeout)
 
     def kernel(self, name: str | None = None) -> _core.Kernel:

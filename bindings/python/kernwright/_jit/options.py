@@ -183,9 +183,9 @@ _NONE: Mapping[str, Any] = {}  # never changed
 def _unknown(name: str) -> ArgumentError:
     import difflib
 
-    close = difflib.get_close_matches(name, _FIELDS, n=1, cutoff=0.6)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return ArgumentError(f"there is no option {name}; {hint}The options are {', '.join(_FIELDS)}")
+    close = difflib.get_close_matches(name, [*_FIELDS, "options"], n=1, cutoff=0.6)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    return ArgumentError(f"there is no option {name}{hint}; the options are {', '.join(_FIELDS)}")
 
 
 class ProgramOptions:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._jit.structs import Layout
-from kernwright.errors import ArgumentError
+from kernwright.errors import ArgumentError, InvalidArgument
 
 _TYPES = {
     "bool": "bool",
@@ -115,6 +115,15 @@ def _is_opaque(dtype: np.dtype[Any]) -> bool:
     return dtype.fields is not None or dtype.type is np.void
 
 
+def _holds_structs(value: Any) -> bool:
+    """Not numbers: NumPy would spread each over all members."""
+    if isinstance(value, list):
+        return all(map(_holds_structs, value))
+    return isinstance(value, tuple) or (
+        isinstance(value, (np.void, np.ndarray)) and value.dtype.names is not None
+    )
+
+
 class StructArray:
     """Structs in a variable of the device. A view: writes go there.
 
@@ -170,6 +179,13 @@ class StructArray:
     def ptr(self) -> int:
         """The address on the device."""
         return self.bytes.ptr
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Its bytes, for kernels that take a pointer to such structs."""
+        return self.bytes.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.bytes.__dlpack_device__()
 
     def __eq__(self, other: object) -> bool:
         raise ArgumentError(
@@ -230,7 +246,7 @@ class StructArray:
         if isinstance(value, (bytes, bytearray, memoryview)):
             given = np.frombuffer(value, np.uint8)
         elif isinstance(value, (tuple, list)):
-            given = np.array(value, self.dtype)
+            given = self._of_tuples(value)
         else:
             given = np.asarray(value)
         if given.dtype == np.uint8 and given.nbytes == self.nbytes:
@@ -240,14 +256,33 @@ class StructArray:
             same = given.dtype.itemsize == self.dtype.itemsize
             problem = self._layout.mismatch(given.dtype) if same else "it has another size"
         if problem:
-            raise ArgumentError(
-                f"{self._name} has {self.nbytes} bytes of {self._what()}, and what is assigned is "
-                f"another: {problem}; assign NumPy values of its dtype, a tuple of all members, or "
-                f"{self.nbytes} bytes{self._advice()}"
-            )
+            raise self._refusal(problem)
         if given.dtype.fields is not None and self.dtype.fields is not None:
             given = given.view(self.dtype) if given.dtype != self.dtype else given
-        return np.broadcast_to(given, self.shape)
+        try:
+            return np.broadcast_to(given, self.shape)
+        except ValueError:
+            raise InvalidArgument(
+                f"values of shape {given.shape} do not broadcast to shape {self.shape} of "
+                f"{self._name}"
+            ) from None
+
+    def _of_tuples(self, value: Any) -> np.ndarray[Any, Any]:
+        if not _holds_structs(value):
+            raise self._refusal("it is no struct")
+        try:
+            return np.array(value, self.dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ArgumentError(
+                f"{value!r} is no value of {self._name}, with elements of {self.dtype}: {error}"
+            ) from None
+
+    def _refusal(self, problem: str) -> ArgumentError:
+        return ArgumentError(
+            f"{self._name} has {self.nbytes} bytes of {self._what()}, and what is assigned is "
+            f"another: {problem}; assign NumPy values of its dtype, a tuple of all members, or "
+            f"{self.nbytes} bytes{self._advice()}"
+        )
 
     def _what(self) -> str:
         return "structs" if self.dtype.fields else "a type that is not known"

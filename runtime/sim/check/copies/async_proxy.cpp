@@ -65,7 +65,8 @@ void AsyncProxy::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) 
   store.stamp = kUnderWay | kAllBytes | check_.stamp_of(info, thread);
   if (check_.race) store.read = reads.begin(check_.stamp_of(info, thread) | kAllBytes);
   before_ = 0;
-  const bool moves = !info.strong && store.source.size() == 1 && store.to.size() == 1;
+  const bool moves =
+      !info.strong && !store.of_tensor && store.source.size() == 1 && store.to.size() == 1;
   for (const Piece& piece : store.source) {
     each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
       read(op, warp, lane, at, bytes, moves ? &store : nullptr);

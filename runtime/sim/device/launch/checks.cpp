@@ -114,26 +114,58 @@ CheckSet current_checks() {
   return sim_driver().checks.current();
 }
 
+namespace {
+
+/// A finding about the argument of a launch, for whoever collects, or the log.
+void report_argument(SimDriver& instance, std::uint64_t address, std::string message,
+                     std::string_view what, std::string_view hint) {
+  std::vector<Finding> found(1);
+  found[0].fault.kind = FaultKind::init;
+  found[0].fault.message = std::move(message);
+  found[0].fault.address = address;
+  found[0].what = what;
+  found[0].space = "global memory";
+  found[0].hint = hint;
+  for (const Finding& finding : instance.checks.deliver(std::move(found)))
+    log(LogLevel::warning, "simulated device: {}", finding.to_string());
+}
+
+}  // namespace
+
 void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view whose) {
   SimDriver& instance = sim_driver();
   if (!instance.checks.init()) return;
   const std::lock_guard execution(instance.execution);
   const Unwritten unwritten = instance.checks.shadow.unwritten(address, bytes);
   if (unwritten.bytes == 0) return;
-  std::vector<Finding> found(1);
-  FaultReport& fault = found[0].fault;
-  fault.kind = FaultKind::init;
-  fault.message = format(
-      "{}, and nothing has written {} of the {} bytes that are copied back, the first at byte {}",
-      whose, unwritten.bytes, bytes, unwritten.first);
-  fault.address = address + unwritten.first;
-  found[0].what = "copy to the host";
-  found[0].space = "global memory";
-  found[0].hint =
+  report_argument(
+      instance, address + unwritten.first,
+      format("{}, and nothing has written {} of the {} bytes that are copied back, the first at "
+             "byte {}",
+             whose, unwritten.bytes, bytes, unwritten.first),
+      "copy to the host",
       "kw.Out copies all of the array back: let the kernel write every element, or pass kw.InOut "
-      "where it leaves some as they were";
-  for (const Finding& finding : instance.checks.deliver(std::move(found)))
-    log(LogLevel::warning, "simulated device: {}", finding.to_string());
+      "where it leaves some as they were");
+}
+
+void check_input(std::uint64_t address, std::span<const std::byte> before,
+                 std::span<const std::byte> after, std::string_view whose) {
+  SimDriver& instance = sim_driver();
+  if (!instance.checks.init()) return;
+  std::size_t changed = 0, first = 0;
+  for (std::size_t i = before.size(); i-- > 0;) {
+    if (before[i] == after[i]) continue;
+    ++changed;
+    first = i;
+  }
+  if (changed == 0) return;
+  const std::lock_guard execution(instance.execution);
+  report_argument(instance, address + first,
+                  format("{}, and the kernel has changed {} of its {} bytes, the first at byte {}",
+                         whose, changed, before.size(), first),
+                  "write",
+                  "kw.In copies nothing back, so these values are lost: pass kw.InOut, or let the "
+                  "kernel leave its input alone");
 }
 
 CheckScope::CheckScope(CheckSet checks, std::size_t limit) {
