@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kTopkTile = 4096;
 constexpr std::int64_t kMostSelected = 1024;
 /// Up to this k the first elements of threads bound those of a block.
-constexpr std::int64_t kMostBounded = 256;
+constexpr std::int64_t kMostBounded = 128;
 constexpr int kBoundedThreads = 512;
 /// Candidates beside those of a chunk.
 constexpr std::int64_t kFull = 512;
