@@ -27,7 +27,8 @@
 #include "kernels_src/include/functions.cuh.h"
 #include "kernels_src/include/fused.cuh.h"
 #include "kernels_src/include/matrices.cuh.h"
-#include "kernels_src/include/norm_rows.cuh.h"
+#include "kernels_src/include/norm/norm_gradient.cuh.h"
+#include "kernels_src/include/norm/norm_rows.cuh.h"
 #include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/order.cuh.h"
 #include "kernels_src/include/ordered_scan.cuh.h"
@@ -54,7 +55,8 @@
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/reducers.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
-#include "kernels_src/include/running.cuh.h"
+#include "kernels_src/include/scan/running.cuh.h"
+#include "kernels_src/include/scan/scan_parts.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
@@ -95,6 +97,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(logits),
     KW_HEADER(matrices),
     KW_HEADER(mbarrier),
+    KW_HEADER(norm_gradient),
     KW_HEADER(norm_rows),
     KW_HEADER(operations),
     KW_HEADER(order),
@@ -119,6 +122,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(select_tokens),
     KW_HEADER(skinny),
     KW_HEADER(skinny_weights),
+    KW_HEADER(scan_parts),
     KW_HEADER(small_floats),
     KW_HEADER(tensor_core),
     KW_HEADER(tma),

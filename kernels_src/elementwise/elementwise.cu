@@ -126,7 +126,8 @@ __device__ __forceinline__ void compute_twice(char* a, char* b, const Inputs&...
 }
 
 /// Contiguous arrays: each thread takes `kPacks` (1 or 2) packs of N elements, and loads them all
-/// before it stores. `Index` holds count plus one grid of threads.
+/// before it stores. With one pack there is also a thread for each element behind the last pack.
+/// `Index` holds count plus one grid of threads.
 template <typename Op, typename R, typename O, int N, int kPacks, typename Index,
           typename... Operands>
 __global__ void flat(char* out, Index count, const Operands... operands) {
@@ -139,13 +140,19 @@ __global__ void flat(char* out, Index count, const Operands... operands) {
         out + at(i, N * size), out + at(k, N * size),
         LoadedTwice<Operands, N>(operands, at(i, Operands::template step<N>()),
                                  at(k, Operands::template step<N>()))...);
-  } else if (i < packs) {
+  } else if (__builtin_expect(i < packs, 1)) {
     compute<Op, R, O, N>(out + at(i, N * size),
                          Loaded<Operands, N>(operands, at(i, Operands::template step<N>()))...);
+  } else if (kPacks == 1 && N > 1) {
+    // The elements behind the last pack: by the threads behind it. So those before end at once.
+    const Index rest = packs * N + (i - packs);
+    if (rest >= count) return;
+    compute<Op, R, O, 1>(out + at(rest, size),
+                         Loaded<Operands, 1>(operands, at(rest, Operands::template step<1>()))...);
   }
-  // The elements behind the last pack: by the first threads of the last block.
-  const Index rest = packs * N + threadIdx.x;
-  if (N > 1 && blockIdx.x == gridDim.x - 1 && rest < count) {
+  if constexpr (kPacks == 2 && N > 1) {  // by the first threads of the last block
+    const Index rest = packs * N + threadIdx.x;
+    if (blockIdx.x != gridDim.x - 1 || rest >= count) return;
     compute<Op, R, O, 1>(out + at(rest, size),
                          Loaded<Operands, 1>(operands, at(rest, Operands::template step<1>()))...);
   }

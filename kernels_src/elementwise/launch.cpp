@@ -36,11 +36,11 @@ struct Variant {
   std::array<Form, kMaxOperands> forms{};
 };
 
-/// Threads of a block: fewer for few packs, which then spread over more multiprocessors. More than
-/// a quarter of these with a block each gained nothing (H100).
-std::uint32_t threads_for(std::int64_t packs, const Device& device) {
+/// Few packs are spread over more multiprocessors. More than a quarter of these gained nothing
+/// (H100).
+bool are_few(std::int64_t packs, const Device& device) {
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  return packs <= processors / 4 * kFewThreads ? kFewThreads : kThreads;
+  return packs <= processors / 4 * kFewThreads;
 }
 
 const char* form_name(Form form) {
@@ -163,11 +163,17 @@ void launch_flat(const ElementwiseCall& call, const Array& result, Variant varia
     narrow_to(pack, call.inputs[i].array->address(), scalar_size(call.inputs[i].type));
   }
   const std::int64_t count = result.size();
+  // Few of them: half a pack for each thread of a block is faster than half the threads (H100).
+  const bool few = are_few(count / pack, result.device());
+  const bool halved = few && pack > 1 && info(call.operation).code != OperationInfo::Code::HEAVY;
+  if (halved) pack /= 2;
+  const std::uint32_t threads = few && !halved ? kFewThreads : kThreads;
   variant.pack = static_cast<int>(pack);
   variant.packs = packs_of(call, result, pack);
-  const std::uint32_t threads = threads_for(count / pack, result.device());
   const std::int64_t per_block = pack * variant.packs * threads;
-  const std::int64_t blocks = (count + per_block - 1) / per_block;
+  const std::int64_t single = count / pack + count % pack;  // packs, and elements behind them
+  const std::int64_t blocks =
+      variant.packs == 1 ? (single + threads - 1) / threads : (count + per_block - 1) / per_block;
   variant.wide = count > kNarrowLimit - per_block;
   Arguments(call, result.address())
       .launch(kernel_for(call, result, variant), {blocks, threads}, variant.wide, count, nullptr,

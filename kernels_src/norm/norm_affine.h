@@ -8,7 +8,7 @@
 
 namespace kernwright::kernels {
 
-/// The kernels' parameter of that name (include/norm_rows.cuh).
+/// The kernels' parameter of that name (include/norm/norm_rows.cuh).
 struct AffineArguments {
   CUdeviceptr weight = 0;
   CUdeviceptr bias = 0;

@@ -23,6 +23,7 @@ namespace {
 enum class NormGradientPart {
   rows,
   staged_rows,
+  flowing_rows,
   long_rows,
   add_partial,
   column_sums,
@@ -41,7 +42,8 @@ struct NormGradientJob {
   NormOptions options;
   NormSink sink = NormSink::nowhere;
   RowTile tile;
-  bool staged = false;  ///< the next row of a block is copied to shared memory
+  int staged = 0;  ///< rows of a block that are copied to shared memory ahead
+  bool flows = false;
   Stream stream;
   Array statistics;  ///< of the rows, where sums are made by a launch of their own
 
@@ -60,14 +62,18 @@ struct NormGradientJob {
             .shared_bytes = static_cast<std::uint32_t>(shared),
             .stream = stream};
   }
+  NormGradientPart rows_part() const {
+    if (flows) return NormGradientPart::flowing_rows;
+    return staged > 0 ? NormGradientPart::staged_rows : NormGradientPart::rows;
+  }
   bool is_layer() const { return options.kind == NormKind::layer; }
   std::size_t shared_bytes() const {
     const std::size_t held = static_cast<std::size_t>(tile.items) *
                              static_cast<std::size_t>(tile.pack) *
                              static_cast<std::size_t>(tile.threads);
-    const std::size_t next = staged ? 2 * held * scalar_size(x.type()) : 0;
+    const std::size_t next = static_cast<std::size_t>(staged) * 2 * held * scalar_size(x.type());
     if (sink != NormSink::shared_memory) return next;
-    const std::size_t sums = is_layer() && !staged ? 2 : 1;
+    const std::size_t sums = is_layer() && staged == 0 ? 2 : 1;
     return next + sums * held * scalar_size(computed());
   }
 };
@@ -85,7 +91,8 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
                        .add(tile.pack, 5)
                        .add(tile.items, 7)
                        .add(tile.width, 11)
-                       .add(tile.threads, 11);
+                       .add(tile.threads, 11)
+                       .add(job.staged, 2);
   const auto name = [&] {
     const char* const x = device_type(job.x.type());
     const char* const weight = device_type(job.weight_type());
@@ -110,6 +117,9 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
         return with_sums(format("norm_backward_staged<{}, {}, {}, {}, {}, {}, {}>", x, weight,
                                 tile.pack, tile.items, tile.threads, kind,
                                 static_cast<int>(job.sink)));
+      case NormGradientPart::flowing_rows:
+        return with_sums(format("norm_backward_flow<{}, {}, {}, {}, {}, {}, {}>", x, weight,
+                                tile.pack, tile.items, tile.threads, kind, job.staged));
       case NormGradientPart::long_rows:
         return with_sums(format("norm_backward_long<{}, {}, {}, {}, {}, {}>", x, weight, tile.pack,
                                 kLongThreads, kind, job.shape.channels));
@@ -122,6 +132,29 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
   return family.instance(key, name).on(job.device());
 }
 
+/// Rows of which all threads of a block have two whole packs of 16 bytes. The next ones come to
+/// shared memory.
+bool plan_flowing_gradient(NormGradientJob& job, int pack) {
+  constexpr std::int64_t kLeastPacks = 512, kMostPacks = 1024;
+  constexpr int kItems = 2;
+  const std::int64_t packs = job.shape.n / pack;
+  if (pack != 8 || scalar_size(job.x.type()) != 2 || packs < kLeastPacks || packs > kMostPacks ||
+      packs % (32 * kItems) != 0)
+    return false;
+  NormGradientJob wanted = job;
+  const int threads = static_cast<int>(packs) / kItems;
+  wanted.tile = {.pack = pack, .items = kItems, .width = threads, .threads = threads};
+  wanted.sink = NormSink::registers;
+  wanted.flows = true;
+  const int limit = job.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  for (wanted.staged = threads > 256 ? 2 : 3; wanted.staged > 1; --wanted.staged) {
+    if (wanted.shared_bytes() + 2048 > static_cast<std::size_t>(limit)) continue;
+    job = wanted;
+    return true;
+  }
+  return false;
+}
+
 /// Rows that are worked on while the next one comes to shared memory: of more elements than a warp
 /// holds, and of up to 32 elements a thread.
 bool plan_staged_gradient(NormGradientJob& job, int pack) {
@@ -131,14 +164,15 @@ bool plan_staged_gradient(NormGradientJob& job, int pack) {
   if (job.is_wide() || job.shape.n <= kWarpRow || packs > std::int64_t{kMostStagedThreads} * most ||
       scalar_size(job.x.type()) * static_cast<std::size_t>(pack) != 16)
     return false;
-  if (choose(LaunchChoice::norm_gradient_rows, job.device(), job.shape.n, scalar_size(job.x.type()),
-             2) != 2)
-    return false;
+  const int kept = choose(LaunchChoice::norm_gradient_rows, job.device(), job.shape.n,
+                          scalar_size(job.x.type()), 3);
+  if (kept < 2) return false;
+  if (kept > 2 && plan_flowing_gradient(job, pack)) return true;
   int threads = 128;
   while (packs > std::int64_t{threads} * most) threads *= 2;
   const auto items = static_cast<std::uint64_t>((packs + threads - 1) / threads);
   NormGradientJob wanted = job;
-  wanted.staged = true;
+  wanted.staged = 1;
   wanted.tile = {.pack = pack,
                  .items = static_cast<int>(std::bit_ceil(items)),
                  .width = threads,
@@ -175,8 +209,7 @@ void plan_norm_gradient(NormGradientJob& job) {
 
 template <typename C>
 void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
-  const Kernel& kernel =
-      norm_gradient_part(job.staged ? NormGradientPart::staged_rows : NormGradientPart::rows, job);
+  const Kernel& kernel = norm_gradient_part(job.rows_part(), job);
   const std::int64_t resident =
       std::int64_t{job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)} *
       std::max(1, kernel.occupancy(job.tile.threads, job.shared_bytes()));
@@ -186,7 +219,7 @@ void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
   const Array weight = Array::empty(job.device(), extents, job.computed(), job.stream);
   const Array bias = Array::empty(job.device(), extents, job.computed(), job.stream);
   const LaunchConfig config = job.config(parts, job.tile.threads, job.shared_bytes());
-  if (job.staged) {
+  if (job.staged > 0) {
     launch(kernel, config, job.dx.address(), job.dy.address(), job.x.address(), job.shape.rows,
            job.n(), job.affine(), eps, weight.address(), bias.address());
   } else {

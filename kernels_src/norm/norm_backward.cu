@@ -1,6 +1,7 @@
 // Gradients of the norms, as norm_backward.h states them.
 #include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
+#include <kernwright/norm_gradient.cuh>
 #include <kernwright/norm_rows.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
@@ -9,90 +10,6 @@ using namespace kernwright;
 
 /// Where a thread adds up the gradients of weight and bias of its elements.
 enum Sink { kNowhere, kRegisters, kSharedMemory };
-
-/// dx of an element: factor * (g - mean_g - x_hat * slope), g = dy * weight.
-template <typename C>
-struct RowGradient {
-  RowStatistics<C> row_is;
-  C mean_g, slope;
-
-  __device__ __forceinline__ C normal(C x) const { return (x - row_is.mean) * row_is.factor; }
-  __device__ __forceinline__ C operator()(C x, C g) const {
-    return row_is.factor * (g - mean_g - normal(x) * slope);
-  }
-};
-
-/// `squares`: sum of (x - mean)^2, `with_g`: sum of (x - mean) * g, `sum_g`: sum of g.
-template <int Kind, typename C>
-__device__ __forceinline__ RowGradient<C> gradient_of(C mean, C squares, C with_g, C sum_g,
-                                                      long long n, C eps) {
-  RowGradient<C> row;
-  row.row_is = statistics_of<Kind>(mean, squares, n, eps);
-  const C slope = row.row_is.factor * with_g;
-  if (Kind == kL2) {
-    row.slope = root_of(squares) <= eps ? C(0) : slope;
-  } else {
-    row.slope = slope / static_cast<C>(n);
-  }
-  row.mean_g = Kind == kLayer ? sum_g / static_cast<C>(n) : C(0);
-  return row;
-}
-
-template <int V, int Items, int Width, typename T>
-__device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane,
-                                         int packs) {
-#pragma unroll
-  for (int i = 0; i < Items; ++i) {
-    const int pack = i * Width + lane;
-    if (pack < packs) raw[i] = reinterpret_cast<const Pack<T, V>*>(row)[pack];
-  }
-}
-
-/// Calls visit(slot, weight) for a thread's elements of a row. The weights come from a cache each
-/// time, so they take no registers.
-template <typename W, int V, int Items, int Width, bool Channels, typename C>
-struct HeldRow {
-  const AffineArguments& affine;
-  long long row;
-  int lane, packs;
-
-  template <typename Visit>
-  __device__ __forceinline__ void operator()(Visit visit) const {
-#pragma unroll
-    for (int i = 0; i < Items; ++i) {
-      const int pack = i * Width + lane;
-      if (pack >= packs) continue;
-      C weight[V];
-      load_affine<Channels, V, W>(weight, affine.weight, affine, row, pack, C(1));
-#pragma unroll
-      for (int j = 0; j < V; ++j) visit(i * V + j, weight[j]);
-    }
-  }
-};
-
-/// The sums of a row's elements, in one reduction, or in two for layers. `for_row` calls
-/// visit(slot, weight).
-template <int Kind, int Width, int Threads, typename C, typename ForRow>
-__device__ __forceinline__ RowGradient<C> reduce_row(const C* x, const C* dy, int n, C eps,
-                                                     ForRow for_row) {
-  const Two<C> none = {C(0), C(0)};
-  Two<C> plain = none, squared = none;
-  if (Kind == kLayer) {
-    for_row([&](int slot, C weight) {
-      plain.a += x[slot];
-      plain.b += dy[slot] * weight;
-    });
-    plain = row_reduce<Width, Threads, 0>(plain, SumTwo(), none);
-  }
-  const C mean = plain.a / static_cast<C>(n);
-  for_row([&](int slot, C weight) {
-    const C off = x[slot] - mean;
-    squared.a += off * off;
-    squared.b += off * (dy[slot] * weight);
-  });
-  squared = row_reduce<Width, Threads, Kind == kLayer ? 1 : -1>(squared, SumTwo(), none);
-  return gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
-}
 
 /// Adds the sums of the rows that a block worked on at once, and writes them as its partial sums.
 template <int V, int Items, int Width, int Threads, typename C>
@@ -162,7 +79,7 @@ __global__ void __launch_bounds__(Threads)
     });
     if (kAhead) load(first + step);
     const HeldRow<W, V, Items, Width, Channels, C> for_row = {affine, row, lane, mine};
-    const RowGradient<C> row_is =
+    const NormGradient<C> row_is =
         reduce_row<Kind, Width, Threads>(value, gradient, n, eps, for_row);
     for_row([&](int slot, C weight) {
       const C for_weight = gradient[slot] * row_is.normal(value[slot]);
@@ -260,8 +177,9 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
       squared.b += off * (gradient(slot) * weight);
     });
     if (Kind != kLayer) stage(row + gridDim.x);  // what it writes over has been read
-    squared = block_reduce<Threads, Kind == kLayer ? 1 : -1>(squared, SumTwo(), none);
-    const RowGradient<C> row_is = gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+    squared = block_reduce < Threads, Kind == kLayer ? 1 : -1 > (squared, SumTwo(), none);
+    const NormGradient<C> row_is =
+        norm_gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
     for_row([&](int slot, C weight) {
       const C dy_is = gradient(slot), x_is = value(slot);
       weight_sum[slot] += dy_is * row_is.normal(x_is);
@@ -282,6 +200,116 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
     store_held<V, Items, Threads>(bias_sums + first, lane, packs, [&](int slot, int) {
       return kBiasHeld ? bias_sum[kBiasHeld ? slot : 0] : kept[slot * Threads];
     });
+}
+
+/// The same for rows of exactly V * Items * Threads elements. The next Depth rows are on their way
+/// to shared memory, each thread's packs to places of its own. What is computed of an element stays
+/// in registers.
+template <typename T, typename W, int V, int Items, int Threads, int Kind, int Depth>
+__global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
+    norm_backward_flow(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
+                       long long rows, int n, const AffineArguments affine, Compute<T> eps,
+                       Compute<T>* __restrict__ weight_sums, Compute<T>* __restrict__ bias_sums) {
+  using C = Compute<T>;
+  using Raw = Pack<T, V>;
+  constexpr int kHeld = V * Items, kRow = kHeld * Threads;
+  extern __shared__ __align__(16) unsigned char memory[];
+  Raw* const staged = reinterpret_cast<Raw*>(memory) + threadIdx.x;
+  const long long begin = static_cast<long long>(blockIdx.x) * kRow;
+  const Raw* next_x = reinterpret_cast<const Raw*>(x + begin) + threadIdx.x;
+  const Raw* next_dy = reinterpret_cast<const Raw*>(dy + begin) + threadIdx.x;
+  Raw* to = reinterpret_cast<Raw*>(dx + begin) + threadIdx.x;
+  const long long step = static_cast<long long>(gridDim.x) * (kRow / V);
+  long long left = (rows - blockIdx.x + gridDim.x - 1) / gridDim.x, ahead = left;
+  const auto stage = [&](int slot) {
+    if (ahead > 0) {
+#pragma unroll
+      for (int i = 0; i < Items; ++i) {
+        copy_in_background(staged + (2 * (slot * Items + i)) * Threads, next_x + i * Threads);
+        copy_in_background(staged + (2 * (slot * Items + i) + 1) * Threads, next_dy + i * Threads);
+      }
+      next_x += step;
+      next_dy += step;
+      --ahead;
+    }
+    end_copy_group();
+  };
+  C weight_sum[kHeld] = {}, bias_sum[Kind == kLayer ? kHeld : 1] = {};
+#pragma unroll
+  for (int d = 0; d < Depth; ++d) stage(d);
+  Pack<W, V> weights[Items];
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    if (affine.weight != nullptr) {
+      weights[i] = static_cast<const Pack<W, V>*>(affine.weight)[i * Threads + threadIdx.x];
+    } else {
+#pragma unroll
+      for (int j = 0; j < V; ++j) weights[i].value[j] = from_compute<W>(Compute<W>(1));
+    }
+  }
+  int slot = 0;
+#pragma unroll 1
+  for (; left > 0; --left) {
+    C off[kHeld], dy_is[kHeld], g[kHeld];
+    wait_for_copy_groups<Depth - 1>();
+    const Two<C> none = {C(0), C(0)};
+    Two<C> plain = none, squared = none;
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      const Raw raw_x = staged[(2 * (slot * Items + i)) * Threads];
+      const Raw raw_dy = staged[(2 * (slot * Items + i) + 1) * Threads];
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        const int at = i * V + j;
+        off[at] = computed(raw_x.value, j);
+        dy_is[at] = computed(raw_dy.value, j);
+        g[at] = dy_is[at] * static_cast<C>(computed(weights[i].value, j));
+        if (Kind == kLayer) {
+          plain.a += off[at];
+          plain.b += g[at];
+          bias_sum[Kind == kLayer ? at : 0] += dy_is[at];
+        }
+      }
+    }
+    stage(slot);
+    if (Kind == kLayer) {
+      plain = block_reduce<Threads, 0>(plain, SumTwo(), none);
+      const C mean = plain.a / static_cast<C>(n);
+#pragma unroll
+      for (int at = 0; at < kHeld; ++at) off[at] -= mean;
+    }
+#pragma unroll
+    for (int at = 0; at < kHeld; ++at) {
+      squared.a += off[at] * off[at];
+      squared.b += off[at] * g[at];
+    }
+    squared = block_reduce < Threads, Kind == kLayer ? 1 : -1 > (squared, SumTwo(), none);
+    const NormGradient<C> row_is =
+        norm_gradient_of<Kind>(C(0), squared.a, squared.b, plain.b, n, eps);
+    const C factor = row_is.row_is.factor, slope = -factor * row_is.slope;
+    const C base = -factor * row_is.mean_g;
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      Raw result;
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        const int at = i * V + j;
+        const C normal = off[at] * factor;
+        weight_sum[at] += dy_is[at] * normal;
+        const C part = Kind == kLayer ? g[at] * factor + base : g[at] * factor;
+        result.value[j] = from_compute<T>(normal * slope + part);
+      }
+      to[i * Threads] = result;
+    }
+    to += step;
+    slot = slot + 1 == Depth ? 0 : slot + 1;
+  }
+  const long long first = blockIdx.x * static_cast<long long>(n);
+  store_held<V, Items, Threads>(weight_sums + first, static_cast<int>(threadIdx.x), n / V,
+                                [&](int at, int) { return weight_sum[at]; });
+  if (Kind == kLayer)
+    store_held<V, Items, Threads>(bias_sums + first, static_cast<int>(threadIdx.x), n / V,
+                                  [&](int at, int) { return bias_sum[at]; });
 }
 
 /// Calls visit(x, g, pack, j) for the elements of a row that this thread reads, in packs; g is dy
@@ -336,8 +364,9 @@ __global__ void __launch_bounds__(Threads)
       squared.a += (value - mean) * (value - mean);
       squared.b += (value - mean) * g;
     });
-    squared = block_reduce<Threads, Kind == kLayer ? 1 : -1>(squared, SumTwo(), none);
-    const RowGradient<C> row_is = gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+    squared = block_reduce < Threads, Kind == kLayer ? 1 : -1 > (squared, SumTwo(), none);
+    const NormGradient<C> row_is =
+        norm_gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
     Pack<T, V> result;
     for_row([&](C value, C g, int pack, int j) {
       result.value[j] = from_compute<T>(row_is(value, g));

@@ -9,6 +9,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/scan/scan.cu.h"
+#include "kernels_src/scan/scan_flow.cu.h"
 #include "kernels_src/scan/scan_plan.h"
 #include "kernels_src/zeroed_words.h"
 
@@ -62,12 +63,14 @@ constexpr std::array kScanRows = {
     ScanRow{"cumulative_min", "RunningMinimum"},
 };
 
-enum class ScanPart { rows, few_tiles, tiles, columns, carries };
+enum class ScanPart { rows, few_tiles, tiles, flow, columns, carries };
 
 /// `with_carries`: the kernel for joining segments follows the kernel of columns.
 const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, int pack, int steps,
                               bool wide, bool with_carries) {
-  static const auto& family = *new Family("scan.cu", text::scan_cu);
+  static const auto& whole = *new Family("scan.cu", text::scan_cu);
+  static const auto& flow = *new Family("scan_flow.cu", text::scan_flow_cu);
+  const Family& family = part == ScanPart::flow ? flow : whole;
   const auto key = InstanceKey()
                        .add(part, 3)
                        .add(op, 2)
@@ -89,6 +92,8 @@ const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, in
         return std::vector{format("scan_few_tiles<{}, {}, {}, {}>", operation, pack, steps, index)};
       case ScanPart::tiles:
         return std::vector{format("scan_tiles<{}, {}, {}, {}>", operation, pack, steps, index)};
+      case ScanPart::flow:
+        return std::vector{format("scan_flow<{}, {}, {}, {}>", operation, pack, steps, index)};
       case ScanPart::carries:
         return std::vector{carries};
       default:
@@ -149,9 +154,10 @@ class ScanLauncher {
  private:
   template <typename Index>
   void run_as(const AxesPlan& axes, const Axis& axis) const {
-    const ScanPlan plan =
-        plan_scan(axes, axis, scalar_size(types_.in), scalar_size(types_.as),
-                  to_.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    const ScanPlan plan = plan_scan(
+        axes, axis, scalar_size(types_.in), scalar_size(types_.as),
+        {.processors = processors(),
+         .shared = to_.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)});
     ScanParameters<Index> with{.kept = walk_parameter<kMaxAxes>(axes.kept),
                                .from = axis.stride[kFrom],
                                .to = axis.stride[kTo],
@@ -164,6 +170,7 @@ class ScanLauncher {
         to_.address() + static_cast<CUdeviceptr>(call_.initial ? axis.stride[kTo] : 0);
     if (plan.path == ScanPath::columns) return run_columns(axes, plan, with, to);
     if (plan.path == ScanPath::tiles) return run_tiles(axes, plan, with, to);
+    if (plan.path == ScanPath::flow) return run_flow(axes, plan, with, to);
     if (plan.path == ScanPath::few_tiles) return run_few_tiles(axes, plan, with, to);
     launch(kernel<Index>(ScanPart::rows, plan), grid(axes.outputs(), kRowThreads / 32, kRowThreads),
            to, axes.from, with);
@@ -178,6 +185,20 @@ class ScanLauncher {
     const ScanPosts posts{words.address(), words.address() + 4, words.address() + 8};
     launch(kernel<Index>(ScanPart::few_tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from,
            with, posts, static_cast<std::uint32_t>(plan.tiles));
+    words.use_on(stream_);
+  }
+
+  template <typename Index>
+  void run_flow(const AxesPlan& axes, const ScanPlan& plan, const ScanParameters<Index>& with,
+                CUdeviceptr to) const {
+    const std::int64_t tiles = axes.outputs() * plan.tiles;
+    const Array words = zeroed_words(static_cast<std::size_t>(2 + tiles * kCarrySize / 2), stream_);
+    const ScanPosts posts{words.address(), words.address() + 4, words.address() + 8};
+    const std::int64_t blocks = std::min<std::int64_t>(tiles, processors());
+    LaunchConfig config = grid(blocks, 1, kFlowThreads);
+    config.shared_bytes = static_cast<std::uint32_t>(kFlowTiles * kFlowThreads * plan.steps * 16);
+    launch(kernel<Index>(ScanPart::flow, plan), config, to, axes.from, with, posts,
+           static_cast<std::uint32_t>(plan.tiles), static_cast<std::uint32_t>(tiles));
     words.use_on(stream_);
   }
 
@@ -234,6 +255,10 @@ class ScanLauncher {
     return scan_kernel(part, call_.op, types_, plan.pack, plan.steps, sizeof(Index) == 8,
                        plan.segments > 1)
         .on(to_.device());
+  }
+
+  int processors() const {
+    return to_.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   }
 
   LaunchConfig grid(std::int64_t count, std::int64_t in_block, std::int64_t threads) const {

@@ -3,6 +3,7 @@
 #include <kernwright/posted.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/running.cuh>
+#include <kernwright/scan_parts.cuh>
 #include <kernwright/walk.cuh>
 
 using namespace kernwright;
@@ -12,17 +13,6 @@ constexpr int kRowThreads = 256;
 constexpr int kColumnThreads = 128;
 /// Elements of a thread of a column that are on their way at once.
 constexpr int kLoads = 4;
-
-/// Along the axis: strides in bytes. The results begin one later where there is an initial one.
-template <typename Index>
-struct ScanPlan {
-  Walk<2, 4> kept;
-  long long from, to;  ///< the axis' strides
-  Index rows;          ///< all scans
-  Index length;
-  Index segment, segments;  ///< columns: elements of a segment, segments of a scan
-  int initial;              ///< the result of no elements comes first
-};
 
 /// A warp for each row, chunk after chunk.
 template <typename Op, int kPack, int kSteps, typename Index>
@@ -83,24 +73,6 @@ struct Tile {
 };
 
 // ---- rows of a few tiles; each reads the sums of all tiles before it
-
-/// What all values of the warp's lanes have together, in their order; each lane gets it.
-template <typename Op>
-__device__ __forceinline__ typename Op::Carry of_warp(typename Op::Carry value, int lane) {
-#pragma unroll
-  for (int mask = 1; mask < 32; mask *= 2) {
-    const typename Op::Carry other = shuffle_xor(value, mask);
-    value = lane & mask ? Op::combine(other, value) : Op::combine(value, other);
-  }
-  return value;
-}
-
-/// Words that are zero before and after the launch: `own` has kPostedWords for each tile.
-struct Posts {
-  unsigned* ticket;
-  unsigned* done;
-  UInt64* own;
-};
 
 /// A block for each tile of each row, in the order in which they are started; a thread waits for
 /// one tile, so a row has at most kTileThreads of them.

@@ -48,10 +48,32 @@ ScanPlan plan_scanned_columns(const AxesPlan& axes, const Axis& axis, std::int64
   return plan;
 }
 
+/// Whether rows are read and written in packs of 16 bytes.
+bool is_in_packs(const AxesPlan& axes, const Axis& axis, std::int64_t size) {
+  if (axis.stride[kFrom] != size || axis.stride[kTo] != size) return false;
+  std::uint64_t bits = axes.from;
+  for (const auto& dim : axes.kept) bits |= static_cast<std::uint64_t>(dim.stride[kFrom]);
+  return bits % 16 == 0;
+}
+
+/// Tiles of 4 packs a thread, or of 2 where shared memory has no room for the larger ones.
+void plan_flow(ScanPlan& plan, std::int64_t extent, const ScanRoom& room) {
+  constexpr std::int64_t kOtherShared = 8192;
+  for (int steps = 4; steps > 1; steps /= 2) {
+    const std::int64_t tile = kFlowThreads * steps * 16;
+    if (kFlowTiles * tile + kOtherShared > room.shared) continue;
+    plan.path = ScanPath::flow;
+    plan.steps = steps;
+    plan.tiles = scan_ceil_div(extent, kFlowThreads * plan.pack * steps);
+    return;
+  }
+}
+
 }  // namespace
 
 ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, std::size_t from_size,
-                   std::size_t to_size, int processors) {
+                   std::size_t to_size, const ScanRoom& room) {
+  const int processors = room.processors;
   const auto size = static_cast<std::int64_t>(from_size);
   const bool inner = axes.kept.empty() || axes.kept[0].stride[kFrom] == 0 ||
                      std::abs(axis.stride[kFrom]) < std::abs(axes.kept[0].stride[kFrom]);
@@ -69,6 +91,10 @@ ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, std::size_t from_size
   while (plan.steps > 1 && axes.outputs() * tiles() < kFewestTiles) plan.steps /= 2;
   plan.tiles = tiles();
   plan.path = plan.tiles <= kTileThreads ? ScanPath::few_tiles : ScanPath::tiles;
+  const bool words = from_size == to_size && (from_size == 4 || from_size == 8);
+  if (plan.path == ScanPath::tiles && words && is_in_packs(axes, axis, size)) {
+    plan_flow(plan, axis.extent, room);
+  }
   return plan;
 }
 

@@ -12,9 +12,18 @@ namespace kernwright::kernels {
 inline constexpr std::int64_t kTileThreads = 512;
 inline constexpr std::int64_t kRowThreads = 256;
 inline constexpr std::int64_t kColumnThreads = 128;
+/// Those of scan_flow.cu, and the tiles that a block has in shared memory.
+inline constexpr std::int64_t kFlowThreads = 1024;
+inline constexpr std::int64_t kFlowTiles = 3;
 
-/// few_tiles: of a row at most as many as a block has threads.
-enum class ScanPath : std::uint8_t { rows, few_tiles, tiles, columns };
+/// few_tiles: of a row at most as many as a block has threads. flow: many, of packs of 16 bytes.
+enum class ScanPath : std::uint8_t { rows, few_tiles, tiles, flow, columns };
+
+/// What a device has.
+struct ScanRoom {
+  int processors;
+  std::int64_t shared = 0;  ///< bytes of a block's shared memory
+};
 
 struct ScanPlan {
   ScanPath path = ScanPath::rows;
@@ -27,6 +36,6 @@ struct ScanPlan {
 
 /// Chooses them. `axis`: what is scanned; sizes of the elements of both sides in bytes.
 ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, std::size_t from_size,
-                   std::size_t to_size, int processors);
+                   std::size_t to_size, const ScanRoom& room);
 
 }  // namespace kernwright::kernels

@@ -1,4 +1,4 @@
-// Chooses between selection and sorting, and launches the levels of a selection.
+// Chooses between selection and sorting, and launches selections.
 #include "kernels_src/sort/topk.h"
 
 #include "array/shape.h"
@@ -9,6 +9,7 @@
 #include "kernels_src/family.h"
 #include "kernels_src/sort/sort.h"
 #include "kernels_src/sort/topk.cu.h"
+#include "kernels_src/zeroed_words.h"
 
 #include <algorithm>
 #include <bit>
@@ -20,11 +21,85 @@ namespace {
 
 constexpr std::int64_t kTopkTile = 4096;
 constexpr std::int64_t kMostSelected = 1024;
+/// Up to this k the first elements of threads bound those of a block.
+constexpr std::int64_t kMostBounded = 128;
+constexpr int kBoundedThreads = 512;
+/// Candidates beside those of a chunk.
+constexpr std::int64_t kFull = 512;
+/// Segments of long rows are few for large k. With less than one in so many of the blocks that the
+/// device holds, or of the chunks that rows have, levels of selection take them.
+constexpr std::int64_t kLeastShare = 4;
+
+const Family& topk_family() {
+  static const auto& family = *new Family("topk.cu", text::topk_cu);
+  return family;
+}
 
 const LazyKernel& topk_kernel(ScalarType type) {
-  static const auto& family = *new Family("topk.cu", text::topk_cu);
-  return family.instance(InstanceKey().type(type),
-                         [&] { return format("topk_tiles<{}>", device_type(type)); });
+  return topk_family().instance(InstanceKey().type(type).add(0, 4).add(0, 4),
+                                [&] { return format("topk_tiles<{}>", device_type(type)); });
+}
+
+/// How rows are split among the blocks of topk_segments().
+struct SegmentPlan {
+  int pack = 1, packs = 1;  ///< elements of a pack, packs of a thread
+  std::int32_t segments = 1;
+  std::int64_t segment = 0;  ///< elements
+  bool fills = true;         ///< whether they keep the device busy, where there is work for it
+};
+
+SegmentPlan plan_segments(const Rows& rows, std::int64_t k) {
+  const auto size = static_cast<std::int64_t>(scalar_size(rows.data.type()));
+  const int each = size == 8 ? 2 : 8;  // elements of a thread
+  SegmentPlan plan{.pack = static_cast<int>(std::min<std::int64_t>(16 / size, each))};
+  const auto bytes = static_cast<std::uint64_t>(plan.pack * size);
+  if (rows.data.address() % bytes != 0 || rows.length % plan.pack != 0) plan.pack = 1;
+  plan.packs = each / plan.pack;
+  const std::int64_t chunk = std::int64_t{kBoundedThreads} * each;
+  const std::int64_t resident = std::int64_t{2} * multiprocessors(rows.data.device());
+  const std::int64_t chunks = (rows.length + chunk - 1) / chunk;
+  const std::int64_t wanted =
+      std::clamp<std::int64_t>(resident / rows.count, 1, std::min((kFull + chunk) / k, chunks));
+  plan.segment = ((rows.length + wanted - 1) / wanted + 15) / 16 * 16;
+  plan.segments = static_cast<std::int32_t>((rows.length + plan.segment - 1) / plan.segment);
+  plan.fills = kLeastShare * rows.count * plan.segments >= std::min(resident, rows.count * chunks);
+  return plan;
+}
+
+const LazyKernel& segments_kernel(ScalarType bits, const SegmentPlan& plan) {
+  const auto key = InstanceKey().type(bits).add(plan.pack, 4).add(plan.packs, 4);
+  return topk_family().instance(key, [&] {
+    return format("topk_segments<{}, {}, {}>", device_type(bits), plan.pack, plan.packs);
+  });
+}
+
+/// For k up to kMostBounded, in one launch.
+Ordered select_segments(const Rows& rows, const SegmentPlan& plan, std::int64_t k, bool largest,
+                        const Stream& stream) {
+  Device& device = rows.data.device();
+  const Stream on = stream ? stream : Stream::legacy(device);
+  Shape shape = rows.data.shape();
+  shape.back() = k;
+  const Ordered made{Array::empty(device, shape, rows.data.type(), stream),
+                     Array::empty(device, shape, ScalarType::int64, stream)};
+  const ScalarType bits = bits_of(rows.data.type());
+  const std::int64_t entry = bits == ScalarType::uint64 ? 16 : 8;
+  const std::int64_t blocks = rows.count * plan.segments;
+  Array finds, words;
+  if (plan.segments > 1) {
+    finds = Array::empty(device, {blocks * k * entry}, ScalarType::uint8, stream);
+    words = zeroed_words(static_cast<std::size_t>(rows.count), on);
+  }
+  LaunchConfig config = blocks_of(blocks, on);
+  config.block = {static_cast<std::uint32_t>(kBoundedThreads)};
+  const auto index_bits =
+      static_cast<std::int32_t>(std::bit_width(static_cast<std::uint64_t>(rows.length - 1)));
+  launch(segments_kernel(bits, plan).on(device), config, rows.data.address(), finds.address(),
+         made.values.address(), made.indices.address(), words.address(), rows.length, plan.segment,
+         plan.segments, static_cast<std::int32_t>(k), index_bits,
+         order_of(rows.data.type(), largest));
+  use_all_on(on, {&finds, &words, &rows.data, &made.values, &made.indices});
+  return made;
 }
 
 Ordered select_levels(const Rows& rows, std::int64_t k, bool largest, const Stream& stream) {
@@ -78,6 +153,10 @@ Ordered topk_rows(const Rows& rows, std::int64_t k, bool largest, const Stream& 
   if (rows.length <= kShortRow) return sort_short(rows, k, largest, stream);
   if (k > kMostSelected || rows.length > std::numeric_limits<std::uint32_t>::max())
     return sort_and_cut(rows, k, largest, stream);
+  if (k <= kMostBounded) {
+    const SegmentPlan plan = plan_segments(rows, k);
+    if (plan.fills) return select_segments(rows, plan, k, largest, stream);
+  }
   return select_levels(rows, k, largest, stream);
 }
 

@@ -121,6 +121,11 @@ INSTANCES = {
             for index in INDICES
         ),
     ],
+    "scan_flow.cu": [
+        *(f"scan_flow<RunningSum<Float32, Float32>, 4, 4, {index}>" for index in INDICES),
+        "scan_flow<RunningProduct<Float64, Float64>, 2, 2, unsigned int>",
+        "scan_flow<RunningMaximum<Int32, Int32>, 4, 4, unsigned int>",
+    ],
     "gather.cu": [
         f"{move}<{unit}, {position}, {place.format(rule)}, {index}>"
         for move, rule in (("gather", "Clamped"), ("scatter", "Checked"))
@@ -429,6 +434,8 @@ INSTANCES = {
         "norm_backward_rows<BFloat16, BFloat16, 8, 1, 1024, 1024, 0, false, 2>",
         "norm_backward_rows<Float16, Float16, 8, 1, 32, 128, 2, false, 0>",
         "norm_backward_staged<BFloat16, BFloat16, 8, 4, 256, 0, 1>",
+        *(f"norm_backward_flow<BFloat16, BFloat16, 8, 2, 512, {kind}, 2>" for kind in (0, 1)),
+        "norm_backward_flow<Float16, Float32, 8, 2, 256, 1, 3>",
         "norm_backward_staged<Float16, Float16, 8, 1, 128, 1, 1>",
         "norm_backward_staged<Float32, Float32, 4, 8, 512, 1, 2>",
         "norm_backward_long<Float64, Float64, 2, 1024, 1, true>",

@@ -19,7 +19,12 @@ ORDERING = {
         *(f"sort_short_rows<{of}>" for of in BITS),
         *(f"sort_long_rows<{of}, {items}>" for of in BITS for items in (8, 16)),
     ],
-    "topk.cu": [f"topk_tiles<{of}>" for of in BITS],
+    "topk.cu": [
+        *(f"topk_tiles<{of}>" for of in BITS),
+        *(f"topk_segments<{of}, {pack}, {each // pack}>"
+          for of, each, packs in zip(BITS, (8, 8, 8, 2), (8, 8, 4, 2), strict=True)
+          for pack in (1, packs)),
+    ],
     "search.cu": [
         *(f"search_sorted<{of}, {right}>" for of in BITS for right in ("false", "true")),
         *(f"find_members<{of}>" for of in BITS),

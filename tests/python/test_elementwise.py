@@ -429,3 +429,12 @@ def test_expm1_of_complex_zeros_is_zero():
     values = got.numpy()
     assert not np.signbit(values.real).any()
     assert np.signbit(values.imag).tolist() == [False, False, True]
+
+
+# The elements behind the last pack may begin a block of their own.
+@pytest.mark.parametrize("size", [255, 513, 1023, 1025, 2049, 65_537, 270_337])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+def test_elements_behind_the_last_pack(size, dtype):
+    x = (np.arange(size) % 50).astype(dtype)
+    np.testing.assert_array_equal((kw.asarray(x) + kw.asarray(x)).numpy(), x + x)
+    np.testing.assert_array_equal((kw.asarray(x) * 2).numpy(), x * 2)

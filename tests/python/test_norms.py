@@ -256,7 +256,10 @@ def test_gradients(shape, dtype):
     close(dx, gradients("rms", dy, x, eps=1e-6)[0], tolerance)
 
 
-STAGED = [((150, 520), "float32"), ((9, 16384), "float32"), ((20, 8192), "bfloat16")]
+STAGED = [
+    *(((150, 520), "float32"), ((9, 16384), "float32"), ((20, 8192), "bfloat16")),
+    *(((300, 4096), "bfloat16"), ((140, 5120), "float16"), ((20, 5128), "bfloat16")),
+]
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [*STAGED, ((11, 16384), "float16")])

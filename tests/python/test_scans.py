@@ -44,6 +44,13 @@ def test_rows_of_many_tiles():
     np.testing.assert_array_equal(got.numpy(), with_initial(np.cumsum(values, 1), 1))
 
 
+# Elements of 4 and 8 bytes come to shared memory, three tiles of a block at a time.
+def test_rows_of_many_tiles_in_packs():
+    values = RNG.integers(-9, 9, (2, 4_200_002)).astype(np.float64)
+    got = kw.cumulative_sum(kw.asarray(values), axis=1, include_initial=True)
+    np.testing.assert_array_equal(got.numpy(), with_initial(np.cumsum(values, 1), 1))
+
+
 def test_rows_of_a_few_tiles_side_by_side():
     values = RNG.integers(-9, 9, (40, 20_000))
     for dtype in ("float32", "int16", "uint8", "complex64", "float64"):
