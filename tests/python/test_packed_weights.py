@@ -120,7 +120,7 @@ def test_narrow_numbers():
 
 
 def product(x, packed, *plan):
-    """By a plan: warps, tiles of rows, tiles of columns, loads or stages, splits, stages of a ring."""
+    """By a plan: warps, tiles of rows and columns, loads or stages, splits, stages of a ring."""
     spec, arrays = packed._spec, packed._arrays
     return kw._core._packed_linear(x, spec, arrays, None, None, "", list(plan))
 
@@ -303,17 +303,19 @@ import sys
 sys.path.insert(0, {folder!r})
 import numpy as np, kernwright as kw
 from test_packed_weights import SHAPES, TYPES, check, made, product
-for name in SHAPES:
-    if "act" in name or name == "q4_0":
-        continue  # as others
-    for n, k in [*SHAPES[name], (48 if name != "fp8_block" else 136, 2048)][-2:]:
+rows = ("bfloat16", 1, 4, 2), ("float16", 8, 2, 3)
+for name in ("gptq 128", "gptq_v2 32", "nf4", "nf4 double", "q4_k", "q8_0", "q6_k", "mxfp4", "nvfp4",
+             "fp8_block"):
+    shapes = [*SHAPES[name], (48 if name != "fp8_block" else 136, 2048)][-2:]
+    odd = name in ("nf4", "fp8_block")
+    for (n, k), of_x in zip(shapes * (1 + odd), rows + rows[::-1]):
+        dtype, m, warps, stages = of_x
         packed, numbers = made(name, n, k)
-        for dtype, m, warps, stages in (("bfloat16", 1, 4, 2), ("float16", 8, 2, 3)):
-            x = np.random.default_rng(m).normal(size=(m, k)) / 64
-            x = kw.asarray(x.astype(TYPES[dtype]))
-            with kw.checks("memory", "init", "race", "sync"):
-                got = product(x, packed, warps, 0, 0, 0, 0, stages)
-            check(got, x.numpy(), numbers, dtype)
+        x = np.random.default_rng(m).normal(size=(m, k)) / 64
+        x = kw.asarray(x.astype(TYPES[dtype]))
+        with kw.checks("memory", "init", "race", "sync"):
+            got = product(x, packed, warps, 0, 0, 0, 0, stages)
+        check(got, x.numpy(), numbers, dtype)
 """
 
 
