@@ -304,8 +304,8 @@ sys.path.insert(0, {folder!r})
 import numpy as np, kernwright as kw
 from test_packed_weights import SHAPES, TYPES, check, made, product
 rows = ("bfloat16", 1, 4, 2), ("float16", 8, 2, 3)
-for name in ("gptq 128", "gptq_v2 32", "nf4", "nf4 double", "q4_k", "q8_0", "q6_k", "mxfp4", "nvfp4",
-             "fp8_block"):
+for name in ("gptq 128", "gptq_v2 32", "nf4", "nf4 double", "q4_k", "q8_0", "q6_k", "mxfp4",
+             "nvfp4", "fp8_block"):
     shapes = [*SHAPES[name], (48 if name != "fp8_block" else 136, 2048)][-2:]
     odd = name in ("nf4", "fp8_block")
     for (n, k), of_x in zip(shapes * (1 + odd), rows + rows[::-1]):
