@@ -54,9 +54,10 @@ void choose(int& parameter, std::int64_t value) {
 constexpr std::int64_t kRingRows = 8;
 constexpr std::int64_t kPairTableBytes = 32768;  // as PairTable in packed_weights.cuh
 
-/// Whether one row of x may take the kernel for it: its groups have 32 numbers or more.
+/// Whether one row of x may take the kernel for it.
 bool has_packed_one(const PackedWeights& w) {
-  return w.format != PackedFormat::q6_k && w.format != PackedFormat::nvfp4;
+  return w.format == PackedFormat::int4 || w.format == PackedFormat::nf4 ||
+         w.format == PackedFormat::q4_0 || w.format == PackedFormat::q4_k;
 }
 
 /// Units of two blocks that a warp has.
@@ -81,16 +82,14 @@ bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan&
   const std::int64_t tiles = (w.n + 15) / 16;
   if (tiles < processors || w.k <= 15 * 256) return false;
   if (w.format == PackedFormat::nf4) return true;
-  if (m > 1) return false;
-  const bool small_groups = w.format == PackedFormat::q4_k;
-  return small_groups || (w.format == PackedFormat::int4 && tiles >= 3 * processors);
+  return m == 1 && w.format == PackedFormat::q4_k && tiles >= 3 * processors;
 }
 
 SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan) {
   plan.kernel = SkinnyKernel::ring;
   plan.rows = m == 1 && has_packed_one(w) ? 1 : 0;
   choose(plan.warps, 16);
-  choose(plan.stages, plan.rows == 1 && packed_stage_bytes(w) < 4096 ? 3 : 2);
+  choose(plan.stages, plan.rows == 1 ? 3 : 2);
   plan.columns = plan.unroll = 0;
   plan.splits = 1;
   return plan;
@@ -287,12 +286,11 @@ LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const Skin
   return config;
 }
 
-/// Whether blocks fetch their weights while the kernel in front still runs: where all of them are
-/// there at once. Later ones would wait behind these fetches.
-bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan, Device& device) {
-  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+/// Whether blocks fetch their weights while the kernel in front still runs: where each warp loads
+/// once. Later loads would wait behind the fetches.
+bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan) {
   return plan.kernel != SkinnyKernel::ring && plan.rows == 1 && plan.splits == 1 &&
-         (w.n + 15) / 16 <= 2 * processors;
+         (w.k + 127) / 128 <= std::int64_t{plan.warps} * plan.unroll;
 }
 
 /// Up to kPackedRows rows of 16-bit numbers, which are views or copies of those of the call.
@@ -324,7 +322,7 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   p.splits = static_cast<std::uint32_t>(plan.splits);
   LaunchConfig config = packed_launch(w, rows, plan, many, on);
   const bool ring = plan.kernel == SkinnyKernel::ring;
-  p.ahead = config.programmatic_dependent && packed_fetches(w, plan, device) ? 1 : 0;
+  p.ahead = config.programmatic_dependent && packed_fetches(w, plan) ? 1 : 0;
   const LazyKernel& kernel =
       ring ? packed_ring_kernel(call, plan) : packed_kernel(call, plan, many);
   launch(kernel.on(device), config, p, packed_arrays(w));

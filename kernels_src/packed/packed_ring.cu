@@ -43,7 +43,7 @@ struct PackedRing {
     full[stage].wait(parity);
     return memory + stage * Stage::kBytes;
   }
-  /// All lanes have what they read of the stage.
+  /// After all reads of the stage: they are done long before the copy's first bytes come.
   __device__ __forceinline__ void advance(const PackedArrays& weights) {
     __syncwarp();
     issue<false>(weights, stage);
@@ -231,8 +231,9 @@ struct OwnColumn {
   }
 };
 
-/// Groups are of 32 values or more. `Held`: a warp has one unit of k, whose x stays in registers.
-/// Dynamic shared memory as above, and 32 bytes for each unit of k.
+/// Codes are of NF4, or WholeCodes of four bits; groups have 32 values or more. `Held`: a warp has
+/// one unit of k, whose x stays in registers. Dynamic shared memory as above, and 32 bytes for each
+/// unit of k.
 template <typename T, typename Format, typename Act, int Warps, int Stages, bool Held>
 __global__ void __launch_bounds__(Warps * 32)
     packed_one(const __grid_constant__ SkinnyProblem p,
@@ -267,6 +268,8 @@ __global__ void __launch_bounds__(Warps * 32)
   }
   __syncthreads();
   const PairTable table = {memory + lane * 4};
+  // Of WholeCodes, in a register: a constant would be moved to one before each use. splits is 1.
+  const unsigned mask = WholeCodes<T, 4>::kMask * p.splits;
   unsigned turn = 0;
   for (unsigned tile = blockIdx.x; tile < ring.tiles; tile += gridDim.x, turn ^= 1) {
     float rows[2] = {};
@@ -281,7 +284,7 @@ __global__ void __launch_bounds__(Warps * 32)
         }
       }
       const PackedArrays copied = Ring::copied(weights, ring.wait());
-      typename Codes::Raw raw[2][2];
+      Words raw[2][2];
 #pragma unroll
       for (unsigned u = 0; u < 2; ++u)
 #pragma unroll
@@ -289,10 +292,11 @@ __global__ void __launch_bounds__(Warps * 32)
           raw[u][half] = {};
           const PackedPlace place = {u, 0, unit * 2 + u, tile, lane / 4, half};
           if (unit * 2 + u < ring.blocks)
-            raw[u][half] = Codes::template load<true>(copied, place, lane);
+            raw[u][half] = FourBits::load<true>(copied, place, lane).low;
         }
       LaneScales<Format> scales;
       scales.load(copied, unit * 2, tile, lane, ring.blocks);
+      ring.advance(weights);
       float sums[2][4] = {};
 #pragma unroll
       for (int part = 0; part < 4; ++part)
@@ -302,9 +306,9 @@ __global__ void __launch_bounds__(Warps * 32)
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             if constexpr (kTable) {
-              table.decode(raw[u][half].low.word[part], pairs[half]);
+              table.decode(raw[u][half].word[part], pairs[half]);
             } else {
-              Codes::decode(raw[u][half], part, pairs[half]);
+              Codes::decode_word(raw[u][half].word[part], mask, pairs[half]);
             }
           }
 #pragma unroll
@@ -319,7 +323,6 @@ __global__ void __launch_bounds__(Warps * 32)
         rows[i / 2] += scales.scale[i] * (sums[0][i] + sums[1][i]);
         if constexpr (Format::kOffset) rows[i / 2] -= scales.offset[i] * of_x[i % 2];
       }
-      ring.advance(weights);
     }
     float* const of_tile = parts + turn * Warps * 16;
 #pragma unroll

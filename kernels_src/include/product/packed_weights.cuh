@@ -121,20 +121,28 @@ struct WholeCodes {
     }
     return raw;
   }
-  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
-    constexpr int kPlace = PairBits<T>::kMantissa - Bits;
-    constexpr unsigned kExponent = (PairBits<T>::kBias + Bits) << PairBits<T>::kMantissa;
-    constexpr unsigned kUpper = (1u << kHigh) - 1;
+  static constexpr int kPlace = PairBits<T>::kMantissa - Bits;
+  static constexpr unsigned kMask = 0x000f000fu << kPlace;
+  static constexpr unsigned kExponent = (PairBits<T>::kBias + Bits) << PairBits<T>::kMantissa;
+
+  /// The lower four bits; `mask` is kMask.
+  __device__ __forceinline__ static void decode_word(unsigned word, unsigned mask,
+                                                     unsigned (&pairs)[4]) {
 #pragma unroll
-    for (int p = 0; p < 4; ++p) {
-      unsigned v = kExponent * 0x00010001u;
-      v |= shifted(raw.low.word[part], kPlace - 4 * p) & (0x000f000fu << kPlace);
-      if constexpr (kHigh > 0) {
+    for (int p = 0; p < 4; ++p)
+      pairs[p] = kExponent * 0x00010001u | (shifted(word, kPlace - 4 * p) & mask);
+  }
+  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
+    decode_word(raw.low.word[part], kMask, pairs);
+    constexpr unsigned kUpper = (1u << kHigh) - 1;
+    if constexpr (kHigh > 0) {
+#pragma unroll
+      for (int p = 0; p < 4; ++p) {
         const int pair = (kHigh == 2 ? part % 2 : part) * 4 + p;
         const unsigned word = raw.high[kHigh == 2 ? part / 2 : 0];
-        v |= shifted(word, kPlace + 4 - kHigh * pair) & (kUpper * 0x00010001u << (kPlace + 4));
+        pairs[p] |=
+            shifted(word, kPlace + 4 - kHigh * pair) & (kUpper * 0x00010001u << (kPlace + 4));
       }
-      pairs[p] = v;
     }
   }
 };
