@@ -81,8 +81,7 @@ bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan&
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   const std::int64_t tiles = (w.n + 15) / 16;
   if (tiles < processors || w.k <= 15 * 256) return false;
-  if (w.format == PackedFormat::nf4) return true;
-  return m == 1 && w.format == PackedFormat::q4_k && tiles >= 3 * processors;
+  return w.format == PackedFormat::nf4;
 }
 
 SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan) {
@@ -282,7 +281,8 @@ LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const Skin
   config.block = {static_cast<std::uint32_t>(plan.warps) * 32};
   if (many) config.shared_bytes = static_cast<std::uint32_t>(packed_gemm_shared(w, plan));
   config.stream = on;
-  config.programmatic_dependent = !many && overlaps_launches(w.parts[0]->device());
+  config.programmatic_dependent =
+      !many && plan.columns == 1 && overlaps_launches(w.parts[0]->device());
   return config;
 }
 
