@@ -108,6 +108,8 @@ struct PackedArrays {
                 shift = 0;
 };
 PackedArrays packed_arrays(const PackedWeights& weights);
+/// Of two blocks of a tile, as PackedStage in packed_product.cu.
+std::int64_t packed_stage_bytes(const PackedWeights& weights);
 /// "Packed<...>", with pairs of `type`.
 std::string packed_device_format(const PackedWeights& weights, ScalarType type);
 /// What tells formats of the device apart, in kPackedKeyBits.

@@ -27,8 +27,10 @@ struct PackedPart {
   std::int64_t count = -1;
 };
 
-std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& w) {
-  const std::int64_t tiles = (w.n + 15) / 16, blocks = (w.k + 127) / 128, all = tiles * blocks;
+/// Of so many rows and columns in the format of `w`.
+std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& w, std::int64_t n,
+                                                           std::int64_t k) {
+  const std::int64_t tiles = (n + 15) / 16, blocks = (k + 127) / 128, all = tiles * blocks;
   const std::int64_t rows = all * 16, halves = tiles * ((blocks + 1) / 2) * 16;
   const std::int64_t groups = w.group > 0 ? rows * (128 / w.group) : 0;
   std::array<PackedPart, PackedWeights::kParts> p{};
@@ -38,7 +40,7 @@ std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& 
     case PackedFormat::int4:
       scales = {w.parts[2] ? w.parts[2]->type() : ScalarType::float16, groups};
       if (w.parts[3]) more.count = groups;
-      if (w.parts[7]) order = {ScalarType::int32, w.k};
+      if (w.parts[7]) order = {ScalarType::int32, k};
       break;
     case PackedFormat::nf4:
       scales = {w.parts[4] ? ScalarType::uint8 : ScalarType::float32, groups};
@@ -75,7 +77,7 @@ std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& 
     case PackedFormat::fp8_block:
       codes.count *= 2;
       scales = {ScalarType::float32,
-                ((w.n + w.tile[0] - 1) / w.tile[0]) * ((w.k + w.tile[1] - 1) / w.tile[1])};
+                ((n + w.tile[0] - 1) / w.tile[0]) * ((k + w.tile[1] - 1) / w.tile[1])};
       break;
   }
   return p;
@@ -144,7 +146,7 @@ void check_packed_shape(const PackedWeights& w) {
 
 void check_packed(const PackedWeights& w) {
   check_packed_shape(w);
-  const auto wanted = packed_parts(w);
+  const auto wanted = packed_parts(w, w.n, w.k);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const std::optional<Array>& part = w.parts[i];
     const bool needed = wanted[i].count >= 0;
@@ -176,6 +178,17 @@ void check_packed(const PackedWeights& w) {
         format("Incompatible dimensions: absmax of {} numbers has {} scales or "
                "more, not {}",
                w.n * w.k, scales, w.parts[5]->identify()));
+}
+
+std::int64_t packed_stage_bytes(const PackedWeights& w) {
+  std::int64_t bytes = 0;
+  const auto parts = packed_parts(w, 16, 256);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const bool of_tiles = i == 2 && w.format == PackedFormat::fp8_block;
+    if (parts[i].count > 0 && !of_tiles)
+      bytes += parts[i].count * static_cast<std::int64_t>(scalar_size(parts[i].type));
+  }
+  return bytes;
 }
 
 PackedArrays packed_arrays(const PackedWeights& w) {

@@ -9,6 +9,7 @@
 #include "kernels_src/packed/packed.h"
 #include "kernels_src/packed/packed_gemm.cu.h"
 #include "kernels_src/packed/packed_product.cu.h"
+#include "kernels_src/packed/packed_ring.cu.h"
 
 #include <algorithm>
 #include <bit>
@@ -22,6 +23,11 @@ constexpr std::int64_t kPackedRows = 512;                           ///< of x, w
 
 const Family& packed_family() {
   static const auto& made = *new Family("packed_product.cu", text::packed_product_cu);
+  return made;
+}
+
+const Family& packed_ring_family() {
+  static const auto& made = *new Family("packed_ring.cu", text::packed_ring_cu);
   return made;
 }
 
@@ -42,6 +48,63 @@ struct PackedProblem {
 void choose(int& parameter, std::int64_t value) {
   if (parameter <= 0) parameter = static_cast<int>(value);
 }
+
+// ---- of up to eight rows on Hopper: blocks that stay, and copies on their way to them
+
+constexpr std::int64_t kRingRows = 8;
+constexpr std::int64_t kPairTableBytes = 32768;  // as PairTable in packed_weights.cuh
+
+/// Whether one row of x may take the kernel for it.
+bool has_packed_one(const PackedWeights& w) {
+  return w.format == PackedFormat::int4 || w.format == PackedFormat::nf4 ||
+         w.format == PackedFormat::q4_0 || w.format == PackedFormat::q4_k;
+}
+
+/// Units of two blocks that a warp has.
+std::int64_t packed_units(const PackedWeights& w, int warps) {
+  return ((w.k + 255) / 256 + warps - 1) / warps;
+}
+
+std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
+  const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
+  const std::int64_t stages = plan.stages * packed_stage_bytes(w), sums = 2 * 16 * 4 * m;
+  const std::int64_t of_x = m == 1 ? (w.k + 255) / 256 * 32 : 0;
+  return table + plan.warps * (stages + sums) + of_x;
+}
+
+/// Whether `plan` names stages, or nothing and the ring is measured to be faster.
+bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                       Device& device) {
+  if (m > kRingRows || !overlaps_launches(device)) return false;
+  if (plan != SkinnyPlan{}) return plan.stages > 0;
+  // Each block has a tile, and each of 16 warps a part of k.
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t tiles = (w.n + 15) / 16;
+  if (tiles < processors || w.k <= 15 * 256) return false;
+  return w.format == PackedFormat::nf4;
+}
+
+SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan) {
+  plan.kernel = SkinnyKernel::ring;
+  plan.rows = m == 1 && has_packed_one(w) ? 1 : 0;
+  choose(plan.warps, 16);
+  choose(plan.stages, plan.rows == 1 ? 3 : 2);
+  plan.columns = plan.unroll = 0;
+  plan.splits = 1;
+  return plan;
+}
+
+void check_packed_ring_plan(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                            Device& device) {
+  constexpr std::int64_t kBarriers = 2048;  // no more than these bytes
+  const bool fits = plan.warps <= 16 && plan.stages <= 8 &&
+                    std::has_single_bit(static_cast<unsigned>(plan.warps)) &&
+                    packed_ring_shared(w, m, plan) + kBarriers <=
+                        device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  if (!fits) throw InvalidArgument("there is no such plan of a product with packed weights");
+}
+
+// ---- of up to 64 rows
 
 /// The one place that decides how a product of few rows is cut.
 SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
@@ -144,7 +207,8 @@ InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& p
       .add(plan.warps, 6)
       .add(plan.rows, 3)
       .add(plan.columns, 5)
-      .add(plan.unroll, 4);
+      .add(plan.unroll, 4)
+      .add(plan.stages, 4);
 }
 
 const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& plan, bool many) {
@@ -157,6 +221,21 @@ const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& 
   });
 }
 
+const LazyKernel& packed_ring_kernel(const PackedLinearCall& call, SkinnyPlan plan) {
+  const PackedWeights& w = call.weights;
+  const bool one = plan.rows == 1;
+  // Of NF4 the registers are better left to the products.
+  const bool held = w.format != PackedFormat::nf4 && packed_units(w, plan.warps) == 1;
+  const bool last = one ? held : w.k % 128 == 0;
+  plan.columns = last ? 1 : 0;
+  const std::uint64_t key = packed_product_key(call, plan).add(packed_key(w), kPackedKeyBits);
+  return packed_ring_family().instance(key, [&] {
+    return format("{}<{}, {}, {}, {}, {}, {}>", one ? "packed_one" : "packed_ring",
+                  device_type(call.x.type()), packed_device_format(w, call.x.type()),
+                  packed_activation(call), plan.warps, plan.stages, last);
+  });
+}
+
 const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
   const std::uint64_t key = packed_product_key(call, {}).add(0, kPackedKeyBits);
   return packed_family().instance(key, [&] {
@@ -166,6 +245,13 @@ const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
 
 SkinnyPlan packed_plan(const PackedLinearCall& call, std::int64_t rows, bool many) {
   Device& device = call.x.device();
+  if (takes_packed_ring(call.weights, rows, call.plan, device)) {
+    const SkinnyPlan ring = plan_packed_ring(call.weights, rows, call.plan);
+    check_packed_ring_plan(call.weights, rows, ring, device);
+    return ring;
+  }
+  if (call.plan.stages > 0)
+    throw InvalidArgument("there is no such plan of a product with packed weights");
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   const auto plan = many ? plan_packed_gemm : plan_packed;
   const SkinnyPlan made = plan(call.weights, rows, call.plan, processors);
@@ -179,6 +265,15 @@ SkinnyPlan packed_plan(const PackedLinearCall& call, std::int64_t rows, bool man
 
 LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const SkinnyPlan& plan,
                            bool many, const Stream& on) {
+  if (plan.kernel == SkinnyKernel::ring) {
+    Device& device = w.parts[0]->device();
+    const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    return {.grid = {static_cast<std::uint32_t>(std::min((w.n + 15) / 16, processors))},
+            .block = {static_cast<std::uint32_t>(plan.warps) * 32},
+            .shared_bytes = static_cast<std::uint32_t>(packed_ring_shared(w, rows, plan)),
+            .stream = on,
+            .programmatic_dependent = true};
+  }
   const std::int64_t blocks =
       many ? packed_gemm_blocks(w, rows, plan) : (w.n + 16 * plan.rows - 1) / (16 * plan.rows);
   LaunchConfig config;
@@ -186,7 +281,16 @@ LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const Skin
   config.block = {static_cast<std::uint32_t>(plan.warps) * 32};
   if (many) config.shared_bytes = static_cast<std::uint32_t>(packed_gemm_shared(w, plan));
   config.stream = on;
+  config.programmatic_dependent =
+      !many && plan.columns == 1 && overlaps_launches(w.parts[0]->device());
   return config;
+}
+
+/// Whether blocks fetch their weights while the kernel in front still runs: where each warp loads
+/// once. Later loads would wait behind the fetches.
+bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan) {
+  return plan.kernel != SkinnyKernel::ring && plan.rows == 1 && plan.splits == 1 &&
+         (w.k + 127) / 128 <= std::int64_t{plan.warps} * plan.unroll;
 }
 
 /// Up to kPackedRows rows of 16-bit numbers, which are views or copies of those of the call.
@@ -217,11 +321,16 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   p.k = static_cast<std::uint32_t>(w.k);
   p.splits = static_cast<std::uint32_t>(plan.splits);
   LaunchConfig config = packed_launch(w, rows, plan, many, on);
-  launch(packed_kernel(call, plan, many).on(device), config, p, packed_arrays(w));
+  const bool ring = plan.kernel == SkinnyKernel::ring;
+  p.ahead = config.programmatic_dependent && packed_fetches(w, plan) ? 1 : 0;
+  const LazyKernel& kernel =
+      ring ? packed_ring_kernel(call, plan) : packed_kernel(call, plan, many);
+  launch(kernel.on(device), config, p, packed_arrays(w));
   if (plan.splits > 1) {
     config.grid = {static_cast<std::uint32_t>((result.size() + 255) / 256)};
     config.block = {256};
     config.shared_bytes = 0;
+    config.programmatic_dependent = false;
     launch(packed_splits_kernel(call).on(device), config, p);
   }
   for (const Array& array : used) array.use_on(on);

@@ -1,158 +1,7 @@
 // Products of few rows with quantised weights, which pass the memory once, straight into registers.
-#include <kernwright/packed_weights.cuh>
-#include <kernwright/skinny.cuh>
+#include <kernwright/packed_walk.cuh>
 
 using namespace kernwright;
-
-// As in skinny.cu the weights are the side of 16 rows of a product of tiles, x that of 8 columns,
-// and the warps of a block share k.
-
-template <typename T, typename Format, int RowTiles, int ColTiles>
-struct PackedWalk {
-  UInt64 tile_block[RowTiles];  ///< the first block of each tile of rows
-  UInt64 tile_pair[RowTiles];   ///< the same for pairs of blocks
-  UInt32 tile[RowTiles];
-  const T* columns[ColTiles];
-  unsigned lane, k;
-  float sums[RowTiles][ColTiles][4];
-
-  /// Tiles and columns beyond the last read the last: their sums are not stored.
-  __device__ __forceinline__ void start(const SkinnyProblem& p, const PackedArrays& weights) {
-    lane = threadIdx.x % 32;
-    k = p.k;
-#pragma unroll
-    for (int r = 0; r < RowTiles; ++r) {
-      tile[r] = min(blockIdx.x * RowTiles + r, (p.n - 1) / 16);
-      tile_block[r] = static_cast<UInt64>(tile[r]) * weights.blocks;
-      tile_pair[r] = tile_block[r] / 2;
-    }
-#pragma unroll
-    for (int c = 0; c < ColTiles; ++c) {
-      columns[c] = static_cast<const T*>(p.x) + min(c * 8 + lane / 4, p.m - 1) * p.x_row +
-                   lane % 4 * Format::kRun;
-    }
-#pragma unroll
-    for (int r = 0; r < RowTiles; ++r)
-#pragma unroll
-      for (int c = 0; c < ColTiles; ++c)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) sums[r][c][i] = 0;
-  }
-
-  __device__ __forceinline__ Format load(const PackedArrays& weights, int r, unsigned half,
-                                         UInt64 block) const {
-    const PackedPlace place = {tile_block[r] + block,
-                               tile_pair[r] + block / 2,
-                               static_cast<UInt32>(block),
-                               tile[r],
-                               lane / 4,
-                               half};
-    return Format::load(weights, place, lane);
-  }
-
-  /// `Unroll` blocks from `first` on; all inside k if `Whole`.
-  template <int Unroll, bool Whole>
-  __device__ __forceinline__ void advance(const PackedArrays& weights, UInt64 first) {
-    Format raw[Unroll][RowTiles][2];
-#pragma unroll
-    for (int u = 0; u < Unroll; ++u)
-#pragma unroll
-      for (int r = 0; r < RowTiles; ++r)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) raw[u][r][half] = load(weights, r, half, first + u);
-    __syncwarp();  // all loads are on their way before the first of them is waited for
-#pragma unroll
-    for (int u = 0; u < Unroll; ++u) multiply_block<Whole>((first + u) * 128, raw[u]);
-  }
-
-  template <bool Whole>
-  __device__ __forceinline__ void multiply_block(UInt64 from, const Format (&raw)[RowTiles][2]) {
-    typename Format::Scales::Ready scales[RowTiles][2];
-#pragma unroll
-    for (int r = 0; r < 2 * RowTiles; ++r) scales[r / 2][r % 2] = raw[r / 2][r % 2].scales.ready();
-    float parts[RowTiles][ColTiles][4], x_sums[ColTiles][4];
-#pragma unroll
-    for (int part = 0; part < 4; ++part) {
-      unsigned upper[RowTiles][4], lower[RowTiles][4], x[ColTiles][4];
-#pragma unroll
-      for (int r = 0; r < RowTiles; ++r) {
-        raw[r][0].decode(part, upper[r]);
-        raw[r][1].decode(part, lower[r]);
-      }
-#pragma unroll
-      for (int c = 0; c < ColTiles; ++c) load_x<Whole>(c, from + part * 32, x[c]);
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int at = part * 32 + h * 16;
-        if (at % Format::kGroup == 0) clear(parts, x_sums);
-#pragma unroll
-        for (int c = 0; c < ColTiles; ++c) {
-#pragma unroll
-          for (int r = 0; r < RowTiles; ++r) {
-            multiply_tile(T(), parts[r][c], upper[r][2 * h], lower[r][2 * h], upper[r][2 * h + 1],
-                          lower[r][2 * h + 1], x[c][2 * h], x[c][2 * h + 1]);
-          }
-          constexpr unsigned kOne = PairBits<T>::kOne;
-          if constexpr (Format::kOffset)
-            multiply_tile(T(), x_sums[c], kOne, kOne, kOne, kOne, x[c][2 * h], x[c][2 * h + 1]);
-        }
-        if ((at + 16) % Format::kGroup == 0) add_group(at / Format::kGroup, scales, parts, x_sums);
-      }
-    }
-  }
-
- private:
-  __device__ __forceinline__ static void clear(float (&parts)[RowTiles][ColTiles][4],
-                                               float (&x_sums)[ColTiles][4]) {
-#pragma unroll
-    for (int c = 0; c < ColTiles; ++c)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        x_sums[c][i] = 0;
-#pragma unroll
-        for (int r = 0; r < RowTiles; ++r) parts[r][c][i] = 0;
-      }
-  }
-
-  /// What a lane has of column tile `c` in 32 of k, zeros beyond the end.
-  template <bool Whole>
-  __device__ __forceinline__ void load_x(int c, UInt64 from, unsigned (&x)[4]) const {
-    constexpr int kRun = Format::kRun;
-#pragma unroll
-    for (int i = 0; i < 8 / kRun; ++i) {
-      Pack<UInt32, kRun / 2> pack = {};
-      if (Whole || from + i * 16 + lane % 4 * kRun < k) {
-        pack = *reinterpret_cast<const Pack<UInt32, kRun / 2>*>(columns[c] + from + i * 16);
-      }
-#pragma unroll
-      for (int j = 0; j < kRun / 2; ++j) x[i * (kRun / 2) + j] = pack.value[j];
-    }
-  }
-
-  __device__ __forceinline__ void add_group(
-      int group, const typename Format::Scales::Ready (&scales)[RowTiles][2],
-      const float (&parts)[RowTiles][ColTiles][4], const float (&x_sums)[ColTiles][4]) {
-#pragma unroll
-    for (int r = 0; r < RowTiles; ++r)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float scale = scales[r][half].of(group);
-#pragma unroll
-        for (int c = 0; c < ColTiles; ++c)
-#pragma unroll
-          for (int i = 2 * half; i < 2 * half + 2; ++i) sums[r][c][i] += scale * parts[r][c][i];
-        if constexpr (Format::kOffset) {
-          const float offset = Format::offset(scales[r][half], group, scale);
-#pragma unroll
-          for (int c = 0; c < ColTiles; ++c)
-#pragma unroll
-            for (int i = 2 * half; i < 2 * half + 2; ++i) {
-              sums[r][c][i] -= offset * x_sums[c][i % 2];
-            }
-        }
-      }
-  }
-};
 
 /// Blocks that share a multiprocessor: with few sums 512 threads have registers there.
 template <int Warps, int ColTiles>
@@ -161,7 +10,8 @@ __device__ constexpr int resident_blocks() {
 }
 
 /// A block has 16 * RowTiles rows of the weights and all rows of x, at most 8 * ColTiles, which
-/// begin at multiples of 16 bytes.
+/// begin at multiples of 16 bytes. With p.ahead the weights are fetched to the second level of
+/// cache while the kernel in front still runs.
 template <typename T, typename Format, typename Act, int Warps, int RowTiles, int ColTiles,
           int Unroll>
 __global__ void __launch_bounds__(Warps * 32, (resident_blocks<Warps, ColTiles>()))
@@ -171,6 +21,13 @@ __global__ void __launch_bounds__(Warps * 32, (resident_blocks<Warps, ColTiles>(
   const unsigned each = (chunks + p.splits - 1) / p.splits;
   const unsigned begin = blockIdx.y * each, end = min(begin + each, chunks);
   PackedWalk<T, Format, RowTiles, ColTiles> walk;
+  const unsigned tile = blockIdx.x * RowTiles;
+  if (p.ahead > 0 && threadIdx.x == 0 && tile < (p.n + 15) / 16) {
+    const UInt64 block = static_cast<UInt64>(tile) * weights.blocks;
+    PackedStage<Format>::each(
+        weights, block, block / 2, weights.blocks,
+        [](unsigned, const UInt8* from, unsigned bytes) { fetch_bulk(from, bytes); });
+  }
   wait_for_previous();
   walk.start(p, weights);
   unsigned chunk = begin + threadIdx.x / 32;

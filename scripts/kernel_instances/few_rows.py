@@ -33,6 +33,16 @@ def product(of: str, form: str, rest: str) -> str:
     return f"packed_tiles<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
+def ring(of: str, form: str, rest: str) -> str:
+    """The name of a product with up to eight rows on Hopper."""
+    return f"packed_ring<{of}, Packed<{form.format(of)}>, {rest}>"
+
+
+def one(of: str, form: str, rest: str) -> str:
+    """The name of a product with one row on Hopper."""
+    return f"packed_one<{of}, Packed<{form.format(of)}>, {rest}>"
+
+
 def many(of: str, form: str, rest: str) -> str:
     """The name of a product with more rows."""
     return f"packed_gemm<{of}, Packed<{form.format(of)}>, {rest}>"
@@ -90,6 +100,12 @@ FEW_ROWS: dict[str, list[str]] = {
         *(many(BRAIN, form, "Identity, 4, 1, 8, 3") for form in FORMATS),
         *(many("Float16", FORMATS[i], "Identity, 4, 1, 8, 3") for i in (0, 4, 8, 11)),
         many("Float16", FORMATS[2], "GeluTanh, 4, 2, 16, 2"),
+    ],
+    "packed_ring.cu": [
+        *(ring(BRAIN, form, "Identity, 16, 2, true") for form in FORMATS),
+        *(one(BRAIN, FORMATS[i], "Identity, 16, 2, true") for i in (*range(7), 9)),
+        ring("Float16", FORMATS[4], "Silu, 8, 3, false"),
+        one("Float16", FORMATS[9], "Identity, 16, 3, false"),
     ],
     "packed_product.cu": [
         *(product(BRAIN, form, "Identity, 8, 1, 1, 4") for form in FORMATS),

@@ -120,7 +120,7 @@ def test_narrow_numbers():
 
 
 def product(x, packed, *plan):
-    """By a plan: warps, tiles of rows, tiles of columns, loads or stages, splits."""
+    """By a plan: warps, tiles of rows and columns, loads or stages, splits, stages of a ring."""
     spec, arrays = packed._spec, packed._arrays
     return kw._core._packed_linear(x, spec, arrays, None, None, "", list(plan))
 
@@ -298,6 +298,56 @@ def test_no_reference_to_the_blocks():
     assert (quant.unpack(tiles).numpy() == 1).all()
 
 
+RING = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import SHAPES, TYPES, check, made, product
+rows = ("bfloat16", 1, 4, 2), ("float16", 8, 2, 3)
+for name in ("gptq 128", "gptq_v2 32", "nf4", "nf4 double", "q4_k", "q8_0", "q6_k", "mxfp4",
+             "nvfp4", "fp8_block"):
+    shapes = [*SHAPES[name], (48 if name != "fp8_block" else 136, 2048)][-2:]
+    odd = name in ("nf4", "fp8_block")
+    for (n, k), of_x in zip(shapes * (1 + odd), rows + rows[::-1]):
+        dtype, m, warps, stages = of_x
+        packed, numbers = made(name, n, k)
+        x = np.random.default_rng(m).normal(size=(m, k)) / 64
+        x = kw.asarray(x.astype(TYPES[dtype]))
+        with kw.checks("memory", "init", "race", "sync"):
+            got = product(x, packed, warps, 0, 0, 0, 0, stages)
+        check(got, x.numpy(), numbers, dtype)
+"""
+
+
+def test_rings_of_copies_on_a_newer_device():
+    """Up to eight rows of x, where blocks stay and copy what comes next: every format."""
+    launched = run_on_hopper(RING, KERNWRIGHT_LOG="debug")
+    assert "launch packed_one<" in launched and "launch packed_ring<" in launched
+
+
+CHOSEN = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import check
+n, k = 16 * 132 - 3, 4096
+numbers = kw.random.normal((n, k), seed=1).astype("float32")
+packed = kw.nn.quant.pack(kw.nn.quant.quantize(numbers, "nf4"), "nf4", shape=(n, k))
+numbers = kw.nn.quant.unpack(packed).numpy()
+bias = kw.random.normal((n,), seed=2).astype("bfloat16")
+for m in (1, 3, 9):
+    x = kw.asarray(np.random.default_rng(m).normal(size=(m, k)) / 64).astype("bfloat16")
+    got = kw.nn.linear(x, packed, bias)
+    check(got, x.numpy(), numbers, "bfloat16", bias=bias.numpy())
+"""
+
+
+def test_what_few_rows_take_on_a_newer_device():
+    launched = run_on_hopper(CHOSEN, KERNWRIGHT_LOG="debug")
+    names = ("packed_one<", "packed_ring<", "packed_tiles<")
+    assert [launched.count(f"launch {name}") for name in names] == [1, 1, 1]
+
+
 HOPPER = """
 import sys
 sys.path.insert(0, {folder!r})
@@ -313,14 +363,19 @@ with kw.checks("memory", "init", "race", "sync"):
 """
 
 
-def test_under_all_checks_of_a_newer_device():
-    text = HOPPER.format(folder=os.path.dirname(__file__))
-    environment = {**os.environ, "KERNWRIGHT_DEVICE": "sim"}
+def run_on_hopper(text, **more):
+    text = text.format(folder=os.path.dirname(__file__))
+    environment = {**os.environ, "KERNWRIGHT_DEVICE": "sim", **more}
     environment["KERNWRIGHT_SIM_CAPABILITY"] = "9.0"
     result = subprocess.run(
         [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=240
     )
-    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
+    return result.stderr
+
+
+def test_under_all_checks_of_a_newer_device():
+    run_on_hopper(HOPPER)
 
 
 def test_graph():
@@ -395,6 +450,10 @@ WORDS = kw.zeros((8, 16), dtype="int32")
         (lambda: linear(kw.zeros((2, 31), "float16"), PACKED), InvalidArgument, "(4, 32)"),
         (lambda: product(kw.zeros((70, 32), "float16"), PACKED, 4, 3), InvalidArgument, "plan"),
         (lambda: product(kw.zeros((70, 32), "float16"), PACKED, 4, 2, 16, 5), InvalidArgument,
+         "plan"),
+        (lambda: product(kw.zeros((9, 32), "float16"), PACKED, 4, 0, 0, 0, 0, 2), InvalidArgument,
+         "plan"),
+        (lambda: product(kw.zeros((2, 32), "float16"), PACKED, 4, 0, 0, 0, 0, 9), InvalidArgument,
          "plan"),
         (lambda: linear(kw.zeros((2, 32), "int32"), PACKED), InvalidArgument, "int32"),
         (lambda: linear(kw.zeros((2, 32), "float16"), PACKED, kw.zeros(4)), InvalidArgument,

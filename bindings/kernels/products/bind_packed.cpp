@@ -54,7 +54,8 @@ Array unpack_weights(const PackedShape& shape, const py::tuple& parts, const py:
   });
 }
 
-/// `plan` is (warps, rows, columns, unroll, splits) as benchmarks name it; missing ones are chosen.
+/// `plan` is (warps, rows, columns, unroll, splits, stages) as benchmarks name it; missing ones are
+/// chosen.
 Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& parts, py::handle bias,
                     py::handle residual, const std::string& activation,
                     const std::vector<int>& plan) {
@@ -67,7 +68,7 @@ Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& par
   }
   std::size_t at = 0;
   for (int* const each : {&call.plan.warps, &call.plan.rows, &call.plan.columns, &call.plan.unroll,
-                          &call.plan.splits}) {
+                          &call.plan.splits, &call.plan.stages}) {
     if (at < plan.size()) *each = plan[at++];
   }
   return on_current_stream(call.x,

@@ -77,12 +77,24 @@ __device__ __forceinline__ UInt64 packed_lane(const PackedPlace& place, unsigned
   return (place.block * 2 + place.half) * 32 + lane;
 }
 
+/// 16 bytes of codes, from global memory or from a copy in shared memory.
+template <bool Copied>
+__device__ __forceinline__ Words read_codes(const UInt8* at) {
+  if constexpr (Copied) {
+    return *reinterpret_cast<const Words*>(at);
+  } else {
+    return load_once<0>(at);
+  }
+}
+
 /// 32 codes of four bits, in 16 bytes.
 struct FourBits {
+  static constexpr unsigned kBytes = 1024, kHighBytes = 0;  ///< of a tile and a block
   Words low;
+  template <bool Copied>
   __device__ __forceinline__ static FourBits load(const PackedArrays& from,
                                                   const PackedPlace& place, unsigned lane) {
-    return {load_once<0>(from.codes + packed_lane(place, lane) * 16)};
+    return {read_codes<Copied>(from.codes + packed_lane(place, lane) * 16)};
   }
 };
 
@@ -91,14 +103,16 @@ struct FourBits {
 template <typename T, int Bits>
 struct WholeCodes {
   static constexpr int kHigh = Bits - 4, kBase = 1 << Bits;
+  static constexpr unsigned kBytes = 1024, kHighBytes = 256 * kHigh;
   struct Raw {
     Words low;
     unsigned high[kHigh < 1 ? 1 : kHigh];
   };
+  template <bool Copied>
   __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
                                              unsigned lane) {
     Raw raw;
-    raw.low = FourBits::load(from, place, lane).low;
+    raw.low = FourBits::load<Copied>(from, place, lane).low;
     if constexpr (kHigh > 0) {
       const UInt64 at = packed_lane(place, lane) * (4 * kHigh);
       const auto upper = *reinterpret_cast<const Pack<UInt32, kHigh>*>(from.high + at);
@@ -107,33 +121,37 @@ struct WholeCodes {
     }
     return raw;
   }
-  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
-    constexpr int kPlace = PairBits<T>::kMantissa - Bits;
-    constexpr unsigned kExponent = (PairBits<T>::kBias + Bits) << PairBits<T>::kMantissa;
-    constexpr unsigned kUpper = (1u << kHigh) - 1;
+  static constexpr int kPlace = PairBits<T>::kMantissa - Bits;
+  static constexpr unsigned kMask = 0x000f000fu << kPlace;
+  static constexpr unsigned kExponent = (PairBits<T>::kBias + Bits) << PairBits<T>::kMantissa;
+
+  /// The lower four bits; `mask` is kMask.
+  __device__ __forceinline__ static void decode_word(unsigned word, unsigned mask,
+                                                     unsigned (&pairs)[4]) {
 #pragma unroll
-    for (int p = 0; p < 4; ++p) {
-      unsigned v = kExponent * 0x00010001u;
-      v |= shifted(raw.low.word[part], kPlace - 4 * p) & (0x000f000fu << kPlace);
-      if constexpr (kHigh > 0) {
+    for (int p = 0; p < 4; ++p)
+      pairs[p] = kExponent * 0x00010001u | (shifted(word, kPlace - 4 * p) & mask);
+  }
+  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
+    decode_word(raw.low.word[part], kMask, pairs);
+    constexpr unsigned kUpper = (1u << kHigh) - 1;
+    if constexpr (kHigh > 0) {
+#pragma unroll
+      for (int p = 0; p < 4; ++p) {
         const int pair = (kHigh == 2 ? part % 2 : part) * 4 + p;
         const unsigned word = raw.high[kHigh == 2 ? part / 2 : 0];
-        v |= shifted(word, kPlace + 4 - kHigh * pair) & (kUpper * 0x00010001u << (kPlace + 4));
+        pairs[p] |=
+            shifted(word, kPlace + 4 - kHigh * pair) & (kUpper * 0x00010001u << (kPlace + 4));
       }
-      pairs[p] = v;
     }
   }
 };
 
 /// float4_e2m1, in the same order. Exponents move to their place in T, times 2^126 or 2^14 then.
 template <typename T>
-struct Float4Codes {
+struct Float4Codes : FourBits {
   using Raw = FourBits;
   static constexpr int kBase = 0;
-  __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
-                                             unsigned lane) {
-    return FourBits::load(from, place, lane);
-  }
   __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
     constexpr int kPlace = PairBits<T>::kMantissa - 1;
     constexpr unsigned kPower = (2 * PairBits<T>::kBias - 1) << PairBits<T>::kMantissa;
@@ -177,13 +195,9 @@ struct NormalBytes<Float16> {
 
 /// NF4, values in their order in a word: bytes are chosen from registers.
 template <typename T>
-struct NormalCodes {
+struct NormalCodes : FourBits {
   static constexpr int kBase = 0;
   using Raw = FourBits;
-  __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
-                                             unsigned lane) {
-    return FourBits::load(from, place, lane);
-  }
   __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
     const unsigned word = raw.low.word[part], codes = word & 0x77777777u;
     const unsigned halves = (word >> 1 & 0x44444444u) | 0x32103210u;
@@ -197,17 +211,53 @@ struct NormalCodes {
   }
 };
 
+/// The same from a table in shared memory, of the pairs that two codes stand for: each lane has its
+/// own, so that no two of them want the same bank.
+struct PairTable {
+  static constexpr unsigned kBytes = 256 * 32 * 4;
+  const unsigned char* of_lane;
+
+  /// By all threads of a block, which must meet before the table is read.
+  template <typename T>
+  __device__ __forceinline__ static void fill(unsigned char* table) {
+    for (unsigned i = threadIdx.x; i < kBytes / 16; i += blockDim.x) {
+      const unsigned codes = i / 8, halves = (codes >> 1 & 0x44u) | 0x3210u;
+      const unsigned high = NormalBytes<T>::high(codes & 0x77u, halves);
+      const unsigned low = NormalBytes<T>::low(codes & 0x77u, halves);
+      const unsigned pair = __byte_perm(low, high, 0x5140);
+      reinterpret_cast<Words*>(table)[i] = {pair, pair, pair, pair};
+    }
+  }
+  __device__ __forceinline__ void decode(unsigned word, unsigned (&pairs)[4]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const unsigned at = shifted(word, 7 - 8 * i) & 0x7f80u;
+      pairs[i] = *reinterpret_cast<const unsigned*>(of_lane + at);
+    }
+  }
+};
+template <typename Codes>
+struct TakesPairTable {
+  static constexpr bool kValue = false;
+};
+template <typename T>
+struct TakesPairTable<NormalCodes<T>> {
+  static constexpr bool kValue = true;
+};
+
 /// 32 codes of a byte: two times 16, all lanes' first ones in front.
 template <typename Bytes>
 struct ByteCodes {
   static constexpr int kBase = 0;
+  static constexpr unsigned kBytes = 2048, kHighBytes = 0;
   struct Raw {
     Words part[2];
   };
+  template <bool Copied>
   __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
                                              unsigned lane) {
-    const UInt64 at = (place.block * 2 + place.half) * 64 + lane;
-    return {{load_once<0>(from.codes + at * 16), load_once<0>(from.codes + (at + 32) * 16)}};
+    const UInt8* const at = from.codes + ((place.block * 2 + place.half) * 64 + lane) * 16;
+    return {{read_codes<Copied>(at), read_codes<Copied>(at + 512)}};
   }
   __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
     unsigned all[8];
@@ -219,6 +269,9 @@ struct ByteCodes {
 
 // ---- scales: load() those of a row and a block; when they are there ready() has of() a group of
 // it. kGroup values have one.
+
+// kScaleBytes and kMoreBytes are those of 16 rows in a block, or in a pair of blocks if k...OfPair;
+// 0 where they are no array of records.
 
 // offset() multiplies x of a group; the product is taken off. It is the scale times the additions
 // of decode() and of the format's zeros, and the minimum.
@@ -232,6 +285,9 @@ struct NoOffset {
 /// Numbers of type E. `Zero` is that of all groups, or -1 where each has a byte of its own.
 template <typename E, int Group, int Zero>
 struct GroupScales {
+  static constexpr unsigned kScaleBytes = 16 * (128 / Group) * sizeof(E);
+  static constexpr unsigned kMoreBytes = Zero < 0 ? 16 * (128 / Group) : 0;
+  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
   using Ready = GroupScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = Group, kCount = 128 / Group;
@@ -257,6 +313,8 @@ struct GroupScales {
 /// a multiple of 128, so a block of a row has one such scale.
 template <int Group, bool Whole>
 struct NestedScales : NoOffset {
+  static constexpr unsigned kScaleBytes = 16 * (128 / Group), kMoreBytes = 0;
+  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
   using Ready = NestedScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = Group, kCount = 128 / Group;
@@ -283,6 +341,8 @@ struct NestedScales : NoOffset {
 
 /// Of q4_k and q5_k: for 256 values two halves, eight scales and eight minima of six bits.
 struct BlockScales {
+  static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
+  static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
   static constexpr int kGroup = 32;
   static constexpr bool kOffset = true;
   Words raw;
@@ -318,6 +378,8 @@ struct BlockScales {
 
 /// Of q6_k: a byte for 16 values times a half for 256; 32 is taken off the codes.
 struct SixScales {
+  static constexpr unsigned kScaleBytes = 128, kMoreBytes = 32;
+  static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
   static constexpr int kGroup = 16;
   static constexpr bool kOffset = true;
   Pack<UInt32, 2> scales;
@@ -347,6 +409,8 @@ struct SixScales {
 
 /// Of mxfp4: 2 to the power of (byte - 127); 255 is NaN.
 struct PowerScales : NoOffset {
+  static constexpr unsigned kScaleBytes = 64, kMoreBytes = 0;
+  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
   using Ready = PowerScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 32;
@@ -364,6 +428,8 @@ struct PowerScales : NoOffset {
 
 /// Of nvfp4: a float8_e4m3fn for 16 values times one number for all.
 struct TinyScales : NoOffset {
+  static constexpr unsigned kScaleBytes = 128, kMoreBytes = 0;
+  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
   using Ready = TinyScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 16;
@@ -385,6 +451,8 @@ struct TinyScales : NoOffset {
 
 /// A float for a tile of rows and blocks.
 struct TileScales : NoOffset {
+  static constexpr unsigned kScaleBytes = 0, kMoreBytes = 0;
+  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
   using Ready = TileScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 128;
@@ -409,9 +477,11 @@ struct Packed {
   typename Codes::Raw codes;
   Scales scales;
 
+  /// `Copied`: the arrays but for those of factors are copies in shared memory.
+  template <bool Copied = false>
   __device__ __forceinline__ static Packed load(const PackedArrays& from, const PackedPlace& place,
                                                 unsigned lane) {
-    return {Codes::load(from, place, lane), Scales::load(from, place)};
+    return {Codes::template load<Copied>(from, place, lane), Scales::load(from, place)};
   }
   /// Of a part of 32: pairs 0 and 1 are inside its first 16 where groups have 16.
   __device__ __forceinline__ void decode(int part, unsigned (&pairs)[4]) const {

@@ -206,6 +206,25 @@ __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
 }
 
+/// `bytes` to shared memory, in the background: a multiple of 16, at multiples of 16. The barrier
+/// counts them. Compute capability 9.0 and newer.
+__device__ __forceinline__ void copy_bulk(void* to, const void* from, unsigned bytes,
+                                          Mbarrier& bar) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(&bar))
+      : "memory");
+#endif
+}
+/// The same to the second level of cache, as fetch_ahead().
+__device__ __forceinline__ void fetch_bulk(const void* from, unsigned bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#endif
+}
+
 /// c += a * b for 16 rows of a and 8 columns of b, 16 deep.
 __device__ __forceinline__ void multiply_tile(BFloat16, float (&c)[4], unsigned a0, unsigned a1,
                                               unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
