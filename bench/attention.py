@@ -319,8 +319,8 @@ class Backward:
             *self.arrays, is_causal=shape.causal, enable_gqa=self.grouped, return_lse=True
         )
 
-    def by(self, kernel: str, tile: tuple[int, bool, bool] | None = None) -> Any:
-        _core._force_attention_backward(kernel, tile)
+    def by(self, kernel: str, heads: int | None = None) -> Any:
+        _core._force_attention_backward(kernel, heads)
         try:
             return nn.attention_backward(
                 self.grad,
@@ -413,23 +413,17 @@ def is_near(got: np.ndarray, wanted: np.ndarray) -> bool:
     return bool(np.linalg.norm(got - wanted) <= TOLERANCE * np.linalg.norm(wanted))
 
 
-def backward_title(tile: tuple[int, bool, bool]) -> str:
-    stages, overlaps, wide = tile
-    text = f"ours, {stages} stages" + (", overlapping" if overlaps else "")
-    return text + (", all heads" if wide else "")
-
-
 def measure_backward(
     shape: Shape, timed: bool, kernel: str = "auto", candidates: bool = False
 ) -> dict[str, Any]:
-    """With `candidates` every tile that has room, the best first."""
+    """With `candidates` the other kernel and more orders of blocks, the best first."""
     of = Backward(shape)
     row: dict[str, Any] = {"subject": "backward", **shape._asdict(), "wrong": [], "left out": {}}
     runs: dict[str, Callable[[], Any]] = {"ours": lambda: of.by(kernel)}
     if candidates:
         runs["ours, mma"] = lambda: of.by("mma")
-        for tile in _core._attention_backward_tiles():
-            runs[backward_title(tile)] = functools.partial(of.by, "hopper", tile)
+        for heads in (1, 2, 4, 8, 16, 1 << 20):
+            runs[f"ours, {heads} heads at a time"] = functools.partial(of.by, "hopper", heads)
     for title, run in list(runs.items()):
         try:
             right = of.is_right(run())

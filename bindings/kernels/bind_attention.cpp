@@ -120,7 +120,6 @@ Array append_qkv(const std::vector<py::object>& tokens, py::handle key_cache,
 }
 
 using AttentionTileNumbers = std::tuple<int, int, int, bool>;
-using BackwardTileNumbers = std::tuple<int, bool, bool>;
 
 kernels::AttentionKernel attention_kernel_of(const std::string& kernel) {
   using kernels::AttentionKernel;
@@ -141,28 +140,14 @@ void force_attention(const std::string& kernel, const std::optional<AttentionTil
   kernels::force_attention_kernel(attention_kernel_of(kernel), of);
 }
 
-void force_attention_backward(const std::string& kernel,
-                              const std::optional<BackwardTileNumbers>& tile) {
-  std::optional<kernels::HopperBackwardTile> of;
-  if (tile) {
-    const auto& [stages, overlaps, wide] = *tile;
-    of = kernels::HopperBackwardTile{stages, overlaps, wide};
-  }
-  kernels::force_backward_kernel(attention_kernel_of(kernel), of);
+void force_attention_backward(const std::string& kernel, const std::optional<int>& heads) {
+  kernels::force_backward_kernel(attention_kernel_of(kernel), heads);
 }
 
 py::list attention_tiles() {
   py::list all;
   for (const auto& tile : kernels::hopper_attention_tiles()) {
     all.append(py::make_tuple(tile.keys, tile.stages, tile.groups, tile.persistent));
-  }
-  return all;
-}
-
-py::list attention_backward_tiles() {
-  py::list all;
-  for (const auto& tile : kernels::hopper_backward_tiles()) {
-    all.append(py::make_tuple(tile.stages, tile.overlaps, tile.wide));
   }
   return all;
 }
@@ -178,8 +163,7 @@ void bind_attention(py::module_& m) {
         py::arg("splits") = 1);
   m.def("_attention_tiles", &attention_tiles);
   m.def("_force_attention_backward", &force_attention_backward, py::arg("kernel"),
-        py::arg("tile") = py::none());
-  m.def("_attention_backward_tiles", &attention_backward_tiles);
+        py::arg("heads") = py::none());
 }
 
 }  // namespace kernwright::python

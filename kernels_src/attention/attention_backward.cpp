@@ -159,8 +159,8 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   made.call.dk_at = like_queries(gradients.key, packed);
   made.call.dv_at = like_queries(gradients.value, packed);
   if (of.call.batches == 0 || of.call.heads == 0) return gradients;
-  if (const auto tile = choose_hopper_backward(made, options)) {
-    launch_hopper_backward(made, options, *tile, on);
+  if (takes_hopper_backward(made, options)) {
+    launch_hopper_backward(made, options, on);
     use_gradients_on(made, gradients, on);
     return gradients;
   }

@@ -1,4 +1,4 @@
-// Chooses tiles of attention's backward kernel for Hopper, makes tensor maps, plans its launches.
+// Plans the launches of attention's backward kernel for Hopper, makes its tensor maps.
 #include "kernels_src/attention/hopper_backward.h"
 
 #include "base/errors.h"
@@ -21,15 +21,10 @@ namespace {
 constexpr std::int64_t kBackwardKeys = 128;   // of a block
 constexpr std::int64_t kBackwardSums = 8192;  // of a tile of queries
 constexpr int kBackwardThreads = 384;
-constexpr int kBackwardSharedBytes = 232448;  // at most
+constexpr int kBackwardStages = 2;
 constexpr std::int64_t kFinishThreads = 256;
 constexpr std::int64_t kFewBackwardQueries = 16;
 constexpr double kHeadQueries = 131072;  // queries times the square of the heads at a time
-
-constexpr HopperBackwardTile kBackwardTiles[] = {
-    {2, true, false},  {2, false, false}, {3, true, false},
-    {3, false, false}, {2, true, true},   {2, false, true},
-};
 
 /// `Plan` of gradient_part.cuh.
 struct BackwardPlan {
@@ -49,19 +44,19 @@ struct BackwardShape {
     queries = 64;
     if (dim + value_dim > 192) dim = value_dim = 128;  // where registers suffice
   }
-  int shared_bytes(const HopperBackwardTile& tile) const {
+  int shared_bytes() const {
     const int columns = (dim + 63) / 64 + (value_dim + 63) / 64;
-    const int rows = static_cast<int>(kBackwardKeys) + tile.stages * queries;
+    const int rows = static_cast<int>(kBackwardKeys) + kBackwardStages * queries;
     const int changes = 2 * (queries / 64) * static_cast<int>(kBackwardKeys) * 128;
-    return columns * rows * 128 + changes + static_cast<int>(kBackwardSums) * 4 +
-           tile.stages * 2 * queries * 4 + 8 * (5 * tile.stages + 5);
+    return columns * rows * 128 + changes + 2 * static_cast<int>(kBackwardSums) * 4 +
+           kBackwardStages * 2 * queries * 4 + 8 * (5 * kBackwardStages + 7);
   }
 };
 
 struct ForcedBackward {
   std::mutex mutex;
   AttentionKernel kernel = AttentionKernel::automatic;
-  std::optional<HopperBackwardTile> tile;
+  std::optional<int> heads;
 };
 ForcedBackward& forced_backward() {
   static auto& forced = *new ForcedBackward;
@@ -69,8 +64,6 @@ ForcedBackward& forced_backward() {
 }
 
 std::int64_t tiles_of(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
-
-bool leaves_registers(const BackwardShape& shape) { return shape.dim + shape.value_dim <= 192; }
 
 /// Why the kernel cannot do it; null where it can.
 const char* backward_obstacle(const PreparedGradient& made, const AttentionOptions& options) {
@@ -97,6 +90,11 @@ const char* backward_obstacle(const PreparedGradient& made, const AttentionOptio
 /// Measured on an H100, heads of 128: 16 of 512 queries, 6 of 2048 to 4096, 2 of 16384. Where
 /// blocks are few and some of them short, all: the long ones begin first.
 std::int32_t heads_at_once(const PreparedGradient& made, const BackwardPlan& plan) {
+  {
+    ForcedBackward& forced = forced_backward();
+    const std::lock_guard lock(forced.mutex);
+    if (forced.heads) return *forced.heads;
+  }
   const AttentionCall& call = made.forward.call;
   const std::int64_t blocks = std::int64_t{plan.heads} * plan.key_tiles;
   const std::int64_t multiprocessors =
@@ -107,7 +105,7 @@ std::int32_t heads_at_once(const PreparedGradient& made, const BackwardPlan& pla
 }
 
 BackwardPlan plan_backward(const PreparedGradient& made, const AttentionOptions& options,
-                           const BackwardShape& shape, bool wide) {
+                           const BackwardShape& shape) {
   const AttentionCall& call = made.forward.call;
   const bool packed = options.q_starts.has_value();
   BackwardPlan plan{};
@@ -116,7 +114,7 @@ BackwardPlan plan_backward(const PreparedGradient& made, const AttentionOptions&
                                                     : tiles_of(call.keys, kBackwardKeys));
   plan.query_tiles = static_cast<std::int32_t>(packed ? call.queries / shape.queries + call.batches
                                                       : tiles_of(call.queries, shape.queries));
-  plan.section = wide ? plan.heads : std::min(plan.heads, heads_at_once(made, plan));
+  plan.section = std::min(plan.heads, heads_at_once(made, plan));
   const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };
   plan.q_batch = step(call.q_at.batch);
   plan.q_head = step(call.q_at.head);
@@ -134,16 +132,15 @@ const Family& backward_family() {
   return family;
 }
 
-std::string tile_text(const BackwardShape& shape, const HopperBackwardTile& tile) {
-  return format("Tile<{}, {}, {}, {}, {}>", shape.dim, shape.value_dim, shape.queries, tile.stages,
-                tile.overlaps);
+std::string tile_text(const BackwardShape& shape) {
+  return format("Tile<{}, {}, {}>", shape.dim, shape.value_dim, shape.queries);
 }
 
 enum class BackwardStep : std::uint8_t { rows, gradients, queries };
 
 /// One compile makes the kernels of all steps, by the first.
 const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of,
-                                  const BackwardShape& shape, const HopperBackwardTile& tile) {
+                                  const BackwardShape& shape) {
   constexpr const char* kinds[] = {"kPlain", "kCapped", "kBiased"};
   const bool biased = of.call.mask_kind != 0 || of.call.slopes != 0;
   const int extras = biased ? 2 : of.call.soft_cap > 0 ? 1 : 0;
@@ -152,12 +149,10 @@ const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of
                        .add(static_cast<int>(step), 2)
                        .add(shape.dim / 32, 4)
                        .add(shape.value_dim / 32, 4)
-                       .add(tile.stages, 3)
-                       .add(tile.overlaps, 1)
                        .add(extras, 2);
   return backward_family().instance(key, [&] {
     const char* type = device_type(of.q.type());
-    const std::string made = tile_text(shape, tile);
+    const std::string made = tile_text(shape);
     std::vector<std::string> names = {
         format("sum_rows<{}, {}>", type, shape.value_dim <= 64 ? 8 : 16),
         format("hopper_backward<{}, {}, {}>", type, made, kinds[extras]),
@@ -177,61 +172,42 @@ LaunchConfig backward_config(std::int64_t blocks, std::int64_t threads, int byte
 
 }  // namespace
 
-std::span<const HopperBackwardTile> hopper_backward_tiles() { return kBackwardTiles; }
-
-void force_backward_kernel(AttentionKernel kernel, std::optional<HopperBackwardTile> tile) {
-  if (tile && std::find(std::begin(kBackwardTiles), std::end(kBackwardTiles), *tile) ==
-                  std::end(kBackwardTiles)) {
-    throw ArgumentError(
-        format("a tile of attention's gradients has {} stages, overlaps: {}, wide: {}: that is "
-               "none of those that there are",
-               tile->stages, tile->overlaps, tile->wide));
+void force_backward_kernel(AttentionKernel kernel, std::optional<int> heads) {
+  if (heads && *heads < 1) {
+    throw ArgumentError(format("{} heads at a time: there must be 1 at least", *heads));
   }
   ForcedBackward& forced = forced_backward();
   const std::lock_guard lock(forced.mutex);
   forced.kernel = kernel;
-  forced.tile = tile;
+  forced.heads = heads;
 }
 
-std::optional<HopperBackwardTile> choose_hopper_backward(const PreparedGradient& made,
-                                                         const AttentionOptions& options) {
+bool takes_hopper_backward(const PreparedGradient& made, const AttentionOptions& options) {
   AttentionKernel kernel = AttentionKernel::automatic;
-  std::optional<HopperBackwardTile> tile;
   {
     ForcedBackward& forced = forced_backward();
     const std::lock_guard lock(forced.mutex);
     kernel = forced.kernel;
-    tile = forced.tile;
   }
   const bool automatic = kernel == AttentionKernel::automatic;
   const PreparedAttention& of = made.forward;
-  if (kernel == AttentionKernel::mma) return std::nullopt;
-  if (automatic && of.call.queries <= kFewBackwardQueries) return std::nullopt;
+  if (kernel == AttentionKernel::mma) return false;
+  if (automatic && of.call.queries <= kFewBackwardQueries) return false;
   const char* obstacle = backward_obstacle(made, options);
-  const BackwardShape shape(of);
-  if (obstacle == nullptr && tile && tile->overlaps && !leaves_registers(shape)) {
-    obstacle = "heads are too large for products of two tiles at a time";
-  }
-  if (obstacle == nullptr && tile && shape.shared_bytes(*tile) > kBackwardSharedBytes) {
-    obstacle = "the tile does not fit shared memory";
-  }
-  if (obstacle == nullptr) {
-    if (tile) return tile;
-    return HopperBackwardTile{2, leaves_registers(shape), false};
-  }
-  if (automatic) return std::nullopt;
+  if (obstacle == nullptr) return true;
+  if (automatic) return false;
   throw ArgumentError(
       format("gradients of attention by the kernel for Hopper: {}; query is a {}, key a {}",
              obstacle, of.q.identify(), of.k.identify()));
 }
 
 void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& options,
-                            HopperBackwardTile tile, const Stream& on) {
+                            const Stream& on) {
   PreparedAttention& of = made.forward;
   const AttentionCall& call = of.call;
   Device& device = of.q.device();
   const BackwardShape shape(of);
-  BackwardPlan plan = plan_backward(made, options, shape, tile.wide);
+  BackwardPlan plan = plan_backward(made, options, shape);
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
   const std::int64_t tiles = batches * call.heads * plan.query_tiles;
@@ -242,7 +218,7 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   plan.sums = sums.address();
   plan.turns = turns.address();
   const auto kernel = [&](BackwardStep step) -> const Kernel& {
-    return backward_kernel(step, of, shape, tile).on(device);
+    return backward_kernel(step, of, shape).on(device);
   };
   const std::int64_t lanes = shape.value_dim <= 64 ? 8 : 16;
   launch(kernel(BackwardStep::rows),
@@ -256,8 +232,8 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   const CUtensorMap v = head_map(of.v, call.v_at, batches, call.kv_heads, call.keys, keys);
   const std::int64_t parts = std::int64_t{plan.heads} * plan.key_tiles;
   launch(kernel(BackwardStep::gradients),
-         backward_config(parts, kBackwardThreads, shape.shared_bytes(tile), on), q, grad, k, v,
-         call, made.call, plan);
+         backward_config(parts, kBackwardThreads, shape.shared_bytes(), on), q, grad, k, v, call,
+         made.call, plan);
   launch(kernel(BackwardStep::queries), backward_config(tiles, kFinishThreads, 0, on), call,
          made.call, plan);
   for (const Array* each : {&delta, &sums, &turns}) each->use_on(on);

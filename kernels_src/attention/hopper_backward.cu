@@ -2,24 +2,33 @@
 // the last first: a warp copies tiles of queries and of the result's gradient by tensor maps, two
 // warpgroups of 64 keys make weights and changes of scores with keys as rows (wgmma). So both are
 // left operands in registers for the gradients of values and of keys; the changes also go to shared
-// memory, where the gradient of the queries needs them. That is a sum over blocks: a warp adds a
-// tile's part to sums in global memory (cp.reduce.async.bulk) once all blocks with earlier keys
-// have added theirs. The order of additions is fixed and scores are computed once; a launch of its
-// own for the queries would need no order, but two products of five once more. Who is waited for
-// has begun, as blocks take their numbers from a counter.
+// memory, where the gradient of the queries needs them. The warpgroups make it in turns, each of
+// every second tile: the other one goes on to the next weights meanwhile, so the tensor cores have
+// work. It is a sum over blocks: a thread adds a tile's part to sums in global memory
+// (cp.reduce.async.bulk) once all blocks with earlier keys have added theirs. The order of
+// additions is fixed and scores are computed once; a launch of its own for the queries would need
+// no order, but two products of five once more. Who is waited for has begun, as blocks take their
+// numbers from a counter.
 #include <kernwright/gradient_part.cuh>
 
 using namespace kernwright;
 
+/// The descriptor of what is `bytes` further on: one addition.
+__device__ __forceinline__ unsigned long long further(unsigned long long descriptor,
+                                                      unsigned bytes) {
+  return (descriptor & ~0xffffffffull) | (static_cast<unsigned>(descriptor) + (bytes >> 4));
+}
+
 /// Queued: rows of a warpgroup's keys times 64 queries, both along the elements of heads.
 template <typename T, int kDim, int kQueries>
 __device__ __forceinline__ void multiply_rows(float (&s)[32], unsigned keys, unsigned queries) {
+  const unsigned long long a = matrix_descriptor(keys, kKeyColumn);
+  const unsigned long long b = matrix_descriptor(queries, kQueries * 128);
 #pragma unroll
   for (int k = 0; k < kDim / 16; ++k) {
     const unsigned inside = k % 4 * 32;
-    Products<T, 64, false, false>::add(
-        s, matrix_descriptor(keys + k / 4 * kKeyColumn + inside, kKeyColumn),
-        matrix_descriptor(queries + k / 4 * (kQueries * 128) + inside, kQueries * 128), k > 0);
+    Products<T, 64, false, false>::add(s, further(a, k / 4 * kKeyColumn + inside),
+                                       further(b, k / 4 * (kQueries * 128) + inside), k > 0);
   }
   commit_products();
 }
@@ -28,26 +37,24 @@ __device__ __forceinline__ void multiply_rows(float (&s)[32], unsigned keys, uns
 template <typename T, int kDim, int kQueries>
 __device__ __forceinline__ void add_rows(float (&sums)[kDim / 2], const unsigned (&left)[4][4],
                                          unsigned queries, bool adds) {
+  const unsigned long long b = matrix_descriptor(queries, kQueries * 128);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    RowProducts<T, kDim>::add(sums, left[k], matrix_descriptor(queries + k * 2048, kQueries * 128),
-                              adds || k > 0);
+    RowProducts<T, kDim>::add(sums, left[k], further(b, k * 2048), adds || k > 0);
   }
   commit_products();
 }
 
-/// Queued: a warpgroup's 64 x 64 of changes, turned, times keys.
-template <typename T, typename Of>
-__device__ __forceinline__ void multiply_changes(float (&sums)[32], unsigned changes, unsigned keys,
-                                                 int group) {
-  const unsigned a = changes + (Of::kQueries == 128 ? group * kKeyColumn : 0);
-  const unsigned b = keys + (Of::kQueries == 128 ? 0 : group * kKeyColumn);
+/// Queued: 64 queries' changes by the block's keys, turned, times keys.
+template <typename T, int kColumns>
+__device__ __forceinline__ void multiply_changes(float (&sums)[kColumns / 2], unsigned changes,
+                                                 unsigned keys) {
+  const unsigned long long a = matrix_descriptor(changes, kKeyColumn);
+  const unsigned long long b = matrix_descriptor(keys, kKeyColumn);
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k) {
-    Products<T, 64, true, true>::add(sums, matrix_descriptor(a + k * 2048, kKeyColumn),
-                                     matrix_descriptor(b + k * 2048, kKeyColumn), k > 0);
+    Products<T, kColumns, true, true>::add(sums, further(a, k * 2048), further(b, k * 2048), k > 0);
   }
-  commit_products();
 }
 
 /// The state of a warpgroup's thread.
@@ -138,8 +145,8 @@ struct Deriving {
   Self self;
   int group_key, rows;  // the first key; bytes before the warp's rows in a column of keys
   unsigned keys, values;
-  Ring<Of::kStages> ring;
-  int previous = 0, set = 0;
+  Ring<kStages> ring;
+  int set = 0;
   unsigned sums_parity = 1;
   float dk[Of::kDim / 2], dv[Of::kValueDim / 2];
   unsigned weights[Of::kHalves][4][4], changes[Of::kHalves][4][4] = {};
@@ -162,7 +169,7 @@ struct Deriving {
   /// Queued: scores, and products of gradients and values. Waits for the scores, and so for all
   /// products before them.
   template <int kHalf>
-  __device__ __forceinline__ void multiply(float (&s)[32], float (&d)[32], bool is_first) {
+  __device__ __forceinline__ void multiply(float (&s)[32], float (&d)[32]) {
     const unsigned queries = shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes;
     const unsigned grads = shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes;
     const unsigned own = self.group * (kGroupKeys * 128);
@@ -180,20 +187,16 @@ struct Deriving {
     if constexpr (kHalf > 0) {
       keep_weights(weights[0]);
       keep_weights(changes[0]);
-    } else if constexpr (Of::kOverlaps) {
-      keep_weights(changes[kLast]);
-      if (!is_first) give_back(shared.q_empty[previous], self.lane);
     }
   }
 
-  /// 64 queries: weights meet gradients, changes of scores go to shared memory and, but for the
-  /// last 64 of a tile, meet queries.
+  /// 64 queries: weights meet gradients, changes of scores meet queries and go to shared memory.
   template <int kHalf>
   __device__ __forceinline__ void take(int head, int tile_query, bool is_first) {
     const int first = tile_query + kHalf * 64;
     const float* const facts = shared.facts(ring.stage) + kHalf * 64;
     float s[32], d[32];
-    multiply<kHalf>(s, d, is_first);
+    multiply<kHalf>(s, d);
     if constexpr (kExtras == kBiased) {
       const ScoreTerms terms(call, part.batch, part.kv_head * part.group + head);
       bias_scores<T>(s, call, part.sequence, terms, self.key, first);
@@ -218,51 +221,57 @@ struct Deriving {
       for (int i = 0; i < 32; ++i) d[i] = s[i] == 0 ? 0.0f : d[i];
     }
     change<T>(s, d, changes[kHalf], facts + Of::kQueries, self);
+    begin_products();
+    add_rows<T, Of::kDim, Of::kQueries>(
+        dk, changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes, adds);
     unsigned char* const to = shared.changes(set) + kHalf * kKeyColumn + rows;
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       store_matrices(shared_address(to + swizzled(self.lane % 16, k * 2 + self.lane / 16)),
                      changes[kHalf][k]);
     }
-    if constexpr (kHalf < kLast) {
-      begin_products();
-      add_rows<T, Of::kDim, Of::kQueries>(
-          dk, changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes,
-          adds);
-    }
   }
 
-  /// The tile's part of the queries' gradient, beside the last products for keys.
-  __device__ __forceinline__ void sum_queries(bool is_first) {
-    // Of two sets, this one's last products ended before the other warpgroup came here last time.
+  /// Ends a tile. Of every second one, this warpgroup makes the part of the queries' gradient.
+  __device__ __forceinline__ void sum_queries() {
+    constexpr int kColumns = Of::kQueries == 128 ? 64 : 128;
     show_to_copies();
-    meet(1, 256);
-    float dq[32];
-    begin_products();
-    multiply_changes<T, Of>(dq, shared_address(shared.changes(set)), keys, self.group);
-    add_rows<T, Of::kDim, Of::kQueries>(
-        dk, changes[kLast], shared_address(shared.queries(ring.stage)) + kLast * kHalfBytes,
-        !is_first || kLast > 0);
     wait_for_products<1>();
-    settle(dq);
     keep_weights(weights[kLast]);
     give_back(shared.grad_empty[ring.stage], self.lane);
-    shared.sums_empty->wait(sums_parity);
-    sums_parity ^= 1;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      shared.sums[(self.group * 8 + i) * 128 + threadIdx.x % 128] =
-          make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
-    }
-    show_to_copies();
-    __syncwarp();
-    give_back(*shared.sums_full, self.lane);
-    if constexpr (!Of::kOverlaps) {
+    if (set != self.group) {
+      let_pass(1 + set, 256);
       wait_for_products<0>();
       keep_weights(changes[kLast]);
       give_back(shared.q_empty[ring.stage], self.lane);
+    } else {
+      // Of two sets, this one's last products ended before the other warpgroup passed last time.
+      meet(1 + set, 256);
+      float dq[Of::kHalves][kColumns / 2];
+      begin_products();
+#pragma unroll
+      for (int half = 0; half < Of::kHalves; ++half) {
+        multiply_changes<T, kColumns>(
+            dq[half], shared_address(shared.changes(set)) + half * kKeyColumn, keys);
+      }
+      commit_products();
+      wait_for_products<1>();
+      keep_weights(changes[kLast]);
+      give_back(shared.q_empty[ring.stage], self.lane);
+      wait_for_products<0>();
+#pragma unroll
+      for (int half = 0; half < Of::kHalves; ++half) settle(dq[half]);
+      shared.sums_empty[self.group].wait(sums_parity);
+      sums_parity ^= 1;
+      float4* const to = shared.sums + self.group * (kSums / 4) + threadIdx.x % 128;
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        const float* const four = &dq[i * 4 / (kColumns / 2)][i * 4 % (kColumns / 2)];
+        to[i * 128] = make_float4(four[0], four[1], four[2], four[3]);
+      }
+      show_to_copies();
+      give_back(shared.sums_full[self.group], self.lane);
     }
-    previous = ring.stage;
     set ^= 1;
     ring.advance();
   }
@@ -276,13 +285,13 @@ struct Deriving {
       const int first = (part.low + n) * Of::kQueries;
       take<0>(head, first, step == 0);
       if constexpr (kLast > 0) take<kLast>(head, first, step == 0);
-      sum_queries(step == 0);
+      sum_queries();
     }
     wait_for_products<0>();
     settle(dk);
     settle(dv);
     keep_weights(changes[kLast]);
-    meet(1, 256);  // all products with keys are done: gradients go through their place
+    meet(3, 256);  // all products with keys are done: gradients go through their place
     const Sequence& sequence = part.sequence;
     const int first = group_key + self.warp * kWarpKeys;
     const int stored = (call.k_starts != nullptr ? sequence.keys : call.keys) - first;
@@ -300,7 +309,8 @@ struct Deriving {
 };
 
 /// kThreads threads. Dynamic shared memory: keys, values, stages of queries and of gradients, two
-/// sets of changes, sums, facts of each stage, five barriers for each stage and four, a number.
+/// sets of changes and of sums, facts of each stage, five barriers for each stage and six, a
+/// number.
 template <typename T, typename Of, Extras kExtras>
 __global__ void __launch_bounds__(kThreads, 1)
     hopper_backward(const __grid_constant__ TensorMap map_q,
@@ -341,7 +351,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int warp = same(threadIdx.x / 32);
     if (warp == 0) load_part<Of>(shared, maps, call, plan, part);
     if (warp == 1) load_facts<Of>(shared, call, more, part);
-    if (warp == 2 && threadIdx.x % 32 == 0) add_sums<Of>(shared, call, plan, part);
+    if (warp >= 2 && threadIdx.x % 32 == 0) add_sums<Of>(shared, call, plan, part, warp - 2);
   } else {
     if constexpr (Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (!Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");

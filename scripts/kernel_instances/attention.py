@@ -19,16 +19,16 @@ HOPPER = [
     ("BFloat16", "128, 128, 128, 2, 2, 1", "kBiased"),
     ("Float16", "96, 128, 128, 2, 1, 1", "kBiased"),
 ]
-# A type, elements of a head and of its values, queries, stages, overlaps, what goes into scores.
+# A type, elements of a head and of its values, queries, what goes into scores.
 HOPPER_BACKWARD = [
-    ("BFloat16", "128, 128, 64, 2, false", "kPlain"),
-    ("Float16", "128, 128, 64, 3, false", "kCapped"),
-    ("BFloat16", "64, 64, 128, 2, true", "kPlain"),
-    ("Float16", "64, 64, 128, 2, false", "kCapped"),
-    ("Float16", "96, 96, 64, 3, true", "kPlain"),
-    ("BFloat16", "128, 64, 64, 2, true", "kPlain"),
-    ("BFloat16", "128, 128, 64, 2, false", "kBiased"),
-    ("Float16", "64, 64, 128, 2, true", "kBiased"),
+    ("BFloat16", "128, 128, 64", "kPlain"),
+    ("Float16", "128, 128, 64", "kCapped"),
+    ("BFloat16", "64, 64, 128", "kPlain"),
+    ("Float16", "64, 64, 128", "kCapped"),
+    ("Float16", "96, 96, 64", "kPlain"),
+    ("BFloat16", "128, 64, 64", "kPlain"),
+    ("BFloat16", "128, 128, 64", "kBiased"),
+    ("Float16", "64, 64, 128", "kBiased"),
 ]
 ATTENTION = {
     "attention.cu": [

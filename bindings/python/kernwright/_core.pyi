@@ -34,7 +34,6 @@ from kernwright._core_formats import _unpack_nibbles as _unpack_nibbles
 from kernwright._core_formats import _unpack_weights as _unpack_weights
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
-from kernwright._core_kernels import _attention_backward_tiles as _attention_backward_tiles
 from kernwright._core_kernels import _attention_tiles as _attention_tiles
 from kernwright._core_kernels import _cholesky as _cholesky
 from kernwright._core_kernels import _compile_only as _compile_only

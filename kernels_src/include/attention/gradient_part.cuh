@@ -15,24 +15,25 @@ constexpr int kKeys = 2 * kGroupKeys;
 constexpr int kWarpKeys = 16;
 constexpr int kSwizzled = 64;            // elements of a column of 128 bytes
 constexpr int kKeyColumn = kKeys * 128;  // bytes
-constexpr int kSums = 8192;              // of a tile of queries, 4096 a warpgroup
+constexpr int kSums = 8192;              // of a tile of queries
+constexpr int kStages = 2;               // tiles of queries on their way or in use
 constexpr int kChangeSets = 2;
+constexpr int kSumSets = 2;  // one of each warpgroup
 
-/// `queries` queries meet the block's keys at a time, of which `stages` tiles are on their way or
-/// in use. With `overlaps`, the last products of a tile run beside the first of the next. Heads
-/// have up to `dim` elements, and `value_dim` of values; 128 queries are for heads up to 64, 64 for
-/// others: then each warpgroup has 64 x 64 of the gradient of the queries.
-template <int dim, int value_dim, int queries, int stages, bool overlaps>
+/// `queries` queries meet the block's keys at a time. Heads have up to `dim` elements, and
+/// `value_dim` of values; 128 queries are for heads up to 64, 64 for others: then the gradient of a
+/// tile's queries is 64 sums of a warpgroup's thread.
+template <int dim, int value_dim, int queries>
 struct Tile {
   static constexpr int kDim = dim, kValueDim = value_dim, kQueries = queries;
-  static constexpr int kStages = stages, kHalves = queries / 64;
-  static constexpr bool kOverlaps = overlaps, kSmall = dim + value_dim <= 192;
+  static constexpr int kHalves = queries / 64;
+  static constexpr bool kSmall = dim + value_dim <= 192;
   static constexpr int kColumns = (dim + 63) / 64, kValueColumns = (value_dim + 63) / 64;
   static constexpr int kQueryColumn = queries * 128;  // bytes
   static constexpr int kQueryBytes = kColumns * kQueryColumn;
   static constexpr int kGradBytes = kValueColumns * kQueryColumn;
   static constexpr int kChangeBytes = queries / 64 * kKeyColumn;
-  static_assert(queries / 64 * kColumns == 2, "a part of each warpgroup");
+  static_assert(queries / 64 * kColumns == 2, "kSums of them");
 };
 
 /// How the work is shared out: heads of keys are numbered, those of all batches where sequences are
@@ -55,7 +56,6 @@ struct Maps {
 
 template <typename Of>
 struct Shared {
-  static constexpr int kStages = Of::kStages;
   unsigned char *keys, *values, *query_base, *grad_base, *change_base;
   float4* sums;
   float* fact_base;
@@ -70,7 +70,7 @@ struct Shared {
         grad_base(query_base + kStages * Of::kQueryBytes),
         change_base(grad_base + kStages * Of::kGradBytes),
         sums(reinterpret_cast<float4*>(change_base + kChangeSets * Of::kChangeBytes)),
-        fact_base(reinterpret_cast<float*>(sums + kSums / 4)),
+        fact_base(reinterpret_cast<float*>(sums + kSumSets * (kSums / 4))),
         q_full(reinterpret_cast<Mbarrier*>(fact_base + kStages * 2 * Of::kQueries)),
         grad_full(q_full + kStages),
         facts_full(grad_full + kStages),
@@ -79,8 +79,8 @@ struct Shared {
         kv_full(grad_empty + kStages),
         tail(kv_full + 1),
         sums_full(tail + 1),
-        sums_empty(sums_full + 1),
-        number(reinterpret_cast<unsigned*>(sums_empty + 1)) {}
+        sums_empty(sums_full + kSumSets),
+        number(reinterpret_cast<unsigned*>(sums_empty + kSumSets)) {}
   __device__ unsigned char* queries(int stage) const {
     return query_base + stage * Of::kQueryBytes;
   }
@@ -99,8 +99,10 @@ struct Shared {
     }
     kv_full->init(1);
     tail->init(1);
-    sums_full->init(8);
-    sums_empty->init(1);
+    for (int set = 0; set < kSumSets; ++set) {
+      sums_full[set].init(4);
+      sums_empty[set].init(1);
+    }
     Mbarrier::publish();
   }
 };
@@ -233,7 +235,7 @@ __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& 
       show_cleared(*shared.kv_full);
     }
   }
-  Ring<Of::kStages> ring;
+  Ring<kStages> ring;
   part.for_tiles([&](int head, int tile) {
     const int first = tile * Of::kQueries, last = sequence.queries - first;
     const int token = static_cast<int>(sequence.q_token) + first;
@@ -283,7 +285,7 @@ __device__ __forceinline__ void load_facts(const Shared<Of>& shared, const Atten
                                            const Gradients& more, const Part<Of>& part) {
   const int lane = threadIdx.x % 32;
   const Sequence& sequence = part.sequence;
-  Ring<Of::kStages> ring;
+  Ring<kStages> ring;
   part.for_tiles([&](int head, int tile) {
     const long long at = sequence.lse_first + head * call.lse_at.head;
     shared.q_empty[ring.stage].wait(ring.parity ^ 1);
@@ -312,38 +314,44 @@ __device__ __forceinline__ unsigned count_of(const unsigned* counter) {
   return count;
 }
 
-/// Memory that copies have written or will write, whatever the thread itself does to it.
-__device__ __forceinline__ void order_copies() { asm volatile("fence.proxy.async;" ::: "memory"); }
+/// Global memory that copies have written or will write, whatever the thread itself does to it.
+__device__ __forceinline__ void order_copies() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
 
-/// A thread adds tiles of the queries' gradient to those in global memory, each in its turn. The
-/// first block of a tile writes.
+/// A thread adds a warpgroup's tiles of the queries' gradient, every second one, to those in global
+/// memory, each in its turn. The first block of a tile writes.
 template <typename Of>
 __device__ __forceinline__ void add_sums(const Shared<Of>& shared, const AttentionCall& call,
-                                         const Plan& plan, const Part<Of>& part) {
+                                         const Plan& plan, const Part<Of>& part, int set) {
   unsigned parity = 0;
+  int step = kSumSets - 1 - set;
+  float4* const from = shared.sums + set * (kSums / 4);
   part.for_tiles([&](int head, int tile) {
+    if (++step < kSumSets) return;
+    step = 0;
     const long long index =
         part.first_tile + static_cast<long long>(head) * plan.query_tiles + tile;
     const unsigned turn = part.turn(call, tile);
     unsigned* const count = plan.turns + 1 + index;
     float* const to = plan.sums + index * kSums;
-    shared.sums_full->wait(parity);
+    shared.sums_full[set].wait(parity);
     parity ^= 1;
     if (turn == 0) {
       asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-                   "r"(shared_address(shared.sums)), "r"(kSums * 4)
+                   "r"(shared_address(from)), "r"(kSums * 4)
                    : "memory");
     } else {
       while (count_of(count) < turn) {}
       order_copies();
       asm volatile(
           "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
-          "r"(shared_address(shared.sums)), "r"(kSums * 4)
+          "r"(shared_address(from)), "r"(kSums * 4)
           : "memory");
     }
     commit_stores();
     wait_for_reads_of_stores<0>();
-    shared.sums_empty->arrive();
+    shared.sums_empty[set].arrive();
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     order_copies();
     asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
