@@ -19,8 +19,9 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::int64_t kFewLinearElements =
-    16384;                                     ///< of weights, below which matmul() does as well
-constexpr std::int64_t kLinearFloatRows = 12;  ///< of float32: with more, fma_gemm.cu is faster (H100)
+    16384;  ///< of weights, below which matmul() does as well
+constexpr std::int64_t kLinearFloatRows =
+    12;  ///< of float32: with more, fma_gemm.cu is faster (H100)
 
 bool is_skinny_type(ScalarType type) {
   return type == ScalarType::float16 || type == ScalarType::bfloat16 || type == ScalarType::float32;
