@@ -7,7 +7,6 @@
 #include "core/event.h"
 #include "core/graph/capture.h"
 #include "core/lifecycle.h"
-#include "core/per_device.h"
 #include "core/stream_attachments.h"
 
 #include <algorithm>
@@ -120,9 +119,7 @@ Stream Stream::create(Device& device, int priority) {
 }
 
 Stream Stream::legacy(Device& device) {
-  static auto& known = *new PerDevice<Stream>;  // outlives every stream
-  return known.get(device,
-                   [&] { return Stream(std::make_shared<Box>(device, legacy_id(device))); });
+  return Stream(std::make_shared<Box>(device, legacy_id(device)));
 }
 
 Stream Stream::per_thread(Device& device) { return borrow(device, kStreamPerThread); }
