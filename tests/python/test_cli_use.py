@@ -53,7 +53,7 @@ WRONG = {  # arguments -> what the sentence says
     ("compile", "a.cu", "--arch", ""): "--arch names no architecture",
     ("compile", "a.cu", "--arch", "sm_90,"): "--arch names no architecture",
     ("compile", "a.cu", "--arch", "sm_80,sm_90", "-o", "x"): "-o names one file",
-    ("compile", "a.cu", "--arch", "sm_90", "-o", "/nonexist/y.cubin"): "there is no folder",
+    ("compile", "a.cu", "--arch", "sm_90", "-o", "/proc/missing/y.cubin"): "there is no folder",
     ("compile", "a.cu", "--arch", "sm_90", "-o", "folder"): "'folder' is a folder",
     ("compile", "a.cu", "--arch", "sm_90", "-o", "-", "--json"): "leave out --report and --json",
     ("compile", "a.cu", "--arch", "sm_90", "--name", "nosuch"): "there is: f",
@@ -67,7 +67,7 @@ WRONG = {  # arguments -> what the sentence says
     ("pack", "a.cu"): "-o PACK is missing",
     ("pack", "a.cu", "-o", "x.kwpack"): "--arch is missing",
     ("pack", "a.cu", "--arch", "foo", "-o", "x.kwpack"): 'architecture "foo"',
-    ("pack", "a.cu", "--arch", "sm_90", "-o", "/nonexist/x.kwpack"): "there is no folder",
+    ("pack", "a.cu", "--arch", "sm_90", "-o", "/proc/missing/x.kwpack"): "there is no folder",
     ("pack", "a.cu", "--arch", "sm_90", "-o", "folder"): "is a folder",
     ("pack", "a.cu", "--arch", "sm_90", "-o", "/dev/null"): "no regular file",
     ("pack", "t.cu", "--arch", "sm_90", "-o", "x.kwpack"): "no kernel that is not a template",
@@ -78,7 +78,7 @@ WRONG = {  # arguments -> what the sentence says
     ("pack", "--list", "nowhere"): "there is no file",
     ("cache", "trim", "abc"): "no number of bytes",
     ("demo", "folder"): "is a folder",
-    ("demo", "-o", "/nonexist/a.png"): "there is no folder",
+    ("demo", "-o", "/proc/missing/a.png"): "there is no folder",
 }
 
 
