@@ -20,6 +20,23 @@ std::string type_text(const ArrayArgument& array) {
   return array.type ? std::string(scalar_name(*array.type)) : array.type_text;
 }
 
+/// "S<>*" of "S<float*>*": template arguments tell nothing of the pointer.
+std::string without_arguments(const std::string& type) {
+  std::string text;
+  int depth = 0;
+  for (const char c : type) {
+    if (c == '>') --depth;
+    if (depth == 0) text += c;
+    if (c == '<') ++depth;
+  }
+  return text;
+}
+
+bool points_to_pointers(const Parameter& parameter) {
+  const std::string type = without_arguments(parameter.type);
+  return type.find('*') != type.rfind('*');
+}
+
 /// Whether elements of `type` may lie behind the pointer, sizes and alignment apart.
 bool takes(const ArgumentPlan& plan, ScalarType type) {
   const Parameter& parameter = *plan.parameter;
@@ -27,8 +44,8 @@ bool takes(const ArgumentPlan& plan, ScalarType type) {
   if (parameter.any_byte_pointee) return scalar_size(type) == 1;
   if (!parameter.scalar) {
     // A pointer to pointers takes addresses, a pointer to a struct its raw bytes.
-    const bool to_pointers = parameter.type.find('*') != parameter.type.rfind('*');
-    if (to_pointers) return type == ScalarType::uint64 || type == ScalarType::int64;
+    if (points_to_pointers(parameter))
+      return type == ScalarType::uint64 || type == ScalarType::int64;
     return scalar_size(type) == 1;
   }
   if (type == *parameter.scalar) return true;
@@ -42,8 +59,7 @@ std::string wanted_elements(const ArgumentPlan& plan) {
   const Parameter& parameter = *plan.parameter;
   if (parameter.any_byte_pointee) return "elements of 1 byte";
   if (parameter.scalar) return std::string(scalar_name(*parameter.scalar));
-  return parameter.type.find('*') != parameter.type.rfind('*') ? "uint64 (addresses)"
-                                                               : "uint8 (the bytes of structs)";
+  return points_to_pointers(parameter) ? "uint64 (addresses)" : "uint8 (the bytes of structs)";
 }
 
 /// The element type for making an array for the pointer.
@@ -51,8 +67,7 @@ ScalarType wanted_type(const ArgumentPlan& plan) {
   const Parameter& parameter = *plan.parameter;
   if (parameter.any_byte_pointee) return ScalarType::uint8;
   if (parameter.scalar) return *parameter.scalar;
-  const bool to_pointers = parameter.type.find('*') != parameter.type.rfind('*');
-  return to_pointers ? ScalarType::uint64 : ScalarType::uint8;
+  return points_to_pointers(parameter) ? ScalarType::uint64 : ScalarType::uint8;
 }
 
 void check_type(const ArgumentPlan& plan, const ArrayArgument& array, Holder holder,
@@ -158,7 +173,7 @@ void convert_structured(const ArgumentPlan& plan, const HostArgument& host, cons
   const Parameter& parameter = *plan.parameter;
   const bool takes_any = plan.is_void || parameter.any_byte_pointee || !frame.is_checked();
   const bool is_number = parameter.scalar && parameter.lanes < 2;
-  const bool to_pointers = parameter.type.find('*') != parameter.type.rfind('*');
+  const bool to_pointers = points_to_pointers(parameter);
   const auto item = static_cast<std::size_t>(dtype.itemsize());
   const std::size_t size =
       parameter.element_size != 0 ? parameter.element_size : parameter.pointee_size;
@@ -227,7 +242,7 @@ void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std
 }  // namespace
 
 bool is_function_pointer(const Parameter& parameter) {
-  return parameter.type.find("(*)(") != std::string::npos;
+  return without_arguments(parameter.type).find("(*)(") != std::string::npos;
 }
 
 void convert_function(const ArgumentPlan& plan, PyObject* value, std::byte* slot,

@@ -21,7 +21,7 @@ bool read_sides(PyObject* a, PyObject* b, Operands& operands) {
   if (operands.add(a) && operands.add(b)) return true;
   // Python would compare the identities of an array and a list of numbers.
   PyObject* const other = left != nullptr ? b : a;
-  if (PyList_Check(other) || PyTuple_Check(other)) {
+  if (PyList_CheckExact(other) || PyTuple_CheckExact(other)) {
     throw ArgumentError(
         format("a {} is no operand of a device's array: make it one with "
                "kernwright.asarray() first",

@@ -72,18 +72,6 @@ std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const Sk
   return table + plan.warps * (stages + sums) + of_x;
 }
 
-/// Whether `plan` names stages, or nothing and the ring is measured to be faster.
-bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
-                       Device& device) {
-  if (m > kRingRows || !overlaps_launches(device)) return false;
-  if (plan != SkinnyPlan{}) return plan.stages > 0;
-  // Each block has a tile, and each of 16 warps a part of k.
-  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  const std::int64_t tiles = (w.n + 15) / 16;
-  if (tiles < processors || w.k <= 15 * 256) return false;
-  return w.format == PackedFormat::nf4;
-}
-
 SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan) {
   plan.kernel = SkinnyKernel::ring;
   plan.rows = m == 1 && has_packed_one(w) ? 1 : 0;
@@ -94,14 +82,26 @@ SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan p
   return plan;
 }
 
-void check_packed_ring_plan(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
-                            Device& device) {
+bool fits_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                      Device& device) {
   constexpr std::int64_t kBarriers = 2048;  // no more than these bytes
-  const bool fits = plan.warps <= 16 && plan.stages <= 8 &&
-                    std::has_single_bit(static_cast<unsigned>(plan.warps)) &&
-                    packed_ring_shared(w, m, plan) + kBarriers <=
-                        device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  if (!fits) throw InvalidArgument("there is no such plan of a product with packed weights");
+  return plan.warps <= 16 && plan.stages <= 8 &&
+         std::has_single_bit(static_cast<unsigned>(plan.warps)) &&
+         packed_ring_shared(w, m, plan) + kBarriers <=
+             device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+}
+
+/// Whether `plan` names stages, or nothing and the ring is measured to be faster.
+bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                       Device& device) {
+  if (m > kRingRows || !overlaps_launches(device)) return false;
+  if (plan != SkinnyPlan{}) return plan.stages > 0;
+  // Each block has a tile, and each of 16 warps a part of k.
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t tiles = (w.n + 15) / 16;
+  if (tiles < processors || w.k <= 15 * 256) return false;
+  return w.format == PackedFormat::nf4 &&
+         fits_packed_ring(w, m, plan_packed_ring(w, m, plan), device);
 }
 
 // ---- of up to 64 rows
@@ -208,7 +208,7 @@ InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& p
       .add(plan.rows, 3)
       .add(plan.columns, 5)
       .add(plan.unroll, 4)
-      .add(plan.stages, 4);
+      .add(std::max(0, plan.stages), 4);
 }
 
 const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& plan, bool many) {
@@ -247,7 +247,8 @@ SkinnyPlan packed_plan(const PackedLinearCall& call, std::int64_t rows, bool man
   Device& device = call.x.device();
   if (takes_packed_ring(call.weights, rows, call.plan, device)) {
     const SkinnyPlan ring = plan_packed_ring(call.weights, rows, call.plan);
-    check_packed_ring_plan(call.weights, rows, ring, device);
+    if (!fits_packed_ring(call.weights, rows, ring, device))
+      throw InvalidArgument("there is no such plan of a product with packed weights");
     return ring;
   }
   if (call.plan.stages > 0)

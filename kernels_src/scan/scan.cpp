@@ -155,7 +155,7 @@ class ScanLauncher {
   template <typename Index>
   void run_as(const AxesPlan& axes, const Axis& axis) const {
     const ScanPlan plan = plan_scan(
-        axes, axis, scalar_size(types_.in), scalar_size(types_.as),
+        axes, axis, {scalar_size(types_.in), scalar_size(types_.as), value_size()},
         {.processors = processors(),
          .shared = to_.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)});
     ScanParameters<Index> with{.kept = walk_parameter<kMaxAxes>(axes.kept),
@@ -255,6 +255,13 @@ class ScanLauncher {
     return scan_kernel(part, call_.op, types_, plan.pack, plan.steps, sizeof(Index) == 8,
                        plan.segments > 1)
         .on(to_.device());
+  }
+
+  /// Of `Value` in running.cuh: sums and products of 32-bit integers have 64 bits.
+  std::size_t value_size() const {
+    const bool adds = call_.op == Scan::sum || call_.op == Scan::prod;
+    const bool is_short = types_.as == ScalarType::int32 || types_.as == ScalarType::uint32;
+    return adds && is_short ? 8 : scalar_size(types_.as);
   }
 
   int processors() const {

@@ -71,17 +71,17 @@ void plan_flow(ScanPlan& plan, std::int64_t extent, const ScanRoom& room) {
 
 }  // namespace
 
-ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, std::size_t from_size,
-                   std::size_t to_size, const ScanRoom& room) {
+ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, const ScanSizes& sizes,
+                   const ScanRoom& room) {
   const int processors = room.processors;
-  const auto size = static_cast<std::int64_t>(from_size);
+  const auto size = static_cast<std::int64_t>(sizes.from);
   const bool inner = axes.kept.empty() || axes.kept[0].stride[kFrom] == 0 ||
                      std::abs(axis.stride[kFrom]) < std::abs(axes.kept[0].stride[kFrom]);
   if (!inner || axis.extent <= kThreadRow) {
     return plan_scanned_columns(axes, axis, size, processors);
   }
   ScanPlan plan;
-  plan.pack = std::clamp(static_cast<int>(16 / std::max(from_size, to_size)), 1, 8);
+  plan.pack = std::clamp(static_cast<int>(16 / std::max(sizes.from, sizes.to)), 1, 8);
   plan.steps = std::clamp(32 / plan.pack, 4, 8);
   const bool many = axes.outputs() >= kManyRowsPerProcessor * processors;
   if (axis.extent <= (many ? kWarpRowOfMany : kWarpRow)) return plan;
@@ -91,7 +91,7 @@ ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, std::size_t from_size
   while (plan.steps > 1 && axes.outputs() * tiles() < kFewestTiles) plan.steps /= 2;
   plan.tiles = tiles();
   plan.path = plan.tiles <= kTileThreads ? ScanPath::few_tiles : ScanPath::tiles;
-  const bool words = from_size == to_size && (from_size == 4 || from_size == 8);
+  const bool words = sizes.from == sizes.value && (sizes.from == 4 || sizes.from == 8);
   if (plan.path == ScanPath::tiles && words && is_in_packs(axes, axis, size)) {
     plan_flow(plan, axis.extent, room);
   }

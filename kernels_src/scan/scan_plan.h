@@ -34,8 +34,13 @@ struct ScanPlan {
   std::int64_t segments = 1;  ///< of a column
 };
 
-/// Chooses them. `axis`: what is scanned; sizes of the elements of both sides in bytes.
-ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, std::size_t from_size,
-                   std::size_t to_size, const ScanRoom& room);
+/// Bytes of an element of each side, and of the values that are combined.
+struct ScanSizes {
+  std::size_t from, to, value;
+};
+
+/// Chooses them. `axis`: what is scanned.
+ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, const ScanSizes& sizes,
+                   const ScanRoom& room);
 
 }  // namespace kernwright::kernels

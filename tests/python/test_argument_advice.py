@@ -82,3 +82,13 @@ def test_a_function_pointer_takes_addresses_alone(sim):
             f[1, 1](wrong, out)
     with pytest.raises(kw.ArgumentError, match="wants the address of a device function"):
         f[1, 1](kw.In(structs), out)
+
+
+def test_arrays_go_to_pointers_whose_elements_name_functions(sim):
+    kernel = kw.kernel(
+        "template <typename F> struct Named { F f; int n; };\n"
+        "__global__ void f(Named<float (*)(float)>* s, float* o) { o[0] = s->n; }"
+    )
+    out = kw.zeros(1)
+    kernel[1, 1](kw.zeros(16, "u1"), out)
+    assert out.item() == 0

@@ -53,6 +53,13 @@ def test_rows_of_many_tiles_in_packs():
     np.testing.assert_array_equal(got.numpy(), with_initial(np.cumsum(values, 1), 1))
 
 
+@pytest.mark.parametrize(("dtype", "to"), [("int32", "int32"), ("float32", "uint32")])
+def test_rows_of_many_tiles_whose_sums_are_wider(dtype, to):
+    values = RNG.integers(0, 9, 8_400_003)
+    got = kw.cumulative_sum(kw.asarray(values.astype(dtype)), dtype=to)
+    np.testing.assert_array_equal(got.numpy(), np.cumsum(values, dtype=to))
+
+
 def test_rows_of_a_few_tiles_side_by_side():
     values = RNG.integers(-9, 9, (40, 20_000))
     for dtype in ("float32", "int16", "uint8", "complex64", "float64"):

@@ -45,3 +45,14 @@ def test_objectives_are_told_apart_whatever_their_names():
     )
     tuned.run()
     assert {trial.config["BLOCK"] for trial in tuned.front} == {32, 64, 128}
+    for both in ([time, "time"], ["time", time]):
+        tuned = session(objective=both)
+        tuned.run()
+        assert {"time", "time 2"} <= set(tuned.trials[0].metrics)
+
+
+def test_a_function_may_have_the_name_of_a_measure():
+    def energy(trial):
+        return -trial.config["BLOCK"]
+
+    assert session(objective=energy).run().config["BLOCK"] == 128

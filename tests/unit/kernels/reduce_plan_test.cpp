@@ -57,19 +57,20 @@ TEST_CASE("reduction plans: a few long rows have blocks for every multiprocessor
 TEST_CASE("scan plans: tiles of long rows, segments of long columns") {
   const Axis row{1 << 28, 4, 4};
   const ScanPlan tiles =
-      plan_scan(planned_axes({}, {row}), row, 4, 4, {.processors = kProcessorsOfPlans});
+      plan_scan(planned_axes({}, {row}), row, {4, 4, 4}, {.processors = kProcessorsOfPlans});
   CHECK(tiles.path == ScanPath::tiles);
   CHECK(tiles.tiles * kTileThreads * tiles.pack * tiles.steps >= row.extent);
   const ScanRoom room{.processors = kProcessorsOfPlans, .shared = 227 << 10};
-  const ScanPlan flow = plan_scan(planned_axes({}, {row}), row, 4, 4, room);
+  const ScanPlan flow = plan_scan(planned_axes({}, {row}), row, {4, 4, 4}, room);
   CHECK(flow.path == ScanPath::flow);
   CHECK(flow.steps == 4);
   CHECK(flow.tiles * kFlowThreads * flow.pack * flow.steps >= row.extent);
   const Axis apart{1 << 28, 4, 8};
-  CHECK(plan_scan(planned_axes({}, {apart}), apart, 4, 4, room).path == ScanPath::tiles);
+  CHECK(plan_scan(planned_axes({}, {apart}), apart, {4, 4, 4}, room).path == ScanPath::tiles);
+  CHECK(plan_scan(planned_axes({}, {row}), row, {4, 4, 8}, room).path == ScanPath::tiles);
   const Axis column{1 << 20, 32, 32};
   const AxesPlan axes = planned_axes({{8, 4, 4}}, {column});
-  const ScanPlan columns = plan_scan(axes, column, 4, 4, {.processors = kProcessorsOfPlans});
+  const ScanPlan columns = plan_scan(axes, column, {4, 4, 4}, {.processors = kProcessorsOfPlans});
   CHECK(columns.path == ScanPath::columns);
   CHECK(columns.pack == 4);
   CHECK(columns.segments > 100);

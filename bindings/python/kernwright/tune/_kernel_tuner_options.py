@@ -102,7 +102,8 @@ def strategy_of(strategy: Any, options: Any, space: Space) -> tuple[str, dict[st
     budget = {ours: given.pop(theirs) for theirs, ours in _BUDGETS.items() if theirs in given}
     if chosen == "random" and "fraction" in given:
         part = _part_of(space, given.pop("fraction"))
-        budget["evaluations"] = min(part, budget.get("evaluations", part))
+        most = budget.get("evaluations")
+        budget["evaluations"] = min(part, most) if isinstance(most, (int, float)) else most or part
     if given:
         warnings.warn(
             f"strategy_options {', '.join(map(str, given))} have no meaning here and are left out",

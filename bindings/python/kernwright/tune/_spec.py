@@ -187,7 +187,7 @@ def _own(document: Mapping[str, Any], folder: pathlib.Path) -> dict[str, Any]:
 
 def _t1_extent(size: Any) -> int:
     if isinstance(size, str) and size.isdecimal():
-        return int(size)
+        size = int(size)
     if isinstance(size, int) and not isinstance(size, bool) and size > 0:
         return size
     raise InvalidArgument(f"ProblemSize has {size!r} where a whole number above 0 is wanted")

@@ -124,7 +124,7 @@ class Store:
         a store of several."""
         if len(self._files) != 1 or self._texts:
             raise InvalidArgument("rows are appended to a store of one file")
-        return str(os.path.abspath(self.paths[0]))
+        return os.path.abspath(os.fsdecode(self.paths[0]))
 
     def find(self, key: Mapping[str, Any]) -> list[Match]:
         """The results of key["kernel"], nearest first; exact hits before all others.

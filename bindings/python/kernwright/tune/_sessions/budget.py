@@ -32,6 +32,8 @@ def _number(value: Any, name: str, wanted: str) -> float:
         return float(value)
     except OverflowError:
         raise InvalidArgument(f"{name} is a number that a double can hold") from None
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} is {wanted}, got {type(value).__name__}") from None
 
 
 def read_budget(budget: Any) -> dict[str, Any]:

@@ -42,6 +42,14 @@ class Objective:
     def is_function(self) -> bool:
         return self._function is not None
 
+    def rename(self, taken: set[str]) -> None:
+        """A name that is not taken, which it takes."""
+        plain, count = self.name, 1
+        while self.name in taken:
+            count += 1
+            self.name = f"{plain} {count}"
+        taken.add(self.name)
+
     def __call__(self, trial: Trial) -> float | None:
         if self._function is None:
             return _named_score(self.name, trial)
@@ -72,11 +80,11 @@ class Hooks:
         if not given:
             raise InvalidArgument("objective= is an empty list")
         self._objectives = [Objective(item) for item in given]
-        names: list[str] = []
+        taken = set(_NAMED)  # metrics go by the name, and so does what a store knows
         for item in self._objectives:
-            if item.is_function and item.name in names:  # metrics go by the name
-                item.name += f" {sum(name.startswith(item.name) for name in names) + 1}"
-            names.append(item.name)
+            if item.is_function:
+                item.rename(taken)
+        names = [item.name for item in self._objectives]
         self.objective_name = ", ".join(names)
         self.wants_energy = any(name in ("energy", "edp") for name in names)
         self.scores = names != ["time"] or self._objectives[0].is_function

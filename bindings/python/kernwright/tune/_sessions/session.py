@@ -315,8 +315,9 @@ class Session:
             for _ in self:
                 pass
         except KeyboardInterrupt:
-            with contextlib.suppress(Error):
-                self._finish()  # so that the store has the best until now
+            if self._trials:
+                with contextlib.suppress(Error, Warning):
+                    self._finish()  # so that the store has the best until now
             raise
         return self.best
 
@@ -344,7 +345,7 @@ class Session:
         """Ends it; the store then has the best as its result, also where a loop was left early."""
         self.stop()
         if self._trials:
-            with contextlib.suppress(Error):
+            with contextlib.suppress(Error, Warning):
                 self._finish()
 
     # -- for foreign optimisers --------------------------------------------------------------------
@@ -365,10 +366,11 @@ class Session:
         """The outcome of a trial of ask(): a time in milliseconds, a sequence of them, or a status
         ("compile", "runtime", ...)."""
         row = told_row(trial, outcome, error)
-        told = self._keep(self._trial(self._started().tell(json.dumps(row))))
-        self._warn_of_unsaved()
+        told = self._trial(self._started().tell(json.dumps(row)))
         self._open.discard(told.number)
         self._told.add(told.number)
+        told = self._keep(told)
+        self._warn_of_unsaved()
         self._end_if_told()
         return told
 

@@ -23,6 +23,11 @@ _NUMBER = re.compile(
     r"(?<![\w.])(?:static\s+)?(?:const|constexpr)\s+(?:static\s+)?(?:unsigned\s+)?"
     r"(?:int|long|short|unsigned|size_t)\s+(\w+)\s*=\s*([^;,]*);"
 )
+# Of a header, and of a name that the caller may define.
+_GUARD = re.compile(
+    r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\n[ \t]*#[ \t]*define[ \t]+\1\b", re.MULTILINE
+)
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b", re.MULTILINE)
 _SUFFIX = re.compile(r"\b(\d+)[uUlL]+\b")
 _SPACE = re.compile(r"\b__(?:constant|device|managed)__\b")
 _QUALIFIER = re.compile(
@@ -52,6 +57,9 @@ def _meanings(whole: str) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for name, body in [*_MACRO.findall(whole), *_NUMBER.findall(whole)]:
         found[name] = None if name in found else body
+    for name, _ in _NUMBER.findall(whole):  # another one may be that of a function or of an enum
+        if len(re.findall(rf"\b{name}\s*=(?!=)", whole)) > 1:
+            found[name] = None
     return found
 
 
@@ -102,6 +110,8 @@ def most_bytes(
     )
     found = [each for each in found if _SPACE.search(each[0])]
     if len(found) != 1 or "#undef" in whole.replace(" ", ""):
+        return None
+    if _CONDITION.search(_GUARD.sub("", whole)):
         return None
     type_name, brackets, _ = found[0]
     written = _written_out(_QUALIFIER.sub(" ", type_name), meanings, parameters)
