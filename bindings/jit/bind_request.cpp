@@ -1,6 +1,6 @@
 // kernel() for most requests: a text alone, found byte for byte in the caller's file or in no file
 // at all. Here without Python's interpreter: that takes most of the time of a new process's first
-// kernel. _kernels.py does the rest, and the same for all other requests.
+// kernel. _jit/kernels.py does the rest, and the same for all other requests.
 #include "bindings/jit/program_object.h"
 #include "bindings/launch/kernel_object.h"
 #include "bindings/support/bindings.h"

@@ -15,7 +15,7 @@ struct FixedPlan {
   std::uint32_t pattern = 0;  ///< a Pattern of ops/memory/memory_plan.h
   std::uint32_t base = 0;     ///< of lane 0, within the block's shared memory
   std::int32_t half = 0;      ///< as MemorySite::half; of a gather what CheckSite::tag was, or 0
-  std::uint32_t epoch = 0;    ///< when the checks looked at it (BlockCheck::read_epoch)
+  std::uint32_t epoch = 0;    ///< when the checks looked at it (SharedHistory::read_epoch)
 };
 static_assert(sizeof(FixedPlan) == 16);
 

@@ -66,7 +66,7 @@ struct GlobalRegion final : AccessHistory {
   Shadow* exact = nullptr;  ///< 8 per word: writes of its four bytes, then reads; made when needed
   /// Null: everything is initialised. Set by whoever allocates, also while kernels run.
   std::atomic<std::uint64_t*> poison{nullptr};
-  /// The launch (BlockCheck::launch_floor) in which nobody has read here and every granule leaves
+  /// The launch (BlockOrder::launch_floor) in which nobody has read here and every granule leaves
   /// its writes to shadows of words; 0: none is known.
   Shadow scattered = 0;
   /// Stores of lanes far apart since that was last tried; below 0: it was in vain.

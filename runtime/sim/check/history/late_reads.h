@@ -30,7 +30,7 @@ static_assert(sizeof(LateRead) == 16);
 /// When reads were made: those of the list from `from` on.
 struct LateMoment {
   Shadow stamp = 0;  ///< the tick
-  Shadow met = 0;    ///< BlockCheck::met() of their warp
+  Shadow met = 0;    ///< BlockOrder::met() of their warp
   std::size_t from = 0;
 };
 

@@ -9,7 +9,7 @@ namespace kernwright::sim {
 /// Two shadows stand for each aligned word of four bytes, one for its last write or atomic read and
 /// one for its last other read. A shadow packs
 ///   tick:32  site:14  bytes:4  flags:4  thread:10
-/// The tick is the block's time (BlockCheck::tick): every event that may order accesses starts a
+/// The tick is the block's time (BlockOrder::tick): every event that may order accesses starts a
 /// new one, and no two blocks share ticks, so a tick names its block too. A shadow below a block's
 /// floor happened before everything that the block does now; comparing whole shadows compares
 /// ticks. `bytes` is a mask, or stands for neighbouring bytes or halves of neighbouring threads
