@@ -335,7 +335,8 @@ void bind_config(py::module_& m) {
 py::object host_values(const py::object& values, const char* wrapper) {
   if (!py::isinstance<py::array>(values))
     throw ArgumentError(format("kw.{} takes a NumPy array, got {}", wrapper, type_name(values)));
-  if (module_member("kernwright._array.creation", "is_masked")(values).cast<bool>()) {
+  const bool is_plain = Py_TYPE(values.ptr()) == py::detail::npy_api::get().PyArray_Type_;
+  if (!is_plain && module_member("kernwright._array.creation", "is_masked")(values).cast<bool>()) {
     throw ArgumentError(
         format("kw.{} got a masked array: fill the masked elements first, or pass "
                "its data without the mask",

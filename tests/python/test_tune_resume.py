@@ -137,3 +137,14 @@ def test_the_best_of_a_broken_session_counts_in_one_with_another_seed(tmp_path):
     assert len(second.trials) == 3 and second.best.score <= first.best.score
     again = broken(25)
     assert sum(trial.resumed for trial in again.trials) >= 20
+
+
+def test_another_function_of_trials_scores_again(tmp_path):
+    def least(store, sign):
+        made = session(store, wrong="a", objective=lambda trial: sign * trial.config["BLOCK"])
+        return made.run().config["BLOCK"], {trial.resumed for trial in made.trials}
+
+    store = tmp_path / "store.jsonl"
+    assert least(store, -1) == (128, {False})
+    assert least(store, 1) == (64, {False})
+    assert least(store, -1) == (128, {True})

@@ -18,7 +18,7 @@ namespace kernwright {
 namespace {
 
 /// Members besides the key in which sessions must agree for one to go on with the other's trials.
-constexpr const char* kAlike[] = {"launch", "arguments", "checked"};
+constexpr const char* kAlike[] = {"launch", "arguments", "checked", "scored"};
 constexpr std::size_t kHashLetters = 16;
 
 std::string new_id() {

@@ -18,8 +18,8 @@ namespace kernwright {
 class SessionJournal {
  public:
   /// Touches no file. `about` holds the members of the session row beside its key. For a resumed
-  /// session the members "launch", "arguments" and "checked" must be equal; with other "limits",
-  /// trials ended by the old ones are repeated.
+  /// session the members "launch", "arguments", "checked" and "scored" must be equal; with other
+  /// "limits", trials ended by the old ones are repeated.
   SessionJournal(std::string path, StoreKey key, Row about, const Space& space);
 
   /// The session's name in its rows.

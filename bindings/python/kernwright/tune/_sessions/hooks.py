@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from kernwright.tune._sessions.arguments import Arguments, Parameter, Verifier
 from kernwright.tune._sessions.kernel import Planner, failure_text
 from kernwright.tune._sessions.settings import read_proposals
 from kernwright.tune._sessions.trial import Trial
+from kernwright.tune._store import _fingerprint
 
 _NAMED = ("time", "energy", "edp")
 
@@ -41,6 +43,12 @@ class Objective:
     @property
     def is_function(self) -> bool:
         return self._function is not None
+
+    @property
+    def identity(self) -> str:
+        """Equal for functions of the same code, constants and closure."""
+        text = _fingerprint(self._function).encode("utf-8", "replace")
+        return hashlib.sha256(text).hexdigest()[:16]
 
     def rename(self, taken: set[str]) -> None:
         """A name that is not taken, which it takes."""
@@ -88,6 +96,9 @@ class Hooks:
         self.objective_name = ", ".join(names)
         self.wants_energy = any(name in ("energy", "edp") for name in names)
         self.scores = names != ["time"] or self._objectives[0].is_function
+        own = [item for item in self._objectives if item.is_function]
+        #: Equal texts mean equal functions of trials; None where there are none.
+        self.scored = "; ".join(f"{item.name}={item.identity}" for item in own) or None
         self._have_fitted = False
         self._lane_event: Any = None
         self._propose: Any = None

@@ -139,7 +139,8 @@ class Session:
             initial += warm_start(self._store, self.key, self.space)
         limits = [compile_timeout, run_timeout]
         chosen = {"strategy": strategy, "seed": seed, "budget": self._budget}
-        self._about = {**subject.about(self._verifier, limits), **chosen}
+        self._about = {**subject.about(self._verifier, limits), **chosen,
+                       "scored": self._hooks.scored}  # fmt: skip
         self._lanes = lanes_of(workers)
         self._settings = {
             "device": device,
