@@ -42,6 +42,10 @@ class Product(NamedTuple):
     scale: kw.Array | None
 
     def run(self, plan: tuple[int, ...] = ()) -> list[Callable[[], Any]]:
+        """linear() as users call it, or the kernels of few rows by a plan."""
+        if not plan:
+            layer = kw.nn.linear
+            return [lambda w=w: layer(self.x, w, scale=self.scale) for w in self.weights]
         one = kw._core._skinny_product
         return [lambda w=w: one(self.x, w, scale=self.scale, plan=list(plan)) for w in self.weights]
 

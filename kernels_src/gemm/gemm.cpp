@@ -218,11 +218,9 @@ void require_sums_alone(const Gemm& of, ScalarType type) {
   }
 }
 
-bool is_gemm_float8(ScalarType type) {
-  return type == ScalarType::float8_e4m3fn || type == ScalarType::float8_e5m2;
-}
 bool is_promoted(const Gemm& of) {
-  return is_gemm_float8(of.a.type()) && (!of.fast_sums || of.block_scales);
+  const ProductSums sums = product_sums(of);
+  return sums == ProductSums::promoted || sums == ProductSums::blocks;
 }
 
 void require_scale(const Array& scales, const char* name, const Array& of, const Shape& wanted) {
@@ -446,6 +444,10 @@ Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
 }
 
 }  // namespace
+
+bool is_gemm_float8(ScalarType type) noexcept {
+  return type == ScalarType::float8_e4m3fn || type == ScalarType::float8_e5m2;
+}
 
 bool has_fast_gemm(const Array& a, const Array& b) {
   return is_half_float(a.type()) && a.type() == b.type() && has_mma(a);

@@ -53,10 +53,22 @@ constexpr std::array kPromotedTiles = {
 std::int64_t gemm_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// How much of the tensor cores' rate a tile reaches: shared memory brings 64 rows again for each
-/// product, and a warpgroup that is alone with 64 rows leaves gaps between its products.
-double rate_of(int rows, int columns) {
-  const double wide = columns >= 256 ? 1 : columns >= 192 ? 0.93 : columns >= 128 ? 0.94 : 0.89;
-  return rows == 64 && columns >= 128 ? wide * 0.77 : wide;
+/// product, and a warpgroup that is alone with 64 rows leaves gaps between its products, as one
+/// does that adds the sums of each stage.
+double rate_of(const GemmTile& tile, bool promotes) {
+  const int columns = tile.columns;
+  double rate = columns >= 256 ? 1 : columns >= 192 ? 0.93 : columns >= 128 ? 0.94 : 0.89;
+  if (tile.rows == 64 && columns >= 128) rate *= 0.77;
+  if (promotes && tile.rows < 256) rate *= columns >= 192 ? 0.95 : 0.9;
+  return rate;
+}
+
+/// Cycles in which memory brings all of both operands.
+double floor_cycles(const GemmSize& size) {
+  const double lines = static_cast<double>(size.rows + size.columns) *
+                       static_cast<double>(size.batches) * static_cast<double>(size.inner);
+  return lines * static_cast<double>(size.in_bytes) /
+         (kMemoryBytesPerCycle * std::max(1, size.multiprocessors));
 }
 
 /// Each group has a last tile, half full on average.
@@ -189,7 +201,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const auto waves = static_cast<double>(gemm_parts(tiles, at_once));
   const auto steps = static_cast<double>(gemm_parts(steps_of(size), choice.splits));
   const double rows = tile.rows, columns = tile.columns;
-  double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(tile.rows, tile.columns);
+  double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(tile, size.promotes);
   // Two groups hide each other's additions.
   if (size.promotes) products += rows * columns / kAddsPerCycle / (tile.groups > 1 ? 4 : 1);
   if (size.block_scales && tile.columns > 128) products *= kSecondColumnOfScales;
@@ -199,7 +211,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   // The end of a tile costs nothing while the other group multiplies, except at the very end.
   const double ends = tile.turns ? out + waves * 100 : waves * out;
   const double step = std::max({products, loads, memory_cycles(size, tile)});
-  double cost = kCyclesOfStart + waves * steps * step + ends;
+  double cost = kCyclesOfStart + std::max(waves * steps * step, floor_cycles(size)) + ends;
   if (tile.cluster > 1) cost += kCyclesOfCluster;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *

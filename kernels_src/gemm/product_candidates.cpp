@@ -28,6 +28,26 @@ ProductPlan product_plan_of(ProductKernel kernel, std::initializer_list<int> num
   return plan;
 }
 
+bool is_promoted(const ProductKey& key) {
+  return key.sums == ProductSums::promoted || key.sums == ProductSums::blocks;
+}
+/// Sums of integers are not split.
+bool is_whole(const ProductKey& key) { return key.a == ScalarType::int8; }
+
+/// Whether gemm.cu or promoted_gemm.cu make such a product.
+bool has_gemm(const ProductKey& key) {
+  if (is_gemm_float8(key.a)) return is_gemm_float8(key.b) && key.sums != ProductSums::tf32;
+  if (key.a != key.b || is_promoted(key)) return false;
+  if (key.a == ScalarType::float32) return key.sums == ProductSums::tf32;
+  return key.sums == ProductSums::plain && (is_half_float(key.a) || is_whole(key));
+}
+
+/// Whether fma_gemm.cu does.
+bool has_fma(const ProductKey& key) {
+  const bool exact = key.a == ScalarType::float32 || key.a == ScalarType::float64;
+  return exact && key.a == key.b && key.sums == ProductSums::plain;
+}
+
 GemmSize size_of(const Device& device, const ProductKey& key) {
   return {.rows = key.rows,
           .columns = key.columns,
@@ -35,6 +55,10 @@ GemmSize size_of(const Device& device, const ProductKey& key) {
           .batches = key.batches,
           .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
           .out_bytes = scalar_size(key.out),
+          .in_bytes = scalar_size(key.a),
+          .promotes = is_promoted(key),
+          .block_scales = key.sums == ProductSums::blocks,
+          .whole = is_whole(key),
           .b_turned = key.b_turned,
           .gated = key.gated};
 }
@@ -66,11 +90,12 @@ std::vector<int> splits_near(int modelled, std::int64_t inner, bool may_split) {
 
 void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPlan>& into) {
   const GemmSize size = size_of(device, key);
+  const bool may_split = !key.gated && !size.whole;
   std::vector<Candidate> all;
-  for (const GemmTile& tile : gemm_tiles()) {
+  for (const GemmTile& tile : gemm_tiles(size.promotes)) {
     if (key.gated && tile.columns % 128 != 0) continue;
-    const int modelled = choose_gemm(size, tile, key.gated ? 1 : 0).splits;
-    for (const int splits : splits_near(modelled, key.inner, !key.gated)) {
+    const int modelled = choose_gemm(size, tile, may_split ? 0 : 1).splits;
+    for (const int splits : splits_near(modelled, key.inner, may_split)) {
       all.push_back(
           {product_plan_of(ProductKernel::gemm, {tile.rows, tile.columns, tile.stages, tile.groups,
                                                  tile.turns, tile.cluster, splits}),
@@ -157,13 +182,12 @@ std::vector<ProductPlan> product_candidates(const Device& device, const ProductK
   std::vector<ProductPlan> all;
   if (std::min({key.rows, key.columns, key.inner, key.batches}) < 1) return all;
   const Capabilities can = device.capabilities();
-  add_skinny(key, can.wgmma, all);
-  if (key.a != key.b) return all;
-  if (key.a == ScalarType::float32 || key.a == ScalarType::float64) {
+  if (key.sums == ProductSums::plain) add_skinny(key, can.wgmma, all);
+  if (has_fma(key)) {
     if (can.async_copy) add_fma(device, key, all);
-  } else if (is_half(key.a)) {
+  } else if (has_gemm(key)) {
     if (can.wgmma) add_gemm(device, key, all);
-    if (can.bf16 && !key.gated) add_mma(device, key, all);
+    if (is_half(key.a) && can.bf16 && !key.gated) add_mma(device, key, all);
   }
   return all;
 }
@@ -176,14 +200,15 @@ bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
       case ProductKernel::skinny:
         return is_skinny_plan(plan, key);
       case ProductKernel::gemm:
-        require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]});
-        return is_half(key.a) && split(n[6]) && (!key.gated || n[1] % 128 == 0);
+        require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]}, is_promoted(key));
+        return has_gemm(key) && split(n[6]) && (!is_whole(key) || n[6] == 1) &&
+               (!key.gated || n[1] % 128 == 0);
       case ProductKernel::mma:
         require_mma_tile({n[0], n[1], n[2]});
         return is_half(key.a) && split(n[3]) && !key.gated;
       case ProductKernel::fma:
         require_fma_tile({n[0], n[1], n[2], n[3], n[4], n[5]}, scalar_size(key.a));
-        return (key.a == ScalarType::float32 || key.a == ScalarType::float64) && split(n[6]);
+        return has_fma(key) && split(n[6]);
       default:
         return true;
     }

@@ -9,6 +9,7 @@
 #include "kernels_src/launch_choices.h"
 #include "kernels_src/launch_choices.json.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <map>
@@ -21,6 +22,7 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::array<const char*, 5> kProductKernels = {"rule", "skinny", "gemm", "mma", "fma"};
+constexpr std::array<const char*, 4> kProductSums = {"plain", "promoted", "blocks", "tf32"};
 constexpr std::size_t kMostProducts = 8192;
 
 /// device -> types -> shape or bucket.
@@ -84,7 +86,8 @@ struct PlaceKeyHash {
     for (const ScalarType type : {key.a, key.b, key.out}) {
       sum = sum * 32 + static_cast<std::uint64_t>(type);
     }
-    sum = sum * 8 + key.a_turned * 4u + key.b_turned * 2u + key.gated;
+    sum = sum * 32 + static_cast<std::uint64_t>(key.sums) * 8u + key.a_turned * 4u +
+          key.b_turned * 2u + key.gated;
     for (const std::int64_t extent : {key.rows, key.columns, key.inner, key.batches}) {
       sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
     }
@@ -245,8 +248,11 @@ ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gate
 }
 
 std::string product_types(const ProductKey& key) {
-  return format("{}.{}.{}.{}{}{}", scalar_name(key.a), scalar_name(key.b), scalar_name(key.out),
-                key.a_turned ? "t" : "n", key.b_turned ? "t" : "n", key.gated ? ".gated" : "");
+  std::string types =
+      format("{}.{}.{}.{}{}{}", scalar_name(key.a), scalar_name(key.b), scalar_name(key.out),
+             key.a_turned ? "t" : "n", key.b_turned ? "t" : "n", key.gated ? ".gated" : "");
+  if (key.sums != ProductSums::plain) types += format(".{}", product_sums_name(key.sums));
+  return types;
 }
 
 std::string product_shape(const ProductKey& key) {
@@ -295,13 +301,30 @@ std::optional<ProductKernel> product_kernel_from_name(std::string_view name) noe
   return std::nullopt;
 }
 
+ProductSums product_sums(const Gemm& of) noexcept {
+  if (of.tf32) return ProductSums::tf32;
+  if (!is_gemm_float8(of.a.type())) return ProductSums::plain;
+  if (of.block_scales) return ProductSums::blocks;
+  return of.fast_sums ? ProductSums::plain : ProductSums::promoted;
+}
+
+const char* product_sums_name(ProductSums sums) noexcept {
+  return kProductSums[static_cast<std::size_t>(sums)];
+}
+
+std::optional<ProductSums> product_sums_from_name(std::string_view name) noexcept {
+  const auto* found = std::ranges::find(kProductSums, name);
+  if (found == kProductSums.end()) return std::nullopt;
+  return static_cast<ProductSums>(found - kProductSums.begin());
+}
+
 std::optional<Gemm> planned_gemm(const Gemm& of, ScalarType out) {
   if (of.kernel != GemmKernel::automatic || of.tile || of.mma_tile || of.fma_tile || of.splits) {
     return std::nullopt;
   }
-  if (of.tf32) return std::nullopt;  // tables have float32 as it is
-  const auto plan =
-      product_plan(of.a.device(), product_key(of.a, of.b, out, of.epilogue.gate.has_value()));
+  ProductKey key = product_key(of.a, of.b, out, of.epilogue.gate.has_value());
+  key.sums = product_sums(of);
+  const auto plan = product_plan(of.a.device(), key);
   if (!plan) return std::nullopt;
   Gemm planned = of;
   const auto& n = plan->numbers;

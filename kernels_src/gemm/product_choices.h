@@ -29,9 +29,22 @@ struct ProductPlan {
   bool operator==(const ProductPlan&) const = default;
 };
 
+/// How a product is summed, where its types leave a choice.
+enum class ProductSums : std::uint8_t {
+  plain,     ///< as the kernel of the types does
+  promoted,  ///< of float8: parts of the inner dimension apart
+  blocks,    ///< of float8: the same, times scales of blocks
+  tf32       ///< of float32: by tensor cores
+};
+ProductSums product_sums(const Gemm& of) noexcept;
+/// "plain", and a name's.
+const char* product_sums_name(ProductSums sums) noexcept;
+std::optional<ProductSums> product_sums_from_name(std::string_view name) noexcept;
+
 /// What a table knows of a product a @ b.
 struct ProductKey {
   ScalarType a{}, b{}, out{};
+  ProductSums sums = ProductSums::plain;
   bool a_turned = false, b_turned = false;  ///< rows have no neighbours in memory
   bool gated = false;
   std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
@@ -40,6 +53,7 @@ struct ProductKey {
 /// Of fitting operands with two dimensions or more. Dimensions of a alone count as rows.
 ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated = false);
 /// "bfloat16.bfloat16.bfloat16.nt": the types, and n for operands whose rows have neighbours.
+/// Behind them, where they count: ".gated", and the sums as ".promoted".
 std::string product_types(const ProductKey& key);
 /// "128x4096x14336", rows, columns and the inner dimension; "8*128x64x128" of a batch of 8.
 std::string product_shape(const ProductKey& key);

@@ -6,6 +6,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemv/skinny.h"
 #include "kernels_src/matmul/matmul.h"
 #include "kernels_src/operands.h"
@@ -127,6 +128,21 @@ std::optional<Array> as_linear_batch(const Array& array) {
   return array.reshape(wanted);
 }
 
+constexpr std::int64_t kTileRows = 32;  ///< of x, with more: tiles
+constexpr std::int64_t kTileColumns = 4096;
+constexpr std::int64_t kTileElements = std::int64_t{1} << 24;
+
+/// Whether tiles of 64 rows (gemm.cu) are faster: with more than 32 rows of x and many columns of b
+/// (k, n), each of which lies in one piece. Measured on an H100.
+bool prefers_tiles(const Array& x, std::int64_t rows, const Array& b) {
+  const std::int64_t k = b.shape()[0], n = b.shape()[1];
+  if (rows <= kTileRows || rows > kSkinnyRows) return false;
+  if (n < kTileColumns || n * k < kTileElements) return false;
+  const auto dense = static_cast<std::int64_t>(scalar_size(b.type()));
+  return is_half_float(x.type()) && x.type() == b.type() && b.strides()[0] == dense &&
+         x.device().capabilities().wgmma;
+}
+
 /// x of few rows, any dimensions in front, times b of two.
 Array few_rows_times_matrix(const Array& a, const Array& b, std::int64_t rows,
                             const Stream& stream) {
@@ -151,7 +167,11 @@ Array linear(const LinearCall& call, const Stream& stream) {
   const std::int64_t most =
       call.x.type() == ScalarType::float32 && !call.scale ? kLinearFloatRows : kSkinnyRows;
   const bool many = rows > most || !is_skinny_type(call.x.type()) || n > (1 << 25);
-  if (many || (!call.scale && planned_tiles(x, call.weights.transpose()))) {
+  const auto by_tiles = [&] {
+    const Array b = call.weights.transpose();
+    return planned_tiles(x, b) || (!call.residual && prefers_tiles(x, rows, b));
+  };
+  if (many || (!call.scale && by_tiles())) {
     const Array result = linear_of_many(call, x, stream).reshape(shape);
     return call.residual ? add_to_linear(result, *call.residual, stream) : result;
   }
@@ -170,8 +190,10 @@ std::optional<Array> few_rows_product(const Array& a, const Array& b, const Stre
   if (!is_skinny_type(a.type()) || a.size() == 0 || b.size() == 0) return std::nullopt;
   if (k > (1 << 30) || std::max(m, n) > (1 << 25)) return std::nullopt;
   const std::int64_t rows = a.size() / k;
-  if (b.ndim() == 2 && rows <= most && n * k >= kFewLinearElements)
+  if (b.ndim() == 2 && rows <= most && n * k >= kFewLinearElements) {
+    if (prefers_tiles(a, rows, b)) return std::nullopt;
     return few_rows_times_matrix(a, b, rows, stream);
+  }
   if (b.ndim() == 2 && a.ndim() == 2 && n == 1 && m * k >= kFewLinearElements) {
     // The one column is the row of x, and a holds the weights.
     return skinny_product({.x = b.transpose(), .weights = a}, stream).reshape({m, 1});

@@ -109,31 +109,36 @@ void plan_skinny_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
                        shape.k / (std::int64_t{2} * plan.warps * plan.unroll));
 }
 
-constexpr int kSkinnyBoxBytes = 112640;  // of a block, of which a multiprocessor has two
+constexpr std::int64_t kSkinnyBoxBytes = 225280;  // of the blocks of a multiprocessor
 
-/// Four, so that there are more blocks and smaller clusters, where that was measured to be faster.
+/// Eight where they are enough for most multiprocessors; else four, so that there are more blocks.
 int skinny_box_warps(const SkinnyShape& shape) {
-  const std::int64_t rows = shape.n * shape.batches;
-  const bool measured = rows >= 4096 && rows < std::int64_t{256} * shape.multiprocessors;
-  return !shape.by_columns && measured ? 4 : 8;
+  const std::int64_t blocks = skinny_parts(shape.n, 128) * shape.batches;
+  return shape.by_columns || 4 * blocks >= std::int64_t{3} * shape.multiprocessors ? 8 : 4;
 }
 
+/// Blocks share k until there is one for each multiprocessor, or two if they have many columns.
+/// Measured on an H100.
 void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
   choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
   choose_skinny(plan.warps, skinny_box_warps(shape));
   plan.rows = 1;
-  if (plan.stages < 2) {
-    plan.stages = 8;
-    while (plan.stages > 2 && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes) --plan.stages;
-  }
-  const std::int64_t chunks = skinny_parts(shape.k, 64);
-  // Larger clusters wait longer for each other than more blocks gain.
-  choose_skinny_splits(plan, shape.multiprocessors,
-                       skinny_parts(shape.n, std::int64_t{16} * plan.warps) * shape.batches,
-                       std::min<std::int64_t>(4, chunks / 4));
+  const std::int64_t blocks = skinny_parts(shape.n, std::int64_t{16} * plan.warps) * shape.batches;
+  const std::int64_t busy = std::int64_t{plan.columns > 2 ? 2 : 1} * shape.multiprocessors;
+  const std::int64_t most = std::min<std::int64_t>(kMostSkinnyCluster, skinny_parts(shape.k, 256));
+  choose_skinny(plan.splits, std::clamp<std::int64_t>((busy + blocks / 2) / blocks, 1,
+                                                      std::max<std::int64_t>(1, most)));
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
+  if (plan.stages >= 2) return;
+  // A cluster waits until all of its blocks have a place, so there is room for one block more.
+  const std::int64_t beside = skinny_parts(blocks * plan.splits, shape.multiprocessors) + 1;
+  plan.stages = 8;
+  while (plan.stages > 3 &&
+         skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes / std::min<std::int64_t>(3, beside)) {
+    --plan.stages;
+  }
 }
 
 // Of x, that the kernels without boxes take.

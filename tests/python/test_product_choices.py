@@ -11,6 +11,8 @@ from children import run_child
 import kernwright as kw
 from kernwright import _core
 from kernwright.cli import main
+from kernwright.tune._product_operands import NARROW
+from kernwright.tune._product_operands import operands as narrow_operands
 from kernwright.tune._products import product_shapes, ratios
 
 RANDOM = np.random.default_rng(5)
@@ -276,11 +278,56 @@ def test_products_goes_on_where_it_was(own_table, device):
         kw.tune.products([(3, 4)])
 
 
+@pytest.mark.parametrize(
+    ("kind", "types"),
+    [
+        ("float8_e4m3fn", "float8_e4m3fn.float8_e4m3fn.bfloat16.nt.promoted"),
+        ("float8_e4m3fn.fast", "float8_e4m3fn.float8_e4m3fn.bfloat16.nt"),
+        ("float8_e4m3fn.blocks", "float8_e4m3fn.float8_e4m3fn.bfloat16.nt.blocks"),
+        ("int8", "int8.int8.int32.nt"),
+        ("tf32", "float32.float32.float32.nt.tf32"),
+    ],
+)
+def test_products_of_narrow_numbers_have_rows_of_their_own(kind, types, device):
+    rows = kw.tune.products([(40, 48, 256)], dtypes=[kind], seconds=0.01)
+    assert [(row["types"], row["shape"]) for row in rows] == [(types, "40x48x256")]
+    product = narrow_operands(kind, (40, 48, 256), True, device)
+    assert _core._has_product(*product.key) and not _core._has_product(product.a, product.b)
+
+
+@pytest.mark.parametrize("kind", NARROW)
+def test_every_candidate_of_narrow_numbers_gives_the_result_of_the_rule(kind, device):
+    product = narrow_operands(kind, (72, 136, 1288), True, device)
+    plans = _core._product(*product.key)[3]
+    if device.compute_capability != (9, 0):
+        assert plans == []
+        return
+    expected = product.run().astype("float64").numpy()
+    assert len(plans) >= 5
+    for plan in plans:
+        got = _core._with_product(plan, product.run).astype("float64").numpy()
+        off = np.linalg.norm(got - expected) / np.linalg.norm(expected)
+        assert off <= (0 if kind == "int8" else 1e-2), plan
+    assert _core._with_product(["gemm", 128, 100, 4, 2, 0, 1, 1], product.run) is not None
+
+
+def test_sums_have_names():
+    a, b = kw.ones((8, 16)), kw.ones((16, 8))
+    assert _core._product(a, b, None, "tf32")[0] == "float32.float32.float32.nn.tf32"
+    with pytest.raises(kw.InvalidArgument, match="plain, promoted, blocks or tf32, not 'fast'"):
+        _core._product(a, b, None, "fast")
+    with pytest.raises(kw.Error, match="no_such"):
+        kw.tune.products([(8, 8, 8)], dtypes=["no_such"], save=False)
+
+
 def test_the_list_of_shapes():
     shapes = product_shapes()
     assert len(set(shapes)) == len(shapes)
     assert ((8192, 8192, 8192), False) in shapes and ((1, 57344, 8192), True) in shapes
     assert all(min(shape) >= 1 for shape, _ in shapes)
+    narrow = product_shapes("int8")
+    assert len(set(narrow)) == len(narrow) and all(turned for _, turned in narrow)
+    assert ((4096, 7168, 16384), True) in narrow and ((8192, 8192, 8192), True) in narrow
 
 
 def test_the_command(own_table, capsys):
@@ -299,7 +346,12 @@ def test_the_command(own_table, capsys):
 
 @pytest.mark.parametrize(
     ("rows", "columns", "inner", "splits"),
-    [(512, 512, 8192, True), (128, 4096, 16384, True), (8192, 8192, 8192, False)],
+    [
+        (512, 512, 8192, True),
+        (256, 2048, 16384, True),
+        (128, 4096, 16384, False),
+        (8192, 8192, 8192, False),
+    ],
 )
 def test_the_rule_splits_where_a_wave_is_short(rows, columns, inner, splits):
     assert ("splits" in _core._gemm_choice(rows, columns, inner)) == splits

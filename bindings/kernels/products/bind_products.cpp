@@ -1,7 +1,9 @@
 // Tables of matrix products, for measuring them.
 #include "base/errors.h"
+#include "base/format.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
+#include "bindings/values/dtype.h"
 #include "kernels_src/gemm/product_choices.h"
 
 #include <optional>
@@ -31,15 +33,25 @@ kernels::ProductPlan plan_of_row(const py::list& row) {
   return plan;
 }
 
-kernels::ProductKey key_of(const Array& a, const Array& b) {
+kernels::ProductKey key_of(const Array& a, const Array& b, const py::object& dtype,
+                           std::string_view sums) {
   require_same_device({&a, &b});
   if (a.ndim() < 2 || b.ndim() < 2) throw InvalidArgument("a product is of two matrices");
-  return kernels::product_key(a, b, a.type());
+  const auto named = kernels::product_sums_from_name(sums);
+  if (!named) {
+    throw InvalidArgument(
+        format("sums of a product are plain, promoted, blocks or tf32, not '{}'", sums));
+  }
+  kernels::ProductKey key =
+      kernels::product_key(a, b, dtype.is_none() ? a.type() : scalar_argument(dtype));
+  key.sums = *named;
+  return key;
 }
 
 /// Types, shape and bucket as tables name them; candidates.
-py::tuple product_of(const Array& left, const Array& right) {
-  const kernels::ProductKey key = key_of(left, right);
+py::tuple product_of(const Array& left, const Array& right, const py::object& dtype,
+                     std::string_view sums) {
+  const kernels::ProductKey key = key_of(left, right, dtype, sums);
   py::list plans;
   for (const auto& plan : kernels::product_candidates(left.device(), key)) {
     plans.append(plan_row(plan));
@@ -56,8 +68,9 @@ py::tuple layer_operands(py::handle x, py::handle weight) {
   return py::make_tuple(left, right.transpose());
 }
 
-py::object planned(const Array& left, const Array& right) {
-  const auto plan = kernels::product_plan(left.device(), key_of(left, right));
+py::object planned(const Array& left, const Array& right, const py::object& dtype,
+                   std::string_view sums) {
+  const auto plan = kernels::product_plan(left.device(), key_of(left, right, dtype, sums));
   return plan ? py::object(plan_row(*plan)) : py::none();
 }
 
@@ -66,15 +79,22 @@ py::object with_product(const py::list& row, const py::function& work) {
   return work();
 }
 
+bool has_planned(const Array& left, const Array& right, const py::object& dtype,
+                 std::string_view sums) {
+  return kernels::has_product_plan(left.device(), key_of(left, right, dtype, sums));
+}
+
 }  // namespace
 
 void bind_products(py::module_& m) {
-  m.def("_product", &product_of);
-  m.def("_has_product", [](const Array& left, const Array& right) {
-    return kernels::has_product_plan(left.device(), key_of(left, right));
-  });
+  const auto def = [&](const char* name, auto* function) {
+    m.def(name, function, py::arg("a"), py::arg("b"), py::arg("dtype") = py::none(),
+          py::arg("sums") = "plain");
+  };
+  def("_product", &product_of);
+  def("_has_product", &has_planned);
+  def("_product_plan", &planned);
   m.def("_layer_operands", &layer_operands);
-  m.def("_product_plan", &planned);
   m.def("_with_product", &with_product);
 }
 

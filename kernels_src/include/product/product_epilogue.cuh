@@ -104,6 +104,7 @@ template <typename Finish>
 struct Factors {
   float value[2] = {1, 1};
 
+  Factors() = default;
   __device__ __forceinline__ Factors(const ProductScales& of, int first, int apart, int count) {
     if constexpr (Finish::kScaled) {
 #pragma unroll

@@ -67,14 +67,15 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     ProductEpilogueValues ending = result.with;
     if (Schedule::kGrouped) ending.bias = Finish::bias_of(ending, at.batch, of.columns);
     const Target to{result.map, result.out, ending, of, schedule.end_row(at)};
+    const TileFactors<Of, Finish> scales(ending, of, top, column, self.lane);
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
       if constexpr (Work::kStore == kDirect) {
-        store_direct<Of, typename Work::Out, Finish>(sums[wave], to, top + wave * 64, column, z,
-                                                     self.lane);
+        store_direct<Of, typename Work::Out, Finish>(sums[wave], to, scales, wave, top + wave * 64,
+                                                     column, z, self.lane);
       } else {
         store_rows<Of, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish>(
-            sums[wave], staging, to, top + wave * 64, column, z, self.lane, turn);
+            sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
       }
     }
   }

@@ -87,18 +87,44 @@ constexpr int kColumnsOf = Of::kColumns / (Finish::kGated ? 2 : 1);
 template <typename Of, typename Finish>
 constexpr int kPairedBy = Finish::kGated ? Of::kSums / 2 : 0;
 
+/// The scales of a thread's rows and columns of a tile, requested all at once: the tile waits for
+/// memory once.
+template <typename Of, typename Finish>
+struct TileFactors {
+  static constexpr int kPairs = Finish::kScaled ? kColumnsOf<Of, Finish> / 8 : 1;
+  Factors<Finish> rows[Of::kWaves], columns[kPairs];
+
+  __device__ __forceinline__ TileFactors(const ProductEpilogueValues& with, const Problem& of,
+                                         int row, int column, int lane) {
+    if constexpr (Finish::kScaled) {
+#pragma unroll
+      for (int i = 0; i < kPairs; ++i) {
+        columns[i] = {with.column_scales, column + i * 8 + lane % 4 * 2, 1, of.columns};
+      }
+#pragma unroll
+      for (int wave = 0; wave < Of::kWaves; ++wave) {
+        rows[wave] = {with.row_scales, row + wave * 64 + lane / 4, 8, of.rows};
+      }
+    }
+  }
+  __device__ __forceinline__ const Factors<Finish>& of_columns(int pair) const {
+    return columns[Finish::kScaled ? pair : 0];
+  }
+};
+
 /// The sums of a thread of a box as pairs of 16-bit numbers: 8 columns, then 8 rows apart. `box`
 /// holds c. The sums of the second half of a gated tile are kPaired behind.
-template <typename Out, typename Finish, int kPaired, typename Sum>
+template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
 __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char* box,
-                                           const Target& to, int row, int column, int lane,
+                                           const Target& to, const Scales& scales, int wave,
+                                           int chunk, int row, int column, int lane,
                                            unsigned (&pairs)[kSwizzled / 8][2]) {
-  const Factors<Finish> rows(to.with.row_scales, row + lane / 4, 8, to.of.rows);
+  const Factors<Finish>& rows = scales.rows[wave];
 #pragma unroll
   for (int i = 0; i < kSwizzled / 8; ++i) {
     const int at = column + i * 8 + lane % 4 * 2;
     const auto bias = Finish::biases(to.with, at, to.of.columns);
-    const Factors<Finish> columns(to.with.column_scales, at, 1, to.of.columns);
+    const Factors<Finish>& columns = scales.of_columns(chunk * (kSwizzled / 8) + i);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float c[2] = {};
@@ -124,8 +150,9 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
 /// behind the tile's rows are others, which copies of boxes would overwrite.
 template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, typename Sum>
 __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigned char* staging,
-                                           const Target& to, int row, int first_column, int z,
-                                           int lane, int& turn) {
+                                           const Target& to,
+                                           const TileFactors<Of, Finish>& scales, int wave, int row,
+                                           int first_column, int z, int lane, int& turn) {
 #pragma unroll
   for (int chunk = 0; chunk < kColumnsOf<Of, Finish> / kSwizzled; ++chunk) {
     const int column = first_column + chunk * kSwizzled;
@@ -139,8 +166,8 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigne
       __syncwarp();
     }
     unsigned pairs[kSwizzled / 8][2];
-    finish_box<Out, Finish, kPairedBy<Of, Finish>>(sums + chunk * (kSwizzled / 2), box, to, row,
-                                                   column, lane, pairs);
+    finish_box<Out, Finish, kPairedBy<Of, Finish>>(sums + chunk * (kSwizzled / 2), box, to, scales,
+                                                   wave, chunk, row, column, lane, pairs);
     if constexpr (Finish::kHasC) __syncwarp();
 #pragma unroll
     for (int i = 0; i < kSwizzled / 8; i += 2) {
@@ -166,19 +193,20 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigne
 /// The same from registers: four threads write eight columns of a row. Whole numbers wrap around.
 template <typename Of, typename Out, typename Finish, typename Sum>
 __device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const Target& to,
+                                             const TileFactors<Of, Finish>& scales, int wave,
                                              int row, int first_column, int z, int lane) {
   const int columns = to.of.columns;
   const bool by_two = columns % 2 == 0;
   Out* out = static_cast<Out*>(to.out) + to.offset(z);
   const Out* added = static_cast<const Out*>(to.with.c) + to.offset(z);
-  const Factors<Finish> of_rows(to.with.row_scales, row + lane / 4, 8, to.of.rows);
+  const Factors<Finish>& of_rows = scales.rows[wave];
 #pragma unroll
   for (int i = 0; i < kColumnsOf<Of, Finish> / 8; ++i) {
     const int column = first_column + i * 8 + lane % 4 * 2;
     if (column >= columns) continue;
     const bool second = column + 1 < columns;
     const auto bias = Finish::biases(to.with, column, columns);
-    const Factors<Finish> of_columns(to.with.column_scales, column, 1, columns);
+    const Factors<Finish>& of_columns = scales.of_columns(i);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int r = row + lane / 4 + half * 8;

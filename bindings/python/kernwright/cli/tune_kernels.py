@@ -70,6 +70,7 @@ def numbers(text: str, pattern: str, what: str) -> tuple[int, ...]:
 
 def run_products(arguments: argparse.Namespace) -> int:
     import kernwright as kw
+    from kernwright.tune._product_operands import KINDS
     from kernwright.tune._products import ratios
 
     if arguments.families:
@@ -80,7 +81,7 @@ def run_products(arguments: argparse.Namespace) -> int:
     part = numbers(arguments.part, r"(\d+)/(\d+)", "--part I/N") if arguments.part else None
     rows = kw.tune.products(
         shapes or None,
-        dtypes=arguments.dtype or ("bfloat16", "float16", "float32"),
+        dtypes=arguments.dtype or KINDS,
         part=None if part is None else (part[0], part[1]),
         renew=arguments.renew,
         path=arguments.table,

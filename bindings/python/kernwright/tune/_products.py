@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import pathlib
@@ -16,8 +15,8 @@ from kernwright import _core
 from kernwright._measure.timing import time_kernel
 from kernwright._support.files import read_text
 from kernwright.errors import ArgumentError, Error, InvalidArgument
-from kernwright.random._functions import normal
 from kernwright.tune._choice_table import update
+from kernwright.tune._product_operands import KINDS, NARROW, Operands, operands
 
 # A plan replaces the rule where it is faster by more than this.
 _GAIN = 0.02
@@ -25,8 +24,13 @@ _SQUARES = (1024, 2048, 4096, 8192)
 # Hidden size, that of keys and values, inner size of the feed-forward part: 1B, 3B, 8B, 70B.
 _MODELS = ((2048, 512, 8192), (3072, 1024, 8192), (4096, 1024, 14336), (8192, 1024, 28672))
 _ROWS = tuple(1 << i for i in range(14))
+_NARROW_ROWS = (16, 64, 128, 512, 4096)
+# Columns and inner dimensions of DeepGEMM's lists, by rows.
+_DEEP_ROWS = (64, 128, 4096)
+_DEEP = ((2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048))
 _RAGGED = (
     (1000, 1000, 1000),
+    (4000, 4000, 4000),
     (129, 4096, 4096),
     (4095, 4097, 4093),
     (8191, 1023, 2049),
@@ -43,9 +47,11 @@ _kept: list[tuple[str, str, str, list[Any]]] = []
 Shape = tuple[int, int, int]
 
 
-def product_shapes() -> list[tuple[Shape, bool]]:
+def product_shapes(kind: str = "bfloat16") -> list[tuple[Shape, bool]]:
     """Rows, columns and inner dimension of public lists, and whether b is a transposed view of
-    (n, k), as the weights of a layer are: squares, layers of language models, ragged."""
+    (n, k), as the weights of a layer are: squares, layers of language models, ragged. For the
+    kinds of _product_operands.NARROW those of DeepGEMM instead of ragged ones, and fewer rows."""
+    rows = _NARROW_ROWS if kind in NARROW else _ROWS
     layers = []
     for hidden, kv, inner in _MODELS:
         for n, k in (
@@ -54,8 +60,11 @@ def product_shapes() -> list[tuple[Shape, bool]]:
             (2 * inner, hidden),
             (hidden, inner),
         ):
-            layers += [((m, n, k), True) for m in _ROWS]
+            layers += [((m, n, k), True) for m in rows]
     layers.sort(key=lambda of: of[0])
+    if kind in NARROW:
+        deep = [((m, n, k), True) for m in _DEEP_ROWS for n, k in _DEEP]
+        return list(dict.fromkeys([*(((n, n, n), True) for n in _SQUARES), *layers, *deep]))
     squares = [((n, n, n), turned) for n in _SQUARES for turned in (False, True)]
     ragged = [(shape, turned) for shape in _RAGGED for turned in (False, True)]
     return list(dict.fromkeys([*squares, *layers, *ragged]))
@@ -65,7 +74,7 @@ def products(
     shapes: Iterable[Sequence[int]] | None = None,
     *,
     device: Any = None,
-    dtypes: Sequence[str] = ("bfloat16", "float16", "float32"),
+    dtypes: Sequence[str] = KINDS,
     part: tuple[int, int] | None = None,
     renew: bool = False,
     path: str | os.PathLike[str] | None = None,
@@ -79,7 +88,10 @@ def products(
     Without `shapes`, (rows, columns, inner) each, the list is squares, the layers of language
     models of 1B to 70B parameters for 1 to 8192 rows, and ragged ones; on the simulated device two
     small ones. Weights of layers are (n, k), read as their transposed view; shapes that are given
-    are measured both ways. `part` (i, n) takes the i-th of n parts of the list, counted from 1.
+    are measured both ways. `dtypes` may name float8_e4m3fn, also with ".fast" (sums of the tensor
+    cores alone) or ".blocks" (scales of blocks), int8 and tf32 besides 16-bit floats and float32;
+    their weights are always (n, k), and their lists shorter. `part` (i, n) takes the i-th of n
+    parts of the list, counted from 1.
 
     The file is written after every shape, for the shape itself and for its bucket: shapes whose
     extents have the same next power of two. It is the one of library(). Without `renew` shapes in
@@ -97,13 +109,11 @@ def products(
     if target is not None and target.exists():
         _core._use_launch_table(read_text(target))
     rows = []
-    for (m, n, k), turned, dtype in work:
-        a = normal((m, k), dtype, seed=1, device=chosen)
-        b = normal((n, k) if turned else (k, n), dtype, seed=2, device=chosen)
-        b = b.T if turned else b
-        if save and not renew and _core._has_product(a, b):
+    for shape, turned, kind in work:
+        product = operands(kind, shape, turned, chosen)
+        if save and not renew and _core._has_product(*product.key):
             continue
-        row = _measure(a, b, functools.partial(_core._matmul, a, b), seconds)
+        row = _measure(product, seconds)
         if target is not None:
             _write(target, [row], with_bucket=True)
         if on_row is not None:
@@ -118,13 +128,14 @@ def _work(
     dtypes: Sequence[str],
     part: tuple[int, int] | None,
 ) -> list[tuple[Shape, bool, str]]:
-    pairs: list[tuple[Shape, bool]]
-    if shapes is None and not device.is_simulated:
-        pairs = product_shapes()
-    else:
-        given = _TINY if shapes is None else [_checked(shape) for shape in shapes]
-        pairs = [(shape, turned) for shape in given for turned in (False, True)]
-    work = [(*pair, dtype) for pair in pairs for dtype in dtypes]
+    given = _TINY if shapes is None else [_checked(shape) for shape in shapes]
+    work = []
+    for kind in dtypes:
+        ways = (True,) if kind in NARROW else (False, True)
+        pairs = [(shape, turned) for shape in given for turned in ways]
+        if shapes is None and not device.is_simulated:
+            pairs = product_shapes(kind)
+        work += [(*pair, kind) for pair in pairs]
     if part is None:
         return work
     number, parts = part
@@ -147,14 +158,14 @@ def _target(path: str | os.PathLike[str] | None) -> pathlib.Path:
     return pathlib.Path(name)
 
 
-def _measure(a: Any, b: Any, run: Callable[[], object], seconds: float) -> dict[str, Any]:
-    types, shape, bucket, plans = _core._product(a, b)
-    device = a.device
+def _measure(product: Operands, seconds: float) -> dict[str, Any]:
+    types, shape, bucket, plans = _core._product(*product.key)
+    device = product.a.device
 
     def timed(plan: list[Any]) -> float:
         def median() -> float:
             return time_kernel(
-                run,
+                product.run,
                 device=device,
                 cold=not device.is_simulated,
                 warmup=1,
@@ -209,7 +220,7 @@ def tune_product(a: Any, b: Any, run: Callable[[], object]) -> None:
         if _core._has_product(a, b):
             return
         a.device.synchronize()
-        row = _measure(a, b, run, _SECONDS)
+        row = _measure(Operands(a, b, run), _SECONDS)
         if not _is_written(row):
             _keep_here(row)
 
