@@ -34,7 +34,7 @@ install: setup
 
 ## make demo      string kernels over a photograph, compiled, launched and checked
 demo: install
-	@$(BIN)/python -m kernwright demo
+	@mkdir -p $(BUILD) && $(BIN)/python -m kernwright demo --output $(BUILD)/demo.png
 
 ## make test      C++ unit tests, Python tests and lints; ends with "N passed, N failed"
 test: install build

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
 
@@ -21,28 +23,114 @@ def kernwright(*arguments, cwd=None, **environment):
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo")
-    return folder, kernwright("demo", cwd=folder)
+    """A run with nothing given: where it ran, its folder of temporary files, and what it said."""
+    folder, temporary = tmp_path_factory.mktemp("demo"), tmp_path_factory.mktemp("temporary")
+    return folder, temporary, kernwright("demo", cwd=folder, TMPDIR=str(temporary))
 
 
 def test_demo_runs_on_the_photograph_that_matplotlib_ships(demo):
-    _, result = demo
+    _, _, result = demo
     assert result.returncode == 0, result.stdout + result.stderr
     assert "grace_hopper.jpg" in result.stdout
     assert "all results agree" in result.stdout
 
 
 def test_demo_shows_the_message_of_a_wrong_launch(demo):
-    assert "parameter 1 (const float*)" in demo[1].stdout
-    assert "float64" in demo[1].stdout
+    assert "parameter 1 (const float*)" in demo[2].stdout
+    assert "float64" in demo[2].stdout
 
 
-def test_demo_writes_a_picture_three_panels_wide(demo):
+def test_demo_leaves_a_picture_among_the_temporary_files_alone(demo):
+    folder, temporary, result = demo
+    assert list(folder.iterdir()) == []
+    (picture,) = temporary.glob("kernwright-demo-*")
+    assert f"picture     {picture}\n" in result.stdout
+
+
+def test_a_demo_that_fails_leaves_no_picture(tmp_path):
+    result = kernwright("demo", "nowhere.jpg", cwd=tmp_path, TMPDIR=str(tmp_path))
+    assert result.returncode == 2 and list(tmp_path.iterdir()) == []
+
+
+def test_make_demo_writes_into_the_build_folder_alone():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    makefile = (root / "Makefile").read_text()
+    (build,) = re.findall(r"^BUILD +\?= (.*)$", makefile, re.MULTILINE)
+    (output,) = re.findall(r"kernwright demo --output (\S+)$", makefile, re.MULTILINE)
+    assert output.replace("$(BUILD)", build) == "build/release/demo.png"
+    assert "/build*/" in (root / ".gitignore").read_text().splitlines()
+
+
+def test_demo_writes_three_panels_below_their_captions(demo):
+    import numpy as np
     from PIL import Image
 
-    with Image.open(demo[0] / "kernwright-demo.png") as picture:
-        assert picture.format == "PNG"
-        assert picture.width == 3 * 512 and picture.height == 600
+    (path,) = demo[1].glob("kernwright-demo-*")
+    with Image.open(path) as picture:
+        assert picture.format == "PNG" and picture.width == 3 * 512
+        about, pixels = picture.info["Description"], np.asarray(picture)
+    captions = [text.split(": ", 1) for text in about.split("; ")]
+    names = ["photograph", "blur_rows, blur_columns", "sobel"]
+    assert [name for name, _ in captions] == names
+    assert all(word in about for word in ("512 x 600 pixels", "radius 6", "edges"))
+    top = len(pixels) - 600
+    inked = []
+    for panel in np.split(pixels[:top], 3, axis=1):
+        columns = np.flatnonzero((panel < 128).any(axis=0))
+        assert columns.size > 40 and columns[0] > 0 and columns[-1] < 511  # whole words fit
+        inked.append(panel.tobytes())
+    assert len(set(inked)) == 3
+    photograph = np.asarray(Image.open(default_photograph()).convert("L"))
+    assert np.array_equal(pixels[top:, :512], photograph)
+
+
+def default_photograph():
+    from kernwright.cli.demo import default_photo
+
+    return default_photo()
+
+
+def answers(result):
+    """Who had the kernels at first, and again."""
+    assert result.returncode == 0, result.stdout + result.stderr
+    return re.findall(r"^(?:first|again) .* answered by (.*)$", result.stdout, re.MULTILINE)
+
+
+def test_demo_says_which_cache_answered(tmp_path):
+    import numpy as np
+    from PIL import Image
+
+    Image.fromarray(np.eye(64, dtype=np.uint8) * 200).save(tmp_path / "small.png")
+    cache = {"KERNWRIGHT_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
+
+    def run(*before, **environment):
+        code = ";".join([*before, "from kernwright.cli import main", "main(['demo', 'small.png'])"])
+        return answers(
+            subprocess.run(
+                [sys.executable, "-c", code],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                env={**os.environ, **cache, **environment},
+            )
+        )
+
+    compiled = "NVRTC, which compiled them"
+    assert run() == [compiled, "the memory cache"]
+    assert run() == ["the disk cache", "the memory cache"]
+    assert run(KERNWRIGHT_CACHE="memory") == [compiled, "the memory cache"]
+    assert run(KERNWRIGHT_CACHE="off") == [compiled, compiled]
+    pack = (
+        "import kernwright as kw, pathlib, kernwright.cli as cli",
+        "text = pathlib.Path(cli.__file__).with_name('demo.cu')",
+        "module = kw.module(text, defines={'RADIUS': 6, 'TILE': 128})",
+        "device = kw.current_device()",
+        "own = 'sm_{}{}'.format(*device.compute_capability)",
+        "kw.pack('demo.kwpack', [module], archs=['sim' if device.is_simulated else own])",
+        "kw.use_pack('demo.kwpack')",
+    )
+    assert run(*pack)[0] == "a pack"
 
 
 def test_demo_takes_a_photograph_of_odd_size(tmp_path):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import collections
+import os
 import pathlib
+import tempfile
 import time
 from typing import Any
 
 import numpy as np
 
 from kernwright.cli import UsageError
+from kernwright.cli._demo_picture import Panel, write_picture
 from kernwright.cli._files import complete_files, existing, writable
 
 RADIUS = 6
 TILE = 128
+KERNELS = ("blur_rows", "blur_columns", "sobel", "histogram")
 INSTALL = "pip install 'kernwright[demo]'"
 
 
@@ -22,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "photo", nargs="?", help="an image (default: one that matplotlib ships)"
     )
     output = parser.add_argument(
-        "-o", "--output", default="kernwright-demo.png", help="the before/after picture to write"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the picture to write, a PNG (default: a new file in the folder of temporary files)",
     )
     complete_files(photo)
     complete_files(output)
@@ -69,8 +77,22 @@ class Chain:
         source = pathlib.Path(__file__).with_name("demo.cu")
         self.module = kw.module(source, defines={"RADIUS": RADIUS, "TILE": TILE})
         self.module.symbol("weights")[...] = gaussian_weights().astype(np.float32)
-        self.compile_ms = (time.perf_counter() - started) * 1e3
+        self.ready_ms = (time.perf_counter() - started) * 1e3
         self.times: dict[str, float] = {}
+
+    def answered(self) -> str:
+        """Which layers of the cache had the kernels, as their reports say."""
+        names = {
+            "memory": "the memory cache",
+            "disk": "the disk cache",
+            "pack": "a pack",
+            "compiled": "NVRTC, which compiled them",
+        }
+        reports = [self.module[name].report(phases=False) for name in KERNELS]
+        layers = collections.Counter(report.answered for report in reports)
+        if len(layers) == 1:
+            return names.get(*layers, *layers)
+        return ", ".join(f"{names.get(layer, layer)} ({n})" for layer, n in layers.items())
 
     def launch(self, name: str, grid: Any, block: Any, *arguments: Any) -> None:
         kernel = self.module[name]
@@ -116,17 +138,30 @@ def references(image: np.ndarray, blurred: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def write_picture(path: pathlib.Path, image: np.ndarray, results: dict[str, np.ndarray]) -> None:
-    """The photograph, its blur and its edges side by side, as a PNG."""
-    from PIL import Image
-
+def panels(image: np.ndarray, results: dict[str, np.ndarray]) -> list[Panel]:
     edges = results["sobel"]
-    panels = [image, results["blur"], edges * (255 / max(float(edges.max()), 1.0))]
-    picture = np.concatenate([np.clip(panel, 0, 255).astype(np.uint8) for panel in panels], axis=1)
-    try:
-        Image.fromarray(picture).save(path, format="PNG")
-    except OSError as error:
-        raise UsageError(f"cannot write {str(path)!r}: {error}") from error
+    return [
+        Panel("photograph", f"the input, {image.shape[1]} x {image.shape[0]} pixels", image),
+        Panel(
+            "blur_rows, blur_columns",
+            f"Gaussian blur of the photograph, radius {RADIUS}",
+            results["blur"],
+        ),
+        Panel(
+            "sobel",
+            "edges of the blurred image: length of the gradient",
+            edges * (255 / max(float(edges.max()), 1.0)),
+        ),
+    ]
+
+
+def output_path(given: str | None) -> pathlib.Path:
+    """The file named, else a new one in the folder of temporary files."""
+    if given is not None:
+        return pathlib.Path(writable(given))
+    file, path = tempfile.mkstemp(prefix="kernwright-demo-", suffix=".png")
+    os.close(file)
+    return pathlib.Path(path)
 
 
 def show_wrong_launch(chain: Chain) -> None:
@@ -144,7 +179,8 @@ def show_wrong_launch(chain: Chain) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     path = pathlib.Path(arguments.photo) if arguments.photo else default_photo()
-    writable(arguments.output)
+    if arguments.output is not None:
+        writable(arguments.output)
     image = load_grey(path)
     import kernwright as kw
 
@@ -153,11 +189,11 @@ def run(arguments: argparse.Namespace) -> int:
     capability = ".".join(map(str, device.compute_capability))
     print(f"device      {device.name}, compute capability {capability}")
     chain = Chain()
-    print(f"compiled    4 kernels of demo.cu in {chain.compile_ms:.1f} ms (new in this process)")
-    started = time.perf_counter()
-    Chain()
-    again = (time.perf_counter() - started) * 1e3
-    print(f"again       {again:.1f} ms (from the memory cache)")
+    for label, made in (("first", chain), ("again", Chain())):
+        print(
+            f"{label:<11} {len(KERNELS)} kernels of demo.cu ready in {made.ready_ms:.1f} ms, "
+            f"answered by {made.answered()}"
+        )
     results = chain.run(image)
     expected = references(image, results["blur"])
     worst = 0.0
@@ -168,9 +204,9 @@ def run(arguments: argparse.Namespace) -> int:
         worst = max(worst, difference / scale)
         spent = sum(chain.times[launch] for launch in launches)
         print(f"{name:<11} {spent:8.3f} ms on the device, largest difference {difference:.2g}")
-    output = pathlib.Path(arguments.output)
-    write_picture(output, image, results)
-    print(f"picture     {output} (photograph, blur, edges)")
+    output = output_path(arguments.output)
+    write_picture(output, panels(image, results))
+    print(f"picture     {output}")
     show_wrong_launch(chain)
     if not worst < 1e-5:
         print(f"FAILED: a result differs from its reference by {worst:.2g} of its range")
