@@ -4,6 +4,7 @@
 #include "bindings/support/bindings.h"
 #include "bindings/support/docstrings.h"
 #include "bindings/support/gil.h"
+#include "bindings/support/python_log.h"
 #include "core/runtime.h"
 #include "driver/nvrtc_loader.h"
 #include "kernels_src/device_headers.h"
@@ -42,6 +43,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::watch_interpreter();
   kernels::register_device_headers();
   python::bind_base(m);
+  python::bind_log(m);
   python::bind_core(m);
   python::bind_graph(m);
   python::bind_profile(m);

@@ -16,6 +16,30 @@ shows the variables that are set.
 | variable | default | values | meaning |
 |---|---|---|---|
 """
+MESSAGES = """
+## Messages in Python
+
+Without `KERNWRIGHT_LOG`, messages of the library are records of the logger `kernwright` of Python's
+`logging`: errors, warnings, info (each kernel that becomes ready) and debug (each launch).
+
+```python
+import logging
+
+logging.basicConfig()                                    # from now on handlers get them
+logging.getLogger("kernwright").setLevel(logging.INFO)   # the library's level follows
+```
+
+- The library makes no message below the level of the logger, which is the root's unless it has one
+  of its own. As long as no handler is there, messages are lines of stderr.
+- No thread waits for handlers within the library, and handlers run with none of its locks held. A
+  message of the main thread is a record when its call has returned. Others are delivered by a
+  thread, which exists only while there are some. When 4096 wait for slow handlers, the next ones
+  are lines of stderr.
+- `logging.getLogger("kernwright").addHandler(logging.NullHandler())` silences them. A forked child
+  has a log of its own.
+- With `KERNWRIGHT_LOG` set, messages up to that level are lines of stderr, as in C++, and the
+  logger gets none.
+"""
 
 
 def page() -> str:
@@ -24,7 +48,7 @@ def page() -> str:
         words = ", ".join(f"`{word}`" for word in row["choices"].split("|") if word)
         default = f"`{row['default']}`" if row["default"] else ""
         rows.append(f"| `{row['name']}` | {default} | {words} | {row['meaning']} |\n")
-    return INTRODUCTION + "".join(rows)
+    return INTRODUCTION + "".join(rows) + MESSAGES
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ constexpr std::array<EnvVariable, 18> kTable = {{
     {Env::device, "KERNWRIGHT_DEVICE", EnvKind::text, "auto", "", 0, 0,
      "device of a program that names none: auto, cuda, cuda:N, sim or sim:N"},
     {Env::log, "KERNWRIGHT_LOG", EnvKind::choice, "warning", "off|error|warning|info|debug", 0, 0,
-     "level up to which messages are written to stderr"},
+     "level up to which messages are written to stderr. Unset, Python's logger \"kernwright\" has "
+     "the level and the messages"},
     {Env::nvrtc, "KERNWRIGHT_NVRTC", EnvKind::path, "", "", 0, 0,
      "NVRTC library, or the folder that holds it, to use instead of searching for one"},
     {Env::checks, "KERNWRIGHT_CHECKS", EnvKind::list, "", "memory|init|race|sync|streams|all", 0, 0,

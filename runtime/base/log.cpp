@@ -2,12 +2,10 @@
 #include "base/log.h"
 
 #include "base/env.h"
-
-#include <unistd.h>
+#include "base/log_line.h"
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,26 +16,12 @@ namespace {
 
 constexpr std::array<const char*, 5> kNames = {"off", "error", "warning", "info", "debug"};
 
-void write_stderr(std::string_view line) noexcept {
-  while (!line.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    line.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
-/// One write per message, so that lines of several threads do not mix.
-void default_sink(LogLevel level, std::string_view message) {
-  write_stderr(format("kernwright: {}: {}\n", log_level_name(level), message));
-}
-
 LogLevel level_from_environment() noexcept {
   try {
     return *log_level_from_name(env_choice(Env::log));
   } catch (const std::exception& error) {
     try {
-      default_sink(LogLevel::warning, error.what());
+      write_log_line(LogLevel::warning, error.what());
     } catch (...) {
       // Out of memory: there is nothing to say it with.
     }
@@ -96,7 +80,7 @@ void log_message(LogLevel level, std::string_view message) noexcept {
     if (sink) {
       (*sink)(level, message);
     } else {
-      default_sink(level, message);
+      write_log_line(level, message);
     }
   } catch (...) {
     // A failing log must not change the program's work.

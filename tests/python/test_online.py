@@ -266,12 +266,12 @@ def test_what_is_found_goes_into_the_store_and_comes_back(sim, tmp_path):
     assert not other.frozen
 
 
-def test_a_store_that_cannot_be_written_stops_nothing(sim, tmp_path, capfd):
+def test_a_store_that_cannot_be_written_stops_nothing(sim, tmp_path, caplog):
     serve = add_online(modes(4), overhead=0.9, store=tmp_path / "none" / "store")
     caller = Caller()
     while not serve.frozen:
         caller(serve)
-    assert "is not kept" in capfd.readouterr().err
+    assert "is not kept" in caplog.text
 
 
 def test_each_bucket_has_its_search_and_restrictions_hold_for_each_problem(sim):

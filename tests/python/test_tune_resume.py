@@ -86,17 +86,17 @@ def test_trials_outlive_the_row_of_their_session(tmp_path):
         assert outcome(session(store, verify=right))[64] == ("correctness", False)
 
 
-def test_a_damaged_line_is_warned_of_once_in_a_process(tmp_path, capfd):
+def test_a_damaged_line_is_warned_of_once_in_a_process(tmp_path, caplog):
     store = tmp_path / "s.jsonl"
     session(store).run()
     lines = [json.loads(line) for line in store.read_text().splitlines()]
     lines[1]["status"] = "fine"
     store.write_text('{"a":\n' + "".join(json.dumps(line) + "\n" for line in lines))
-    capfd.readouterr()
+    caplog.clear()
     assert sorted(resumed for _, resumed in outcome(session(store)).values()) == [False, True]
     assert len(kw.tune.Store(store).problems) == 2
     session(store).run()
-    told = capfd.readouterr().err
+    told = caplog.text
     assert told.count("line 1 is no JSON object") == 1
     assert told.count('line 3 is a trial of the status "fine"') == 1
 

@@ -11,7 +11,11 @@
 3000.0
 """
 
-from kernwright import _core, errors  # the extension first: it says where it cannot be used
+# The extension first: it says where it cannot be used. The log next: it closes after all others.
+from kernwright import _core, errors
+from kernwright._support import logger as _logger
+
+# isort: split
 from kernwright._array.creation import (
     arange,
     asarray,
@@ -80,6 +84,8 @@ from kernwright.errors import (
     Timeout,
     UnsupportedInstruction,
 )
+
+_logger.begin()
 
 # The element types under their names; looked up when first asked for, because three of them are
 # of ml_dtypes, which is imported no sooner than they are needed.
