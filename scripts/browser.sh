@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the browser that the tests of the documentation site look at its pages with, where apt
-# may and has one. Elsewhere it says so, and these tests are skipped.
+# Installs the browser that tests look at pages with (of the documentation site, of reports), where
+# apt may and has one. Elsewhere it says so, and these tests are skipped.
 set -eu
 for name in chromium chromium-browser google-chrome google-chrome-stable headless_shell; do
   if "$name" --version >/dev/null 2>&1; then exit 0; fi
@@ -12,4 +12,4 @@ if [ "$(id -u)" = 0 ] && grep -qx 'ID=debian' /etc/os-release 2>/dev/null; then
   timeout 120 apt-get update -qq && timeout 600 $install --download-only >/dev/null &&
     $install >/dev/null && exit 0
 fi
-echo "there is no browser: tests of the site that need one are skipped" >&2
+echo "there is no browser: tests that look at pages are skipped" >&2

@@ -104,7 +104,7 @@ NOT_FOR_MEMCHECK = (
     *("cache_processes", "checks_edges", "checks_order", "cli_use", "host_code", "left_open"),
     *("libcuda_graphs", "libcuda_programs", "source_files"),
     *("background", "bench", "compile_workers", "headers", "worker_program"),
-    *("site", "wheel_versions"),
+    *("logging", "report_pages", "site", "wheel_versions"),
     *("judge", "judge_attacks", "judge_launches", "judge_tasks", "judge_tools"),
     *("tune_cluster", "tune_command", "tune_kernel", "tune_panel", "tune_report", "tune_session"),
     *("tune_expressions", "tune_session_use", "tune_spaces", "tune_store", "tune_strategies"),

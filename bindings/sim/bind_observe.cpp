@@ -131,20 +131,26 @@ class LineProfileObject {
   std::unique_ptr<sim::LineProfileScope> scope_;
 };
 
-/// Of counts in the order of their fields.
-std::vector<std::string> cells_of(const std::vector<std::uint64_t>& values) {
+/// Counts in the order of their fields.
+using CountValues = std::vector<std::uint64_t>;
+
+sim::LineCounts counts_of(const CountValues& values) {
   sim::LineCounts counts;
   const auto fields = sim::line_count_fields();
   for (std::size_t i = 0; i < std::min(values.size(), fields.size()); ++i)
     counts.*fields[i].value = values[i];
-  return sim::line_cells(counts);
+  return counts;
 }
 
-std::vector<std::pair<std::string, std::string>> columns() {
-  std::vector<std::pair<std::string, std::string>> all;
-  for (const sim::LineColumn& column : sim::line_columns())
-    all.emplace_back(column.name, column.meaning);
-  return all;
+/// Columns as (name, meaning), cells, shares of the cost, and advice: for each row.
+py::tuple line_table(const std::vector<CountValues>& rows, const CountValues& total) {
+  std::vector<sim::LineCounts> counts;
+  for (const CountValues& row : rows) counts.push_back(counts_of(row));
+  sim::LineTable table = sim::line_table(counts, counts_of(total));
+  std::vector<std::pair<std::string, std::string>> columns;
+  for (const sim::LineColumn& column : table.columns)
+    columns.emplace_back(column.name, column.meaning);
+  return py::make_tuple(columns, table.rows, table.shares, table.advice);
 }
 
 }  // namespace
@@ -156,8 +162,10 @@ void bind_observe(py::module_& m) {
       .def("leave", &LineProfileObject::leave)
       .def("json", &LineProfileObject::json)
       .def("text", &LineProfileObject::text);
-  m.def("_line_cells", &cells_of);
-  m.def("_line_columns", &columns);
+  m.def("_line_table", &line_table);
+  m.def("_line_cost", [](const CountValues& counts) { return sim::line_cost(counts_of(counts)); });
+  m.def("_line_advice",
+        [](const CountValues& counts) { return sim::line_advice(counts_of(counts)); });
   m.def(
       "_shown_text",
       [](const py::str& file, int first_line) -> py::object {

@@ -51,14 +51,29 @@ struct LineCountField {
 };
 std::span<const LineCountField> line_count_fields() noexcept;
 
-/// The columns of tables of lines, with what they say.
-struct LineColumn {
+/// What counts cost beside each other, in quarters of a cycle of a multiprocessor, which starts
+/// four instructions of warps, makes one pass over shared memory or one of an atomic operation, or
+/// gets two sectors from its L2 in a cycle. Latency and caches are not in it.
+std::uint64_t line_cost(const LineCounts& counts) noexcept;
+/// One or two sentences: what costs most there, with its figures, and what to do. Empty where
+/// nothing was executed.
+std::string line_advice(const LineCounts& counts);
+
+struct LineColumn {  ///< of a table of lines
   const char* name;
   const char* meaning;
 };
-std::span<const LineColumn> line_columns() noexcept;
-/// The cells of a row; "-" where there is nothing to tell.
-std::vector<std::string> line_cells(const LineCounts& counts);
+
+/// Rows of counts as a table of text; "-" where there is nothing to tell.
+struct LineTable {
+  std::vector<LineColumn> columns;  ///< those with a value in some row
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> total;
+  std::vector<double> shares;       ///< of the total's cost, for each row
+  std::vector<std::string> advice;  ///< for each row; empty but for the few that cost most
+};
+/// `total` is the sum of the rows, and of others that are not shown.
+LineTable line_table(std::span<const LineCounts> rows, const LineCounts& total);
 
 /// The counts of one source line in launches of one kernel.
 struct LineRecord {
@@ -75,7 +90,7 @@ struct LineProfile {
 
   LineCounts total() const noexcept;
   std::string to_json() const;
-  /// A table, a row for each line, the one with the most instructions first.
+  /// A table, a row for each line, the one with the highest cost first, and advice about some.
   std::string to_text(SourceText& source) const;
 };
 

@@ -1,8 +1,10 @@
 """kw.line_profile: exact counts for each source line, beside what the source says they must be."""
 
+import html
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -246,13 +248,55 @@ def test_annotated_text_html_json_and_files(tmp_path):
     (row,) = [row for row in text.splitlines() if "// drain" in row]
     assert "3968" in row.split()
     page = p.to_html()
-    assert page.startswith("<!doctype html>") and "// drain" in page and "<td>3968" in page
+    assert page.startswith("<!doctype html>") and "// drain" in page
+    assert "data-name='conflicts'>3968" in page
     assert "&lt;int kPad&gt;" in page or "<int kPad>" not in page
     data = json.loads(p.to_json())
     assert sum(line["counts"]["instructions"] for line in data["lines"]) == p.total.instructions
-    for name, start in (("p.json", "{"), ("p.html", "<!doctype"), ("p.cu", "/"), ("p.txt", "_Z")):
+    for name, start in (("p.json", "{"), ("p.html", "<!doctype"), ("p.cu", "/"), ("p.txt", "tra")):
         p.save(tmp_path / name)
         assert (tmp_path / name).read_text().startswith(start)
+
+
+def test_kernels_have_the_names_of_their_source_in_every_form_for_readers():
+    p = profile_of(TRANSPOSE, 1, (32, 32), floats(), floats(), 32, name="transpose<1>")
+    assert next(iter(p.launches)).startswith("_Z")
+    for text in (str(p), p.to_html(), p._repr_html_()):
+        assert "transpose<1>: 1" in html.unescape(text) and "_Z" not in text
+
+
+def test_columns_without_values_are_left_out():
+    p = profile_of("__global__ void one(int* x) { *x = 1; }", 1, 32, kw.zeros(1, "int32"))
+    names = ["cost", "instr.", "threads", "global", "sect/req", "ideal"]
+    assert str(p).splitlines()[1].split() == [*names, "line"]
+    assert p.annotated().splitlines()[1].split() == [*names, "line", "source"]
+    assert set(re.findall(r"data-name='(.*?)'", p.to_html())) == set(names)
+
+
+def test_cost_and_advice_are_those_of_the_counts():
+    p = profile_of(TRANSPOSE, (2, 2), (32, 32), floats(), floats(), 64, name="transpose<0>")
+    fill, drain = line_with(p, "// fill"), line_with(p, "// drain")
+    for c in (fill, drain, p.total):
+        assert c.cost == c.instructions + 4 * (c.shared_wavefronts + c.atomic_passes) + 2 * (
+            c.global_sectors + c.local_sectors
+        )
+    assert drain.advice.startswith("Bank conflicts: 32.0 passes") and "Pad the rows" in drain.advice
+    assert fill.advice.startswith("Instructions: warps execute 1280.")
+    assert type(fill)().advice == ""
+    table = str(p).splitlines()
+    costs = [float(row.split()[0][:-1]) for row in table if re.match(r" +[0-9.]+%", row)]
+    assert costs[:-1] == sorted(costs[:-1], reverse=True) and costs[-1] == 100
+    assert costs[0] == pytest.approx(100 * drain.cost / p.total.cost, abs=0.06)
+    at = next(i for i, row in enumerate(table) if row.endswith("// drain") and "%" not in row)
+    assert table[at + 1] == f"  {drain.advice}"
+    page = html.unescape(p.to_html())
+    assert drain.advice in page and "The shade of a line is its cost" in page
+    shades = re.findall(r"--heat: ([0-9.]+)%'><td class=number>[0-9]+<td class=source>(.*)", page)
+    heat = {source.strip(): float(value) for value, source in shades}
+    (hot,) = [value for source, value in heat.items() if "// drain" in source]
+    (warm,) = [value for source, value in heat.items() if "// fill" in source]
+    assert warm / hot == pytest.approx(fill.cost / drain.cost, abs=0.01)
+    assert fill.instructions > 0.8 * drain.instructions  # which would shade them nearly alike
 
 
 PROGRAM = """

@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "base/json_text.h"
+#include "base/readable_name.h"
 #include "sim/observe/source_text.h"
 
 #include <algorithm>
@@ -47,26 +48,6 @@ std::string counts_json(const LineCounts& counts) {
   return "{" + text + "}";
 }
 
-double ratio(std::uint64_t a, std::uint64_t b) {
-  return static_cast<double>(a) / static_cast<double>(b);
-}
-
-/// "-" where there is nothing to tell.
-std::string number(std::uint64_t value) { return value == 0 ? "-" : format("{}", value); }
-
-constexpr LineColumn kColumns[] = {
-    {"instr.", "instructions that warps executed"},
-    {"threads", "threads of a warp that did one, on average"},
-    {"diverged", "branches at which lanes parted, of all"},
-    {"global", "requests to global memory"},
-    {"sect/req", "32-byte sectors for each of them"},
-    {"ideal", "sectors that the different bytes would fill, of the actual ones"},
-    {"shared", "requests to shared memory"},
-    {"conflicts", "passes over the banks of shared memory beyond the ideal"},
-    {"atomics", "threads with one address in an atomic request, on average"},
-    {"local B", "bytes of local memory that threads asked for"},
-};
-
 std::string row(const std::vector<std::string>& values, const std::string& place) {
   std::string text;
   for (const std::string& value : values) text += format("{:>10}", value);
@@ -74,34 +55,13 @@ std::string row(const std::vector<std::string>& values, const std::string& place
 }
 
 std::string place_text(const LineRecord& record, SourceText& source) {
-  if (record.line == 0) return format("{}: no line", record.kernel);
+  if (record.line == 0) return format("{}: no line", readable_name(record.kernel));
   return source.place(record.file, record.line, record.first_line, "  ");
 }
 
 }  // namespace
 
 std::span<const LineCountField> line_count_fields() noexcept { return kFields; }
-
-std::span<const LineColumn> line_columns() noexcept { return kColumns; }
-
-std::vector<std::string> line_cells(const LineCounts& c) {
-  const std::uint64_t requests = c.global_loads + c.global_stores;
-  const std::uint64_t shared = c.shared_loads + c.shared_stores;
-  return {
-      number(c.instructions),
-      c.instructions == 0 ? "-" : format("{:.1f}", ratio(c.thread_instructions, c.instructions)),
-      c.branches == 0 ? "-" : format("{}/{}", c.divergent_branches, c.branches),
-      number(requests),
-      requests == 0 ? "-" : format("{:.1f}", ratio(c.global_sectors, requests)),
-      c.global_sectors == 0
-          ? "-"
-          : format("{:.0f}%", 100 * ratio(c.global_ideal_sectors, c.global_sectors)),
-      number(shared),
-      shared == 0 ? "-" : format("{}", c.shared_wavefronts - c.shared_ideal_wavefronts),
-      c.atomics == 0 ? "-" : format("{:.1f}", ratio(c.atomic_passes, c.atomics)),
-      number(c.local_bytes),
-  };
-}
 
 LineCounts& LineCounts::operator+=(const LineCounts& other) noexcept {
   for (const LineCountField& field : kFields) this->*field.value += other.*field.value;
@@ -136,22 +96,29 @@ std::string LineProfile::to_text(SourceText& source) const {
   if (launches.empty()) return "no launches\n";
   std::string text;
   for (const auto& [kernel, count] : launches)
-    text += format("{}: {} launch{}\n", kernel, count, count == 1 ? "" : "es");
-  std::vector<std::string> header;
-  for (const LineColumn& column : kColumns) header.emplace_back(column.name);
-  text += row(header, "line");
+    text += format("{}: {} launch{}\n", readable_name(kernel), count, count == 1 ? "" : "es");
   std::vector<const LineRecord*> order;
   for (const LineRecord& record : lines) order.push_back(&record);
   std::stable_sort(order.begin(), order.end(), [](const LineRecord* a, const LineRecord* b) {
-    return a->counts.instructions > b->counts.instructions;
+    return line_cost(a->counts) > line_cost(b->counts);
   });
-  for (const LineRecord* record : order)
-    text += row(line_cells(record->counts), place_text(*record, source));
+  std::vector<LineCounts> counts;
+  for (const LineRecord* record : order) counts.push_back(record->counts);
   const LineCounts sum = total();
-  text += row(line_cells(sum), "total");
+  const LineTable table = line_table(counts, sum);
+  std::vector<std::string> header;
+  for (const LineColumn& column : table.columns) header.emplace_back(column.name);
+  text += row(header, "line");
+  std::string advice;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::string place = place_text(*order[i], source);
+    text += row(table.rows[i], place);
+    if (!table.advice[i].empty()) advice += format("{}\n  {}\n", place, table.advice[i]);
+  }
+  text += row(table.total, "total");
   if (sum.uncounted != 0)
     text += format("{} instructions move memory in ways that no request counts\n", sum.uncounted);
-  return text;
+  return text + advice;
 }
 
 }  // namespace kernwright::sim

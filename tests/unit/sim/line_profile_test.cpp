@@ -332,6 +332,71 @@ TEST_CASE("line profile: a launch that faults counts up to there") {
   CHECK(c.global_stores == 0);
 }
 
+TEST_CASE("line profile: cost is the sum of what a multiprocessor is busy with") {
+  CHECK(line_cost({}) == 0);
+  LineCounts c = counts(shared_at(128) + "ld.shared.u32 %r4, [%r2];\n");
+  CHECK(line_cost(c) == 3 + 4 * 32);
+  c = counts(at(8) + "st.global.u32 [%rd2], %r1;\n", 64);
+  CHECK(line_cost(c) == 2 * (4 + 2 * 8));
+  c = counts("red.global.add.u32 [%rd1], 1;\n", 45);
+  CHECK(line_cost(c) == 2 + 4 * 45);
+  c = counts("st.local.f64 [l+8], 0d0000000000000000;\n");
+  CHECK(line_cost(c) == 1 + 2 * 8);
+}
+
+TEST_CASE("line profile: advice is about what costs most, with its figures") {
+  const auto advice = [](const std::string& body, unsigned block = 32) {
+    return line_advice(counts(body, block));
+  };
+  CHECK(line_advice({}).empty());
+  const auto begins = [](const std::string& text, const std::string& start) {
+    INFO(text);
+    CHECK(text.starts_with(start));
+  };
+  begins(advice(shared_at(128) + "ld.shared.u32 %r4, [%r2];\n"),
+         "Bank conflicts: 32.0 passes over the banks of shared memory for each request, and 1.0 ");
+  begins(advice(shared_at(4) + "ld.shared.u32 %r4, [%r2];\n"),
+         "Shared memory: 1.0 passes for each of 1 requests");
+  begins(
+      advice(at(128) + "ld.global.f32 %f1, [%rd2];\n"),
+      "Scattered addresses: a request touches 32.0 sectors of global memory, and its bytes would "
+      "fill 4.0.");
+  begins(advice(at(4) + "ld.global.f32 %f1, [%rd2];\n"),
+         "Global memory: 4.0 sectors for each of 1 requests");
+  begins(advice("red.global.add.u32 [%rd1], 1;\n"), "Contended atomics: 32.0 threads");
+  begins(advice(at(4) + "red.global.add.u32 [%rd2], 1;\n"), "Instructions: warps execute 4.");
+  begins(advice("st.local.f64 [l+8], 0d0000000000000000;\n"), "Local memory: 256 bytes.");
+  begins(advice("add.u32 %r2, %r1, 1;\n", 8), "Idle lanes: 8.0 of 32 threads");
+  begins(advice("setp.lt.u32 %p1, %r1, 16;\n@%p1 bra A;\nadd.u32 %r2, %r1, 1;\n"
+                "add.u32 %r2, %r2, 1;\nA:\n"),
+         "Divergence: lanes part at 1 of 1 branches, and 24.0 of 32");
+  begins(advice("add.u32 %r2, %r1, 1;\n", 64), "Instructions: warps execute 2.");
+}
+
+TEST_CASE("line profile: a table shares the cost of its total, and advises about the worst") {
+  LineCounts light, heavy, whole;
+  light.instructions = 1, light.thread_instructions = 32;
+  heavy.instructions = 70, heavy.thread_instructions = 70 * 32;
+  whole.instructions = 100, whole.thread_instructions = 100 * 32;  // with lines not shown
+  const std::vector<LineCounts> rows = {light, heavy, {}};
+  const LineTable table = line_table(rows, whole);
+  CHECK(table.shares == std::vector<double>{0.01, 0.7, 0});
+  REQUIRE(table.columns.size() == 3);
+  CHECK(table.rows[0] == std::vector<std::string>{"1.0%", "1", "32.0"});
+  CHECK(table.rows[2] == std::vector<std::string>{"-", "-", "-"});
+  CHECK(table.total == std::vector<std::string>{"100.0%", "100", "32.0"});
+  CHECK(table.advice[0].empty());
+  CHECK(table.advice[1] == line_advice(heavy));
+  CHECK(table.advice[2].empty());
+  const std::vector<LineCounts> many(9, heavy);
+  LineCounts sum;
+  for (const LineCounts& each : many) sum += each;
+  std::size_t told = 0;
+  for (const std::string& text : line_table(many, sum).advice) told += text.empty() ? 0 : 1;
+  CHECK(told == 5);
+  CHECK(line_table({}, {}).columns.empty());
+}
+
 TEST_CASE("line profile: table and JSON") {
   WatchedKernel kernel(".loc 1 2 0\n" + at(8) + "st.global.u32 [%rd2], %r1;\n",
                        ".file 1 \"k.cu\"\n");
@@ -344,6 +409,10 @@ TEST_CASE("line profile: table and JSON") {
   for (const char* part : {"k: 1 launch\n", "sect/req", "k.cu:2  second;", "50%", "total"}) {
     INFO(part, "\n", text);
     CHECK(text.find(part) != std::string::npos);
+  }
+  for (const char* part : {"conflicts", "atomics", "local B"}) {  // nobody did any
+    INFO(part, "\n", text);
+    CHECK(text.find(part) == std::string::npos);
   }
   const auto json = nlohmann::json::parse(profile.to_json());
   CHECK(json["launches"]["k"] == 1);

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import html
-import itertools
 import json
 import pathlib
 
 from kernwright import _core
+from kernwright._sim import line_page as _page
 from kernwright._sim import watch as _watch
-from kernwright._support import html as _html
 from kernwright._support.files import told_of
 from kernwright.errors import ArgumentError
 
@@ -94,6 +92,17 @@ class Counts:
         """Passes of atomic operations beyond one for each request."""
         return self.atomic_passes - self.atomics
 
+    @property
+    def cost(self) -> int:
+        """`instructions`, 4 for each pass of `shared_wavefronts` and `atomic_passes`, and 2 for
+        each of `global_sectors` and `local_sectors`: quarters of a cycle of a multiprocessor."""
+        return _core._line_cost(self.values())
+
+    @property
+    def advice(self) -> str:
+        """What costs most in these counts, and what to do about it; empty without instructions."""
+        return _core._line_advice(self.values())
+
 
 @dataclasses.dataclass(frozen=True)
 class Line:
@@ -114,7 +123,7 @@ class Line:
 class LineProfile(_watch.Watch[_core._LineProfile]):
     """Counts of launches by source line; made by line_profile(), complete when its block ended.
 
-    print() shows a table: the most executed line first.
+    print() shows a table: the line with the highest cost first.
     """
 
     def __init__(self, kernels: tuple[_core.Kernel, ...]) -> None:
@@ -149,7 +158,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
         return sum((line.counts for line in self.lines), Counts())
 
     def to_text(self) -> str:
-        """The table of print(), the most executed line first."""
+        """The table of print(), the line with the highest cost first, and advice about some."""
         return self._made.text(self._known)
 
     def __str__(self) -> str:
@@ -162,48 +171,47 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
     def annotated(self) -> str:
         """The source, each line with its counts in front, as text."""
-        header = "".join(f"{name:>10}" for name, _ in _core._line_columns())
+        columns, listings = self._tables()
+        header = "".join(f"{name:>10}" for name, _ in columns)
         parts = []
-        for title, rows in self._listings():
+        for title, rows in listings:
             parts.append(f"{title}\n{header}  line  source\n")
             parts += [
-                f"{''.join(f'{cell:>10}' for cell in _cells(counts))}{number:6}  {text}\n"
-                for number, text, counts in rows
+                f"{''.join(f'{cell:>10}' for cell in row.cells)}{row.number:6}  {row.source}\n"
+                for row in rows
             ]
         return "".join(parts) or "no launches\n"
 
     def to_html(self) -> str:
-        """A page of the annotated source; the more of the instructions, the darker the line. What
-        no line did has no column."""
-        return _html.page(self._title(), self._body(), _STYLE)
+        """A page of the annotated source: the higher the cost of a line, the darker, with advice
+        beside the worst. What no line did has no column."""
+        return _page.page(self._title(), *self._tables(), self.total.uncounted)
 
     def _repr_html_(self) -> str:
-        return _html.box(self._title(), more=_html.part(self._body(), _STYLE))
+        return _page.box(self._title(), *self._tables(), self.total.uncounted)
 
     def _title(self) -> str:
         counts = self.launches.items()
         launched = ", ".join(f"{_core._readable_name(name)}: {count}" for name, count in counts)
         return f"launches: {launched}" if launched else "no launches"
 
-    def _body(self) -> str:
+    def _tables(self) -> tuple[list[_page.Column], list[tuple[str, list[_page.Row]]]]:
+        """The columns with values, and the rows of _listings()."""
         listings = self._listings()
-        every = [c for _, rows in listings for _, _, c in rows if c]
-        most = max((c.instructions for c in every), default=1)
-        cells = [_cells(counts) for counts in every]
-        told = [any(row[i] not in ("", "-") for row in cells) for i in range(len(_cells(None)))]
-        columns = list(itertools.compress(_core._line_columns(), told))
-        body = []
-        for title, rows in listings:
-            body.append(f"<h2>{html.escape(title)}</h2>\n<div class=wide><table>\n<tr>")
-            body.append("<th>line<th class=source>source\n")
-            body += [f"<th title='{html.escape(why)}'>{name}" for name, why in columns]
-            for number, text, counts in rows:
-                heat = counts.instructions / max(most, 1) if counts else 0
-                body.append(f"<tr style='background: rgba(179, 38, 30, {heat * 0.35:.3f})'>")
-                body.append(f"<td class=number>{number}<td class=source>{html.escape(text)}\n")
-                body += [f"<td>{cell}" for cell in itertools.compress(_cells(counts), told)]
-            body.append("</table></div>\n")
-        return "".join(body)
+        counted = [counts.values() for _, rows in listings for *_, counts in rows if counts]
+        columns, *values = _core._line_table(counted, self.total.values())
+        told = zip(*values, strict=True)
+        nothing = ([""] * len(columns), 0.0, "")
+        return columns, [
+            (
+                title,
+                [
+                    _page.Row(number, text, *(next(told) if counts else nothing))
+                    for number, text, counts in rows
+                ],
+            )
+            for title, rows in listings
+        ]
 
     def _listings(self) -> list[tuple[str, list[tuple[int, str, Counts | None]]]]:
         """For each text: its title, and its lines with number in the file, text and counts."""
@@ -235,17 +243,6 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
     def __repr__(self) -> str:
         return f"<LineProfile of {sum(self.launches.values())} launches>"
-
-
-_STYLE = """
-.wide { overflow-x: auto; } h2 { font-size: 1.05em; margin: 1.6em 0 .3em; }
-table { border-collapse: collapse; font: 13px/1.35 ui-monospace, monospace; }
-th, td { text-align: right; padding: 0 .7em; } .source { text-align: left; white-space: pre; }
-"""
-
-
-def _cells(counts: Counts | None) -> list[str]:
-    return _core._line_cells(counts.values()) if counts else [""] * len(_core._line_columns())
 
 
 def line_profile(*kernels: _core.Kernel) -> LineProfile:

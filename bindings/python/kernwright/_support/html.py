@@ -16,8 +16,9 @@ _STYLE = """
 --warm: #f0883e; --at: #5a1e1c; --other: #4d3800; } }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; padding: 0 1em; max-width: 70em;
 color: var(--ink); background: var(--paper); }
+h1, h2 { overflow-wrap: anywhere; } .number { color: var(--soft); }
 p { margin: .2em 0; } pre { background: var(--panel); padding: .6em; overflow-x: auto; }
-.number { color: var(--soft); }
+@media (max-width: 50em) { pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
 """
 
 
