@@ -108,6 +108,7 @@ MemorySnapshot plain_snapshot(const MemoryResource& resource) {
   MemorySnapshot snapshot;
   snapshot.resource = resource.name();
   snapshot.stats = resource.stats();
+  snapshot.history = resource.history();
   for (const AllocationRecord& record : resource.records()) {
     SnapshotBlock block{record.address, record.bytes,  record.bytes,
                         "used",         record.stream, record.site};

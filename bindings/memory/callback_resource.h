@@ -28,6 +28,7 @@ class CallbackResource final : public MemoryResource {
   std::string name() const override { return "CallbackResource"; }
   MemoryStats stats() const override { return ledger_.stats(); }
   std::vector<AllocationRecord> records() const override { return ledger_.records(); }
+  std::vector<HistorySample> history() const override { return ledger_.history(); }
   void set_limit(std::size_t bytes) override;
   void note_eviction() noexcept override { ledger_.note_eviction(); }
 

@@ -22,6 +22,23 @@ void AllocationLedger::add(CUdeviceptr address, std::size_t bytes, std::uint64_t
   ++stats_.segments;
   stats_.used += bytes;
   stats_.used_peak = std::max(stats_.used_peak, stats_.used);
+  sample();
+}
+
+HistorySample AllocationLedger::moment() const noexcept {
+  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - begin_;
+  return {age.count(), stats_.allocations + stats_.frees, stats_.used, stats_.used, 0};
+}
+
+void AllocationLedger::sample() noexcept {
+  if (history_.is_due(stats_.allocations + stats_.frees)) history_.add(moment());
+}
+
+std::vector<HistorySample> AllocationLedger::history() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<HistorySample> samples = history_.samples();
+  samples.push_back(moment());
+  return samples;
 }
 
 AllocationLedger::Promise::Promise(AllocationLedger& ledger, std::size_t bytes) noexcept
@@ -69,6 +86,7 @@ void AllocationLedger::remove(CUdeviceptr address, std::size_t bytes) {
   --stats_.blocks;
   --stats_.segments;
   stats_.used -= bytes;
+  sample();
 }
 
 void AllocationLedger::note_failure() noexcept {

@@ -4,7 +4,9 @@
 #include "core/launch/launch_site.h"
 #include "driver/driver_types.h"
 #include "memory/memory_stats.h"
+#include "memory/usage_history.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -55,14 +57,20 @@ class AllocationLedger {
   std::vector<AllocationRecord> records() const;  ///< in the order they were made
   /// Every allocation counts as a miss and as one of the driver's.
   MemoryStats stats() const;
+  /// Use over time, oldest first; the last sample is of this moment. What is reserved is in use.
+  std::vector<HistorySample> history() const;
 
  private:
+  HistorySample moment() const noexcept;
+  void sample() noexcept;
   bool promise(std::size_t bytes) noexcept;
 
   mutable std::mutex mutex_;
   std::unordered_map<CUdeviceptr, AllocationRecord> live_;
   MemoryStats stats_;
   std::uint64_t promised_ = 0;  ///< bytes of allocations in progress
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  UsageHistory history_{1};
 };
 
 /// "3.0 MiB in 3 allocations from app.py:12, 256 B in 1 allocation from an unknown place": the

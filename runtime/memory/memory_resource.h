@@ -45,6 +45,8 @@ class MemoryResource {
   virtual MemoryStats stats() const = 0;
   /// What is allocated at this moment, in the order of allocation.
   virtual std::vector<AllocationRecord> records() const = 0;
+  /// Use over time, oldest first; empty where nobody keeps it.
+  virtual std::vector<HistorySample> history() const { return {}; }
   /// Gives cached memory back until at most `bytes_to_keep` are reserved, or nothing more can be
   /// given; waits for work that uses it. Returns the bytes given back.
   virtual std::size_t trim(std::size_t bytes_to_keep = 0);
@@ -74,6 +76,7 @@ class DriverResource : public MemoryResource {
   Device& device() const final { return device_; }
   MemoryStats stats() const override { return ledger_.stats(); }
   std::vector<AllocationRecord> records() const final { return ledger_.records(); }
+  std::vector<HistorySample> history() const final { return ledger_.history(); }
   void set_limit(std::size_t bytes) final;
   void note_eviction() noexcept final { ledger_.note_eviction(); }
 

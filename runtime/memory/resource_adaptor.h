@@ -17,6 +17,7 @@ class ResourceAdaptor : public MemoryResource {
   Device& device() const override { return upstream_->device(); }
   MemoryStats stats() const override { return upstream_->stats(); }
   std::vector<AllocationRecord> records() const override { return upstream_->records(); }
+  std::vector<HistorySample> history() const override { return upstream_->history(); }
   std::size_t trim(std::size_t bytes_to_keep = 0) override {
     return upstream_->trim(bytes_to_keep);
   }

@@ -1,4 +1,4 @@
-// How a pool's use changed over time, in a bounded number of samples.
+// How the use of memory changed over time, in a bounded number of samples.
 #pragma once
 
 #include "memory/memory_snapshot.h"
@@ -20,10 +20,13 @@ class UsageHistory {
   void add(const HistorySample& sample) noexcept;
   const std::vector<HistorySample>& samples() const noexcept { return samples_; }
 
-  UsageHistory() { samples_.reserve(kCapacity); }
+  /// Samples are taken each `interval` operations at first.
+  explicit UsageHistory(std::uint64_t interval = 64) : interval_(interval) {
+    samples_.reserve(kCapacity);
+  }
 
  private:
-  std::uint64_t interval_ = 64;  ///< operations
+  std::uint64_t interval_;
   std::uint64_t next_ = 0;
   std::vector<HistorySample> samples_;
 };

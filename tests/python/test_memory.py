@@ -1,6 +1,7 @@
 """Device memory from Python: statistics, limits, resources, reports, eviction, blocks."""
 
 import gc
+import itertools
 import json
 import pathlib
 import subprocess
@@ -225,6 +226,52 @@ def test_snapshot_as_json_and_as_a_page(pool, tmp_path):
     assert (tmp_path / "memory.html").read_text() == page
     assert json.loads((tmp_path / "memory.json").read_text()) == data
     assert "PoolResource" in repr(snapshot)
+
+
+@pytest.mark.parametrize(
+    "make", [memory.DeviceResource, memory.AsyncResource, memory.ManagedResource]
+)
+def test_history_of_resources_without_a_pool(make, tmp_path):
+    sizes = [1000, 5000, 256, 70_000]
+    expected, used = [], 0
+    with memory.use(make()):
+        held = []
+        for size in sizes:
+            held.append(kw.empty(size, np.uint8))
+            used += size
+            expected.append(used)
+        for size in sizes:
+            del held[0]
+            used -= size
+            expected.append(used)
+        snapshot = memory.snapshot()
+    samples = snapshot.data["history"]
+    assert [s["used"] for s in samples[:-1]] == expected
+    assert [s["operation"] for s in samples] == [*range(1, 9), 8]
+    assert samples[-1]["used"] == 0
+    seconds = [s["seconds"] for s in samples]
+    assert seconds == sorted(seconds) and 0 <= seconds[0] <= seconds[-1] < 600
+    page = snapshot.to_html()
+    assert "No history." not in page and "over 8 operations" in page
+
+
+def test_the_history_of_the_first_resource_of_a_device(sim):
+    before = memory.snapshot().data["history"]
+    x = kw.zeros(3000, np.uint8)
+    during = memory.snapshot().data
+    assert during["history"][-1]["operation"] == before[-1]["operation"] + 1
+    assert during["history"][-1]["used"] == before[-1]["used"] + x.nbytes == during["stats"]["used"]
+    assert during["history"][-1]["seconds"] >= before[-1]["seconds"]
+
+
+def test_a_long_history_is_bounded_and_even():
+    with memory.use(memory.TrackingAdaptor(memory.DeviceResource())) as resource:
+        for _ in range(4000):
+            resource.deallocate(resource.allocate(256), 256)
+        samples = memory.snapshot().data["history"]
+    operations = [s["operation"] for s in samples]
+    assert 512 <= len(samples) <= 1025 and operations[0] == 1 and operations[-1] == 8000
+    assert max(b - a for a, b in itertools.pairwise(operations)) <= 16
 
 
 def test_evictable_content_comes_back_bit_for_bit(pool):

@@ -65,6 +65,7 @@ class PoolResource final : public MemoryResource,
   std::string name() const override { return "PoolResource"; }
   MemoryStats stats() const override;
   std::vector<AllocationRecord> records() const override;
+  std::vector<HistorySample> history() const override;
   std::size_t trim(std::size_t bytes_to_keep = 0) override;
   void set_limit(std::size_t bytes) override;
   bool is_synchronous() const noexcept override { return false; }

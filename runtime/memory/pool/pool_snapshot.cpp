@@ -55,6 +55,11 @@ MemorySnapshot PoolResource::snapshot() const {
   return snapshot;
 }
 
+std::vector<HistorySample> PoolResource::history() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->history.samples();
+}
+
 std::vector<AllocationRecord> PoolResource::records() const {
   std::vector<AllocationRecord> list;
   {

@@ -105,6 +105,29 @@ TEST_CASE("every resource: memory that can be written and read, alive until it i
   });
 }
 
+TEST_CASE("every resource: a history of its use, oldest first") {
+  for_each_resource([](MemoryResource& resource, Device&) {
+    CHECK(resource.history().size() <= 1);  // of now
+    for (int i = 0; i < 200; ++i) resource.deallocate(resource.allocate(1000, {}), 1000, {});
+    const CUdeviceptr address = resource.allocate(5000, {});
+    const std::vector<HistorySample> samples = resource.history();
+    REQUIRE(samples.size() >= 3);
+    for (std::size_t i = 1; i < samples.size(); ++i) {
+      CHECK(samples[i].operation >= samples[i - 1].operation);
+      CHECK(samples[i].seconds >= samples[i - 1].seconds);
+      CHECK(samples[i].used <= samples[i].reserved);
+    }
+    CHECK(samples.back().operation > 300);
+    if (dynamic_cast<const DriverResource*>(&resource) != nullptr) {
+      CHECK(samples.back().operation == 401);
+      CHECK(samples.back().used == 5000);
+      CHECK(samples[0].used == 1000);
+      CHECK(samples[1].used == 0);
+    }
+    resource.deallocate(address, 5000, {});
+  });
+}
+
 TEST_CASE("every resource: what cannot be allocated or freed is refused and changes nothing") {
   for_each_resource([](MemoryResource& resource, Device&) {
     CHECK_THROWS_AS(resource.allocate(0, {}), InvalidArgument);
