@@ -38,7 +38,8 @@ def members(node: ast.ClassDef) -> Iterator[Row]:
     for member in node.body:
         if not isinstance(member, ast.FunctionDef):
             continue
-        if member.name.startswith("_") and member.name != "__init__":
+        is_special = member.name.startswith("__") and ast.get_docstring(member)
+        if member.name.startswith("_") and member.name != "__init__" and not is_special:
             continue
         yield node.name, member.name, described(member)
 

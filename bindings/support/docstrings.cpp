@@ -50,7 +50,7 @@ void describe(py::handle object, const char* text) {
         strdup(with_bound_self(text).c_str());
   } else if (kind == "getset_descriptor") {
     reinterpret_cast<PyGetSetDescrObject*>(member)->d_getset->doc = text;
-  } else {
+  } else if (kind != "wrapper_descriptor") {  // its text is one for all types
     object.attr("__doc__") = text;
   }
 }

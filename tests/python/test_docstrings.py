@@ -127,6 +127,25 @@ def test_bound_methods_have_no_self():
     assert "fast_math" in inspect.signature(kw.ProgramOptions).parameters
 
 
+def special_members():
+    """Special methods that the stubs describe, where Python lets their text be changed."""
+    found = {}
+    for scope, node in stubbed():
+        if scope and node.name.startswith("__") and ast.get_docstring(node):
+            member = vars(getattr(_core, scope)).get(node.name)
+            if not isinstance(member, types.WrapperDescriptorType):
+                found[f"{scope}.{node.name}"] = getattr(getattr(_core, scope), node.name)
+                assert inspect.getdoc(found[f"{scope}.{node.name}"]).endswith(
+                    ast.get_docstring(node)
+                )
+    return found
+
+
+def test_special_methods_are_described():
+    assert {"Array.__getitem__", "Array.__setitem__"} <= special_members().keys()
+
+
+NAMES.update(special_members())
 EXAMPLES = [
     name
     for name, value in NAMES.items()

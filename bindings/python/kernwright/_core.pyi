@@ -304,7 +304,14 @@ class Event:
         for an event of a capture."""
     def elapsed_ms(self, start: Event) -> float:
         """Milliseconds between `start` and this event. Both must be made with timing and done:
-        InvalidArgument or DriverError otherwise."""
+        InvalidArgument or DriverError otherwise.
+
+        >>> start, end = kw.Event(), kw.Event()
+        >>> start.record(); saxpy[1, 256](2.0, x, y, n); end.record()
+        >>> end.synchronize()
+        >>> end.elapsed_ms(start) >= 0
+        True
+        """
 
 class Stream:
     """A queue of work on one device. Lower numbers are higher priority.
@@ -346,10 +353,26 @@ class Stream:
         """Whether work is recorded into a graph instead of run."""
     def record(self, event: Event | None = None, *, external: bool = False) -> Event:
         """Marks the work queued so far by `event`, or by a new event, and returns it. `external`
-        as for Event.record()."""
+        as for Event.record(). Raises InvalidArgument for an event of another device.
+
+        >>> event = kw.Stream().record()
+        >>> event.synchronize()
+        >>> event.done
+        True
+        """
     def wait(self, event: Any) -> None:
         """Later work of this stream waits for `event`, or for the work that another stream has so
-        far; the host does not wait."""
+        far; the host does not wait.
+
+        >>> first, second = kw.Stream(), kw.Stream()
+        >>> with first:
+        ...     a = kw.ones(8)
+        >>> second.wait(first)
+        >>> with second:
+        ...     b = a + 1
+        >>> float(b.numpy().sum())
+        16.0
+        """
     def synchronize(self, timeout: float | None = None) -> None:
         """Blocks until the work is done, for at most `timeout` seconds. Raises DeviceFault,
         DeviceLost or Timeout, and CaptureError while the stream is captured."""
@@ -366,7 +389,15 @@ class Stream:
 
 class GraphNode:
     """A kernel of a graph, for Graph.update(). It stays usable until a capture gives the graph
-    another structure."""
+    another structure.
+
+    >>> graph = kw.Graph()
+    >>> with graph.capture():
+    ...     saxpy[2, 128](2.0, x, y, n)
+    >>> node = graph.nodes[0]
+    >>> node.name, node.grid, node.block
+    ('saxpy', (2, 1, 1), (128, 1, 1))
+    """
 
     @property
     def index(self) -> int:
@@ -433,7 +464,16 @@ class Graph:
     def update(self, node: GraphNode | SupportsIndex, *arguments: Any) -> None:
         """Gives a kernel other arguments, from the next launch on. `node` is one of nodes or its
         index; arguments are checked as for a launch: ArgumentError. InvalidArgument for a node of
-        another graph."""
+        another graph.
+
+        >>> graph = kw.Graph()
+        >>> with graph.capture():
+        ...     saxpy[1, 256](2.0, x, y, n)
+        >>> graph.update(0, 10.0, x, y, n)
+        >>> graph.launch()
+        >>> float(y[0])
+        11.0
+        """
     def reset(self) -> None:
         """Drops the recording. Objects that it kept alive are released when its launches are
         done."""
@@ -446,7 +486,13 @@ class _Recording:
     def end(self) -> list[tuple[Any, ...]]: ...
 
 class Transfer:
-    """A copy on its way; `result()` waits and gives the array that was filled."""
+    """A copy on its way; `result()` waits and gives the array that was filled.
+
+    >>> transfer = kw.TransferEngine().upload(np.arange(4.0))
+    >>> transfer.wait(timeout=60)
+    >>> transfer.done, transfer.result().shape
+    (True, (4,))
+    """
 
     @property
     def done(self) -> bool:
@@ -503,9 +549,18 @@ class TransferEngine:
 
 @final
 class BoundKernel:
-    """A kernel with its launch configuration: call it to launch."""
+    """A kernel with its launch configuration: call it to launch, as often as you like.
 
-    def __call__(self, *arguments: Any) -> None: ...
+    >>> launch = saxpy[1, 256]
+    >>> launch(2.0, x, y, n); launch(0.5, x, y, n)
+    >>> float(y[0])
+    3.5
+    """
+
+    def __call__(self, *arguments: Any) -> None:
+        """Launches. Asynchronous. Raises ArgumentError and ArgumentRangeError for arguments that do
+        not fit the signature, LaunchConfigError for a grid or block outside the limits; nothing was
+        launched then."""
 
 class Kernel:
     """A kernel by name, compiled and loaded on a device when first needed there. kw.kernel() makes
@@ -515,6 +570,12 @@ class Kernel:
     reusable. grid counts blocks, block threads: an int or up to three. Arguments are checked
     against the signature before anything is sent: ArgumentError, ArgumentRangeError;
     LaunchConfigError for grid, block and shared memory outside the limits.
+
+    >>> triple = kw.kernel("__global__ void triple(float* x) { x[threadIdx.x] *= 3; }")
+    >>> v = kw.ones(64)
+    >>> triple[1, 64](v)
+    >>> float(v.numpy().sum())
+    192.0
     """
 
     @property
@@ -522,11 +583,19 @@ class Kernel:
         """The name, as "scale" or "scale<float, 4>"."""
     @property
     def signature(self) -> str:
-        """The parameters as compiled: "saxpy(float a, const float* x, float* y, int n)". Compiles
-        the kernel if necessary."""
+        """The parameters as compiled. Compiles the kernel if necessary: CompileError.
+
+        >>> saxpy.signature
+        'saxpy(float a, const float* x, float* y, int n)'
+        """
     @property
     def parameters(self) -> list[Parameter]:
-        """The parameters: name, type, kind, dtype, lanes, size and offset in bytes, const."""
+        """The parameters: name, type, kind, dtype, lanes, size and offset in bytes, const. Compiles
+        the kernel if necessary: CompileError.
+
+        >>> [(each.name, each.type) for each in saxpy.parameters][:2]
+        [('a', 'float'), ('x', 'const float*')]
+        """
     @property
     def attributes(self) -> KernelAttributes:
         """registers (a thread), shared_bytes (static, a block), local_bytes (a thread),
@@ -546,9 +615,23 @@ class Kernel:
         """What the compiler said; empty when it said nothing."""
     def compile(self, device: _DeviceLike = None, timeout: float | None = None) -> Kernel:
         """Compiles and loads now, for `device` (default: the current one), and returns the kernel.
-        CompileError with diagnostics; Timeout after `timeout` seconds."""
+        Raises CompileError with diagnostics, NvrtcNotFound where there is no compiler, and Timeout
+        after `timeout` seconds.
+
+        >>> try:
+        ...     kw.kernel("__global__ void wrong(float* x) { x = y; }").compile()
+        ... except kw.CompileError as error:
+        ...     print(error.diagnostics[0].message)
+        identifier "y" is undefined
+        """
     def compile_async(self, device: _DeviceLike = None) -> CompileFuture:
-        """The same in the background: a future whose result is the kernel."""
+        """The same in the background: a future whose result is the kernel. Its result() raises
+        what compile() would.
+
+        >>> future = saxpy.compile_async()
+        >>> future.result(timeout=60) is saxpy
+        True
+        """
     def report(self, device: _DeviceLike = None, phases: bool = True) -> Report:
         """The times of the steps to a ready kernel, the cache that had it, registers, spills,
         occupancy."""
@@ -559,7 +642,11 @@ class Kernel:
     ) -> Kernel: ...
     def occupancy(self, block: int, shared_bytes: int = 0) -> int:
         """Blocks of `block` threads and `shared_bytes` dynamic shared memory that one
-        multiprocessor holds at once."""
+        multiprocessor holds at once. Raises LaunchConfigError outside the device's limits.
+
+        >>> saxpy.occupancy(1024) <= saxpy.occupancy(256)
+        True
+        """
     def suggest_block(self, shared_bytes: int = 0) -> int:
         """The threads of a block with the highest occupancy, given dynamic shared memory in
         bytes."""
@@ -615,11 +702,19 @@ class Kernel:
         | tuple[_Extents, _Extents, Any]
         | tuple[_Extents, _Extents, Any, SupportsIndex],
         /,
-    ) -> BoundKernel: ...
+    ) -> BoundKernel:
+        """The kernel with grid and block, then perhaps a stream and bytes of dynamic shared memory.
+        Raises LaunchConfigError for what is no grid or block.
+
+        >>> saxpy[2, 128, kw.Stream()](2.0, x, y, n)
+        """
     def launch(self, config: LaunchConfig, /, *arguments: Any) -> None:
         """Launches with a kw.LaunchConfig. It has settings that brackets lack: clusters,
         cooperative launches, priority, programmatic dependence. Asynchronous. Raises as a launch in
-        brackets."""
+        brackets.
+
+        >>> saxpy.launch(kw.LaunchConfig(grid=2, block=128), 2.0, x, y, n)
+        """
     def forall(
         self, n: SupportsIndex, stream: Any = None, shared_bytes: SupportsIndex = 0
     ) -> BoundKernel:
@@ -639,6 +734,9 @@ class checked:
 
     Without checks a wrong dtype, device or layout reaches the kernel as it is; the number of
     arguments, their kinds and the range of numbers are always checked.
+
+    >>> with kw.checked(False):
+    ...     saxpy[1, 256](2.0, x, y, n)
     """
 
     def __init__(self, enabled: bool) -> None: ...
@@ -718,7 +816,10 @@ class HostArgument:
 class In(HostArgument):
     """A NumPy array that is copied to the device before a launch.
 
-    What the kernel writes to it is lost: nothing is copied back."""
+    What the kernel writes to it is lost: nothing is copied back.
+
+    >>> saxpy[1, 256](2.0, kw.In(np.ones(256, np.float32)), y, n)
+    """
 
     def __init__(self, array: npt.NDArray[Any]) -> None: ...
 
@@ -727,14 +828,27 @@ class Out(HostArgument):
 
     All of it is copied back. Elements that the kernel did not write hold anything. The check `init`
     of the simulated device finds such bytes. Two arguments that are copied back must not overlap:
-    ArgumentError."""
+    ArgumentError.
+
+    >>> ones = kw.kernel("__global__ void ones(float* out) { out[threadIdx.x] = 1; }")
+    >>> values = np.empty(4, np.float32)
+    >>> ones[1, 4](kw.Out(values))
+    >>> values.tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
 
     def __init__(self, array: npt.NDArray[Any]) -> None: ...
 
 class InOut(HostArgument):
     """A NumPy array that is copied to the device before a launch and back after it.
 
-    Two arguments that are copied back must not overlap: ArgumentError."""
+    Two arguments that are copied back must not overlap: ArgumentError.
+
+    >>> values = np.zeros(256, np.float32)
+    >>> saxpy[1, 256](2.0, x, kw.InOut(values), n)
+    >>> float(values[0])
+    2.0
+    """
 
     def __init__(self, array: npt.NDArray[Any]) -> None: ...
 
@@ -768,6 +882,10 @@ class ObjectCode:
     pickled and saved.
 
     Program.compile(), load(), from_ptx() and from_cubin() make one.
+
+    >>> code = kw.Program("__global__ void f(int* x) { *x = 1; }").compile("ptx")
+    >>> code.kind, list(code.kernels)
+    ('ptx', ['f'])
     """
 
     @property

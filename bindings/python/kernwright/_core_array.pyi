@@ -228,8 +228,27 @@ class Array:
     def __pos__(self) -> Array: ...
     def __abs__(self) -> Array: ...
     def __invert__(self) -> Array: ...
-    def __getitem__(self, key: Any) -> Array: ...
-    def __setitem__(self, key: Any, value: Any) -> None: ...
+    def __getitem__(self, key: Any) -> Array:
+        """A view by numbers, slices, None and ...; a copy by arrays of integers or of bool, as in
+        NumPy. A number gives an array without axes. Raises IndexError for a number outside of its
+        axis and for a bad key.
+
+        >>> a = kw.arange(12).reshape(3, 4)
+        >>> a[1, ::2].numpy().tolist()
+        [4, 6]
+        >>> a[a > 8].numpy().tolist()
+        [9, 10, 11]
+        """
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Writes a number, an array of the device or one of NumPy where `key` points, with
+        broadcasting. Raises IndexError as reading does, and ArgumentError for a shape or type that
+        does not fit and for a read-only array.
+
+        >>> a = kw.zeros((2, 3))
+        >>> a[:, 1] = 7
+        >>> a.numpy().tolist()
+        [[0.0, 7.0, 0.0], [0.0, 7.0, 0.0]]
+        """
     def __dlpack__(
         self,
         *,

@@ -15,6 +15,10 @@ class MemoryResource:
     Memory may be used by work that is queued on the stream of its allocation after it. It may be
     given back while work queued before still uses it. kw.memory.use(resource) makes new arrays
     come from it.
+
+    >>> resource = kw.memory.resource()
+    >>> address = resource.allocate(1024)
+    >>> resource.deallocate(address, 1024)
     """
 
     @property
@@ -109,12 +113,28 @@ class ResourceAdaptor(MemoryResource):
         """The resource that calls are passed on to."""
 
 class LimitingAdaptor(ResourceAdaptor):
-    """Refuses what would bring the bytes in use above a limit."""
+    """Refuses what would bring the bytes in use above a limit.
+
+    >>> small = kw.memory.LimitingAdaptor(kw.memory.DeviceResource(), 1 << 20)
+    >>> with kw.memory.use(small):
+    ...     try:
+    ...         kw.empty(1 << 20)
+    ...     except kw.OutOfMemory as error:
+    ...         print(error.requested)
+    4194304
+    """
 
     def __init__(self, upstream: MemoryResource, limit: SupportsIndex) -> None: ...
 
 class TrackingAdaptor(ResourceAdaptor):
-    """Records the line of the program for each allocation, and reports the rest at exit."""
+    """Records the line of the program for each allocation, and reports the rest at exit.
+
+    >>> tracking = kw.memory.TrackingAdaptor(kw.memory.DeviceResource())
+    >>> with kw.memory.use(tracking):
+    ...     kept = kw.empty(256)
+    >>> "1 allocation" in tracking.report()
+    True
+    """
 
     def __init__(self, upstream: MemoryResource) -> None: ...
     def report(self) -> str:
@@ -122,7 +142,16 @@ class TrackingAdaptor(ResourceAdaptor):
 
 class FailingAdaptor(ResourceAdaptor):
     """Lets the allocations number `first` (from 1) up to `first + times - 1` fail with
-    OutOfMemory: for tests of what a program does then."""
+    OutOfMemory: for tests of what a program does then.
+
+    >>> with kw.memory.use(kw.memory.FailingAdaptor(kw.memory.DeviceResource(), first=2)):
+    ...     a = kw.empty(4)
+    ...     try:
+    ...         b = kw.empty(4)
+    ...     except kw.OutOfMemory:
+    ...         print("the second one")
+    the second one
+    """
 
     def __init__(self, upstream: MemoryResource, first: int, times: int = 1) -> None: ...
     @property
@@ -131,7 +160,12 @@ class FailingAdaptor(ResourceAdaptor):
 
 @final
 class MemoryBlock:
-    """Device memory without a shape, freed with this object; made by kw.memory.alloc()."""
+    """Device memory without a shape, freed with this object; made by kw.memory.alloc().
+
+    >>> block = kw.memory.alloc(4096)
+    >>> saxpy[1, 256](1.0, x, kw.Pointer(block.ptr, "float32"), n)
+    >>> block.free()
+    """
 
     @property
     def ptr(self) -> int:
@@ -150,6 +184,12 @@ class Evictable:
 
     When an allocation finds no memory, the contents that were not pinned for longest move to the
     host; the next pin() brings them back, bit for bit.
+
+    >>> held = kw.memory.Evictable(kw.ones(1000))
+    >>> held.evict(), held.resident
+    (True, False)
+    >>> float(held.pin().sum())
+    1000.0
     """
 
     def __init__(self, array: Array) -> None: ...
