@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the browser that the tests of the documentation site look at its pages with, where apt
-# may and has one. Elsewhere it says so, and these tests are skipped.
+# Installs a browser through apt for the tests of the documentation site. Without apt, the right to
+# use it, or such a package, it says so, and these tests are skipped.
 set -eu
 for name in chromium chromium-browser google-chrome google-chrome-stable headless_shell; do
   if "$name" --version >/dev/null 2>&1; then exit 0; fi
