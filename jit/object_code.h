@@ -1,4 +1,4 @@
-// What a compile produced: code, the names in it, their signatures, and the compiler's log.
+// The result of a compile: code, the names in it, their signatures, and the compiler's log.
 #pragma once
 
 #include "base/diagnostic.h"
@@ -45,11 +45,11 @@ struct ObjectCode {
   std::map<std::string, SymbolType> symbol_types;  ///< by C++ name, where the compiler told it
   std::string nvrtc_version;                       ///< "13.5"
   double compile_ms = 0;
-  /// How it was compiled; only of code that this process compiled, never serialized.
+  /// The course of the compile; only for code compiled by this process, never serialized.
   std::shared_ptr<const CompileTrace> trace;
   CodeOrigin origin = CodeOrigin::compiled;  ///< not part of the file
 
-  /// The kernel of that name, as written by the user or lowered. Throws NameNotFound with a list of
+  /// The kernel of this name, as written by the user or lowered. Throws NameNotFound with a list of
   /// the names.
   const KernelSignature& kernel(const std::string& name) const;
 

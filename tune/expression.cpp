@@ -12,7 +12,7 @@
 namespace kernwright {
 namespace {
 
-/// One evaluation. The parser bounds the depth of what recurses here.
+/// One evaluation. The parser bounds the depth of its recursion.
 class Evaluator {
  public:
   Evaluator(const ExpressionTree& tree, std::span<const Scalar> slots)

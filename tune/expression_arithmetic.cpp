@@ -24,8 +24,8 @@ std::uint64_t magnitude(std::int64_t value) {
   return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
 }
 
-/// a / b rounded once, also where a or b is no double: the quotient has at least 55 bits, the last
-/// of which says whether anything was left.
+/// a / b rounded once, also if a or b is no double: the quotient has at least 55 bits, and its last
+/// bit tells whether there was a remainder.
 double true_quotient(std::int64_t a, std::int64_t b) {
   if (a == 0) return b < 0 ? -0.0 : 0.0;
   const std::uint64_t dividend = magnitude(a);
@@ -104,7 +104,7 @@ const char* compute_integers(Operation operation, std::int64_t a, std::int64_t b
   }
 }
 
-/// What Python makes of floats: the remainder has the divisor's sign.
+/// Python's divmod of floats: the remainder has the divisor's sign.
 void divide_with_floor(double a, double b, double& quotient, double& remainder) {
   remainder = std::fmod(a, b);
   double whole = (a - remainder) / b;

@@ -14,7 +14,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// The longer before the shorter that begins it.
+// A longer symbol before its own beginning.
 constexpr std::array<std::string_view, 26> kSymbols = {
     "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%",
     "&",  "|",  "^",  "~",  "<",  ">",  "(",  ")",  "[", "]", ",", "{", "}"};

@@ -224,7 +224,7 @@ class Parser {
     return nullptr;
   }
 
-  /// Operators of at least that strength, from left to right.
+  /// Operators of at least this strength, from left to right.
   Node bitwise(int strength) {
     Node left = factor();
     for (const BinaryOperator* found = operator_here();

@@ -1,4 +1,4 @@
-// What usually helps, by the text of the compiler's message.
+// The usual remedies, by the text of the compiler's message.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -202,7 +202,7 @@ constexpr std::array kIdentifierHints{
              "under NVRTC write asm volatile(\"griddepcontrol.launch_dependents;\")"},
 };
 
-/// Where the folders hold the package that the hint names: installing it again does not help.
+/// For folders with the package that the hint names: installing it again does not help.
 std::string hint_of_installed(std::string_view hint, std::string_view name,
                               std::span<const std::string> folders) {
   const bool library = hint == kLibraryPackage, package = hint == kRuntimePackage;
@@ -255,7 +255,7 @@ std::string identifier_hint(std::string_view message) {
   return {};
 }
 
-/// Of an instruction that the architecture lacks.
+/// The hint for an instruction missing in the architecture.
 std::string architecture_hint(std::string_view message) {
   const auto mentions = [&](std::string_view word) {
     return message.find(word) != std::string_view::npos;
@@ -269,7 +269,7 @@ std::string architecture_hint(std::string_view message) {
       is_specific ? "arch=\"sm_90a\"" : "a newer architecture (sm_90)");
 }
 
-/// Of what is wrong with a kernel, whatever names are in it.
+/// The hint for a mistake in a kernel, independent of names.
 std::string_view language_hint(std::string_view message) {
   static constexpr std::array kRows{
       WordHint{"__cluster_dims__ is not supported", kClusters},
@@ -324,7 +324,7 @@ std::string hint_for(std::string_view message, std::span<const std::string> fold
 
 namespace {
 
-/// Of an error in a header of CUDA's that only host code has a use for.
+/// Whether an error is in a CUDA header of use only to host code.
 bool is_host_algorithm(std::string_view file, std::string_view message) {
   const auto has = [](std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
@@ -339,7 +339,7 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// Of an error on a line of CUDA's own text that has the name of one of the user's macros.
+/// The hint for an error on a line of CUDA's own text with the name of one of the user's macros.
 std::string macro_hint(std::string_view line, const std::set<std::string>& macros) {
   while (!line.empty()) {
     const auto begin = std::find_if(line.begin(), line.end(), is_word);
@@ -359,7 +359,7 @@ void add_hints(std::vector<Diagnostic>& diagnostics, std::span<const std::string
                const std::set<std::string>& macros) {
   for (Diagnostic& diagnostic : diagnostics) {
     if (!diagnostic.hint.empty() || diagnostic.severity != Severity::error) continue;
-    // Where such a library is installed, its own headers are what does not compile.
+    // If such a library is installed, the error is in its own headers.
     const std::string_view file = diagnostic.file;
     const bool in_folders =
         std::any_of(header_folders.begin(), header_folders.end(),

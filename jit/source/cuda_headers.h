@@ -25,15 +25,15 @@ struct HeaderPlaces {
   std::vector<std::string> toolkits = {};       ///< roots
   std::vector<std::string> site_packages = {};  ///< folders that hold `nvidia/<package>`
 
-  /// The cache's folder and what NvrtcSearch::from_environment() names.
+  /// The cache's folder and the folders of NvrtcSearch::from_environment().
   static HeaderPlaces of_process();
 };
 
-/// The folders for `nvrtc`, looked up once per library and process; a search that failed is
-/// repeated by the next call. Of the bundle each call looks whether all files are there. In this
-/// order: the headers that NVRTC 13.3 and newer carries, unpacked once into `headers-<version>` of
-/// the cache folder (many processes may do so at once); include folders beside the library; pip
-/// packages of its CUDA release; a CUDA toolkit. Thread-safe, never throws for a missing folder.
+/// The folders for `nvrtc`, looked up once per library and process; the next call repeats a failed
+/// search. Each call checks that all files of the bundle exist. In this order: the headers bundled
+/// with NVRTC 13.3 and newer, unpacked once into `headers-<version>` of the cache folder (many
+/// processes may do so at once); include folders beside the library; pip packages of its CUDA
+/// release; a CUDA toolkit. Thread-safe, never throws for a missing folder.
 CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc,
                          const HeaderPlaces& places = HeaderPlaces::of_process());
 

@@ -1,4 +1,4 @@
-// Names by which a declaration is told to be the host's alone.
+// Names that mark a declaration as host code.
 #pragma once
 
 #include <string_view>

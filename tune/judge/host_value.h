@@ -1,4 +1,4 @@
-// A kernel argument on the host: an array, or a value that is passed as it is.
+// A kernel argument on the host: an array, or a value passed unchanged.
 #pragma once
 
 #include "base/scalar_type.h"
@@ -56,10 +56,10 @@ std::string element_text(ScalarType dtype, const std::byte* element);
 
 /// Whether a float or complex array holds a NaN; the index of the first, counted in elements.
 std::optional<std::int64_t> first_nan(const HostValue& value);
-/// The same for what is not finite: NaN and infinities.
+/// The same for values that are not finite: NaN and infinities.
 std::optional<std::int64_t> first_not_finite(const HostValue& value);
 
-/// "[3, 4]" for the element at that place in C order; "" for an array without dimensions.
+/// "[3, 4]" for the element at this index in C order; "" for an array without dimensions.
 std::string index_text(std::span<const std::int64_t> shape, std::int64_t flat);
 
 }  // namespace kernwright

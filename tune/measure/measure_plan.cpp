@@ -1,4 +1,4 @@
-// Names of cache policies, and plans that make no sense.
+// Names of cache policies, and checks of plans.
 #include "tune/measure/measure_plan.h"
 
 #include "base/errors.h"

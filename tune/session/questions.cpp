@@ -58,7 +58,7 @@ void Questions::take_proposals() {
 
 std::optional<std::uint64_t> Questions::next() {
   take_proposals();
-  // The strategy asks for the first ones by itself; these are the ones that came later.
+  // The strategy already asks for the first ones; these came later.
   while (options_.propose && !proposed_.empty()) {
     const std::uint64_t index = proposed_.front();
     proposed_.pop_front();
