@@ -53,6 +53,13 @@ def test_comments_have_few_relative_clauses(root, tracked):
     assert_few_relative_clauses(root, dict.fromkeys(paths, comments), 10_000)
 
 
+@pytest.mark.parametrize("module", ["runtime/sim", "jit", "tune", "kernels_src", "bindings"])
+def test_comments_of_each_big_module_have_few_relative_clauses(root, tracked, module):
+    paths = [path for path in tracked if path.as_posix().startswith(module + "/")]
+    paths = [path for path in paths if path.suffix in SOURCES]
+    assert_few_relative_clauses(root, dict.fromkeys(paths, comments), 1_000)
+
+
 def test_docstrings_have_few_relative_clauses(root, tracked):
     """Of the Python package and its stubs."""
     package = [path for path in tracked if path.parts[:2] == ("bindings", "python")]

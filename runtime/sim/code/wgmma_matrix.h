@@ -39,8 +39,8 @@ class SharedMatrix {
     chunks_ = mode == 0 ? 1 : 16u >> mode;  // 1: 128 bytes, 2: 64, 3: 32
   }
 
-  /// Where chunk `i` of the block lies: row i of it, or with rows that follow each other (halves
-  /// only) step i of k.
+  /// The place of chunk `i` of the block: row i of it, or step i of k if rows follow each other
+  /// (halves only).
   [[gnu::always_inline]] std::uint64_t chunk(unsigned row_block, unsigned k_block,
                                              unsigned i) const {
     std::uint64_t at = start_ + i * chunks_ * kMatrixChunk;

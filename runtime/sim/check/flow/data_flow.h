@@ -1,4 +1,4 @@
-// What those who follow values through a function ask of its instructions.
+// Questions about a function's instructions, for following values.
 #pragma once
 
 #include "sim/ptx/ast.h"

@@ -46,10 +46,10 @@ struct BlockPast {
 /// By linear index of the block. Shared between warps and synchronisation variables once made.
 using Past = std::unordered_map<std::uint32_t, BlockPast>;
 using SharedPast = std::shared_ptr<const Past>;
-/// What holds for each reach.
+/// A past for each reach.
 using PastByReach = std::array<SharedPast, kReaches>;
 
-/// Both; either may be null, which knows nothing.
+/// Both; either may be null, the empty past.
 SharedPast join(const SharedPast& a, const SharedPast& b);
 
 }  // namespace kernwright::sim

@@ -1,4 +1,4 @@
-// One access as the checks look at it, and what is remembered of a place of the program.
+// One access in the form for the checks, and the data kept about a place of the program.
 #pragma once
 
 #include "sim/check/history/global_shadow.h"
@@ -50,7 +50,7 @@ class CheckSites {
 
 class BlockCheck;
 
-/// One lane's access to up to 16 bytes that do not cross a region.
+/// One lane's access to up to 16 bytes within a region.
 struct LaneTouch {
   AccessKind mode = AccessKind::read;
   ptx::Space space = ptx::Space::global;  ///< global, shared, local or cluster

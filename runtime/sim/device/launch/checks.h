@@ -13,8 +13,8 @@
 
 namespace kernwright::sim {
 
-/// What launches, copies and allocations ask and tell. The flags are read without a lock; the rest
-/// is touched with SimDriver::execution held.
+/// The interface of launches, copies and allocations to the checks. The flags are read without a
+/// lock; the rest is used with SimDriver::execution held.
 class Checks {
  public:
   CheckSet current() const noexcept;

@@ -1,4 +1,4 @@
-// Host access to a range of simulated memory that a driver call names.
+// Host access to the range of simulated memory in a driver call.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Copies one value of each lane between places that lie at different distances from lane to lane.
+// Copies one value of each lane between places with different strides from lane to lane.
 #pragma once
 
 #include <bit>
