@@ -73,7 +73,7 @@ std::string named_class(py::handle type) {
 
 constexpr const char* kNotMade = " is not made by calling its class: others return it";
 
-/// Where pybind11 would take memory for an object without a run of __init__.
+/// pybind11 would call this for memory of an object made without __init__.
 void* refuse_unmade(std::size_t) {
   throw ArgumentError(
       "an object whose __init__() never ran cannot be used: make it by calling its class, or call "

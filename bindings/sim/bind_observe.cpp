@@ -131,7 +131,7 @@ class LineProfileObject {
   std::unique_ptr<sim::LineProfileScope> scope_;
 };
 
-/// Of counts in the order of their fields.
+/// Texts of counts, in the order of their fields.
 std::vector<std::string> cells_of(const std::vector<std::uint64_t>& values) {
   sim::LineCounts counts;
   const auto fields = sim::line_count_fields();

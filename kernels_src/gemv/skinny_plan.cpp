@@ -136,7 +136,7 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   plan.clustered = plan.splits > 1;
 }
 
-// Of x, that the kernels without boxes take.
+// Largest number of rows of x for the kernels without boxes.
 constexpr std::int64_t kFewSkinnyRows = 8;
 constexpr std::int64_t kFewSkinnyRowsOfColumns = 16;
 

@@ -190,7 +190,7 @@ std::vector<KernelNode> Graph::Box::read_kernels(const GraphShape& recorded,
     node.place = i;
     device.check(api.cuGraphKernelNodeGetParams(recorded.nodes[i], &node.parameters),
                  "cuGraphKernelNodeGetParams");
-    // What these point to belongs to the driver and goes with the recorded graph.
+    // The memory behind these belongs to the driver and goes with the recorded graph.
     node.parameters.kernelParams = nullptr;
     node.parameters.extra = nullptr;
     if (node.parameters.func != nullptr) {
