@@ -19,7 +19,7 @@ enum class CodeKind { cubin, ptx };
 /// "cubin" or "ptx".
 const char* code_kind_name(CodeKind kind) noexcept;
 
-/// Where object code came from in this process.
+/// The origin of object code in this process.
 enum class CodeOrigin { compiled, disk, pack };
 
 /// Type of a __device__ or __constant__ variable.
@@ -56,8 +56,8 @@ struct ObjectCode {
   /// One self-describing file (magic, version, fields, checksum). Throws Error with path and
   /// reason.
   void save(const std::filesystem::path& path) const;
-  /// Of such a file, or of a cubin or PTX as object_code_of_image() reads it; a regular file of at
-  /// most 256 MiB.
+  /// The code of such a file, or of a cubin or PTX as object_code_of_image() reads it; a regular
+  /// file of at most 256 MiB.
   static ObjectCode load(const std::filesystem::path& path);
   /// Whether bytes begin as save() writes them.
   static bool is_saved(std::string_view bytes) noexcept;

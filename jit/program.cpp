@@ -155,8 +155,8 @@ struct Program::Box {
   const Module& load(Device& device, Answer& answer) {
     if (ready && device.is_simulated() && ready->kind == CodeKind::cubin) {
       throw Error(
-          format("{} is a cubin for {}, which cannot run on {}: PTX is wanted, as "
-                 "`kernwright compile --emit ptx` and compile(\"ptx\") make",
+          format("{} is a cubin for {}, which cannot run on {}: make PTX instead, with "
+                 "`kernwright compile --emit ptx` or compile(\"ptx\")",
                  source.name, ready->arch, device.identify()));
     }
     if (ready) return load(device, answer.found);

@@ -19,7 +19,7 @@ using Choices = std::vector<std::uint32_t>;
 /// Immutable once made; any thread may read it.
 class ConfigurationSet {
  public:
-  /// Of exactly these configurations, in lexicographic order; each once, however often it is named.
+  /// A set of exactly these configurations, in lexicographic order; each once, even if repeated.
   static ConfigurationSet of(std::span<const Choices> configurations);
 
   std::uint64_t size() const { return totals_[root_]; }

@@ -128,7 +128,7 @@ class Evaluator {
     if (list.operation != Operation::list) {
       if (!evaluate(operand, container)) return false;
       if (!container.is_text() || !wanted.is_text())
-        return fail(node, "'in' wants a tuple or list behind it");
+        return fail(node, "'in' needs a tuple or list after it");
       result = container.text->find(*wanted.text) != std::string::npos;
       return true;
     }

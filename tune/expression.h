@@ -51,7 +51,7 @@ class Expression {
   Evaluation try_evaluate(std::span<const Scalar> slots) const {
     return try_evaluate(slots, tree_->root);
   }
-  /// Of one node of the tree.
+  /// Evaluates one node of the tree.
   Evaluation try_evaluate(std::span<const Scalar> slots, std::uint32_t node) const;
 
   const ExpressionTree& tree() const { return *tree_; }

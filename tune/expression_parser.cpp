@@ -134,7 +134,7 @@ class Parser {
   Node scalar(Node node) const {
     if (is_list(node))
       fail(tree_.nodes[node].position,
-           "a tuple or list may only stand behind 'in', or alone in min() and max()");
+           "a tuple or list is allowed only after 'in', or alone in min() and max()");
     return node;
   }
 

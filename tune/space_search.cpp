@@ -117,7 +117,7 @@ class Search {
         const Evaluation result = condition->expression->try_evaluate(slots_, part);
         const bool failed = result.failure != nullptr;
         put(failed ? ~std::uint64_t{0} : static_cast<std::uint64_t>(result.value.kind));
-        // Of a string the address: strings of parameters are equal only if they are the same.
+        // For a string the address: strings of parameters are equal only if they are the same.
         if (!failed) put(static_cast<std::uint64_t>(result.value.integer));
       }
     }

@@ -93,10 +93,11 @@ void LaunchFrame::refuse_shared(const ArgumentPlan& plan, const py::object& targ
       if (!error.matches(PyExc_RuntimeError)) throw;
     }
     if (!shares) continue;
-    refuse(plan, format("got kw.Out or kw.InOut of memory that parameter {} is copied back to as "
-                        "well: both copies would go there; pass arrays that do not overlap, or one "
-                        "device array (kw.asarray(x)) for both",
-                        staged.plan->index + 1));
+    refuse(plan,
+           format("got kw.Out or kw.InOut of memory that overlaps the one of parameter {}: both "
+                  "would be copied back to it; pass arrays that do not overlap, or one "
+                  "device array (kw.asarray(x)) for both",
+                  staged.plan->index + 1));
   }
 }
 

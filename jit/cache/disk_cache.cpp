@@ -27,7 +27,7 @@ namespace {
 
 /// The time of last use is kept to this many seconds: most hits write nothing.
 constexpr std::int64_t kUseResolution = 3600;
-/// Of the locked bytes: one for sweeps, behind all those of keys.
+/// Offset of the locked byte for sweeps, behind all those of keys.
 constexpr std::uint64_t kSweepOffset = std::uint64_t{1} << 62;
 /// How long a store may sweep before it returns. A compile has taken longer.
 constexpr std::chrono::milliseconds kSweepAtOnce{40};

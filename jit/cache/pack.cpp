@@ -242,8 +242,8 @@ Pack::~Pack() = default;
 std::vector<PackEntry> write_pack(const fs::path& path, std::span<const PackItem> items,
                                   std::span<const std::string> archs, const PackProgress& progress,
                                   std::string_view rows) {
-  if (items.empty()) throw InvalidArgument("a pack of no sources is asked for");
-  if (archs.empty()) throw InvalidArgument("a pack for no architecture is asked for");
+  if (items.empty()) throw InvalidArgument("no sources are given for the pack");
+  if (archs.empty()) throw InvalidArgument("no architectures are given for the pack");
   PackWriter writer;
   for (const PackItem& item : items) {
     for (const std::string& arch : archs) {

@@ -349,8 +349,8 @@ KernelSignature CompileAttempt::signature(std::size_t index, const std::string& 
                   [](const Parameter& p) { return p.kind == ParameterKind::untyped; });
   if (is_open) {
     log(LogLevel::warning,
-        "{}: the compiler does not tell the types of {}: launches check no more than sizes of "
-        "what is given in bytes; declare plain types to have them checked",
+        "{}: the compiler does not tell the types of {}, so launches check only the sizes of "
+        "arguments given as bytes; declare plain types for full checks",
         request_.source.name, told.to_string());
   }
   return told;

@@ -49,7 +49,7 @@ struct CompilePlan {
   bool defines_in_text = false;
 };
 
-/// Where the errors of a failed attempt lie.
+/// The places of a failed attempt's errors.
 struct AttemptErrors {
   bool in_pch = false;               ///< in the making of a precompiled header, not in any text
   bool in_preamble = false;          ///< in the text that the compiler puts before every other

@@ -48,25 +48,26 @@ constexpr std::string_view kCurand =
     "curand is not bundled: #include <kernwright/philox.cuh> brings random numbers that need no "
     "library, or pip install nvidia-curand and name its include folder in include_dirs";
 constexpr std::string_view kHostHeader =
-    "this header is the host's: leave the include out, or give the option strip_host=True, which "
+    "this header is for host code: remove the include, or set the option strip_host=True, which "
     "leaves all host code out (kernwright compile --device-only)";
 constexpr std::string_view kHostName =
-    "device code has what cuda::std has of it: include the header that declares it (<algorithm>, "
-    "<cmath>, <limits> ... stand for <cuda/std/...> here); code of the host is left out by "
-    "strip_host=True";
+    "in device code, std:: has the names of cuda::std: include the header that declares it "
+    "(<algorithm>, <cmath>, <limits> ... mean <cuda/std/...> here); strip_host=True leaves host "
+    "code out";
 constexpr std::string_view kHostLibrary =
-    "this library is the host's: kernels cannot call it. Leave the include out, or give the "
+    "this library is for host code: kernels cannot call it. Remove the include, or set the "
     "option strip_host=True, which leaves all host code out";
 constexpr std::string_view kHostAlgorithm =
-    "these headers of CUDA's C++ library are the host's: their algorithms, containers and streams "
-    "launch kernels themselves. Call kw.sort, kw.sum and the like from Python; within kernels use "
+    "these headers of CUDA's C++ library are for host code: their algorithms, containers and "
+    "streams launch kernels themselves. Call kw.sort, kw.sum and the like from Python; within "
+    "kernels use "
     "cub's warp and block primitives (<cub/block/block_reduce.cuh>) and <cuda/std/...>";
 constexpr std::string_view kOwnHeader =
     "give its text in the option headers={name: text}, or name its folder in include_dirs";
 
 constexpr std::string_view kCompilerPackage =
     "of the package nvidia-cuda-crt (pip install nvidia-cuda-crt), which belongs to the compiler; "
-    "what a kernel uses of crt/ NVRTC declares by itself: leave the include out";
+    "NVRTC itself declares the parts of crt/ for kernels: remove the include";
 
 /// Include names, '*' stands for the rest.
 constexpr std::array kHeaderHints{
@@ -120,7 +121,7 @@ constexpr std::string_view kFp8 = "#include <cuda_fp8.h>";
 constexpr std::string_view kLimits = "#include <climits> or <cfloat>, or write the value";
 constexpr std::string_view kMathMacro = "#include <cmath>, or write the value, such as 3.14159265f";
 constexpr std::string_view kHostCall =
-    "this is the host's: a kernel cannot call the CUDA runtime or the driver. Allocate, copy, "
+    "this is for host code: a kernel cannot call the CUDA runtime or the driver. Allocate, copy, "
     "launch and synchronize in Python; strip_host=True leaves host code out";
 
 constexpr std::string_view kClusters =
@@ -346,7 +347,7 @@ std::string macro_hint(std::string_view line, const std::set<std::string>& macro
     const auto end = std::find_if_not(begin, line.end(), is_word);
     const std::string word(begin, end);
     if (macros.contains(word)) {
-      return format("the macro {} replaces a name in CUDA's own headers: call it otherwise", word);
+      return format("the macro {} replaces a name in CUDA's own headers: rename the macro", word);
     }
     line.remove_prefix(static_cast<std::size_t>(end - line.begin()));
   }

@@ -95,7 +95,7 @@ std::optional<Diagnostic> tool_header(std::string_view line) {
   return std::nullopt;
 }
 
-/// Of "ptxas application ptx input, line 23; ...".
+/// The line in "ptxas application ptx input, line 23; ...".
 int ptx_line_of(std::string_view message) {
   constexpr std::string_view kMark = "ptx input, line ";
   const auto at = message.find(kMark);

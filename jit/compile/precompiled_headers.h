@@ -47,7 +47,7 @@ class PrecompiledHeaders {
   /// The folder of this process below the one for temporary files; empty until it is needed.
   std::string folder() const;
 
-  /// Those of the process; a forked child begins with none.
+  /// The object of the process; a forked child begins with an empty one.
   static PrecompiledHeaders& process();
 
  private:

@@ -47,7 +47,7 @@ template <class kernwright_T_> struct kernwright_group_{0}_<void, kernwright_T_,
 }};
 )probe";
 
-/// Those of structs without a name may be any class's.
+/// Members of structs without a name may be any class's.
 constexpr std::string_view kNamelessGroup = R"probe(
 template <class, class kernwright_T_> struct kernwright_group_{0}_ {{
   typedef kernwright_list_<0, {1}> kernwright_type_;

@@ -1,4 +1,4 @@
-// Where the headers of CUDA and of its C++ library come from when a source includes something.
+// The sources of CUDA's headers and of its C++ library for includes.
 #pragma once
 
 #include "base/secure_directory.h"
@@ -19,7 +19,7 @@ struct CudaHeaders {
   std::string note;        ///< why the bundle could not be used; empty when nothing failed
 };
 
-/// Where CUDA's headers are looked for. A value.
+/// The places to search for CUDA's headers. A value.
 struct HeaderPlaces {
   std::string cache_folder = {};                ///< for those that NVRTC unpacks; empty: nowhere
   std::vector<std::string> toolkits = {};       ///< roots

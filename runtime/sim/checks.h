@@ -19,7 +19,7 @@ struct CheckSet {
   /// allocation on; memory older than the check counts as written.
   bool init = false;
   /// Unordered accesses of two threads of one launch to the same bytes of global or shared memory,
-  /// at least one of them a write, not both atomic, with different values.
+  /// at least one of them a write, not both atomic, and not two writes of the same value.
   bool race = false;
   /// Threads at different barriers wait for each other, member masks differ or leave their own lane
   /// out, registers of wgmma are touched before the wait. A barrier that can never be complete

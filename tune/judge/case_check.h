@@ -39,7 +39,7 @@ class CaseCheck {
   void compare_outcome(const HostCase& of, const LaunchOutcome& outcome, std::uint64_t seed,
                        const WaitLimits& limits);
 
-  /// Of the last launch, on the simulated device.
+  /// The report of the last launch, on the simulated device.
   const std::optional<CheckReport>& last_report() const noexcept { return report_; }
 
  private:

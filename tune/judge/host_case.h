@@ -16,7 +16,7 @@ struct HostCase {
   Expected expected;
   LaunchShape shape;  ///< with its grid
 
-  /// Of all arrays.
+  /// Bytes of all arrays.
   std::uint64_t bytes() const noexcept;
   std::vector<std::string> arguments() const;
 };

@@ -30,10 +30,10 @@ struct HostValue {
 
   static HostValue of_integer(std::int64_t value);
   static HostValue of_real(double value);
-  /// Of elements as they lie in memory. Throws InvalidArgument when the sizes do not match.
+  /// An array of elements in memory order. Throws InvalidArgument when the sizes do not match.
   static HostValue of_array(ScalarType dtype, std::vector<std::int64_t> shape,
                             std::span<const std::byte> bytes);
-  /// Of a vector, with one dimension.
+  /// An array from a vector, with one dimension.
   template <typename T>
   static HostValue of(ScalarType dtype, const std::vector<T>& elements) {
     return of_array(dtype, {static_cast<std::int64_t>(elements.size())},
@@ -41,7 +41,7 @@ struct HostValue {
   }
 
   bool is_array() const noexcept { return kind == Kind::array; }
-  /// Of an array; 1 for an array without dimensions.
+  /// Elements of an array; 1 for an array without dimensions.
   std::int64_t elements() const noexcept;
   /// "float32[3, 4]", "3", "0.5", "bytes[16]", "null"
   std::string to_string() const;

@@ -21,7 +21,7 @@ struct Submission {
   /// A text for comparing the kernel's time with. It is compiled, checked and compared the same
   /// way.
   std::optional<Source> baseline{};
-  /// Of the simulated device, as in KERNWRIGHT_CHECKS: memory, init, race, sync, all.
+  /// Checks of the simulated device, as in KERNWRIGHT_CHECKS: memory, init, race, sync, all.
   std::vector<std::string> checks{"all"};
   /// For each of: compiling, checking, timing.
   std::chrono::milliseconds timeout{10000};

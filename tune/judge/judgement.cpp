@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Where there is a GPU too, larger cases are for it alone.
+/// With a GPU, larger cases run only there.
 constexpr std::uint64_t kSimulatedBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMostFindings = 100;  // of one launch, different ones
 constexpr int kTimedCases = 3, kCountedCases = 3;

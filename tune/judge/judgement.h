@@ -13,7 +13,7 @@
 
 namespace kernwright {
 
-/// Where a judgement runs.
+/// The devices of a judgement.
 struct JudgeDevices {
   RemoteDevice& simulated;
   RemoteDevice* gpu = nullptr;             ///< null: there is no GPU

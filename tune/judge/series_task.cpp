@@ -88,7 +88,7 @@ void take_results(Prepared& prepared, DeviceState& state) {
   prepared.poisoned.clear();
 }
 
-/// Of this process, kept to its end.
+/// The sampler of this process, kept to its end.
 struct Sampling {
   Sampling(Device& device, std::span<const std::byte> gate_code)
       : sampler(device, ObjectCode::deserialize(

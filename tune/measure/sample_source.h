@@ -1,4 +1,4 @@
-// Where single samples come from.
+// The source of single samples.
 #pragma once
 
 #include "jit/compile/compile_wait.h"

@@ -12,7 +12,7 @@
 
 namespace kernwright {
 
-/// Of one GPU. Not thread-safe.
+/// Samples on one GPU. Not thread-safe.
 class Sampler final : public SampleSource {
  public:
   /// A gate gives up after `gate_limit`; this must be longer than the host needs for any launch.

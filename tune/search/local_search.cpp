@@ -54,7 +54,7 @@ void GreedyIls::propose(std::size_t wanted) {
   constexpr std::size_t kMaxSteps = 1000;  // over configurations that are all known
   while (wanted > 0 && here_ && ++steps < kMaxSteps) {
     if (neighbours_.empty()) {
-      // Where all neighbours are known, the search leaves; else it waits for them.
+      // If all neighbours are known, the search leaves; else it waits for them.
       if (!awaited_.empty()) return;
       jump();
       continue;

@@ -57,7 +57,7 @@ struct KernelBackend::Lane {
 
 KernelBackend::KernelBackend(Device& device, KernelBackendOptions options)
     : device_(device), options_(std::move(options)) {
-  if (options_.devices.empty()) throw InvalidArgument("a session wants a device at least");
+  if (options_.devices.empty()) throw InvalidArgument("a session needs at least one device");
   for (const std::string& label : options_.devices) {
     RemoteDeviceOptions remote{.worker = options_.worker};
     remote.worker.environment.push_back("KERNWRIGHT_DEVICE=" + label);

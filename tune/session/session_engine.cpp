@@ -148,8 +148,8 @@ bool Session::Engine::is_stuck(std::uint64_t number) const {
   return now() - pending->dispatched_s > std::max(kStuck, kStuckTimes * estimate_.typical());
 }
 
-/// Where a stuck trial keeps back the next question, idle lanes try the scout's proposals. The
-/// search hears of one when it asks for the same, so its questions do not depend on time.
+/// While a stuck trial delays the next question, idle lanes try the scout's proposals. The search
+/// gets such a result when it asks for the same one, so its questions do not depend on time.
 void Session::Engine::fill_gaps() {
   if (!may_ask() || questions_.open() < options_.window || !is_stuck(questions_.oldest())) return;
   const auto count = [this](Stage stage) {
@@ -209,7 +209,7 @@ void Session::Engine::start_run(PendingTrial& pending) {
   pending.stage = Stage::running;
   pending.dispatched_s = now();
   report(true, true, pending);
-  // Where something else than time counts, slow ones may be good.
+  // If the score is something other than time, slow ones may be good.
   const std::optional<double> best = options_.score ? std::nullopt : final_.best_sample();
   device_lanes_.start(pending.trial.number,
                       [this, &pending, best](unsigned lane) { runner_.run(pending, lane, best); });

@@ -155,7 +155,7 @@ const Trial& Session::Engine::tell(Trial told) {
   const auto found = pending_.find(told.number);
   if (found == pending_.end() || found->second->stage != Stage::outside) {
     throw InvalidArgument(
-        format("trial {} is none that ask() gave, or was told already", told.number));
+        format("trial {} did not come from ask(), or was told already", told.number));
   }
   PendingTrial& pending = *found->second;
   told.index = pending.trial.index;
@@ -164,7 +164,7 @@ const Trial& Session::Engine::tell(Trial told) {
     if (!told.median_ms && !told.times_ms.empty()) told.median_ms = median(told.times_ms);
     if (!told.score) told.score = told.median_ms;
     if (!told.score || !std::isfinite(*told.score))
-      throw InvalidArgument(format("trial {} is told to be correct without a time", told.number));
+      throw InvalidArgument(format("trial {} is told as correct but without a time", told.number));
   } else {
     told.score.reset();
   }

@@ -143,7 +143,7 @@ std::string trial_misfit(const Row& row) try {
 } catch (const Row::exception&) {
   return "is a trial with a member of a wrong type";
 } catch (const InvalidArgument&) {
-  return "is a trial with a value that is none";
+  return "is a trial with an invalid value";
 }
 
 namespace {
@@ -181,9 +181,9 @@ std::vector<LineProblem> trial_problems(const StoreContents& contents) {
       // told
     } else if (session == sessions.end()) {
       if (!row.contains("about"))
-        what = "is a trial of a session whose row is lost: no session can go on with it";
+        what = "is a trial without the row of its session: no session can reuse it";
     } else if (!may_have(*session->second, row.at("config"))) {
-      what = "is a trial of a configuration that its session's space does not have";
+      what = "is a trial of a configuration outside its session's space";
     }
     if (!what.empty()) problems.push_back({contents.lines[i], std::move(what)});
   }

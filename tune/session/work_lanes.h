@@ -16,7 +16,7 @@ namespace kernwright {
 class WorkEvents {
  public:
   void push(std::uint64_t event);
-  /// Those since the last call; waits for one, 20 ms at most.
+  /// The events since the last call; waits for one, 20 ms at most.
   std::vector<std::uint64_t> wait();
 
  private:

@@ -147,7 +147,7 @@ class KeyComparison {
   }
 };
 
-/// Of results for one key the smaller is the better; a device without a clock has a score alone.
+/// The smaller of two results for one key is better; a device without a clock has only a score.
 double cost_of(const Row& row) {
   for (const char* name : {"median_ms", "score"}) {
     const auto cost = row.find(name);

@@ -42,7 +42,7 @@ struct StoreKey {
 
   /// The members as those of a row, with "bucket" beside "problem".
   Row to_row() const;
-  /// Of a session or result row. Throws InvalidArgument naming a member of a wrong type.
+  /// The key in a session or result row. Throws InvalidArgument naming a member of a wrong type.
   static StoreKey from_row(const Row& row);
 };
 

@@ -106,7 +106,7 @@ struct CheckedProgram {
   bool has_volatile = false;  ///< some access is volatile
   /// Blocks of a cluster may touch each other's shared memory.
   bool spans_cluster = false;
-  /// Of these reaches is some fence or atomic operation; the device always counts.
+  /// The reaches with some fence or atomic operation; the device always counts.
   std::array<bool, kReaches> reaches{false, false, true};
 };
 

@@ -101,7 +101,7 @@ class Fuser {
     return found;
   }
 
-  /// Where sums alone read the product ops[i], they compute it, and it loses its handlers.
+  /// If only sums read the product ops[i], they compute it, and it loses its handlers.
   void fold(std::vector<LoweredOp>& ops, std::size_t i) {
     LoweredOp& product = ops[i];
     const std::uint32_t result = product.d.index, index = product.sources[0].index;
@@ -176,8 +176,8 @@ class Fuser {
     ops = std::move(all);
   }
 
-  /// Where the address ops[i] is read, in order: by accesses alone, while its operands last; else
-  /// empty.
+  /// The readers of the address ops[i], in order, if all are accesses, before its operands change;
+  /// else empty.
   std::vector<std::size_t> accesses_of(const std::vector<LoweredOp>& ops, std::size_t i) const {
     const LoweredOp& address = ops[i];
     if (address.element_bytes == 0 || address.d.kind != Ref::Kind::reg) return {};

@@ -42,10 +42,11 @@ Prologue simplify(Lowered& function, std::vector<std::uint32_t>& order, bool is_
 /// simplify(). Each op keeps its original instruction, and faults stay with the access.
 void fuse(Lowered& function, const std::vector<std::uint32_t>& order);
 
-/// Of the registers, constants and call parameters of one function for a warp: 1 MiB a thread.
+/// Most bytes of one function's registers, constants and call parameters for a warp: 1 MiB a
+/// thread.
 inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{32} << 20;
 
-/// Where everything of a frame lies, in bytes from its start.
+/// The layout of a frame, in bytes from its start.
 struct FrameLayout {
   std::vector<std::uint32_t> registers;  ///< per virtual register; unused ones share the sink
   std::vector<std::uint32_t> constants;

@@ -14,7 +14,7 @@
 
 namespace kernwright::sim {
 
-/// Where an op came from, for messages. Parallel to Program::full.
+/// The origin of an op, for messages. Parallel to Program::full.
 struct Place {
   std::int32_t ptx_line = 0;
   ptx::SourceLine source;

@@ -143,7 +143,7 @@ class Simplifier {
     function_.areas.push_back({bytes, (bytes + 31) / 32});
   }
 
-  /// Of the moved registers: those read by ops that did not move.
+  /// Finds the moved registers read by ops that did not move.
   void find_results(std::vector<std::uint32_t>& results) {
     std::vector<bool> read(once_.size(), false);
     each_op([&](const LoweredOp& op) {

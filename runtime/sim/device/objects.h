@@ -88,7 +88,7 @@ struct Event {
   unsigned flags = 0;
   std::mutex mutex;            ///< guards the rest
   std::shared_ptr<Mark> mark;  ///< of the last record; null = never recorded
-  /// Where the last record was captured; null when it was none.
+  /// The capture of the last record; null if it was not captured.
   std::shared_ptr<Capture> capture;
   std::vector<std::shared_ptr<GraphNode>> tips;
 

@@ -61,8 +61,8 @@ class AddressSpace {
   /// Host address of `bytes` fresh readable and writable bytes, zeros unless packed, or nothing.
   /// Blocks of more than kLargestPacked bytes are never packed.
   std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint8_t tag, Gap gap);
-  /// Ends the live block at `begin`: its memory goes back, and its slot remembers it as freed.
-  /// Where somebody may still touch it (`in_use`) it stays readable and writable until reclaim().
+  /// Ends the live block at `begin`: its memory goes back, and its slot remembers it as freed. If
+  /// it may still be used (`in_use`), it stays readable and writable until reclaim().
   void give_back(std::uint64_t begin, bool in_use);
   void reclaim();
 

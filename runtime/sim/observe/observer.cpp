@@ -74,8 +74,8 @@ void Observer::count_guard(const Warp& warp, const ObservedOp& info, std::uint32
   counts.divergent_branches += off != 0 && off != warp.mask ? 1 : 0;
 }
 
-/// Of the active lanes those already counted at this bar.warp.sync, which only check again for
-/// exits. Lanes waiting in it may also go on without another check.
+/// Finds the active lanes already counted at this bar.warp.sync: they only check again for exits.
+/// Lanes waiting in it may also go on without another check.
 std::uint32_t Observer::note_meeting(const Warp& warp, const ObservedOp& info,
                                      std::uint32_t index) {
   if (!info.meets) {

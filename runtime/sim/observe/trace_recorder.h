@@ -32,7 +32,7 @@ class TraceRecorder {
   void settle(const Warp& warp);
   /// Before the thread does the op.
   void open(const Op* op, const Warp& warp, const ObservedOp& info);
-  /// Of the thread, within the open step.
+  /// Output of the thread, within the open step.
   void printed(std::string_view text);
   /// After the op. It is `done` even while the thread waits for its result; otherwise the thread
   /// comes again, or the launch stopped.

@@ -85,7 +85,7 @@ bool is_numbered(std::string_view folder, std::string_view stem) {
 /// "headers-13.5": a folder of NVRTC's unpacked headers.
 bool is_bundle(std::string_view folder) { return is_numbered(folder, "headers-"); }
 
-/// Of CUDA's C++ library and of the folders of a toolkit's own headers, below an include folder.
+/// Whether it is in CUDA's C++ library or a toolkit's own header folders, below an include folder.
 bool is_library(std::string_view rest) {
   for (const std::string_view folder :
        {"cccl/", "cub/", "thrust/", "cuda/std/", "cuda/__", "cuda/experimental/", "nv/detail/",

@@ -38,7 +38,7 @@ struct AsyncRead {
   static std::uint64_t bit(std::uint64_t chunk) { return std::uint64_t{1} << (chunk & 63); }
 };
 
-/// Those of one block, by number, oldest first.
+/// The asynchronous reads of one block, by number, oldest first.
 class AsyncReads {
  public:
   /// Finished reads that writers may still need to follow; beyond this number the oldest are lost.

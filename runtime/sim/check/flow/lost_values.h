@@ -15,7 +15,7 @@
 
 namespace kernwright::sim {
 
-/// Those of a block. With `doubts` while there are any.
+/// The lost values of a block. Sets `doubts` while there are any.
 class LostValues {
  public:
   LostValues(const BlockPlace& place, BlockFindings& findings, Doubts& doubts)

@@ -14,7 +14,7 @@ struct ByteWindow {
   std::uint32_t reg = 0;
   int first = 0, count = 0, of = 0;
 
-  /// Those in [begin, end) of the register, counted from `to` on in another one.
+  /// The bytes in [begin, end) of the register, counted from `to` on in another one.
   ByteWindow part(int begin, int end, std::uint32_t other, int to) const;
 };
 

@@ -33,7 +33,7 @@ struct Accesses {
   std::vector<Access> loads, stores;
 };
 
-/// Of a load or store through a register the address, else null.
+/// The address of a load or store through a register, else null.
 const ptx::Operand* address_of(const Instruction& one) {
   const Handler handler = one.row->handler;
   const bool loads = handler == Handler::ld || handler == Handler::ldu;

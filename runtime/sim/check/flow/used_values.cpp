@@ -172,8 +172,9 @@ class Follower {
     }
   }
 
-  /// Where a loaded value is looked at from. `away`: a value may leave the load's block; then this
-  /// is the one where its arithmetic goes on. A value in a third block may be an earlier load's.
+  /// The starting point for following a loaded value. `away`: a value may leave the load's block;
+  /// then this is the one where its arithmetic goes on. A value in a third block may be an earlier
+  /// load's.
   struct Place {
     std::uint32_t load, since;
     int steps;

@@ -47,7 +47,7 @@ template <bool kGlobal>
                   : touch_run<false>(view, parts, first, count, thread, by);
   };
   if (pattern == Pattern::contiguous && touch.mask == kAllLanes) {
-    // Of global memory check_run() mostly was there before: one copy for all widths.
+    // For global memory check_run() mostly ran before: one copy for all widths.
     if (!kGlobal && words == 1) return run(word, kLanes, thread0, 0);
     return run(word, words * kLanes, thread0, shift);
   }

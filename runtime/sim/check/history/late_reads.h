@@ -42,7 +42,7 @@ struct LateReads {
   std::size_t count = 0;
   std::vector<LateMoment> moments;
   LateMoment last = kNone;  ///< of them
-  /// Of patterns without a shape: the lanes' distances in words from LateRead::word, in order.
+  /// For patterns without a shape: the lanes' distances in words from LateRead::word, in order.
   std::vector<std::array<std::uint32_t, 32>> offsets;
 
   void reserve() {

@@ -23,7 +23,7 @@ struct UnwrittenLoad {
   std::array<ptx::Space, kLanes> space{};
 };
 
-/// Those of a block.
+/// The unwritten loads of a block.
 class UnwrittenLoads {
  public:
   using Key = std::pair<const std::byte*, std::uint32_t>;  ///< a frame and the index of the load

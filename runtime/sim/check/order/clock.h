@@ -29,7 +29,7 @@ struct Known : std::array<std::uint32_t, kPlaces> {
   }
 };
 
-/// Of one block: accesses below `floor`, and those of `places`, came before.
+/// Knowledge of one block: accesses below `floor`, and those of `places`, came before.
 struct BlockPast {
   std::uint32_t floor = 0;
   Known places{};

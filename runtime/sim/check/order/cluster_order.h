@@ -44,7 +44,7 @@ class ClusterOrder {
   }
   /// Arrival of the active lanes at the cluster's barrier.
   void arrive(const Warp& warp, bool release);
-  /// Of the cluster's first block: all have arrived.
+  /// Called for the cluster's first block: all have arrived.
   void end_phase() { barrier_.end_phase(); }
   void pass(const Warp& warp, std::uint32_t lanes);
   /// Threads' accesses before their arrival are past if all wait.

@@ -16,7 +16,7 @@ namespace kernwright::sim {
 
 class BlockCheck;
 
-/// Of one block's accesses.
+/// The race check of one block's accesses.
 class RaceCheck {
  public:
   explicit RaceCheck(BlockCheck& check);

@@ -85,7 +85,7 @@ void RaceRules::make_room(std::vector<Shadow>& list, Shadow now) const {
   keep_apart(list, now, [](Shadow, Shadow) { return true; });
 }
 
-/// Of many within blocks keeps the more informative ones; of still too many, those of all blocks.
+/// Keeps the more informative ones of many within blocks; of still too many, those of all blocks.
 template <typename F>
 void RaceRules::keep_apart(std::vector<Shadow>& list, Shadow now, F covers) const {
   if (list.size() <= kMostApart) return;

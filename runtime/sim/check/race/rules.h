@@ -27,8 +27,8 @@ class RaceRules {
   Shadow last_write(const HiddenAccesses& all, const Shadow& write) const;
   /// Drops a word's hidden accesses that add nothing to `now`, the newest.
   void thin(const WordAccess& access, std::vector<Shadow>& list, Shadow now) const;
-  /// Where a program orders parts of blocks, two readers of each block stand for the others when
-  /// there are many, and where many blocks read, two of those.
+  /// If a program orders parts of blocks, two readers of each block stand for the others when there
+  /// are many, and for many reading blocks, two of those.
   void make_room(std::vector<Shadow>& list, Shadow now) const;
 
  private:

@@ -31,7 +31,7 @@ struct Speculated {
 
 class BlockCheck;
 
-/// Those of one block.
+/// The speculated loads of one block.
 class SpeculatedLoads {
  public:
   explicit SpeculatedLoads(BlockCheck& check) : check_(check) {}

@@ -32,7 +32,7 @@ struct alignas(64) CheckSite {
   std::uint64_t last = 0;  ///< address of the last access
 };
 
-/// Those of a block, by CheckedOp::site.
+/// The sites of a block, by CheckedOp::site.
 class CheckSites {
  public:
   explicit CheckSites(std::size_t count) : all_(std::min<std::size_t>(count, kMostSites) + 1) {}

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kReturnArea = 1;
 /// Adds areas to `lowered`, each when it is first needed.
 class LaneAreas {
  public:
-  /// Where a parameter, a result or a variable of a call lies.
+  /// The place of a parameter, a result or a variable of a call.
   struct Place {
     std::uint32_t area = 0;
     std::uint32_t stride = 0;

@@ -146,7 +146,7 @@ void FunctionLowering::emit(LoweredOp op) {
     LoweredOp guard = internal(guard_negated_ ? Internal::guard_not : Internal::guard, op.origin);
     guard.sources[0] = *guard_;
     guard.source_count = 1;
-    // Of an instruction of several ops the last one stands for it.
+    // The last op of an instruction with several stands for it.
     if (op.part == Part::execute) guard.part = Part::guard;
     emit_plain(std::move(guard));
     op.guarded = true;

@@ -27,7 +27,7 @@ class Checks {
   /// Nothing: in the usual order, on one thread.
   void enter_schedule(const ScheduleScope* scope, std::optional<std::uint64_t> seed);
   void leave_schedule(const ScheduleScope* scope) noexcept;
-  /// Of the next launch, never 0 under a seed.
+  /// The seed of the next launch, never 0 under a seed.
   std::uint64_t next_seed() noexcept;
   /// Whether launches are the same each time.
   bool in_schedule() const noexcept { return schedules_.size() > 1; }

@@ -27,7 +27,7 @@ class ClusterRunner {
   Progress advance();
   /// Both, to the end. False after a finding.
   bool run(std::uint64_t cluster);
-  /// Of all its remaining blocks, as in BlockRunner.
+  /// Whether all its remaining blocks seem to wait, as in BlockRunner.
   bool seems_to_wait() const noexcept;
   std::uint64_t waited_instructions() const noexcept;
   void give_up_waiting() noexcept;

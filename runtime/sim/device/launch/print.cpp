@@ -1,4 +1,4 @@
-// Where printf() of device code goes.
+// The output of printf() in device code.
 #include "sim/device/launch/print.h"
 
 #include "base/format.h"

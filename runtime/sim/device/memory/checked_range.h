@@ -6,7 +6,7 @@
 
 namespace kernwright::sim {
 
-/// Where an address must lie: `any` leaves it to unified addressing.
+/// The required side of an address: `any` leaves it to unified addressing.
 enum class Side : std::uint8_t { device, host, any };
 
 struct CheckedRange {

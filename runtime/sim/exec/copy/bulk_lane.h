@@ -16,7 +16,7 @@
 
 namespace kernwright::sim {
 
-/// Where a copy to shared memory ends, in one block.
+/// The end of a copy to shared memory, in one block.
 struct BulkTarget {
   std::byte* data = nullptr;
   std::byte* mbarrier = nullptr;

@@ -61,7 +61,7 @@ std::uint64_t shared_bytes(const Tile& tile, std::uint64_t offset) {
   return end;
 }
 
-/// Where the tile's bytes lie, from `offset` of shared memory on.
+/// The places of the tile's bytes, from `offset` of shared memory on.
 std::vector<Piece> shared_pieces(const Tile& tile, std::uint64_t offset) {
   constexpr std::uint64_t kRow = 128;  // swizzles exchange chunks within such rows
   if ((offset | tile.bytes()) % kRow == 0) return {{0, tile.bytes()}};

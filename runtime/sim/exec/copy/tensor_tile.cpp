@@ -116,7 +116,7 @@ bool check_origin(const BulkLane& lane, std::uint64_t address, const Tile& tile)
   return true;
 }
 
-/// Where the rows of a tile begin in the tensor, one after the other.
+/// The begins of a tile's rows in the tensor, one after the other.
 class Rows {
  public:
   explicit Rows(const Tile& tile) : tile_(tile), at_(tile.origin) {}

@@ -11,7 +11,7 @@
 
 namespace kernwright::sim {
 
-/// Where a generic address leads; shared memory may be another block's of the cluster.
+/// The space of a generic address; shared memory may be another block's of the cluster.
 ptx::Space window_space(std::uint64_t address) noexcept;
 
 /// One access of one lane. `space` generic means: the address's window decides.

@@ -129,7 +129,7 @@ void Warp::Schedule::park(Warp& warp, const Op* op, SplitState state) {
 
 void Warp::Schedule::remove(std::uint32_t which) {
   const std::uint32_t last = --count;
-  // NOTE: the copy would wait for the recent writes of its parts, so it is skipped onto itself.
+  // NOTE: a copy waits for the recent writes of its parts, so a split is not copied onto itself.
   if (which != last) splits[which] = splits[last];
   if (running == last) running = which;
 }

@@ -193,7 +193,7 @@ struct LaunchContext {
   std::uint64_t grid_id = 0;    ///< %gridid
   std::uint32_t sm_count = 1;   ///< %nsmid
   std::uint64_t residents = 1;  ///< blocks that the device holds at a time
-  /// Of a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
+  /// For a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
   std::uint64_t grid_workspace = 0;
   AccessLog* accesses = nullptr;      ///< takes every access to global memory; null = nobody asks
   LaunchWatcher* checks = nullptr;    ///< null = no check beyond `memory`

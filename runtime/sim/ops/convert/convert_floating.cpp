@@ -63,7 +63,7 @@ struct Convert {
   }
 };
 
-/// Of .sat only the forms with their own loops come here: see is_common().
+/// Only the forms of .sat with their own loops come here: see is_common().
 template <Type kTo, Type kFrom, Rounding kIntegral>
 OpPair by_flags(const ptx::Modifiers& mods) {
   using D = typename Lane<kTo>::Register;

@@ -97,7 +97,7 @@ std::uint32_t join(const Form& form, std::uint32_t value, std::uint32_t c) {
   }
 }
 
-/// Where a part of a word lies: the whole, a byte or a half.
+/// The place of a part of a word: the whole, a byte or a half.
 struct Part {
   unsigned bits = 32, index = 0;
   explicit Part(const ptx::Selector& selector) {

@@ -17,8 +17,8 @@ inline constexpr std::uint32_t kKindA = 1 << 5;     ///< the `kind` of A's and B
 inline constexpr std::uint32_t kKindB = 1 << 6;
 inline constexpr int kRoundingShift = 16;  ///< f64: rounding_flags(), 16 bits
 
-/// How many blocks of 8 rows, of 8 columns, and of k (each as deep as one register) a product has.
-/// Those of all mma and wmma forms share one function for each combination of formats.
+/// The numbers of blocks of a product: of 8 rows, of 8 columns, and of k (each as deep as one
+/// register). All mma and wmma forms share one function for each combination of formats.
 struct AnyShape {
   static constexpr int kMostTiles = 8;   ///< of A or B, or registers of C or D
   static constexpr int kMostBlocks = 4;  ///< of k

@@ -34,7 +34,7 @@ namespace kernwright::sim::KW_SIM_NS {
   return true;
 }
 
-/// Of B, 8 columns each; a register of D holds one or two of a lane's values.
+/// Blocks of B, 8 columns each; a register of D holds one or two of a lane's values.
 inline unsigned column_blocks(const Op* op) {
   return op->count / ((op->flags & kHalves) != 0 ? 2u : 4u);
 }

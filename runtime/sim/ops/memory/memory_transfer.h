@@ -156,7 +156,7 @@ template <std::size_t kBytes>
   if constexpr (kBytes > 64) __builtin_prefetch(reinterpret_cast<const void*>(next + 64));
 }
 
-/// Of full warps.
+/// The handlers of full warps.
 template <typename T, int kVec, Form kForm>
 const Op* load(const Op* op, Warp& warp) {
   MemorySite& site = warp.worker->sites.data()[op->site];

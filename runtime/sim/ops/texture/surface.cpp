@@ -29,7 +29,7 @@ unsigned field(const Op* op, int shift, unsigned mask) { return op->flags >> shi
 
 constexpr const char* kVerbs[] = {"read", "write", "reduction"};
 
-/// Where one lane's access leads.
+/// The place of one lane's access.
 struct Place {
   std::byte* host = nullptr;  ///< null: nowhere
   bool faulted = false;

@@ -176,7 +176,7 @@ class Fetch {
 
   std::int64_t extent(int axis) const { return source_.extent[static_cast<unsigned>(axis)]; }
 
-  /// Where the float coordinates lead, in texels.
+  /// Computes the place of the float coordinates, in texels.
   void place() {
     const int first = has_layers(shape_) ? 1 : 0;
     std::array<double, 3> x{};
