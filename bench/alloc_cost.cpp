@@ -1,4 +1,4 @@
-// What an allocation and its free cost in C++: our pool beside the driver's own calls, in one run.
+// Cost of an allocation and its free in C++: our pool and the driver's own calls, in one run.
 #include "base/format.h"
 #include "core/device.h"
 #include "core/runtime.h"
@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 struct Subject {
   std::string name;
   int calls;
-  std::function<void(int)> loop;  ///< that many allocations and frees
-  std::vector<double> samples;    ///< microseconds for one of both
+  std::function<void(int)> loop;  ///< makes this number of allocations and frees
+  std::vector<double> samples;    ///< microseconds for one allocation and its free
 };
 
 std::string summary(std::vector<double> samples) {
@@ -85,7 +85,7 @@ int main() {
   kw::Device& device = kw::Runtime::get().current_device();
   const kw::ContextGuard guard(device);
   const kw::Stream stream = kw::Stream::create(device);
-  // Keeps what is freed, as our pool does; the driver's default is to give it back.
+  // Keeps freed memory, as our pool does; the driver's default is to return it.
   const kw::AsyncResource threshold(device);
   auto all = subjects(device, stream);
   for (int round = 0; round < kRounds; ++round) {

@@ -1,8 +1,8 @@
-"""What an allocation of 4 MB and its free cost: our pool from Python and from C++, beside CuPy,
-torch and the driver's own pool, in one run.
+"""Cost of an allocation of 4 MB and its free: our pool from Python and from C++, CuPy, torch and
+the driver's own pool, in one run.
 
-Host time of one pair in a loop. All pools are warm: no subject asks the driver for memory but the
-one that stands for the driver; "misses while measured" says so of ours.
+Host time of one pair in a loop. All pools are warm, so only the subject for the driver asks the
+driver for memory. For our pool, "misses while measured" shows it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""New tokens on their way to decode attention: one launch beside the functions one by one, torch.
+"""New tokens before decode attention: one launch, the separate functions, and torch.
 
-Packed rows are split, queries and keys get a norm and turn, keys and values go to the cache.
-Figures are the device's time, the L2 cold, and the bytes that have to be moved over it; subjects
-take turns on one stream. Where only the simulated device is there, shapes are small and nothing is
-timed: what is left is whether results are right.
+Packed rows are split, queries and keys are normalised and rotated, keys and values go to the cache.
+Figures are device time with a cold L2, and the necessary bytes divided by it. Subjects take turns
+on one stream. The simulated device checks only the results, with small shapes and no timing.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from kernwright import nn
 
 ROUNDS = 3
 EPS = 1e-6
-TOLERANCE = 1e-2  # of bfloat16, against torch's order of roundings
+TOLERANCE = 1e-2  # for bfloat16, because torch rounds in another order
 
 
 class Shape(NamedTuple):
@@ -33,7 +32,7 @@ class Shape(NamedTuple):
     dim: int
 
     def bytes(self) -> int:
-        """Rows are read, queries, keys and values written."""
+        """Bytes of the rows read, and of the queries, keys and values written."""
         every = (self.heads + 2 * self.kv_heads) * self.dim
         return 2 * 2 * self.batch * self.tokens * every
 
@@ -44,7 +43,7 @@ SMALL = [Shape(2, 3, 4, 2, 64), Shape(3, 1, 2, 2, 32)]
 
 
 class Inputs:
-    """Arrays of one shape; `places` are where the tokens begin."""
+    """Arrays of one shape; `places` are the positions of the first tokens."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape, places = shape, shape.tokens + 64
@@ -78,7 +77,7 @@ class Inputs:
 
 
 def peers(inputs: Inputs, made: list[Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """torch, eager and compiled; the caches that it wrote are put into `made`."""
+    """torch, eager and compiled; `made` gets the caches that it wrote."""
     try:
         import torch
     except ImportError as error:
@@ -118,7 +117,7 @@ def difference(got: Any, wanted: Any) -> float:
 
 
 def time_in_turn(subjects: dict[str, Callable[[], Any]]) -> dict[str, Any]:
-    """Microseconds: the median of rounds. A peer that cannot run has its error."""
+    """Microseconds: the median of rounds. A subject that cannot run has its error instead."""
     stream, within = kw.Stream(), nullcontext()
     if any(name.startswith("torch") for name in subjects):
         import torch
@@ -133,7 +132,7 @@ def time_in_turn(subjects: dict[str, Callable[[], Any]]) -> dict[str, Any]:
                     continue
                 try:
                     timing = kw.time_kernel(run, stream=stream, max_seconds=0.15)
-                except Exception as error:  # a peer that cannot run leaves the others their figures
+                except Exception as error:  # the other subjects still get figures
                     if name.startswith("ours"):
                         raise
                     errors[name] = {"error": f"{type(error).__name__}: {error}"[:200]}
@@ -177,7 +176,7 @@ def main() -> None:
         print(row, file=sys.stderr, flush=True)
         document["rows"].append(row)
         document["correct"] = all(each["correct"] for each in document["rows"])
-        harness.save(options.output, document)  # a time limit loses none
+        harness.save(options.output, document)  # keeps the finished rows if time runs out
     harness.write(options.output, document)
 
 

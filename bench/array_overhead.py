@@ -1,8 +1,8 @@
-"""Cost of x + y on small arrays from Python: ours beside the driver's loop, torch and CuPy.
+"""Cost of x + y on small arrays from Python: ours, the driver's loop, torch and CuPy.
 
 Host time of a call in a loop of 2000, all in one process and in turn (see launch_overhead.py). An
-operator allocates its result, launches and drops the result before. Without a GPU the numbers are
-those of the simulated device, which executes the kernel too: few calls, ours alone.
+operator allocates its result, launches, and drops the previous result. Without a GPU the figures
+include the kernel's execution on the simulated device: few calls, and ours alone.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def main() -> None:
     for make in (torch_subjects, cupy_subjects):
         try:
             subjects.update(make())
-        except Exception as error:  # a peer that is absent or broken is named, not hidden
+        except Exception as error:  # missing or broken packages are named, not hidden
             missing[make.__name__] = repr(error)
     microseconds = harness.alternate(subjects, device.synchronize, rounds=31, reference=LOOP)
     harness.write(options.output, {**document, "python": microseconds, "missing": missing})

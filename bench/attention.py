@@ -1,11 +1,11 @@
-"""Attention beside torch's scaled_dot_product_attention with each backend, forward, backward and
+"""Attention and torch's scaled_dot_product_attention with each backend: forward, backward and
 decoding.
 
-Subjects take turns on one stream; decoding starts with a cold L2. Forward in TFLOP/s (half of them
-where causal), backward with five products for the forward pass's two, decoding in TB/s of keys and
-values. `--kernel` names the kernel of the forward and backward pass; `--candidates` measures each
-of their tiles for Hopper, beside the other kernel and torch. Where only the simulated device is
-there, shapes are small and nothing is timed: what is left is whether results are right.
+Subjects take turns on one stream; decoding starts with a cold L2. Forward is in TFLOP/s (half of
+the operations if causal), backward with five products to the forward pass's two, decoding in TB/s
+of keys and values. `--kernel` names the kernel of the forward and backward pass. `--candidates`
+measures all their tiles for Hopper, the other kernel and torch. The simulated device checks only
+the results, with small shapes and no timing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import kernwright as kw
 from kernwright import _core, nn
 
 ROUNDS = 3
-TOLERANCE = 1e-2  # of bfloat16, by the norm of the sampled rows
+TOLERANCE = 1e-2  # for bfloat16, by the norm of the sampled rows
 BACKENDS = ["FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION"]
 
 
@@ -102,7 +102,7 @@ def torch_names() -> Any:
 
 
 def normal(*shape: int, seed: int = 0) -> kw.Array:
-    """Random normal numbers: zeros would run faster."""
+    """Random normal numbers: kernels run faster on zeros."""
     return kw.random.normal(shape=shape, dtype="float32", seed=seed).astype("bfloat16")
 
 
@@ -115,7 +115,7 @@ def operands(shape: Shape) -> tuple[kw.Array, kw.Array, kw.Array]:
 def expected_rows(
     shape: Shape, arrays: tuple[kw.Array, ...], batch: int, head: int, rows: list[int], bottom: bool
 ) -> np.ndarray:
-    """Some rows of one head in float64."""
+    """Expected results of some rows of one head, in float64."""
     kv_head = head * shape.kv_heads // shape.heads
     query = arrays[0][batch, head].numpy().astype(np.float64)[rows]
     key, value = (x[batch, kv_head].numpy().astype(np.float64) for x in arrays[1:])
@@ -128,7 +128,7 @@ def expected_rows(
 
 
 def is_right(shape: Shape, arrays: tuple[kw.Array, ...], result: kw.Array, bottom: bool) -> bool:
-    """The first, a middle and the last row of the first and of the last head."""
+    """Checks the first, a middle and the last row of the first and of the last head."""
     rows = sorted({0, shape.queries // 2, shape.queries - 1})
     for batch, head in ((0, 0), (shape.batch - 1, shape.heads - 1)):
         got = result[batch, head].numpy().astype(np.float64)[rows]
@@ -168,7 +168,7 @@ def peers(shape: Shape, arrays: tuple[kw.Array, ...], decoding: bool) -> Iterato
 
 
 def time_in_turn(subjects: dict[str, Callable[[], Any]], cold: bool) -> dict[str, Any]:
-    """Microseconds of each subject: the median of its rounds. One that fails has its error."""
+    """Microseconds of each subject: the median of its rounds, or the error if it fails."""
     torch, stream = torch_names(), kw.Stream()
     within: Any = nullcontext()
     if torch is not None:
@@ -182,7 +182,7 @@ def time_in_turn(subjects: dict[str, Callable[[], Any]], cold: bool) -> dict[str
                     continue
                 try:
                     timing = kw.time_kernel(run, stream=stream, cold=cold, max_seconds=0.15)
-                except Exception as error:  # a peer that cannot run leaves the others their figures
+                except Exception as error:  # the other subjects still get figures
                     if title.startswith("ours"):
                         raise
                     errors[title] = {"error": f"{type(error).__name__}: {error}"[:200]}
@@ -274,7 +274,7 @@ def title_of(tile: tuple[int, int, int, bool]) -> str:
 
 
 def measure_candidates(shape: Shape, timed: bool) -> dict[str, Any]:
-    """Every tile of the kernel for Hopper that shared memory has room for, the best first."""
+    """All tiles of the Hopper kernel that fit in shared memory, the best first."""
     arrays = operands(shape)
     grouped = shape.heads != shape.kv_heads
 
@@ -309,7 +309,7 @@ def measure_candidates(shape: Shape, timed: bool) -> dict[str, Any]:
 
 
 class Backward:
-    """Operands of the backward pass, and what forward made of them."""
+    """The operands of the backward pass, with the results of the forward pass."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape, self.grouped = shape, shape.heads != shape.kv_heads
@@ -334,7 +334,7 @@ class Backward:
             _core._force_attention_backward("auto")
 
     def peers(self) -> Iterator[tuple[str, Any]]:
-        """torch's autograd alone, by the backend that its forward pass took."""
+        """torch's autograd alone; it uses the backend of its forward pass."""
         torch = torch_names()
         if torch is None:
             return
@@ -351,7 +351,7 @@ class Backward:
             try:
                 with sdpa_kernel([backend]):
                     out = attention(*given, is_causal=self.shape.causal, enable_gqa=self.grouped)
-            except Exception as error:  # its figures are missing, the others' are not
+            except Exception as error:  # the other subjects still get figures
                 print(title, "cannot run:", str(error)[:200], file=sys.stderr)
                 continue
             yield (
@@ -382,8 +382,8 @@ class Backward:
         return weight, weight * (grad[rows] @ value[columns].T - delta[rows, None]) * scale
 
     def is_right(self, made: tuple[kw.Array, ...]) -> bool:
-        """Some rows of each gradient of the first and of the last head, in float64 by the result
-        and the logarithms of the forward pass."""
+        """Expected rows of each gradient for the first and the last head, in float64 from the
+        result and the logarithms of the forward pass."""
         shape = self.shape
         rows = sorted({0, shape.queries // 2, shape.queries - 1})
         columns = sorted({0, shape.keys // 2, shape.keys - 1})
@@ -416,7 +416,7 @@ def is_near(got: np.ndarray, wanted: np.ndarray) -> bool:
 def measure_backward(
     shape: Shape, timed: bool, kernel: str = "auto", candidates: bool = False
 ) -> dict[str, Any]:
-    """With `candidates` the other kernel and more orders of blocks, the best first."""
+    """With `candidates` also the other kernel and more orders of blocks, the best first."""
     of = Backward(shape)
     row: dict[str, Any] = {"subject": "backward", **shape._asdict(), "wrong": [], "left out": {}}
     runs: dict[str, Callable[[], Any]] = {"ours": lambda: of.by(kernel)}

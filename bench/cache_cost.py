@@ -1,5 +1,5 @@
-"""Kernels that were compiled before: asked for again in a process, and found on the disk by a new
-one, beside whole processes of CuPy and cuda.core that do the same."""
+"""Cost of a kernel that was compiled before: requested again in one process, or loaded from disk by
+a new process. CuPy and cuda.core do the same in whole processes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SAXPY = """__global__ void saxpy(float a, const float* x, float* y, int n) {
     if (i < n) y[i] += a * x[i];
 }"""
 
-# A new process with the device at hand: from the text to a kernel that can be launched. Run as
-# a command and as a file, in which the line of the text is found.
+# A new process with an open device: from the text to a kernel ready to launch. It runs as a
+# command and as a file, because a kernel knows the line of its text in a file.
 FROM_DISK = f"""
 import json, pathlib, time
 import kernwright as kw
@@ -38,7 +38,7 @@ right = bool((y.numpy() == 3).all())
 nvrtc = any(path.read_text() for path in pathlib.Path("/proc/self/task").glob("*/children"))
 print(json.dumps(dict(ms=ready * 1e3, right=right, nvrtc=nvrtc)))
 """
-# What the driver alone takes in such a process for the same object code.
+# The driver's own part of such a process, for the same object code.
 DRIVER_LOAD = """
 import ctypes, json, os, time
 import kernwright as kw
@@ -77,7 +77,7 @@ assert (y.get() == 3).all()
 
 
 def again_in_process() -> dict[str, float]:
-    """Microseconds of a request for a text that was compiled before."""
+    """Microseconds of a request for a kernel that was compiled before."""
     import kernwright as kw
 
     kw.kernel(SAXPY).compile()
@@ -91,7 +91,7 @@ def again_in_process() -> dict[str, float]:
     count = iter(range(10**9))
 
     def new_line() -> None:
-        # Another line of another file each time: the memory cache, and a module loaded anew.
+        # Each request is on another line of another file: it hits the memory cache and loads anew.
         code = compile("k = kw.kernel(text); k.compile()", f"<{next(count)}>", "exec")
         exec(code, {"kw": kw, "text": SAXPY})
 
@@ -101,7 +101,7 @@ def again_in_process() -> dict[str, float]:
 
 
 def child(code: str, env: dict[str, str], file: str | None = None) -> str:
-    """What a new process prints that runs the code, from `file` where one is named."""
+    """Runs the code in a new process, from `file` if given, and returns its output."""
     if file is not None:
         pathlib.Path(file).write_text(code)
     what = ["-c", code] if file is None else [file]
@@ -116,7 +116,7 @@ def median_ms(runs: list[dict[str, float]]) -> float:
 
 
 def object_code(env: dict[str, str], folder: str) -> dict[str, str]:
-    """The environment in which DRIVER_LOAD finds what FROM_DISK loads."""
+    """The environment for DRIVER_LOAD: the object code that FROM_DISK loads."""
     import kernwright as kw
 
     kernel = kw.kernel(SAXPY)
@@ -132,7 +132,7 @@ def main() -> None:
         env = {**os.environ, "KERNWRIGHT_CACHE_DIR": os.path.join(folder, "cache")}
         first = json.loads(child(FROM_DISK, env))
         script = os.path.join(folder, "first_kernel.py")
-        child(FROM_DISK, env, script)  # its name is another key
+        child(FROM_DISK, env, script)  # the file's name makes another key
         import kernwright as kw
 
         driver_env = {} if kw.current_device().is_simulated else object_code(env, folder)

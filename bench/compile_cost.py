@@ -1,8 +1,8 @@
-"""Cost of compiling a new source to a cubin, beside NVRTC alone and the peers, and in parallel.
+"""Cost of compiling a new source to a cubin: ours, NVRTC alone, the peers, and in parallel.
 
-Every source is new; no cache is asked and the compiler's own is off where one can say so. "NVRTC"
-is the bare library with default options, "NVRTC, minimal + PCH" the best that its options give.
-Each subject has a process of its own, as it would have without the others, and they take turns.
+Every source is new. No cache is used, and the compiler's own cache is off where possible. "NVRTC"
+is the bare library with default options, "NVRTC, minimal + PCH" uses its fastest options. Each
+subject has its own process, as in normal use, and they take turns.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ extern "C" __global__ void NAME(float a, const float* x, float* y, int n) {
     const float sum = Reduce(storage).Sum(a * x[threadIdx.x]);
     if (threadIdx.x == 0) y[0] = sum;
 }"""
-# Row -> (source, rounds, whether --minimal can serve).
+# Row -> (source, rounds, whether --minimal is possible).
 ROWS = {
     "small": (AXPY, 25, True),
     "cuda_fp16.h": (HALF, 25, True),
@@ -59,7 +59,7 @@ ROWS = {
 }
 VARIANTS = 200
 FLOOR = "NVRTC, minimal + PCH"
-WARM_ROUNDS = 2  # the second makes a precompiled header, where one is made
+WARM_ROUNDS = 2  # the second makes a precompiled header, if any
 
 serial = itertools.count()
 
@@ -131,7 +131,7 @@ def torch_subject() -> Callable[[str], None]:
 
 
 def makers(title: str) -> dict[str, Callable[[], Callable[[str], None]]]:
-    """What makes each subject of a row, in the process that it gets."""
+    """The compile function of each subject in a row, for use inside its process."""
     best = ("--minimal",) if ROWS[title][2] else ()
     pch = "#include" in ROWS[title][0]
     return {
@@ -145,9 +145,9 @@ def makers(title: str) -> dict[str, Callable[[], Callable[[str], None]]]:
 
 
 def serve(title: str, name: str) -> None:
-    """Compiles a new source of the row for each line that comes in, and tells the milliseconds."""
+    """Compiles a new source of the row for each input line, and prints the milliseconds."""
     compile_one = makers(title)[name]()
-    compile_one(AXPY)  # libraries are loaded
+    compile_one(AXPY)  # loads libraries
     for _ in sys.stdin:
         start = time.perf_counter()
         compile_one(ROWS[title][0])
@@ -155,7 +155,7 @@ def serve(title: str, name: str) -> None:
 
 
 class Subject:
-    """One subject of a row, served by a process of its own."""
+    """One subject of a row, in a process of its own."""
 
     def __init__(self, title: str, name: str) -> None:
         folder = str(pathlib.Path(__file__).parent)
@@ -167,7 +167,7 @@ class Subject:
         )  # fmt: skip
 
     def __call__(self) -> float:
-        """Milliseconds of one compile. Raises RuntimeError with the last words of the process."""
+        """Milliseconds of one compile. Raises RuntimeError with the end of the process's output."""
         with contextlib.suppress(BrokenPipeError):
             print(file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
@@ -180,17 +180,17 @@ class Subject:
 
 
 def measure(title: str, names: list[str], missing: dict[str, str]) -> dict[str, dict[str, float]]:
-    """Milliseconds per compile, in turn; the first ones (headers) are told apart.
+    """Milliseconds per compile, in turn; first compiles (of headers) are reported separately.
 
-    The order within a round changes: what ran before leaves the processor's caches to the next. The
-    ratio is the median of those within a round, which a machine that slows down does not move.
+    The order within a round changes, because a subject leaves its code in the processor's caches.
+    The ratio is the median of the rounds' ratios; a slow phase of the machine hardly changes it.
     """
     subjects = {name: Subject(title, name) for name in names}
     samples: dict[str, list[float]] = {}
     for name, subject in list(subjects.items()):
         try:
             samples[name] = [subject()]
-        except RuntimeError as error:  # a peer that cannot is named, not hidden
+        except RuntimeError as error:  # a peer that fails is named, not hidden
             missing[f"{name}, {title}"] = str(error)
             del subjects[name]
     order, shuffled = list(subjects), random.Random(1)
@@ -216,7 +216,7 @@ def measure(title: str, names: list[str], missing: dict[str, str]) -> dict[str, 
 
 
 def variants() -> list[kw.Kernel]:
-    """Kernels of one source under options of their own, none compiled yet."""
+    """Kernels of one source with different options, not compiled yet."""
     unit = next(serial)
     text = AXPY.replace("NAME", f"v{unit}").replace("a * x[i]", "FACTOR * a * x[i]")
     return [
@@ -226,7 +226,7 @@ def variants() -> list[kw.Kernel]:
 
 
 def parallel() -> dict[str, float]:
-    """200 variants one after the other, then as warmup() does it: twice, the first being cold."""
+    """200 variants one by one, then all by warmup(): twice, and the first run is cold."""
     for kernel in variants()[:5]:
         kernel.compile()
     start = time.perf_counter()
@@ -250,7 +250,7 @@ def parallel() -> dict[str, float]:
     }
 
 
-# parallel() in a process that has two processors, far apart: neighbours may share a core.
+# Runs parallel() on two distant processors, because neighbours may share a core.
 ON_TWO = f"""
 import json, os, sys
 mine = sorted(os.sched_getaffinity(0))

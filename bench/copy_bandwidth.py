@@ -1,6 +1,6 @@
 """Bandwidth of copies: page-locked and plain host memory to the device and back, device to device.
 
-Beside the driver's own cuMemcpyAsync on memory of cuMemHostAlloc, which is the peak, and torch.
+The peak is the driver's own cuMemcpyAsync on memory of cuMemHostAlloc. torch is measured as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Subjects = dict[str, Callable[[], Any]]
 
 
 def checked(results: tuple[Any, ...]) -> Any:
-    """What a call of cuda.bindings returned after its result code."""
+    """The results of a cuda.bindings call without its result code."""
     if int(results[0]) != 0:
         raise RuntimeError(f"the driver returned {results[0]!r}")
     return results[1] if len(results) > 1 else None
@@ -39,7 +39,7 @@ def driver_copies(host: int, device: int, upload: bool) -> Callable[[], Any]:
 
 
 def add_peers(uploads: Subjects, downloads: Subjects) -> None:
-    """The driver and torch, on memory of their own; kept alive by the calls."""
+    """The driver and torch, each with its own memory, which the calls keep alive."""
     try:
         import torch
         from cuda.bindings import driver
@@ -61,7 +61,7 @@ def add_peers(uploads: Subjects, downloads: Subjects) -> None:
 
 
 def add_cupy(uploads: Subjects, downloads: Subjects) -> None:
-    """CuPy on plain memory; both calls return when the copy is done."""
+    """CuPy on plain memory; both calls return after the copy is done."""
     try:
         import cupy
     except ImportError as error:
@@ -116,7 +116,7 @@ def between_devices() -> tuple[Subjects, Callable[[], bool]]:
 
 
 def bandwidths(copies: Subjects) -> dict[str, float]:
-    """GB/s of each, best of the rounds: what disturbs a copy only ever makes it slower."""
+    """GB/s of each copy in its best round: disturbances only make a copy slower."""
     times = harness.alternate(copies, calls=3, rounds=9)
     return {name: round(BYTES / time["min"] / 1e3, 2) for name, time in times.items()}
 

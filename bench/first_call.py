@@ -1,11 +1,10 @@
-"""The first call of operations of the library in a new process, beside one compile of their text.
+"""The first call of library operations in a new process, and one compile of their text.
 
-Cold: no cache is asked, and NVRTC's own is off. Beside it stands the bare compiler on the same
-text, headers and names of kernels, with default options and the same kind of code, by ctypes. Warm:
-code comes from the disk cache; beside it stand the driver's load of that code and a later call.
-Every figure is of a process of its own, in which NVRTC is loaded (cold) or the device open (warm);
-the subjects take turns. Times are of the processor, which other programs disturb less, and of the
-clock.
+Cold: no cache is used, and NVRTC's own is off. For comparison, the bare compiler is called through
+ctypes with the same text, headers, names and kind of code, and default options. Warm: code comes
+from the disk cache. For comparison, the driver loads that code, and a later call is timed. Each
+figure has its own process; NVRTC (cold) or the device (warm) is ready before. Subjects take turns.
+Both processor time, which other programs disturb less, and elapsed time are given.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ ROUNDS = 5
 
 
 def processor_ms():
-    """What the threads of this process and of its children, which compile, have run for."""
+    """Run time of the threads of this process and of its children, which do the compiles."""
     mine, total = str(os.getpid()), 0
     for folder in pathlib.Path("/proc").iterdir():
         try:
@@ -44,7 +43,7 @@ def processor_ms():
             if mine in (folder.name, parent):
                 for thread in (folder / "task").iterdir():
                     total += int((thread / "schedstat").read_text().split()[0])
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
     return total / 1e6
 
@@ -65,13 +64,13 @@ def operation(name):
 
 
 def child_first(name, folder):
-    """The first call; its requests are in the record that KERNWRIGHT_RECORD names, if any."""
+    """The first call. KERNWRIGHT_RECORD, if set, names a file that records its requests."""
     kw, call = operation(name)
     if os.environ["KERNWRIGHT_CACHE"] == "memory":
         kw.kernel('extern "C" __global__ void nothing(int n) {}').compile()
     first = timed(call)
     kw.synchronize()
-    call()  # what every second call does
+    call()  # the second call, with work that later ones no longer have
     later = timed(call)
     return {**first, "later_ms": later["ms"], "later_own_ms": later["own_ms"]}
 
@@ -82,7 +81,7 @@ def requests(folder):
 
 
 def child_plain(name, folder):
-    """NVRTC alone, on each text of the operation with all names that were asked of it."""
+    """NVRTC alone, on each text of the operation with all of its requested names."""
     from nvrtc_loop import library
 
     import kernwright as kw
@@ -129,7 +128,7 @@ def child_plain(name, folder):
 
 
 def child_load(name, folder):
-    """The driver's load of the operation's code, and what else a kernel needs of it."""
+    """The driver's load of the operation's code, and its other calls for a kernel."""
     import kernwright as kw
 
     device = kw.current_device()

@@ -1,10 +1,9 @@
-"""Matrix products beside torch (cuBLAS): TFLOP/s in one alternating run.
+"""Matrix products and torch's (cuBLAS): TFLOP/s in one alternating run.
 
-Random normal numbers, as zeros would run faster. Of 16-bit floats, or with `--types` of others,
-whose weights (n, k) are transposed; a peer that fails is named. `--candidates` measures every tile
-that there is on each shape instead, beside the one that the rule chooses. Rows are written as they
-finish. Where only the simulated device is there, shapes are small and nothing is timed: what is
-left is whether results are right.
+Operands are random normal numbers, because products run faster on zeros. They are 16-bit floats, or
+with `--types` of other types with transposed weights (n, k). `--candidates` instead measures all
+tiles on each shape, and the rule's choice. A peer that fails is named. Rows are saved as they
+finish. The simulated device checks only the results, with small shapes and no timing.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ import harness
 import kernwright as kw
 from kernwright import _core
 
-# Rows, columns, inner dimension; "nt": the columns of the second operand lie in one piece each, as
-# the weights of layers do. Layers: query-key-value, output, gate and up, down of language models of
+# Rows, columns, inner dimension. With "nt" each column of the second operand is contiguous, as in
+# the weights of layers. Layers: query-key-value, output, gate and up, down; of language models with
 # 8 and 70 billion weights.
 SQUARES = [(n, n, n) for n in (1024, 2048, 4096, 8192, 4000, 4095, 4097)]
 LAYERS = [
@@ -37,7 +36,7 @@ LAYERS = [
 ]  # fmt: skip
 TINY = [(128, 192, 160), (200, 136, 96)]
 SAMPLED = 64
-TOLERANCE = 5e-3  # of the whole, for results of 8 bits
+TOLERANCE = 5e-3  # relative, for results of 8 bits
 
 
 def torch_or_none() -> Any:
@@ -49,7 +48,7 @@ def torch_or_none() -> Any:
 
 
 def operands(shape: tuple[int, int, int], layout: str, dtype: str) -> tuple[kw.Array, kw.Array]:
-    """a of [m, k] and b of [k, n], which with layout "nt" is a view of [n, k]."""
+    """a of (m, k) and b of (k, n); with layout "nt", b is a view of (n, k)."""
     m, n, k = shape
     a = kw.random.normal((m, k), seed=1).astype(dtype)
     b = kw.random.normal((n, k) if layout == "nt" else (k, n), seed=2).astype(dtype)
@@ -74,7 +73,7 @@ def error_of(a: kw.Array, b: kw.Array, result: kw.Array) -> float:
 
 
 def error_of_all(torch: Any, a: kw.Array, b: kw.Array, result: kw.Array) -> float:
-    """The same of all elements, against torch's result."""
+    """The same error over all elements, against torch's result."""
     ours = torch.from_dlpack(result).float()
     theirs = torch.matmul(torch.from_dlpack(a), torch.from_dlpack(b)).float()
     return float((ours - theirs).norm() / theirs.norm())
@@ -90,7 +89,7 @@ def milliseconds(run: Callable[[], Any], stream: kw.Stream, seconds: float, torc
 def alternate(
     runs: dict[str, Callable[[], Any]], options: argparse.Namespace, torch: Any
 ) -> dict[str, float]:
-    """Median milliseconds of rounds in which each has its turn."""
+    """Median milliseconds of rounds; each subject runs once in a round."""
     stream = kw.Stream()
     samples: dict[str, list[float]] = {title: [] for title in runs}
     for _ in range(options.rounds):
@@ -144,7 +143,7 @@ def title_of(tile: tuple[Any, ...]) -> str:
 def candidates(
     shape: tuple[int, int, int], layout: str, options: argparse.Namespace, torch: Any
 ) -> dict[str, Any]:
-    """Every tile, without splits and with what the rule splits it into, the best first."""
+    """All tiles, without splits and with the rule's number of splits, the best first."""
     a, b = operands(shape, layout, options.dtype)
     row: dict[str, Any] = {"shape": shape, "layout": layout, "dtype": options.dtype}
     by_mma = options.kernel == "mma"
@@ -178,14 +177,14 @@ def candidates(
 def those_that_run(
     runs: dict[str, Callable[[], Any]], row: dict[str, Any]
 ) -> dict[str, Callable[[], Any]]:
-    """Without those that raise, whose messages go into the row."""
+    """Drops the runs that raise; their messages go into the row."""
     kept = {}
     for title, run in runs.items():
         try:
             run()
             kw.synchronize()
             kept[title] = run
-        except Exception as failure:  # a peer's may be anything
+        except Exception as failure:  # peers may raise anything
             row.setdefault("failed", {})[title] = f"{type(failure).__name__}: {failure}"[:500]
     return kept
 
@@ -193,7 +192,7 @@ def those_that_run(
 def measure_type(
     shape: tuple[int, int, int], name: str, options: argparse.Namespace, torch: Any
 ) -> dict[str, Any]:
-    """A product of another type: the rule's choice beside peers, or beside every tile."""
+    """A product of another type: the rule's choice and the peers, or every tile."""
     row: dict[str, Any] = {"shape": shape, "layout": "nt", "type": name, "correct": False}
     subject = gemm_types.subject(name, shape)
     runs: dict[str, Callable[[], Any]] = {"ours": subject.run}

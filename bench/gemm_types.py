@@ -1,4 +1,4 @@
-"""Operands, calls and peers of the products that gemm.py measures by `--types`."""
+"""Operands, calls and peers of the products for gemm.py with `--types`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernwright import _core
 
 Call = Callable[[], Any]
 TYPES = ("fp8", "fp8_fast", "fp8_rows", "fp8_blocks", "int8", "tf32", "float32")
-# Of the whole: exact integers, operands of 11 bits that wgmma rounds towards zero, float32.
+# Relative: int8 is exact, wgmma truncates operands of tf32 to 11 bits, float32 rounds.
 TOLERANCES = {"int8": 0.0, "tf32": 1.5e-3, "float32": 1e-5}
 # Columns and inner dimensions of DeepGEMM's lists, by rows.
 DEEP_ROWS = (64, 128, 4096)
@@ -19,7 +19,7 @@ DEEP = [(2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), 
 
 class Subject(NamedTuple):
     run: Callable[..., kw.Array]  # takes options of the product: tile, splits
-    left: kw.Array  # what the operands stand for
+    left: kw.Array  # the numbers that the operands encode
     right: kw.Array
     peers: Callable[[Any], dict[str, Call]]  # by torch
     in_bytes: int
@@ -48,7 +48,7 @@ def _float8(torch: Any, x: kw.Array) -> Any:
 
 
 def _of_lines(name: str, a: kw.Array, b: kw.Array) -> Subject:
-    """One scale each, or one for each row and column."""
+    """Operands of eight bits with one scale each, or with one for each row and column."""
     scope = "row" if name == "fp8_rows" else "tensor"
     (x, of_x), (w, of_w) = (kw.nn.quantize_rows(y, "float8_e4m3fn", scope=scope) for y in (a, b))
     fast = name == "fp8_fast"

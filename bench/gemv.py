@@ -1,10 +1,10 @@
-"""Products with few rows beside torch: graphs of launches over rotating weights, the L2 cold.
+"""Products with few rows, ours and torch's: graphs of launches over rotating weights, the L2 cold.
 
-Each figure is the time of one launch in a graph that walks copies of the weights which together
-exceed the L2 several times, and the weights' bytes over it. `--candidates` times the parameters of
-the kernels in place of the peers and prints the best of each product. Where only the simulated
-device is there, shapes are small and nothing is timed: what is left is whether results are right.
-`--formats` takes packed weights instead, of all formats or of those named.
+A graph goes through several copies of the weights, together much larger than the L2. Figures are
+the time of one launch, and the weights' bytes divided by it. `--candidates` times parameters of the
+kernels instead of peers and prints the best of each product. `--formats` uses packed weights, of
+all formats or of the named ones. The simulated device checks only the results, with small shapes
+and no timing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Product(NamedTuple):
 
 
 def filled(shape: tuple[int, int], dtype: str, seed: int) -> kw.Array:
-    """Random numbers, as zeros would run faster; one block of them, repeated on the device."""
+    """Random numbers, because kernels run faster on zeros; one block, repeated on the device."""
     size = shape[0] * shape[1]
     generator = np.random.default_rng(seed)
     if dtype == "int8":
@@ -77,7 +77,7 @@ def copies_of(n: int, k: int, dtype: str) -> int:
 
 
 def is_right(product: Product, result: kw.Array) -> bool:
-    """The first and the last rows of the weights, in float64."""
+    """Checks the first and the last rows of the weights, in float64."""
     rows = np.r_[0:256, -256:0] if result.shape[1] > 512 else np.arange(result.shape[1])
     weights, x = product.weights[0], np.asarray(product.x.numpy(), np.float64)
     picked = np.concatenate(
@@ -156,7 +156,7 @@ def peers(product: Product) -> Iterator[tuple[str, Callable[[], float]]]:
 def figure(product: Product, time: Callable[[], float]) -> dict[str, Any]:
     try:
         taken = time()
-    except Exception as error:  # one that cannot run leaves the others their figures
+    except Exception as error:  # the other subjects still get figures
         return {"error": f"{type(error).__name__}: {error}"[:300]}
     rate = product.weights[0].nbytes / taken / 1e6
     return {"us": round(taken, 2), "TB/s": round(rate, 3)}
@@ -173,7 +173,7 @@ def compare(product: Product) -> dict[str, Any]:
 
 
 def best_of(product: Product, plans: list[tuple[int, ...]]) -> list[dict[str, Any]]:
-    """All that ran, the fastest first."""
+    """All plans that ran, the fastest first."""
     made = []
     for plan in plans:
         found = figure(product, lambda plan=plan: ours(product.run(plan), 5))
@@ -184,7 +184,7 @@ def best_of(product: Product, plans: list[tuple[int, ...]]) -> list[dict[str, An
 
 
 def candidates(product: Product) -> dict[str, Any]:
-    """First how a block is cut, then hints and how much is fetched ahead for the best of these."""
+    """First tries splits of a block, then hints and prefetch distances for the best of these."""
     m = product.x.shape[0]
     plans = []
     if m <= 16:
@@ -243,7 +243,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--shapes", type=int, default=None, help="how many of the shapes")
     parser.add_argument("--formats", nargs="*", default=None, help="packed weights, by format")
     options = parser.parse_args()
-    few = options.candidates  # a timing for each of many plans
+    few = options.candidates  # many plans, each with one timing
     every = ROWS if options.formats is None else gemv_formats.ROWS
     options.rows = options.rows or ([1, 8, 16, every[-1]] if few else every)
     options.weights = options.weights or (["bfloat16", "float8_e4m3fn"] if few else WEIGHTS)

@@ -1,6 +1,6 @@
-"""Products of few rows and of some more with packed weights, for gemv.py: `--formats`.
+"""Products of few rows and of more rows with packed weights, for gemv.py with `--formats`.
 
-Beside torch's there is "numbers": unpack() to bfloat16 and linear(), as more than 512 rows do it.
+The subject "numbers" is unpack() to bfloat16 and linear(), the path for more than 512 rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FORMATS = ["int4", "nf4", "nf4 double", "q4_k", "q4_0", "q8_0", "q6_k", "mxfp4",
 FORMATS += ["fp8_block", "q5_k"]
 SHAPES = [(14336, 4096), (8192, 8192), (4096, 4096), (4096, 14336)]
 ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
-FEW = 64  # rows of the kernel of few
+FEW = 64  # most rows of the kernel for few rows
 GROUP = 128
 PARAMETERS = ("warps", "rows", "columns", "unroll", "splits")
 Timer = Callable[[list[Callable[[], Any]]], float]
@@ -43,7 +43,7 @@ class Packed(NamedTuple):
 
 
 def packed(name: str, n: int, k: int) -> Any:
-    """Weights of random numbers, or of random codes where a format is only read."""
+    """Random weights, or random codes for formats that can only be read."""
     generator = np.random.default_rng(n + k)
     if name == "int4":
         words = generator.integers(-(2**31), 2**31, (k // 8, n)).astype(np.int32)
@@ -68,7 +68,7 @@ def copies(weight: Any, count: int) -> list[Any]:
 
 
 def is_right(product: Packed, tolerance: float) -> bool:
-    """Against the numbers of the weights, in float64."""
+    """Checks against the unpacked weights, in float64."""
     weight = kw.nn.quant.unpack(product.weights[0])
     got = np.asarray(product.run()[0]().numpy(), np.float64)
     if weight.shape[0] > 512:
@@ -83,7 +83,7 @@ def is_right(product: Packed, tolerance: float) -> bool:
 def peers(
     product: Packed, name: str, ours: Timer, theirs: Callable[..., float]
 ) -> Iterator[tuple[str, int, Callable[[], float]]]:
-    """Names, the bytes of their weights, and what times them."""
+    """Names, the bytes of their weights, and timing functions."""
     if product.x.shape[0] > FEW:
         yield "numbers", product.weights[0].nbytes, lambda: ours(product.by_numbers())
     try:
@@ -121,7 +121,7 @@ def peers(
 def figure(size: int, time: Callable[[], float]) -> dict[str, Any]:
     try:
         taken = time()
-    except Exception as error:  # one that cannot run leaves the others their figures
+    except Exception as error:  # the other subjects still get figures
         return {"error": f"{type(error).__name__}: {error}"[:300]}
     return {"us": round(taken, 2), "TB/s": round(size / taken / 1e6, 3)}
 
@@ -139,7 +139,7 @@ def plans(m: int) -> Iterator[tuple[int, ...]]:
 
 
 def candidates(product: Packed, ours: Timer) -> list[dict[str, Any]]:
-    """The parameters of the kernel, the fastest first."""
+    """Parameters of the kernel, the fastest first."""
     m, size = product.x.shape[0], product.weights[0].nbytes
     made = []
     for plan in plans(m):
@@ -156,7 +156,7 @@ def measure(
     theirs: Callable[..., float],
     tune: bool,
 ) -> dict[str, Any]:
-    """One row: figures where there is a device, and whether the result is right."""
+    """One row: figures on a GPU, and whether the result is right."""
     n, k = shape
     x = np.random.default_rng(m).standard_normal((m, k)).astype(np.float32)
     product = Packed(kw.asarray(x).astype("bfloat16"), weights)
@@ -182,7 +182,7 @@ def measured(
     theirs: Callable[..., float],
     tune: bool,
 ) -> Iterator[dict[str, Any]]:
-    """The rows, as they are measured."""
+    """Yields the rows as they are measured."""
     simulated = kw.current_device().is_simulated
     for name, (n, k) in itertools.product(names, [(48, 512)] if simulated else SHAPES):
         try:

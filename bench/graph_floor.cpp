@@ -1,4 +1,4 @@
-// Replay of 100 kernels: a graph made by the driver's own calls beside ours, in one run.
+// Replay of 100 kernels: a graph of the driver's own calls, and ours, in one run.
 #include "base/format.h"
 #include "core/arguments.h"
 #include "core/device.h"

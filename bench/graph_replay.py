@@ -1,4 +1,4 @@
-"""Replay of a graph of 100 kernels: ours from Python and C++ beside the driver's own and torch."""
+"""Replay of a graph of 100 kernels: ours from Python and C++, the driver's own, and torch's."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def main() -> None:
     if not device.is_simulated:
         try:
             subjects.update(torch_subjects())
-        except Exception as error:  # a peer that is absent or broken is named, not hidden
+        except Exception as error:  # missing or broken packages are named, not hidden
             missing["torch"] = repr(error)
     calls = 1 if device.is_simulated else 200
     host = harness.alternate(subjects, device.synchronize, calls=calls)

@@ -1,10 +1,9 @@
-"""Products of groups of rows (mixtures of experts) beside torch._grouped_mm: one alternating run.
+"""Products of groups of rows (mixtures of experts), ours and torch._grouped_mm, in one run.
 
-Random normal numbers; tokens go to their experts evenly or by Zipf's law. Each figure is the median
-of the device's times, the TFLOP/s that are useful, and the bytes of weights of experts that have
-rows over the time. Rows are written as they come; a peer that fails leaves its message. Where only
-the simulated device is there, shapes are small and nothing is timed: what is left is whether
-results are right.
+Operands are random normal numbers; tokens choose their experts evenly or by Zipf's law. Figures are
+the median of the device's times, TFLOP/s of the necessary operations, and the weights' bytes of
+experts with rows divided by the time. Rows are saved as they finish; a peer that fails leaves its
+message. The simulated device checks only the results, with small shapes and no timing.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from kernwright import _core
 
 
 class Layer(NamedTuple):
-    """The matrices of a layer's experts, and how many of them a token takes."""
+    """The matrices of a layer's experts, and the number of experts of a token."""
 
     title: str
     experts: int
@@ -59,18 +58,18 @@ def torch_or_none() -> Any:
 
 
 def sizes_of(layer: Layer, tokens: int, skewed: bool) -> np.ndarray:
-    """Rows of each expert: the tokens' draws without replacement, evenly or by 1 / rank."""
+    """Rows of each expert: tokens draw experts without replacement, evenly or by 1 / rank."""
     rng = np.random.default_rng(tokens)
     chances = 1 / np.arange(1, layer.experts + 1) if skewed else np.ones(layer.experts)
     chances = rng.permutation(chances)
-    # The largest of exponential times over chances: a draw without replacement.
+    # The largest exponential times over chances: a draw without replacement.
     times = rng.exponential(size=(tokens, layer.experts)) / chances
     chosen = np.argsort(times, axis=1)[:, : layer.chosen]
     return np.bincount(chosen.ravel(), minlength=layer.experts)
 
 
 class Problem(NamedTuple):
-    """Sorted rows, the experts' matrices, where each expert's rows end."""
+    """Sorted rows, the experts' matrices, and the end of each expert's rows."""
 
     x: kw.Array
     weights: kw.Array
@@ -135,7 +134,7 @@ def torch_runs(torch: Any, of: Problem) -> dict[str, Callable[[], Any]]:
     edges = [0, *np.cumsum(of.sizes).tolist()]
 
     def loop() -> list[Any]:
-        """What is read on the host: not what a graph can have."""
+        """The ends are read on the host, so a graph cannot hold this."""
         return [
             torch.matmul(x[begin:end], weights[expert].T)
             for expert, (begin, end) in enumerate(itertools.pairwise(edges))
@@ -155,7 +154,7 @@ def milliseconds(run: Callable[[], Any], stream: kw.Stream, seconds: float, torc
 def alternate(
     of: Problem, runs: dict[str, Callable[[], Any]], options: argparse.Namespace, torch: Any
 ) -> dict[str, dict[str, Any]]:
-    """Figures of each from rounds in which all have their turn; of one that fails its message."""
+    """Figures of each subject, from rounds where all take turns; its message if it fails."""
     stream = kw.Stream()
     samples: dict[str, list[float]] = {title: [] for title in runs}
     failures: dict[str, str] = {}
@@ -165,7 +164,7 @@ def alternate(
                 continue
             try:
                 samples[title].append(milliseconds(run, stream, options.seconds, torch))
-            except Exception as error:  # one that cannot run leaves the others their figures
+            except Exception as error:  # the other subjects still get figures
                 failures[title] = f"{type(error).__name__}: {error}"[:300]
     figures: dict[str, dict[str, Any]] = {}
     for title, taken in samples.items():
@@ -182,7 +181,7 @@ def alternate(
 
 
 def torch_error(torch: Any, of: Problem, result: kw.Array) -> float | None:
-    """Of all elements, against torch's products."""
+    """The error of all elements, against torch's products."""
     runs = torch_runs(torch, of)
     try:
         theirs = torch.cat(runs["torch, expert by expert"]()).float()
@@ -194,7 +193,7 @@ def torch_error(torch: Any, of: Problem, result: kw.Array) -> float | None:
 
 
 def candidates(of: Problem) -> dict[str, Callable[[], Any]]:
-    """Every tile that there is."""
+    """Measures every tile."""
     runs = {"rule": ours(of)}
     for tile in _core._gemm_tiles():
         rows, columns, stages, groups, turns, cluster = tile

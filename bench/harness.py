@@ -1,4 +1,4 @@
-"""What the benchmarks share: alternating timings, the machine's description, the JSON document."""
+"""Shared by the benchmarks: alternating timings, the machine's description, the JSON document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RESULTS = pathlib.Path(__file__).with_name("results")
 
 
 class Loop:
-    """A subject that makes as many calls as it is told by itself."""
+    """A subject that runs a given number of calls in its own loop."""
 
     def __init__(self, run: Callable[[int], Any]) -> None:
         self.run = run
@@ -29,7 +29,7 @@ class Loop:
 
 
 def statement(text: str, names: Mapping[str, Any]) -> Loop:
-    """A Python statement in a loop that calls no function of ours around it, as timeit has it."""
+    """A Python statement in a plain loop without function calls around it, as in timeit."""
     timer = timeit.Timer(text, globals=dict(names))
     return Loop(timer.timeit)
 
@@ -52,10 +52,9 @@ def alternate(
 ) -> dict[str, dict[str, float]]:
     """Microseconds per call of each subject, measured in turn: {name: {"min": ..., "median": ...}}.
 
-    `settle` runs after each loop (a synchronisation, so that no queue stays full). A subject named
-    in `within` is called in the context that its entry makes. "times" says how many times the
-    `reference` subject's time a call takes: the median of the rounds' own ratios, as a machine
-    that is slower for some rounds is so for both.
+    `settle` runs after each loop (a synchronisation, so that no queue stays full). `within` gives
+    a subject a context for its calls. "times" is the time of a call divided by the `reference`
+    subject's: the median of the rounds' ratios, because a slow phase of the machine slows both.
     """
     samples: dict[str, list[float]] = {name: [] for name in subjects}
     for call in subjects.values():
@@ -88,7 +87,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Processor, Python, and the device that kernwright runs on."""
+    """Processor, Python, and the device of kernwright."""
     import kernwright as kw
 
     device = kw.current_device()
@@ -115,7 +114,7 @@ def arguments(description: str, name: str) -> argparse.Namespace:
 
 
 def save(path: pathlib.Path, document: dict[str, Any]) -> None:
-    """Writes what is there so far."""
+    """Writes the document as it is so far."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=1) + "\n")
 

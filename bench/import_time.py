@@ -1,4 +1,4 @@
-"""Whole processes that import a package, in turn: seconds beyond bare Python with NumPy."""
+"""Whole processes that import one package, in turn: seconds beyond bare Python with NumPy."""
 
 from __future__ import annotations
 

@@ -2,12 +2,11 @@
 
     judge.py [--workers N] [--verdicts N] [--most N] [--parts latency,attacks] [--json OUT]
 
-Latency: one verdict after the other, of a text that no cache knows (its comment differs).
-Throughput: the same texts on N workers. Right kernels and attacks are those of the tests. For
-endurance --verdicts are made by N workers, right, wrong and faulty ones in turn, and the memory
-of this process and of its workers is looked at on the way. Recovery: a verdict right after one that
-cost the worker. Fresh: the time of a kernel by a judge of its own beside that of one that judged
-hundreds.
+Latency: verdicts one after the other, of texts new to every cache (their comments differ).
+Throughput: the same texts on N workers. Right kernels and attacks: those of the tests. Endurance:
+N workers make --verdicts verdicts, of right, wrong and faulty kernels in turn; the memory of this
+process and of its workers is sampled. Recovery: a verdict right after one that lost the worker.
+Fresh: the time of a kernel by a new judge, and by a judge after hundreds of verdicts.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def throughput(judge: kw.Judge, task: kw.Task) -> float:
 
 
 def recovery(judge: kw.Judge, task: kw.Task) -> dict[str, Any]:
-    """Seconds of a right verdict after one that lost its worker, beside those without a loss."""
+    """Seconds of a right verdict after one that lost its worker, and without such a loss."""
     found: dict[str, Any] = {}
     for name, fault in (("illegal address", ILLEGAL), ("endless loop", ENDLESS)):
         bad = text(0).replace("out[i] = a * x[i] + y[i];", fault)
@@ -142,7 +141,7 @@ def attacks(judge: kw.Judge) -> dict[str, Any]:
 
 
 def resident_mb() -> tuple[float, float]:
-    """Of this process, and of its children."""
+    """Memory of this process, and of its children."""
     pages = {"own": 0, "children": 0}
     own = os.getpid()
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
@@ -205,7 +204,7 @@ PARTS = ("latency", "recovery", "throughput", "right", "attacks", "fresh", "endu
 
 
 def measure(part: str, options: argparse.Namespace) -> dict[str, Any]:
-    """What the document says of a part."""
+    """Measures one part and returns its figures."""
     # On the simulated device the timed case is small, as its time is the interpreter's.
     simulated = kw.current_device().is_simulated
     task = saxpy_task(20000 if simulated else options.most)

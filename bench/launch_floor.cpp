@@ -1,4 +1,4 @@
-// The floor under a launch: the driver's own call in a loop, beside our C++ API, in one run.
+// The least cost of a launch: the driver's own call in a loop, and our C++ API, in one run.
 #include "base/format.h"
 #include "core/device.h"
 #include "core/kernel.h"
@@ -32,7 +32,7 @@ double median(std::vector<double> samples) {
   return samples[samples.size() / 2];
 }
 
-/// As harness.alternate() has it: "times" is the median of the rounds' ratios to `reference`.
+/// As in harness.alternate(): "times" is the median of the rounds' ratios to `reference`.
 std::string summary(const std::vector<double>& samples, const std::vector<double>& reference) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < samples.size(); ++i) ratios.push_back(samples[i] / reference[i]);

@@ -1,13 +1,13 @@
-// The driver's own call in a loop, as a library: a process that also launches from Python measures
-// both in turn, with the same function, stream and context.
+// The driver's launch call in a loop, as a library: a Python process can measure it and its own
+// launches in turn, with the same function, stream and context.
 
 extern "C" {
 
 using Launch = int (*)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                        unsigned, void* stream, void** arguments, void** extra);
 
-/// `calls` launches of 4 blocks of 256 threads with `launch`, cuLaunchKernel. Returns the first
-/// result that is no success, else 0.
+/// Makes `calls` launches of 4 blocks of 256 threads through `launch`, cuLaunchKernel. Returns the
+/// first result other than success, else 0.
 __attribute__((visibility("default"))) int launch_loop(Launch launch, void* function, void* stream,
                                                        void** arguments, int calls) {
   for (int i = 0; i < calls; ++i) {

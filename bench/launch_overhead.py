@@ -1,9 +1,9 @@
-"""Cost of launching from Python: ours, checked, beside the driver's loop and others, on a GPU.
+"""Cost of launches from Python on a GPU: ours, checked, the driver's loop and others.
 
-Host time of a call in a loop of 2000 (the queue never fills: the kernel is shorter than the call);
-Python's statements are timed as timeit does. All in one process and in turn, the driver's loop too
-(launch_loop.cpp), as the driver's own part differs from process to process; launch_floor.cpp
-compares our C++ API with that loop.
+Host time of a call in a loop of 2000. The kernel is shorter than the call, so the queue never
+fills. Python's statements are timed as in timeit. All run in one process and in turn, also the
+driver's loop (launch_loop.cpp), because the driver's part differs from process to process.
+launch_floor.cpp compares our C++ API with that loop.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def ours() -> dict[str, Any]:
 
 
 class Driver:
-    """The driver's own calls, in this process and in the context that all libraries share."""
+    """The driver's own calls, in this process and in the context shared by all libraries."""
 
     def __init__(self, build: pathlib.Path) -> None:
         self.device = kw.current_device()
@@ -88,13 +88,13 @@ class Driver:
 
     @contextlib.contextmanager
     def without_context(self) -> Iterator[None]:
-        """No context is current, as in a process that uses kernwright alone."""
+        """Makes no context current, as in a process that uses kernwright alone."""
         self("cuCtxSetCurrent", None)
         yield
         self("cuCtxSetCurrent", self.context)
 
     def subjects(self) -> dict[str, Any]:
-        """cuLaunchKernel in a C++ loop, on the stream that launches from Python use."""
+        """cuLaunchKernel in a C++ loop, on the same stream as launches from Python."""
         stream = ctypes.c_void_p(kw.current_stream().handle)
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         code = kw.Program(SOURCE).compile("cubin").code
@@ -176,7 +176,7 @@ def main() -> None:
     for make in (cuda_core_subjects, cupy_subjects, torch_subjects):
         try:
             subjects.update(make())
-        except Exception as error:  # a peer that is absent or broken is named, not hidden
+        except Exception as error:  # missing or broken packages are named, not hidden
             missing[make.__name__] = repr(error)
     before = floor(build)
     microseconds = harness.alternate(

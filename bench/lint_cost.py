@@ -1,7 +1,7 @@
-"""lint() beside a compile, over the simulator's CUDA sources: milliseconds and their ratio.
+"""Cost of lint() and of a compile, over the simulator's CUDA sources: milliseconds and their ratio.
 
-Usage: python bench/lint_cost.py. Needs no GPU. Each source is compiled with a define that no cache
-has seen; the better of three rounds counts.
+Usage: python bench/lint_cost.py. Needs no GPU. Each compile has a new define, so no cache has it;
+the better of three rounds counts.
 """
 
 import os
@@ -15,7 +15,7 @@ os.environ["KERNWRIGHT_CACHE"] = "off"
 import kernwright as kw
 
 SOURCES = Path(__file__).resolve().parents[1] / "tests" / "sim" / "sources"
-LEFT_OUT = {"faults", "wide_integers"}  # wrong on purpose; wants an option of its own
+LEFT_OUT = {"faults", "wide_integers"}  # wrong on purpose; needs an option of its own
 ROUNDS = 3
 
 

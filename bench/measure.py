@@ -1,8 +1,8 @@
-"""Our cold time of ten kernels, 2 us to 10 ms, beside nvbench's recipe, Triton's and a plain loop.
+"""Our cold time of ten kernels, 2 us to 10 ms, and by nvbench's method, Triton's and a plain loop.
 
 measure_recipes.cpp measures ours, nvbench's order of calls (rebuilt there), the loop, and used and
-fresh workers. Triton's do_bench runs here over the same kernel text, launched by CuPy on torch's
-stream. On a GPU.
+fresh workers. Triton's do_bench runs here over the same kernel text; CuPy launches it on torch's
+stream. Needs a GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def do_bench(document: dict[str, Any]) -> dict[str, float]:
-    """Milliseconds of each subject, the median that do_bench returns."""
+    """Milliseconds of each subject: the median from do_bench."""
     import cupy
     import torch
     from triton.testing import do_bench as triton_do_bench
@@ -56,7 +56,7 @@ def add_triton(document: dict[str, Any]) -> None:
 
 
 def agree(row: dict[str, Any], first: str, second: str) -> bool:
-    """Within 1 %, or with intervals of the median that overlap."""
+    """Whether both are within 1 %, or the intervals of their medians overlap."""
     low, high = row[f"{first}_interval_ms"]
     other_low, other_high = row[f"{second}_interval_ms"]
     return abs(row["ratio"] - 1) <= 0.01 or (low <= other_high and other_low <= high)

@@ -1,5 +1,5 @@
-// Our cold time of ten kernels beside nvbench's recipe, rebuilt here, and beside a naive loop; and
-// used workers beside fresh ones. measure.py adds Triton's do_bench.
+// Our cold time of ten kernels, and by nvbench's method (rebuilt here) and a naive loop; also used
+// workers and fresh ones. measure.py adds Triton's do_bench.
 //
 //     measure_recipes [-o result.json] [--program kernwright-worker] [--site-packages folder]
 //
@@ -38,7 +38,7 @@ namespace {
 constexpr int kRounds = 3;
 constexpr int kSamples = 40;
 
-/// x[i] is changed by `work` multiplications, then its neighbour's value is added.
+/// Multiplies x[i] `work` times, then adds its neighbour's value.
 constexpr const char* kKernel = R"(
 extern "C" __global__ void subject(float* x, unsigned n, unsigned work, unsigned stride) {
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
@@ -53,7 +53,7 @@ struct Subject {
   unsigned n, work, stride, grid;
 };
 
-// From 2 us to 10 ms: bound by launching, memory, arithmetic, and scattered reads.
+// From 2 us to 10 ms; their limits are launches, memory, arithmetic, and scattered reads.
 constexpr Subject kSubjects[] = {
     {"tiny", 1 << 10, 1, 1, 4},
     {"1 MiB", 1 << 18, 1, 1, 1024},
@@ -78,7 +78,7 @@ extern "C" __global__ void timestamp(unsigned long long* to) {
 
 enum class Blocking { kernel, wait_value, none };
 
-/// nvbench's cold measurement, with the blocking that is asked for.
+/// nvbench's cold measurement, with the given kind of blocking.
 class Recipe {
  public:
   explicit Recipe(kw::Device& device)
@@ -118,7 +118,7 @@ class Recipe {
   }
 
   std::vector<double> samples(const kw::TimedWork& work, Blocking blocking, bool flushes) {
-    sample(work, Blocking::none, flushes);  // loads what the first run needs
+    sample(work, Blocking::none, flushes);  // loads all that the first run needs
     if (blocking == Blocking::kernel) sample(work, blocking, flushes);
     std::vector<double> times;
     for (int i = 0; i < kSamples; ++i) times.push_back(sample(work, blocking, flushes));
@@ -158,7 +158,7 @@ class Recipe {
   WaitValue wait_value_ = nullptr;
 };
 
-/// What a script does: launches in a loop between two readings of the host's clock.
+/// As in a simple script: launches in a loop between two readings of the host's clock.
 double naive_loop(const kw::TimedWork& work, const kw::Stream& stream, double about_ms) {
   const int runs = std::clamp(static_cast<int>(50 / about_ms), 3, 1000);
   work.queue(stream, 0);

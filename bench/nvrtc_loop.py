@@ -1,4 +1,4 @@
-"""NVRTC alone, called from a bare loop: what a program in C++ would pay, by ctypes."""
+"""NVRTC alone in a bare loop through ctypes: the cost for a C++ program."""
 
 from __future__ import annotations
 

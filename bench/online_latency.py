@@ -1,4 +1,4 @@
-"""Requests through kernel.online() while it tunes, beside the default configuration bound once."""
+"""Requests to kernel.online() during tuning, and to the default configuration, bound once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __global__ void triad(const float* a, const float* b, float* c, float s, int n) 
 }
 """
 GRID = "-(-n // (BLOCK * V))"
-DEFAULT = {"BLOCK": 32, "V": 16}  # a poor one
+DEFAULT = {"BLOCK": 32, "V": 16}  # a slow one
 ROUNDS = 4
 
 

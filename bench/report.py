@@ -237,7 +237,7 @@ def in_milliseconds(result: dict[str, Any] | None) -> str:
 
 
 def cost_of_checks(result: dict[str, Any] | None) -> str:
-    """What checks make of it, and how many times that is."""
+    """The time with checks, and its ratio to the time without."""
     return f"{in_milliseconds(result['checked_ms'])} ({result['times']:.1f}x)" if result else ""
 
 

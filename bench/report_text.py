@@ -1,4 +1,4 @@
-"""What the modules of report.py share: results by name, tables of Markdown."""
+"""Shared by the modules of report.py: results by name, tables of Markdown."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""Draws rooflines of results: what was reached over operations a byte, beside the device's roofs.
+"""Draws rooflines of results: measured rates over operations a byte, and the device's limits.
 
     bench/roofline.py                    docs/pictures/roofline_<subject>.svg for each of SUBJECTS
     bench/roofline.py gemm -r DIR -o DIR
 
-The slanted roof is the memory's rate, the flat one that of the tensor cores. A point is one row of
-results/<subject>.json and one of those who ran it; a row that failed or was wrong is left out, and
-named. A device whose roofs are not known here gets points alone. Needs matplotlib, which nothing
-else of the project does.
+The slanted roof is the memory's rate, the flat one that of the tensor cores. A point is one subject
+in one row of results/<subject>.json. Failed or wrong rows are left out and named. A device not in
+ROOFS gets only points. Needs matplotlib, unlike the rest of the project.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 HERE = pathlib.Path(__file__).parent
-# By a part of the device's name: TFLOP/s of dense 16-bit products with sums in float32, TB/s of
-# memory, both from the vendor's data sheets.
+# By a part of the device's name: TFLOP/s of dense 16-bit products with sums in float32, and TB/s of
+# memory, from the vendor's data sheets.
 ROOFS = {
     "H100 PCIe": (756.0, 2.0),
     "H100 NVL": (835.0, 3.9),
@@ -32,7 +31,7 @@ MARKERS = "osD^vP*X"
 
 
 class Point(NamedTuple):
-    """One time: who, operations a byte of memory that has to be moved, TFLOP/s."""
+    """One time: the subject, operations per necessary byte of memory, TFLOP/s."""
 
     who: str
     intensity: float
@@ -40,7 +39,7 @@ class Point(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a row computes: operations, and bytes that are read or written at least."""
+    """The work of a row: operations, and the least bytes to read and write."""
 
     flops: float
     bytes: float
@@ -77,7 +76,7 @@ SUBJECTS: dict[str, Callable[[dict[str, Any], str], Work]] = {
 
 
 def points_of(subject: str, document: dict[str, Any]) -> Iterator[Point]:
-    """All times of a document. Names what it leaves out."""
+    """All times of a document. Prints what it leaves out."""
     for number, row in enumerate(document["rows"]):
         if not row.get("correct", True):
             print(f"{subject}: row {number} was wrong and is left out", file=sys.stderr)
@@ -101,11 +100,11 @@ def roofs_of(device: str) -> tuple[float, float] | None:
 
 
 def draw(subject: str, document: dict[str, Any], path: pathlib.Path) -> int:
-    """Writes the picture; returns how many points are in it, none of them: no picture."""
+    """Writes the picture and returns its number of points; with no points it writes none."""
     import matplotlib
 
     matplotlib.use("svg")
-    # Text stays text, and the same points give the same file.
+    # Text stays text, and the file is reproducible.
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "kernwright"})
     from matplotlib import pyplot
 

@@ -1,7 +1,7 @@
-// Kernels on the simulated device beside a plain C++ loop, for each instruction set, under the race
-// and init checks, and with two host threads, alternating in one run: sim_kernels [-o results.json]
-// [-k kernel] [-r rounds] [-i instruction set] [-t threads]. Each figure stands beside a check of
-// the result.
+// Kernels on the simulated device and a plain C++ loop, alternating in one run: for each
+// instruction set, under the race and init checks, and with two host threads. Every result is
+// checked as well.
+// sim_kernels [-o results.json] [-k kernel] [-r rounds] [-i instruction set] [-t threads]
 #include "sim_kernels_subjects.h"
 #include "sim_kernels_threads.h"
 #include "sim_kernels_timing.h"
@@ -29,8 +29,8 @@ namespace kw = kernwright;
 
 namespace {
 
-/// Builds of the op families that this machine runs, the best first; one alone when `only` names
-/// it.
+/// Builds of the op families for this machine, the best first; only the named one when `only` is
+/// given.
 std::vector<std::string> instruction_sets(const std::string& only) {
   if (!only.empty()) return {only};
   setenv("KERNWRIGHT_SIM_ISA", "auto", 1);
@@ -42,13 +42,13 @@ std::vector<std::string> instruction_sets(const std::string& only) {
   return all;
 }
 
-/// What one kernel took under checks, round by round.
+/// Cost of one kernel under checks, round by round.
 struct Checked {
   std::vector<Cost> cost;
-  std::vector<double> times;  ///< that of the same round without checks
+  std::vector<double> times;  ///< the same round without checks
 };
 
-/// What one kernel took, round by round.
+/// Cost of one kernel, round by round.
 struct Samples {
   std::map<std::string, std::vector<Cost>> simulated;  ///< by instruction set
   std::vector<Cost> loop, unchecked;
@@ -60,13 +60,13 @@ struct Samples {
   }
 };
 
-/// A launch right behind another one.
+/// A launch right after another one.
 Cost cost_of_launch(const Bench& bench, const Subject& subject) {
   subject.simulated(bench);
   return cost_of([&] { subject.simulated(bench); });
 }
 
-/// Every kernel on each instruction set, and its loop.
+/// Runs every kernel on each instruction set, and its loop.
 void measure_sets(const Bench& bench, const std::vector<Subject>& subjects,
                   const std::vector<std::string>& sets, std::map<std::string, Samples>& all) {
   for (const std::string& isa : sets) {
@@ -83,7 +83,7 @@ void measure_sets(const Bench& bench, const std::vector<Subject>& subjects,
   bench.load();
 }
 
-/// Every kernel without checks, with race and init, and with all, one right behind the other.
+/// Runs every kernel without checks, with race and init, and with all, one right after the other.
 void measure_checks(const Bench& bench, const std::vector<Subject>& subjects,
                     std::map<std::string, Samples>& all) {
   const kw::sim::CheckScope scope({});
@@ -127,7 +127,7 @@ nlohmann::json sum_up(const Subject& subject, const Samples& samples,
   return document;
 }
 
-/// From text to code that can run, for all kernels above; also scaled to 900 lines.
+/// Load times from text to executable code, for all kernels above; also scaled to 900 lines.
 nlohmann::json load_figures(const Bench& bench, const std::vector<Cost>& loads) {
   nlohmann::json document = {{"load_ms", summary(loads)}, {"lines", bench.lines()}};
   const double least = document["load_ms"]["min"];
@@ -135,8 +135,8 @@ nlohmann::json load_figures(const Bench& bench, const std::vector<Cost>& loads) 
   return document;
 }
 
-/// All kernels in every round, so that each is measured all the time that the program runs: a
-/// processor's speed may change within seconds. The first round warms up.
+/// Runs all kernels in every round, so that each is measured over the whole run: a processor's
+/// speed may change within seconds. The first round warms up.
 nlohmann::json measure(const Bench& bench, const std::vector<Subject>& subjects,
                        const std::vector<std::string>& sets, int rounds) {
   std::map<std::string, Samples> all;
@@ -160,7 +160,7 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// What 1 GB of device memory costs the host before and after a kernel touched 1 MB of it.
+/// The host's memory for 1 GB of device memory, before and after a kernel touched 1 MB of it.
 nlohmann::json memory_cost(const Bench& bench) {
   constexpr std::size_t kGigabyte = std::size_t{1} << 30;
   const std::size_t before = resident_bytes();
@@ -227,7 +227,7 @@ nlohmann::json run(int argc, char** argv) {
 
 int main(int argc, char** argv) try {
   const nlohmann::json document = run(argc, argv);
-  if (document.is_null()) return 0;  // a partner: its answers were its output
+  if (document.is_null()) return 0;  // a partner has already printed its answers
   const std::string text = document.dump(1);
   std::printf("%s\n", text.c_str());
   const std::string path = option(argc, argv, "-o", "");

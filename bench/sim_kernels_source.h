@@ -1,4 +1,4 @@
-// The kernels that sim_kernels.cpp measures.
+// The CUDA sources of the kernels for sim_kernels.cpp.
 #pragma once
 
 namespace {

@@ -1,5 +1,5 @@
-// The kernels that sim_kernels.cpp measures: each on the device, as a plain loop, and how far apart
-// their results are.
+// The subjects of sim_kernels.cpp: each kernel on the device and as a plain loop, and the
+// difference of their results.
 #pragma once
 
 #include "sim_kernels_source.h"
@@ -49,7 +49,7 @@ class Bench {
     load();
   }
 
-  /// Loads the module again, for the instruction set that the environment names now.
+  /// Loads the module again, for the instruction set in the environment.
   void load() const {
     if (module_ != nullptr) check(api.cuModuleUnload(module_), "cuModuleUnload");
     check(api.cuModuleLoadData(&module_, text_.c_str()), "cuModuleLoadData");
@@ -109,17 +109,17 @@ double largest_difference(const Floats& a, const Floats& b) {
   return largest;
 }
 
-/// One kernel: how it runs on the device and as a loop, and how far apart their results are.
+/// One kernel: its run on the device, its plain loop, and the difference of their results.
 struct Subject {
   std::string name;
   std::function<void(const Bench&)> simulated;
   std::function<void()> plain;
   std::function<double(const Bench&)> difference;
   double flops = 0;
-  /// Where a run goes on from what the one before left: gives both the same to begin with.
+  /// For a run that continues from the last result: resets both sides to the same values.
   std::function<void(const Bench&)> restart = [](const Bench&) {};
 
-  /// How far apart one run of each ends; nothing is worth measuring that is further than rounding.
+  /// The difference after one run of each. Throws if it is larger than rounding.
   double compare(const Bench& bench) const {
     constexpr double kRounding = 1e-4;
     restart(bench);
@@ -238,9 +238,9 @@ Subject transpose(const Bench& bench, const char* name, const char* kernel) {
           [=](const Bench& b) { return largest_difference(b.read(dy, s->y.size()), s->y); }};
 }
 
-/// Halves as m16n8k16 wants them: lane 4 * g + t holds, in register r of A, the elements
-/// 2 * t + {0, 1} + 8 * (r / 2) of row g + 8 * (r % 2), and likewise the columns of B. Multiples of
-/// a quarter, so that every sum is exact.
+/// Halves in the layout of m16n8k16: register r of A in lane 4 * g + t holds the elements
+/// 2 * t + {0, 1} + 8 * (r / 2) of row g + 8 * (r % 2); the columns of B likewise. All are
+/// multiples of a quarter, so every sum is exact.
 constexpr int kMmaRounds = 256, kMmaWarps = 64;
 float mma_left(int row, int k) { return static_cast<float>((row * 7 + k * 3) % 9 - 4) / 4; }
 float mma_right(int k, int column) { return static_cast<float>((k * 5 + column) % 7 - 3) / 4; }

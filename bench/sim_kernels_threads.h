@@ -1,5 +1,5 @@
-// What a second host thread brings, and what a second process would on the same machine: how many
-// host threads there are is a number that a process reads once, so others of this program do it.
+// The gain of a second host thread, and of a second process on the same machine. A process reads
+// its number of host threads only once, so partner processes of this program have other numbers.
 #pragma once
 
 #include "sim_kernels_subjects.h"
@@ -22,7 +22,7 @@
 
 namespace {
 
-/// Launches one after the other, so that starting them together matters little.
+/// Launches one after the other, so that the common start matters little.
 double batch_milliseconds(const Bench& bench, const Subject& subject, int launches) {
   return cost_of([&] {
            for (int i = 0; i < launches; ++i) subject.simulated(bench);
@@ -30,8 +30,8 @@ double batch_milliseconds(const Bench& bench, const Subject& subject, int launch
          launches;
 }
 
-/// What a partner does until its input ends: for each line "kernel launches" the milliseconds of
-/// one launch and how far its result is from the plain loop's.
+/// The loop of a partner process: for each input line "kernel launches" it prints the milliseconds
+/// of one launch and the difference from the plain loop's result.
 void serve(const Bench& bench, const std::vector<Subject>& subjects) {
   std::string name;
   for (int launches = 0; std::cin >> name >> launches;) {
@@ -44,7 +44,7 @@ void serve(const Bench& bench, const std::vector<Subject>& subjects) {
   }
 }
 
-/// This program once more, with a number of host threads of its own.
+/// A second process of this program, with its own number of host threads.
 class Partner {
  public:
   Partner(const char* program, const std::string& isa, const char* threads) {
@@ -92,7 +92,7 @@ class Partner {
   FILE *to_ = nullptr, *from_ = nullptr;
 };
 
-/// Of one kernel, round by round.
+/// Times of one kernel, round by round.
 struct Beside {
   std::vector<Cost> elapsed;
   std::vector<double> times, machine;
@@ -102,7 +102,7 @@ struct Beside {
 void measure_round(const Bench& bench, const Subject& subject, Partner& two, Partner& other,
                    Beside& samples) {
   const double first = batch_milliseconds(bench, subject, 1);
-  // Several: the system may leave a thread that it wakes on its waker's processor for a while.
+  // Several launches: the system may run a woken thread on the waker's processor for a while.
   const int launches = std::clamp(static_cast<int>(8 / first), 4, 8);
   const double one = batch_milliseconds(bench, subject, launches);
   two.ask(subject.name, launches);
@@ -120,14 +120,15 @@ void measure_round(const Bench& bench, const Subject& subject, Partner& two, Par
   samples.machine.push_back(2 * one / std::max(both.wall / launches, beside));
 }
 
-/// One thread here, two threads in a partner, and this process beside another one in turn. `times`
-/// is how many times faster two threads are, `machine_times` what two processes get done for one:
-/// no thread can bring more than the second processor gives. Medians over the rounds' quotients.
+/// Measures one thread here, two threads in a partner, and this process at the same time as
+/// another, in turn. `times` is the speedup by two threads, `machine_times` that by two
+/// processes: a second thread cannot gain more than a second process. Both are
+/// medians of the rounds' quotients.
 nlohmann::json measure_threads(const Bench& bench, const std::vector<Subject>& subjects,
                                Partner& two, Partner& other, int rounds) {
   std::map<std::string, Beside> all;
   for (int round = 0; round <= rounds; ++round) {
-    if (round == 1) all.clear();  // that one warmed up
+    if (round == 1) all.clear();  // the first round warms up
     for (const Subject& subject : subjects)
       measure_round(bench, subject, two, other, all[subject.name]);
   }

@@ -1,4 +1,4 @@
-// How sim_kernels.cpp takes and sums up times.
+// Timing and summaries for sim_kernels.cpp.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,10 +1,10 @@
 """CPU execution of GPU kernels: ours, a C++ loop, Warp's CPU device, Triton's interpreter and
 numba's simulator, in turn.
 
-Warp compiles its own Python dialect for the CPU, without warps, barriers or checks; Triton's
-interpreter computes whole tiles with NumPy; numba's simulator runs one Python thread per CUDA
-thread, so it gets a small part of the work and its time is also given for the whole. Times are
-processor time, all threads together, because that does not depend on what else the machine does.
+Warp compiles its own Python dialect for the CPU, without warps, barriers or checks. Triton's
+interpreter computes whole tiles with NumPy. numba's simulator runs one Python thread per CUDA
+thread, so it gets a small part of the work, and its time is scaled to the whole as well. All
+figures are processor time over all threads, because other programs hardly change it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def plain_loop() -> dict[str, Work]:
 
 
 class HostArray:
-    """What Triton's interpreter asks of a PyTorch tensor, over a NumPy array."""
+    """The methods of a PyTorch tensor that Triton's interpreter needs, over a NumPy array."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values, self.dtype = values, str(values.dtype)
@@ -154,7 +154,7 @@ class HostArray:
 
 
 def triton_interpreter() -> dict[str, Work]:
-    global tl  # kernels look their names up among globals
+    global tl  # kernels look up names among globals
     import triton
     import triton.language as tl
 
@@ -228,7 +228,7 @@ def warp() -> dict[str, Work]:
 
 
 def numba_simulator() -> dict[str, Work]:
-    global cuda  # the simulator replaces the module where the kernel finds it, among globals
+    global cuda  # kernels look up the simulator's module among globals
     from numba import cuda, float32
 
     @cuda.jit

@@ -1,9 +1,8 @@
 """A small transformer of torch, forward and backward, with and without kernwright.torch.
 
-Eager torch, the same with accelerate(), with three classes of its own, with our attention too, by
+Variants: eager torch, accelerate(), accelerate() with three own classes, with our attention too,
 torch.compile, and both together, in turns in one run. Loss and gradients are compared with the same
-model in float32. Where only the simulated device is there, the model is tiny and nothing is timed:
-what is left is whether results are right.
+model in float32. The simulated device checks only the results, with a tiny model and no timing.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def half_turn(x: torch.Tensor) -> torch.Tensor:
 
 
 class Rotary(kt.Rope):
-    """As transformers has it: tables of both halves, of the dtype of q; kept in float32."""
+    """As in transformers: tables of both halves in the dtype of q, from frequencies in float32."""
 
     def forward(self, q: torch.Tensor, k: torch.Tensor) -> Any:
         tokens = q.shape[-2]
@@ -99,7 +98,7 @@ class Block(nn.Module):
 
 
 class OurBlock(Block):
-    """The first addition is in the kernel of the second norm."""
+    """The kernel of the second norm also does the first addition."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y, x = self.norm2(self.attention(self.norm1(x)), residual=x)
@@ -132,7 +131,7 @@ ALSO = {MLP: OurMLP, Rotary: OurRotary, Block: OurBlock}
 
 
 def variants(model: nn.Module, simulated: bool) -> dict[str, nn.Module]:
-    """Copies of the model by what is done to them."""
+    """Copies of the model, by the change made to them."""
 
     def compiled(module: nn.Module) -> Any:
         return torch.compile(module, backend="aot_eager" if simulated else "inductor")
@@ -148,7 +147,7 @@ def variants(model: nn.Module, simulated: bool) -> dict[str, nn.Module]:
 
 
 def results(model: nn.Module, ids: torch.Tensor, target: torch.Tensor) -> list[torch.Tensor]:
-    """The loss and all gradients."""
+    """Returns the loss and all gradients."""
     model.zero_grad(set_to_none=True)
     loss = model(ids, target)
     loss.backward()
@@ -164,7 +163,7 @@ def error(found: list[torch.Tensor], expected: list[torch.Tensor]) -> float:
 
 
 def timed(run: Callable[[], Any]) -> harness.Loop:
-    """Calls, and the wait for the device behind the last."""
+    """Runs the calls and then waits for the device."""
 
     def loop(calls: int) -> None:
         for _ in range(calls):
@@ -218,7 +217,7 @@ def main() -> None:
     models = variants(copy.deepcopy(wide).to(dtype), simulated)
     del wide
     errors = {name: error(results(model, *inputs), expected) for name, model in models.items()}
-    # Rounding of bfloat16 goes through all layers: ours may be off by no more than torch's own is.
+    # Rounding of bfloat16 adds up over all layers: torch's own error is the measure of ours.
     allowed = 1e-4 if simulated else 1.5 * errors["torch"]
     harness.write(
         shape.output,

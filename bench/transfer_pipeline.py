@@ -12,8 +12,8 @@ import numpy as np
 import harness
 import kernwright as kw
 
-# Rounds per element are chosen so that computing takes as long as copying: the pipeline's hardest
-# case, in which a third of the serial time is the least possible.
+# Rounds per element make a kernel as long as a copy: the hardest case for the pipeline, with a
+# third of the serial time as the lower limit.
 SOURCE = r"""
 __global__ void work(float* x, int rounds, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
@@ -45,7 +45,7 @@ class Pipeline:
         self.rounds = 0
 
     def balance(self) -> None:
-        """Chooses `rounds` so that a kernel takes as long as a copy in one direction."""
+        """Sets `rounds` so that a kernel takes as long as a copy in one direction."""
         x = self.buffers[0]
         copy = seconds(lambda: self.engine.upload(self.inputs[0], x).wait())
         self.rounds = 1000
@@ -82,7 +82,7 @@ class Pipeline:
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """The median of some runs, the first of which is dropped."""
+    """The median of some runs; the first is dropped."""
     call()
     samples = []
     for _ in range(REPEATS):

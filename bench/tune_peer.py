@@ -1,5 +1,5 @@
-"""Kernel Tuner's own spaces, strategies and sessions, in an interpreter without anything of ours:
-started by tune_space.py, tune_replay.py and tune_session.py, prints one JSON line."""
+"""Kernel Tuner's own spaces, strategies and sessions, in an interpreter without Kernwright:
+tune_space.py, tune_replay.py and tune_session.py start it, and it prints one JSON line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-MOST_BEST = 20  # configurations that a session tells, the best first
+MOST_BEST = 20  # configurations in a session's answer, the best first
 
 
 def values_of(text):
@@ -52,7 +52,7 @@ def load(path):
 
 
 def cache_file(names, costs, parameters, folder):
-    """The table as a cache file of Kernel Tuner, which its simulation mode reads."""
+    """The table as a cache file for Kernel Tuner's simulation mode."""
     entries = {}
     for values, cost in costs.items():
         entry = dict(zip(names, values, strict=True))
@@ -129,8 +129,11 @@ def replay(path, strategy, seeds, evaluations):
 
 
 def check_launches():
-    """Has Kernel Tuner look at the code of each call of cuda-python. It comes in a tuple, which
-    Kernel Tuner 1.5.0 passes over: then a kernel that does not launch takes no time, and wins."""
+    """Makes Kernel Tuner check the result code of each call of cuda-python.
+
+    The code comes in a tuple, and Kernel Tuner 1.5.0 ignores it: a kernel that does not launch then
+    takes no time, and wins.
+    """
     from kernel_tuner.backends import nvcuda
 
     check = nvcuda.cuda_error_check
@@ -138,8 +141,10 @@ def check_launches():
 
 
 def session(name, count, seconds, language, winner):
-    """`count` configurations of a subject, as Kernel Tuner compiles and measures them by itself, or
-    as many as `seconds` allow; then `winner`, a configuration that somebody else found best."""
+    """Kernel Tuner compiles and measures `count` configurations of a subject by itself.
+
+    It stops after `seconds`. Then it measures `winner`, the best configuration of another tuner.
+    """
     import kernel_tuner
     from tune_subjects import STANDARD, subject
 
@@ -151,7 +156,7 @@ def session(name, count, seconds, language, winner):
     sizes = tuple(chosen.problem[size] for size in chosen.sizes)
 
     def tune(budget, allowed=listed):
-        def is_allowed(configuration):  # Kernel Tuner would read a lambda's text
+        def is_allowed(configuration):  # Kernel Tuner would parse a lambda's text
             return tuple(configuration[key] for key in parameters) in allowed
 
         results, _ = kernel_tuner.tune_kernel(

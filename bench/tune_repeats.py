@@ -1,9 +1,9 @@
 """Fresh sessions on one space, for tune_session.py --repeat: how good their winners are.
 
-Each session is a process of its own with a seed of its own; compiled code is kept between them, as
-what is looked at is measuring. Then every configuration that won or tied, and those that were
-fastest, run in turns for long. A session's regret is what its winner takes beyond the best of
-these. Two sessions flip when neither's ties have the other's winner.
+Each session has its own process and seed. They share compiled code, because only measurements
+matter here. Afterwards all configurations that won or tied, and the fastest ones, run in turns for
+long. A session's regret is its winner's time minus the best of these. Two sessions flip when
+neither's ties contain the other's winner.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-FASTEST = 12  # of each session, that may be measured for long
-MOST = 32  # configurations that are
+FASTEST = 12  # of each session, as candidates for the long measurement
+MOST = 32  # configurations in the long measurement
 ROUNDS = 15
 
 Config = dict[str, Any]
@@ -25,7 +25,7 @@ def key_of(config: Config) -> tuple:
 
 
 def summary(session: Any, best: Any) -> dict:
-    """What one session found, for the comparison."""
+    """The findings of one session, for the comparison."""
     correct = [trial for trial in session.trials if trial.score is not None]
     correct.sort(key=lambda trial: trial.score)
     return {
@@ -37,7 +37,7 @@ def summary(session: Any, best: Any) -> dict:
 
 
 def candidates(sessions: list[dict]) -> list[Config]:
-    """Winners first, then those that tied, then the fastest ones: each once, MOST of them."""
+    """Winners first, then ties, then the fastest ones: each once; MOST, or all winners."""
     winners = [one["winner"] for one in sessions]
     tied = [config for one in sessions for config in one["tie configs"]]
     ranks = itertools.zip_longest(*(one["fastest"] for one in sessions))
@@ -49,7 +49,7 @@ def candidates(sessions: list[dict]) -> list[Config]:
 
 
 def measured_long(name: str, small: bool, configs: list[Config]) -> dict:
-    """The median of each over rounds in which all run in turn; null where it does not launch."""
+    """The median of each over rounds of all in turn; null for one that does not launch."""
     import numpy as np
     from tune_session import contestant, sampled
     from tune_subjects import subject

@@ -1,9 +1,9 @@
-"""Searches replayed on brute-force tables (T4 files), beside Kernel Tuner's own strategies.
+"""Searches replayed on brute-force tables (T4 files): ours and Kernel Tuner's strategies.
 
     tune_replay.py TABLE... [--strategies a,b] [--seeds 25] [--peer-python PYTHON] [--json OUT]
 
-Each figure is the part of the optimum that the best configuration reaches after so many evaluations
-(failures count): the mean over seeds at 50, 100 and 200, and the 10th percentile at 200.
+Each figure compares the best configuration after some evaluations (failures count) with the
+optimum: the mean over seeds at 50, 100 and 200, and the 10th percentile at 200.
 """
 
 from __future__ import annotations

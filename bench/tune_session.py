@@ -1,20 +1,20 @@
-"""Tuning sessions beside Kernel Tuner: the same device, configurations and kernel text in one run.
+"""Tuning sessions, ours and Kernel Tuner's: same device, configurations and kernel text in one run.
 
     tune_session.py [SUBJECT...] [--count N] [--peer-python PYTHON] [--peer-seconds S] [-o OUT]
     tune_session.py [SUBJECT...] [--count N] --repeat 20 [--evaluations N] [--small] [-o OUT]
 
-Each subject (convolution: compiles dominate; gemm, hotspot: measuring does) is tuned over the same
-`count` configurations by either, each in a process of its own with cold caches. Neither the
-interpreter's start nor the device's is counted. Kernel Tuner stops after `peer-seconds`; what it
-would need for all configurations follows from what it did. Both compile for the same standard with
-no other option: ours to a cubin, Kernel Tuner to PTX, which the driver makes a cubin of.
+Compiles dominate the subject convolution; measurements dominate gemm and hotspot. Both tuners get
+the same `count` configurations of a subject, each in its own process with cold caches. The start of
+the interpreter and of the device does not count. Kernel Tuner stops after `peer-seconds`; its time
+for all configurations is extrapolated. Both compile for the same standard with no other option:
+ours to a cubin, Kernel Tuner to PTX, from which the driver makes a cubin.
 
-Then both winners run in turns, as we compile them. Of Kernel Tuner's best ones the first runs that
-launches; "refused" tells which do not, and why. "our winner" among Kernel Tuner's figures is what
-it says of ours.
+Then both winners, compiled by us, run in turns. Kernel Tuner's winner is its best configuration
+that launches; "refused" lists the better ones and the reasons. "our winner" among Kernel Tuner's
+figures is its measurement of our winner.
 
-With --repeat so many fresh sessions of ours run on the same configurations instead (all of them, or
---evaluations of them that the search chooses): see tune_repeats.py.
+With --repeat so many fresh sessions of ours run instead, on the same configurations: all of them,
+or --evaluations of them by choice of the search. See tune_repeats.py.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def ours(name: str, count: int, small: bool, seed: int = 0, evaluations: int | N
 
 
 def contestant(chosen, config: dict) -> tuple:
-    """What runs the kernel once more, and its output. Raises kw.Error where it does not launch."""
+    """A function that runs the kernel once, and its output. Raises kw.Error if it cannot launch."""
     import kernwright as kw
 
     values = {**chosen.problem, **config}
@@ -105,8 +105,8 @@ def contestant(chosen, config: dict) -> tuple:
 
 
 def first_that_launches(chosen, configs: list[dict]) -> tuple:
-    """The first of `configs` that launches (None: none does) with its contestant(), and why those
-    before it do not."""
+    """The first of `configs` that launches (None: none does) with its contestant(), and the errors
+    of those before it."""
     import kernwright as kw
 
     refused = []
@@ -119,7 +119,7 @@ def first_that_launches(chosen, configs: list[dict]) -> tuple:
 
 
 def sampled(timer, run) -> float:
-    """Milliseconds; what was counted where there is no clock."""
+    """Milliseconds; on the simulated device its counted cost."""
     measured = timer.measure(
         run, policy="cold", min_samples=10, max_samples=30, max_seconds=0.5, noise=0.002
     )
@@ -128,8 +128,8 @@ def sampled(timer, run) -> float:
 
 
 def race(name: str, small: bool, ours: list[dict], peers: list[dict]) -> dict:
-    """The first of ours and of the peer's that launch, in turns: medians, and the ratio of the
-    first to the second in each round."""
+    """The first configurations of ours and of the peer's that launch, in turns: medians, and the
+    ratio of the first to the second in each round."""
     import numpy as np
 
     import kernwright as kw
@@ -149,7 +149,7 @@ def race(name: str, small: bool, ours: list[dict], peers: list[dict]) -> dict:
         for place, (run, _) in enumerate((first, second)):
             times[place].append(sampled(timer, run))
     ratios = sorted(a / b for a, b in zip(*times, strict=True))
-    # Temporal tiling of another depth computes something else: then there is nothing to compare.
+    # Another depth of temporal tiling computes something else: results cannot be compared.
     depth = "temporal_tiling_factor"
     difference = None
     if mine.get(depth) == other.get(depth):
@@ -253,7 +253,7 @@ def main() -> None:
         "count": options.count,
         "results": results,
     }
-    for name in options.subjects or SUBJECTS:  # written after each: a time limit loses none
+    for name in options.subjects or SUBJECTS:  # saved after each one, in case time runs out
         if options.repeat:
 
             def keep(found: dict, name: str = name) -> None:

@@ -1,8 +1,8 @@
-"""Construction of constrained spaces from T1 files, beside Kernel Tuner's Searchspace.
+"""Construction of constrained spaces from T1 files: ours and Kernel Tuner's Searchspace.
 
     tune_space.py T1... [--peer-python PYTHON] [--json OUT]
 
-Each in a process of its own: seconds (the best of three), the peak of resident memory, the count.
+Each in its own process: seconds (the best of three), the peak of resident memory, the count.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The kernels of tune_session.py with their spaces, sizes and arguments; imports NumPy alone, so
-that an interpreter with Kernel Tuner and nothing of ours can read it."""
+"""The kernels of tune_session.py with their spaces, sizes and arguments. It imports only NumPy, so
+that an interpreter with Kernel Tuner but without Kernwright can use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import random
 import numpy as np
 
 KERNELS = pathlib.Path(__file__).with_name("tune_kernels")
-STANDARD = "c++17"  # of C++, for whoever compiles them
+STANDARD = "c++17"  # of C++, for both tuners
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Subject:
     sizes: tuple  # names of `problem`, one a dimension of the grid
     divisors: tuple
     block: tuple
-    shapes: list  # of the array arguments, the first of which is written
-    repeats: str  # what dominates a session: "compile" or "measure"
+    shapes: list  # of the array arguments; the kernel writes the first
+    repeats: str  # the larger cost of a session: "compile" or "measure"
 
     @property
     def grid(self):
@@ -43,7 +43,7 @@ class Subject:
         return [*arrays, *(np.int32(value) for value in self.problem.values())]
 
     def configurations(self, count, seed=0):
-        """That many valid ones, the same each time; all of them where there are fewer."""
+        """This number of random valid ones, the same each time; all if there are fewer."""
         draw = random.Random(seed)
         names = list(self.parameters)
         conditions = [compile(text, text, "eval") for text in self.restrictions]

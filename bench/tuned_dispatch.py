@@ -1,4 +1,4 @@
-"""kernel.tuned() beside kernel[grid, block] bound once: what the choice by size costs a launch."""
+"""kernel.tuned() and kernel[grid, block] bound once: the cost of the choice by size in a launch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def main() -> None:
         x, y = kw.ones(N, dtype="float32"), kw.zeros(N, dtype="float32")
         fast(x, y, 2.0, N)
         assert (y.numpy() == 2).all() and fast.choices[0].from_store
-        nothing = kernel.forall(0)  # a call that launches nothing: the choice alone is left
+        nothing = kernel.forall(0)  # launches nothing, so only the choice takes time
         empty = kernel.tuned(store)
         empty._resolve = lambda arguments: (nothing, -1, False)
         names = {"x": x, "y": y, "n": N, "plain": fast.for_problem(n=N), "fast": fast,

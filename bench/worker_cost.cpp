@@ -1,8 +1,8 @@
-// Compiles in worker processes beside compiles inside this process: one at a time, and 200 at once.
+// Compiles in worker processes and in this process: one at a time, and 200 at once.
 //
 //     worker_cost [-o result.json] [--program kernwright-worker] [--site-packages folder]
 //
-// Every source is new, and NVRTC's own cache is off. Each result is compared with the other side's.
+// Every source is new, and NVRTC's own cache is off. Results of both sides are compared.
 #include "base/format.h"
 #include "driver/nvrtc_loader.h"
 #include "jit/compile/compiler.h"
@@ -56,7 +56,7 @@ nlohmann::json summary(std::vector<double> samples) {
   return {{"min", samples.front()}, {"median", samples[samples.size() / 2]}};
 }
 
-/// Compiles all on as many threads as given; milliseconds.
+/// Compiles all on the given number of threads; returns milliseconds.
 double all_at_once(const std::vector<kw::CompileRequest>& requests, unsigned threads,
                    const Compile& compile) {
   return ms_of([&] {

@@ -1,11 +1,11 @@
-// Ways of moving bytes from one process's memory to a device that another process holds.
+// Ways of moving bytes from one process's memory to a device of another process.
 //
 //     worker_memory [-o result.json] [--max-mib 1024]
 //
 // socket: in the message. shared: through shared memory in parts, page-locked in the worker or not.
-// remote_device: what RemoteDevice does. ipc: the parent copies to memory of its own on the device,
-// which the worker opens (GPU only). in_process: a copy without another process. Each result is
-// compared with what was sent. This program is its own worker.
+// remote_device: as RemoteDevice does. ipc: the parent copies to its own memory on the device, and
+// the worker opens this memory (GPU only). in_process: a copy without another process. Each result
+// is compared with the sent bytes. This program is its own worker.
 #include "base/format.h"
 #include "core/runtime.h"
 #include "driver/shared_library.h"
@@ -47,7 +47,7 @@ struct IpcHandle {
   std::array<char, 64> bytes;
 };
 
-/// The three functions, which only this comparison uses.
+/// Three functions used only in this comparison.
 struct Ipc {
   int (*get)(IpcHandle*, kw::CUdeviceptr) = nullptr;
   int (*open)(kw::CUdeviceptr*, IpcHandle, unsigned) = nullptr;
@@ -165,7 +165,7 @@ Way socket_way(kw::RemoteDevice& device) {
           }};
 }
 
-/// `part`: bytes that go at once.
+/// `part`: bytes of one transfer.
 Way shared_way(kw::RemoteDevice& device, std::shared_ptr<kw::SharedMemory> memory, bool locked,
                std::size_t part) {
   const auto write = [&device, memory, part](const kw::RemoteBuffer& to,
@@ -222,7 +222,7 @@ class Comparison {
     const std::span<const std::byte> from(data_.data(), bytes);
     std::vector<std::vector<double>> ms(ways.size());
     const int rounds = bytes <= kMiB ? 51 : bytes <= 128 * kMiB ? 7 : 3;
-    for (int round = 0; round <= rounds; ++round) {  // the first is not counted
+    for (int round = 0; round <= rounds; ++round) {  // round 0 is a warm-up
       for (std::size_t i = 0; i < ways.size(); ++i) {
         const double took = ms_of([&] { ways[i].write(to, from); });
         if (round > 0) ms[i].push_back(took);

@@ -1,4 +1,4 @@
-// Names of the layers that answer requests for code.
+// Names of the layers that answer code requests.
 #include "jit/found_code.h"
 
 namespace kernwright {

@@ -1,4 +1,4 @@
-// Object code, and which layer had it.
+// Object code, and the layer it came from.
 #pragma once
 
 #include "jit/object_code.h"
@@ -7,8 +7,8 @@
 
 namespace kernwright {
 
-/// Who answers a request for code: a layer of the cache, or the compiler. `none` is code that the
-/// program was made from.
+/// The origin of requested code: a layer of the cache, or the compiler. `none` is code given to the
+/// program's constructor.
 enum class CodeLayer { memory, disk, pack, compiler, none };
 
 /// "memory", "disk", "pack", "compiled" or "object code".

@@ -1,4 +1,4 @@
-// What a compile produced: code, the names in it, their signatures, and the compiler's log.
+// The result of a compile: code, the names in it, their signatures, and the compiler's log.
 #pragma once
 
 #include "base/diagnostic.h"
@@ -19,7 +19,7 @@ enum class CodeKind { cubin, ptx };
 /// "cubin" or "ptx".
 const char* code_kind_name(CodeKind kind) noexcept;
 
-/// Where object code came from in this process.
+/// The origin of object code in this process.
 enum class CodeOrigin { compiled, disk, pack };
 
 /// Type of a __device__ or __constant__ variable.
@@ -45,19 +45,19 @@ struct ObjectCode {
   std::map<std::string, SymbolType> symbol_types;  ///< by C++ name, where the compiler told it
   std::string nvrtc_version;                       ///< "13.5"
   double compile_ms = 0;
-  /// How it was compiled; only of code that this process compiled, never serialized.
+  /// The course of the compile; only for code compiled by this process, never serialized.
   std::shared_ptr<const CompileTrace> trace;
   CodeOrigin origin = CodeOrigin::compiled;  ///< not part of the file
 
-  /// The kernel of that name, as written by the user or lowered. Throws NameNotFound with a list of
+  /// The kernel of this name, as written by the user or lowered. Throws NameNotFound with a list of
   /// the names.
   const KernelSignature& kernel(const std::string& name) const;
 
   /// One self-describing file (magic, version, fields, checksum). Throws Error with path and
   /// reason.
   void save(const std::filesystem::path& path) const;
-  /// Of such a file, or of a cubin or PTX as object_code_of_image() reads it; a regular file of at
-  /// most 256 MiB.
+  /// The code of such a file, or of a cubin or PTX as object_code_of_image() reads it; a regular
+  /// file of at most 256 MiB.
   static ObjectCode load(const std::filesystem::path& path);
   /// Whether bytes begin as save() writes them.
   static bool is_saved(std::string_view bytes) noexcept;

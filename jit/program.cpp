@@ -1,4 +1,4 @@
-// Takes a program's kernels from the caches and keeps what is loaded per device.
+// Takes a program's kernels from the caches and keeps the loaded modules of each device.
 #include "jit/program.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ bool is_refused_image(int code) { return code == 200 || code == 209 || code == 2
 }  // namespace
 
 struct Program::Box {
-  /// Object code that was loaded on a device.
+  /// Object code loaded on a device.
   struct Loaded {
     FoundCode found;
     Module module;
@@ -111,7 +111,7 @@ struct Program::Box {
     });
   }
 
-  /// Object code and the request that it answers.
+  /// Object code and the request for it.
   struct Answer {
     FoundCode found;
     CodeRequest request;
@@ -122,7 +122,7 @@ struct Program::Box {
     return {std::move(found), std::move(request)};
   }
 
-  /// Object code with the kernel: that of all declared kernels if it has the kernel.
+  /// Object code with the kernel: the code of all declared kernels if it contains the kernel.
   Answer code_with(Device& device, const std::string& name,
                    const std::vector<std::string>& companions = {}) const {
     if (ready) {
@@ -155,8 +155,8 @@ struct Program::Box {
   const Module& load(Device& device, Answer& answer) {
     if (ready && device.is_simulated() && ready->kind == CodeKind::cubin) {
       throw Error(
-          format("{} is a cubin for {}, which cannot run on {}: PTX is wanted, as "
-                 "`kernwright compile --emit ptx` and compile(\"ptx\") make",
+          format("{} is a cubin for {}, which cannot run on {}: make PTX instead, with "
+                 "`kernwright compile --emit ptx` or compile(\"ptx\")",
                  source.name, ready->arch, device.identify()));
     }
     if (ready) return load(device, answer.found);
@@ -184,7 +184,7 @@ struct Program::Box {
     return modules.back().module;
   }
 
-  /// A kernel of a module that is loaded already. The caller holds the mutex.
+  /// A kernel of an already loaded module. The caller holds the mutex.
   const Kernel* find_kernel(Device& device, const std::string& name) {
     DeviceState& state = devices[device];
     if (const auto known = state.kernels.find(name); known != state.kernels.end()) {

@@ -1,4 +1,4 @@
-// Source text to kernels: the explicit Program, and LazyKernel which compiles when first needed.
+// Source text to kernels: the explicit Program, and LazyKernel, which compiles at its first use.
 #pragma once
 
 #include "core/kernel.h"
@@ -14,7 +14,7 @@
 
 namespace kernwright {
 
-/// What a compile of a program looks for.
+/// The extent of a program's compile.
 enum class ProgramScope {
   whole,  ///< every kernel and variable, also those that only the compiled code shows
   named,  ///< the kernels that are asked for by name: one compile, never a second for constants
@@ -27,14 +27,14 @@ class Program {
   /// Throws InvalidArgument: empty source, NUL in source, bad options.
   explicit Program(Source source, ProgramOptions options = {},
                    ProgramScope scope = ProgramScope::whole);
-  /// Code that is there already, and nothing to compile: every kernel and variable of it, in one
+  /// A program of existing code, with nothing to compile: all its kernels and variables, in one
   /// module per device. `name` is for messages.
   explicit Program(ObjectCode code, std::string name);
 
   const Source& source() const noexcept;
   const ProgramOptions& options() const noexcept;
   const std::vector<KernelDeclaration>& declarations() const noexcept;
-  /// The code that it was made from, or null.
+  /// The code given to the constructor, or null.
   const std::shared_ptr<const ObjectCode>& loaded_code() const noexcept;
 
   /// Whether declarations() lists every kernel there can be: no macro, #if, header or option may
@@ -44,13 +44,13 @@ class Program {
   /// `device` (null: as compile() does) unless declares_all().
   std::vector<std::string> kernel_names(Device* device = nullptr) const;
 
-  /// Compiles for `options.arch` (PTX without one: compute_80) through the caches. Empty
-  /// `names` = every kernel declared that is no template. Throws CompileError, NameNotFound,
-  /// NvrtcNotFound, Timeout, InvalidArgument. Does not touch any device.
+  /// Compiles for `options.arch` (PTX without one: compute_80) through the caches. Empty `names`
+  /// means every declared kernel but templates. Throws CompileError, NameNotFound, NvrtcNotFound,
+  /// Timeout, InvalidArgument. Does not touch any device.
   ObjectCode compile(CodeKind kind, const std::vector<std::string>& names = {}) const;
 
-  /// Compiles what `device` can run through the caches: a cubin for a GPU, PTX for a GPU
-  /// newer than NVRTC, PTX with line numbers for the simulated device. Does not load it.
+  /// Compiles code for `device` through the caches: a cubin for a GPU, PTX for a GPU newer than
+  /// NVRTC, PTX with line numbers for the simulated device. Does not load it.
   std::shared_ptr<const ObjectCode> compile_for(Device& device,
                                                 const std::vector<std::string>& names = {}) const;
 
@@ -61,9 +61,9 @@ class Program {
   Kernel kernel(Device& device, const std::string& name,
                 const std::vector<std::string>& companions = {}) const;
 
-  /// What kernel() loads, without loading it.
+  /// The code of kernel(), without loading it.
   std::shared_ptr<const ObjectCode> object_code(Device& device, const std::string& name) const;
-  /// The same, and where it came from: what is loaded, when it was first asked for; else now.
+  /// The same with its origin: for loaded code that of its first request; else that of this one.
   FoundCode found_code(Device& device, const std::string& name) const;
 
   /// The module first loaded on `device` (made when there is none), and its __device__,

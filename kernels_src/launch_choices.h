@@ -20,7 +20,7 @@ enum class LaunchChoice : std::uint8_t {
 #undef KW_CHOICE
 };
 
-/// What `extent` counts.
+/// The meaning of `extent`.
 enum class ChoiceMeasure : std::uint8_t { row, whole };
 
 struct LaunchChoiceInfo {

@@ -111,7 +111,7 @@ std::int64_t count_elements(const WalkDims<Views>& dims) noexcept {
   return count;
 }
 
-/// Of no more dimensions than it takes.
+/// A walk with no more dimensions than necessary.
 template <std::size_t Dims = kWalkDims, typename Offset = std::int64_t, std::size_t Views>
 Walk<Views, Dims, Offset> walk_parameter(const WalkDims<Views>& dims) {
   Walk<Views, Dims, Offset> walk{};

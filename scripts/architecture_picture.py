@@ -1,4 +1,4 @@
-"""Draws the modules and what they include, from the sources: docs/pictures/architecture.svg.
+"""Draws the modules and their includes from the sources: docs/pictures/architecture.svg.
 
 python scripts/architecture_picture.py [--check]
 """
@@ -26,7 +26,7 @@ MODULES = {
     "kernels_src": "kernels of our own",
     "bindings": "Python, C++ and libcuda",
 }
-# Where a module stands from left to right, so that no arrow crosses a box.
+# The modules of each row from left to right, so ordered that no arrow crosses a box.
 COLUMNS = (
     ("runtime/sim", "worker/device", "tune"),
     ("runtime/memory", "runtime/array"),
@@ -48,13 +48,13 @@ path { fill: none; stroke: #8c959f; } marker path { fill: #8c959f; stroke: none;
 
 
 def module_of(path: str) -> str | None:
-    """The module of a file, the innermost one."""
+    """The innermost module of a file."""
     found = [name for name in MODULES if path.startswith(name + "/")]
     return max(found, key=len, default=None)
 
 
 def included() -> dict[str, set[str]]:
-    """What each module includes directly."""
+    """The direct includes of each module."""
     found: dict[str, set[str]] = {name: set() for name in MODULES}
     for top in sorted({name.split("/")[0] for name in MODULES}):
         for path in (ROOT / top).rglob("*"):
@@ -69,12 +69,12 @@ def included() -> dict[str, set[str]]:
 
 
 def below(name: str, direct: dict[str, set[str]]) -> set[str]:
-    """What a module includes, directly or through others."""
+    """The direct and indirect includes of a module."""
     return direct[name].union(*(below(each, direct) for each in direct[name]), set())
 
 
 def reduced(direct: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Without what a module reaches through another one that it includes."""
+    """The includes without those that another included module already brings."""
     through = {
         name: set().union(*(below(each, direct) for each in direct[name]), set()) for name in direct
     }
@@ -82,7 +82,7 @@ def reduced(direct: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def layers(direct: dict[str, set[str]]) -> list[list[str]]:
-    """The modules by the length of the longest way down, the lowest first."""
+    """The modules by the length of their longest path to the lowest layer, the lowest first."""
     depth: dict[str, int] = {}
 
     def of(name: str) -> int:
@@ -126,7 +126,7 @@ def picture() -> str:
 
 
 def arrow(begin: tuple[float, float], end: tuple[float, float]) -> str:
-    """From the bottom of a box to the top of a lower one: down, and in the last gap aside."""
+    """A path from the bottom of a box to the top of a lower one; it turns in the last gap."""
     (x1, y1), (x2, y2) = (begin[0], begin[1] + ROW), end
     middle = y2 - GAP / 2
     way = f"M{x1:.0f} {y1:.0f}V{y2 - GAP:.0f}C{x1:.0f} {middle:.0f} {x2:.0f} {middle:.0f} "

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the array API standard's own tests (https://github.com/data-apis/array-api-tests) whole
-# against this package: scripts/array_api_tests.sh CHECKOUT [pytest's options]. CHECKOUT holds its
-# submodule. The device is KERNWRIGHT_DEVICE's. What is expected to fail, and why, is in
-# scripts/array_api_failures.txt; everything else must pass.
+# Runs all of the array API standard's own tests (https://github.com/data-apis/array-api-tests)
+# against this package: scripts/array_api_tests.sh CHECKOUT [pytest's options]. CHECKOUT needs its
+# submodule. KERNWRIGHT_DEVICE chooses the device. scripts/array_api_failures.txt lists the expected
+# failures with reasons; every other test must pass.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checkout=${1:?"usage: scripts/array_api_tests.sh CHECKOUT [options of pytest]"}
@@ -14,6 +14,6 @@ python=${PYTHON:-}
 failures=$PWD/scripts/array_api_failures.txt
 export ARRAY_API_TESTS_MODULE=kernwright ARRAY_API_TESTS_VERSION=2025.12
 cd "$checkout"
-# The names in the file of failures count from the checkout, which may lie inside of this tree.
+# The file of failures has paths relative to the checkout, even if it lies inside this tree.
 exec "$python" -m pytest -q array_api_tests --rootdir "$PWD" --xfails-file "$failures" \
   --max-examples "${MAX_EXAMPLES:-20}" --derandomize --disable-deadline -p no:cacheprovider "$@"

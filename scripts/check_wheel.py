@@ -1,8 +1,8 @@
-"""Checks wheels: size, what the extension needs of the system, the files that must be there.
+"""Checks wheels: size, system libraries of the extension, required files.
 
-Usage: python scripts/check_wheel.py WHEEL... Exit code 1 when a wheel breaks a promise.
-       python scripts/check_wheel.py --tag WHEEL prints the tag that the wheel's files allow, or
-       nothing where they need a newer glibc than the project promises.
+Usage: python scripts/check_wheel.py WHEEL... Exit code 1 when a wheel fails a check.
+       python scripts/check_wheel.py --tag WHEEL prints the tag for the wheel's files, or nothing
+       where they need a newer glibc than the project promises.
 """
 
 import os
@@ -14,12 +14,12 @@ import tempfile
 import zipfile
 
 MAX_WHEEL_BYTES = 5_000_000
-MAX_EXTENSION_BYTES = 10_000_000  # stripped; what a user downloads is the wheel
-LIBCUDA = "kernwright/libcuda/libcuda.so.1"  # ours, which uses the extension's code
+MAX_EXTENSION_BYTES = 10_000_000  # stripped; users download the whole wheel
+LIBCUDA = "kernwright/libcuda/libcuda.so.1"  # ours; it uses the extension's code
 MAX_LIBCUDA_BYTES = 150_000
 WORKER = "kernwright/kernwright-worker"  # a program that uses the extension's code
 MAX_WORKER_BYTES = 100_000
-PROMISED = "2.28"  # the glibc of a wheel, where the build system can
+PROMISED = "2.28"  # the oldest glibc that wheels support, if the build system can reach it
 NEEDED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2"}
 LOADER = re.compile(r"ld-linux.*\.so\.\d")
 FILES = (
@@ -51,27 +51,27 @@ def numbers(version):
 
 
 def newest_glibc(binary):
-    """The newest version of glibc that a linked file asks for, as "2.28"."""
+    """The newest version of glibc that a linked file needs, as "2.28"."""
     found = set(re.findall(r"Name: GLIBC_([\d.]+)", readelf("-V", binary)))
     return max(found, key=numbers, default="0")
 
 
 def promised_glibc(name):
-    """The version of glibc that a wheel's file name promises, or None."""
+    """The version of glibc in a wheel's file name, or None."""
     match = re.search(r"manylinux_(\d+)_(\d+)_\w+\.whl$", name)
     return f"{match[1]}.{match[2]}" if match else None
 
 
 def promised_tag(linked, machine=None):
-    """The platform tag of a wheel with these linked files: of the promised glibc, or ""."""
+    """The platform tag for a wheel with these linked files: for the promised glibc, or ""."""
     if all(newest_glibc(binary) == "0" for binary in linked.values()):
-        return ""  # of another C library
+        return ""  # linked with another C library
     tag = f"manylinux_{PROMISED.replace('.', '_')}_{machine or platform.machine()}"
     return "" if any(problems_of_versions(f"kernwright-{tag}.whl", linked)) else tag
 
 
 def linked_files(wheel):
-    """What the dynamic linker reads of a wheel, by name."""
+    """The files of a wheel that the dynamic linker loads, by name."""
     names = wheel.namelist()
     found = [n for n in names if re.fullmatch(r"kernwright/_core\..*\.so", n)]
     return {n: wheel.read(n) for n in (*found, LIBCUDA, WORKER) if n in names}

@@ -1,7 +1,7 @@
 """Compiles every kernel of the library, examples and simulator tests for every architecture.
 
-Needs no GPU. A compile that fails or warns fails the gate. Architectures that the NVRTC at hand
-does not know are named and left out. Ends with "N passed, N failed".
+Needs no GPU. Every compile must succeed without warnings. Architectures unknown to the installed
+NVRTC are named and left out. Ends with "N passed, N failed".
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ ARCHS = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm
 RAW_STRING = re.compile(r'R"(\w*)\((.*?)\)\1"', re.DOTALL)
 TEMPLATE_ID = re.compile(r'"(\w+<[^">]+>)"')
 
-# What an example gets from variables of its program.
+# Macros and names that an example's program defines.
 DEFINES = {"02_shared_sgemm.py": {"TILE": 16}, "demo.cu": {"RADIUS": 6, "TILE": 256}}
 NAMES = {"03_template.py": ["scale<float, 3>", "scale<double, 3>", "scale<int, 3>"]}
-# What a source needs beyond the defaults: NVRTC's options, and the oldest architecture.
+# Special needs of a source: NVRTC options, and the oldest architecture.
 EXTRA = {
-    "barriers.cu": ["--diag-suppress=20054"],  # cuda::barrier in shared memory is made by a call
+    "barriers.cu": ["--diag-suppress=20054"],  # a call constructs cuda::barrier in shared memory
     "recursion.cu": ["--ptxas-options=--suppress-stack-size-warning"],
     "wide_integers.cu": ["--device-int128"],
 }
@@ -47,7 +47,7 @@ FROM_AMPERE = (
 )
 OLDEST = {f"{name}.cu": 80 for name in FROM_AMPERE}
 OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90, "packed_ring.cu": 90}
-# Texts for wgmma, which no other architecture has.
+# Sources with wgmma, for compute capability 9.0 alone.
 HOPPER_ALONE = (
     *(f"kernels_src/attention/{name}.cu" for name in ("hopper_attention", "hopper_backward")),
     *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm")),
@@ -93,7 +93,7 @@ def examples() -> Iterator[Job]:
 
 
 def job_of(title: str, text: str, source: str, options: dict[str, Any]) -> Job:
-    """Template instances are the ones that the file around the kernel names."""
+    """The template instances to compile: those named by the file around the kernel."""
     declared = kw.Program(text).names
     file = re.sub(r":\d+$", "", title).rsplit("/", 1)[-1]
     names = [name for name in TEMPLATE_ID.findall(source) if name.split("<")[0] in declared]
@@ -122,7 +122,7 @@ def is_for(job: Job, arch: str) -> bool:
 
 
 def check(job: Job, arch: str) -> str:
-    """Empty when the job compiles without a word, else what was said."""
+    """The messages of a failed or warning compile; empty when there are none."""
     try:
         code = kw.Program(job.text, kw.ProgramOptions(arch=arch, **job.options)).compile(
             "cubin", job.names

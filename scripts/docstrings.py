@@ -1,9 +1,9 @@
-"""Writes what the stubs of the extension say as a table for C++: signatures and docstrings.
+"""Writes the signatures and docstrings of the extension's stubs as a C++ table.
 
 python scripts/docstrings.py OUTPUT STUB...
 
-A row is class, member, text. The text begins with the signature as CPython wants it, so that
-inspect.signature() can read it, and a member of a module has an empty class.
+A row is class, member, text; the class is empty for a member of a module. The text begins with the
+signature in CPython's format, so that inspect.signature() can read it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def described(node: ast.FunctionDef) -> str:
 
 
 def parameters(arguments: ast.arguments) -> str:
-    """As `inspect` wants them: without annotations."""
+    """The arguments without annotations, in the form for `inspect`."""
     everything = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     for each in (*everything, arguments.vararg, arguments.kwarg):
         if each is not None:
@@ -61,7 +61,7 @@ def parameters(arguments: ast.arguments) -> str:
 
 
 def literal(text: str) -> str:
-    """A string literal of C++."""
+    """The text as a C++ string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

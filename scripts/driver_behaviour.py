@@ -1,4 +1,4 @@
-"""Writes docs/driver_behaviour.md from what tests/gpu/measure_unknowns.py has measured."""
+"""Writes docs/driver_behaviour.md from the measurements of tests/gpu/measure_unknowns.py."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ def table(header, rows):
 
 
 def how_it_ended(child):
-    """A line on a child that did not end well; nothing otherwise."""
+    """A line about a child process that failed; empty otherwise."""
     if child.get("ended", 0) == 0 and "error" not in child:
         return []
     text = str(child.get("error", "")).strip().splitlines()
@@ -131,7 +131,7 @@ def churn(part):
 
 
 def plain(title, text):
-    """A section of two columns for a part of one child, or of several."""
+    """A function for a section: a table with two columns, of one or more child processes."""
 
     def section(part):
         lines = [f"## {title}", "", text, ""]

@@ -1,4 +1,4 @@
-"""Writes docs/environment.md from the table of the library: environment_page.py [PATH]."""
+"""Writes docs/environment.md from the library's table of variables: environment_page.py [PATH]."""
 
 import pathlib
 import sys

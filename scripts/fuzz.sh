@@ -1,14 +1,14 @@
 #!/bin/sh
 # Runs every fuzzer for FUZZ_SECONDS (60) over its stored inputs. New inputs stay in the build
 # folder, findings in its artifacts folder. Exit code 1 when there was a finding.
-# Usage: fuzz.sh [build folder] [target...]; without targets: all of them
+# Usage: fuzz.sh [build folder] [target...]; without targets: all of them.
 set -u
 build=${1:-build/fuzz}
 seconds=${FUZZ_SECONDS:-60}
 [ $# -eq 0 ] || shift
 cd "$(dirname "$0")/.."
 mkdir -p "$build/artifacts" "$build/corpus"
-# What PTX is made of, from the texts that the tests have.
+# Frequent words of PTX, from the sources in the tests.
 words="$build/corpus/ptx.dict"
 cat tests/sim/ptx/*.ptx | grep -oE '[.%]?[A-Za-z_][A-Za-z0-9_.:]+' | sort | uniq -c | sort -rn |
   awk 'NR <= 1000 && length($2) <= 40 { print "\"" $2 "\"" }' >"$words"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The suites through the real driver with every CUDA toolkit hidden: C++ unit tests, Python tests,
-# both devices compared, and compute-sanitizer's memcheck over what launches kernels. Uses the
-# Python it is given (PYTHON, else .venv, else python3) and needs no network when its packages are
-# there. The whole output stays in $BUILD/gpu_test.log (build/gpu).
-# Options go to run_tests.py: "--part suites" and "--part sanitizer" are the two halves, and "--part
-# cpp", "python", "memcheck" and "tools" the quarters.
+# Runs the suites on the real driver while every CUDA toolkit is hidden: C++ unit tests, Python
+# tests, the comparison of both devices, and compute-sanitizer's memcheck over tests with launches.
+# Takes the Python from PYTHON, else .venv, else python3; with all packages installed it needs no
+# network. The whole output stays in $BUILD/gpu_test.log (build/gpu).
+# Options go to run_tests.py: "--part suites" and "--part sanitizer" are the two halves; "--part
+# cpp", "python", "memcheck" and "tools" are the quarters.
 # Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -13,8 +13,8 @@ python=${PYTHON:-}
 build=${BUILD:-build/gpu}
 jobs=$(nproc)
 
-# Users have no toolkit, so empty folders are mounted over those of this machine, for this script's
-# processes alone. compute-sanitizer is kept: it lies in one of them.
+# Users have no toolkit. So empty folders are mounted over this machine's toolkits, only for the
+# processes of this script. compute-sanitizer lies in one of them and stays usable.
 toolkits=$(for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda*; do
   [ -n "$folder" ] && [ -d "$folder" ] && readlink -f "$folder"
 done | sort -u)
@@ -30,7 +30,7 @@ if [ -n "$toolkits" ] && [ -z "${KERNWRIGHT_TOOLKIT_HIDDEN:-}" ]; then
 fi
 sanitizer=${KERNWRIGHT_SANITIZER:-$(command -v compute-sanitizer || true)}
 if [ -n "${KERNWRIGHT_TOOLKIT_HIDDEN:-}" ]; then
-  # The command in a toolkit's bin/ starts the program in the folder beside it.
+  # The command in a toolkit's bin/ only starts the real program in the folder beside it.
   tool=$(dirname "$(dirname "$(readlink -f "${sanitizer:-/}")")")/compute-sanitizer
   [ -x "$tool/compute-sanitizer" ] || tool=
   kept=$PWD/$build/compute-sanitizer

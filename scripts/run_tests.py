@@ -1,6 +1,6 @@
 """Runs every suite and adds up: C++ unit tests through ctest, Python tests, lints, examples.
 
-Ends with one line, "N passed, N failed". Exit code 1 when anything failed or a suite ran no test.
+Ends with one line, "N passed, N failed". Exit code 1 when a test failed or a suite ran no test.
 """
 
 import argparse
@@ -16,19 +16,19 @@ import threading
 import time
 
 DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
-LIMIT = 1800  # seconds that one suite may take before it is killed: all may take thirty minutes
-LOST = "========= Error: couldn't find exit code"  # compute-sanitizer's, at times
+LIMIT = 1800  # seconds for one suite before it is killed; all together may take thirty minutes
+LOST = "========= Error: couldn't find exit code"  # an occasional message of compute-sanitizer
 PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
 
 
 def kill_group(process):
-    """Ends a suite and what it started."""
+    """Ends the processes of a suite."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def run(title, command, count, env=None, live=True, again=True):
-    """Runs one suite, shows its output as it comes or at once, and returns (passed, failed)."""
+    """Runs one suite, shows its output live or at its end, and returns (passed, failed)."""
     start = time.monotonic()
     lines = []
     shown = []
@@ -85,11 +85,11 @@ def count_pytest(lines):
     return counts.get("passed", 0), bad
 
 
-# Compare what is free on the whole device before and after: no other suite may run beside them.
+# These compare the device's free memory before and after: no other suite may run at that time.
 MEASURE_MEMORY = ("arrays", "exchange", "memory_large")
 
-# Run children, which memcheck does not follow, or the simulated device alone, launch nothing, or
-# measure time or allocations.
+# These run child processes (memcheck does not follow them), use only the simulated device, launch
+# nothing, or measure time or allocations.
 NOT_FOR_MEMCHECK = (
     *("checks", "checks_copies", "checks_corpus", "checks_debug", "checks_matrices"),
     *("checks_narrow", "checks_padding", "checks_places", "checks_report", "checks_schedules"),
@@ -109,36 +109,36 @@ NOT_FOR_MEMCHECK = (
     *("tune_cluster", "tune_command", "tune_kernel", "tune_panel", "tune_report", "tune_session"),
     *("tune_expressions", "tune_session_use", "tune_spaces", "tune_store", "tune_strategies"),
     *("tune_tolerances", "online", "online_shadow"),
-    # every_operation calls each of their kernels in small: all of their instances take too long.
+    # every_operation calls these kernels at small sizes; all their instances would take too long.
     *("activations", "elementwise", "embedding", "fft", "fuse", "indexing", "linear", "losses"),
     *("makers", "manipulation", "norms", "operators", "optim", "promotion", "quantize_rows"),
     *("random", "reductions", "rope", "sampling", "scans", "softmax", "sorting", "topk"),
     *("transpose", "unique", "packed_weights"),
     *("attention", "attention_backward", "decode_attention", "gemm", "gemv", "linalg_solvers"),
     *("launch_choices", "library_warmup", "torch_models", "torch_ops", "tour", "bench_table"),
-    # Calls that are refused before they launch anything, and the simulated device alone.
+    # These calls are refused before a launch, or use only the simulated device.
     "bad_operations",
     "every_operation_checked",
 )
-# Whose kernels are right under every tool: the library's own, whole programs, every launch form.
-# Not here: kernels with a mistake on purpose, copies of arrays that nobody wrote. every_operation
-# is there too, by groups.
+# These must be correct under every tool: the library's kernels, whole programs, all kinds of
+# launches. Suites with deliberate mistakes or with copies of unwritten arrays stay out.
+# every_operation runs under every tool too, by groups.
 FOR_EVERY_TOOL = ("kernels", "whole_kernels", "launch", "graphs", "symbols", "tiles", "textures")
-# Suites under a tool at a time, each with a context of its own.
+# The number of suites that run under a tool at a time, each with its own context.
 SIDE_BY_SIDE = min(16, max(1, (os.cpu_count() or 1) // 2))
-# Start many processes that hold a GPU and end them after seconds without an answer: too many of
-# them beside each other, and the GPU answers none in time.
+# These start many processes on the GPU and end them after seconds without an answer. Too many of
+# these suites at once slow the GPU until such limits pass.
 MANY_PROCESSES = (
     *("judge", "judge_attacks", "judge_launches", "judge_tasks", "judge_tools"),
     *("online", "online_shadow"),
     *("tune_command", "tune_kernel", "tune_panel", "tune_session", "tune_session_use"),
 )
-# What stands for every kernel of the library, in a process for each group of its table; a call
-# in a stream and a replay make the same accesses, so the tools other than memcheck see the first.
+# Stands for every kernel of the library; each group of its table has its own process. A direct
+# call and a replayed graph make the same accesses, so only memcheck runs both.
 EVERY_OPERATION = "every_operation"
 GROUP = re.compile(r'^\w+ = Table\("(\w+)"\)', re.MULTILINE)
 
-# The halves of what runs, and theirs.
+# The parts of --part: all, the halves and the quarters.
 PARTS = {
     "all": ("cpp", "python", "memcheck", "tools"),
     "suites": ("cpp", "python"),
@@ -159,7 +159,7 @@ def operation_suites(under, tool, pytest):
             groups += GROUP.findall(table.read())
     tests = "(twice or replay)" if tool == "memcheck" else "twice"
     if tool == "initcheck":
-        tests += " and not tiles"  # it does not see what tensor maps write
+        tests += " and not tiles"  # the tool does not see writes through tensor maps
     wanted = {group: f"[{group}- and {tests}" for group in groups}
     wanted["others"] = " and ".join(f"not [{group}-" for group in groups)
     for group, which in wanted.items():
@@ -168,10 +168,10 @@ def operation_suites(under, tool, pytest):
 
 
 def under_tool(arguments):
-    """What stands before a command that runs under a tool."""
+    """A function that returns the command prefix for a tool."""
 
     def under(tool):
-        # Error codes of the driver are what many tests ask for; a tool looks at accesses here.
+        # Many tests provoke driver errors on purpose; here the tool checks only accesses.
         options = ["--tool", tool, "--error-exitcode", "9", "--report-api-errors", "no"]
         return [arguments.sanitizer, *options]
 
@@ -179,11 +179,11 @@ def under_tool(arguments):
 
 
 def memcheck_suites(arguments, pytest):
-    """The C++ and Python suites that launch kernels, again under memcheck."""
+    """The C++ and Python suites with kernel launches, under memcheck."""
     under = under_tool(arguments)
     memcheck = under("memcheck")
-    # A process that memcheck watches does not survive its own fork: at the child's exit() the tool
-    # waits for a thread of its own that is the parent's.
+    # A forked child of a process under memcheck hangs: at its exit() the tool waits for one of its
+    # own threads, and only the parent has that thread.
     forking = "library thread*,process folder: exit*"
     suites = [
         (
@@ -193,7 +193,7 @@ def memcheck_suites(arguments, pytest):
         )
         for module in ("core", "memory", "array", "jit", "kernels")
     ]
-    # A process for each file: memcheck grows slower with every module that one has loaded.
+    # Each file has its own process, because memcheck slows down with every loaded module.
     for path in sorted(glob.glob(python_file("*"))):
         name = os.path.basename(path)[len("test_") : -len(".py")]
         if name == EVERY_OPERATION:
@@ -205,7 +205,7 @@ def memcheck_suites(arguments, pytest):
 
 
 def tool_suites(arguments, pytest):
-    """What is right under every tool, under all but memcheck."""
+    """The suites for every tool, under each tool but memcheck."""
     under = under_tool(arguments)
     suites = []
     for tool in ("racecheck", "initcheck", "synccheck"):
@@ -219,7 +219,7 @@ def tool_suites(arguments, pytest):
 
 
 def cpp_suites(arguments, jobs, pytest):
-    """The C++ tests; on a GPU also what measures its memory, alone, and what compares devices."""
+    """The C++ tests; on a GPU the memory and device comparison tests run alone."""
     ctest = ["ctest", "--test-dir", arguments.build, "-j", jobs, "--verbose"]
     suites = [("C++ tests", ctest, count_doctest)]
     if arguments.gpu:
@@ -236,7 +236,7 @@ def python_suites(arguments, jobs, pytest):
             ("lints", [*pytest, "tests/lint"], count_pytest),
             ("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest),
         ]
-    # A process for each has a context of its own, some 0.6 GB of the GPU's memory.
+    # Each process has its own context, which takes about 0.6 GB of GPU memory.
     beside = [*pytest, "-n", str(min(int(jobs), 24)), "--dist", "worksteal", "tests/python"]
     others = [f"--ignore={python_file(name)}" for name in (*MEASURE_MEMORY, *MANY_PROCESSES)]
     few = [*pytest, "-n", str(min(int(jobs), 8)), "--dist", "worksteal"]
@@ -248,7 +248,7 @@ def python_suites(arguments, jobs, pytest):
 
 
 def run_side_by_side(suites, env):
-    """What run() returns for each suite; those that measure memory come first, one by one."""
+    """The results of run() for each suite; suites that measure memory come first, one by one."""
     alone = [suite for suite in suites if suite[0].split()[-1] in MEASURE_MEMORY]
     totals = [run(*suite, env) for suite in alone]
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing: system packages through apt where it may, and a virtual environment.
+# Installs missing system packages through apt, where allowed, and makes a virtual environment.
 # Usage: scripts/setup.sh [venv folder] [python]. Quick when nothing is missing.
 set -eu
 venv=${1:-.venv}
@@ -51,7 +51,7 @@ stamp="$venv/.requirements"
 if ! cmp -s pyproject.toml "$stamp"; then
   echo "installing Python packages into $venv"
   "$venv/bin/python" scripts/requirements.py pyproject.toml >"$venv/requirements.txt"
-  # Python compiles what is imported when it is: most of these packages' modules never are.
+  # Python compiles modules at import, and most modules of these packages are never imported.
   "$venv/bin/python" -m pip install -q --no-compile --disable-pip-version-check \
     -r "$venv/requirements.txt"
   cp pyproject.toml "$stamp"

@@ -1,9 +1,9 @@
 """Installs a wheel into an empty environment with pip alone and runs the README's example there.
 
-Usage: python scripts/test_wheel.py WHEEL-OR-FOLDER. The environment is made by this Python; NVRTC
-and NumPy come from the package index as the wheel's own dependencies. No toolkit is used: the NVRTC
-that was loaded must be the environment's. Ends with "N passed, N failed"; without a package index
-it says so and fails.
+Usage: python scripts/test_wheel.py WHEEL-OR-FOLDER. This Python makes the environment; NVRTC and
+NumPy come from the package index as the wheel's own dependencies. No toolkit is used: the test
+fails if NVRTC was loaded from outside the environment. Ends with "N passed, N failed". Without a
+package index it says so and fails.
 """
 
 import glob
@@ -30,7 +30,7 @@ assert not strange, strange
 
 
 def readme_example():
-    """The first Python block of README.md: the lines that work, and those that must be refused."""
+    """The first Python block of README.md: lines that must work, and lines that must be refused."""
     block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     works, refused = [], []
     for line in block.splitlines():
@@ -44,7 +44,7 @@ def readme_example():
 
 
 class Environment:
-    """An empty virtual environment, and commands run in it from a folder outside the sources."""
+    """An empty virtual environment. Commands run in it from a folder outside the sources."""
 
     def __init__(self, folder):
         self.folder = folder

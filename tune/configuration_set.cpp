@@ -1,4 +1,4 @@
-// Walks down the diagram, and what makes equal nodes one.
+// Walks down the diagram, and merges equal nodes.
 #include "tune/configuration_set.h"
 
 #include "base/errors.h"
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxEdges = std::size_t{1} << 25;  // half a gigabyte
 constexpr std::uint64_t kMaxConfigurations = std::numeric_limits<std::int64_t>::max();
 
-/// The node for sorted configurations that agree up to `level`.
+/// The node for sorted configurations with equal choices above `level`.
 std::uint32_t node_of(ConfigurationSetBuilder& builder, std::span<const Choices> sorted,
                       std::size_t level) {
   if (level == sorted.front().size()) return ConfigurationSetBuilder::kEnd;

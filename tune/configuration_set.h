@@ -9,7 +9,7 @@
 
 namespace kernwright {
 
-/// Which of its values each parameter has: places in the parameters' lists of values.
+/// The choice of each parameter: indices into the parameters' lists of values.
 using Choices = std::vector<std::uint32_t>;
 
 /// A node chooses a value of one parameter, and has the number of configurations behind each
@@ -19,30 +19,30 @@ using Choices = std::vector<std::uint32_t>;
 /// Immutable once made; any thread may read it.
 class ConfigurationSet {
  public:
-  /// Of exactly these configurations, in lexicographic order; each once, however often it is named.
+  /// A set of exactly these configurations, in lexicographic order; each once, even if repeated.
   static ConfigurationSet of(std::span<const Choices> configurations);
 
   std::uint64_t size() const { return totals_[root_]; }
   std::size_t parameter_count() const { return order_.size(); }
   std::size_t node_count() const { return totals_.size(); }
-  /// Bytes that it holds.
+  /// Bytes of memory in use.
   std::size_t bytes() const;
-  /// The parameters in the order in which they are chosen; the set is sorted by them in this order.
+  /// The parameters in their order of choice; the set is sorted by them in this order.
   std::span<const std::uint32_t> order() const { return order_; }
 
-  /// The configuration of that index; the index must be below size().
+  /// The configuration of this index; the index must be below size().
   Choices at(std::uint64_t index) const;
   void at(std::uint64_t index, std::span<std::uint32_t> choices) const;
   /// Its index; nothing when it is not in the set.
   std::optional<std::uint64_t> find(std::span<const std::uint32_t> choices) const;
 
-  /// Makes `choices` valid: one parameter after the other takes the choice next to its own that
-  /// leads to a valid configuration. Returns the index.
+  /// Makes `choices` valid: each parameter in turn takes the nearest choice on the way to a valid
+  /// configuration. Returns the index.
   std::uint64_t nearest(std::span<std::uint32_t> choices) const;
 
-  /// For each parameter the choices that occur in any configuration, sorted.
+  /// For each parameter its choices in all configurations, sorted.
   std::vector<Choices> used_choices() const;
-  /// Indices of the configurations whose choices are all among `allowed` (sorted, one list for each
+  /// Indices of the configurations with choices only among `allowed` (sorted, one list for each
   /// parameter), ascending; no more than `limit`.
   std::vector<std::uint64_t> within(std::span<const Choices> allowed, std::size_t limit) const;
 
@@ -86,8 +86,8 @@ class ConfigurationSetBuilder {
     std::uint32_t choice;
     std::uint32_t child;
   };
-  /// The node at that level with these choices, ascending. Throws InvalidArgument when the set
-  /// needs more nodes than memory should hold, or has more configurations than 63 bits count.
+  /// The node at this level with these choices, ascending. Throws InvalidArgument for too many
+  /// nodes for memory, or for more configurations than 63 bits count.
   std::uint32_t node(std::size_t level, std::span<const Choice> choices);
   std::uint64_t total(std::uint32_t node) const { return set_.totals_[node]; }
 

@@ -12,7 +12,7 @@
 namespace kernwright {
 namespace {
 
-/// One evaluation. The parser bounds the depth of what recurses here.
+/// One evaluation. The parser bounds the depth of its recursion.
 class Evaluator {
  public:
   Evaluator(const ExpressionTree& tree, std::span<const Scalar> slots)
@@ -128,7 +128,7 @@ class Evaluator {
     if (list.operation != Operation::list) {
       if (!evaluate(operand, container)) return false;
       if (!container.is_text() || !wanted.is_text())
-        return fail(node, "'in' wants a tuple or list behind it");
+        return fail(node, "'in' needs a tuple or list after it");
       result = container.text->find(*wanted.text) != std::string::npos;
       return true;
     }

@@ -14,25 +14,25 @@
 
 namespace kernwright {
 
-/// Names with values that do not change while a space is looked at: sizes of the problem.
+/// Names with fixed values for a whole space: sizes of the problem.
 using ProblemValues = std::map<std::string, Value, std::less<>>;
 
-/// What one evaluation gave: a value, or a reason why there is none.
+/// The result of one evaluation: a value, or the reason for a failure.
 struct Evaluation {
   Scalar value;
   const char* failure = nullptr;  ///< "division by zero"; null when there is a value
   std::uint32_t position = 0;     ///< of the failure in the text, from 0
 };
 
-/// A part of Python's expressions with Python's meaning: integers (of 64 bits: what does not fit is
-/// a failure), floats, strings, bools; + - * / // % ** & | ^ << >> ~; chains of comparisons; `in`
+/// A part of Python's expressions with Python's meaning: integers (of 64 bits; an overflow is a
+/// failure), floats, strings, bools; + - * / // % ** & | ^ << >> ~; chains of comparisons; `in`
 /// with a tuple or list; and, or, not; `a if c else b`; min, max, abs, int, float, bool. Nothing
 /// else: no attribute, no subscript, no other call.
 ///
 /// Immutable; any thread may evaluate it.
 class Expression {
  public:
-  /// Throws InvalidArgument with the column of what is wrong.
+  /// Throws InvalidArgument with the column of the mistake.
   explicit Expression(std::string_view text);
 
   const std::string& text() const { return text_; }
@@ -43,15 +43,15 @@ class Expression {
   /// the problem. Slots come first. Throws NameNotFound for an unknown name.
   Expression bind(std::span<const std::string> names, const ProblemValues& problem = {}) const;
 
-  /// The value for the values of the slots, in the order of bind()'s names (an expression that is
-  /// not bound has its own names() as slots). Strings in the result belong to the expression or
-  /// to the slots. Throws InvalidArgument where Python raises, and beyond 64 bits.
+  /// The value for the values of the slots, in the order of bind()'s names (an unbound expression
+  /// has its own names() as slots). Strings in the result belong to the expression or to the slots.
+  /// Throws InvalidArgument for errors in Python, and beyond 64 bits.
   Scalar evaluate(std::span<const Scalar> slots) const;
   /// The same without an exception. Some 10 ns for each operation.
   Evaluation try_evaluate(std::span<const Scalar> slots) const {
     return try_evaluate(slots, tree_->root);
   }
-  /// Of one node of the tree.
+  /// Evaluates one node of the tree.
   Evaluation try_evaluate(std::span<const Scalar> slots, std::uint32_t node) const;
 
   const ExpressionTree& tree() const { return *tree_; }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kOverflow = "the integer result does not fit 64 bits";
 constexpr const char* kDivisionByZero = "division by zero";
-constexpr const char* kNotNumbers = "this operation wants numbers, not strings";
+constexpr const char* kNotNumbers = "this operation needs numbers, not strings";
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
 const char* put(std::int64_t value, bool overflow, Scalar& result) {
@@ -24,8 +24,8 @@ std::uint64_t magnitude(std::int64_t value) {
   return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
 }
 
-/// a / b rounded once, also where a or b is no double: the quotient has at least 55 bits, the last
-/// of which says whether anything was left.
+/// a / b rounded once, also if a or b is no double: the quotient has at least 55 bits, and its last
+/// bit tells whether there was a remainder.
 double true_quotient(std::int64_t a, std::int64_t b) {
   if (a == 0) return b < 0 ? -0.0 : 0.0;
   const std::uint64_t dividend = magnitude(a);
@@ -104,7 +104,7 @@ const char* compute_integers(Operation operation, std::int64_t a, std::int64_t b
   }
 }
 
-/// What Python makes of floats: the remainder has the divisor's sign.
+/// Python's divmod of floats: the remainder has the divisor's sign.
 void divide_with_floor(double a, double b, double& quotient, double& remainder) {
   remainder = std::fmod(a, b);
   double whole = (a - remainder) / b;
@@ -127,7 +127,7 @@ void divide_with_floor(double a, double b, double& quotient, double& remainder) 
 const char* real_power(double a, double b, double& result) {
   if (a == 0 && b < 0) return kDivisionByZero;
   if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b))
-    return "a power of a negative number with a fraction is no real number";
+    return "a negative number to a power with a fraction is not a real number";
   result = std::pow(a, b);
   if (std::isinf(result) && std::isfinite(a) && std::isfinite(b))
     return "the power does not fit a float";
@@ -164,7 +164,7 @@ const char* compute_reals(Operation operation, double a, double b, Scalar& resul
       failure = real_power(a, b, value);
       break;
     default:
-      return "bit operations and shifts want integers";
+      return "bit operations and shifts need integers";
   }
   result = Scalar::of(value);
   return failure;

@@ -1,4 +1,4 @@
-// Interval arithmetic over the operations that are monotone in pieces; the rest is unknown.
+// Interval arithmetic for operations with monotone pieces; the rest is unknown.
 #include "tune/expression_bounds.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Bounds widened(double low, double high, bool certain) {
           certain && std::fabs(low) < kNoOverflow && std::fabs(high) < kNoOverflow};
 }
 
-/// Of an operation that takes its extremes at the corners.
+/// For operations with their extremes at the corners.
 template <typename Compute>
 Bounds corners(const Bounds& a, const Bounds& b, Compute&& compute) {
   const double values[] = {compute(a.low, b.low), compute(a.low, b.high), compute(a.high, b.low),
@@ -101,8 +101,7 @@ class BoundsEvaluator {
     }
   }
 
-  /// Of numbers with fractions the division may round up to a whole number that the exact quotient
-  /// does not reach.
+  /// For fractions, the division may round up to a whole number above the exact quotient.
   static Bounds floor_quotient(const Bounds& a, const Bounds& b) {
     Bounds result = corners(a, b, [](double x, double y) { return std::floor(x / y); });
     const auto is_whole = [](const Bounds& bounds) {
@@ -206,8 +205,8 @@ class BoundsEvaluator {
         right = evaluate(operand);
         link = compare(comparison, left, right);
       }
-      // NOTE: a link that is never true makes the chain false, whatever a later one would do; an
-      // earlier one must not fail.
+      // NOTE: a link that is never true makes the chain false, independent of later links; earlier
+      // ones must not fail.
       if (!link.known) return can_be_true ? kUnknown : truth(true, false, false);
       can_be_true = can_be_true && may_be_true(link);
       can_be_false = can_be_false || may_be_false(link);

@@ -1,4 +1,4 @@
-// Between which numbers an expression's value lies, while some of its names have no value yet.
+// Bounds of an expression's value while some of its names have no value yet.
 #pragma once
 
 #include "tune/expression_tree.h"

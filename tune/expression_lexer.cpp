@@ -14,7 +14,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// The longer before the shorter that begins it.
+// A longer symbol before its own beginning.
 constexpr std::array<std::string_view, 26> kSymbols = {
     "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%",
     "&",  "|",  "^",  "~",  "<",  ">",  "(",  ")",  "[", "]", ",", "{", "}"};
@@ -58,8 +58,9 @@ void ExpressionLexer::read_symbol() {
   for (const Advice& known : kAdvice) {
     const bool longer = known.symbol.size() == 1 && rest.size() > 1 && rest[1] == '=';
     if (rest.starts_with(known.symbol) && !longer)
-      fail_in_expression(text_, at_,
-                         format("{} is not of this language: {}", known.symbol, known.advice));
+      fail_in_expression(
+          text_, at_,
+          format("{} is not part of the expression language: {}", known.symbol, known.advice));
   }
   for (const std::string_view symbol : kSymbols) {
     if (!rest.starts_with(symbol)) continue;
@@ -71,8 +72,8 @@ void ExpressionLexer::read_symbol() {
   const auto byte = static_cast<unsigned char>(text_[at_]);
   fail_in_expression(text_, at_,
                      byte >= ' ' && byte < 127
-                         ? format("'{}' is not of this language", text_[at_])
-                         : format("byte {} is not of this language", int{byte}));
+                         ? format("'{}' is not part of the expression language", text_[at_])
+                         : format("byte {} is not part of the expression language", int{byte}));
 }
 
 Value ExpressionLexer::integer_value(std::string_view digits, int base) const {
@@ -131,14 +132,14 @@ void ExpressionLexer::read_number() {
   if (!is_real) {
     if (base == 10 && digits.size() > 1 && digits[0] == '0' &&
         digits.find_first_not_of('0') != std::string::npos)
-      fail_in_expression(text_, token_.position, "an integer does not begin with 0");
+      fail_in_expression(text_, token_.position, "an integer must not begin with 0");
     token_.value = integer_value(digits, base);
     return;
   }
   double value = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (read.ec != std::errc() || read.ptr != digits.data() + digits.size())
-    fail_in_expression(text_, token_.position, "this is no number that a double can hold");
+    fail_in_expression(text_, token_.position, "this number does not fit a double");
   token_.value = value;
 }
 

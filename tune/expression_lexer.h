@@ -18,7 +18,7 @@ struct ExpressionToken {
   Value value = false;  ///< of a number or a text
 };
 
-/// Throws InvalidArgument: what is wrong, the text, the column counted from 1.
+/// Throws InvalidArgument: the mistake, the text, the column counted from 1.
 [[noreturn]] void fail_in_expression(std::string_view text, std::size_t position,
                                      const std::string& what);
 

@@ -134,7 +134,7 @@ class Parser {
   Node scalar(Node node) const {
     if (is_list(node))
       fail(tree_.nodes[node].position,
-           "a tuple or list may only stand behind 'in', or alone in min() and max()");
+           "a tuple or list is allowed only after 'in', or alone in min() and max()");
     return node;
   }
 
@@ -224,7 +224,7 @@ class Parser {
     return nullptr;
   }
 
-  /// Operators of at least that strength, from left to right.
+  /// Operators of at least this strength, from left to right.
   Node bitwise(int strength) {
     Node left = factor();
     for (const BinaryOperator* found = operator_here();

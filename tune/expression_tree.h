@@ -76,11 +76,11 @@ struct ExpressionTree {
 inline constexpr std::size_t kMaxExpressionLength = 16384;
 inline constexpr std::uint32_t kMaxExpressionDepth = 400;
 
-/// Throws InvalidArgument that names text and column for anything outside the language.
+/// Throws InvalidArgument with text and column for anything outside the language.
 ExpressionTree parse_expression(std::string_view text);
 
-/// Whether `word` has a meaning of its own in expressions ("and", "min"), so that no parameter may
-/// have it as its name.
+/// Whether `word` has a meaning of its own in expressions ("and", "min") and so cannot name a
+/// parameter.
 bool is_expression_word(std::string_view word);
 
 }  // namespace kernwright

@@ -12,7 +12,7 @@ struct LowHalfOfHash {
   std::size_t operator()(const Hash128& hash) const noexcept { return hash.low; }
 };
 
-/// NOTE: it takes some 2**60 entries to fear for two that differ and have one hash.
+/// NOTE: two different entries with the same hash become likely only with some 2**60 entries.
 template <typename T>
 using HashMap = std::unordered_map<Hash128, T, LowHalfOfHash>;
 

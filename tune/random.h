@@ -1,4 +1,4 @@
-// Random numbers that are the same on every machine and with every standard library.
+// Random numbers, the same on every machine and with every standard library.
 #pragma once
 
 #include "worker/device/random_bytes.h"

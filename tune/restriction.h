@@ -1,4 +1,4 @@
-// What a configuration must satisfy: an expression, or a function of some parameters.
+// A condition on configurations: an expression, or a function of some parameters.
 #pragma once
 
 #include "tune/expression.h"
@@ -14,11 +14,11 @@ namespace kernwright {
 
 enum class PredicateResult : std::uint8_t { no, yes, failed };
 
-/// A restriction that is no expression: a function of the choices of some parameters.
+/// A restriction other than an expression: a function of the choices of some parameters.
 struct Predicate {
-  std::vector<std::string> parameters;  ///< whose choices it gets, in this order
+  std::vector<std::string> parameters;  ///< their choices are the arguments, in this order
   std::function<PredicateResult(std::span<const std::uint32_t> choices)> test;
-  /// Throws what `test` failed with, for the same choices.
+  /// Throws the error of `test` for the same choices.
   std::function<void(std::span<const std::uint32_t> choices)> fail;
 };
 
@@ -28,7 +28,7 @@ struct Restriction {
   std::optional<Predicate> predicate;  ///< where there is no expression
 };
 
-/// A parameter and its values in the order in which configurations come.
+/// A parameter and its values in the order of the configurations.
 struct TuningParameter {
   std::string name;
   std::vector<Value> values;

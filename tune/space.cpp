@@ -82,15 +82,16 @@ void Space::changed() {
 
 Space& Space::add(std::string name, std::vector<Value> values) {
   if (!is_identifier(name))
-    throw InvalidArgument(format(
-        "a parameter is named like a macro of C, with letters, digits and _: got \"{}\"", name));
+    throw InvalidArgument(
+        format("a parameter's name must be valid for a C macro (letters, digits and _): got \"{}\"",
+               name));
   if (is_expression_word(name))
     throw InvalidArgument(format("no parameter can be named {}: expressions use the word", name));
   for (const TuningParameter& known : parameters_)
     if (known.name == name)
       throw InvalidArgument(format("there are two parameters named {}", name));
   if (parameters_.size() == kMaxParameters)
-    throw InvalidArgument(format("a space has {} parameters at most", kMaxParameters));
+    throw InvalidArgument(format("a space can have at most {} parameters", kMaxParameters));
   check_values(name, values);
   parameters_.push_back({std::move(name), std::move(values)});
   changed();
@@ -127,8 +128,8 @@ Space& Space::set_problem(ProblemValues problem) {
       throw InvalidArgument(format("\"{}\" cannot name a value of the problem", entry.first));
     for (const TuningParameter& parameter : parameters_)
       if (parameter.name == entry.first)
-        throw InvalidArgument(
-            format("{} names a parameter and a value of the problem", entry.first));
+        throw InvalidArgument(format(
+            "{} names both a parameter and a value of the problem: rename one", entry.first));
   }
   problem_ = std::move(problem);
   changed();

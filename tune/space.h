@@ -1,4 +1,4 @@
-// The configurations of a kernel: parameters with their values, and what restricts them.
+// The configurations of a kernel: parameters with their values, and restrictions.
 #pragma once
 
 #include "tune/configuration_set.h"
@@ -17,17 +17,17 @@
 
 namespace kernwright {
 
-/// Which configurations are neighbours.
+/// The definition of neighbours among configurations.
 enum class Neighbourhood : std::uint8_t {
   hamming,   ///< one parameter differs
-  adjacent,  ///< parameters differ by one step of the values that occur, any number of them
+  adjacent,  ///< any number of parameters differ, each by one step of its occurring values
 };
 
 /// Parameters, restrictions and the valid configurations. Copies share what they can.
 ///
-/// The valid configurations are found when they are first asked for, without a walk over the
-/// product of all values: a condition is checked as soon as its parameters have values, and where
-/// its bounds already exclude the rest. A const Space may be used by several threads.
+/// The valid configurations are found at their first use, without a walk over the product of all
+/// values: a condition is checked as soon as its parameters have values, and earlier if its bounds
+/// already exclude the rest. A const Space may be used by several threads.
 class Space {
  public:
   Space() = default;
@@ -38,9 +38,9 @@ class Space {
   /// expression language or exists already; also for no values, equal ones, or NaN.
   Space& add(std::string name, std::vector<Value> values);
 
-  /// Adds a restriction. A name in it that is no parameter is one of the problem (set_problem), and
-  /// is looked for when the configurations are. Throws InvalidArgument for an invalid expression,
-  /// NameNotFound for one without any name of a parameter or problem value.
+  /// Adds a restriction. A name in it other than a parameter's belongs to the problem
+  /// (set_problem); it is looked up with the configurations. Throws InvalidArgument for an invalid
+  /// expression, NameNotFound for one without any name of a parameter or problem value.
   Space& require(std::string_view expression, std::string label = {});
   Space& require(std::string label, Predicate predicate);
 
@@ -55,18 +55,18 @@ class Space {
   const ProblemValues& problem() const { return problem_; }
   /// Whether set_configurations() made it.
   bool is_listed() const { return is_listed_; }
-  /// The place of that parameter; throws NameNotFound.
+  /// The index of this parameter; throws NameNotFound.
   std::size_t parameter_index(std::string_view name) const;
   /// The place of a value equal to `value`, as Python compares them.
   std::optional<std::uint32_t> choice_of(std::size_t parameter, const Value& value) const;
 
-  /// The valid configurations, sorted by the parameters in their order (where that order would take
-  /// very much longer, by another: ConfigurationSet::order()). `poll` is called now and then during
-  /// the search and may throw to end it.
+  /// The valid configurations, sorted by the parameters in their order; by another order if this
+  /// one would take very much longer: ConfigurationSet::order(). `poll` is called now and then
+  /// during the search and may throw to end it.
   ///
   /// Throws NameNotFound for a name without a value. Throws InvalidArgument if no configuration is
   /// valid (with the restriction that removes most), and if an evaluation fails for a configuration
-  /// that all other restrictions allow (with the restriction and the values).
+  /// allowed by all other restrictions (with the restriction and the values).
   const ConfigurationSet& configurations(const std::function<void()>& poll = {}) const;
   std::uint64_t size() const { return configurations().size(); }
 

@@ -1,4 +1,4 @@
-// Splits restrictions into conditions, orders the parameters, and says what is decided when.
+// Splits restrictions into conditions, orders the parameters, and finds the decided parts by level.
 #include "tune/space_conditions.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::vector<std::uint32_t> parameters_in(const ExpressionTree& tree, std::uint32
   return found;
 }
 
-/// The largest parts below `index` all of whose parameters are decided; no constants.
+/// The largest parts below `index` with all their parameters decided; no constants.
 void collect_decided(const ExpressionTree& tree, std::uint32_t index,
                      const std::vector<bool>& decided, std::vector<std::uint32_t>& parts) {
   const std::vector<std::uint32_t> inside = parameters_in(tree, index);
@@ -77,15 +77,15 @@ void split(const ExpressionTree& tree, std::uint32_t index, std::vector<std::uin
   split(tree, node.second, parts);
 }
 
-/// How many prefixes a search in some order could have to look at: at each level the values of
-/// the parameters that open conditions still need, times those of the level's own.
+/// An estimate of the prefixes seen by a search in some order: at each level the values of the
+/// parameters needed by open conditions, times those of the level's own.
 class StepEstimate {
  public:
   StepEstimate(std::span<const TuningParameter> parameters,
                const std::vector<SpaceCondition>& conditions)
       : parameters_(parameters), conditions_(conditions), placed_(parameters.size()) {}
 
-  /// The steps of the level where `next` gets its value, after those that were placed.
+  /// The steps of the level where `next` gets its value, after the placed parameters.
   double steps(std::uint32_t next) const {
     double product = static_cast<double>(parameters_[next].values.size());
     for (std::size_t i = 0; i < parameters_.size(); ++i)
@@ -120,7 +120,7 @@ std::vector<std::uint32_t> choose_order(std::span<const TuningParameter> paramet
     in_order.place(parameter);
   }
   if (own_steps < kManySteps) return own;
-  // Always the parameter that keeps the next level smallest.
+  // Always the parameter with the smallest next level.
   std::vector<std::uint32_t> rest = own;
   std::vector<std::uint32_t> order;
   double steps = 0;
@@ -207,7 +207,8 @@ void SpaceConditions::arrange(std::span<const TuningParameter> parameters) {
         std::copy_if(own.begin(), own.end(), std::back_inserter(parts), is_decided);
       }
     }
-    // A predicate of all that came before tells every prefix apart: nothing is worth remembering.
+    // A predicate of all earlier parameters makes every prefix different: nothing is worth
+    // remembering.
     std::size_t choosing = 0;
     for (std::size_t i = 0; i < levels; ++i)
       choosing += decided[i] && parameters[i].values.size() > 1 ? 1 : 0;

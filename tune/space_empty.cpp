@@ -1,4 +1,4 @@
-// What to say when no configuration is valid.
+// The message for a space without valid configurations.
 #include "base/errors.h"
 #include "base/format.h"
 #include "tune/random.h"

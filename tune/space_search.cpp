@@ -1,4 +1,4 @@
-// How the valid configurations of a space are found: a walk down the parameters that remembers.
+// The search for the valid configurations of a space: a walk down the parameters with memory.
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint64_t kPollEvery = std::uint64_t{1} << 16;  // evaluations: some milliseconds
 
 /// Goes through the parameters in order, one level of recursion for each. The part below a level
-/// depends on the values above only through the decided parts of conditions. Prefixes that agree in
-/// these share their node, found again by a hash of them.
+/// depends on the values above only through the decided parts of conditions. Prefixes with equal
+/// decided parts share their node, found again by a hash of them.
 class Search {
  public:
   Search(std::span<const TuningParameter> parameters, SpaceConditions& conditions,
@@ -82,7 +82,7 @@ class Search {
     return is_true(result.value) ? PredicateResult::yes : PredicateResult::no;
   }
 
-  /// For the values of now, which `condition` failed with.
+  /// For the current values, with which `condition` failed.
   [[noreturn]] void fail(const SpaceCondition& condition) {
     std::string values;
     for (const std::uint32_t parameter : condition.parameters)
@@ -99,7 +99,7 @@ class Search {
     throw InvalidArgument(format("a restriction fails: {}{}, for {}", label, what, values));
   }
 
-  /// The facts that decide the configurations below a level.
+  /// The facts with influence on the configurations below a level.
   Hash128 key(std::size_t level) {
     key_.clear();
     const auto put = [&](std::uint64_t number) {
@@ -117,7 +117,7 @@ class Search {
         const Evaluation result = condition->expression->try_evaluate(slots_, part);
         const bool failed = result.failure != nullptr;
         put(failed ? ~std::uint64_t{0} : static_cast<std::uint64_t>(result.value.kind));
-        // Of a string the address: strings of parameters are equal only if they are the same.
+        // For a string the address: strings of parameters are equal only if they are the same.
         if (!failed) put(static_cast<std::uint64_t>(result.value.integer));
       }
     }
@@ -150,7 +150,7 @@ class Search {
     return made;
   }
 
-  /// The node below the choice that was just made at `level`.
+  /// The node below the last choice at `level`.
   std::uint32_t descend(std::size_t level) {
     const SpaceCondition* failed = nullptr;
     for (const SpaceCondition* condition : conditions_.complete[level]) {
@@ -176,7 +176,7 @@ class Search {
     }
     const std::uint32_t child = possible ? node(level + 1) : ConfigurationSetBuilder::kNone;
     for (const std::size_t index : now_satisfied) satisfied_[index] = false;
-    // A failure counts only for configurations that all other conditions allow.
+    // A failure counts only for configurations allowed by all other conditions.
     if (failed != nullptr && child != ConfigurationSetBuilder::kNone) fail(*failed);
     return child;
   }

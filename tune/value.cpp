@@ -9,7 +9,7 @@
 namespace kernwright {
 namespace {
 
-/// The shortest digits that give the same number, with a point: 1.0, 0.1, 1e+30.
+/// The shortest digits for the same number, with a point: 1.0, 0.1, 1e+30.
 std::string real_text(double value) {
   std::array<char, 40> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value);

@@ -1,4 +1,4 @@
-// Values of tuning parameters, and the form in which expressions compute with them.
+// Values of tuning parameters, and their form inside expressions.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ std::string value_text(const Value& value);
 /// Python's equality: True == 1 == 1.0.
 bool values_equal(const Value& a, const Value& b);
 
-/// A value without ownership: `text` belongs to somebody who lives longer.
+/// A value without ownership: the owner of `text` must live longer.
 struct Scalar {
   enum class Kind : std::uint8_t { boolean, integer, real, text };
 

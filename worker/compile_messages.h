@@ -1,4 +1,4 @@
-// What compiles in workers are told and tell, as fields of a message.
+// The requests and answers of compiles in workers, as fields of a message.
 #pragma once
 
 #include "base/byte_reader.h"

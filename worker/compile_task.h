@@ -10,7 +10,7 @@
 
 namespace kernwright {
 
-/// Where a worker finds its compiler and CUDA's headers, seen from this process. A value.
+/// The places of a worker's compiler and CUDA headers, seen from this process. A value.
 struct CompilerPlaces {
   NvrtcSearch search;        ///< headers are looked for in its toolkits and site_packages
   std::string cache_folder;  ///< as in HeaderPlaces

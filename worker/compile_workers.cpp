@@ -44,8 +44,8 @@ void CompileWorkers::say_why_not(const std::exception& error) {
     if (std::exchange(has_said_why_not_, true)) return;
   }
   log(LogLevel::warning,
-      "kernels are compiled in this process, where a timeout or Ctrl-C may come late and NVRTC's "
-      "crash is the program's: {}",
+      "kernels are compiled in this process: a timeout or Ctrl-C may take effect late, and a crash "
+      "of NVRTC ends the program: {}",
       error.what());
 }
 
@@ -79,8 +79,8 @@ Result CompileWorkers::run(const Source& source, const WaitLimits& limits,
                    source.name));
     } catch (const WorkerOutgrown&) {
       blame(source,
-            format("compiling {} took more than {} MiB of memory: it is more than fits into "
-                   "one kernel, or its templates have no end",
+            format("compiling {} took more than {} MiB of memory: the text is too large for "
+                   "one kernel, or its templates recurse without end",
                    source.name, limits_.memory / kMebibyte));
     } catch (const WorkerLost& error) {
       // Somebody may have killed it: another one may come through.

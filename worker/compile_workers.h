@@ -10,7 +10,7 @@
 
 namespace kernwright {
 
-/// What a process's compiles may take.
+/// Limits for a process's compiles.
 struct CompileWorkerLimits {
   unsigned workers = 1;
   std::uint64_t memory = 0;  ///< resident bytes of each; 0: no limit

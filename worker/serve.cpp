@@ -27,7 +27,7 @@ std::vector<std::byte> ping(ByteReader& request, std::vector<FileHandle>&) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// What the parent forgot to close on exec. An old kernel has no such call: then it stays open.
+/// Closes descriptors left open by the parent. Without the call in an old kernel they stay open.
 void close_descriptors_above(int last) {
 #ifdef SYS_close_range
   ::syscall(SYS_close_range, static_cast<unsigned>(last) + 1, ~0U, 0U);
@@ -65,7 +65,7 @@ void keep_freed_memory() noexcept {
 #endif
 }
 
-/// Where memory is short, the worker is to go and not the process that started it.
+/// With little memory left, the worker should be killed, not the process that started it.
 void offer_to_oom_killer() noexcept {
   const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (file < 0) return;

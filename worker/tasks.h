@@ -1,4 +1,4 @@
-// What a worker can do: the table of its tasks.
+// A worker's abilities: the table of its tasks.
 #pragma once
 
 #include "base/byte_reader.h"

@@ -37,7 +37,7 @@ class WorkerOutgrown : public WorkerLost {
 };
 
 struct WorkerOptions {
-  /// What to start; empty: worker_command().
+  /// The program to start; empty: worker_command().
   std::vector<std::string> command{};
   /// "NAME=value": in place of this process's own, e.g. KERNWRIGHT_DEVICE.
   std::vector<std::string> environment{};
@@ -81,7 +81,7 @@ class Worker {
   /// Ends the process at once; the next task starts another one.
   void kill() noexcept;
 
-  /// Of the process; -1 when there is none. This process's own where tasks run in_process.
+  /// Id of the process; -1 when there is none. This process's own if tasks run in_process.
   pid_t process_id() const noexcept;
   /// Whether there is a process that kill() would end.
   bool has_process() const noexcept { return process_ != nullptr; }

@@ -1,4 +1,4 @@
-// Who is free, in the order of use.
+// The free workers, in the order of use.
 #include "worker/worker_pool.h"
 
 #include <algorithm>

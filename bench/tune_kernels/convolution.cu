@@ -1,4 +1,4 @@
-// A convolution of an image with a border; its parameters are those of the public space.
+// A convolution of an image with a border; the parameters are those of the public space.
 #if use_padding
 #define PADDING 1
 #else

@@ -1,5 +1,5 @@
-// c = a^T b, where a is k x m and b is k x n; its parameters are those of CLBlast's xgemm that
-// choose tiles, vectors, strides and shared memory. Sizes are multiples of the tiles.
+// c = a^T b with a of k x m and b of k x n; the parameters are CLBlast's for xgemm: tiles, vectors,
+// strides and shared memory. Sizes are multiples of the tiles.
 constexpr int kThreads = MDIMC * NDIMC;
 constexpr int kRows = MWG / MDIMC, kColumns = NWG / NDIMC;
 
@@ -17,7 +17,7 @@ __device__ void load_tile(float* tile, const float* from, int pitch, int thread)
         *reinterpret_cast<const Piece*>(from + (i / kWide) * pitch + i % kWide);
 }
 
-/// Where the i-th of a thread's kOwn values is: every kAcross-th one, or side by side.
+/// Index of the i-th of a thread's kOwn values: strided by kAcross, or contiguous.
 template <bool kStrided, int kAcross, int kOwn>
 __device__ int place_of(int thread, int i) {
   return kStrided ? thread + i * kAcross : thread * kOwn + i;

@@ -1,5 +1,5 @@
-// Several steps of a heat equation on a chip in one launch, over tiles with a halo as wide as the
-// steps; its parameters are those of the public space.
+// Several steps of a heat equation on a chip in one launch. A tile's halo is as wide as the number
+// of steps. The parameters are those of the public space.
 constexpr int kHalo = temporal_tiling_factor;
 constexpr int kWide = block_size_x * tile_size_x + 2 * kHalo;
 constexpr int kHigh = block_size_y * tile_size_y + 2 * kHalo;
@@ -29,7 +29,7 @@ extern "C" __global__ void hotspot(float* result, const float* temperature, cons
     for (int j = threadIdx.y + t; j < kHigh - t; j += block_size_y) {
       for (int i = threadIdx.x + t; i < kWide - t; i += block_size_x) {
         const int x = x0 + i, y = y0 + j;
-        // Beyond the edge lies what lies at the edge.
+        // Outside the grid, a neighbour has the value of the edge.
         const int left = x > 0 ? i - 1 : i, right = x < width - 1 ? i + 1 : i;
         const int above = y > 0 ? j - 1 : j, below = y < height - 1 ? j + 1 : j;
         const float own = now[j][i];

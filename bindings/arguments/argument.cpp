@@ -93,10 +93,11 @@ void LaunchFrame::refuse_shared(const ArgumentPlan& plan, const py::object& targ
       if (!error.matches(PyExc_RuntimeError)) throw;
     }
     if (!shares) continue;
-    refuse(plan, format("got kw.Out or kw.InOut of memory that parameter {} is copied back to as "
-                        "well: both copies would go there; pass arrays that do not overlap, or one "
-                        "device array (kw.asarray(x)) for both",
-                        staged.plan->index + 1));
+    refuse(plan,
+           format("got kw.Out or kw.InOut of memory that overlaps the one of parameter {}: both "
+                  "would be copied back to it; pass arrays that do not overlap, or one "
+                  "device array (kw.asarray(x)) for both",
+                  staged.plan->index + 1));
   }
 }
 
@@ -141,7 +142,7 @@ CUdeviceptr LaunchFrame::stage(const ArgumentPlan& plan, const HostArgument& hos
     staged.array = Array::empty(device_, std::move(shape), type, stream_);
   }
   if (host.copy_out) staged.target = target;
-  // Of an input only the check of what was written asks for the values.
+  // For an input, only the check of writes needs the values.
   if (host.copy_out || (device_.is_simulated() && sim::current_checks().init))
     staged.contiguous = contiguous;
   staged_.push_back(std::move(staged));
@@ -152,7 +153,7 @@ void LaunchFrame::free_staged() noexcept {
   for (Staged& staged : staged_) drop_without_gil(staged.array);
 }
 
-/// What the kernel writes to kw.In is lost.
+/// Writes of a kernel to kw.In are lost.
 void LaunchFrame::check_input(const Staged& staged) const {
   const py::array before = py::reinterpret_borrow<py::array>(staged.contiguous);
   const auto* const values = static_cast<const std::byte*>(before.data());

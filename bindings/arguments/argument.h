@@ -29,9 +29,9 @@ struct ArgumentPlan {
   std::size_t index = 0;   ///< counted from 0
   std::size_t offset = 0;  ///< of the slot in the argument block
   bool is_void = false;    ///< of a pointer: takes any array
-  /// Of a pointer to plain numbers: their type. Nothing for all others; they take a closer look.
+  /// For a pointer to plain numbers: their type. Nothing for all others; they are checked fully.
   std::optional<ScalarType> element = std::nullopt;
-  /// Of a struct: the dtype or class last found equal in layout. It lives for ever.
+  /// For a struct: the last dtype or class with an equal layout. It lives for ever.
   mutable std::atomic<PyObject*> agreed = nullptr;
 
   ArgumentPlan() = default;

@@ -216,8 +216,8 @@ void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slo
                                                plan.parameter->size))));
 }
 
-/// Of object code without types: an integer of either sign, the bytes of a NumPy scalar, or, with 8
-/// bytes, everything a pointer takes.
+/// For object code without types: an integer of either sign, the bytes of a NumPy scalar, or, with
+/// 8 bytes, any value valid for a pointer.
 void convert_untyped(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame) {
   const std::size_t size = plan.parameter->size;

@@ -80,8 +80,8 @@ void fill_array(const Array& array, const py::object& value) {
   alignas(16) std::array<std::byte, 16> bytes{};
   const Fit fit = encode(read_number(value.ptr()), array.type(), bytes.data());
   if (fit == Fit::wrong_kind) {
-    throw ArgumentError(
-        format("{} is no value of an array of {}", short_repr(value), scalar_name(array.type())));
+    throw ArgumentError(format("{} cannot be an element of an array of {}", short_repr(value),
+                               scalar_name(array.type())));
   }
   if (fit == Fit::out_of_range) {
     throw ArgumentRangeError(format("{} is outside the range of {}: {}", short_repr(value),

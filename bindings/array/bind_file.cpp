@@ -21,7 +21,8 @@ namespace {
 /// Fills arrays without gaps with the bytes of a file from the places `offsets` on.
 void read_file(int file, const std::string& name, const std::vector<Array>& arrays,
                const std::vector<std::uint64_t>& offsets) {
-  if (arrays.size() != offsets.size()) throw ArgumentError("each array has a place in the file");
+  if (arrays.size() != offsets.size())
+    throw ArgumentError("pass one place in the file for each array");
   if (arrays.empty()) return;
   Device& device = arrays.front().device();
   const Stream stream = current_stream(device);
@@ -37,7 +38,8 @@ void read_file(int file, const std::string& name, const std::vector<Array>& arra
 
 void write_file(int file, const std::string& name, const Array& array) {
   if (!array.is_contiguous())
-    throw InvalidArgument(format("{} has gaps, which a file cannot have", array.identify()));
+    throw InvalidArgument(
+        format("{} has gaps in memory: write a copy, x.copy()", array.identify()));
   const Stream stream = current_stream(array.device());
   const AllocationSiteScope scope(user_site());
   const GilRelease unlocked;

@@ -71,9 +71,9 @@ std::string named_class(py::handle type) {
   return (is_memory ? "kw.memory." : "kw.") + name;
 }
 
-constexpr const char* kNotMade = " is not made by calling its class: others return it";
+constexpr const char* kNotMade = " cannot be made by calling its class: other functions return it";
 
-/// Where pybind11 would take memory for an object without a run of __init__.
+/// pybind11 would call this for memory of an object made without __init__.
 void* refuse_unmade(std::size_t) {
   throw ArgumentError(
       "an object whose __init__() never ran cannot be used: make it by calling its class, or call "

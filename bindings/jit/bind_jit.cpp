@@ -77,7 +77,8 @@ std::string source_text(const py::str& text) {
 CodeKind code_kind(const std::string& name) {
   if (name == "cubin") return CodeKind::cubin;
   if (name == "ptx") return CodeKind::ptx;
-  throw InvalidArgument(format("code of kind \"{}\": it is \"cubin\" or \"ptx\"", printable(name)));
+  throw InvalidArgument(
+      format("unknown kind of code \"{}\": use \"cubin\" or \"ptx\"", printable(name)));
 }
 
 /// Compiles for the arch of the options, else for the current device's.
@@ -284,7 +285,7 @@ ObjectCode image_of_kind(const py::object& source, CodeKind kind) {
   }
   if (code.kind == kind) return code;
   const bool is_ptx = code.kind == CodeKind::ptx;
-  throw InvalidArgument(format("this is {} for {}, and {} is wanted: {}() and load() take it",
+  throw InvalidArgument(format("this is {} for {}, not {}: load it with {}() or load()",
                                is_ptx ? "PTX" : "a cubin", code.arch, is_ptx ? "a cubin" : "PTX",
                                is_ptx ? "from_ptx" : "from_cubin"));
 }

@@ -25,7 +25,7 @@ kernels::NormKind norm_kind(const std::string& name) {
 std::int64_t group_argument(const std::optional<std::int64_t>& groups) {
   if (!groups) return 0;
   if (*groups >= 1 || *groups == -1) return *groups;
-  throw InvalidArgument(format("the number of groups is one or more, got {}", *groups));
+  throw InvalidArgument(format("the number of groups must be at least 1, got {}", *groups));
 }
 
 template <typename Value>

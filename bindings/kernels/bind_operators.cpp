@@ -23,7 +23,7 @@ bool read_sides(PyObject* a, PyObject* b, Operands& operands) {
   PyObject* const other = left != nullptr ? b : a;
   if (PyList_CheckExact(other) || PyTuple_CheckExact(other)) {
     throw ArgumentError(
-        format("a {} is no operand of a device's array: make it one with "
+        format("a {} cannot be an operand beside a device's array: convert it with "
                "kernwright.asarray() first",
                type_name(other)));
   }

@@ -74,7 +74,7 @@ void bind_optim(py::module_& m) {
   });
   m.def("_gradient_norm", [](const py::list& grads, double limit, bool largest) {
     const std::vector<Array> arrays = array_operands(grads, "grads");
-    if (arrays.empty()) throw InvalidArgument("the norm of no gradients has no device: pass some");
+    if (arrays.empty()) throw InvalidArgument("no gradients are given: pass at least one array");
     kernels::GradientNorm made = on_current_stream(arrays[0], [&](const Stream& on) {
       return kernels::gradient_norm(arrays, limit, largest, on);
     });

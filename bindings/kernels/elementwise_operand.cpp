@@ -46,7 +46,8 @@ ScalarOperand scalar_of(const Number& number) {
 
 [[noreturn]] void refuse_host_array(PyObject* value) {
   throw ArgumentError(
-      format("a {} in host memory is no operand of a device's array: copy it to the device with "
+      format("a {} in host memory cannot be an operand beside a device's array: copy it to the "
+             "device with "
              "kernwright.asarray() first",
              type_name(value)));
 }

@@ -100,7 +100,7 @@ Stream enter_capture(CaptureScope& scope) {
 
 void leave_capture(CaptureScope& scope, const py::object& failure) {
   if (!scope.is_entered) {
-    throw InvalidArgument("a capture is left that is not open: it was left before, or not entered");
+    throw InvalidArgument("this capture is not open: it was ended before, or never entered");
   }
   Graph& graph = *scope.graph.cast<GraphObject&>().graph;
   leave_stream(scope.stream);
@@ -160,8 +160,8 @@ ConvertedArguments convert_arguments(const LaunchPlan& plan, Device& device, con
     const py::object value = arguments[argument.index];
     if (py::isinstance<HostArgument>(value)) {
       frame.refuse(argument,
-                   "got a host array that is copied around a launch, which a graph does "
-                   "not do: pass an array of the device");
+                   "got a host array: a graph does not copy host memory around a launch; "
+                   "pass an array of the device");
     }
     auto* slot = reinterpret_cast<std::byte*>(made.bytes.data()) + argument.offset;
     made.pointers.push_back(slot);
@@ -173,7 +173,7 @@ ConvertedArguments convert_arguments(const LaunchPlan& plan, Device& device, con
 
 void update_node(const GraphObject& self, const py::object& which, const py::args& arguments) {
   if (is_capturing(self)) {
-    throw CaptureError("update() of a graph that captures: end the capture first",
+    throw CaptureError("update() of a graph during its capture: end the capture first",
                        CUDA_ERROR_ILLEGAL_STATE);
   }
   const GraphNodeObject target = node_argument(self, which);

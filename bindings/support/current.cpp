@@ -37,8 +37,8 @@ struct ThreadScopes {
 constexpr const char* kScopesKey = "kernwright.scopes";
 thread_local ThreadScopes* thread_scopes = nullptr;
 
-/// What is still entered is left with the thread. Another thread ends the state after a fork, where
-/// the driver must be left alone, and at exit.
+/// Scopes still entered are left with the thread. Another thread ends the state after a fork (the
+/// driver must then be left alone) and at exit.
 void end_scopes(PyObject* capsule) {
   auto* const ended = static_cast<ThreadScopes*>(PyCapsule_GetPointer(capsule, kScopesKey));
   if (ended == nullptr || ::pthread_equal(ended->thread, ::pthread_self()) == 0) return;

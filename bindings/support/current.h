@@ -1,4 +1,4 @@
-// What Python's `with device:` and `with stream:` set, and conversions of device and stream
+// The state of Python's `with device:` and `with stream:`, and conversions of device and stream
 // arguments.
 #pragma once
 

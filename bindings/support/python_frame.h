@@ -5,15 +5,15 @@
 
 namespace kernwright::python {
 
-/// Where a frame stands. `position` is the offset of its last instruction for PyCode_Addr2Line
-/// from Python 3.11 on, its line before.
+/// The place in a frame. `position` is the offset of its last instruction for PyCode_Addr2Line from
+/// Python 3.11 on, its line in older versions.
 struct FramePosition {
   PyCodeObject* code = nullptr;  ///< borrowed from the frame; null where no Python code runs
   int position = 0;
 };
 
-/// Of the Python code that called into C. PyThreadState_GetFrame would allocate an object for each
-/// launch. Needs the GIL.
+/// The frame of the Python code that called into C. PyThreadState_GetFrame would allocate an object
+/// for each launch. Needs the GIL.
 FramePosition innermost_frame() noexcept;
 
 }  // namespace kernwright::python

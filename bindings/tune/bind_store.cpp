@@ -24,7 +24,7 @@ namespace {
 
 Row row_argument(const std::string& text) {
   Row row = Row::parse(text, nullptr, false);
-  if (row.is_discarded()) throw InvalidArgument("a row of a store is no JSON");
+  if (row.is_discarded()) throw InvalidArgument("a row of a store must be valid JSON");
   return row;
 }
 

@@ -25,7 +25,8 @@ struct TuneSpace {
   const ConfigurationSet& configurations();
 };
 
-/// Of a bool, int, float or str. Throws ArgumentError for others, InvalidArgument beyond 64 bits.
+/// The value of a bool, int, float or str. Throws ArgumentError for others, InvalidArgument beyond
+/// 64 bits.
 Value value_argument(py::handle value);
 py::object value_object(const Value& value);
 Choices choices_argument(py::handle choices);

@@ -5,7 +5,7 @@
 
 namespace kernwright {
 
-/// What the program kernwright-worker can do: the tables of the layers joined. Kept to the end of
+/// The tasks of the program kernwright-worker: the tables of the layers joined. Kept to the end of
 /// the process.
 const TaskTable& all_worker_tasks();
 

@@ -15,7 +15,7 @@ __global__ void square(float* x, int n) {
     if (i < n) x[i] *= x[i];
 })");
 
-  // Stands for a tensor of another library: an address on the device and something that owns it.
+  // Stands for a tensor of another library: an address on the device and its owner.
   const int n = 1000;
   auto foreign = std::make_shared<kw::Buffer>(kw::default_resource(device), n * sizeof(float),
                                               kw::Stream::legacy(device));

@@ -1,4 +1,4 @@
-// Streams ordered by an event, a graph launched again with other arguments, memory from a pool.
+// Streams ordered by an event, a graph with changing arguments, memory from a pool.
 #include "kernwright.h"
 
 #include <cstdio>
@@ -36,7 +36,7 @@ __global__ void scale(float* x, float a, int n) {
     return kw::LaunchConfig{.grid = {kBlocks}, .block = {256}, .stream = stream};
   };
 
-  // Two streams run apart; an event orders what must be ordered.
+  // Two streams run independently; an event makes one wait for the other.
   const kw::Stream first = kw::Stream::create(device);
   const kw::Stream second = kw::Stream::create(device, -1);
   kw::launch(scale, on(first), x, 2.0f, kCount);
@@ -45,7 +45,7 @@ __global__ void scale(float* x, float a, int n) {
   second.synchronize();
   expect(x, 6);
 
-  // Work recorded once is launched as often as wanted.
+  // Work is recorded once and launched many times.
   kw::Graph graph(device);
   graph.capture(first, [&] {
     kw::launch(scale, on(first), x, 2.0f, kCount);
@@ -63,7 +63,7 @@ __global__ void scale(float* x, float a, int n) {
   expect(y, 4);
   std::printf("%zu nodes, launched 4 times\n", graph.node_count());
 
-  // Memory from a pool with a limit, and what the pool counted.
+  // Memory from a pool with a limit, and the pool's statistics.
   const auto pool =
       std::make_shared<kw::PoolResource>(std::make_shared<kw::DeviceResource>(device));
   const auto limited = std::make_shared<kw::LimitingAdaptor>(pool, std::size_t{64} << 20);

@@ -35,7 +35,7 @@ __global__ void scale_tiles(const __grid_constant__ CUtensorMap in,
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n"
                  "@!done bra AGAIN;\n}" :: "r"(bar) : "memory");
     for (int i = threadIdx.x; i < 32 * 32; i += blockDim.x) tile[i] *= a;
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before a copy reads them
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before a tensor copy reads them
     __syncthreads();
     if (threadIdx.x == 0) {
         asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
@@ -47,7 +47,7 @@ __global__ void scale_tiles(const __grid_constant__ CUtensorMap in,
 })";
 
 kw::Device& device_with_tensor_copies() {
-  setenv("KERNWRIGHT_SIM_CAPABILITY", "9.0", 0);  // tensor copies came with it
+  setenv("KERNWRIGHT_SIM_CAPABILITY", "9.0", 0);  // the first with tensor copies
   kw::Device& device = kw::initialise();
   return device.capabilities().tma ? device : kw::Runtime::get().device("sim");
 }

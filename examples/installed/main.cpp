@@ -1,4 +1,4 @@
-// A kernel of a .cu file that was embedded at build time, on whatever device there is.
+// A kernel from a .cu file, embedded at build time, on any device.
 #include <kernwright.h>
 
 #include <cmath>

@@ -1,11 +1,12 @@
-"""A task file in the manner of KernelBench, for kw.judge.
+"""A task file in the style of KernelBench, for kw.judge.
 
     python kernelbench.py softmax_task.py softmax.cu [more.cu ...]
 
 A KernelBench task defines `Model` (a torch module, or any class with `forward`), `get_inputs()` and
-`get_init_inputs()`. A submission here is the kernel alone: it gets the inputs' addresses, then the
-output's, then the sizes of the first input. `to_task()` makes a kw.Task of such a file; inputs are
-drawn anew for each case by seeding torch and NumPy, in sizes that the file's `SIZES` scales.
+`get_init_inputs()`. A submission is the kernel alone. Its parameters are the addresses of the
+inputs, the address of the output, then the sizes of the first input. `to_task()` makes a kw.Task
+from such a file. It seeds torch and NumPy for new inputs in each case; `CUTS` in the file gives the
+sizes of the cases.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def load(path: str) -> ModuleType:
 
 
 def as_array(value: Any) -> Any:
-    """A NumPy array of a tensor or an array."""
+    """A NumPy array from a tensor or an array."""
     return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
 
 
@@ -50,7 +51,7 @@ def to_task(module: ModuleType) -> kw.Task:
 
     def inputs(seed: int, case: int) -> tuple[Any, ...]:
         seed_all((seed + case) % 2**32)
-        # Case 0 is the file's own size; others are cut to sizes around the edges of tiles.
+        # Case 0 has the file's full size; others are cut to sizes around the edges of tiles.
         arrays = [as_array(value) for value in module.get_inputs()]
         sizes = getattr(module, "CUTS", [None])
         cut = sizes[case % len(sizes)]

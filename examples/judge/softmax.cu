@@ -1,4 +1,4 @@
-// A right submission for softmax_task.py: a block for each row.
+// A correct submission for softmax_task.py: a block for each row.
 __device__ float fold(float mine, bool is_sum) {
   __shared__ float part[4];
   for (int k = 16; k > 0; k /= 2) {

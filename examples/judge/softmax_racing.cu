@@ -1,4 +1,4 @@
-// A submission that looks right and is not: warps read the shared sums before all are written.
+// A submission with a hidden race: warps read the shared sums before all are written.
 __global__ void softmax(const float* __restrict__ x, float* __restrict__ out, int rows,
                         int columns) {
   __shared__ float part[128];

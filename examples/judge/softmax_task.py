@@ -1,6 +1,6 @@
 """A KernelBench-style task: softmax over the rows of a matrix.
 
-With torch `Model` would be a torch.nn.Module; NumPy is enough here.
+With torch, `Model` would be a torch.nn.Module; NumPy is enough here.
 """
 
 import numpy as np
@@ -20,10 +20,10 @@ def get_init_inputs():
     return []
 
 
-# What a submission must be: a kernel of this name, these parameters, a block of 128 for each row.
+# Required of a submission: this kernel name, these parameters, a block of 128 threads for each row.
 ENTRY = "softmax"
 SIGNATURE = "const float* x, float* out, int rows, int columns"
 GRID = lambda x, out, rows, columns: rows  # noqa: E731
 BLOCK = 128
-# The other cases see a part of the inputs.
+# The sizes of the cases; None means the full inputs.
 CUTS = [None, (1, 1), (3, 31), (2, 32), (5, 33), (4, 127), (2, 128), (7, 129)]

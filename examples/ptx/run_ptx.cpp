@@ -1,12 +1,12 @@
-// Runs a kernel of a .ptx file on the simulated device, with nothing but kernwright::sim: no
-// compiler, no CUDA.
+// Runs a kernel of a .ptx file on the simulated device. It links only kernwright::sim: no compiler,
+// no CUDA.
 //
 //   run_ptx FILE KERNEL GRID BLOCK ARGUMENT...
 //   run_ptx saxpy.ptx saxpy 8 128 f:2.5 x:1000 x:1000 i:1000
 //
 // An argument is i:INTEGER (32 bits), f:NUMBER (float) or x:COUNT, an array of floats 0, 1, 2, ...
-// whose beginning is printed afterwards. Exit code 1 with the finding when the kernel is at fault,
-// 2 for wrong use.
+// The first elements of arrays are printed after the run. Exit code 1 and a finding mean a faulty
+// kernel, 2 means wrong use.
 #include "sim/device.h"
 
 #include <charconv>
@@ -27,7 +27,7 @@ namespace {
 
 const kw::DriverApi& api = kw::sim::driver_api();
 
-/// Throws what the device knows about a failed call.
+/// Throws the device's message for a failed call.
 void check(kw::CUresult result, const std::string& what) {
   if (result == kw::CUDA_SUCCESS) return;
   const char* text = nullptr;
@@ -52,7 +52,7 @@ T number(const std::string& text) {
 }
 
 struct Argument {
-  kw::CUdeviceptr bits = 0;   ///< what the kernel gets
+  kw::CUdeviceptr bits = 0;   ///< the kernel's argument
   std::vector<float> values;  ///< of an array
 };
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries go straight in; where there is a GPU and torch, nothing is copied."""
+"""Arrays of other libraries as arguments; with a GPU and torch, nothing is copied."""
 
 import numpy as np
 
@@ -26,11 +26,11 @@ if torch is not None and torch.cuda.is_available() and not kw.current_device().i
     assert back.data_ptr() == tensor.data_ptr()
     print("torch tensor changed in place, lent both ways without a copy")
 else:
-    # Without torch on a GPU: host arrays of any library come in by a copy and leave by a copy.
+    # Without torch on a GPU, host arrays of any library are copied in and out.
     host = np.arange(1000, dtype=np.float32)
     array = kw.asarray(host if torch is None else torch.from_numpy(host))
     square.forall(1000)(array, 1000)
     np.testing.assert_array_equal(array.numpy(), expected)
-    borrowed = kw.from_dlpack(array)  # our own arrays speak DLPack too
+    borrowed = kw.from_dlpack(array)  # our arrays support DLPack too
     assert borrowed.ptr == array.ptr
     print("host array copied in and out, our array lent through DLPack without a copy")

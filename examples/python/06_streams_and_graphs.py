@@ -1,4 +1,4 @@
-"""Streams, events, a graph that is launched again with other arguments, memory, and a profile."""
+"""Streams, events, a graph with changing arguments, memory, and a profile."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ n = 1 << 20
 grid = -(-n // 256)
 x, y = kw.ones(n), kw.ones(n)
 
-# Two streams run apart; an event orders what must be ordered.
+# Two streams run independently; an event makes one wait for the other.
 first, second = kw.Stream(), kw.Stream(priority=-1)
 ready = kw.Event()
 kw.current_device().synchronize()
@@ -26,7 +26,7 @@ scale[grid, 256, first](y, 5.0, n)
 second.synchronize(timeout=10)
 np.testing.assert_array_equal(x.numpy(), 6)
 
-# Work recorded once is launched as often as wanted, for about a third of the price.
+# Work is recorded once and launched many times, each time for about a third of the cost.
 graph = kw.Graph()
 with graph.capture(first):
     scale[grid, 256](x, 2.0, n)  # the captured stream is the current one here
@@ -40,7 +40,7 @@ print(f"{graph.node_count} nodes, launched 4 times")
 np.testing.assert_array_equal(x.numpy(), 6 * 16)
 np.testing.assert_array_equal(y.numpy(), 5 * 8 * 0.5)
 
-# Where the memory of arrays comes from, for the length of a block: a pool with a limit.
+# Within this block, the memory of arrays comes from a pool with a limit.
 pool = kw.memory.PoolResource()
 with kw.memory.use(kw.memory.LimitingAdaptor(pool, 64 << 20)):
     z = kw.zeros(n)
@@ -50,7 +50,7 @@ with kw.memory.use(kw.memory.LimitingAdaptor(pool, 64 << 20)):
         print(str(error).splitlines()[0])
 print(f"{kw.memory.stats()['used']} bytes of arrays are in use")
 
-# What happened, as a table; profile.save_trace(path) is for chrome://tracing.
+# A table of the work; profile.save_trace(path) writes a file for chrome://tracing.
 with kw.profile() as profile:
     scale[grid, 256](z, 2.0, n)
     z.numpy()

@@ -1,4 +1,4 @@
-"""What one thread executed, with its values, and what each line costs: on the simulated device."""
+"""The instructions of one thread with their values, and each line's cost: simulated device."""
 
 import numpy as np
 

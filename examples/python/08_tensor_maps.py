@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-os.environ.setdefault("KERNWRIGHT_SIM_CAPABILITY", "9.0")  # tensor copies came with it
+os.environ.setdefault("KERNWRIGHT_SIM_CAPABILITY", "9.0")  # first with tensor copies
 
 import kernwright as kw
 

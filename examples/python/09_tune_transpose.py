@@ -1,4 +1,4 @@
-"""A transpose is tuned over tile, rows of a block and padding; its report; dispatch by size."""
+"""Tunes tile, rows of a block and padding of a transpose; its report; dispatch by size."""
 
 import pathlib
 import tempfile
@@ -30,7 +30,7 @@ folder = pathlib.Path(tempfile.mkdtemp())
 n = 64 if kw.current_device().is_simulated else 4096
 x = np.random.default_rng(1).standard_normal((n, n), np.float32)
 
-# What may be chosen, and what can never run.
+# The choices, and conditions on valid ones.
 space = kw.tune.Space(TILE=[8, 16, 32], ROWS=[2, 4, 8], PAD=[0, 1])
 space.require("TILE % ROWS == 0").require_device(threads="TILE * ROWS")
 
@@ -41,7 +41,7 @@ session = kw.tune.Session(
     (kw.asarray(x), kw.empty((n, n)), n),
     grid=("-(-n // TILE)", "-(-n // TILE)"),
     block=("TILE", "ROWS"),
-    verify=lambda x, y, n: (None, x.T, None),  # one expected value an argument; None: not compared
+    verify=lambda x, y, n: (None, x.T, None),  # expected values by argument; None: not compared
     default={"TILE": 16, "ROWS": 4, "PAD": 0},
     store=folder / "tuned.jsonl",
     budget={"seconds": 60},
@@ -53,7 +53,7 @@ assert all(trial.status == "correct" for trial in session.trials)
 session.report(folder / "tune.html")
 print(f"{len(session.trials)} trials, report: {folder / 'tune.html'}")
 
-# Grid, block and defines now come from the store, by the size of each call.
+# Now the store gives grid, block and defines, by the size of each call.
 fast = kernel.tuned(folder / "tuned.jsonl")
 y = kw.empty((n, n))
 fast(kw.asarray(x), y, n)

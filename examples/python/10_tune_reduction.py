@@ -1,4 +1,4 @@
-"""A sum is tuned over block, items of a thread and how warps add; some choices are wrong."""
+"""Tunes block, items of a thread and the addition in warps of a sum; some choices are wrong."""
 
 import pathlib
 import tempfile
@@ -42,7 +42,7 @@ kernel = kw.kernel(SOURCE)
 session = kw.tune.Session(
     kernel,
     space,
-    (kw.asarray(x), kw.zeros(1), n),  # the sum is put back to zero before each trial
+    (kw.asarray(x), kw.zeros(1), n),  # the sum is reset to zero before each trial
     grid="-(-n // (BLOCK * ITEMS))",
     block="BLOCK",
     verify=lambda x, sum, n: (None, x.sum(keepdims=True), None),
@@ -53,7 +53,7 @@ session = kw.tune.Session(
 best = session.run()
 print(best)
 
-# A trial that computes something wrong is data: the session goes on, and the report lists it.
+# A wrong result is a recorded trial: the session goes on, and the report lists it.
 wrong = [trial for trial in session.trials if trial.status == "correctness"]
 print(f"{len(wrong)} of {len(session.trials)} trials were wrong, such as {wrong[0]}")
 assert {trial.config["BLOCK"] for trial in wrong} == {96}

@@ -1,4 +1,4 @@
-"""A stencil is tuned for two sizes; each later call gets what was found for its own size."""
+"""Tunes a stencil for two sizes; each later call uses the result for its own size."""
 
 import pathlib
 import tempfile
@@ -57,7 +57,7 @@ for width, height in sizes:
         grid=("-(-width // BX)", "-(-height // BY)"),
         block=("BX", "BY"),
         verify=lambda x, y, width, height: (None, expected(x), None, None),
-        store=store,  # one file for all sizes; sessions of other machines can be added with cat
+        store=store,  # one file for all sizes; cat adds sessions of other machines
         seed=0,
     )
     print(f"{width} x {height}: {session.run()}")

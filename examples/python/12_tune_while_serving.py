@@ -1,4 +1,4 @@
-"""A kernel is tuned while it serves: within a tenth of the served time, and never wrong."""
+"""Tunes a kernel while it serves: trials take a tenth of the time, and no result is wrong."""
 
 import pathlib
 import tempfile
@@ -27,7 +27,7 @@ x, y = kw.ones(n), kw.zeros(n)
 kernel = kw.kernel(SOURCE)
 serve = kernel.online(
     kw.tune.Space(BLOCK=[64, 128, 256], TILE=[1, 2, 4]),
-    overhead=0.1,  # of the served time may go into trials
+    overhead=0.1,  # the share of the time for trials
     grid="-(-n // (BLOCK * TILE))",
     block="BLOCK",
     default={"BLOCK": 64, "TILE": 1},
@@ -35,13 +35,13 @@ serve = kernel.online(
 )
 calls = 0
 while not serve.frozen and calls < 1000000:
-    serve(1.0, x, y, n)  # launched exactly once, by the best so far
+    serve(1.0, x, y, n)  # launched exactly once, with the best configuration so far
     calls += 1
 print(f"frozen after {calls} calls at {serve.config}, {100 * serve.overhead:.1f} % spent on trials")
 assert (y.numpy() == calls).all(), "trials run on copies: each call counted once"
 assert serve.frozen and serve.overhead <= 0.1 + 0.05
 
-# What was found while serving is in the store, from which a later process dispatches.
+# The store keeps the result, so a later process can dispatch from it.
 fast = kernel.tuned(store)
 fast(1.0, x, y, n)
 print(fast.why)

@@ -1,10 +1,10 @@
-"""Arrays that compute: operators, reductions, indexing, products, fusion, random numbers."""
+"""Arrays with operators: arithmetic, reductions, indexing, products, fusion, random numbers."""
 
 import numpy as np
 
 import kernwright as kw
 
-# Each call is one kernel, compiled from a string when it is first needed, and checks its arguments.
+# Each call checks its arguments and runs one kernel, compiled from a string at its first use.
 host = np.random.default_rng(1).random((64, 100), np.float32)
 x = kw.asarray(host)
 centred = (x - kw.mean(x, axis=0)) / kw.std(x, axis=0)
@@ -12,7 +12,7 @@ np.testing.assert_allclose(
     centred.numpy(), (host - host.mean(0)) / host.std(0), rtol=1e-3, atol=1e-4
 )
 
-# Nothing goes to the host by itself: a mask, positions and what they select stay on the device.
+# Nothing is copied to the host implicitly: masks, indices and selected rows stay on the device.
 large = kw.where(x > 0.5, x, 0)
 rows = large[kw.argsort(kw.sum(large, axis=1), descending=True)[:3]]
 sums = np.sort(np.where(host > 0.5, host, 0).sum(1))
@@ -20,12 +20,12 @@ np.testing.assert_allclose(rows.numpy().sum(1), sums[:-4:-1], rtol=1e-5)
 values, places = kw.topk(x, 5)
 assert (kw.take_along_axis(x, places, axis=-1) == values).all()
 
-# Products of any element type; Einstein's summation.
+# Products of any element type, and Einstein summation.
 gram = kw.einsum("ij,kj->ik", centred, centred)
 np.testing.assert_allclose(gram.numpy(), (centred @ centred.T).numpy(), rtol=1e-5)
 
 
-# Several operations as one kernel, whose text can be read.
+# Several operations become one kernel with readable text.
 @kw.fuse
 def softmax(x):
     e = kw.exp(x - kw.max(x, axis=-1, keepdims=True))
@@ -35,11 +35,11 @@ def softmax(x):
 np.testing.assert_allclose(softmax(x).numpy(), kw.nn.softmax(x).numpy(), rtol=1e-5)
 assert "__global__" in softmax.source(x)
 
-# The same numbers on every device.
+# Random numbers are the same on every device.
 noise = kw.random.normal(shape=(100_000,), seed=7)
 assert abs(kw.mean(noise).item()) < 0.02 and abs(kw.std(noise).item() - 1) < 0.02
 
-# Errors name what does not fit.
+# Errors name the wrong values.
 try:
     x + kw.ones((3, 100))
 except kw.InvalidArgument as error:

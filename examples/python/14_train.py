@@ -1,4 +1,4 @@
-"""A small network learns two spirals: its forward and backward pieces, and AdamW in one launch."""
+"""A small network learns two spirals: functions of the forward and backward pass, and AdamW."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ optimizer = kw.optim.AdamW(list(parameters.values()), lr=1e-2, weight_decay=0.0)
 
 
 def step():
-    """One step of training; the loss before it, which stays on the device."""
+    """One training step; returns the loss before it, which stays on the device."""
     w1, b1, w2, b2, w3, b3 = parameters.values()
     a1 = x @ w1 + b1
     h1 = kw.nn.silu(a1)

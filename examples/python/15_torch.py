@@ -1,4 +1,4 @@
-"""One line makes a model of torch run on our kernels: a small transformer learns a sequence."""
+"""One line runs a torch model on our kernels: a small transformer learns a sequence."""
 
 import copy
 import time
@@ -56,7 +56,7 @@ print(done)
 sequence = (torch.arange(2 * (LENGTH + 1), device=DEVICE) ** 2 % WORDS).view(2, -1)
 tokens, following = sequence[:, :-1], sequence[:, 1:]
 
-# Loss and gradients are those of torch.
+# Loss and gradients agree with torch's.
 losses = [m(tokens, following) for m in (plain, model)]
 for loss in losses:
     loss.backward()

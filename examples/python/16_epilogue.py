@@ -1,4 +1,4 @@
-"""A matrix product that ends in a line of CUDA of one's own."""
+"""A matrix product with an epilogue in CUDA of your own."""
 
 import numpy as np
 
@@ -6,25 +6,25 @@ import kernwright as kw
 
 generator = kw.random.Generator(0)
 x = generator.normal((48, 64), dtype="bfloat16")
-weight = generator.normal((96, 64), std=0.1, dtype="bfloat16")  # as layers keep it: (out, in)
+weight = generator.normal((96, 64), std=0.1, dtype="bfloat16")  # the layout of layers: (out, in)
 bias, residual = generator.normal(96), generator.normal((48, 96), dtype="bfloat16")
 
-# The sum is x, float32; bias and c are the column's and the element's.
+# In the expression, x is the sum in float32; bias belongs to its column and c to its element.
 ours = "gelu(x + bias) + 0.5 * c"
 y = kw.nn.fused_matmul(x, weight.T, ours, bias=bias, c=residual)
 
-# The same, function by function: the sums are rounded to bfloat16 in between.
+# The same by separate functions: each result is rounded to bfloat16.
 apart = kw.nn.gelu(x @ weight.T + bias.astype("bfloat16")) + residual * 0.5
 off = np.abs(y.numpy().astype(float) - apart.numpy().astype(float)).max()
 print(f"{ours}: at most {off:.3f} from what five kernels give")
 assert off < 0.1
 
-# Numbers that change from call to call are no new text: alpha and beta.
+# alpha and beta may change from call to call without a new compile.
 for limit in (0.25, 2.0):
     z = kw.nn.fused_matmul(x, weight.T, "clip(x, -alpha, alpha)", alpha=limit, dtype="float32")
     assert abs(z.numpy()).max() <= limit
 
-# A mistake is shown at its place in the expression.
+# An error points to the mistake in the expression.
 try:
     kw.nn.fused_matmul(x, weight.T, "swish(x)")
 except kw.CompileError as error:

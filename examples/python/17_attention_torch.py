@@ -44,7 +44,7 @@ def logits_of(tokens):
 tokens = torch.arange(LENGTH, device=DEVICE)[None] * 7 % WORDS
 wanted = logits_of(tokens).float()
 
-# Norms, activations, embeddings are replaced by themselves; these two when they are asked for.
+# Norms, activations and embeddings are always replaced, linear layers and attention on request.
 done = kt.accelerate(model, linear=True, attention=True)
 print(done)
 got = logits_of(tokens).float()
@@ -57,7 +57,7 @@ for _ in range(3):
     tokens = torch.cat([tokens, following], 1)
 print(f"written: {tokens[0, LENGTH:].tolist()}")
 
-# With gradients: attention has its own, a Linear is torch's again.
+# With gradients, our attention has its own backward pass; a Linear runs as torch's.
 loss = functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1).float(), tokens[0, 1:])
 loss.backward()
 assert all(p.grad is not None for p in model.parameters())

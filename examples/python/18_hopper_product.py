@@ -1,8 +1,8 @@
-"""A matrix product on the parts of compute capability 9.0: tensor copies (TMA), mbarriers, wgmma.
+"""A matrix product with the hardware of compute capability 9.0: TMA copies, mbarriers, wgmma.
 
-The text below is kernels_src/gemm/gemm.cu without what makes it general; docs/hopper_product.md
-goes through it line by line. Here it runs, one thread of each kind is traced, and then one wait
-after the other is left out: the simulated device says what went wrong.
+The kernel is kernels_src/gemm/gemm.cu without its general parts; docs/hopper_product.md explains
+it line by line. The example runs it, traces one thread of each kind, and then removes one wait
+after the other: the simulated device reports each mistake.
 """
 
 import contextlib
@@ -82,7 +82,7 @@ ROWS, COLUMNS, INNER = 64, 128, 320
 
 
 def run(product):
-    """What the kernel makes of two matrices, and what it should."""
+    """Runs the kernel on two matrices; returns its result and the expected one."""
     a, b = (kw.random.Generator(i).normal((rows, INNER), dtype="bfloat16")
             for i, rows in enumerate((ROWS, COLUMNS)))  # fmt: skip
     out = kw.zeros((ROWS, COLUMNS))
@@ -102,7 +102,7 @@ def multiply(product):
 
 
 def look_on(product):
-    """On the simulated device, which sees what a thread does, and races each time."""
+    """Runs on the simulated device, which traces threads and always finds these races."""
     for who, thread in (("copies", 0), ("multiplies", 128)):
         with kw.trace(product, block=0, thread=thread, limit=100_000) as trace:
             run(product)
@@ -118,7 +118,7 @@ def look_on(product):
     ):
         assert SOURCE.count(line) == 1
         with kw.checks("race", "sync") as report:
-            # Where barriers get out of step, the launch never ends: that is in the report, too.
+            # With barriers out of step the launch never ends; the report says so too.
             with contextlib.suppress(kw.DeviceFault):
                 run(kw.kernel(SOURCE.replace(line, "\n")))
         print(f"without {line.strip()}")

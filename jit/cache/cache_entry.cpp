@@ -78,7 +78,7 @@ std::vector<HeaderFolder> header_folders_of(const std::vector<std::string>& path
   std::vector<HeaderFolder> folders;
   for (const std::string& path : paths) {
     Hasher hasher;
-    // Present in CUDA's own folder or in that of its C++ library, and different in each release.
+    // Files of CUDA's own folder or of its C++ library; they differ in each release.
     for (const char* name : {"", "/cuda_fp16.h", "/cuda_runtime_api.h", "/cuda/std/version"}) {
       struct stat status {};
       const bool is_there = ::stat((path + name).c_str(), &status) == 0;

@@ -31,7 +31,7 @@ struct CacheEntry {
 
 /// Raised when the format changes; entries of another version are not read.
 inline constexpr std::uint32_t kCacheEntryVersion = 1;
-/// Largest entry that is stored and read, in bytes.
+/// Largest entry in bytes; larger ones are neither stored nor read.
 inline constexpr std::uint64_t kMaxCacheEntry = std::uint64_t{256} << 20;
 
 /// Magic, version, length of the body, SHA-256 of these and the body, body.

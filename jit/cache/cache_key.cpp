@@ -10,10 +10,10 @@
 namespace kernwright {
 namespace {
 
-/// Raised when the meaning of a field or what is made of the compiler's answer changes.
+/// Raised when a field or the processing of the compiler's answer changes its meaning.
 constexpr int kSchema = 3;
 
-/// The same for what a pack does not keep, or keeps as it was made.
+/// The same for parts that packs leave out or keep unprocessed.
 constexpr int kLocalSchema = 1;
 
 /// Longer texts are told by size and hash.
@@ -54,7 +54,7 @@ class Fields {
     for (const auto& [name, value] : values) add("-", name).add("=", value);
     return *this;
   }
-  /// Fields that were taken before.
+  /// Appends fields from another key.
   Fields& append(std::string_view taken) {
     text_ += taken;
     return *this;

@@ -19,7 +19,7 @@ struct CacheKey {
   Sha256Digest digest;
 };
 
-/// What a program decides of its keys: made once, used for each of its compiles.
+/// A program's part of its keys: made once, used for each of its compiles.
 struct ProgramFields {
   std::string text;      ///< everything but the source's name and folder
   std::string location;  ///< those
@@ -30,11 +30,11 @@ struct ProgramFields {
 /// `arch`: the target tells it.
 ProgramFields program_fields(const Source& source, const ProgramOptions& options);
 
-/// What the user decides of them, but for the source's name and folder and the include folders: the
-/// same for every version of this library.
+/// The user's part of the fields, without the source's name and folder and the include folders. It
+/// is the same for every version of this library.
 std::string request_fields(const Source& source, const ProgramOptions& options);
 
-/// What differs between the compiles of one program.
+/// The differences between compiles of one program.
 struct CompileSelection {
   Target target;
   std::vector<std::string> names;
@@ -42,12 +42,12 @@ struct CompileSelection {
   bool lineinfo = false;
 };
 
-/// Key of the caches on this machine. `toolkits` are the roots in which CUDA's headers are looked
-/// for; empty where none are needed. A pure function of its arguments.
+/// Key of the caches on this machine. `toolkits` are the folders to search for CUDA's headers;
+/// empty if none are needed. A pure function of its arguments.
 CacheKey cache_key(const ProgramFields& program, const CompileSelection& selection,
                    const CompilerIdentity& compiler, const std::vector<std::string>& toolkits);
 
-/// Key that does not depend on the machine: no compiler, no folders, no name of the source.
+/// Key independent of the machine: no compiler, no folders, no name of the source.
 CacheKey pack_key(const ProgramFields& program, const CompileSelection& selection);
 
 }  // namespace kernwright

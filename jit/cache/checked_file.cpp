@@ -1,4 +1,4 @@
-// Opens, examines what was opened, then reads.
+// Opens a file, checks it, then reads it.
 #include "jit/cache/checked_file.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ void read_opened(FileSystem& system, int descriptor, CheckedFile& file) {
     file.bytes.clear();
     return;
   }
-  // Shorter than it was a moment ago: what is there tells the rest.
+  // The file became shorter while it was read; checks of its content find this.
   file.bytes.resize(static_cast<std::size_t>(count));
   file.outcome = ReadOutcome::read;
 }
@@ -37,7 +37,7 @@ void read_opened(FileSystem& system, int descriptor, CheckedFile& file) {
 
 CheckedFile read_checked(FileSystem& system, int directory, const std::string& name,
                          std::uint64_t limit, std::int64_t refresh_after) {
-  // A pipe that somebody put there must not hold the open.
+  // O_NONBLOCK: opening a pipe at this path must not wait.
   constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
   int opened = system.open(directory, name.c_str(), kFlags, 0);
   while (opened == -EINTR) opened = system.open(directory, name.c_str(), kFlags, 0);

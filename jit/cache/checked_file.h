@@ -23,12 +23,12 @@ struct CheckedFile {
   std::string reason;  ///< why it was not read
 };
 
-/// Reads a file of at most `limit` bytes. With `refresh_after` seconds > 0 its time of last use is
-/// set to now when it differs from now by more than that.
+/// Reads a file of at most `limit` bytes. With `refresh_after` > 0, sets its time of last use to
+/// now if the two differ by more seconds.
 CheckedFile read_checked(FileSystem& system, int directory, const std::string& name,
                          std::uint64_t limit, std::int64_t refresh_after = 0);
 
-/// Removes `name` if it is still the file of that status.
+/// Removes `name` if its status is still the given one.
 bool remove_same(FileSystem& system, int directory, const std::string& name,
                  const struct stat& status);
 

@@ -1,4 +1,4 @@
-// Asks the layers in order, compiles where none answers, and stores what came out.
+// Asks the layers in order, compiles if none has the code, and stores the result.
 #include "jit/cache/code_cache.h"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ void report(const CodeRequest& request, const FoundCode& found, bool is_kept,
 /// The opened NVRTC differs from the recorded one: the request begins anew.
 struct CompilerChanged {};
 
-/// A text that did not compile, and its line: other threads may wait for the same text on another
+/// A text with a compile error, and its line: other threads may wait for the same text on another
 /// line.
 struct FailedText {
   CompileError error;
@@ -90,14 +90,14 @@ struct FailedText {
                      failed.error.source, failed.error.options);
 }
 
-/// What identifies one request in the layers below the packs.
+/// The identity of a request in the layers below the packs.
 struct Lookup {
   CompilerIdentity compiler;
   Target target;
   CacheKey key;
 };
 
-/// The key of the memory cache: headers of the user that changed make another one.
+/// The key of the memory cache: changed headers of the user make another one.
 Sha256Digest memory_key(const CacheKey& key, const IncludeClosure& included) {
   if (included.files.empty()) return key.digest;
   Sha256 hasher;
@@ -136,7 +136,7 @@ struct CodeCache::State {
     return lookup;
   }
 
-  /// Compiles. `folders` receives CUDA's header folders whose files may change.
+  /// Compiles. `folders` receives those folders of CUDA headers whose files may change.
   ObjectCode compile(const CodeRequest& request, const IncludeClosure& included,
                      const Target& target, const NvrtcFacts& nvrtc,
                      std::vector<std::string>& folders) {
@@ -174,7 +174,7 @@ struct CodeCache::State {
     }
   }
 
-  /// For what the memory does not have: from the disk or from the compiler.
+  /// Makes code missing in memory, from the disk or by the compiler.
   ObjectCode make(const CodeRequest& request, const IncludeClosure& included, const Lookup& lookup,
                   const NvrtcSearch& search) {
     if (auto code = disk.get(lookup.key, included)) return from_disk(std::move(*code));
@@ -227,7 +227,7 @@ struct CodeCache::State {
     }
   }
 
-  /// With no NVRTC at all: what any NVRTC known to the cache has left there.
+  /// Without any NVRTC: finds code from an earlier NVRTC known to the cache.
   FoundCode without_compiler(const CodeRequest& request, const IncludeClosure& included) {
     const NvrtcSearch search = compilers.search();
     for (const CompilerIdentity& compiler : compilers.recorded()) {

@@ -19,7 +19,7 @@ namespace kernwright {
 
 enum class CacheMode { off, memory, disk };
 
-/// What code is wanted for.
+/// The wanted kind of code.
 struct TargetWish {
   std::optional<TargetRequest> device;  ///< else code of `kind` without a device
   CodeKind kind = CodeKind::cubin;
@@ -53,7 +53,7 @@ struct CodeCacheStats {
   std::uint64_t memory_bytes = 0;
 };
 
-/// Thread-safe. Several threads that ask for the same code at once compile it once.
+/// Thread-safe. Simultaneous requests for the same code compile it once.
 class CodeCache {
  public:
   using Code = std::shared_ptr<const ObjectCode>;
@@ -80,8 +80,8 @@ class CodeCache {
   /// if it did not come from the disk.
   FoundCode replace(const CodeRequest& request, const Code& refused);
 
-  /// Whether the next request will most likely load NVRTC: no cache remembers which one it is, or
-  /// none is kept between processes. False where packs are in use. Reads the disk.
+  /// Whether the next request will probably load NVRTC: no cache remembers its identity, or no
+  /// cache is kept between processes. False while packs are in use. Reads the disk.
   bool expects_compiler();
 
   CodeCacheStats stats() const;
@@ -89,9 +89,9 @@ class CodeCache {
   DiskCache& disk() noexcept;
   void clear_memory();
 
-  /// The cache that KERNWRIGHT_CACHE, KERNWRIGHT_CACHE_DIR and KERNWRIGHT_CACHE_LIMIT describe at
-  /// the moment; one per distinct description, never destroyed. Throws InvalidArgument for values
-  /// that are not understood.
+  /// The cache for the current values of KERNWRIGHT_CACHE, KERNWRIGHT_CACHE_DIR and
+  /// KERNWRIGHT_CACHE_LIMIT; one per distinct set of values, never destroyed. Throws
+  /// InvalidArgument for invalid values.
   static CodeCache& process();
 
  private:
@@ -99,13 +99,13 @@ class CodeCache {
   std::unique_ptr<State> state_;
 };
 
-/// Once per process: has a compile service make its NVRTC ready where expects_compiler(), without
-/// waiting. What is missing is told by the compile that needs it. Never throws.
+/// Once per process: lets a compile service prepare its NVRTC if expects_compiler(), without
+/// waiting. Errors appear only in the compile itself. Never throws.
 void prefetch_compiler() noexcept;
 
-/// Finds what the first request asks for, the cache's folders and the compiler, where there is a
-/// cache already: for moments that take long anyway. Loads nothing, and makes no more than the
-/// folders within that cache. False where the request will most likely load NVRTC; never throws.
+/// Finds the cache's folders and the compiler before the first request, if a cache exists: for use
+/// during other slow steps. Loads nothing, and makes only folders within this cache. False if the
+/// request will probably load NVRTC; never throws.
 bool look_ahead() noexcept;
 
 }  // namespace kernwright

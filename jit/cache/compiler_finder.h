@@ -1,4 +1,4 @@
-// Which NVRTC a process uses, asked of the records first and of the library only when needed.
+// The NVRTC of a process: found in the records first, and by opening the library only if needed.
 #pragma once
 
 #include "driver/nvrtc_loader.h"
@@ -20,7 +20,7 @@ struct CompilerSource {
   std::function<CompileService&()> service = compile_service;
 };
 
-/// Remembers what it found. Thread-safe.
+/// Remembers its results. Thread-safe.
 class CompilerFinder {
  public:
   CompilerFinder(CompilerSource source, CompilerRecords records);
@@ -31,9 +31,9 @@ class CompilerFinder {
   /// Of the open NVRTC, else of the one `search` would open; it is opened if the records do not
   /// know it. Throws NvrtcNotFound.
   CompilerIdentity identity(const NvrtcSearch& search);
-  /// Of an open NVRTC, so never from a record that no longer holds.
+  /// The identity of an open NVRTC, so never from an outdated record.
   CompilerIdentity identity_of(const CompileService::Facts& opened, const NvrtcSearch& search);
-  /// The records are to be read again: the files that they speak of were replaced.
+  /// Makes the next call read the records again, because their files were replaced.
   void forget();
   /// Whether identity() would have to open an NVRTC.
   bool must_open();

@@ -81,7 +81,7 @@ std::vector<std::byte> encode(const Record& record) {
   return out.take();
 }
 
-/// Throws Error for anything that is not a whole record.
+/// Throws Error for an incomplete or invalid record.
 Record decode(std::span<const std::byte> bytes) {
   ByteReader in(bytes, "record of an NVRTC");
   in.expect(kIdentityMagic);

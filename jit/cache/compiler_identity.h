@@ -1,4 +1,4 @@
-// Which NVRTC a compile is made with, told without loading it where the cache directory knows it.
+// The NVRTC of a compile, identified without loading it if the cache directory knows it.
 #pragma once
 
 #include "base/secure_directory.h"
@@ -11,7 +11,7 @@
 
 namespace kernwright {
 
-/// What decides a compile's result besides the request. A value.
+/// Everything outside the request with influence on a compile's result. A value.
 struct CompilerIdentity {
   int major = 0, minor = 0;
   std::vector<int> archs;  ///< compute capabilities it compiles for
@@ -23,13 +23,13 @@ struct CompilerIdentity {
   std::string version() const;  ///< "13.5"
 };
 
-/// Identity of an opened NVRTC; reads the whole builtins library (some MB). Where that cannot be
-/// read, its path stands for its contents.
+/// Identity of an opened NVRTC; reads the whole builtins library (some MB). If the library cannot
+/// be read, its path stands for its contents.
 CompilerIdentity identify(const NvrtcFacts& nvrtc);
 
-/// Small files of identities in a folder of the cache. Each is named after the first library a
-/// search meets. A record counts only while three files have their old size, time and inode: that
-/// library, the one in use, and its builtins. Thread-safe; never throws because of contents.
+/// Small files of identities in a folder of the cache. Each has the name of the first library in a
+/// search. A record is valid while three files keep their size, time and inode: this library, the
+/// one in use, and its builtins. Thread-safe; never throws because of contents.
 class CompilerRecords {
  public:
   /// `directory` may be closed: then nothing is found and nothing is stored.

@@ -27,7 +27,7 @@ namespace {
 
 /// The time of last use is kept to this many seconds: most hits write nothing.
 constexpr std::int64_t kUseResolution = 3600;
-/// Of the locked bytes: one for sweeps, behind all those of keys.
+/// Offset of the locked byte for sweeps, behind all those of keys.
 constexpr std::uint64_t kSweepOffset = std::uint64_t{1} << 62;
 /// How long a store may sweep before it returns. A compile has taken longer.
 constexpr std::chrono::milliseconds kSweepAtOnce{40};
@@ -99,7 +99,7 @@ struct DiskCache::State {
     log(LogLevel::debug, "cache entry {} is not used: {}", name, why);
   }
 
-  /// The entry of that name if it is whole; a damaged one is removed.
+  /// The entry of this name if it is whole; a damaged one is removed.
   std::optional<CacheEntry> read_entry(const std::string& name) {
     const CheckedFile file =
         read_checked(system, objects.get(), name, kMaxCacheEntry, kUseResolution);
@@ -198,7 +198,7 @@ struct DiskCache::State {
     }).detach();
   }
 
-  /// A sweep of the process that this one was forked from does not count.
+  /// A forked child does not wait for its parent's sweep.
   void wait_for_sweep() {
     std::unique_lock lock(sweep_mutex);
     swept.wait(lock, [&] { return sweeping_process != ::getpid(); });

@@ -20,12 +20,12 @@ struct DiskCacheOptions {
   std::string directory;                         ///< absolute; empty: there is no disk cache
   std::uint64_t limit = std::uint64_t{1} << 30;  ///< bytes, unpacked headers included
   FileSystem* system = &FileSystem::real();      ///< must outlive the cache
-  /// Hexadecimal digits of the key that name an entry's file. Fewer than 64 make keys collide: for
-  /// tests.
+  /// Number of hexadecimal digits of the key in the name of an entry's file. Tests use fewer than
+  /// 64, so that keys collide.
   int name_digits = 64;
 };
 
-/// What this process did with the directory.
+/// This process's use of the directory.
 struct DiskCacheStats {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;
@@ -73,15 +73,14 @@ struct RemovalReport {
   std::uint64_t bytes = 0;
 };
 
-/// Thread-safe, and safe among processes: whatever others do at the same time, a call gives an
-/// entry stored whole for exactly this key and these headers, or nothing. Contents of the disk
-/// never make a call throw; unusable ones are a miss. Entries are used only by the rule of
-/// SecureDirectory. Without such a directory, or with one that cannot be written, one warning per
-/// cache says so.
+/// Thread-safe, and safe among processes: a call gives an entry stored whole for exactly this key
+/// and these headers, or nothing, whatever others do at the same time. Contents of the disk never
+/// make a call throw; unusable ones are a miss. Entries are used only by the rule of
+/// SecureDirectory. If there is no such directory, or it cannot be written, each cache warns once.
 class DiskCache {
  public:
   explicit DiskCache(DiskCacheOptions options);
-  /// Waits for a sweep that is under way.
+  /// Waits for a running sweep.
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
@@ -91,7 +90,7 @@ class DiskCache {
   std::optional<ObjectCode> get(const CacheKey& key, const IncludeClosure& included);
 
   /// Stores code of the source named `source`, compiled with CUDA's headers from `header_folders`.
-  /// False if this did not work; that is no error.
+  /// False if it could not be stored; this is no error.
   bool put(const CacheKey& key, const IncludeClosure& included,
            const std::vector<std::string>& header_folders, const std::string& source,
            const ObjectCode& code);
@@ -99,7 +98,7 @@ class DiskCache {
   /// Removes the entry of the key: its code turned out to be unusable.
   void discard(const CacheKey& key);
 
-  /// While this object lives, other processes that miss the same key wait for it (for a while).
+  /// During its lifetime, other processes with a miss of the same key wait for it (for a while).
   class Flight {
    public:
     ~Flight();
@@ -130,14 +129,14 @@ class DiskCache {
   VerifyReport verify(bool repair = true);
   /// Removes every entry, every temporary file and the unpacked headers.
   RemovalReport clear();
-  /// Removes unpacked headers, then the entries that were not used for longest, until at most
-  /// `limit` bytes are left.
+  /// Removes unpacked headers, then the least recently used entries, until at most `limit` bytes
+  /// are left.
   RemovalReport trim(std::uint64_t limit);
-  /// Waits for a sweep that is under way. For tests.
+  /// Waits for a running sweep. For tests.
   void wait_for_sweep();
 
   FileSystem& system() const noexcept;
-  /// The cache's own folder, for what lies beside the entries; closed when there is none.
+  /// The cache's own folder, for files other than entries; closed when there is none.
   const SecureDirectory& root() const noexcept;
 
  private:

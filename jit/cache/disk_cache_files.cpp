@@ -9,12 +9,12 @@
 namespace kernwright {
 namespace {
 
-/// Clocks of machines that share a folder differ a little.
+/// Machines with a shared folder have slightly different clocks.
 constexpr std::int64_t kTolerance = 3600;
 
 using Clock = std::chrono::steady_clock;
 
-/// Headers that were used since then may be read by a compile at this moment.
+/// A running compile may still read headers used since then.
 constexpr std::int64_t kHeadersIdle = 24 * 3600;
 /// Files between two looks at the clock.
 constexpr std::size_t kStride = 64;
@@ -108,7 +108,7 @@ Removal keep_limit(FileSystem& system, const SecureDirectory& root, int director
   const std::uint64_t headers = remove_idle_headers(root, entries, limit);
   const std::uint64_t room = std::max(limit - std::min(headers, limit), limit / 2);
   if (entries <= room) return {0, 0, saw_all};
-  // Where not all were seen, the oldest of those that were go.
+  // If not all were seen, the oldest of the seen ones go.
   Removal removal = remove_some(system, directory, std::move(files), room / 10 * 9, after(2));
   removal.is_done = removal.is_done && saw_all;
   return removal;

@@ -24,8 +24,8 @@ struct EntryFile {
 /// No limit of time.
 inline constexpr auto kNoHurry = std::chrono::steady_clock::time_point::max();
 
-/// The entries of the directory, in no order; temporary and other files are left out. After `end`
-/// those that were found until then.
+/// The entries of the directory, in no order, without temporary and other files. After `end`: those
+/// found so far.
 std::vector<EntryFile> entry_files(FileSystem& system, int directory,
                                    std::chrono::steady_clock::time_point end = kNoHurry);
 

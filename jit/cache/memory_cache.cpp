@@ -117,7 +117,7 @@ MemoryCache::Code MemoryCache::get(const Sha256Digest& key,
         ++state_->hits;
         return other->code;
       }
-      // What ended the wait of the other thread is no reason for this one.
+      // The other thread's limits do not apply to this one.
       if (!ended_early(other->error)) std::rethrow_exception(other->error);
     }
     state_->attempts[key] = attempt;

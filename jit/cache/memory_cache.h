@@ -1,5 +1,4 @@
-// Object code that this process compiled already: least recently used, bounded, one compile per
-// key.
+// Object code compiled earlier in this process: least recently used, bounded, one compile per key.
 #pragma once
 
 #include "base/sha256.h"
@@ -19,8 +18,8 @@ struct MemoryCacheStats {
   std::uint64_t bytes = 0;
 };
 
-/// Thread-safe. Different keys are made in parallel; a second caller of a key that is being made
-/// waits for the first.
+/// Thread-safe. Different keys are made in parallel; a second caller for the same key waits for the
+/// first.
 class MemoryCache {
  public:
   using Code = std::shared_ptr<const ObjectCode>;
@@ -32,17 +31,17 @@ class MemoryCache {
   MemoryCache& operator=(const MemoryCache&) = delete;
 
   /// The entry of `key`, made by `make` if there is none. An exception of `make` reaches every
-  /// caller that waited for this attempt. It is not kept: the next call tries again. Timeout,
-  /// Cancelled and Interrupted concern one caller alone: another waiting caller then makes the
-  /// entry. A wait ends at this thread's WaitLimits with the exception of check_wait(). `make` runs
-  /// with no lock held; it must not ask for the same key again.
+  /// caller waiting for this attempt. It is not kept: the next call tries again. Timeout, Cancelled
+  /// and Interrupted concern one caller alone: another waiting caller then makes the entry. A wait
+  /// ends at this thread's WaitLimits with the exception of check_wait(). `make` runs with no lock
+  /// held; it must not ask for the same key again.
   Code get(const Sha256Digest& key, const std::function<ObjectCode()>& make);
 
   /// Forgets the entry of `key`.
   void erase(const Sha256Digest& key);
 
   MemoryCacheStats stats() const;
-  /// Forgets all entries; what is being made at the moment is still delivered.
+  /// Forgets all entries; entries in the making still reach their callers.
   void clear();
 
  private:

@@ -1,4 +1,4 @@
-// The file format of packs, their compilation, and the packs that this process uses.
+// The file format of packs, their compilation, and the packs in use.
 #include "jit/cache/pack.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ constexpr std::uint32_t kMaxText = std::uint32_t{16} << 20;
 constexpr std::uint32_t kMaxCount = std::uint32_t{1} << 20;
 constexpr std::uint64_t kMaxPack = std::uint64_t{2} << 30;
 
-/// An entry with all that the file holds of it.
+/// An entry with all its fields in the file.
 struct Stored {
   PackEntry entry;
   std::string key_fields;
@@ -36,7 +36,7 @@ struct Stored {
   std::string object_bytes;
 };
 
-/// What a pack holds.
+/// The contents of a pack.
 struct Contents {
   std::vector<Stored> entries;
   std::string rows;
@@ -129,7 +129,7 @@ Contents decode(std::span<const std::byte> bytes) {
   return contents;
 }
 
-/// The code a device of that architecture would ask for, or the architecture itself.
+/// The code wanted by a device of this architecture, or by the architecture itself.
 TargetWish wish_for(const std::string& arch) {
   TargetWish wish;
   TargetRequest device;
@@ -242,8 +242,8 @@ Pack::~Pack() = default;
 std::vector<PackEntry> write_pack(const fs::path& path, std::span<const PackItem> items,
                                   std::span<const std::string> archs, const PackProgress& progress,
                                   std::string_view rows) {
-  if (items.empty()) throw InvalidArgument("a pack of no sources is asked for");
-  if (archs.empty()) throw InvalidArgument("a pack for no architecture is asked for");
+  if (items.empty()) throw InvalidArgument("no sources are given for the pack");
+  if (archs.empty()) throw InvalidArgument("no architectures are given for the pack");
   PackWriter writer;
   for (const PackItem& item : items) {
     for (const std::string& arch : archs) {

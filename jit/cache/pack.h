@@ -15,14 +15,14 @@
 
 namespace kernwright {
 
-/// What to compile into a pack.
+/// One program to compile into a pack.
 struct PackItem {
   Source source;
   ProgramOptions options;  ///< `arch` is not used
   /// Instantiations of templates and other kernels without a plain declaration; each is compiled
   /// for itself. The source's declared kernels always come along.
   std::vector<std::string> names;
-  /// One compile makes all of `names`, and nothing else: as a request does that names its kernels.
+  /// One compile makes exactly `names`, as in a request with named kernels.
   bool only_names = false;
 };
 
@@ -37,24 +37,24 @@ struct PackEntry {
   std::uint64_t bytes = 0;    ///< of its object code
 };
 
-/// Called on the writer's thread after each code of a pack, with how many there will be; what it
-/// throws ends the writing.
+/// Called on the writer's thread after each code of a pack, with the total number of codes; its
+/// exception ends the writing.
 using PackProgress = std::function<void(std::size_t total)>;
 
 /// Compiles every item for every architecture ("sm_90", "sm_90a", "compute_90", or "sim" for the
 /// simulated device) and writes the pack; equal inputs and an equal NVRTC give equal bytes. Returns
-/// what is in it, in the file's order. `rows` come along as they are: rows of a tuning store.
-/// Throws what Program::compile throws, InvalidArgument for nothing to do, Error when the file
-/// cannot be written.
+/// its entries, in the file's order. `rows` of a tuning store are added unchanged. Throws the
+/// exceptions of Program::compile, InvalidArgument for nothing to do, Error when the file cannot be
+/// written.
 std::vector<PackEntry> write_pack(const std::filesystem::path& path,
                                   std::span<const PackItem> items,
                                   std::span<const std::string> archs,
                                   const PackProgress& progress = {}, std::string_view rows = {});
 
-/// The distinct items that a file of KERNWRIGHT_RECORD asks for. Throws Error naming path and line.
+/// The distinct items in a file of KERNWRIGHT_RECORD. Throws Error naming path and line.
 std::vector<PackItem> read_record(const std::filesystem::path& path);
 
-/// A pack that was read and verified: a regular file of at most 2 GiB. Immutable, thread-safe.
+/// A pack, read and verified: a regular file of at most 2 GiB. Immutable, thread-safe.
 class Pack {
  public:
   using Code = std::shared_ptr<const ObjectCode>;
@@ -67,13 +67,13 @@ class Pack {
 
   const std::string& path() const noexcept;
   const std::vector<PackEntry>& entries() const noexcept;
-  /// The rows of a tuning store that came along; empty for none.
+  /// The rows of a tuning store in the pack; empty for none.
   const std::string& rows() const noexcept;
 
-  /// The code of that key, or null: also when the user's headers are here and differ from those it
-  /// was compiled with. The same object at each call.
+  /// The code of the key, or null. Null also if the user's headers are present and differ from
+  /// those of the compile. The same object at each call.
   Code find(const CacheKey& key, const IncludeClosure& included) const;
-  /// The architectures that it holds for the program, in order.
+  /// The program's architectures in the pack, in order.
   std::vector<std::string> archs_of(const ProgramFields& program) const;
 
  private:
@@ -87,7 +87,7 @@ class Pack {
 void use_pack(const std::filesystem::path& path);
 /// The packs in use, the newest first.
 std::vector<std::shared_ptr<const Pack>> packs_in_use();
-/// Forgets the pack of that path, or all for an empty path; kernels made from it stay.
+/// Forgets the pack of this path, or all for an empty path; kernels made from it stay.
 void drop_pack(const std::filesystem::path& path = {});
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// Asks the packs, and says what they lack.
+// Asks the packs, and names their gaps.
 #include "jit/cache/pack_lookup.h"
 
 #include "base/format.h"

@@ -1,4 +1,4 @@
-// What a compile request means to the packs in use.
+// Looks up compile requests in the packs in use.
 #pragma once
 
 #include "jit/cache/code_cache.h"
@@ -10,19 +10,20 @@
 
 namespace kernwright {
 
-/// Target of a wish for a compiler that knows the architectures `known`. Throws InvalidArgument.
+/// Target of a wish for a compiler with support for the architectures `known`. Throws
+/// InvalidArgument.
 Target target_of(const TargetWish& wish, const IncludeClosure& included, std::span<const int> known,
                  const std::string& version);
 
-/// The request's selection for that target.
+/// The request's selection for the target.
 CompileSelection selection_of(const CodeRequest& request, Target target);
 
-/// The code of the newest pack in use with a match, or null. Needs no compiler: the target is that
-/// of a compiler with knowledge of every architecture.
+/// The code from the newest matching pack in use, or null. Needs no compiler: the target is chosen
+/// as if the compiler knew every architecture.
 std::shared_ptr<const ObjectCode> code_from_packs(const CodeRequest& request,
                                                   const IncludeClosure& included);
 
-/// A sentence about what no pack in use holds of the request; empty when none is in use.
+/// A sentence about the part of the request missing from all packs in use; empty without packs.
 std::string missing_from_packs(const CodeRequest& request, const IncludeClosure& included);
 
 }  // namespace kernwright

@@ -143,7 +143,7 @@ std::vector<PackItem> read_record(const std::filesystem::path& path) {
     try {
       Json json = Json::parse(line);
       PackItem item = item_of(json);
-      // Lines that differ in their target, or in where the text stands, want the same item.
+      // Lines with another target, or another line of the text, want the same item.
       for (const char* name : {"target", "first_line"}) json.erase(name);
       if (known.insert(json.dump(-1, ' ', true)).second) items.push_back(std::move(item));
     } catch (const std::exception& error) {

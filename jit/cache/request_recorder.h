@@ -10,7 +10,7 @@
 
 namespace kernwright {
 
-/// Appends the request to the file that KERNWRIGHT_RECORD names, once per distinct request and
+/// Appends the request to the file named by KERNWRIGHT_RECORD, once per distinct request and
 /// process; several processes may write to one file. Without the variable nothing happens. A
 /// failure to write is a warning. Thread-safe.
 void record_request(const CodeRequest& request);

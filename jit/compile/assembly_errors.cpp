@@ -17,7 +17,7 @@ constexpr int kNear = 60;  ///< lines around the one of the table in which an `a
 
 bool has_place(const LogMessage& message) { return message.ptx_line > 0; }
 
-/// Words of the instruction, the most telling first: what the message quotes, then the opcode.
+/// Words of the instruction, the most specific first: quoted ones of the message, then the opcode.
 std::vector<std::string> words_of(std::string_view message, std::string_view instruction) {
   std::vector<std::string> words;
   for (auto open = message.find('\''); open != std::string_view::npos;) {
@@ -68,7 +68,7 @@ std::vector<std::string> with_lines(std::vector<std::string> options, bool is_vi
   return options;
 }
 
-/// The messages of the same compile with a line table, which counts among the lines of the PTX.
+/// The messages of the same compile with a line table: they give lines of the PTX.
 std::optional<std::vector<LogMessage>> messages_with_lines(const LoadedNvrtc& nvrtc,
                                                            const FailedCompile& failed,
                                                            const CompilerTexts& texts,

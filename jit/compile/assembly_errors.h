@@ -1,4 +1,4 @@
-// Finds the lines of the source that errors of the assembler are about.
+// Finds the source lines for errors of the assembler.
 #pragma once
 
 #include "jit/compile/compiler_texts.h"

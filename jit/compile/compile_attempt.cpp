@@ -1,4 +1,4 @@
-// Assembles the text for NVRTC, compiles it and reads what came out.
+// Assembles the text for NVRTC, compiles it and reads the results.
 #include "jit/compile/compile_attempt.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@
 namespace kernwright {
 namespace {
 
-/// NVRTC looks for quoted includes in the folder of the program's name. Nothing can lie below a
-/// device, so a source that is only a string sees no file of the current folder.
+/// NVRTC looks for quoted includes in the folder of the program's name. A device file has no files
+/// below it, so a source without a file sees nothing of the current folder.
 constexpr std::string_view kNoFolder = "/dev/null";
 
 std::string program_path(const Source& source) {
@@ -63,9 +63,9 @@ std::vector<std::string> questions(const CompilePlan& plan) {
   return lines;
 }
 
-/// The text between which and the compiler's own preparations nothing but #include lines may stand
-/// for a precompiled header ends with a declaration, since a #line in front of it would keep NVRTC
-/// from making one.
+/// For a precompiled header, only #include lines may stand between the compiler's own preamble and
+/// the first declaration. A #line right after them would prevent the header, so a declaration
+/// stands between.
 std::string assembled_text(const CompileRequest& request, const CompilePlan& plan,
                            const std::optional<SourcePrefix>& prefix) {
   const std::string& source = request.texts.text;
@@ -98,7 +98,7 @@ std::vector<std::string> with_pch(std::vector<std::string> options, const PchPla
   return options;
 }
 
-/// NVRTC's words about precompiled headers, which no user wrote: whole lines.
+/// NVRTC's messages about precompiled headers; the user's text has no part in them. Whole lines.
 constexpr std::string_view kPchMessage = " precompiled header file \"";
 
 std::string without_pch_messages(const std::string& log) {
@@ -124,9 +124,9 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 
 bool is_error(const Diagnostic& diagnostic) { return diagnostic.severity == Severity::error; }
 
-/// NVRTC keeps results of its own beside the driver's, from 12.9 on. That cache takes no notice of
-/// --ftz and --prec-div (seen with NVRTC 13.0 and driver 580: with --ftz=true came the code
-/// without), and leaves the assembler's figures out. Ours notices every option.
+/// From 12.9 on, NVRTC keeps a cache of results in addition to the driver's. This cache ignores
+/// --ftz and --prec-div (seen with NVRTC 13.0 and driver 580: with --ftz=true it gave the code
+/// without), and omits the assembler's figures. Our cache respects every option.
 std::vector<std::string> without_nvrtc_cache(std::vector<std::string> options,
                                              const LoadedNvrtc& nvrtc) {
   const auto is_there = [&](std::string_view option) {
@@ -182,7 +182,7 @@ PchPlan CompileAttempt::plan_pch() const {
   const ProgramOptions& options = request_.options;
   if (!prefix_ || options.pch == Tristate::off) return {};
   Hasher key;
-  // Each NVRTC that is open has precompiled headers of its own.
+  // Each open NVRTC has its own precompiled headers.
   key.field(reinterpret_cast<std::uintptr_t>(nvrtc_.api.nvrtcCompileProgram));
   key.field(nvrtc_.version()).field(request_.source.directory);
   for (const std::string& option : options_) key.field(option);
@@ -212,7 +212,7 @@ bool CompileAttempt::compile(const CompileDeadline& deadline) {
   if (pch_.use != PchUse::none) {
     const bool used = log.find(": using" + std::string(kPchMessage)) != std::string::npos;
     nvrtcResult status = unit_.pch_create_status();
-    // Where its heap cannot be had NVRTC fails, with words that are about no text.
+    // If its heap cannot be allocated, NVRTC fails with a message without a place in the text.
     is_pch_at_fault_ = !compiled && !used && status != NVRTC_SUCCESS && messages_.empty();
     if (is_pch_at_fault_) status = NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED;
     PrecompiledHeaders::process().done(pch_, status, used);
@@ -228,7 +228,7 @@ bool CompileAttempt::compile(const CompileDeadline& deadline) {
   return compiled;
 }
 
-/// What the compiler calls it by another name: the source, and a path with a '"'.
+/// The user's name of a file with another name for the compiler: the source, and a path with a '"'.
 std::string CompileAttempt::file_of_user(const std::string& file) const {
   return file == program_path_ ? request_.source.name : user_name(file);
 }
@@ -305,7 +305,7 @@ std::vector<KernelSignature> CompileAttempt::signatures(const std::string& ptx) 
     try {
       result.push_back(signature(i, ptx));
     } catch (CompileError& error) {
-      // A kernel that nobody asked for by name does not stand in the way of the others.
+      // A declared kernel that was not requested by name must not block the others.
       if (!kernel.is_required && plan_.kernels.size() > 1) continue;
       for (Diagnostic& diagnostic : error.diagnostics) diagnostic.file = request_.source.name;
       shift_lines(error.diagnostics, request_.source.name, request_.source.first_line);
@@ -340,7 +340,7 @@ KernelSignature CompileAttempt::signature(std::size_t index, const std::string& 
       return signature_from_probe(kernel.name, lowered, unit_.lowered_name(probes_[index]),
                                   declaration, plan_.members);
     } catch (const InvalidArgument&) {
-      // A type that the reader of mangled names does not know: sizes are still to be had.
+      // A type unknown to the reader of mangled names: sizes are still available.
     }
   }
   KernelSignature told = signature_from_code(kernel.name, lowered, ptx, declaration);
@@ -349,8 +349,8 @@ KernelSignature CompileAttempt::signature(std::size_t index, const std::string& 
                   [](const Parameter& p) { return p.kind == ParameterKind::untyped; });
   if (is_open) {
     log(LogLevel::warning,
-        "{}: the compiler does not tell the types of {}: launches check no more than sizes of "
-        "what is given in bytes; declare plain types to have them checked",
+        "{}: the compiler does not tell the types of {}, so launches check only the sizes of "
+        "arguments given as bytes; declare plain types for full checks",
         request_.source.name, told.to_string());
   }
   return told;
@@ -388,7 +388,7 @@ AttemptErrors CompileAttempt::errors() const {
     const std::string& file = message.diagnostic.file;
     result.in_preamble = result.in_preamble || file == kPreambleFile;
     if (file != kNameMapFile && file != kProbeFile) {
-      // A template of the user may hold an error that nothing but the probe brings to light.
+      // A template of the user may hold an error that only the probe reveals.
       const bool by_probe =
           message.diagnostic.message.find("kernwright_probe_::") != std::string::npos;
       (by_probe ? result.in_probe : result.in_source) = true;

@@ -15,8 +15,8 @@
 
 namespace kernwright {
 
-/// How the compiler is asked for types: what fails for a kernel or variable is replaced by the
-/// next.
+/// The ways to ask the compiler for types. If one fails for a kernel or variable, the next one
+/// follows.
 enum class Ask {
   type,      ///< kernel_type_probe()
   probe,     ///< kernel_probe(), symbol_probe()
@@ -36,7 +36,7 @@ struct PlannedSymbol {
   Ask ask = Ask::probe;
 };
 
-/// What an attempt includes.
+/// The parts of an attempt.
 struct CompilePlan {
   std::vector<PlannedKernel> kernels;
   std::vector<PlannedSymbol> symbols;
@@ -44,12 +44,12 @@ struct CompilePlan {
   bool probe = true;
   bool minimal = false;
   bool default_device = false;  ///< functions without __device__ are the device's too
-  /// The options' macros are #define lines in front of the text, behind the compiler's preamble,
-  /// which has names such as T and x of its own.
+  /// The options' macros are #define lines in the text, after the compiler's preamble: its own
+  /// names, such as T and x, must not be replaced.
   bool defines_in_text = false;
 };
 
-/// Where the errors of a failed attempt lie.
+/// The places of a failed attempt's errors.
 struct AttemptErrors {
   bool in_pch = false;               ///< in the making of a precompiled header, not in any text
   bool in_preamble = false;          ///< in the text that the compiler puts before every other
@@ -67,8 +67,8 @@ struct AttemptErrors {
 CompilePlan first_plan(const LoadedNvrtc& nvrtc, const CompileRequest& request,
                        const TokenizedSource& source);
 
-/// For a text that compiled only without --minimal: the process does not try it again for texts
-/// with the same includes. Of a text without any nothing is remembered.
+/// For a text that compiled only without --minimal: the process then omits it for texts with the
+/// same includes. For a text without includes nothing is remembered.
 void remember_no_minimal(const LoadedNvrtc& nvrtc, const TokenizedSource& source);
 
 class CompileAttempt {
@@ -82,9 +82,9 @@ class CompileAttempt {
   /// Milliseconds within NVRTC.
   double nvrtc_ms() const noexcept { return nvrtc_ms_; }
 
-  /// After success: kernels asked with Ask::type whose parameters turned out to be of other types.
+  /// After success: kernels asked with Ask::type whose parameters have other types.
   std::set<std::string> misjudged_kernels() const;
-  /// After success: names of kernels in the code that are none of the planned ones.
+  /// After success: names of kernels in the code outside the plan.
   std::vector<std::string> unseen_kernels() const;
   /// The same of variables.
   std::vector<std::string> unseen_variables() const;
@@ -93,7 +93,7 @@ class CompileAttempt {
 
   /// After failure.
   AttemptErrors errors() const;
-  /// The first line that the compiler said about a name, empty when it only failed to read it.
+  /// The first line of the compiler's log about a name; empty if the name only could not be read.
   std::string message_about(const std::string& name) const;
   /// Compiles once more where the assembler's errors are to be given lines of the source.
   [[noreturn]] void throw_compile_error(const CompileDeadline& deadline);
@@ -102,8 +102,8 @@ class CompileAttempt {
   bool defines(const PlannedKernel& kernel, const std::string& ptx) const;
   std::string file_of_user(const std::string& file) const;
   std::vector<KernelSignature> signatures(const std::string& ptx) const;
-  /// The name expressions that ask for types, of every kernel and then of every symbol. Empty
-  /// where nothing is asked.
+  /// The name expressions for types, of every kernel and then of every symbol. Empty if nothing is
+  /// asked.
   std::vector<std::string> probes() const;
   KernelSignature signature(std::size_t index, const std::string& ptx) const;
   void add_symbols(ObjectCode& code, const std::string& ptx) const;

@@ -1,4 +1,4 @@
-// What the first attempt of a compile includes.
+// The parts of a compile's first attempt.
 #include <array>
 #include <mutex>
 #include <set>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kNotMinimal{"cub/", "thrust/", "cuda/functional",
                                                       "cuda/annotated_ptr", "cudaTypedefs"};
 
-/// Whether a name is of what --minimal leaves out: cudaError_t, tex2D, surf2Dread, CUtensorMap.
+/// Whether --minimal removes a name: cudaError_t, tex2D, surf2Dread, CUtensorMap.
 bool is_left_out(std::string_view name) {
   const auto capital = [&](std::size_t at) {
     return name.size() > at && name[at] >= 'A' && name[at] <= 'Z';
@@ -24,8 +24,8 @@ bool is_left_out(std::string_view name) {
          name.starts_with("surf") || name.starts_with("CU");
 }
 
-/// Texts of one kind either all need --minimal left out or none does, mostly: version of NVRTC and
-/// names of what is included.
+/// Mostly, texts of one class either all work with --minimal or none does. The class is NVRTC's
+/// version and the names of the includes.
 std::string source_class(const LoadedNvrtc& nvrtc, const TokenizedSource& source) {
   std::set<std::string_view> names;
   for (const IncludeDirective& include : source.includes) names.insert(include.name);

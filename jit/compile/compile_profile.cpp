@@ -1,4 +1,4 @@
-// Compiles with NVRTC's own clock on and reads what it wrote.
+// Compiles with NVRTC's own timing and reads its file.
 #include "jit/compile/compile_profile.h"
 
 #include <algorithm>

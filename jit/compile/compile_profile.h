@@ -1,4 +1,4 @@
-// Where the time of a compile goes, and what the assembler says about each kernel.
+// The time of a compile by phase, and the assembler's figures for each kernel.
 #pragma once
 
 #include "jit/program.h"
@@ -27,14 +27,14 @@ struct CompileProfile {
       headers;  ///< what the source includes: files, and other names as written
 };
 
-/// Compiles the kernel once more for `device`, past all caches and with no precompiled header, and
-/// measures. Throws what Program::kernel throws.
+/// Compiles the kernel once more for `device`, without caches and precompiled headers, and
+/// measures. Throws the exceptions of Program::kernel.
 CompileProfile profile_compile(const Program& program, Device& device, const std::string& name);
 
-/// The "spill" line of ptxas -v for the kernel of that lowered name; zeros where there is none.
+/// The "spill" line of ptxas -v for the kernel with this lowered name; zeros if there is none.
 KernelSpills read_spills(const std::string& log, const std::string& lowered);
 
-/// The rows of the file that NVRTC's --time writes; those of one phase are added up.
+/// The rows of the file written by NVRTC's --time; rows of the same phase are added up.
 std::vector<PhaseTime> read_phase_times(const std::string& text);
 
 }  // namespace kernwright

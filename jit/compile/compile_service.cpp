@@ -1,4 +1,4 @@
-// Compiles in this process, and who does it for the process.
+// Compiles in this process, and the choice of the process's compile service.
 #include "jit/compile/compile_service.h"
 
 #include <atomic>

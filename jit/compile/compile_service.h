@@ -1,4 +1,4 @@
-// Where compiles are done: in this process, or by processes that may be killed (worker/).
+// The place of compiles: this process, or other processes that may be killed (worker/).
 #pragma once
 
 #include "base/errors.h"
@@ -13,14 +13,14 @@
 
 namespace kernwright {
 
-/// The NVRTC that would compile is another one than the caller knows: its files were replaced.
-/// Nothing was compiled; nvrtc() of the service tells of the new one.
+/// The compiling NVRTC differs from the one known to the caller: its files were replaced. Nothing
+/// was compiled; nvrtc() of the service describes the new one.
 class NvrtcChanged : public Error {
  public:
   using Error::Error;
 };
 
-/// One compile that some process does.
+/// One compile, for any process.
 struct CompileJob {
   CompileRequest request;          ///< without header folders of CUDA's
   bool with_cuda_headers = false;  ///< found by whoever compiles
@@ -45,15 +45,15 @@ class CompileService {
   CompileService(const CompileService&) = delete;
   CompileService& operator=(const CompileService&) = delete;
 
-  /// The NVRTC that compiles, opened where need be. Throws NvrtcNotFound.
+  /// The NVRTC for compiles, opened if necessary. Throws NvrtcNotFound.
   virtual Facts nvrtc() = 0;
   /// The same where it is known without opening anything, else null.
   virtual Facts nvrtc_if_known() = 0;
-  /// Has nvrtc() begin without waiting for it, where that is possible.
+  /// Starts the work of nvrtc() without waiting for it, if possible.
   virtual void prepare() = 0;
 
-  /// Throws what Compiler::compile() throws, NvrtcNotFound, and NvrtcChanged where the compiler has
-  /// another stamp than `expected`.
+  /// Throws the exceptions of Compiler::compile(), NvrtcNotFound, and NvrtcChanged if the
+  /// compiler's stamp is not the one of `expected`.
   virtual CompileResult compile(const CompileJob& job, const NvrtcFacts& expected) = 0;
   /// As lint() of lint.h. Throws NvrtcNotFound too.
   virtual std::vector<Diagnostic> lint(const Source& source, const ProgramOptions& options) = 0;
@@ -66,7 +66,7 @@ class DirectCompileService : public CompileService {
   using Open = std::function<const LoadedNvrtc&()>;
   using Opened = std::function<const LoadedNvrtc*()>;
 
-  /// By default the process's own NVRTC. What `open` returns must live as long as its facts do.
+  /// By default the process's own NVRTC. The result of `open` must live as long as its facts.
   explicit DirectCompileService(Open open = kernwright::nvrtc, Opened opened = nvrtc_if_loaded);
 
   Facts nvrtc() override;
@@ -80,7 +80,7 @@ class DirectCompileService : public CompileService {
   const Opened opened_;
 };
 
-/// What a service does once it has the library, in whatever process.
+/// A service's compile with the loaded library, in any process.
 CompileResult run_compile(const LoadedNvrtc& nvrtc, const CompileJob& job,
                           const HeaderPlaces& places);
 
@@ -88,7 +88,7 @@ CompileResult run_compile(const LoadedNvrtc& nvrtc, const CompileJob& job,
 CompileService& compile_service();
 
 /// `service` is called for each compile and must return an object that is never destroyed; a forked
-/// child may need another one. Null: the direct one.
+/// child may need another one. Null restores the direct service.
 void set_compile_service(CompileService& (*service)()) noexcept;
 
 }  // namespace kernwright

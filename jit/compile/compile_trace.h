@@ -1,4 +1,4 @@
-// How a compile went: for reports, never part of what is stored.
+// The course of a compile: for reports, never stored.
 #pragma once
 
 #include "jit/compile/precompiled_headers.h"

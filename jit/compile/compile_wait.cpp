@@ -22,7 +22,7 @@ WaitLimits WaitLimits::within(std::optional<std::chrono::milliseconds> limit) co
   WaitLimits result = *this;
   if (!limit) return result;
   const auto now = std::chrono::steady_clock::now();
-  // A limit beyond what the clock can count to is none.
+  // A limit too large for the clock means no limit.
   if (*limit > std::chrono::hours(24 * 365)) return result;
   if (deadline && *deadline <= now + *limit) return result;
   result.deadline = now + *limit;

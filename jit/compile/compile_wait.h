@@ -30,8 +30,8 @@ struct WaitLimits {
   WaitLimits within(std::optional<std::chrono::milliseconds> limit) const;
 };
 
-/// Every wait for a compile in this thread and scope, also for one that another thread began, ends
-/// at these limits. Scopes nest; the innermost counts.
+/// Every wait for a compile in this thread and scope ends at these limits, also for a compile of
+/// another thread. Scopes nest; the innermost counts.
 class WaitScope {
  public:
   explicit WaitScope(WaitLimits limits);
@@ -53,11 +53,11 @@ WaitLimits current_wait_limits();
 using InterruptCheck = bool (*)();
 void set_interrupt_check(InterruptCheck check) noexcept;
 
-/// Throws Timeout, Cancelled or Interrupted when this thread shall wait no longer for `what`
+/// Throws Timeout, Cancelled or Interrupted when this thread must stop waiting for `what`
 /// ("compiling kernel.cu"). Call with no lock held.
 void check_wait(const WaitLimits& limits, const std::string& what);
 
-/// The longest that a thread waits between two check_wait().
+/// The longest wait of a thread between two calls of check_wait().
 inline constexpr std::chrono::milliseconds kWaitSlice{20};
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// The sequence of NVRTC compiles that leads to object code or to one clear error.
+// The sequence of NVRTC compiles for object code or for one clear error.
 #include "jit/compile/compiler.h"
 
 #include <algorithm>
@@ -46,8 +46,8 @@ void check_names(const std::vector<std::string>& names) {
   }
 }
 
-/// Candidates for the names of struct members: of the text and of all headers of the user's that it
-/// includes.
+/// Candidates for the names of struct members: from the text and from all included headers of the
+/// user.
 std::vector<std::string> member_names_of(const CompileRequest& request) {
   MemberNames names;
   names.add(request.source.text);
@@ -66,7 +66,7 @@ std::vector<std::string> declared_names(const CompileRequest& request) {
   return names;
 }
 
-/// Of the text and of all headers of the user's that it includes.
+/// Names of templates in the text and in all included headers of the user.
 std::vector<std::string> template_names(const CompileRequest& request) {
   std::vector<std::string> names;
   const auto look_into = [&](const std::string& text) {
@@ -82,10 +82,10 @@ std::vector<std::string> template_names(const CompileRequest& request) {
   return names;
 }
 
-/// What a failed attempt asks for.
+/// The step after a failed attempt.
 enum class Next { again, give_up };
 
-/// One compile() call: the attempts so far and what they taught.
+/// One compile() call: the attempts so far and their results.
 class Session {
  public:
   Session(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompileDeadline& deadline)
@@ -173,7 +173,7 @@ class Session {
                        [](const PlannedKernel& k) { return k.ask != Ask::type; });
   }
 
-  /// Whether another attempt is needed for what the kernels of these names are.
+  /// Whether another attempt is needed for the types of the kernels with these names.
   bool ask_in_full(const std::set<std::string>& names) {
     for (PlannedKernel& kernel : plan_.kernels) {
       if (names.contains(kernel.name)) kernel.ask = first_ask_;
@@ -182,8 +182,8 @@ class Session {
     return !names.empty();
   }
 
-  /// Whether the code has kernels and variables that the text does not show: made by a macro, of a
-  /// header, instances of templates. Constants of the host's kind are no variables of a module.
+  /// Whether the code has kernels and variables not visible in the text: made by a macro, from a
+  /// header, instances of templates. Host constants are no variables of a module.
   bool ask_for_unseen(const CompileAttempt& attempt) {
     if (!request_.with_declared || asked_for_unseen_) return false;
     asked_for_unseen_ = true;
@@ -200,8 +200,8 @@ class Session {
     return plan_.kernels.size() + plan_.symbols.size() > before;
   }
 
-  /// Whether the types are to be asked for once more: the text was blamed for an attempt that asked
-  /// and compiled without. Another cause (want of memory, say) may be gone.
+  /// Whether to ask for the types once more: an attempt with questions failed in the text, one
+  /// without them compiled. Another cause (lack of memory, for instance) may be gone.
   bool ask_again() {
     if (!blamed_text_ || asked_again_) return false;
     plan_.probe = asked_again_ = true;
@@ -235,8 +235,8 @@ class Session {
     return ask_otherwise(errors) ? Next::again : Next::give_up;
   }
 
-  /// Asks in another way for the names without an answer, for all if the compiler does not tell
-  /// which. False when none is asked any more.
+  /// Asks in another way for the names without an answer, or for all if the compiler does not name
+  /// them. False when none is asked any more.
   bool ask_otherwise(const AttemptErrors& errors) {
     if (errors.unanswered.empty() && errors.in_probe && !plan_.members.empty()) {
       plan_.members.clear();  // one of the names may be a word or a macro
@@ -275,8 +275,8 @@ class Session {
     return kernels + symbols > 0;
   }
 
-  /// What there is to be named: as the text shows it, or as the compiler sees it where macros and
-  /// headers may make kernels.
+  /// All existing names: from the text, or from the compiler if macros and headers may make
+  /// kernels.
   std::vector<std::string> known_names() const {
     std::vector<std::string> names = declared_names(request_);
     if (declares_all_kernels(request_.source, request_.options, request_.declared)) return names;

@@ -1,4 +1,4 @@
-// Turns a source text into object code: one or a few NVRTC compiles, and what their logs mean.
+// Turns a source text into object code: one or a few NVRTC compiles, and the meaning of their logs.
 #pragma once
 
 #include "driver/nvrtc_loader.h"
@@ -14,7 +14,7 @@
 
 namespace kernwright {
 
-/// Everything that decides the result of a compile, besides the compiler.
+/// Everything with influence on the result of a compile, except the compiler.
 struct CompileRequest {
   Source source;
   ProgramOptions options;
@@ -49,7 +49,7 @@ class Compiler {
   const LoadedNvrtc& nvrtc_;
 };
 
-/// Throws InvalidArgument for what no compiler is to be asked about.
+/// Throws InvalidArgument for requests invalid for every compiler.
 void validate(const CompileRequest& request);
 
 }  // namespace kernwright

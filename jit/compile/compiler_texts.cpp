@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Headers that only host code has a use for, beside those of the C++ library.
+/// Headers of use only to host code, other than those of the C++ library.
 bool is_host_only(const IncludeDirective& include) {
   if (is_device_header(include.name)) {
     return include.name == "thrust/host_vector.h" || include.name == "thrust/device_vector.h";
@@ -83,7 +83,7 @@ class Reader {
     for (auto& [path, text] : files_) use(text);
   }
 
-  /// Spells each #include as the compiler finds the text that it means.
+  /// Rewrites each #include so that the compiler finds the intended text.
   void rename() {
     const std::map<std::string, std::string>& given = options_.headers;
     result_.text = with_includes_renamed(result_.text, [&](const IncludeDirective& include) {
@@ -109,8 +109,8 @@ class Reader {
     result_.headers = std::move(renamed);
   }
 
-  /// The name, in the include's own quotes or brackets; empty for none. In a text of no file no
-  /// folder is there whose links "name/.." could follow.
+  /// The name, in the include's own quotes or brackets; empty for none. A text without a file has
+  /// no folder with links for "name/.." to follow.
   static std::string respelled(const IncludeDirective& include, std::string name, bool is_file) {
     if (name.empty() && !is_file) {
       name = plain_name(include.name);
@@ -126,7 +126,7 @@ class Reader {
     return name.empty() ? file_meant(include, folder) : name;
   }
 
-  /// Only of files whose text is given to the compiler from memory.
+  /// Only for files whose text the compiler gets from memory.
   std::string file_meant(const IncludeDirective& include, const fs::path& folder) const {
     if (files_.empty()) return {};
     const auto known = [&](const fs::path& path) {
@@ -169,7 +169,7 @@ class Reader {
     }
   }
 
-  /// Whether some file of the user is included by that name.
+  /// Whether a file of the user is included by this name.
   bool is_file(const std::string& name) const {
     const std::string ending = "/" + fs::path(name).lexically_normal().string();
     return std::any_of(result_.files.begin(), result_.files.end(), [&](const std::string& path) {

@@ -1,4 +1,4 @@
-// What the compiler reads for a source and its options.
+// The texts for the compiler, from a source and its options.
 #pragma once
 
 #include "jit/source/include_closure.h"
@@ -11,8 +11,8 @@
 
 namespace kernwright {
 
-/// The source, and every text that an #include may find before the compiler looks into folders.
-/// Lines stand where they stand in the user's own texts.
+/// The source, and every text for an #include before the compiler searches folders. Line numbers
+/// are the same as in the user's texts.
 struct CompilerTexts {
   std::string text;
   std::string name;  ///< of the source, for a #line
@@ -20,9 +20,9 @@ struct CompilerTexts {
   std::set<std::string> files;  ///< the user's files that are included, by path
 };
 
-/// Headers in memory include one another as files do. Headers of the host get a text of ours where
-/// the user has none. Files of the user are read here where the compiler could not take them as
-/// they are: a byte order mark in front, a '"' in the path, host code that is to be left out.
+/// Headers in memory include one another as files do. Headers of the host get a text of ours if the
+/// user has none. Files of the user are read here if the compiler could not take them unchanged: a
+/// byte order mark in front, a '"' in the path, host code to leave out.
 CompilerTexts compiler_texts(const Source& source, const ProgramOptions& options,
                              const IncludeClosure& included);
 
@@ -31,8 +31,8 @@ CompilerTexts compiler_texts(const Source& source, const ProgramOptions& options
 /// name without it.
 std::string name_as_given(const std::string& file, const CompilerTexts& texts);
 
-/// The assembler refuses a '"' in a file's name: the compiler is given this byte for it, and what
-/// the compiler says is translated back with user_name().
+/// The assembler refuses a '"' in a file's name, so the compiler gets this byte instead.
+/// user_name() translates its messages back.
 inline constexpr char kQuoteAlias = '\x01';
 std::string compiler_name(std::string name);
 std::string user_name(std::string name);

@@ -1,4 +1,4 @@
-// What usually helps, by the text of the compiler's message.
+// The usual remedies, by the text of the compiler's message.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -48,25 +48,26 @@ constexpr std::string_view kCurand =
     "curand is not bundled: #include <kernwright/philox.cuh> brings random numbers that need no "
     "library, or pip install nvidia-curand and name its include folder in include_dirs";
 constexpr std::string_view kHostHeader =
-    "this header is the host's: leave the include out, or give the option strip_host=True, which "
+    "this header is for host code: remove the include, or set the option strip_host=True, which "
     "leaves all host code out (kernwright compile --device-only)";
 constexpr std::string_view kHostName =
-    "device code has what cuda::std has of it: include the header that declares it (<algorithm>, "
-    "<cmath>, <limits> ... stand for <cuda/std/...> here); code of the host is left out by "
-    "strip_host=True";
+    "in device code, std:: has the names of cuda::std: include the header that declares it "
+    "(<algorithm>, <cmath>, <limits> ... mean <cuda/std/...> here); strip_host=True leaves host "
+    "code out";
 constexpr std::string_view kHostLibrary =
-    "this library is the host's: kernels cannot call it. Leave the include out, or give the "
+    "this library is for host code: kernels cannot call it. Remove the include, or set the "
     "option strip_host=True, which leaves all host code out";
 constexpr std::string_view kHostAlgorithm =
-    "these headers of CUDA's C++ library are the host's: their algorithms, containers and streams "
-    "launch kernels themselves. Call kw.sort, kw.sum and the like from Python; within kernels use "
+    "these headers of CUDA's C++ library are for host code: their algorithms, containers and "
+    "streams launch kernels themselves. Call kw.sort, kw.sum and the like from Python; within "
+    "kernels use "
     "cub's warp and block primitives (<cub/block/block_reduce.cuh>) and <cuda/std/...>";
 constexpr std::string_view kOwnHeader =
     "give its text in the option headers={name: text}, or name its folder in include_dirs";
 
 constexpr std::string_view kCompilerPackage =
     "of the package nvidia-cuda-crt (pip install nvidia-cuda-crt), which belongs to the compiler; "
-    "what a kernel uses of crt/ NVRTC declares by itself: leave the include out";
+    "NVRTC itself declares the parts of crt/ for kernels: remove the include";
 
 /// Include names, '*' stands for the rest.
 constexpr std::array kHeaderHints{
@@ -120,7 +121,7 @@ constexpr std::string_view kFp8 = "#include <cuda_fp8.h>";
 constexpr std::string_view kLimits = "#include <climits> or <cfloat>, or write the value";
 constexpr std::string_view kMathMacro = "#include <cmath>, or write the value, such as 3.14159265f";
 constexpr std::string_view kHostCall =
-    "this is the host's: a kernel cannot call the CUDA runtime or the driver. Allocate, copy, "
+    "this is for host code: a kernel cannot call the CUDA runtime or the driver. Allocate, copy, "
     "launch and synchronize in Python; strip_host=True leaves host code out";
 
 constexpr std::string_view kClusters =
@@ -202,7 +203,7 @@ constexpr std::array kIdentifierHints{
              "under NVRTC write asm volatile(\"griddepcontrol.launch_dependents;\")"},
 };
 
-/// Where the folders hold the package that the hint names: installing it again does not help.
+/// For folders with the package that the hint names: installing it again does not help.
 std::string hint_of_installed(std::string_view hint, std::string_view name,
                               std::span<const std::string> folders) {
   const bool library = hint == kLibraryPackage, package = hint == kRuntimePackage;
@@ -255,7 +256,7 @@ std::string identifier_hint(std::string_view message) {
   return {};
 }
 
-/// Of an instruction that the architecture lacks.
+/// The hint for an instruction missing in the architecture.
 std::string architecture_hint(std::string_view message) {
   const auto mentions = [&](std::string_view word) {
     return message.find(word) != std::string_view::npos;
@@ -269,7 +270,7 @@ std::string architecture_hint(std::string_view message) {
       is_specific ? "arch=\"sm_90a\"" : "a newer architecture (sm_90)");
 }
 
-/// Of what is wrong with a kernel, whatever names are in it.
+/// The hint for a mistake in a kernel, independent of names.
 std::string_view language_hint(std::string_view message) {
   static constexpr std::array kRows{
       WordHint{"__cluster_dims__ is not supported", kClusters},
@@ -324,7 +325,7 @@ std::string hint_for(std::string_view message, std::span<const std::string> fold
 
 namespace {
 
-/// Of an error in a header of CUDA's that only host code has a use for.
+/// Whether an error is in a CUDA header of use only to host code.
 bool is_host_algorithm(std::string_view file, std::string_view message) {
   const auto has = [](std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
@@ -339,14 +340,14 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// Of an error on a line of CUDA's own text that has the name of one of the user's macros.
+/// The hint for an error on a line of CUDA's own text with the name of one of the user's macros.
 std::string macro_hint(std::string_view line, const std::set<std::string>& macros) {
   while (!line.empty()) {
     const auto begin = std::find_if(line.begin(), line.end(), is_word);
     const auto end = std::find_if_not(begin, line.end(), is_word);
     const std::string word(begin, end);
     if (macros.contains(word)) {
-      return format("the macro {} replaces a name in CUDA's own headers: call it otherwise", word);
+      return format("the macro {} replaces a name in CUDA's own headers: rename the macro", word);
     }
     line.remove_prefix(static_cast<std::size_t>(end - line.begin()));
   }
@@ -359,7 +360,7 @@ void add_hints(std::vector<Diagnostic>& diagnostics, std::span<const std::string
                const std::set<std::string>& macros) {
   for (Diagnostic& diagnostic : diagnostics) {
     if (!diagnostic.hint.empty() || diagnostic.severity != Severity::error) continue;
-    // Where such a library is installed, its own headers are what does not compile.
+    // If such a library is installed, the error is in its own headers.
     const std::string_view file = diagnostic.file;
     const bool in_folders =
         std::any_of(header_folders.begin(), header_folders.end(),

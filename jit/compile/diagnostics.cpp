@@ -95,7 +95,7 @@ std::optional<Diagnostic> tool_header(std::string_view line) {
   return std::nullopt;
 }
 
-/// Of "ptxas application ptx input, line 23; ...".
+/// The line in "ptxas application ptx input, line 23; ...".
 int ptx_line_of(std::string_view message) {
   constexpr std::string_view kMark = "ptx input, line ";
   const auto at = message.find(kMark);
@@ -107,7 +107,7 @@ int ptx_line_of(std::string_view message) {
   return line;
 }
 
-/// What ptxas says at its end, whatever it said before.
+/// The closing line of ptxas after any error.
 bool is_last_word(const LogMessage& message) {
   return message.diagnostic.message.find("Ptx assembly aborted due to errors") != std::string::npos;
 }
@@ -116,7 +116,7 @@ bool is_continuation_byte(char c) { return (static_cast<unsigned char>(c) & 0xc0
 
 bool is_caret_line(std::string_view line) { return trimmed(line) == "^"; }
 
-/// Lines that follow a header: continued text, the quoted source line with its caret.
+/// Lines after a header: continued text, the quoted source line with its caret.
 class MessageReader {
  public:
   explicit MessageReader(std::string_view log) : log_(log) {}
@@ -184,7 +184,7 @@ class MessageReader {
     diagnostic.caret = format("{}\n{}^", line, place);
   }
 
-  /// A line that no caret followed was no source: "argument types are: (...)", "detected during".
+  /// A line without a caret below it was no source: "argument types are: (...)", "detected during".
   void continue_message() {
     if (quoted_.empty()) return;
     messages_.back().diagnostic.message += "\n" + std::string(trimmed(quoted_));

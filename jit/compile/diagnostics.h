@@ -1,4 +1,4 @@
-// Reads NVRTC's log and says what it means for the user's text.
+// Reads NVRTC's log and translates it to the user's text.
 #pragma once
 
 #include "base/diagnostic.h"
@@ -11,23 +11,23 @@
 
 namespace kernwright {
 
-/// A message of the log with what the library itself needs of it.
+/// A message of the log with data for the library itself.
 struct LogMessage {
   Diagnostic diagnostic;
-  /// The name expression that the message is about, empty for a message about source text.
+  /// The name expression of the message, empty for a message about source text.
   std::string name_expression;
   bool at_end = false;  ///< about the end of the source, which the compiler gives no place
   int ptx_line = 0;     ///< the assembler's place, 0 for a message about source text
 };
 
-/// File name under which NVRTC reports name expressions.
+/// NVRTC's file name for name expressions.
 inline constexpr std::string_view kNameMapFile = "__nv_name_map";
 
-/// Every message of a log of NVRTC or ptxas, in its order; lines that are none are skipped.
-/// Places are as the compiler counts them, columns in characters. Never throws for odd text.
+/// Every message of a log of NVRTC or ptxas, in order; other lines are skipped. Places are the
+/// compiler's, columns count characters. Never throws for odd text.
 std::vector<LogMessage> parse_compile_log(std::string_view log);
 
-/// File name of the text that NVRTC puts before every source.
+/// File name of NVRTC's text before every source.
 inline constexpr std::string_view kPreambleFile = "__nv_nvrtc_builtin_header.h";
 
 /// Adds the usual remedy for usual causes (`hint` of each diagnostic). Contents of CUDA's header

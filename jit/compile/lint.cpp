@@ -45,7 +45,7 @@ class LintPass {
     return is_good;
   }
 
-  /// A function that is neither the host's nor the device's was met.
+  /// Whether the log names a function that is neither host nor device code.
   bool met_host_code() const {
     return std::any_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& d) {
       return d.message.find("-default-device") != std::string::npos;
@@ -101,7 +101,7 @@ std::vector<Diagnostic> lint_with(const LoadedNvrtc& nvrtc, const Source& source
                                   const std::vector<std::string>& folders,
                                   const CompileDeadline& deadline) {
   const bool includes_nothing = tokenize(texts.text).includes.empty();
-  // The built-in declarations that --minimal leaves out are read only where the text needs them.
+  // The built-in declarations behind --minimal are read only for texts with a use of them.
   bool minimal = options.minimal == Tristate::on ||
                  (options.minimal == Tristate::automatic && includes_nothing);
   bool default_device = includes_nothing;
@@ -128,7 +128,7 @@ std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
   // It holds the folders open.
   const CudaHeaders headers =
       included.needs_cuda_headers ? cuda_headers(nvrtc, places) : CudaHeaders();
-  // Macros stand behind the compiler's preamble, which has names such as T of its own.
+  // Macros stand after the compiler's preamble, because its own names include T.
   ProgramOptions plain = without_macros(options);
   plain.minimal = Tristate::off;
   plain.pch = Tristate::off;

@@ -1,4 +1,4 @@
-// What the compiler's front end says about a source text, without making code of it.
+// The messages of the compiler's front end about a source text, without code generation.
 #pragma once
 
 #include "base/diagnostic.h"
@@ -11,12 +11,12 @@
 
 namespace kernwright {
 
-/// Errors, warnings and hints for `source`, at its own lines; empty when there is nothing to say.
-/// Compiles in this thread, as Compiler does; needs no device. Parses and checks only: templates
-/// are not instantiated, so it takes a fraction of a compile and finds less in them. Without
+/// Errors, warnings and hints for `source`, at its own lines; empty when there are none. Compiles
+/// in this thread, as Compiler does; needs no device. Parses and checks only: templates are not
+/// instantiated, so it takes a fraction of a compile's time and finds fewer errors in them. Without
 /// `options.arch` the text is read for compute_80, or for the architecture whose features it names.
-/// Throws InvalidArgument for options and texts that no compiler would take, Timeout, Cancelled,
-/// Interrupted. `places`: where CUDA's headers are looked for. Thread-safe.
+/// Throws InvalidArgument for options and texts invalid for every compiler, Timeout, Cancelled,
+/// Interrupted. `places`: the folders to search for CUDA's headers. Thread-safe.
 std::vector<Diagnostic> lint(const LoadedNvrtc& nvrtc, const Source& source,
                              const ProgramOptions& options = {},
                              const HeaderPlaces& places = HeaderPlaces::of_process());

@@ -64,7 +64,7 @@ NvrtcUnit::NvrtcUnit(const LoadedNvrtc& nvrtc, const std::string& text, const st
 
 namespace {
 
-/// The option that the log names without its value: "invalid value for --std(-std)".
+/// The full option for a log with only its name: "invalid value for --std(-std)".
 std::string given_option(const std::vector<std::string>& options, const std::string& log) {
   for (const std::string& option : options) {
     const auto equals = option.find('=');
@@ -88,7 +88,7 @@ void NvrtcUnit::add_name(const std::string& expression) {
 
 bool NvrtcUnit::compile(const std::vector<std::string>& options, const CompileDeadline& deadline) {
   if (deadline.expired()) deadline.rethrow();
-  // An NVRTC that cannot be stopped answers kNvrtcNotSupported and runs to its end.
+  // An NVRTC without stop support answers kNvrtcNotSupported and runs to its end.
   void* payload = const_cast<CompileDeadline*>(&deadline);
   const auto set = nvrtc_.api.nvrtcSetFlowCallback(program_, stop_when_expired, payload);
   if (set != kNvrtcNotSupported) check(set, "nvrtcSetFlowCallback");

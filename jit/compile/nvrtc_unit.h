@@ -1,4 +1,4 @@
-// Owns one nvrtcProgram: create, compile, read what came out.
+// Owns one nvrtcProgram: create, compile, read the results.
 #pragma once
 
 #include "driver/nvrtc_loader.h"
@@ -14,8 +14,8 @@
 
 namespace kernwright {
 
-/// When a compile in this process has to end: at the limits of the thread that waits for it. One
-/// deadline may serve several compiles, one after the other. Thread-safe.
+/// The end of a compile in this process: the limits of the waiting thread. One deadline may serve
+/// several compiles, one after the other. Thread-safe.
 class CompileDeadline {
  public:
   /// Never.
@@ -26,7 +26,7 @@ class CompileDeadline {
   /// True once the time was up, and never false again. Looks every 20 ms, however often it is
   /// asked.
   bool expired() const noexcept;
-  /// Throws what ended it: Timeout, Cancelled or Interrupted.
+  /// Throws the reason for the end: Timeout, Cancelled or Interrupted.
   [[noreturn]] void rethrow() const;
 
  private:
@@ -56,9 +56,9 @@ class NvrtcUnit {
   bool compile(const std::vector<std::string>& options, const CompileDeadline& deadline);
 
   std::string log() const;
-  /// What came of --pch. After a compile.
+  /// The outcome of --pch. After a compile.
   nvrtcResult pch_create_status() const;
-  /// After a compile that succeeded.
+  /// After a successful compile.
   std::string lowered_name(const std::string& expression) const;
   std::string ptx() const;
   /// Empty when the compile was for a virtual architecture.

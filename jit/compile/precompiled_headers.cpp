@@ -14,11 +14,11 @@
 namespace kernwright {
 namespace {
 
-/// Beyond these, requests are no longer counted: a process that compiles ever other headers gains
-/// nothing from any of them.
+/// Above this number, requests are no longer counted: a process with ever new headers gains nothing
+/// from any of them.
 constexpr std::size_t kMaxKeys = 4096;
 
-/// The heap is at most this part of the address space that is left: the program needs the rest.
+/// Largest share of the remaining address space for the heap: the program needs the rest.
 constexpr std::size_t kShareLeft = 4;
 
 bool has_address_space(std::size_t bytes) noexcept {

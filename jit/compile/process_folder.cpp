@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kStem = "kernwright-";
 constexpr std::time_t kLeftoverAge = 24 * 3600;  ///< seconds
 
-/// The folders of this process that are to be removed at its exit.
+/// The folders of this process for removal at its exit.
 struct FolderRegistry {
   std::mutex mutex;
   bool is_begun = false;
@@ -40,8 +40,8 @@ void remove_folder(const std::string& path) noexcept {
 }
 
 void remove_all_at_exit() {
-  // A thread that compiles at this moment could hold the lock: then the folders stay for the next
-  // process to remove.
+  // A compiling thread could hold the lock: then the folders stay, and a later process removes
+  // them.
   FolderRegistry& registry = folder_registry();
   const std::unique_lock lock(registry.mutex, std::try_to_lock);
   if (!lock) return;
@@ -87,7 +87,7 @@ ProcessFolder::ProcessFolder(const std::string& purpose) {
   const std::lock_guard lock(registry.mutex);
   if (!std::exchange(registry.is_begun, true)) {
     remove_leftover_folders(root);
-    // Runs before the end of libraries that were opened earlier, NVRTC among them.
+    // Handlers run before the end of libraries opened earlier, such as NVRTC.
     std::atexit(remove_all_at_exit);
   }
   std::string pattern = format("{}/{}{}-{}-XXXXXX", root, kStem, ::getpid(), purpose);

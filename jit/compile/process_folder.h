@@ -1,4 +1,4 @@
-// A private folder for what NVRTC writes.
+// A private folder for NVRTC's files.
 #pragma once
 
 #include "base/secure_directory.h"
@@ -7,13 +7,13 @@
 
 namespace kernwright {
 
-/// A new folder of mode 0700 below $TMPDIR or /tmp. The destructor removes it with its contents;
-/// without a destructor the exit of the process does. Those that killed processes of this user left
-/// behind are removed a day later, when a process makes its first. Not thread-safe.
+/// A new folder of mode 0700 below $TMPDIR or /tmp. The destructor or the exit of the process
+/// removes it with its contents. Killed processes leave their folders behind; a process that makes
+/// its first folder removes leftovers of this user after a day. Not thread-safe.
 class ProcessFolder {
  public:
-  /// Never throws for a folder that cannot be made: its path is empty then. Where other users could
-  /// put a folder of theirs in its place, the path is one by its handle.
+  /// Never throws if the folder cannot be made: its path is then empty. If other users could
+  /// replace the folder, the path goes through its handle.
   explicit ProcessFolder(const std::string& purpose);
   ~ProcessFolder();
   ProcessFolder(const ProcessFolder&) = delete;
@@ -29,8 +29,8 @@ class ProcessFolder {
   std::string path_;
 };
 
-/// Removes the folders in `root` whose process of this user is gone, if nobody touched them for a
-/// day (a process of another container may not be seen from here). Links are not followed.
+/// Removes folders in `root` from ended processes of this user, if they were unchanged for a day (a
+/// process of another container may not be visible here). Links are not followed.
 void remove_leftover_folders(const std::string& root);
 
 }  // namespace kernwright

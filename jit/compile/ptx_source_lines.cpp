@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kFile = "\t.file\t";
 constexpr std::string_view kLoc = "\t.loc\t";
 
-/// What stands between the quotes, with C's escapes.
+/// The text between the quotes, with C's escapes resolved.
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -39,7 +39,7 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
-/// The reverse; in octal also what the assembler does not take otherwise.
+/// The reverse; characters refused by the assembler become octal escapes.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// The line table that NVRTC writes into PTX: names of files, and the place of a line.
+// NVRTC's line table in PTX: names of files, and the place of a line.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@ struct SourceLine {
   int line = 0;
 };
 
-/// `ptx` with each name in its `.file` lines replaced by what `rename` makes of it.
+/// `ptx` with each name in its `.file` lines replaced by the result of `rename`.
 std::string with_files_renamed(std::string_view ptx,
                                const std::function<std::string(const std::string&)>& rename);
 
-/// The `.loc` that holds for line `number`, from 1, of the text.
+/// The `.loc` valid for line `number`, from 1, of the text.
 SourceLine source_of_ptx_line(std::string_view ptx, int number);
 
 /// Line `number`, from 1, of a text; empty beyond it.

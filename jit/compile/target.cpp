@@ -11,10 +11,10 @@
 namespace kernwright {
 namespace {
 
-/// The first generation with features that only its own "a" target allows.
+/// The first generation with features only for its own "a" target.
 constexpr int kFirstArchSpecific = 90;
 constexpr int kFirstFamilySpecific = 100;
-/// The default of PTX made without a device, which the simulated device runs whatever it is like.
+/// The default of PTX made without a device; the simulated device runs it in any configuration.
 constexpr int kPtxArch = 80;
 
 std::string list(std::span<const int> known) {

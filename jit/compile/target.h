@@ -21,7 +21,7 @@ struct Arch {
   std::string virtual_name() const;
 };
 
-/// Whether a device of that compute capability (90 for 9.0) runs cubins, or PTX, for `arch`.
+/// Whether a device of this compute capability (90 for 9.0) runs cubins, or PTX, for `arch`.
 bool can_run(const Arch& arch, CodeKind kind, int compute_capability) noexcept;
 
 /// Reads "sm_90a" or "compute_80". Throws InvalidArgument with the expected form.
@@ -34,7 +34,7 @@ struct Target {
   std::string label;       ///< ObjectCode::arch: "sm_90a" for a cubin, "compute_80" for PTX
 };
 
-/// What decides a target besides the options.
+/// The inputs of a target besides the options.
 struct TargetRequest {
   int compute_capability = 80;  ///< of the device: 90 for 9.0
   bool is_simulated = false;

@@ -12,7 +12,7 @@ namespace kernwright {
 
 struct CubinKernel {
   std::string lowered;
-  /// Sizes, in order. Nothing where the cubin does not tell them in a form that is known here.
+  /// Sizes, in order. Nothing if the cubin does not give them in a known form.
   std::optional<std::vector<PtxParameter>> parameters;
 };
 
@@ -21,7 +21,7 @@ struct CubinContents {
   std::vector<std::string> variables;  ///< lowered names
 };
 
-/// Throws Error for a cubin that is cut short or damaged.
+/// Throws Error for a truncated or damaged cubin.
 CubinContents read_cubin(std::string_view cubin);
 
 }  // namespace kernwright

@@ -86,7 +86,7 @@ constexpr std::array<std::string_view, 3> kQualifiers{"const", "volatile", "__gr
 constexpr std::array<std::string_view, 6> kNoPartOfType{
     "const", "volatile", "__grid_constant__", "*", "__restrict__", "__restrict"};
 
-/// The words of `spelling` that are not among `left_out`, one space between each two.
+/// The words of `spelling` without those in `left_out`, one space between each two.
 std::string without_words(std::string_view spelling, std::span<const std::string_view> left_out) {
   std::string words;
   while (!spelling.empty()) {

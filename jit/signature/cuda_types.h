@@ -1,4 +1,4 @@
-// What kernel launches need to know about a C++ type, from its tree.
+// Facts about a C++ type for kernel launches, from its tree.
 #pragma once
 
 #include "base/scalar_type.h"
@@ -28,16 +28,16 @@ struct TypeLayout {
   std::size_t alignment = 0;
 };
 
-/// Of a type that no program can define otherwise: a pointer, a number of the language, a CUDA
+/// The layout of types independent of the program: a pointer, a number of the language, a CUDA
 /// vector other than four of 8 bytes. Nothing for any other.
 std::optional<TypeLayout> known_layout(const TypeNode& type);
 
-/// Whether a declaration spells pointers to, or values of, what known_layout() knows, or void:
-/// "const float * __restrict__", "unsigned", "size_t". Macros may make it mean something else.
+/// Whether a declaration spells pointers to, or values of, types of known_layout(), or void: "const
+/// float * __restrict__", "unsigned", "size_t". Macros may change its meaning.
 bool spells_known_layout(std::string_view spelling);
 
-/// The number or vector that a declaration spells with the language's own words and CUDA's:
-/// "const unsigned" is uint32. Nothing for any other type.
+/// The number or vector type of a declaration in the language's own words and CUDA's: "const
+/// unsigned" is uint32. Nothing for any other type.
 ElementType element_from_spelling(std::string_view spelling);
 
 /// Whether it spells char or one of its kin.

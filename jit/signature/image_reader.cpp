@@ -1,4 +1,4 @@
-// Lists what is in an image.
+// Lists the contents of an image.
 #include "jit/signature/image_reader.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace kernwright {
 namespace {
 
-/// Kernels whose readable names are the same keep their lowered ones.
+/// Kernels with equal readable names keep their lowered ones.
 void name_kernels(ObjectCode& code) {
   std::map<std::string, int> count;
   for (const KernelSignature& kernel : code.kernels) ++count[readable_kernel(kernel.lowered)];
@@ -64,7 +64,7 @@ ObjectCode of_cubin(std::string_view image, const std::string& target) {
   return code;
 }
 
-/// Files that begin with these bytes, and the remedy.
+/// File formats by their first bytes, and the remedy.
 struct OtherImage {
   std::string_view front;
   std::string_view what;

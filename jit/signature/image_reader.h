@@ -1,4 +1,4 @@
-// Object code of a cubin or of PTX that somebody else compiled.
+// Object code from a cubin or PTX compiled elsewhere.
 #pragma once
 
 #include "jit/object_code.h"

@@ -97,7 +97,7 @@ class Reader {
 
   FunctionNode read_function() {
     FunctionNode function{read_name(), {}};
-    // Unlike that of a type, the name of a function is no part to come back to.
+    // Unlike a type's name, a function's name is no candidate for a later substitution.
     if (!substitutions_.empty() && substitutions_.back() == function.name) {
       substitutions_.pop_back();
     }

@@ -45,8 +45,8 @@ struct FunctionNode {
   std::vector<TypeRef> parameters;
 };
 
-/// The same of a function with its parameter types. Throws as demangle_name() does, also for types
-/// that are computed from template parameters.
+/// The same for a function with its parameter types. Throws as demangle_name() does, also for types
+/// computed from template parameters.
 FunctionNode demangle_function(std::string_view mangled);
 
 /// C++ spelling: "const float*", "int (*)(float)", "cuda::std::complex<float>".

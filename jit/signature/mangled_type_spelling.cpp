@@ -122,7 +122,7 @@ class Speller {
   std::size_t written_ = 0;
 };
 
-/// Inline namespaces that NVIDIA's C++ library versions itself with: "__4", "_V_300100_SM_80".
+/// Inline namespaces for versions of NVIDIA's C++ library: "__4", "_V_300100_SM_80".
 bool is_version_namespace(std::string_view part) {
   if (part.starts_with("_V_")) return true;
   return part.size() > 2 && part.starts_with("__") &&

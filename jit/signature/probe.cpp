@@ -1,4 +1,4 @@
-// The probe's templates, and the reading of what they are mangled to.
+// The probe's templates, and the reading of their mangled names.
 #include "jit/signature/probe.h"
 
 #include <algorithm>
@@ -92,8 +92,8 @@ template <class kernwright_T_> struct kernwright_variable_<kernwright_T_&> {
 template <class kernwright_T_> __attribute__((global)) void kernwright_ask_();
 )probe";
 
-/// What the templates, the questions and the name expressions behind them are written with, and a
-/// macro may rename. The compiler cannot bring macros back (it knows no push_macro).
+/// The words of the templates, the questions and their name expressions. A macro may redefine them,
+/// and the compiler cannot save and restore macros (it knows no push_macro).
 constexpr std::array<std::string_view, 25> kWords{"namespace",
                                                   "template",
                                                   "class",
@@ -128,7 +128,7 @@ constexpr std::size_t kMaxParameterBytes = std::size_t{1} << 20;
 
 constexpr std::string_view kQuestion = "kernwright_question_";
 
-/// Whether a lowered name is that of a question: the length, and the name behind it.
+/// Whether a lowered name is a question's: the length, and the name after it.
 bool is_question(std::string_view lowered) {
   if (!lowered.starts_with("_Z")) return false;
   lowered.remove_prefix(std::min(lowered.find_first_not_of("0123456789", 2), lowered.size()));
@@ -222,7 +222,7 @@ ProbedParameter read_parameter(const TypeNode& node, std::span<const std::string
   return result;
 }
 
-/// The parameter types of the function type that an answer consists of.
+/// The parameter types of an answer's function type.
 std::vector<TypeRef> answered_types(std::string_view lowered) {
   const TypeRef asked = asked_type(lowered);
   const bool is_type =
@@ -245,7 +245,7 @@ std::string told_variable(std::string_view symbol) {
                 symbol);
 }
 
-/// Whether the size of what a pointer points to is known, and 0 for void.
+/// Whether the size of the pointed-to type is known, and 0 for void.
 bool tells_pointee(const TypeNode& declared) {
   const TypeNode& type = unqualified(declared);
   if (type.kind != TypeNodeKind::pointer) return true;

@@ -15,7 +15,7 @@
 
 namespace kernwright {
 
-/// File name that the appended lines carry in the compiler's log.
+/// File name of the appended lines in the compiler's log.
 inline constexpr std::string_view kProbeFile = "kernwright_probe";
 
 /// Templates to append to a source, and the text of `questions`, a line each. All is declared only,
@@ -25,16 +25,16 @@ inline constexpr std::string_view kProbeFile = "kernwright_probe";
 std::string probe_text(std::span<const std::string> members,
                        std::span<const std::string> questions);
 
-/// The part of it that is the same for all sources.
+/// Its part common to all sources.
 std::string_view probe_templates() noexcept;
 
-/// Name expression whose lowered name spells the parameters of `kernel` ("scale<float, 4>"). The
-/// compiler refuses private types, types without a name and lambdas.
+/// Name expression for the parameters of `kernel` ("scale<float, 4>"): its lowered name spells
+/// them. The compiler refuses private types, types without a name and lambdas.
 std::string kernel_probe(std::string_view kernel);
 /// The same for a kernel with parameters of known_layout() only, and a third of the work for the
 /// compiler. The answer tells when another parameter is among them.
 std::string kernel_type_probe(std::string_view kernel);
-/// Name expression whose lowered name spells the type of the variable `symbol`.
+/// Name expression for the type of the variable `symbol`: its lowered name spells it.
 std::string symbol_probe(std::string_view symbol);
 
 /// The same as a function declared by question `index`. It takes the types refused by the others,
@@ -43,7 +43,7 @@ std::string kernel_question(std::size_t index, std::string_view kernel);
 std::string symbol_question(std::size_t index, std::string_view symbol);
 /// The name expression for its answer.
 std::string question_name(std::size_t index);
-/// The question on that line of kProbeFile; nothing for lines of templates.
+/// The question on this line of kProbeFile; nothing for lines of templates.
 std::optional<std::size_t> question_on_line(int line) noexcept;
 
 /// One parameter as the compiler sees it.
@@ -60,7 +60,7 @@ bool is_probe_answer(std::string_view lowered) noexcept;
 std::vector<ProbedParameter> read_kernel_probe(std::string_view lowered,
                                                std::span<const std::string> members = {});
 
-/// What a parameter's type alone tells. Nothing unless known_layout() knows it.
+/// The facts in a parameter's type alone. Nothing unless known_layout() knows it.
 std::optional<ProbedParameter> parameter_of_type(const TypeNode& declared);
 
 /// Reads the lowered name of a probe of a variable. Throws InvalidArgument when it is not

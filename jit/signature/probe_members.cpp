@@ -1,4 +1,4 @@
-// The templates that ask for members, and the reading of their mangled names.
+// The templates for questions about members, and the reading of their mangled names.
 #include "jit/signature/probe_members.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace kernwright {
 namespace {
 
-/// Asks any class for a member of that name: void for anything but an accessible data member. {0}
-/// is the place in the list, {1} the name.
+/// Asks any class for a member of this name: void for anything but an accessible data member. {0}
+/// is its index in the list, {1} the name.
 constexpr std::string_view kMember = R"probe(
 template <class kernwright_T_, class = void> struct kernwright_member_{0}_ {{
   typedef void kernwright_type_;
@@ -32,8 +32,8 @@ template <class kernwright_T_> struct kernwright_member_{0}_<
 }};
 )probe";
 
-/// The members named {0} of a struct {1} of the text, for this class or one derived of it: only
-/// such have a class of that name inside. {2} are the members.
+/// The members named {0} of a struct {1} of the text, for this class or a class derived of it: only
+/// such classes have an inner name {1}. {2} are the members.
 constexpr std::string_view kGroup = R"probe(
 template <class kernwright_D_, class kernwright_T_, class = void> struct kernwright_group_{0}_ {{
   typedef void kernwright_type_;
@@ -47,14 +47,15 @@ template <class kernwright_T_> struct kernwright_group_{0}_<void, kernwright_T_,
 }};
 )probe";
 
-/// Those of structs without a name may be any class's.
+/// Members of structs without a name may be any class's.
 constexpr std::string_view kNamelessGroup = R"probe(
 template <class, class kernwright_T_> struct kernwright_group_{0}_ {{
   typedef kernwright_list_<0, {1}> kernwright_type_;
 }};
 )probe";
 
-/// What nothing is derived of is asked for all names. {0} are the groups.
+/// A class without a derived one (union, final, polymorphic) is asked for all names. {0} are the
+/// groups.
 constexpr std::string_view kList = R"probe(
 template <class kernwright_T_, bool> struct kernwright_derived_ {{
   struct kernwright_type_ : kernwright_T_ {{}};
@@ -72,7 +73,7 @@ template <class kernwright_T_> struct kernwright_members_<kernwright_T_, true>
                          !__is_polymorphic(kernwright_T_)>::kernwright_type_, kernwright_T_> {{}};
 )probe";
 
-// The kinds of classes that kList tells.
+// The kinds of classes in the answer of kList.
 constexpr std::size_t kUnion = 1;
 constexpr std::size_t kEmpty = 2;
 
@@ -107,7 +108,7 @@ class MemberReader {
         if (node->kind == TypeNodeKind::named) add(*node, found);
       }
     }
-    // Any of a union's members may be there, also one that is not told.
+    // Any member of a union may hold the value, also one missing from the answer.
     const bool is_union = (to_size(*list.children[0], lowered_) & kUnion) != 0;
     if (is_union && !found.empty()) found.push_back(untold_bytes(0, size));
     std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
@@ -125,7 +126,7 @@ class MemberReader {
   }
 
  private:
-  /// A member, and what is told of its own.
+  /// A member, and the answer about its own members.
   struct Found {
     StructField field;
     std::size_t count = 1;              ///< elements of an array
@@ -149,7 +150,7 @@ class MemberReader {
            (to_size(*list.children[0], lowered_) & kEmpty) != 0;
   }
 
-  /// Appends the member. One that shares bytes with another is of a union without a name.
+  /// Appends the member. Members with common bytes belong to a union without a name.
   void add(const TypeNode& node, std::vector<Found>& found) {
     const bool whole = node.children.size() == 4 && node.children[3]->kind == TypeNodeKind::pack &&
                        node.children[3]->children.size() == kMemberNumbers;

@@ -14,8 +14,8 @@ namespace kernwright {
 
 /// Templates that ask structs for members of these names ("S::x", as MemberNames finds them: an S,
 /// or a struct derived of one, for x; "::x" all structs). Members of struct type, or arrays of
-/// those, are asked in turn. Pointers are not followed. They stand in the namespace of the probe's
-/// other templates.
+/// structs, are asked in turn. Pointers are not followed. The templates are in the namespace of the
+/// probe's other ones.
 std::string member_templates(std::span<const std::string> members);
 
 /// Reads the answers of these templates for a struct of `size` bytes. Members stand in the order of
@@ -27,7 +27,7 @@ std::vector<StructField> read_members(const TypeNode& answer, std::size_t size,
                                       std::span<const std::string> members,
                                       std::string_view lowered);
 
-/// What an array of arrays consists of.
+/// The innermost element of an array of arrays.
 struct ArrayElement {
   const TypeNode* type = nullptr;
   std::vector<std::size_t> shape;
@@ -38,7 +38,7 @@ struct ArrayElement {
 
 ArrayElement array_element(const TypeNode& type, std::string_view lowered);
 
-/// The number that a template argument is.
+/// The number in a template argument.
 std::size_t to_size(const TypeNode& literal, std::string_view lowered);
 
 [[noreturn]] void answer_not_understood(std::string_view lowered);

@@ -27,7 +27,7 @@ std::size_t to_number(std::string_view word) {
   return value;
 }
 
-/// ".u64" is 8 bytes; 0 for a word that is no type.
+/// ".u64" is 8 bytes; 0 for a word other than a type.
 std::size_t type_size(std::string_view word) {
   if (word.size() < 3 || word[0] != '.') return 0;
   const char kind = word[1];

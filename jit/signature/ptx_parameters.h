@@ -25,10 +25,10 @@ std::optional<std::vector<PtxParameter>> ptx_parameters(std::string_view ptx,
 /// The text with blanks in the place of comments.
 std::string without_ptx_comments(std::string_view ptx);
 
-/// Names of all kernels that the text defines, in its order. Comments count as text.
+/// Names of all kernels defined by the text, in its order. Comments count as text.
 std::vector<std::string> ptx_entries(std::string_view ptx);
 
-/// Names of the variables that it defines outside of functions, in its order.
+/// Names of the variables defined outside of functions, in the text's order.
 std::vector<std::string> ptx_variables(std::string_view ptx);
 
 }  // namespace kernwright

@@ -58,7 +58,7 @@ std::vector<TypeRef> types_in_name(const std::string& lowered, std::size_t count
   }
 }
 
-/// A parameter of that size with nothing else certain.
+/// A parameter of which only the size is certain.
 Parameter untold(const PtxParameter& declared, std::string type) {
   Parameter result;
   result.type = std::move(type);

@@ -1,4 +1,4 @@
-// Joins what the compiler says about a kernel's parameters with the names in the source.
+// Joins the compiler's facts about a kernel's parameters with the names in the source.
 #pragma once
 
 #include "core/kernel_signature.h"
@@ -15,12 +15,12 @@ namespace kernwright {
 /// "ns::scale" for "ns::scale<float, 4>", "::ns::scale" and "&ns::scale".
 std::string base_name(std::string_view expression);
 
-/// The declaration that `expression` means, or null.
+/// The declaration meant by `expression`, or null.
 const KernelDeclaration* find_declaration(std::string_view expression,
                                           std::span<const KernelDeclaration> declared);
 
-/// Signature from the probe's answer to a text with those `members`. Throws InvalidArgument when
-/// that is not understood, and CompileError when a parameter is a reference: a launch copies
+/// Signature from the probe's answer to a text with those `members`. Throws InvalidArgument for an
+/// answer of unknown form, and CompileError when a parameter is a reference: a launch copies
 /// arguments by value.
 KernelSignature signature_from_probe(std::string name, std::string lowered,
                                      std::string_view probe_answer,
@@ -34,13 +34,13 @@ KernelSignature signature_from_probe(std::string name, std::string lowered,
 KernelSignature signature_from_code(std::string name, std::string lowered, std::string_view ptx,
                                     const KernelDeclaration* declaration);
 
-/// The same from parameters that are known already.
+/// The same from already known parameters.
 KernelSignature signature_from_parameters(std::string name, std::string lowered,
                                           std::span<const PtxParameter> declared,
                                           const KernelDeclaration* declaration);
 
-/// "ns::scale<float>" for the lowered name of a kernel, without namespaces that have no name; the
-/// lowered name itself where it is not understood.
+/// "ns::scale<float>" for the lowered name of a kernel, without unnamed namespaces; a lowered name
+/// of unknown form stays.
 std::string readable_kernel(const std::string& lowered);
 
 }  // namespace kernwright

@@ -25,7 +25,7 @@ std::string variable_of(const std::string& mangled) {
   if (status != 0 || text == nullptr) return {};
   std::string name = text.get();
   if (name.find('(') != std::string::npos || name.find(" for ") != std::string::npos) return {};
-  // Static variables lie in a namespace that is named after the file.
+  // Static variables lie in a namespace named after the file.
   if (name.starts_with("_INTERNAL_")) {
     const auto end = name.find("::");
     name = end == std::string::npos ? std::string() : name.substr(end + 2);

@@ -31,7 +31,7 @@ Table& table() {
   return instance;
 }
 
-/// The headers that one of the library's own includes: there such a line has one form.
+/// The headers included by one of the library's own: there such a line has one form.
 std::vector<std::string> builtin_includes(std::string_view text) {
   constexpr std::string_view kLine = "#include <";
   std::vector<std::string> names;
@@ -43,7 +43,7 @@ std::vector<std::string> builtin_includes(std::string_view text) {
   return names;
 }
 
-/// Of a header and of those that it includes. The table is locked.
+/// Whether a header or one of its includes asks. The caller holds the table's lock.
 bool header_asks(Header& header) {
   if (header.asks_for_arch_specific) return *header.asks_for_arch_specific;
   bool asks = asks_for_arch_specific(header.text);

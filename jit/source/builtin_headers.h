@@ -1,4 +1,4 @@
-// Device headers that the library itself brings, for every source: #include <kernwright/...>.
+// Device headers of the library itself, for every source: #include <kernwright/...>.
 #pragma once
 
 #include "jit/source/program_options.h"
@@ -25,8 +25,8 @@ std::optional<bool> builtin_asks_for_arch_specific(const std::string& name,
 std::map<std::string, std::string> builtin_headers();
 
 /// `options` plus the library's headers included by the source, by a header in memory or by one of
-/// those. All of them if the source sees folders: their files may include any. A header of that
-/// name in the options stays.
+/// those. All of them if the source sees folders: their files may include any. A header already in
+/// the options stays.
 ProgramOptions with_builtin_headers(const Source& source, ProgramOptions options);
 
 }  // namespace kernwright

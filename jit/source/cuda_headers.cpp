@@ -42,7 +42,7 @@ std::shared_ptr<const SecureDirectory> find_bundle(const LoadedNvrtc& nvrtc,
     note = "there is no cache folder to unpack NVRTC's headers into (set XDG_CACHE_HOME or HOME)";
     return {};
   }
-  // Whoever can write here can change what kernels do.
+  // A user with write access here can change the results of kernels.
   const SecureDirectory parent = SecureDirectory::open(FileSystem::real(), cache_folder);
   auto opened = std::make_shared<const SecureDirectory>(parent ? unpack_headers(nvrtc, parent)
                                                                : SecureDirectory());
@@ -141,8 +141,8 @@ std::vector<std::string> fitting(const std::vector<std::string>& toolkits, int m
   return result;
 }
 
-/// The pip package of the headers brings neither the C++ library nor what mma.h includes; a
-/// toolkit's serve in their place, behind the package's own folders.
+/// The pip package of the headers lacks the C++ library and the includes of mma.h; a toolkit's
+/// serve in their place, after the package's own folders.
 void add_from_toolkit(CudaHeaders& headers, const std::vector<std::string>& toolkits) {
   add_library(headers, toolkits);
   add_compiler_headers(headers, toolkits);

@@ -1,4 +1,4 @@
-// Where the headers of CUDA and of its C++ library come from when a source includes something.
+// The sources of CUDA's headers and of its C++ library for includes.
 #pragma once
 
 #include "base/secure_directory.h"
@@ -19,21 +19,21 @@ struct CudaHeaders {
   std::string note;        ///< why the bundle could not be used; empty when nothing failed
 };
 
-/// Where CUDA's headers are looked for. A value.
+/// The places to search for CUDA's headers. A value.
 struct HeaderPlaces {
   std::string cache_folder = {};                ///< for those that NVRTC unpacks; empty: nowhere
   std::vector<std::string> toolkits = {};       ///< roots
   std::vector<std::string> site_packages = {};  ///< folders that hold `nvidia/<package>`
 
-  /// The cache's folder and what NvrtcSearch::from_environment() names.
+  /// The cache's folder and the folders of NvrtcSearch::from_environment().
   static HeaderPlaces of_process();
 };
 
-/// The folders for `nvrtc`, looked up once per library and process; a search that failed is
-/// repeated by the next call. Of the bundle each call looks whether all files are there. In this
-/// order: the headers that NVRTC 13.3 and newer carries, unpacked once into `headers-<version>` of
-/// the cache folder (many processes may do so at once); include folders beside the library; pip
-/// packages of its CUDA release; a CUDA toolkit. Thread-safe, never throws for a missing folder.
+/// The folders for `nvrtc`, looked up once per library and process; the next call repeats a failed
+/// search. Each call checks that all files of the bundle exist. In this order: the headers bundled
+/// with NVRTC 13.3 and newer, unpacked once into `headers-<version>` of the cache folder (many
+/// processes may do so at once); include folders beside the library; pip packages of its CUDA
+/// release; a CUDA toolkit. Thread-safe, never throws for a missing folder.
 CudaHeaders cuda_headers(const LoadedNvrtc& nvrtc,
                          const HeaderPlaces& places = HeaderPlaces::of_process());
 

@@ -1,4 +1,4 @@
-// The options that are refused, and why.
+// The refused options, with reasons.
 #include "jit/source/extra_options.h"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ void refuse(const std::array<Refusal, N>& table, std::string_view word, const st
   }
 }
 
-/// What stands in front of the first '=' or blank.
+/// The text before the first '=' or blank.
 std::string_view first_word(std::string_view text) {
   return text.substr(0, std::min(text.find_first_of("= \t"), text.size()));
 }

@@ -28,7 +28,7 @@ bool is_word(char c) {
          c == '$' || static_cast<unsigned char>(c) >= 0x80;
 }
 
-/// The identifier at the beginning, which may be empty.
+/// The identifier at the beginning; may be empty.
 std::string_view leading_word(std::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(), is_word);
   return text.substr(0, static_cast<std::size_t>(end - text.begin()));
@@ -53,7 +53,7 @@ HeaderMention named(std::string_view name, int line) {
   return mention;
 }
 
-/// __has_include, __has_embed, and by their names the macros of libraries that stand for them.
+/// __has_include, __has_embed, and macros of libraries for them, by their names.
 bool is_probe(std::string_view word) {
   if (word.size() < kEmbedProbe.size()) return false;
   std::string lower(word);
@@ -63,7 +63,7 @@ bool is_probe(std::string_view word) {
          lower.find("has_embed") != std::string::npos;
 }
 
-/// Whether a word can be the first of the parts of which a macro makes __has_include.
+/// Whether a word can be the first part of a __has_include joined by a macro.
 bool may_begin_probe(std::string_view word) {
   return word.size() >= 2 && word.size() < kProbe.size() &&
          (kProbe.starts_with(word) || kEmbedProbe.starts_with(word));
@@ -104,8 +104,8 @@ class Reader {
     return text.substr(static_cast<std::size_t>(part.data() + part.size() - text.data()));
   }
 
-  /// The compiler evaluates __has_include anywhere in a text, also where a macro stands for it:
-  /// what may be its operand is one.
+  /// The compiler evaluates __has_include anywhere in a text, also through a macro: every possible
+  /// operand counts as one.
   void suspect(std::string_view text, const std::vector<Token>& tokens) {
     for (const Token& token : tokens) {
       line_ = token.line;
@@ -161,7 +161,7 @@ class Reader {
     note_parts(body);
   }
 
-  /// A macro's body may ask by itself. With parameters only the names that stand there are sure.
+  /// A macro's body may ask by itself. With parameters only its literal names are certain.
   void probes_of(std::string_view body, bool has_parameters) {
     for (std::string_view rest = body; !rest.empty();) {
       const std::string_view word = leading_word(rest);
@@ -182,7 +182,7 @@ class Reader {
     }
   }
 
-  /// Every name in quotes or brackets in an #if may be one that a macro gives to __has_include.
+  /// Every name in quotes or brackets in an #if may reach __has_include through a macro.
   void condition(std::string_view text) {
     note_parts(text);
     bool follows_parenthesis = false;
@@ -200,7 +200,7 @@ class Reader {
     }
   }
 
-  /// What stands within the parentheses of __has_include.
+  /// The text within the parentheses of __has_include.
   void operand(std::string_view word_before, std::string_view text) {
     text = trimmed(text.substr(0, 4096));
     if (!text.starts_with('(')) return;  // defined(__has_include)

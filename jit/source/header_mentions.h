@@ -10,7 +10,7 @@
 
 namespace kernwright {
 
-/// A place that names a header, or asks whether there is one.
+/// A place with the name of a header, or with a test whether there is one.
 struct HeaderMention {
   enum class Form {
     quoted,      ///< "name"
@@ -44,7 +44,7 @@ struct HeaderMentions {
 /// operand.
 HeaderMentions header_mentions(std::string_view text, bool is_wrapped = false);
 
-/// False where a look at the text's bytes tells that header_mentions() finds nothing.
+/// False if the text's bytes alone show that header_mentions() finds nothing.
 bool may_mention_headers(std::string_view text) noexcept;
 
 }  // namespace kernwright

@@ -75,7 +75,7 @@ std::string with_includes_renamed(std::string text, const Renaming& rename) {
     return text;
   }
   const std::vector<Directive> directives = tokenize(text).directives;
-  // From the last to the first: places in front stay what they are.
+  // From the last to the first, so that earlier positions stay valid.
   for (auto it = directives.rbegin(); it != directives.rend(); ++it) {
     if (!names_headers(it->text)) continue;
     std::string line = renamed(*it, rename);

@@ -1,4 +1,4 @@
-// Which text an #include line means, and the same text with other names in its #include lines.
+// The text meant by an #include line, and texts with other names in their #include lines.
 #pragma once
 
 #include "jit/source/source_lexer.h"
@@ -10,14 +10,14 @@
 
 namespace kernwright {
 
-/// The name among `headers` (texts by include name) that an #include within `includer` means, as
-/// on a disk: a quoted name begins in the folder of `includer`, and "." and ".." are followed.
-/// `includer` is the name of a header, empty for the source. Empty where none is meant.
+/// The name among `headers` (texts by include name) meant by an #include within `includer`, as on a
+/// disk: a quoted name begins in the folder of `includer`, and "." and ".." are followed.
+/// `includer` is the name of a header, empty for the source. Empty if none is meant.
 std::string header_meant(const std::map<std::string, std::string>& headers,
                          std::string_view includer, const IncludeDirective& include);
 
-/// The name without "." and ".." that stay below where it begins: of "cuda/std/../std/array" it is
-/// "cuda/std/array". Another name as it is.
+/// The name without "." and "..": "cuda/std/array" for "cuda/std/../std/array". A name that leaves
+/// its starting folder stays as it is.
 std::string plain_name(const std::string& name);
 
 /// A new spelling, with its quotes or brackets, for a name in an #include, an #embed or a

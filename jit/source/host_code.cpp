@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 9> kSpecifiers{
     "typedef", "static", "const", "inline", "constexpr", "extern", "volatile", "friend", "mutable"};
 constexpr std::array<std::string_view, 4> kClassKeys{"struct", "class", "union", "enum"};
 
-/// What a declaration turned out to be, and the token behind it.
+/// The kind of a declaration, and the token after it.
 struct Declaration {
   std::size_t end = 0;
   bool is_host = false;
@@ -47,8 +47,8 @@ std::pair<std::string_view, std::string_view> directive_at(std::string_view text
   return {word, line};
 }
 
-/// The text with blanks for everything behind "#if 0", and for further branches of an #if whose
-/// first branch opens another number of braces than it closes: both together would not nest.
+/// The text with blanks for everything after "#if 0", and for further branches of an #if with
+/// unbalanced braces in its first branch: both branches together would not nest.
 std::string one_branch(std::string_view text) {
   struct Branch {
     int balance = 0;
@@ -114,7 +114,7 @@ class HostCode {
     return i < tokens_.size() ? tokens_[i].text : std::string_view();
   }
 
-  /// Behind the bracket that closes the one at `i`.
+  /// The index after the bracket that closes the one at `i`.
   std::size_t behind_bracket(std::size_t i) const {
     int depth = 0;
     for (; i < tokens_.size(); ++i) {
@@ -126,7 +126,7 @@ class HostCode {
     return tokens_.size();
   }
 
-  /// Behind the '>' that closes the '<' at `i`.
+  /// The index after the '>' that closes the '<' at `i`.
   std::size_t behind_angle(std::size_t i) const {
     int depth = 0;
     while (i < tokens_.size()) {
@@ -145,7 +145,7 @@ class HostCode {
     return is(i, ";") ? i + 1 : i;
   }
 
-  /// Up to the '}' that closes the scope, or the end.
+  /// Reads up to the closing '}' of the scope, or the end.
   void scope(bool in_class) {
     while (at_ < tokens_.size() && !is(at_, "}")) {
       if (is(at_, ";")) {
@@ -208,7 +208,7 @@ class HostCode {
     return {end, is_host_statement(begin, i, stop, in_class)};
   }
 
-  /// The ';', the '}' of the scope, or the '{' that opens a body, an initializer or a class.
+  /// The ';', the '}' of the scope, or the '{' of a body, an initializer or a class.
   std::size_t head_end(std::size_t i) const {
     bool has_list = false;
     while (i < tokens_.size() && !is(i, ";") && !is(i, "}")) {
@@ -224,7 +224,7 @@ class HostCode {
     return i;
   }
 
-  /// The '(' of the parameters of an operator, whose own signs are no declaration's.
+  /// The '(' of an operator's parameters; the operator's own signs are skipped.
   std::size_t behind_operator(std::size_t i) const {
     ++i;
     if (is(i, "(") && is(i + 1, ")")) return i + 2;
@@ -239,7 +239,7 @@ class HostCode {
     return i;
   }
 
-  /// The first token of [i, stop) that is no specifier and no attribute.
+  /// The first token of [i, stop) after specifiers and attributes.
   std::size_t behind_specifiers(std::size_t i, std::size_t stop) const {
     while (i < stop) {
       if (is_one_of(kAttributes, word(i)) && is(i + 1, "(")) {
@@ -255,7 +255,7 @@ class HostCode {
     return i;
   }
 
-  /// Whether [i, brace) is the head of a class or enum, not of a function that returns one.
+  /// Whether [i, brace) is the head of a class or enum, rather than of a function returning one.
   bool is_class_head(std::size_t i, std::size_t brace) const {
     i = behind_specifiers(i, brace);
     if (!is_one_of(kClassKeys, word(i))) return false;
@@ -286,7 +286,7 @@ class HostCode {
     return {is(behind, ";") ? behind + 1 : behind, !is_for_device(i, brace)};
   }
 
-  /// A declaration that ends with a ';'.
+  /// Whether a declaration with a ';' at its end is host code.
   bool is_host_statement(std::size_t begin, std::size_t i, std::size_t stop, bool in_class) const {
     if (names_host(begin, stop)) return true;
     if (is_for_device(i, stop) || in_class || begin == stop) return false;
@@ -301,7 +301,7 @@ class HostCode {
     return !is_constant(i, stop);
   }
 
-  /// A constant that device code may use: of numbers, and known while compiling.
+  /// A constant usable in device code: of numbers, and known while compiling.
   bool is_constant(std::size_t i, std::size_t stop) const {
     bool is_const = false;
     for (; i < stop && !is(i, "=") && !is(i, "("); ++i) {

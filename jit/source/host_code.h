@@ -1,4 +1,4 @@
-// Leaves out of a source what only the host uses.
+// Removes parts of a source used only by the host.
 #pragma once
 
 #include <set>
@@ -7,14 +7,13 @@
 
 namespace kernwright {
 
-/// Macros by what their #define lines say.
+/// Macros by the contents of their #define lines.
 struct KnownMacros {
   std::set<std::string, std::less<>> device;     ///< that mark a function or variable as a device's
   std::set<std::string, std::less<>> functions;  ///< with parameters
 };
 
-/// Adds the macros defined by `text`. Call it again for a text with macros that use those of
-/// another.
+/// Adds the macros defined by `text`. Call it again for a text whose macros use those of another.
 void collect_macros(std::string_view text, KnownMacros& macros);
 
 /// `text` with blanks for: functions without __device__ or __global__ (main among them), variables

@@ -1,4 +1,4 @@
-// The table of the host's headers. Nothing in them costs a kernel that does not use it.
+// The table of the host's headers. Their unused parts cost a kernel nothing.
 #include "jit/source/host_headers.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace kernwright {
 namespace {
 
-// 64-bit integers are long long, as in cuda::std: both headers together stay unambiguous. Where
-// that library is in reach its macros are taken, since it would define them again.
+// 64-bit integers are long long, as in cuda::std: both headers together stay unambiguous. If that
+// library is available, its macros are used, because it would define them again.
 constexpr std::string_view kStdint = R"text(
 #ifndef KERNWRIGHT_STDINT_H
 #define KERNWRIGHT_STDINT_H
@@ -162,7 +162,7 @@ typedef struct { long long a; double b; } max_align_t;
 #endif
 )text";
 
-// As the host's: an integer argument counts as a double, which CUDA's own overloads leave open.
+// As on the host: an integer argument counts as a double; CUDA's own overloads are ambiguous there.
 constexpr std::string_view kMath = R"text(
 #ifndef KERNWRIGHT_MATH_H
 #define KERNWRIGHT_MATH_H
@@ -383,7 +383,7 @@ constexpr std::array kTable{
     Row{"crt/math_functions.h", kStd},
 };
 
-/// Headers of the C++ library that cuda::std has under the same name.
+/// Headers of the C++ library with the same name in cuda::std.
 constexpr std::array<std::string_view, 35> kLibrary{"algorithm",     "array",
                                                     "atomic",        "barrier",
                                                     "bit",           "bitset",
@@ -431,7 +431,7 @@ bool is_in_library(std::string_view name) {
   return std::find(kLibrary.begin(), kLibrary.end(), name) != kLibrary.end();
 }
 
-/// What older releases have of <algorithm>, in parts.
+/// The parts of <algorithm> in older releases.
 constexpr std::array<std::string_view, 14> kAlgorithms{
     "all_of",      "clamp", "copy",        "fill",   "find",        "lower_bound", "max",
     "max_element", "min",   "min_element", "minmax", "swap_ranges", "upper_bound", "find_if"};

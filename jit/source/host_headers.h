@@ -8,11 +8,11 @@
 
 namespace kernwright {
 
-/// What a kernel may use of the header <name>; nothing where it has no meaning in device code.
+/// The part of the header <name> usable in kernels; nothing if it has no meaning in device code.
 /// Its names are in namespace std and, for the C headers, in the global one too.
 std::optional<std::string> host_header(std::string_view name);
 
-/// Whether that text includes CUDA's C++ library.
+/// Whether the text of this header includes CUDA's C++ library.
 bool host_header_needs_library(std::string_view name);
 
 /// Whether a name is of CUDA's own device headers or of those of the library: such an #include is

@@ -28,7 +28,7 @@ using Form = HeaderMention::Form;
 
 constexpr std::size_t kMaxFiles = 4000;
 
-/// Where a text stands that mentions headers.
+/// The position of a text with mentions of headers.
 struct Place {
   std::string name;  ///< for messages
   int first_line = 1;
@@ -62,7 +62,7 @@ class Walker {
   IncludeClosure run() {
     read_defines();
     visit_memory(false);
-    // A found file may define macros that name other files.
+    // A found file may define macros with names of other files.
     for (std::size_t followed = 0; read_count_ < pending_.size() || followed < macros_known();) {
       if (read_count_ < pending_.size()) {
         read(PendingFile(pending_[read_count_++]));
@@ -192,8 +192,8 @@ class Walker {
     }
   }
 
-  /// A header whose name the preprocessor makes of macros. The user is told nothing of its file,
-  /// and the result is not kept: a text could name any file of the machine.
+  /// A header whose name the preprocessor makes of macros. The user gets no information about its
+  /// file, and the result is not kept: a text could name any file of the machine.
   void not_known(const HeaderMention& mention, const Place& place) {
     result_.needs_cuda_headers = true;
     if (place.is_file) {
@@ -259,7 +259,7 @@ class Walker {
                   may_be_given ? format("give headers the text of \"{}\", or ", beside) : "");
   }
 
-  /// A header in memory that another one names as files name their neighbours.
+  /// Whether another header names this header in memory as a neighbouring file.
   bool is_beside_in_memory(const HeaderMention& mention, const Place& place) const {
     const bool is_source = place.name == source_.name;
     if ((place.is_file && !is_source) || mention.form != Form::quoted) return false;

@@ -1,4 +1,4 @@
-// The user's files that a source may include, and the demands of all its texts together.
+// The user's files reachable by includes, and the demands of all texts together.
 #pragma once
 
 #include "base/sha256.h"
@@ -19,22 +19,21 @@ struct IncludedFile {
 
 struct IncludeClosure {
   std::vector<IncludedFile> files;  ///< sorted by path
-  /// Something is included that is neither in `headers` nor in the user's folders: CUDA's headers
-  /// are needed.
+  /// Something is included from neither `headers` nor the user's folders: CUDA's headers are
+  /// needed.
   bool needs_cuda_headers = false;
-  /// False where an #include in reach of the user's folders has a name that only the preprocessor
-  /// knows: then `files` may lack a file, and the result of a compile must not be kept.
+  /// False if an #include with access to the user's folders has a name known only to the
+  /// preprocessor: then `files` may lack a file, and the result of a compile must not be kept.
   bool is_complete = true;
   /// Some text among them asks for features of one architecture (asks_for_arch_specific()).
   bool asks_for_arch_specific = false;
 };
 
 /// Follows the #include lines and the __has_include() of the text, of the headers in memory and of
-/// the found files. No #if is decided, so files behind a false one count too. Throws
+/// the found files. No #if is evaluated, so files after a false one count too. Throws
 /// InvalidArgument with the line for anything that could reach any file of the machine: an absolute
-/// path in the source or a header in memory; from a text of no file also ".." and a name put
-/// together by macros, whether there is such a file or not. Also for a header that is no regular
-/// file.
+/// path in the source or a header in memory; from a text without a file also ".." and a name
+/// computed by macros, even if there is no such file. Also for a header that is not a regular file.
 IncludeClosure include_closure(const Source& source, const ProgramOptions& options);
 
 /// Whether a source text asks for the features of one architecture (wgmma, setmaxnreg,

@@ -82,7 +82,7 @@ class Scanner {
     return index < tokens_.size() && tokens_[index].kind == TokenKind::identifier;
   }
 
-  /// Index behind the bracket that closes the one at `index`; the end of the text when none does.
+  /// Index after the bracket that closes the one at `index`; the end of the text when none does.
   std::size_t behind_bracket(std::size_t index) const {
     int depth = 0;
     for (; index < tokens_.size(); ++index) {
@@ -94,7 +94,7 @@ class Scanner {
     return tokens_.size();
   }
 
-  /// Index behind the '>' that closes the '<' at `index`; `index` + 1 when it is no bracket.
+  /// Index after the '>' that closes the '<' at `index`; `index` + 1 when it is no bracket.
   std::size_t behind_angle(std::size_t index) const {
     int depth = 0;
     const std::size_t limit = std::min(tokens_.size(), index + kMaxAngleTokens);
@@ -288,7 +288,7 @@ class Scanner {
       return;
     }
     KernelDeclaration& found = result_.kernels[place->second];
-    // A definition after a declaration: keep the text that names more parameters.
+    // A definition after a declaration: keep the text with more named parameters.
     const auto named = [](const KernelDeclaration& k) {
       return std::count_if(k.parameter_names.begin(), k.parameter_names.end(),
                            [](const std::string& n) { return !n.empty(); });
@@ -340,7 +340,7 @@ class Scanner {
     is_type_definition_ = false;
   }
 
-  /// Moves to the ',' or ';' that ends a declarator.
+  /// Moves to the ',' or ';' at the end of a declarator.
   void skip_initializer() {
     while (at_ < tokens_.size() && !is(at_, ",") && !is(at_, ";")) {
       if (is(at_, "(") || is(at_, "[") || is(at_, "{")) {

@@ -1,4 +1,4 @@
-// Finds the __global__ functions and the device variables that a source text declares.
+// Finds the __global__ functions and the device variables declared by a source text.
 #pragma once
 
 #include <set>
@@ -29,10 +29,10 @@ struct SymbolDeclaration {
 struct ScannedSource {
   std::vector<KernelDeclaration> kernels;  ///< in order of appearance, each name once
   std::vector<SymbolDeclaration> symbols;  ///< in order of appearance, each name once
-  /// Qualified names of const and constexpr variables at namespace scope that are no symbols.
+  /// Qualified names of const and constexpr variables at namespace scope, other than symbols.
   std::set<std::string> constants;
-  /// Every __global__ of the text is one of the kernels, and no #if, no macro and no quoted
-  /// #include is there that may change them. Angled includes and options are not looked at.
+  /// Every __global__ of the text is one of the kernels, and no #if, macro or quoted #include may
+  /// change them. Angled includes and options are not considered.
   bool is_whole = false;
 };
 

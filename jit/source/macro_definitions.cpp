@@ -10,7 +10,7 @@
 namespace kernwright {
 namespace {
 
-/// Calls `keep` with each option that defines no macro, `define` with the text behind -D.
+/// Calls `keep` with each option without a macro, `define` with the text after -D.
 template <typename Keep, typename Define>
 void sort_extra(const std::vector<std::string>& extra, Keep keep, Define define) {
   constexpr std::array<std::string_view, 2> kJoined{"-D", "--define-macro="};
@@ -28,7 +28,7 @@ void sort_extra(const std::vector<std::string>& extra, Keep keep, Define define)
   }
 }
 
-/// Without the parameters and what follows.
+/// The name without the parameters and the rest.
 std::string leading_identifier(std::string_view text) {
   const auto is_other = [](char c) {
     return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -1,4 +1,4 @@
-// The macros that options and texts define.
+// The macros defined by options and texts.
 #pragma once
 
 #include "jit/source/program_options.h"
@@ -17,7 +17,7 @@ using MacroDefinition = std::pair<std::string, std::string>;
 /// The macros of `defines`, then those of -D in `extra`.
 std::vector<MacroDefinition> macro_definitions(const ProgramOptions& options);
 
-/// The options without them, and #define lines that stand for them in a text.
+/// The options without macros, and the #define lines in their place.
 ProgramOptions without_macros(ProgramOptions options);
 std::string define_lines(const ProgramOptions& options);
 

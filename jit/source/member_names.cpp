@@ -55,7 +55,7 @@ bool is_defined(std::string_view text, std::string_view name) {
   return false;
 }
 
-/// What stands between "struct" and its brace.
+/// The text between "struct" and its brace.
 class StructHead {
  public:
   void read(const std::vector<Token>& tokens, std::size_t i) {
@@ -79,8 +79,8 @@ class StructHead {
     }
   }
 
-  /// The name of the struct whose brace follows: empty if the compiler knows it by none. Nothing if
-  /// the brace is no struct's.
+  /// The name of the struct opened by this brace: empty if the compiler has no name for it. Nothing
+  /// if the brace opens no struct.
   std::optional<std::string> struct_of_brace(std::string_view text) const {
     if (!is_open_) return std::nullopt;
     return is_defined(text, name_) ? std::string() : std::string(name_);

@@ -1,4 +1,4 @@
-// Names that may be those of struct members, for the compiler to judge.
+// Possible names of struct members, for the compiler to check.
 #pragma once
 
 #include <set>
@@ -8,7 +8,7 @@
 
 namespace kernwright {
 
-/// Collects from several texts. What is none of a struct's members does no harm beside its cost.
+/// Collects from several texts. Wrong candidates only cost time.
 class MemberNames {
  public:
   /// Names at the end of a declarator within the braces of a struct, class or union of `text`,

@@ -6,7 +6,7 @@
 
 namespace kernwright {
 
-/// By the name that is included.
+/// By include name.
 using MemoryHeaders = std::map<std::string, std::string>;
 
 /// The same headers with each quoted name of another file in angle brackets: the whole name for a
@@ -14,7 +14,7 @@ using MemoryHeaders = std::map<std::string, std::string>;
 /// the current folder of the process; no header in memory lies there. Lines stay lines.
 MemoryHeaders without_current_folder(const MemoryHeaders& headers);
 
-/// <name>, or "name" where that has a '>'.
+/// <name>, or "name" if it contains a '>'.
 std::string bracketed(const std::string& name);
 
 }  // namespace kernwright

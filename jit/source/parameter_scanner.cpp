@@ -13,7 +13,7 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& wor
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Words that are never a parameter's name.
+/// Words that cannot be a parameter's name.
 bool is_type_word(std::string_view word) {
   static constexpr std::array<std::string_view, 23> kWords{"void",
                                                            "bool",

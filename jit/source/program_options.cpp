@@ -29,7 +29,7 @@ void check_text(const std::string& what, const std::string& text, bool one_line)
                                text[at] == '\0' ? "NUL" : "line break", at));
 }
 
-/// Which of them the compiler at hand knows, it says itself.
+/// The compiler itself reports a standard unknown to it.
 void check_std(const std::string& std) {
   constexpr std::array kKnown{"c++11", "c++14", "c++17", "c++20", "c++23", "c++26"};
   if (std::find(kKnown.begin(), kKnown.end(), std) != kKnown.end()) return;

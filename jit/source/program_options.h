@@ -32,17 +32,17 @@ struct ProgramOptions {
   std::vector<std::string> extra;  ///< each starts with '-', no line break
 };
 
-/// Throws InvalidArgument for a NUL or line break in any text, an option not starting with '-',
-/// an option that is a field, writes files or leaves no code, a header name with ".." or an
-/// absolute path, two spellings of one header name, an unknown std, a negative number. Asks no file
-/// system.
+/// Throws InvalidArgument for a NUL or line break in any text, an option not starting with '-', an
+/// option with its own field, an option that writes files or leaves no code, a header name with
+/// ".." or an absolute path, two spellings of one header name, an unknown std, a negative number.
+/// Does not access the file system.
 void validate(const ProgramOptions& options);
 
-/// The options with each include folder made absolute by the current folder of the process, so
-/// that a later change of it picks no other headers. Throws InvalidArgument where there is none.
+/// The options with each include folder made absolute by the current folder of the process, so a
+/// later change of it selects no other headers. Throws InvalidArgument if there is none.
 ProgramOptions with_absolute_folders(ProgramOptions options);
 
-/// Throws InvalidArgument for an include folder that does not exist or is none.
+/// Throws InvalidArgument for an include folder that does not exist or is not a folder.
 void check_include_dirs(const ProgramOptions& options);
 
 /// NVRTC's command line for `arch` ("sm_80"): the same fields always give the same texts in the

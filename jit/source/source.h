@@ -18,14 +18,14 @@ struct Source {
   static Source from_file(const std::filesystem::path& path);
 };
 
-/// The text without the UTF-8 byte order mark that some editors write in front of it.
+/// The text without a UTF-8 byte order mark, which some editors write at its front.
 std::string without_byte_order_mark(std::string text);
 
-/// Largest source text that is compiled, in bytes.
+/// Largest accepted source text, in bytes.
 inline constexpr std::size_t kMaxSourceBytes = std::size_t{64} << 20;
 
-/// The source with its folder made absolute by the current folder of the process, so that a later
-/// change of it picks no other headers. Throws InvalidArgument where there is none.
+/// The source with its folder made absolute by the current folder of the process, so a later change
+/// of it selects no other headers. Throws InvalidArgument if there is none.
 Source with_absolute_folder(Source source);
 
 /// Throws InvalidArgument: empty or too large text, a NUL in it, a line break or NUL in its name.

@@ -52,7 +52,7 @@ class Lexer {
     ++line_;
   }
 
-  /// "%:", which may be on two joined lines.
+  /// Whether "%:" comes next, possibly on two joined lines.
   bool is_digraph_hash() const {
     if (peek() != '%') return false;
     auto at = at_ + 1;
@@ -137,7 +137,7 @@ class Lexer {
     result_.directives.push_back(std::move(found));
   }
 
-  /// The next part of a directive of which `before` was read.
+  /// Skips the next part of a directive after `before`.
   void skip_part(std::string_view before) {
     const auto begin = at_;
     if (is_identifier_start(peek())) {
@@ -149,7 +149,7 @@ class Lexer {
       skip_quoted(peek());
     } else {
       ++at_;
-      // What looks like a comment between angle brackets belongs to the name.
+      // In angle brackets, // and /* belong to the name.
       const auto close = text_.find_first_of(">\n", at_);
       const bool is_name = text_[begin] == '<' && close != std::string_view::npos &&
                            text_[close] == '>' && may_name_follow(before);
@@ -164,7 +164,7 @@ class Lexer {
            before.ends_with("include_next") || before.ends_with("embed");
   }
 
-  /// Adds the part without the line breaks that join lines.
+  /// Adds the part without the line breaks of continued lines.
   static void append_joined(std::string& text, std::string_view part) {
     for (std::size_t i = 0; i < part.size(); ++i) {
       const std::string_view rest = part.substr(i);

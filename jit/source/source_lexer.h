@@ -10,7 +10,7 @@ namespace kernwright {
 
 enum class TokenKind { identifier, number, string, character, punctuation };
 
-/// One token; `text` points into the text that was cut. `::` and `->` are one token, every other
+/// One token; `text` points into the tokenized text. `::` and `->` are one token, all other
 /// punctuation is a single character.
 struct Token {
   TokenKind kind = TokenKind::punctuation;
@@ -26,7 +26,7 @@ struct Directive {
   int line = 1;
 };
 
-/// An #include line that spells its name out.
+/// An #include line with a literal name.
 struct IncludeDirective {
   std::string name;  ///< what stands between the quotes or angle brackets
   bool quoted = false;
@@ -39,9 +39,9 @@ struct TokenizedSource {
   std::vector<Directive> directives;  ///< all preprocessor lines, those behind a false #if too
 };
 
-/// Skips comments; raw strings and continued lines are understood.
-/// Never fails: an unterminated literal or comment ends at the end of its line or of the text.
-/// The result points into `text`, which must outlive it.
+/// Skips comments; understands raw strings and continued lines. Never fails: an unterminated
+/// literal or comment ends at the end of its line or of the text. The result points into `text`, so
+/// `text` must outlive it.
 TokenizedSource tokenize(std::string_view text);
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// Finds the line behind which the text of a source itself begins.
+// Finds the line where the include part of a source ends.
 #include "jit/source/source_prefix.h"
 
 #include <limits>
@@ -12,7 +12,7 @@ std::string_view trimmed(std::string_view line) {
   return begin == std::string_view::npos ? std::string_view() : line.substr(begin);
 }
 
-/// "include", "if", "endif" ...: what stands behind the '#' of a line, empty without one.
+/// "include", "if", "endif" ...: the word after the '#' of a line, empty without one.
 std::string_view directive(std::string_view line) {
   line = trimmed(line);
   if (!line.starts_with('#')) return {};

@@ -1,4 +1,4 @@
-// Where in a file a text stands, for messages.
+// The place of a text in a file, for messages.
 #pragma once
 
 #include <string>

@@ -45,7 +45,7 @@ std::int64_t changed_at(const struct stat& status) {
   return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
-/// The line of a file, or of a folder, whose path ends with a '/'. Nothing where it cannot be read.
+/// The list's line for a file, or for a folder (its path ends with a '/'). Nothing if unreadable.
 std::optional<std::string> list_line(const std::string& root, const std::string& path) {
   struct stat status {};
   if (::lstat((root + "/" + path).c_str(), &status) != 0) return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<std::string> list_line(const std::string& root, const std::string&
 /// Written in one piece at the end: a folder with an empty list was not unpacked wholly.
 bool make_list(const std::string& folder) {
   const std::string path = folder + "/" + kList;
-  // First of all the file: it changes the time of its folder, which the list holds.
+  // The list's file comes first: it changes the time of its folder, and the list records this time.
   if (!write_whole_file(path, "")) return false;
   const auto own = list_line(folder, ".");
   if (!own) return false;
@@ -102,7 +102,7 @@ std::optional<std::vector<ListedFile>> read_list(const std::string& folder) {
   return files;
 }
 
-/// Why the file is not what the list says, by its status alone; empty where it is.
+/// The difference between the file and the list, by its status alone; empty if there is none.
 std::string difference(const std::string& folder, const ListedFile& file) {
   struct stat status {};
   if (::lstat((folder + "/" + file.path).c_str(), &status) != 0) return "it is missing";
@@ -121,7 +121,7 @@ bool is_whole(const std::string& folder) {
          });
 }
 
-/// Whether no file came or went, told by the folders alone, which are a tenth of all.
+/// Whether no file was added or removed, by the folders alone: a tenth of all entries.
 bool has_same_folders(const std::string& folder) {
   const auto files = read_list(folder);
   return files && std::all_of(files->begin(), files->end(), [&](const ListedFile& file) {
@@ -162,7 +162,7 @@ void remove_tree(const std::string& path) {
   fs::remove_all(path, error);
 }
 
-/// Puts the folder `from` in the place of `to`. What stood there is `from` afterwards, or gone.
+/// Moves the folder `from` to `to`. The old folder is at `from` afterwards, or gone.
 bool put_in_place(int root, const std::string& from, const std::string& to) {
 #ifdef RENAME_EXCHANGE
   if (::renameat2(root, from.c_str(), root, to.c_str(), RENAME_EXCHANGE) == 0) return true;
@@ -239,7 +239,7 @@ std::vector<UnpackedHeaders> unpacked_headers(const SecureDirectory& root) {
     struct stat status {};
     const bool has_list = ::lstat((at->path() / kList).c_str(), &status) == 0;
     if (has_list || ::lstat(at->path().c_str(), &status) == 0) found.last_used = status.st_mtime;
-    // What is being unpacked is no business of anybody else's, unless its process was killed.
+    // Other processes must not touch a folder being unpacked, unless its process was killed.
     const bool is_unfinished = name.find(kUnfinished) != std::string::npos;
     if (is_unfinished && found.last_used + kUnfinishedAge > std::time(nullptr)) continue;
     found.bytes = bytes_of(at->path().string());

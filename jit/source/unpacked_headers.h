@@ -1,4 +1,4 @@
-// Folders of compiler headers in the cache, each with a list of its files by which it is checked.
+// Folders of compiler headers in the cache, each with a list of its files for checks.
 #pragma once
 
 #include "base/secure_directory.h"
@@ -11,7 +11,7 @@
 
 namespace kernwright {
 
-/// What names of such folders begin with.
+/// The beginning of such folders' names.
 inline constexpr std::string_view kUnpackedStem = "headers-";
 
 /// The folder `headers-<version>` of NVRTC's own headers below `root`: found whole, or unpacked (at
@@ -20,8 +20,8 @@ inline constexpr std::string_view kUnpackedStem = "headers-";
 /// folder. A whole folder costs one look at each file, some milliseconds.
 SecureDirectory unpack_headers(const LoadedNvrtc& nvrtc, const SecureDirectory& root);
 
-/// Whether the folder of unpack_headers() is still the one of that name, and no file was added or
-/// removed. Less sure than unpack_headers(), and a tenth of its time: for each compile.
+/// Whether the folder of unpack_headers() still has its name, and no file was added or removed.
+/// Less certain than unpack_headers(), but a tenth of its time: for each compile.
 bool are_in_place(const SecureDirectory& headers);
 
 /// A folder of unpacked headers.
@@ -42,7 +42,7 @@ struct DamagedHeader {
 /// Reads all files of the folder and compares them with its list.
 std::vector<DamagedHeader> damaged_headers(const SecureDirectory& root, const std::string& name);
 
-/// False where it could not be removed wholly. The next compile that needs it unpacks it anew.
+/// False if it could not be removed wholly. The next compile with a use for it unpacks it anew.
 bool remove_headers(const SecureDirectory& root, const std::string& name);
 
 }  // namespace kernwright

@@ -48,7 +48,7 @@ std::string_view activation_name(Activation kind) noexcept;
 const char* activation_type(Activation kind) noexcept;
 /// The same for elements of `type`: a short form where that is exact enough for them.
 const char* activation_type(Activation kind, ScalarType type) noexcept;
-/// Of "name<activation, element type, elements of a pack, packs of a thread, index>".
+/// The key of "name<activation, element type, elements of a pack, packs of a thread, index>".
 InstanceKey activation_key(bool backward, Activation kind, ScalarType type, int width,
                            const PackGrid& grid);
 std::string activation_instance(const char* name, Activation kind, ScalarType type, int width,

@@ -13,7 +13,7 @@ struct GateRows {
   long long gate_stride, up_stride, grad_stride, gate_grad_stride, up_grad_stride;
 };
 
-/// Where pack `i` is; beyond the last one at the end of row 0.
+/// The place of pack `i`; beyond the last pack it is the end of row 0.
 template <int N, typename Index>
 struct GatePlace {
   long long row;

@@ -76,7 +76,8 @@ struct NewTokens {
   std::optional<Array> k = std::nullopt, v = std::nullopt;
 };
 struct AppendOptions {
-  /// Of the tokens' dtype or float32, (dim,): heads become x / sqrt(mean(x^2) + eps) * weight.
+  /// Weights of the tokens' dtype or float32, (dim,): heads become x / sqrt(mean(x^2) + eps) *
+  /// weight.
   std::optional<Array> q_weight = std::nullopt, k_weight = std::nullopt;
   double eps = 1e-6;
   /// As rope() takes them: (positions, pairs), float32, both or none.
@@ -87,7 +88,7 @@ struct AppendOptions {
   CachePlaces places{};
 };
 
-/// What comes between the projection of new tokens and decode_attention(), in one launch: queries
+/// The steps between the projection of new tokens and decode_attention(), in one launch: queries
 /// and keys are normalised and turned as by norm() and rope(), keys and values are written as by
 /// append_cache(). Each step's result is rounded to the tokens' dtype. Returns the queries, (batch,
 /// heads, tokens, dim). Tokens are float16, bfloat16 or float32, of heads up to 256 elements.

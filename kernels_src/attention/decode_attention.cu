@@ -43,7 +43,7 @@ struct WarpMemory {
   static constexpr int kBytes = kStage * kStages + kWide;
 };
 
-/// What the host knows of a launch.
+/// The host's part of a launch's plan.
 struct DecodePlan {
   unsigned* arrived;  ///< a word for each group of splits
   int group;          ///< heads with common keys
@@ -51,8 +51,8 @@ struct DecodePlan {
   int each, more;     ///< steps of a split, splits that have one more; 0 steps: the lengths tell
 };
 
-/// Which part of which batch and head a block has. In the common case it takes no division: these
-/// would delay the first copies.
+/// A block's part of a batch and head. In the common case it takes no division: divisions would
+/// delay the first copies.
 struct Work {
   int batch, kv_head, first_row, split;
   unsigned place;  ///< of the group of splits
@@ -80,7 +80,7 @@ __device__ __forceinline__ int query_of(const AttentionCall& call, int row, int 
   return call.queries == 1 ? row >= group : row / group;
 }
 
-/// Where a split's keys begin and end: equal shares of the keys seen, in whole steps.
+/// Begin and end of a split's keys: equal shares of the visible keys, in whole steps.
 template <int kStep>
 struct Share {
   int first, end;

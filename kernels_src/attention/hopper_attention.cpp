@@ -49,7 +49,7 @@ ForcedAttention& forced_attention() {
 
 std::int64_t parts_of(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
 
-/// Of the longest sequence.
+/// Query rows of the longest sequence.
 std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& options) {
   const std::int64_t queries = made.call.queries;
   const bool known = options.q_starts && options.most_queries > 0;
@@ -62,8 +62,8 @@ int of_scores(const AttentionCall& call) {
   return call.soft_cap > 0 ? 1 : 0;
 }
 
-/// Of a warpgroup's queries, as many as fit. Two let loads and stores overlap with products; with
-/// three nobody waits for the stores.
+/// Slots for a warpgroup's queries, as many as fit. Two let loads and stores overlap with products;
+/// with three nobody waits for the stores.
 int query_places(const PreparedAttention& made, const HopperAttentionTile& tile) {
   if (of_scores(made.call) > 1) return 1;  // for want of registers
   int places = 3;
@@ -148,7 +148,7 @@ std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_ti
   if (!alike && row_tiles >= kManyRowTiles) return cached;
   const std::int64_t multiprocessors =
       made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  // Of unequal rows two waves: their shares even each other.
+  // Unequal rows take two waves: their shares balance each other.
   return std::min(cached, parts_of((alike ? 1 : 2) * multiprocessors, row_tiles));
 }
 

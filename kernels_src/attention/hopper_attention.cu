@@ -30,7 +30,7 @@ struct Turns {
   }
 };
 
-/// What a warpgroup knows of its part.
+/// A warpgroup's view of its part.
 struct View {
   int left, first;        // tiles, the last first; the first key of this one
   int row;                // of the thread, the other is 8 behind
@@ -49,7 +49,7 @@ struct View {
   }
 };
 
-/// Where a part's queries, then its result, and its numbers are.
+/// The slots of a part's queries (later its result) and of its numbers.
 struct Place {
   int slot = 0, part = 0;
 };
@@ -299,9 +299,9 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   turns.leave();
 }
 
-/// Of::kThreads threads. Dynamic shared memory: queries of each warpgroup, stages of keys, stages
-/// of values, barriers (two for each place of queries and numbered part, four for each stage, one
-/// for the end), the numbered parts.
+/// Launched with Of::kThreads threads. Dynamic shared memory: queries of each warpgroup, stages of
+/// keys, stages of values, barriers (two for each slot of queries and numbered part, four for each
+/// stage, one for the end), the numbered parts.
 template <typename T, typename Of, Extras kExtras>
 __global__ void __launch_bounds__(Of::kBound, 1)
     hopper_attention(const __grid_constant__ TensorMap map_q,

@@ -245,7 +245,7 @@ struct Deriving {
       keep_weights(changes[kLast]);
       give_back(shared.q_empty[ring.stage], self.lane);
     } else {
-      // Of two sets, this one's last products ended before the other warpgroup passed last time.
+      // With two sets, this one's last products ended before the other warpgroup's last pass.
       meet(1 + set, 256);
       float dq[Of::kHalves][kColumns / 2];
       begin_products();

@@ -10,7 +10,7 @@
 
 namespace kernwright::kernels {
 
-/// What the kernel reads for an operand.
+/// The kernel's input for an operand.
 struct CallInput {
   std::optional<Array> own;      ///< a copy made for the call
   const Array* array = nullptr;  ///< null: the number in `value`

@@ -110,7 +110,7 @@ __device__ __forceinline__ long long at(Index place, long long step) {
   return static_cast<long long>(place) * step;
 }
 
-/// What one operand has at two places.
+/// The values of one operand at two places.
 template <typename Operand, int N>
 struct LoadedTwice {
   Loaded<Operand, N> first, second;

@@ -27,7 +27,7 @@ constexpr std::int64_t kNarrowLimit = std::numeric_limits<std::int32_t>::max();
 
 enum class Form : std::uint8_t { each, same, value };
 
-/// What distinguishes one instance of the kernels from another.
+/// The differences between instances of the kernels.
 struct Variant {
   bool is_strided = false;
   bool wide = false;  ///< 64-bit index

@@ -47,7 +47,7 @@ bool is_whole(ScalarType type) {
   return type == ScalarType::boolean || is_signed_integer(type) || is_unsigned_integer(type);
 }
 
-/// What NumPy computes functions of integers in.
+/// NumPy's result type for functions of integers.
 ScalarType floating_for(ScalarType type) {
   if (!is_whole(type)) return type;
   switch (scalar_size(type)) {

@@ -15,7 +15,7 @@
 namespace kernwright::kernels {
 namespace {
 
-// Those of embedding_gradient.cu.
+// The constants of embedding_gradient.cu.
 constexpr std::int64_t kSortThreads = 256, kSortTile = 2048, kSortDigits = 256, kSumLanes = 32;
 constexpr int kDigitBits = 8;
 

@@ -68,9 +68,9 @@ __device__ void sums_before(int* values, int count) {
   }
 }
 
-/// Where each pair goes. counts: of all blocks; null where there is one block. offsets: the kinds'
-/// beginnings; positions: of each pair, -1 for those of no expert; sources: the pair that each
-/// position has, -1 likewise.
+/// Finds the position of each pair. counts: of all blocks; null for a single block. offsets: the
+/// kinds' beginnings; positions: of each pair, -1 for pairs without an expert; sources: the pair at
+/// each position, -1 likewise.
 __global__ void __launch_bounds__(kThreads)
     place_pairs(const Pairs of, const int* __restrict__ counts, int* __restrict__ offsets,
                 int* __restrict__ positions, int* __restrict__ sources) {

@@ -108,7 +108,7 @@ __device__ __forceinline__ void keep_groups(const float (&values)[kEach], const 
   }
 }
 
-/// Of a token: weights and experts in the order of the choice, one kept by each lane.
+/// The choice for a token: weights and experts in order, one kept by each lane.
 template <int kEach>
 __device__ __forceinline__ void choose(const float (&scores)[kEach], const float (&values)[kEach],
                                        const Routing& of, unsigned taken, float& weight,

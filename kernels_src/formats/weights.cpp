@@ -21,7 +21,7 @@ LaunchConfig weights_grid(std::uint64_t across, std::uint64_t rows, const Stream
   return config;
 }
 
-/// What the tiles of the last two axes are numbered by.
+/// The numbering of the tiles of the last two axes.
 struct Tiles {
   std::uint64_t matrices, rows, columns;
   std::uint32_t tile_rows, tile_columns;

@@ -52,7 +52,7 @@ CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dens
                    .box_columns = static_cast<std::uint32_t>(stage_elements(array))});
 }
 
-/// Of scales (rows, blocks) with dense columns: the scales of a tile's rows in one block.
+/// A map of scales (rows, blocks) with dense columns: the scales of a tile's rows in one block.
 CUtensorMap scales_map(const Array& scales, int box) {
   const Shape& shape = scales.shape();
   return gemm_map(scales.device(), {.address = scales.address(),
@@ -201,7 +201,7 @@ struct FastGemm {
   }
 };
 
-/// Of int8 and float64 there are just the sums.
+/// int8 and float64 have only the plain sums.
 void require_sums_alone(const Gemm& of, ScalarType type) {
   const GemmEpilogue& then = of.epilogue;
   const bool wide = of.a.type() == ScalarType::float64;
@@ -233,7 +233,7 @@ void require_scale(const Array& scales, const char* name, const Array& of, const
                                scales.identify(), shape_to_string(wanted), of.identify()));
 }
 
-/// Of rows and columns, or of blocks.
+/// Checks the scales of rows and columns, or of blocks.
 void require_scales(const Gemm& of) {
   const GemmEpilogue& then = of.epilogue;
   if (!then.row_scales && !then.column_scales && !of.block_scales) return;

@@ -15,8 +15,8 @@
 
 namespace kernwright::kernels {
 
-/// What follows the sums of a product, in float32: activation(alpha * (a @ b) + bias + beta * c).
-/// Scales of rows and columns multiply a @ b first.
+/// The end of a product, in float32: activation(alpha * (a @ b) + bias + beta * c). Scales of rows
+/// and columns multiply a @ b first.
 struct GemmEpilogue {
   float alpha = 1, beta = 1;
   std::optional<Array> bias{};  ///< (n,), float16, bfloat16 or float32
@@ -33,8 +33,8 @@ struct GemmEpilogue {
   std::string expression{};
 };
 
-/// Of float8 operands in blocks of 128 along the inner dimension, float32: of a's rows (m, k /
-/// 128), of b's columns 128 at a time (k / 128, n / 128), rounded up.
+/// Scales of float8 operands in blocks of 128 along the inner dimension, float32: of a's rows (m, k
+/// / 128), of b's columns 128 at a time (k / 128, n / 128), rounded up.
 struct GemmBlockScales {
   Array a, b;
 };
@@ -71,8 +71,8 @@ struct Gemm {
   Array a, b;
   GemmEpilogue epilogue{};
   std::optional<GemmBlockScales> block_scales{};  ///< of two matrices; no gate, no other scales
-  /// Of the result: float16, bfloat16 or float32; int8 or int32 of int8 without scales. Empty: as
-  /// a's, float32 of float8, int32 of int8.
+  /// Type of the result: float16, bfloat16 or float32; int8 or int32 of int8 without scales. Empty:
+  /// as a's, float32 of float8, int32 of int8.
   std::optional<ScalarType> type{};
   std::optional<GemmTile> tile{};  ///< empty: choose_gemm() decides
   int splits = 0;                  ///< of the inner dimension; 0: choose_gemm() decides

@@ -40,7 +40,7 @@ constexpr std::array kGemmTiles = {
     GemmTile{128, 64, 8, 2, false, 1},  GemmTile{64, 64, 8, 1, false, 1},
 };
 
-/// Those of promoted_gemm.cu, whose warpgroups do not take turns: one adds while the other
+/// Tiles of promoted_gemm.cu. Its warpgroups do not take turns: one adds while the other
 /// multiplies.
 constexpr std::array kPromotedTiles = {
     GemmTile{256, 128, 3, 2, false, 1}, GemmTile{256, 128, 3, 2, false, 2},

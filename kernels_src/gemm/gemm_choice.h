@@ -18,7 +18,7 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 
   int threads() const noexcept { return (groups + 1) * 128; }
-  /// Of shared memory: stages, boxes of 16-bit results, scales of a's blocks, barriers.
+  /// Bytes of shared memory: stages, boxes of 16-bit results, scales of a's blocks, barriers.
   std::size_t shared_bytes(bool stages_result, bool block_scales = false) const noexcept;
 };
 

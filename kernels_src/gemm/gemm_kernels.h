@@ -40,7 +40,7 @@ struct MmaProblem {
       splits, inner_batches;
 };
 
-/// What an instance works on, see include/product_tiles.cuh: a Problem, Grouped<Problem>,
+/// The problem type of an instance, see include/product_tiles.cuh: a Problem, Grouped<Problem>,
 /// GroupedInside<Problem>.
 enum class ProductWork : std::uint8_t { whole, grouped, grouped_inside };
 /// `GroupKind` there.

@@ -1,5 +1,5 @@
-// Which kernel a matrix product takes and how it is cut: tables tell it for a device, the rules of
-// the kernels everywhere else.
+// The choice of a matrix product's kernel and tiles: by tables for known devices, by the kernels'
+// rules everywhere else.
 #pragma once
 
 #include "array/array.h"
@@ -41,7 +41,7 @@ ProductSums product_sums(const Gemm& of) noexcept;
 const char* product_sums_name(ProductSums sums) noexcept;
 std::optional<ProductSums> product_sums_from_name(std::string_view name) noexcept;
 
-/// What a table knows of a product a @ b.
+/// The facts about a product a @ b for a table.
 struct ProductKey {
   ScalarType a{}, b{}, out{};
   ProductSums sums = ProductSums::plain;
@@ -50,7 +50,7 @@ struct ProductKey {
   std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
   bool operator==(const ProductKey&) const = default;
 };
-/// Of fitting operands with two dimensions or more. Dimensions of a alone count as rows.
+/// The key of fitting operands with two or more dimensions. Dimensions of a alone count as rows.
 ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated = false);
 /// "bfloat16.bfloat16.bfloat16.nt": the types, and n for operands whose rows have neighbours.
 /// Behind them, where they count: ".gated", and the sums as ".promoted".
@@ -60,7 +60,7 @@ std::string product_shape(const ProductKey& key);
 /// "~128x4096x16384": each extent as the power of two that is not below it.
 std::string product_bucket(const ProductKey& key);
 
-/// What the table in use says of the product: first of its shape, then of its bucket. Nothing: the
+/// The choice of the table in use: first by the product's shape, then by its bucket. Nothing: the
 /// rules decide. Decided once for each device and key; later calls look it up. Thread-safe.
 std::optional<ProductPlan> product_plan(const Device& device, const ProductKey& key) noexcept;
 /// Whether the user's table has this very shape, be it with the rule.

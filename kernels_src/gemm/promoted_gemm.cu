@@ -34,7 +34,7 @@ struct Promoted : Types {
     if constexpr (kScales) load_box(target, a_scales, {row, step, 0, 0}, full);
   }
 
-  /// Those of b that the tile's columns have in a step.
+  /// The scales of b for the tile's columns in a step.
   struct OfB {
     float value[2];
   };

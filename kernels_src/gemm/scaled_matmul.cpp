@@ -1,4 +1,4 @@
-// Which kind of scales there are.
+// Checks the kinds of scales, and runs the product.
 #include "kernels_src/gemm/scaled_matmul.h"
 
 #include "base/errors.h"

@@ -261,7 +261,7 @@ bool weights_by_columns(const Array& weights) {
          skinny_stride(weights, 3) % size == 0;
 }
 
-/// Where all rows of x begin at multiples of 16 bytes, or can do so.
+/// Makes all rows of x begin at multiples of 16 bytes, unless they do.
 Array with_aligned_skinny_rows(const Array& x, const Stream& stream) {
   const auto bits = static_cast<std::uint64_t>(skinny_stride(x, 2) | skinny_stride(x, 3));
   const auto row = static_cast<std::uint64_t>(x.shape().back()) * scalar_size(x.type());

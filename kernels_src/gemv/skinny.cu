@@ -72,7 +72,7 @@ struct TileWalk {
     }
   }
 
-  /// What a lane has of x at its k, `at`.
+  /// A lane's elements of x at its k, `at`.
   template <bool Whole>
   __device__ __forceinline__ void load_x(unsigned at, unsigned (&x)[ColTiles][kValues / 2]) const {
 #pragma unroll
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_ring(SkinnyProblem p, Weigh
 
 // ---- on the other cores
 
-/// What packs of the rows of weights at `at` add to the sums.
+/// Adds the products with packs of the weights' rows at `at` to the sums.
 template <int Width, int Columns, int Rows, typename T, typename W>
 __device__ __forceinline__ void add_products(const Pack<W, Width> (&raw)[Rows],
                                              const T* const (&columns)[Columns], UInt64 at,

@@ -80,7 +80,7 @@ struct ColumnWalk {
   }
 };
 
-/// Where a lane's pairs of weights lie.
+/// The places of a lane's pairs of weights.
 struct PairsOfLanes {
   __device__ __forceinline__ static int row(int r, int i) {
     return static_cast<int>(threadIdx.x) % 32 / 4 * 8 + r * 2 + i / 2;

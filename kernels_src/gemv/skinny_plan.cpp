@@ -141,7 +141,7 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   }
 }
 
-// Of x, that the kernels without boxes take.
+// Largest number of rows of x for the kernels without boxes.
 constexpr std::int64_t kFewSkinnyRows = 8;
 constexpr std::int64_t kFewSkinnyRowsOfColumns = 16;
 

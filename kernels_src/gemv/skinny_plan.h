@@ -20,8 +20,8 @@ enum class SkinnyKernel : std::uint8_t {
   wgmma,         ///< on Hopper's tensor cores, weights of either neighbours, in boxes
 };
 
-/// What the kernels of skinny.cu and skinny_columns.cu take as parameters; 0 or less where it is to
-/// be chosen.
+/// The parameters of the kernels in skinny.cu and skinny_columns.cu; 0 or less leaves the choice to
+/// the rules.
 struct SkinnyPlan {
   SkinnyKernel kernel = SkinnyKernel::chosen;
   int warps = 0;    ///< of a block, which share k

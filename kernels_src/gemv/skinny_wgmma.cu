@@ -6,7 +6,7 @@
 
 using namespace kernwright;
 
-/// Where batches lie in the maps: 0 for operands that all of them share.
+/// Strides of batches in the maps: 0 for operands common to all.
 struct SkinnyBoxes {
   int weights_batch, x_batch;
 };

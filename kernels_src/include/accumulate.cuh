@@ -1,4 +1,4 @@
-// What sums, products and comparisons are kept in, and the arithmetic on it, complex included.
+// Accumulator types of sums, products and comparisons, and their arithmetic, complex included.
 #pragma once
 
 #include <kernwright/elements.cuh>
@@ -105,7 +105,7 @@ struct Taken<As, As, Value> {
   __device__ static Value of(As x) { return static_cast<Value>(to_compute(x)); }
 };
 
-/// What was computed, as a value of `As`: integers wrap around.
+/// The result as a value of `As`: integers wrap around.
 template <typename As, typename Value>
 __device__ __forceinline__ As narrow(Value x) {
   return from_compute<As>(static_cast<Compute<As>>(x));

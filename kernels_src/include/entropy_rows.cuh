@@ -1,4 +1,4 @@
-// What the kernels of cross-entropy share: the sums of a row of logits, its loss, its gradient.
+// Shared by the kernels of cross-entropy: the sums of a row of logits, its loss, its gradient.
 #pragma once
 
 #include <kernwright/activations.cuh>
@@ -54,21 +54,21 @@ __device__ __forceinline__ void see(Seen<F>& seen, const T (&raw)[N], const F* w
   seen.exps = sum;
 }
 
-/// What a row's gradient needs: element c is exp(x - log_sum) * slope - each * weights[c], at the
-/// target less `hit` besides. Without weights these are 1.
+/// The data for a row's gradient: element c is exp(x - log_sum) * slope - each * weights[c], and at
+/// the target `hit` is subtracted as well. Without weights these are 1.
 template <typename F>
 struct RowGradient {
   F log_sum, slope, each, hit;
   int target;  ///< -1 where it is no class
   const F* weights;
 
-  /// Of a logit in column `col`, as if that were not the target.
+  /// The gradient of a logit in column `col`, if this is not the target.
   template <typename T>
   __device__ __forceinline__ F missed(F x, int col) const {
     const F less = weights == nullptr ? each : each * weights[col];
     return exp_for<T>(x - log_sum) * slope - less;
   }
-  /// Of N logits from column `col` on, in their place.
+  /// The gradients of N logits from column `col` on, in their place.
   template <typename T, int N>
   __device__ __forceinline__ void put(T (&raw)[N], int col) const {
     F x[N];
@@ -96,7 +96,7 @@ struct LossTerms {
   const F* weight_sum;  ///< their sum
 };
 
-/// What a row's target says: whether it is a class, its weight, and the mean weight of all classes.
+/// A row's target: whether it is a class, its weight, and the mean weight of all classes.
 template <typename F>
 struct RowTarget {
   long long number;

@@ -1,4 +1,4 @@
-// What generated expressions call where no operator of C++ does as NumPy does.
+// Functions for generated expressions where C++ has no operator with NumPy's meaning.
 #pragma once
 
 #include <kernwright/elements.cuh>

@@ -1,4 +1,4 @@
-// What generated kernels stand on: runs of neighbours, ways to combine, the reduction of columns.
+// The base of generated kernels: runs of neighbours, ways to combine, the reduction of columns.
 #pragma once
 
 #include <kernwright/expression.cuh>
@@ -103,7 +103,7 @@ struct PlaceOf {
   }
 };
 
-/// What no element has been combined into yet has no value.
+/// A combination without elements so far has no value.
 template <typename T>
 struct Maybe {
   T value;
@@ -172,7 +172,7 @@ struct RawArray {
   __device__ __forceinline__ const long long* shape() const { return extents; }
 };
 
-/// Where an element stands among all, the outermost dimension first.
+/// Indices of an element in all dimensions, the outermost first.
 template <int N>
 struct Indices {
   long long count;
@@ -181,8 +181,8 @@ struct Indices {
   __device__ __forceinline__ const long long* get() const { return coordinate; }
 };
 
-/// Of the threads that share a column: thread i has column i % 32. In a fixed order; every thread
-/// must call it, and each gets its column's result.
+/// Combines over the threads of a column: thread i has column i % 32. In a fixed order; every
+/// thread must call it, and each gets its column's result.
 template <int Threads, typename T, typename Combine>
 __device__ __forceinline__ T column_reduce(T value, Combine combine) {
   static_assert(Threads % 32 == 0 && Threads <= 1024, "whole warps");

@@ -1,4 +1,4 @@
-// What the solvers share: real and complex numbers under one name, sums of a block, reflections.
+// Shared by the solvers: real and complex numbers under one name, sums of a block, reflections.
 #pragma once
 
 #include <kernwright/complex_math.cuh>
@@ -67,7 +67,8 @@ __device__ __forceinline__ P epsilon() {
   return sizeof(P) == 4 ? P(1.1920928955078125e-7) : P(2.220446049250313e-16);
 }
 
-/// Of all threads of the block, in a fixed order; each gets the result. Whole warps, all threads.
+/// Combines over all threads of the block, in a fixed order; each gets the result. Whole warps, all
+/// threads.
 template <typename T, typename Combine>
 __device__ T block_total(T value, Combine combine) {
   __shared__ alignas(16) unsigned char memory[32 * sizeof(T)];

@@ -62,7 +62,7 @@ __device__ __forceinline__ bool operator<(const WideEntry& a, const WideEntry& b
   return a.key < b.key || (a.key == b.key && a.index < b.index);
 }
 
-/// What sorts by key, then by index: one number where both fit.
+/// A sort key with its index: one number if both fit.
 template <typename Bits>
 struct EntryOf {
   using Type = UInt64;

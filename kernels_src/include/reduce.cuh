@@ -55,8 +55,8 @@ __device__ __forceinline__ T shuffle_from(T value, int lane) {
   return exchange_words(value, [=](unsigned w) { return __shfl_sync(~0u, w, lane); });
 }
 
-/// Of groups of `Width` lanes (a power of two, at most 32); every lane of the warp must call it,
-/// and each gets its group's result. `combine` must not care about the order of its operands.
+/// Combines over groups of `Width` lanes (a power of two, at most 32); every lane of the warp must
+/// call it, and each gets its group's result. The order of operands must not matter to `combine`.
 template <int Width = 32, typename T, typename Combine>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 #pragma unroll
@@ -64,10 +64,11 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-/// Of all threads of a block of `Threads` (a multiple of 32, one dimension); each gets the result.
-/// Every thread must call it. `none` changes nothing when it is combined. A kernel that gives each
-/// of its calls a number of its own as `Only`, and has none in a loop or two and more in the same
-/// one, spares a barrier each: between two uses of a call's memory there is another's barrier.
+/// Combines over all threads of a block of `Threads` (a multiple of 32, one dimension); each gets
+/// the result. Every thread must call it. `none` is neutral for `combine`. `Only` saves a barrier
+/// for each call: then each call in a kernel needs a number of its own, and a loop must have none
+/// of these calls or at least two. So another call's barrier lies between two uses of a call's
+/// memory.
 template <int Threads, int Only = -1, typename T, typename Combine>
 __device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
   static_assert(Threads % 32 == 0 && Threads <= 1024, "whole warps");

@@ -14,7 +14,7 @@ namespace kernwright {
 //                  which
 //   finish()       the result
 
-/// What a reduction was called with: how many elements become one, and its own parameter.
+/// The parameters of a reduction: how many elements become one, and its own parameter.
 struct Call {
   double count;
   double parameter;
@@ -83,7 +83,7 @@ struct Place {
   Index index;
 };
 
-/// Where the extreme is: NaN is beyond all others, the first of equals wins.
+/// The index of the extreme: NaN is beyond all others, the first of equals wins.
 template <typename In, typename Index, bool kLargest, typename Value = Word<In>>
 struct ExtremePlace : Reducer<In, Int64, Place<Value, Index>> {
   using State = Place<Value, Index>;
@@ -180,7 +180,7 @@ using Variance = Spread<In, As, false>;
 template <typename In, typename As>
 using Deviation = Spread<In, As, true>;
 
-/// What the norms share: elements as absolute values. The order of NormAny is Call::parameter.
+/// Shared by the norms: elements as absolute values. The order of NormAny is Call::parameter.
 template <typename In, typename As, typename Value = Accumulator<As>>
 struct Norm : Reducer<In, Real<As>, Real<Value>> {
   using Number = Real<Value>;

@@ -24,7 +24,7 @@ __device__ constexpr int blocks_at_once(int threads, int values) {
   return threads <= room ? room / threads : 1;
 }
 
-/// Of the `Width` threads that share a row: part of a warp, or all `Threads` of the block. Every
+/// Combines over the `Width` threads of a row: part of a warp, or all `Threads` of the block. Every
 /// thread of the block must call it, and each gets its row's result. `Only`: see block_reduce().
 template <int Width, int Threads, int Only = -1, typename T, typename Combine>
 __device__ __forceinline__ T row_reduce(T value, Combine combine, T none) {

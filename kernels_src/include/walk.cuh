@@ -1,9 +1,9 @@
-// Where element i lies in each of several views that are walked together.
+// Offsets of element i in several views with a common walk.
 #pragma once
 
 /// Extents and strides, the innermost dimension first. A kernel's parameter. `magic` and `shift`
 /// divide by the extent without a division: for numbers below 2^31. `Offset` holds every distance.
-/// What walks of one dimension read lies together, at the begin.
+/// Fields for walks of one dimension lie together at the begin.
 template <int Views, int Dims = 8, typename Offset = long long>
 struct Walk {
   int ndim;

@@ -1,4 +1,4 @@
-// What reading and writing at positions share: how the views are walked, and positions made slots.
+// Shared by reading and writing at positions: the walk over the views, and positions as slots.
 #pragma once
 
 #include "kernels_src/index/gather.h"
@@ -11,8 +11,8 @@
 
 namespace kernwright::kernels {
 
-/// Where an element of the plain side lies in the other: strides of both for each axis of the plain
-/// side, in bytes, and the place along the indexed axis, which `index` holds.
+/// The place of a plain-side element in the other side: strides of both for each axis of the plain
+/// side, in bytes, and the position along the indexed axis, from `index`.
 struct IndexedWalk {
   Shape shape;            ///< of the plain side
   Shape indexed_strides;  ///< 0 along the axes of the index

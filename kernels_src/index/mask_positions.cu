@@ -1,4 +1,4 @@
-// Where a mask is true; writes where a mask is true; positions repeated by counts.
+// Positions of true elements in a mask; writes at them; positions repeated by counts.
 #include <kernwright/elements.cuh>
 #include <kernwright/walk.cuh>
 

@@ -1,4 +1,4 @@
-// What the solvers share: checks, batches of matrices, launches of one block a matrix.
+// Shared by the solvers: checks, batches of matrices, launches of one block a matrix.
 #pragma once
 
 #include "array/array.h"

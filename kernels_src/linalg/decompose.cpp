@@ -108,7 +108,7 @@ Qr qr(const Array& x, bool complete, const Stream& stream) {
 
 Svd svd(const Array& x, bool vectors, bool full, const Stream& stream) {
   const MatrixBatch batch(x, "svd", stream);
-  // Of wide matrices the transpose is decomposed: it has the same memory, the other way round.
+  // Wide matrices are decomposed as their transpose: it has the same memory, the other way round.
   const bool wide = batch.rows() < batch.columns();
   const int m = std::max(batch.rows(), batch.columns()),
             n = std::min(batch.rows(), batch.columns());

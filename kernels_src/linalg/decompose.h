@@ -36,11 +36,11 @@ struct Eigen {
   Array values;
   std::optional<Array> vectors;  ///< (..., n, n), in columns
 };
-/// Of Hermitian matrices, of which the lower triangle is read: rising real values, orthonormal
+/// For Hermitian matrices; only the lower triangle is read: rising real values, orthonormal
 /// vectors. Reflections to a tridiagonal matrix, then implicit QL steps (Bowdler et al. 1968). NaN
 /// for matrices with NaN or infinities.
 Eigen eigh(const Array& x, bool vectors, const Stream& stream = {});
-/// Of any square matrices: complex values in the order of their discovery, vectors of length 1.
+/// For any square matrices: complex values in the order of their discovery, vectors of length 1.
 /// Reflections to a Hessenberg matrix, then shifted QR steps (Francis). Real matrices take two
 /// shifts; their complex values are exact conjugates, the one with positive imaginary part first.
 /// NaN for matrices with NaN or infinities.

@@ -8,7 +8,7 @@ extern __shared__ __align__(16) unsigned char pool[];
 constexpr int kMostSteps = 60;  // for one eigenvalue: two are usual
 constexpr int kManySteps = 12;
 
-/// Where QL steps stand: rotations of the columns from `low` to `high` wait; low < 0 ends it.
+/// The state of QL steps: rotations of the columns from `low` to `high` wait; low < 0 ends it.
 struct Sweep {
   int low, high, value, steps;
 };

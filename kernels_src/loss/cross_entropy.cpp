@@ -46,7 +46,7 @@ constexpr int kStreamedThreads = 1024;              // of a multiprocessor
 std::optional<LogitsPlan> plan_streamed(const Device& device, std::int64_t rows, std::int64_t packs,
                                         ScalarType type) {
   const auto attribute = [&](CUdevice_attribute which) { return device.attribute(which); };
-  // Of float64 the powers take longer than the memory does.
+  // For float64 the powers take longer than the memory accesses.
   if (packs <= kFewestStreamed || type == ScalarType::float64) return std::nullopt;
   const std::int64_t most = kStreamedPacks + kMostSlots;
   const int threads =
@@ -156,7 +156,7 @@ void check_entropy(const Array& logits, const Array& targets, const CrossEntropy
   }
 }
 
-/// Where the gradient goes: over the logits, or into an array of its own.
+/// The target of the gradient: the logits themselves, or a separate array.
 Array gradient_array(const Array& logits, const RowView& rows, const CrossEntropyOptions& options,
                      const Stream& on) {
   if (!options.in_place) return Array::empty(logits.device(), logits.shape(), logits.type(), on);

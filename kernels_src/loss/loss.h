@@ -60,11 +60,11 @@ struct PointwiseOptions {
   bool gradient = false;
 };
 
-/// Of the elements of `x` and `target`, which have the same shape, real floating type and device:
-/// (x - t)^2, |x - t|, 0.5 d^2 up to delta and delta (d - 0.5 delta) beyond for d = |x - t|,
-/// (1 - t) x + (1 + (w - 1) t) log(1 + exp(-x)). Reduced values are of float32 (float64 for
-/// float64), those of LossReduction::none of the type of `x`. The gradient of `x` is times
-/// `upstream` where given, of the shape of the value. Sums run in a fixed order.
+/// The loss of the elements of `x` and `target`, with the same shape, real floating type and
+/// device: (x - t)^2, |x - t|, 0.5 d^2 up to delta and delta (d - 0.5 delta) beyond for d = |x -
+/// t|, (1 - t) x + (1 + (w - 1) t) log(1 + exp(-x)). Reduced values are float32 (float64 for
+/// float64); with LossReduction::none they have the type of `x`. If given, `upstream` has the shape
+/// of the value and multiplies the gradient of `x`. Sums run in a fixed order.
 Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions& options,
                     const std::optional<Array>& upstream = std::nullopt, const Stream& stream = {});
 

@@ -32,7 +32,7 @@ struct NormJob {
     return given ? given->type() : x.type();
   }
   Walk<2> view() const { return *pair_rows(x, residual); }
-  /// What the kernel holds early: see HeldAffine in norm_rows.cuh.
+  /// The arrays that the kernel holds early: see HeldAffine in norm_rows.cuh.
   int held() const { return (options.weight ? 1 : 0) + (options.bias ? 2 : 0); }
   CUdeviceptr sum() const { return result.sum ? result.sum->address() : 0; }
   CUdeviceptr scales() const { return result.scales ? result.scales->address() : 0; }

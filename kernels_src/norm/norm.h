@@ -21,7 +21,7 @@ struct NormOptions {
   /// without a weight a row is the last axis. Of one type, any of the norms' types.
   std::optional<Array> weight = std::nullopt;
   std::optional<Array> bias = std::nullopt;
-  /// Of the shape and type of x: x + residual, rounded to that type, is normalised.
+  /// An array of the shape and type of x: x + residual, rounded to that type, is normalised.
   std::optional<Array> residual = std::nullopt;
   /// int8 or float8_e4m3fn: y = result * scale, where a row's scale is max(|y|) / 127 or / 448.
   /// Rows of at most 32768 elements (float64: 16384), fewer where the weights are not aligned.

@@ -1,4 +1,4 @@
-// What rows, groups, weights and biases must be to each other.
+// Checks of rows, groups, weights and biases against each other.
 #include "kernels_src/norm/norm_affine.h"
 
 #include "array/shape.h"

@@ -8,7 +8,7 @@
 
 using namespace kernwright;
 
-/// Where a thread adds up the gradients of weight and bias of its elements.
+/// The place where a thread adds up the gradients of weight and bias of its elements.
 enum Sink { kNowhere, kRegisters, kSharedMemory };
 
 /// Adds the sums of the rows that a block worked on at once, and writes them as its partial sums.
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(Threads)
                        RowStatistics<Compute<T>>* __restrict__ statistics) {
   using C = Compute<T>;
   constexpr int kRows = Threads / Width, kHeld = V * Items;
-  // What the next row takes is loaded while this one is worked on, where registers are left for it.
+  // Loads for the next row begin during the work on this one, if there are enough registers.
   constexpr bool kAhead = Threads <= 512 && sizeof(T) * kHeld <= 32;
   extern __shared__ __align__(16) unsigned char memory[];
   C* const kept = reinterpret_cast<C*>(memory) + threadIdx.x;

@@ -33,7 +33,7 @@ const Family& optimizer_family() {
   return made;
 }
 
-/// What an instance is made for.
+/// The inputs with the same instance.
 struct OptimizerGroup {
   ScalarType param, grad, state;
   int width;

@@ -52,7 +52,7 @@ __device__ __forceinline__ Place place_of(const Tensors& tensors) {
 
 // ---- rules; formulas and their order are those of torch.optim
 
-/// What all elements share, computed once a block.
+/// Values common to all elements, computed once a block.
 template <typename Real>
 struct Factors {
   Real rate, beta1, beta2, epsilon, decay, keep, step_size, root, momentum, fresh;

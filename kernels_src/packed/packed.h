@@ -65,8 +65,8 @@ struct PackCall {
   std::int64_t group = 0;  ///< of nf4
   std::array<std::int64_t, 2> tile{128, 128};
   int zero_offset = 0;
-  /// Of GPTQ: the group of each column, int32 of k numbers, and each group has k / groups of them:
-  /// where it has not, or is not there, numbers are NaN. Columns are packed group by group.
+  /// For GPTQ: the group of each column, int32 of k numbers. Each group must have k / groups
+  /// columns and exist, else numbers are NaN. Columns are packed group by group.
   std::optional<Array> groups{};
 };
 PackedWeights pack_weights(const PackCall& call, const Stream& stream = {});
@@ -108,11 +108,11 @@ struct PackedArrays {
                 shift = 0;
 };
 PackedArrays packed_arrays(const PackedWeights& weights);
-/// Of two blocks of a tile, as PackedStage in packed_product.cu.
+/// Bytes of two blocks of a tile, as PackedStage in packed_product.cu.
 std::int64_t packed_stage_bytes(const PackedWeights& weights);
 /// "Packed<...>", with pairs of `type`.
 std::string packed_device_format(const PackedWeights& weights, ScalarType type);
-/// What tells formats of the device apart, in kPackedKeyBits.
+/// A different number for each device format, in kPackedKeyBits.
 std::uint64_t packed_key(const PackedWeights& weights);
 inline constexpr int kPackedKeyBits = 14;
 

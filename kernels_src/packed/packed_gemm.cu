@@ -65,7 +65,7 @@ struct StagedColumns {
       copy_later(to + (row * kPitch + at) * 2, from, valid);
     }
   }
-  /// What a lane multiplies of eight columns and 32 of k.
+  /// A lane's factors of eight columns and 32 of k.
   __device__ __forceinline__ static void load(const T* from, unsigned (&x)[4]) {
 #pragma unroll
     for (int i = 0; i < 8 / Run; ++i) {

@@ -21,13 +21,13 @@ const char* packed_name(PackedFormat format) {
   return kPackedNames[static_cast<std::size_t>(format)].data();
 }
 
-/// What an array must be; without a count it must not be there.
+/// Requirements for an array; without a count it must be absent.
 struct PackedPart {
   ScalarType type = ScalarType::uint8;
   std::int64_t count = -1;
 };
 
-/// Of so many rows and columns in the format of `w`.
+/// The parts for so many rows and columns in the format of `w`.
 std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& w, std::int64_t n,
                                                            std::int64_t k) {
   const std::int64_t tiles = (n + 15) / 16, blocks = (k + 127) / 128, all = tiles * blocks;
@@ -83,7 +83,7 @@ std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& 
   return p;
 }
 
-/// What k is a multiple of.
+/// k must be a multiple of this.
 std::int64_t packed_step(const PackedWeights& w) {
   switch (w.format) {
     case PackedFormat::q4_k:

@@ -224,7 +224,7 @@ const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& 
 const LazyKernel& packed_ring_kernel(const PackedLinearCall& call, SkinnyPlan plan) {
   const PackedWeights& w = call.weights;
   const bool one = plan.rows == 1;
-  // Of NF4 the registers are better left to the products.
+  // With NF4 the registers are better left to the products.
   const bool held = w.format != PackedFormat::nf4 && packed_units(w, plan.warps) == 1;
   const bool last = one ? held : w.k % 128 == 0;
   plan.columns = last ? 1 : 0;

@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(Warps * 32, 32 / Warps)
 // Each of the eight columns of a product of tiles takes the x of one group of a unit, so a lane has
 // the sums of two groups, and multiplies them with their scales when the unit is done.
 
-/// What a lane multiplies its four sums with: of rows lane / 4 and 8 more, of two groups.
+/// A lane's factors for its four sums: of rows lane / 4 and 8 more, of two groups.
 template <typename Format>
 struct LaneScales {
   static constexpr unsigned kGroup = Format::kGroup;
@@ -214,7 +214,7 @@ struct OwnColumn {
       for (int j = 0; j < 4; ++j) x[i][j] = w.word[j];
     }
   }
-  /// What it has of 32 values: zeros unless they are of its group.
+  /// Its part of 32 values: zeros unless they are of its group.
   __device__ __forceinline__ unsigned of(int part, int j, unsigned lane) const {
     return part / kParts == lane / 4 ? x[part % kParts][j] : 0;
   }
@@ -268,7 +268,8 @@ __global__ void __launch_bounds__(Warps * 32)
   }
   __syncthreads();
   const PairTable table = {memory + lane * 4};
-  // Of WholeCodes, in a register: a constant would be moved to one before each use. splits is 1.
+  // The mask of WholeCodes, in a register: a constant would be moved to one before each use. splits
+  // is 1.
   const unsigned mask = WholeCodes<T, 4>::kMask * p.splits;
   unsigned turn = 0;
   for (unsigned tile = blockIdx.x; tile < ring.tiles; tile += gridDim.x, turn ^= 1) {

@@ -4,7 +4,7 @@
 
 using namespace kernwright;
 
-/// What a distribution reads: two reals, or the lowest of so many whole numbers.
+/// The parameters of a distribution: two reals, or the lowest of so many whole numbers.
 struct Parameters {
   double a, b;
   UInt64 low, range;
@@ -80,7 +80,7 @@ struct Uniform<double> {
   }
 };
 
-/// Of mean a and standard deviation b.
+/// Normal numbers of mean a and standard deviation b.
 template <typename T>
 struct Normal {
   static constexpr int kEach = 4;
@@ -104,7 +104,7 @@ struct Normal<double> {
   }
 };
 
-/// Of mean a.
+/// Exponential numbers of mean a.
 template <typename T>
 struct Exponential {
   static constexpr int kEach = 4;
@@ -203,8 +203,8 @@ __device__ __forceinline__ GammaBits<double> gamma_bits(double, UInt64 seed, UIn
           open_unit(rest.z, rest.w)};
 }
 
-/// Of shape a and scale b (G. Marsaglia and W. Tsang, "A simple method for generating gamma
-/// variables", 2000).
+/// Gamma numbers of shape a and scale b (G. Marsaglia and W. Tsang, "A simple method for generating
+/// gamma variables", 2000).
 template <typename T>
 struct Gamma {
   static constexpr int kEach = 1;

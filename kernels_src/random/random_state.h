@@ -1,4 +1,4 @@
-// Where in the sequence of random numbers a call begins.
+// The begin of a call in the sequence of random numbers.
 #pragma once
 
 #include "array/array.h"

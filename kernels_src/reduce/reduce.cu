@@ -10,7 +10,7 @@ constexpr int kBlock = 256;
 /// Loads of a thread of columns that are on their way at once.
 constexpr int kColumnLoads = 8;
 
-/// Where the elements are and the results go.
+/// The places of elements and results.
 template <typename Index>
 struct Plan {
   Walk<2, 4> kept;
@@ -24,11 +24,10 @@ struct Plan {
   Call call;
 };
 
-/// Where blocks leave a state for each of their results and their segment when there are several
-/// segments: that of result r and segment s is states[s * outputs + r]. The last block of a group
-/// of results to come joins them: a word of `arrived` for each group. Or else states are `posted`,
-/// those of the one result there is, of at most kBlock segments. These words are zero before and
-/// after the launch.
+/// Memory for the states of blocks, used with several segments: the state of result r and segment s
+/// is states[s * outputs + r]. The last block for a group of results joins them: a word of
+/// `arrived` for each group. Or states are `posted`: for a single result with at most kBlock
+/// segments. These words are zero before and after the launch.
 template <typename State>
 struct Partial {
   State* states;
@@ -151,7 +150,8 @@ __global__ void __launch_bounds__(kBlock)
     if (lane == 0 && lives) store<Op>(state, to + at.of[0], plan.call);
     return;
   }
-  // Of several segments a result has the whole block. Segment s is the share of thread s % kBlock.
+  // With several segments a result has the whole block. Segment s is the share of thread s %
+  // kBlock.
   typename Op::State share = Op::close(Op::begin());
   if (partial.posted != nullptr) {
     constexpr int kWords = kPostedWords<typename Op::State>;

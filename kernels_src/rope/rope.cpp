@@ -61,7 +61,7 @@ Array aligned_table(const Array& table, const Stream& on) {
   return table.is_contiguous() && table.address() % 16 == 0 ? table : copy(table, on);
 }
 
-/// Where the turned heads go.
+/// The target of the turned heads.
 TokenView rope_target(const TokenView& view, const Array& array, const RopeOptions& options,
                       const Stream& on) {
   if (!options.in_place) return token_result(view, array, options.heads_first, view.dim, on);

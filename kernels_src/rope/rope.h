@@ -38,8 +38,8 @@ struct RopeRule {
   std::optional<Array> divisors = std::nullopt;
 };
 
-/// What cosines and sines are multiplied by: 1, for yarn 0.1 log(factor) + 1 and for longrope
-/// sqrt(1 + log(factor) / log(original)) unless told otherwise.
+/// The factor of cosines and sines: 1, for yarn 0.1 log(factor) + 1 and for longrope
+/// sqrt(1 + log(factor) / log(original)), unless the rule has another one.
 double rope_attention_factor(const RopeRule& rule);
 /// (dim / 2,) frequencies of float32, computed in double on the device.
 Array rope_frequencies(Device& device, const RopeRule& rule, const Stream& stream = {});

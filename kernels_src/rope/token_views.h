@@ -46,8 +46,7 @@ TokenView token_view(const Array& array, const char* name, bool heads_first, con
 TokenView token_result(const TokenView& like, const Array& array, bool heads_first,
                        std::int64_t dim, const Stream& stream);
 
-/// Where tokens are: position ids of int32 or int64, of shape (tokens,) or (batch, tokens), or
-/// none.
+/// The positions of tokens: ids of int32 or int64, of shape (tokens,) or (batch, tokens), or none.
 struct PositionArgument {
   std::optional<Array> ids = std::nullopt;
   std::int64_t offset = 0;

@@ -22,8 +22,8 @@ struct Settings {
   bool wide_previous, wide_out;
 };
 
-/// What blocks of a row share, for each row one after the other: of each group its highest logit
-/// (as ordered()) and mass, bits of seen tokens; a histogram; how many blocks are done.
+/// Data common to a row's blocks, for one row after the other: for each group its highest logit (as
+/// ordered()) and mass, bits of seen tokens; a histogram; the number of finished blocks.
 struct Scratch {
   unsigned* maxima;  // none: a block takes a row alone
   UInt64* masses;
@@ -91,7 +91,7 @@ __device__ __forceinline__ void store(void* out, UInt64 row, unsigned token, boo
   }
 }
 
-/// Which tokens may be drawn: those of a key from `least` on and within `reach`.
+/// The tokens that may be drawn: those of a key from `least` on and within `reach`.
 template <typename Of>
 struct Kept {
   const Of& of;
@@ -107,7 +107,7 @@ struct Kept {
     const float distance = of.scale.distance(x);
     return distance <= reach && key_of(x, token) >= least ? Scale::weight(distance) : 0ULL;
   }
-  /// Of groups from `begin` to `end`, but for those that are not wanted.
+  /// Finds the masses of the wanted groups from `begin` to `end`.
   __device__ void find_masses(unsigned begin, unsigned end) const {
     of.row.template walk<kWarps>(
         begin, end, [&](unsigned group) { return wanted(group); },

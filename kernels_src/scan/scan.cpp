@@ -257,7 +257,7 @@ class ScanLauncher {
         .on(to_.device());
   }
 
-  /// Of `Value` in running.cuh: sums and products of 32-bit integers have 64 bits.
+  /// Bytes of `Value` in running.cuh: sums and products of 32-bit integers have 64 bits.
   std::size_t value_size() const {
     const bool adds = call_.op == Scan::sum || call_.op == Scan::prod;
     const bool is_short = types_.as == ScalarType::int32 || types_.as == ScalarType::uint32;

@@ -172,8 +172,8 @@ __device__ __forceinline__ unsigned nearest_whole(const unsigned* flags, unsigne
   }
 }
 
-/// That of all groups before `group`, by one warp. From the nearest `whole` on the groups' totals
-/// are added in turn, as each of them did it: the bits are the same wherever it begins.
+/// The total of all groups before `group`, by one warp. From the nearest `whole` on, the groups'
+/// totals are added in turn, in the same way by each group: the bits are the same from any begin.
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry before_group(const Board<typename Op::Carry>& board,
                                                            unsigned group, int lane) {
@@ -194,7 +194,7 @@ __device__ __forceinline__ typename Op::Carry before_group(const Board<typename 
   return before;
 }
 
-/// That of the `count` tiles before this one in its group, by one warp: a scan of fixed order.
+/// The total of the `count` tiles before this one in its group, by one warp: a scan of fixed order.
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry before_in_group(const unsigned* flags,
                                                               const typename Op::Carry* owns,

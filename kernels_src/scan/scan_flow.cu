@@ -18,7 +18,7 @@ __device__ __forceinline__ void pause_briefly() {
 #endif
 }
 
-/// What the groups of 32 tiles before a tile add up to.
+/// The sums of the groups of 32 tiles before a tile.
 template <typename Carry>
 struct Passed {
   unsigned row, group;  ///< groups of the row that `sum` has

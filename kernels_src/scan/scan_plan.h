@@ -12,14 +12,14 @@ namespace kernwright::kernels {
 inline constexpr std::int64_t kTileThreads = 512;
 inline constexpr std::int64_t kRowThreads = 256;
 inline constexpr std::int64_t kColumnThreads = 128;
-/// Those of scan_flow.cu, and the tiles that a block has in shared memory.
+/// Threads of scan_flow.cu, and the tiles of a block in shared memory.
 inline constexpr std::int64_t kFlowThreads = 1024;
 inline constexpr std::int64_t kFlowTiles = 3;
 
 /// few_tiles: of a row at most as many as a block has threads. flow: many, of packs of 16 bytes.
 enum class ScanPath : std::uint8_t { rows, few_tiles, tiles, flow, columns };
 
-/// What a device has.
+/// The resources of a device.
 struct ScanRoom {
   int processors;
   std::int64_t shared = 0;  ///< bytes of a block's shared memory

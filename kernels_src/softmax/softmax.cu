@@ -38,7 +38,7 @@ __device__ __forceinline__ C scored(C x, C scale, const Mask* mask) {
   return x * scale + static_cast<C>(to_compute(*mask));
 }
 
-/// What is taken off each element before exp(): the maximum, but 0 where everything is -inf.
+/// The number subtracted from each element before exp(): the maximum, but 0 if all are -inf.
 template <typename C>
 __device__ __forceinline__ C shift_of(C maximum) {
   return maximum == -infinity<C>() ? C(0) : maximum;

@@ -12,11 +12,11 @@ namespace kernwright::kernels {
 struct SoftmaxOptions {
   bool log = false;    ///< the logarithm of softmax, without taking one of each element
   double scale = 1.0;  ///< of the elements of x
-  /// Of the shape of x; any strides, 0 too. bool: where it is false an element counts as -inf. One
-  /// of the floating types below: added after scaling.
+  /// An array of the shape of x; any strides, 0 too. A bool mask: elements at false count as -inf.
+  /// One of the floating types below: added after scaling.
   std::optional<Array> mask = std::nullopt;
   std::optional<ScalarType> type = std::nullopt;  ///< of the result; that of x
-  /// Where the result goes: of the shape and the device of x, any strides, of `type` if both are
+  /// The target of the result: of the shape and the device of x, any strides, of `type` if both are
   /// given. It may share memory with x.
   std::optional<Array> out = std::nullopt;
 };

@@ -6,7 +6,7 @@
 using namespace kernwright;
 
 
-/// What each element adds to its row's sum.
+/// Each element's contribution to its row's sum.
 template <bool Log, typename C>
 __device__ __forceinline__ C summand(C dy, C y) {
   return Log ? dy : dy * y;

@@ -8,8 +8,8 @@
 
 namespace kernwright::kernels {
 
-/// Where the elements of `array` (any strides, any type) are not 0, counted row-major: int64,
-/// rising. Two launches: blocks count their chunks, then write behind the blocks before them.
+/// Positions of the elements of `array` (any strides, any type) other than 0, counted row-major:
+/// int64, rising. Two launches: blocks count their chunks, then write after the blocks before them.
 /// Throws CaptureError, CompileError, OutOfMemory, DriverError.
 Array flatnonzero(const Array& array, const Stream& stream = {});
 

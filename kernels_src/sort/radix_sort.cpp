@@ -22,7 +22,7 @@ constexpr std::int64_t kWideRow = std::int64_t{1} << 30;
 constexpr std::int64_t kCountTile = 2048;
 constexpr std::int64_t kCountBlocksPerProcessor = 8;
 
-/// What the instances differ by.
+/// The differences between the instances.
 struct RadixInstance {
   ScalarType bits;
   bool floats, numbered, wide;
@@ -114,7 +114,7 @@ class RadixBoards {
   CUdeviceptr arrived() const { return at(counts_); }
   CUdeviceptr ticket(int place) const { return at(counts_ + 4 * (rows_ + place)); }
   CUdeviceptr idle() const { return at(idle_); }
-  /// Of the moves by turns.
+  /// The board of the moves by turns.
   CUdeviceptr board(int place) const {
     return boards_.address() + static_cast<CUdeviceptr>(place % 2 * size_ * word_);
   }

@@ -136,7 +136,7 @@ __device__ __forceinline__ void store_word(UInt64* to, UInt64 word) {
 
 constexpr unsigned kAhead = 4;
 
-/// Where the elements of one digit of `tile` (not 0) begin in the row. `board` is the tile's word
+/// The begin in the row of the elements of one digit of `tile` (not 0). `board` is the tile's word
 /// of the digit. Tiles of lower numbers were started before: they do not wait for this one.
 template <typename Count>
 __device__ __forceinline__ Count place_before(const Count* board, unsigned tile) {
@@ -201,7 +201,7 @@ struct Sides {
   int keep;
 };
 
-/// What one pass reads and writes; either target may be null. Without `numbers` they are the places
+/// The arrays of one pass; either target may be null. Without `numbers`, the numbers are the places
 /// in the row.
 template <typename Bits, typename Number>
 struct Move {
@@ -227,8 +227,8 @@ struct Move {
   }
 };
 
-/// Where the items of a thread lie in a tile: Step apart. Those from `valid` on do not exist, which
-/// can only be where the tile is not Full.
+/// Places of a thread's items in a tile: Step apart. Items from `valid` on do not exist, possible
+/// only in a tile that is not Full.
 template <bool Full, int Step>
 struct Slots {
   int first, valid;
@@ -286,7 +286,7 @@ __device__ __forceinline__ void move_tile(const Move<Bits, Count>& move,
   const Slots<Full, Threads> after{static_cast<int>(threadIdx.x), tile.valid};
   Bits value[Items];
   before.load(value, move.from + tile.offset);
-  // What does not exist is ranked behind all elements of the last digit, and not counted.
+  // Missing items are ranked behind all elements of the last digit, and not counted.
   ThreadDigits<Items> digits;
 #pragma unroll
   for (int i = 0; i < Items; ++i) {

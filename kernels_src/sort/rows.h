@@ -53,7 +53,7 @@ ScalarType bits_of(ScalarType type);
 /// Threads of a block in all kernels of this folder.
 inline constexpr std::int64_t kSortBlock = 256;
 
-/// That many blocks.
+/// A launch of so many blocks.
 LaunchConfig blocks_of(std::int64_t count, const Stream& stream);
 /// Enough blocks for `count` threads, or what keeps the device busy: their threads go on in steps.
 LaunchConfig spread(const Device& device, std::int64_t count, const Stream& stream);

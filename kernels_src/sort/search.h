@@ -7,10 +7,10 @@
 
 namespace kernwright::kernels {
 
-/// Where each element of `wanted` would be put into the rising, one-dimensional `sorted` to keep it
-/// in order: before equal ones, or behind them with `right`. int64 of the shape of `wanted`. NaN is
-/// above all numbers. `sorter`, int64 of the shape of `sorted`, tells where the elements are in
-/// order (as argsort() does); a place outside counts as the nearest inside. Any strides. Queued on
+/// The index for inserting each element of `wanted` into the rising, one-dimensional `sorted`, to
+/// keep it in order: before equal ones, or after them with `right`. int64 of the shape of `wanted`.
+/// NaN is above all numbers. `sorter`, int64 of the shape of `sorted`, gives the elements' order
+/// (as from argsort()); an index outside counts as the nearest inside. Any strides. Queued on
 /// `stream` (empty: the device's legacy stream). Throws InvalidArgument for wrong shapes and types,
 /// with both, ArgumentError for complex numbers, CompileError, OutOfMemory, DriverError.
 Array search_sorted(const Array& sorted, const Array& wanted, bool right,

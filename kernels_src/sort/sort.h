@@ -16,7 +16,7 @@ namespace kernwright::kernels {
 /// axis outside, ArgumentError for complex numbers, CompileError, OutOfMemory, DriverError.
 Array sort(const Array& array, int axis, bool descending, const Stream& stream = {});
 
-/// Where in its row each element of sort() was: int64, of the shape of `array`.
+/// The original index in its row of each element of sort(): int64, of the shape of `array`.
 Array argsort(const Array& array, int axis, bool descending, const Stream& stream = {});
 
 /// Both of it, for little more than either.

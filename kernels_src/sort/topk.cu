@@ -220,7 +220,7 @@ struct LoadedPack<Bits, N, true> {
   }
 };
 
-/// What a block has found of elements that come in chunks of kChunk.
+/// A block's findings in chunks of kChunk elements.
 template <typename Bits, int kChunk>
 struct Candidates {
   using Entry = typename EntryOf<Bits>::Type;
@@ -418,7 +418,7 @@ __device__ __forceinline__ void find_first(Candidates<Bits, kChunk>& shared, con
       load(chunk);  // again, so that the cut may have their registers
     }
     if (chunk >= end) break;
-    // Of equal elements the first ones count, so that from here on none of the bound itself does.
+    // Of equal elements the first ones count, so none of the bound itself counts from here on.
     const unsigned limit = Key::kWhole && bound > 0 ? bound - 1 : bound;
     Raw raw[kPacks];
     unsigned may = 0;

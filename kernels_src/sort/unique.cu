@@ -39,8 +39,8 @@ __global__ void count_groups(const Bits* __restrict__ sorted, Int64 size, Int64 
   if (threadIdx.x == 0) counts[blockIdx.x] = count;
 }
 
-/// Of each group the value, where it begins, and where its first element was; of each element the
-/// number of its group. `origin` tells where the elements were. What is null is left out.
+/// For each group the value, its begin, and the place of its first element; for each element the
+/// number of its group. `origin` has the elements' places. Null outputs are left out.
 template <typename Bits>
 __global__ void write_groups(const Bits* __restrict__ sorted, const Int64* __restrict__ origin,
                              Int64 size, Int64 chunk, const Int64* __restrict__ counts,

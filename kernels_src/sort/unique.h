@@ -5,7 +5,7 @@
 
 namespace kernwright::kernels {
 
-/// Which parts of Unique are made.
+/// The parts of Unique to make.
 struct UniqueParts {
   bool indices = false;
   bool inverse = false;

@@ -202,7 +202,7 @@ Array Array::diagonal(std::int64_t offset, int first, int second) const {
   first = normalize_axis(first, ndim());
   second = normalize_axis(second, ndim());
   if (first == second) {
-    throw InvalidArgument(format("a diagonal lies in two axes, and both are {}", first));
+    throw InvalidArgument(format("a diagonal needs two different axes, got {} twice", first));
   }
   offset = std::clamp(offset, -shape_[first], shape_[second]);
   const std::int64_t skipped_first = std::max<std::int64_t>(0, -offset);
@@ -275,7 +275,7 @@ Array Array::view(ScalarType type) const {
   if (from != to) {
     if (shape_.empty()) {
       throw refuse(
-          format("without an axis the size of an element, {} bytes, cannot become {}; "
+          format("an array without axes cannot change its element size from {} to {} bytes: "
                  "reshape(1) it first",
                  from, to));
     }

@@ -1,4 +1,4 @@
-// Where the new arrays of a thread come from in place of their device's resource.
+// The source of a thread's new arrays, in place of their device's resource.
 #pragma once
 
 #include "array/array.h"

@@ -44,7 +44,7 @@ const TypeRow& row_of(ScalarType type) noexcept {
   return kTypes.front();
 }
 
-/// What an exported tensor points into.
+/// An exported tensor with its array, shape and strides.
 template <typename Managed>
 struct Exported {
   Managed managed{};

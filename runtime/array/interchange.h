@@ -10,7 +10,7 @@
 
 namespace kernwright {
 
-/// What __dlpack_device__ returns: kDLCUDA, or kDLExtDev for memory of the simulated device.
+/// The result of __dlpack_device__: kDLCUDA, or kDLExtDev for memory of the simulated device.
 DLDevice dlpack_device(const Device& device) noexcept;
 
 /// Whether the receiver of an exported tensor is this library itself. Others would follow an

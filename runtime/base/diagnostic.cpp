@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t kMostShown = 240;
 constexpr std::size_t kBeside = 80;  ///< characters on each side of the caret, in longer lines
 
-/// Where each character of UTF-8 begins, and the end.
+/// The begin of each UTF-8 character, and the end.
 std::vector<std::size_t> character_starts(std::string_view text) {
   std::vector<std::size_t> starts;
   for (std::size_t i = 0; i < text.size(); ++i) {

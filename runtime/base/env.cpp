@@ -153,7 +153,7 @@ std::string upper_case(std::string_view text) {
   return result;
 }
 
-/// What is wrong with the name; empty where nothing is, or it is none of ours.
+/// The error in the name; empty if there is none, or if the name is not one of ours.
 std::string describe_unknown(std::string_view name, std::span<const std::string> known) {
   const std::string upper = upper_case(name);
   if (!upper.starts_with("KERNW")) return {};

@@ -28,7 +28,7 @@ class FileSystem {
   virtual ssize_t write(int file, const void* from, std::size_t size) = 0;
   virtual int sync(int file) = 0;
   virtual int status(int file, struct stat& result) = 0;
-  /// Of the name itself, not of what a link names.
+  /// The status of the name itself; links are not followed.
   virtual int status_of(int directory, const char* name, struct stat& result) = 0;
   virtual int make_directory(int directory, const char* name, mode_t mode) = 0;
   /// Within one directory.

@@ -37,7 +37,7 @@ std::string nearest_name(std::string_view wanted, std::span<const std::string> n
   for (const std::string& name : names) {
     if (name.size() > kMaxCompared || name == wanted) continue;
     const std::size_t distance = edit_distance(wanted, name);
-    // Of one or two letters nothing would be left of what was written.
+    // A name of one or two letters would have nothing in common with the written one.
     if (distance < best_distance && distance * 2 < std::max(name.size(), wanted.size())) {
       best = name;
       best_distance = distance;

@@ -10,7 +10,7 @@
 namespace kernwright {
 namespace {
 
-/// Where the parameter list begins that ends the text; npos when there is none.
+/// The begin of the parameter list at the end of the text; npos when there is none.
 std::size_t parameters_at(const std::string& text) {
   if (!text.ends_with(')')) return std::string::npos;
   int depth = 0;

@@ -41,7 +41,7 @@ bool is_signed_integer(ScalarType type) noexcept;
 bool is_unsigned_integer(ScalarType type) noexcept;
 bool is_floating(ScalarType type) noexcept;  ///< all real floating types
 bool is_complex(ScalarType type) noexcept;
-/// Of a complex type that of its two parts; any other type itself.
+/// The type of a complex type's two parts; any other type itself.
 ScalarType real_type_of(ScalarType type) noexcept;
 
 }  // namespace kernwright

@@ -136,7 +136,7 @@ ActivityScope::ActivityScope(Activity activity, CUstream stream, bool is_queued)
   if (recording_ == nullptr) return;
   activity_.stream = reinterpret_cast<std::uintptr_t>(stream);
   activity_.thread = thread_number();
-  // What a captured stream is asked for does not run now.
+  // Work of a captured stream does not run now.
   if (is_queued && capture_id(*activity_.device, stream) == 0) {
     Device& device = *activity_.device;
     recording_->origin_of(device);

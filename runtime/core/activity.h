@@ -1,4 +1,4 @@
-// What a profile records: each launch, copy and allocation, with its times on host and device.
+// The records of a profile: each launch, copy and allocation, with its times on host and device.
 #pragma once
 
 #include "core/event.h"

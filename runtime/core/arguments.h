@@ -20,7 +20,7 @@ struct Pointer {
   std::optional<ScalarType> type = std::nullopt;
 };
 
-/// What a value offers to a parameter. Plain data, made by KernelArgument<T>::view.
+/// An argument's view for a parameter. Plain data, made by KernelArgument<T>::view.
 struct ArgumentView {
   enum class Kind : std::uint8_t { number, pointer, bytes };
   Kind kind = Kind::bytes;

@@ -68,7 +68,7 @@ class Device {
   /// refuses: then only a new process helps. Waits for no work; no other thread may be inside a
   /// call on the device.
   Device& reset();
-  /// What the device became by reset(), else this object itself. One load.
+  /// The device that reset() made of this one, else this object itself. One load.
   Device& newest() noexcept;
   /// How often the device was reset before this object stood for it.
   int generation() const noexcept { return generation_; }

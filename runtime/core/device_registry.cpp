@@ -142,7 +142,7 @@ std::vector<Device*> DeviceRegistry::make_devices(const DriverApi& api, bool sim
 
 namespace {
 
-/// Of the simulated device; its report says which setting is wrong.
+/// For the simulated device; its report names the wrong setting.
 [[noreturn]] void refuse_start(const DriverApi& api, CUresult result) {
   FaultReport report;
   const bool told = api.kwTakeReport(nullptr, &report) == CUDA_SUCCESS && !report.message.empty();

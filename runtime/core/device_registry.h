@@ -15,7 +15,7 @@ namespace kernwright {
 
 class Device;
 
-/// What a device name asks for: "auto", "cuda", "cuda:N", "sim" or "sim:N".
+/// A parsed device name: "auto", "cuda", "cuda:N", "sim" or "sim:N".
 struct DeviceRequest {
   enum class Kind { automatic, cuda, sim };
   Kind kind = Kind::automatic;

@@ -1,4 +1,4 @@
-// What a Device keeps behind its pointer. For the sources of Device alone.
+// The data behind a Device's pointer. For the sources of Device alone.
 #pragma once
 
 #include "core/device.h"

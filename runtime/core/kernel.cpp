@@ -124,8 +124,8 @@ void Kernel::Box::complete_signature() {
     if (result == CUDA_ERROR_NOT_SUPPORTED) {  // a driver before CUDA 12.4
       if (signature.is_told) return;
       throw Error(
-          format("{}: its code does not tell its parameters, and this driver neither: "
-                 "CUDA 12.4 and newer do",
+          format("{}: neither its code nor this driver tells its parameters: use object code "
+                 "of kernwright, or a driver of CUDA 12.4 or newer",
                  identify()));
     }
     if (result == CUDA_ERROR_INVALID_VALUE) break;  // there is no parameter of that index

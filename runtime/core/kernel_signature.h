@@ -1,4 +1,4 @@
-// What a kernel declares: parameter names, types, sizes and offsets.
+// A kernel's declaration: parameter names, types, sizes and offsets.
 #pragma once
 
 #include "base/scalar_type.h"
@@ -45,7 +45,7 @@ struct Parameter {
   std::size_t alignment = 0;     ///< bytes; 0: the natural one of the kind and size
   std::size_t offset = 0;        ///< bytes from the start of the parameter block
   std::size_t element_size = 0;  ///< bytes of the value, or of what a pointer to arrays ends at
-  /// Of a struct, or of one that is pointed to: the accessible members, by offset, where known.
+  /// For a struct, or a pointer to one: the accessible members, by offset, if known.
   std::vector<StructField> fields = {};
 };
 

@@ -79,8 +79,8 @@ std::string explain_refusal(const Device& device, CUresult result) {
                                    const std::string& log, const SourceOrigin& origin) {
   const ImageInfo info = describe_image(image);
   const std::string advice = explain_refusal(device, result);
-  // What has no explanation of ours may be a report of the simulated device, a sticky error or
-  // want of memory: check() knows. It also comes first on the simulated device.
+  // Other errors may be a report of the simulated device, a sticky error or lack of memory: check()
+  // knows. It also comes first on the simulated device.
   if (advice.empty() || device.is_simulated()) {
     device.fail(result, "cuModuleLoadDataEx",
                 info.to_string() + (log.empty() ? "" : "; log: " + log), origin);

@@ -28,7 +28,7 @@ class ObjectInFlight : public std::enable_shared_from_this<ObjectInFlight> {
   ObjectInFlight& operator=(const ObjectInFlight&) = delete;
 
   std::uint64_t handle() const noexcept { return handle_; }
-  /// Where the handle's bytes are, for arguments.
+  /// The handle's bytes, for arguments.
   const std::uint64_t* handle_bytes() const noexcept { return &handle_; }
   Device& device() const noexcept { return device_; }
   const std::string& name() const noexcept { return name_; }

@@ -12,7 +12,7 @@ struct PeerLink {
   int rank = 0;                 ///< the driver's ranking of links: lower is quicker
 };
 
-/// What the driver says about copies and accesses from `device` to `peer`. A device reaches itself;
+/// The driver's answer about copies and accesses from `device` to `peer`. A device reaches itself;
 /// a GPU and the simulated device do not reach each other. Throws DriverError.
 PeerLink peer_link(Device& device, Device& peer);
 

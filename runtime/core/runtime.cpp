@@ -14,7 +14,7 @@
 namespace kernwright {
 namespace {
 
-/// What is registered before the devices are listed. Leaked on purpose, as the runtime itself.
+/// Registered before the devices are listed. Leaked on purpose, as the runtime itself.
 struct Sources {
   std::mutex mutex;
   DeviceRegistry::SimFactory sim = nullptr;

@@ -5,7 +5,7 @@
 
 namespace kernwright {
 
-/// Of a kernel string inside a .py file: that file and the line of the string's first line. Object
+/// For a kernel string inside a .py file: this file and the line of the string's first line. Object
 /// code counts lines from the start of the text; with this a message names the line of the file.
 struct SourceOrigin {
   std::string file;    ///< as the object code's line table names it

@@ -61,7 +61,7 @@ class OwnedStreams {
     const auto found = streams_.find({&device, handle});
     return found == streams_.end() ? nullptr : found->second.box.lock();
   }
-  /// What belongs to `key`; where nothing does, `made` from now on unless it is null.
+  /// The attachment of `key`; if there is none, `made` becomes it unless null.
   std::shared_ptr<void> attachment(const Device& device, CUstream handle, const void* key,
                                    const std::shared_ptr<void>& made) {
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// What belongs to streams of our own beside their work.
+// Objects attached to our own streams besides their work.
 #pragma once
 
 #include "core/stream.h"

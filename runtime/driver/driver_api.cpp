@@ -38,7 +38,7 @@ constexpr Value kValues[] = {
 #include "driver/driver_enums.def"
 };
 
-/// Of all values, each with a NUL behind it.
+/// Names of all values, each with a NUL behind it.
 constexpr char kNames[] =
 #define KW_ENUM(type)
 #define KW_VALUE(type, name, value) #name "\0"

@@ -34,7 +34,7 @@ struct DriverApi {
 /// Whether a driver without the function is refused.
 enum class DriverNeed : bool { REQUIRED, OPTIONAL };
 
-/// What driver_api.def says about one slot. An extension slot has an empty symbol and since = 0.
+/// The row of one slot in driver_api.def. An extension slot has an empty symbol and since = 0.
 struct DriverRow {
   const char* name;
   const char* symbol;

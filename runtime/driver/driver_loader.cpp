@@ -80,7 +80,7 @@ void* find_row(const DriverApi& api, const SharedLibrary& library, const DriverR
   return library.symbol(row.symbol);
 }
 
-/// What fill_table() looks for, in one copy for all types of slots.
+/// The look-up of fill_table(), in one copy for all types of slots.
 class RowFinder {
  public:
   RowFinder(const DriverApi& api, const SharedLibrary& library, const std::string& path,

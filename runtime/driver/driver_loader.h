@@ -29,7 +29,7 @@ LoadedDriver open_cuda_driver(const std::string& library);
 /// Thread-safe; the outcome of the first call stands.
 const DriverApi* load_cuda_driver(std::string* reason = nullptr);
 
-/// What load_cuda_driver() found, or null.
+/// The result of load_cuda_driver(), or null.
 const LoadedDriver* cuda_driver();
 
 }  // namespace kernwright

@@ -218,7 +218,7 @@ struct CUDA_MEMCPY3D {
   std::size_t WidthInBytes, Height, Depth;
 };
 
-/// What a texture or surface object reads.
+/// The data source of a texture or surface object.
 struct CUDA_RESOURCE_DESC {
   CUresourcetype resType;
   union {

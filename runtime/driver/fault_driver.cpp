@@ -37,7 +37,7 @@ struct State {
   std::mutex mutex;  ///< guards contexts
   std::vector<BrokenContext> contexts;
 
-  /// What the current context answers when it is broken.
+  /// The result of calls in a broken context.
   CUresult refusal();
   void break_current(CUresult result);
   void repair(CUdevice device);
@@ -91,7 +91,7 @@ constexpr bool works_in_context(std::string_view name) {
   return true;
 }
 
-/// What a wrapper does with one call.
+/// A wrapper's decision about one call.
 struct Verdict {
   bool runs = true;      ///< the driver is called
   bool answers = false;  ///< `result` is returned, whatever the driver said

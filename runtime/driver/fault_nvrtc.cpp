@@ -29,7 +29,7 @@ State& shared_state() {
 
 std::atomic<bool> is_active = false;
 
-/// What makes the wrapper of one slot differ from the others': its name and its place in the table.
+/// The differences between the wrappers of slots: name and place in the table.
 template <auto member, const char* name>
 struct Wrapper;
 

@@ -27,7 +27,7 @@ enum nvrtcResult : int {
   NVRTC_ERROR_BUSY = 18,
 };
 
-/// What the slot of an absent OPTIONAL function returns; no NVRTC returns it.
+/// The result of an absent OPTIONAL function's slot; no NVRTC returns it.
 inline constexpr nvrtcResult kNvrtcNotSupported = static_cast<nvrtcResult>(-1);
 
 using nvrtcProgram = struct _nvrtcProgram*;
@@ -73,7 +73,7 @@ struct NvrtcApi {
 /// Whether a library without the function is refused.
 enum class NvrtcNeed : bool { REQUIRED, OPTIONAL };
 
-/// What nvrtc_api.def says about one slot.
+/// The row of one slot in nvrtc_api.def.
 struct NvrtcRow {
   const char* name;
   int since;

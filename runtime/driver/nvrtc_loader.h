@@ -15,7 +15,7 @@ struct NvrtcCandidate {
   std::string outcome;  ///< "loaded", "not found", or what was wrong with it
 };
 
-/// Where to look, in this order. A plain value, so that a test can search lists of its own.
+/// Places to search, in this order. A plain value, so that a test can search lists of its own.
 struct NvrtcSearch {
   std::string override_path;               ///< library or folder; when set, nothing else is tried
   std::string package_directory;           ///< the folder of the kernwright package itself
@@ -28,7 +28,7 @@ struct NvrtcSearch {
   static NvrtcSearch from_environment();
 };
 
-/// What is known of an NVRTC library, also where another process opened it. A value.
+/// Facts about an NVRTC library, possibly opened by another process. A value.
 struct NvrtcFacts {
   int major = 0, minor = 0;
   std::string path;                        ///< file of the library
@@ -66,7 +66,7 @@ std::string first_nvrtc_candidate(const NvrtcSearch& search);
 /// call searches anew. Throws NvrtcNotFound. Thread-safe.
 const LoadedNvrtc& nvrtc();
 
-/// What nvrtc() returned, or null when it has not found one yet. Opens nothing. Thread-safe.
+/// The result of nvrtc(), or null when it has not found one yet. Opens nothing. Thread-safe.
 const LoadedNvrtc* nvrtc_if_loaded();
 
 /// The places that the last search of nvrtc() tried; searches when there was none. Never throws

@@ -49,7 +49,7 @@ std::vector<std::string> usual_folders() {
   return folders;
 }
 
-/// What to open, in this order: by name through the system's loader, then the files there are.
+/// Files to open, in this order: by name through the system's loader, then existing files.
 std::vector<std::string> candidates(const std::vector<std::string>& folders) {
   std::vector<std::string> all(std::begin(kLibraries), std::end(kLibraries));
   for (const std::string& folder : folders) {

@@ -49,8 +49,8 @@ bool is_floating_tensor(int type) noexcept;
 /// Offsets of a bounding box's corners are in -limit to limit - 1 for a tensor of that rank.
 int tensor_corner_limit(int rank) noexcept;
 
-/// Which of the driver's rules the parameters break, with the values; empty when none. Names axes
-/// as the array has them: the last one is dimension 0.
+/// The driver's rule broken by the parameters, with the values; empty when none. Names axes as in
+/// the array: the last one is dimension 0.
 std::string check_tensor_map(const TensorMapParameters& map);
 
 /// Bytes of a slice of interleaved channels, 16 or 32; 0 without an interleave.

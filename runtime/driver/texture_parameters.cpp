@@ -117,7 +117,7 @@ std::string check_address(std::uint64_t address, const DeviceLimits& limits) {
   return format("the address {:#x} is no multiple of {} bytes", address, unit);
 }
 
-/// What both texture resources in ordinary memory have.
+/// Common checks of both texture resources in ordinary memory.
 std::string check_memory(std::uint64_t address, std::uint64_t elements,
                          const DeviceLimits& limits) {
   return elements == 0 ? "a texture has at least one element" : check_address(address, limits);

@@ -1,4 +1,4 @@
-// What the driver's functions for CUDA arrays, textures and surfaces take, in words.
+// The rules of the driver's functions for CUDA arrays, textures and surfaces, in words.
 #pragma once
 
 #include "driver/driver_types.h"

@@ -1,4 +1,4 @@
-// Which line of the program an allocation is charged to.
+// The program line of an allocation.
 #pragma once
 
 #include "core/launch/launch_site.h"

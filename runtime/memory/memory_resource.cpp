@@ -178,7 +178,7 @@ CUresult AsyncResource::take(CUdeviceptr& address, std::size_t bytes, const Stre
   }
   call = "cuMemAllocAsync";
   const CUresult result = api.cuMemAllocAsync(&address, bytes, stream.handle());
-  // What the pool keeps for other sizes may be enough once it is given back.
+  // Memory kept by the pool for other sizes may be enough after a trim.
   if (result != CUDA_ERROR_OUT_OF_MEMORY || api.cuMemPoolTrimTo(pool_, 0) != CUDA_SUCCESS) {
     return result;
   }

@@ -1,4 +1,4 @@
-// Where device memory comes from: the interface of every resource, and a device's default one.
+// Sources of device memory: the interface of every resource, and a device's default one.
 #pragma once
 
 #include "core/stream.h"
@@ -43,7 +43,7 @@ class MemoryResource {
   /// "PoolResource": what messages and reports call it.
   virtual std::string name() const = 0;
   virtual MemoryStats stats() const = 0;
-  /// What is allocated at this moment, in the order of allocation.
+  /// The current allocations, in the order of allocation.
   virtual std::vector<AllocationRecord> records() const = 0;
   /// Use over time, oldest first; empty where nobody keeps it.
   virtual std::vector<HistorySample> history() const { return {}; }

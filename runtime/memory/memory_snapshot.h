@@ -1,4 +1,4 @@
-// What a pool's memory looks like at one moment, and how it came to be.
+// The state of a pool's memory at one moment, and its history.
 #pragma once
 
 #include "core/launch/launch_site.h"

@@ -1,4 +1,4 @@
-// What a memory resource counts.
+// The counters of a memory resource.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Who can give device memory back when an allocation finds none.
+// Objects that can give device memory back after a failed allocation.
 #pragma once
 
 #include <cstddef>

@@ -176,7 +176,7 @@ void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdevic
       to, to_device.context(), from, from_device.context(), bytes, target.handle());
   finish(to_device, target, result, "cuMemcpyPeerAsync", bytes, to);
   if (activity) activity->finish();
-  // What was read may be freed or written next, in the order of its own device's stream.
+  // The source may be freed or written next, in the order of its own device's stream.
   Event over(to_device, false);
   over.record(target);
   source.wait(over);

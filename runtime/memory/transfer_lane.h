@@ -11,7 +11,7 @@
 
 namespace kernwright {
 
-/// What a copy has reached.
+/// The progress of a copy.
 struct Transfer::State {
   explicit State(Device& device) : device_part(device, false) {}
 

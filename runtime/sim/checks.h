@@ -12,14 +12,14 @@
 
 namespace kernwright::sim {
 
-/// The checks beyond `memory` (bounds, alignment, use after free, writes to constants): that one is
-/// always on and stops a launch with an error.
+/// The checks other than `memory` (bounds, alignment, use after free, writes to constants):
+/// `memory` is always on and stops a launch with an error.
 struct CheckSet {
   /// Reads of unwritten global, shared and local memory. Device memory counts as unwritten from its
   /// allocation on; memory older than the check counts as written.
   bool init = false;
   /// Unordered accesses of two threads of one launch to the same bytes of global or shared memory,
-  /// at least one of them a write, not both of them atomic, that do not write the same value.
+  /// at least one of them a write, not both atomic, and not two writes of the same value.
   bool race = false;
   /// Threads at different barriers wait for each other, member masks differ or leave their own lane
   /// out, registers of wgmma are touched before the wait. A barrier that can never be complete
@@ -31,7 +31,7 @@ struct CheckSet {
 };
 
 /// From words as in KERNWRIGHT_CHECKS: memory, init, race, sync, all. Throws InvalidArgument for
-/// others, also for `streams`, which is a check of the whole process (set_stream_checks()).
+/// others, also for `streams`, a check of the whole process (set_stream_checks()).
 CheckSet check_set(std::span<const std::string> words);
 
 /// Turns checks on and off for later launches, of all devices and threads. The checks of living
@@ -41,10 +41,10 @@ CheckSet check_set(std::span<const std::string> words);
 /// logged as a warning. Makes the devices like cuInit; throws InvalidArgument for a wrong
 /// environment.
 CheckSet set_checks(CheckSet checks);
-/// All that are on, those of scopes too.
+/// All active checks, including those of scopes.
 CheckSet current_checks();
 
-/// While an object of this class lives, findings of `init`, `race` and `sync` are collected, and
+/// During the lifetime of an object, findings of `init`, `race` and `sync` are collected, and
 /// launches go on after them; errors that stop a launch are among the findings too.
 ///
 /// Scopes nest, and end in any order, on any thread. The checks of all living ones are on, for the
@@ -59,9 +59,9 @@ class CheckScope {
   CheckScope(const CheckScope&) = delete;
   CheckScope& operator=(const CheckScope&) = delete;
 
-  /// What was found so far.
+  /// The findings so far.
   std::vector<Finding> findings() const;
-  /// How often, also what found no room in the list.
+  /// Number of occurrences, also of those without room in the list.
   std::uint64_t total() const;
 
  private:
@@ -87,17 +87,17 @@ class ScheduleScope {
   ScheduleScope& operator=(const ScheduleScope&) = delete;
 };
 
-/// Looks, where `init` is on, at device memory about to be copied to the host as a launch's result:
-/// unwritten bytes are a finding. `whose` begins its text: the argument and its kernel.
+/// With `init` on, checks device memory before its copy to the host as a launch's result: unwritten
+/// bytes are a finding. `whose` begins its text: the argument and its kernel.
 void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view whose);
 
-/// Looks, where `init` is on, at device memory that was filled with `before` for a launch, holds
-/// `after` now and is not copied back: what the launch changed there is lost, a finding.
+/// With `init` on, checks device memory filled with `before` for a launch. It holds `after` now and
+/// is not copied back: changes by the launch are lost, a finding.
 void check_input(std::uint64_t address, std::span<const std::byte> before,
                  std::span<const std::byte> after, std::string_view whose);
 
-/// For a person, one finding after the other; "no findings" for none. `total` of the scope they are
-/// from says how often something was found for which the list had no room.
+/// For a person, one finding after the other; "no findings" for none. `total` of their scope counts
+/// also those without room in the list.
 std::string findings_text(std::span<const Finding> findings, std::uint64_t total = 0);
 /// An array of objects; the keys are those of Finding and FaultReport.
 std::string findings_json(std::span<const Finding> findings);

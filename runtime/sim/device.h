@@ -1,4 +1,4 @@
-// The simulated device as a driver: a DriverApi table whose functions run on the CPU.
+// The simulated device as a driver: a DriverApi table of functions on the CPU.
 #pragma once
 
 #include "driver/driver_api.h"
@@ -22,10 +22,9 @@ namespace kernwright::sim {
 ///
 /// Work runs when it is issued, in issue order. This is a legal order of all streams, and a call
 /// that runs a kernel returns the kernel's own error. With a seed (KERNWRIGHT_SIM_SEED or
-/// set_schedule_seed()) streams really run apart: work waits in its stream until a call waits for
-/// it or asks whether it is done, errors show up there, and the seed chooses among all legal
-/// orders. Unlike on a GPU the context stays usable after an error, unless set_sticky_errors() says
-/// so.
+/// set_schedule_seed()) streams run independently: work waits in its stream until a call waits for
+/// it or queries it, errors appear there, and the seed chooses among all legal orders. Unlike on a
+/// GPU the context stays usable after an error, unless set_sticky_errors() is on.
 const DriverApi& driver_api();
 
 /// Takes the text printed by device code, whole launches at a time and in block order; an empty
@@ -34,18 +33,18 @@ const DriverApi& driver_api();
 using PrintSink = std::function<void(std::string_view text)>;
 void set_print_sink(PrintSink sink);
 
-/// Finishes all work, then lets work wait from now on and starts the seed's choices anew; nothing
-/// means that work runs when it is issued. The same calls on one thread after the same seed run in
-/// the same order. Makes the devices like cuInit; throws InvalidArgument for a wrong environment.
+/// Finishes all work, then delays work from now on and starts the seed's choices anew. Without a
+/// value, work runs when it is issued. The same calls on one thread after the same seed run in the
+/// same order. Makes the devices like cuInit; throws InvalidArgument for a wrong environment.
 void set_schedule_seed(std::optional<std::uint64_t> seed);
 
-/// Whether unordered accesses to the same bytes are found (a FaultReport of kind race, at the call
-/// that runs the later one). KERNWRIGHT_CHECKS with `streams` does the same. Costs a bitmap of the
-/// bytes touched by each kernel. Turning it forgets the known accesses.
+/// Turns on reports of unordered accesses to the same bytes (a FaultReport of kind race, at the
+/// call that runs the later one). KERNWRIGHT_CHECKS with `streams` does the same. Costs a bitmap of
+/// the bytes touched by each kernel. Each call forgets the known accesses.
 void set_stream_checks(bool on);
 
-/// Whether the errors that make a context useless on a GPU (illegal address, assert, trap, ...)
-/// make it useless here: every later call returns the code, until cuDevicePrimaryCtxReset.
+/// Whether errors that make a context useless on a GPU (illegal address, assert, trap, ...) make it
+/// useless here: every later call returns the code, until cuDevicePrimaryCtxReset.
 void set_sticky_errors(bool on);
 
 /// Whether each FaultReport left for kwTakeReport is written to the log too, as an error: for
@@ -57,8 +56,8 @@ void set_report_log(bool on) noexcept;
 /// a FaultReport of kind interrupted, wherever it is, and the context stays usable. Null: none.
 void set_interrupt_check(bool (*is_interrupted)()) noexcept;
 
-/// Logged findings name lines of files: `first_line_of` returns the line of `file` on which the
-/// text of `kernel` (lowered name) begins, 1 for a file of its own. Null: all are. Called on the
+/// Logged findings name lines of files: `first_line_of` returns the first line of the text of
+/// `kernel` (lowered name) in `file`, 1 for a file of its own. Null: 1 for all. Called on the
 /// launching thread.
 void set_text_places(int (*first_line_of)(std::string_view kernel, std::string_view file)) noexcept;
 

@@ -1,4 +1,4 @@
-// What the lines of kernels cost on a simulated device: exact counts, no times.
+// The cost of kernels' lines on a simulated device: exact counts, no times.
 #pragma once
 
 #include "driver/driver_api.h"
@@ -15,7 +15,7 @@ namespace kernwright::sim {
 
 class SourceText;
 
-/// Sums over all warps. A request is one memory instruction of one warp (of its lanes that do it).
+/// Sums over all warps. A request is one memory instruction of one warp (of its executing lanes).
 struct LineCounts {
   std::uint64_t instructions = 0;         ///< PTX instructions that warps executed
   std::uint64_t thread_instructions = 0;  ///< the same by threads that did them
@@ -51,7 +51,7 @@ struct LineCountField {
 };
 std::span<const LineCountField> line_count_fields() noexcept;
 
-/// What counts cost beside each other, in quarters of a cycle of a multiprocessor, which starts
+/// The cost of counts beside each other, in quarters of a cycle of a multiprocessor, which starts
 /// four instructions of warps, makes one pass over shared memory or one of an atomic operation, or
 /// gets two sectors from its L2 in a cycle. Latency and caches are not in it.
 std::uint64_t line_cost(const LineCounts& counts) noexcept;
@@ -96,11 +96,11 @@ struct LineProfile {
 
 class LineProfileRecorder;
 
-/// While an object of this class lives, launches are counted: those of `functions`, or all when
-/// there are none. Counts do not depend on the number of host threads, except where a kernel's own
-/// work does (spinning). A launch that faults counts up to the fault. One scope at a time in a
-/// process; a second one throws InvalidArgument. Makes the devices like cuInit. Not for use from
-/// several threads; launches may come from any.
+/// During the lifetime of an object, launches are counted: those of `functions`, or all if there
+/// are none. Counts do not depend on the number of host threads, except if a kernel's own work does
+/// (spinning). A launch with a fault counts up to the fault. One scope at a time in a process; a
+/// second one throws InvalidArgument. Makes the devices like cuInit. Not for use from several
+/// threads; launches may come from any.
 class LineProfileScope {
  public:
   explicit LineProfileScope(std::vector<CUfunction> functions = {});

@@ -50,8 +50,8 @@ constexpr Field box_field(std::uint32_t dimension) {
   return dimension == 0 ? Field{0x34, 24, 8} : Field{0x38, 8 * (dimension - 1), 8};
 }
 constexpr Field kPixels{0x3c, 0, 10};  ///< of im2col, less one
-/// Of im2col, in place of the outer extents of the box: corners of W, H and D, as many bits each as
-/// a half of the word has for them.
+/// Fields of im2col, in place of the outer extents of the box: corners of W, H and D. Each gets an
+/// equal share of the bits of half a word.
 constexpr Field corner_field(int rank, std::uint32_t i, bool is_upper) {
   const std::uint32_t bits = rank == 3 ? 16 : rank == 4 ? 8 : 5;
   return {0x38, (is_upper ? 16 : 0) + bits * i, bits};

@@ -14,10 +14,10 @@ namespace kernwright::sim {
 /// an H200; tests/gpu compares them.
 std::array<std::byte, kTensorMapBytes> encode_tensor_map(const TensorMapParameters& map) noexcept;
 
-/// Nothing for bytes that no map has.
+/// Nothing for bytes not possible in a map.
 std::optional<TensorMapParameters> decode_tensor_map(const std::byte* bytes) noexcept;
 
-/// What tensormap.replace names.
+/// The field names of tensormap.replace.
 enum class TensorMapField : std::uint8_t {
   address,
   rank,    ///< less one

@@ -1,4 +1,4 @@
-// A debugger's view of one thread of a launch on a simulated device: what it executed, in order.
+// A debugger's view of one thread of a launch on a simulated device: its steps, in order.
 #pragma once
 
 #include "base/fault_report.h"
@@ -22,8 +22,8 @@ struct TraceBits {
   bool operator==(const TraceBits&) const = default;
 };
 
-/// What an instruction wrote to a register. `type` is PTX's word for how the instruction means it:
-/// "f32", "s32", "pred", "f16x2"; "b32" where it does not say.
+/// A register write of an instruction. `type` is PTX's word for the instruction's type: "f32",
+/// "s32", "pred", "f16x2"; "b32" if there is none.
 struct TraceWrite {
   std::string reg;  ///< "%r5"
   std::string type;
@@ -31,7 +31,7 @@ struct TraceWrite {
   TraceBits after;
 };
 
-/// What a load, store, atomic operation or copy of the thread touched.
+/// The memory of the thread's load, store, atomic operation or copy.
 struct TraceAccess {
   std::string what;           ///< "load", "store", "atomic"
   std::string space;          ///< "global", "shared", "local", "param"
@@ -73,7 +73,7 @@ struct Trace {
   std::uint64_t launches = 0;  ///< of the function while the scope lived
   std::string kernel;          ///< lowered name; empty when the launch did not happen
   std::array<unsigned, 3> grid{}, block_shape{};  ///< of the launch
-  /// The block or thread lies outside of the launch, which ran without a trace.
+  /// The block or thread is outside the launch, so the launch ran without a trace.
   bool outside = false;
   std::vector<TraceStep> steps;
   std::uint64_t total = 0;           ///< steps that the thread did, kept or not
@@ -86,14 +86,14 @@ struct Trace {
   std::string to_text() const;  ///< without them
 };
 
-/// How a value of that PTX type reads: "1.5", "-3", "true", "(1, 2)"; bits as "0x0000002a".
+/// The text of a value of this PTX type: "1.5", "-3", "true", "(1, 2)"; bits as "0x0000002a".
 std::string trace_value(const std::string& type, const TraceBits& bits);
 
 class TraceRecorder;
 
-/// While an object of this class lives, one thread of one launch of a function is traced; that
-/// launch runs its blocks one after the other. One scope at a time in a process; a second one
-/// throws InvalidArgument. Makes the devices like cuInit. Not for use from several threads.
+/// During the lifetime of an object, one thread of one launch of a function is traced; this launch
+/// runs its blocks one after the other. One scope at a time in a process; a second one throws
+/// InvalidArgument. Makes the devices like cuInit. Not for use from several threads.
 class TraceScope {
  public:
   explicit TraceScope(const TraceRequest& request);
@@ -101,7 +101,7 @@ class TraceScope {
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
 
-  /// What was traced so far. Call while nothing of the function runs.
+  /// The trace so far. Call while no launch of the function runs.
   Trace trace() const;
 
  private:

@@ -1,4 +1,4 @@
-"""The instances of the library's templates that the compile gate compiles, by text."""
+"""Template instances of the library for the compile gate, by source text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def elementwise() -> Iterator[str]:
         yield f"flat<Add, Float64, {of}, 1, 2, unsigned int, Same<{of}, Float64>, Value<Float64>>"
 
 
-# Each reducer once, over types that differ in how they are read and kept.
+# Each reducer once; the types differ in how they are loaded and accumulated.
 REDUCERS = [
     *(f"{op}<{types}>" for op in ("Total", "Product") for types in
       ("Float32, Float32", "Int8, Int64", "BFloat16, BFloat16", "Complex128, Complex128")),
@@ -70,11 +70,11 @@ REALS = ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3"]
 ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid", "LogSigmoid"]
 ACTIVATIONS += ["Tanh", "Silu", "Gelu", "GeluTanh", "QuickGelu", "Softplus", "Softsign", "Mish"]
 ACTIVATIONS += ["HardSwish", "HardSigmoid"]
-# An activation, an element type and the elements of a pack, packs of a thread.
+# An activation; an element type and elements of a pack; packs of a thread.
 PACKS = [("Silu", "BFloat16, 8", 2), ("Silu", "BFloat16, 8", 4)]
 PACKS += [("GeluTanh", "Float64, 2", 1), ("ShortGelu", "Float8E4M3, 16", 4)]
 
-# As PRODUCTS, of mma_gemm.cu, which writes in one way.
+# As PRODUCTS, for mma_gemm.cu, which writes its result in only one way.
 MMA_PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 64, 64, 4", "false, false", "Same, NoBias, false"),
     ("Float16, Float16", "128, 128, 64, 64, 3", "true, true", "ErfcGelu, Float16, true"),
@@ -87,7 +87,7 @@ MMA_PRODUCTS = [
 ]
 MATRICES = ["Float32", "Float64", "Complex64", "Complex128"]
 
-# As the library's C++ asks for them.
+# The instances by source text, named as in the library's C++.
 INSTANCES = {
     "copy.cu": [
         f"strided_copy<{unit}, {index}, {units}>"

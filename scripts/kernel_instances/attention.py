@@ -1,7 +1,7 @@
-"""The instances of attention's kernels for many queries that the compile gate compiles, by text."""
+"""Instances of attention kernels with many queries for the compile gate, by source text."""
 
-# A type, elements of a head and of its values, keys, stages, warpgroups, places of queries, what
-# goes into scores.
+# Type; elements of a head, elements of a value, keys, stages, warpgroups, query slots; options of
+# the scores.
 HOPPER = [
     ("BFloat16", "128, 128, 128, 2, 2, 3", "kPlain"),
     ("Float16", "128, 128, 160, 2, 2, 2", "kPlain"),
@@ -19,7 +19,7 @@ HOPPER = [
     ("BFloat16", "128, 128, 128, 2, 2, 1", "kBiased"),
     ("Float16", "96, 128, 128, 2, 1, 1", "kBiased"),
 ]
-# A type, elements of a head and of its values, queries, what goes into scores.
+# Type; elements of a head, elements of a value, queries; options of the scores.
 HOPPER_BACKWARD = [
     ("BFloat16", "128, 128, 64", "kPlain"),
     ("Float16", "128, 128, 64", "kCapped"),

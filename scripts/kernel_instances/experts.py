@@ -1,4 +1,4 @@
-"""The instances of products of groups and of routing that the compile gate compiles, by text."""
+"""Instances of grouped products and of routing for the compile gate, by source text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The instances of products with few rows, and of packed weights, that the gate compiles."""
+"""Instances of products with few rows and packed weights for the compile gate."""
 
 from __future__ import annotations
 
-# Codes, scales and run of each format; {} is the type of the pairs.
+# Codes, scales and run length of each format; {} is the type of the pairs.
 FORMATS = [
     "WholeCodes<{}, 4>, GroupScales<Float16, 128, -1>, 8",
     "WholeCodes<{}, 4>, GroupScales<BFloat16, 64, 8>, 8",
@@ -29,22 +29,22 @@ BRAIN = "BFloat16"
 
 
 def product(of: str, form: str, rest: str) -> str:
-    """The name of a product with few rows."""
+    """The name of a kernel with few rows."""
     return f"packed_tiles<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
 def ring(of: str, form: str, rest: str) -> str:
-    """The name of a product with up to eight rows on Hopper."""
+    """The name of a kernel with up to eight rows on Hopper."""
     return f"packed_ring<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
 def one(of: str, form: str, rest: str) -> str:
-    """The name of a product with one row on Hopper."""
+    """The name of a kernel with one row on Hopper."""
     return f"packed_one<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
 def many(of: str, form: str, rest: str) -> str:
-    """The name of a product with more rows."""
+    """The name of a kernel with more rows."""
     return f"packed_gemm<{of}, Packed<{form.format(of)}>, {rest}>"
 
 

@@ -1,6 +1,6 @@
 """Instances of the products without tensor cores for the compile gate."""
 
-# Types, the tile, how both operands are copied, whether no tile is cut off, what follows.
+# Types; the tile; how both operands are copied; whether all tiles are whole; the epilogue.
 FMA_PRODUCTS = [
     ("Float32, Float32", "256, 128, 16, 8, 8, 4", "kAlong, kPacks, true", "Same, NoBias, false"),
     ("Float32, Float32", "128, 128, 16, 8, 8, 3", "kAlong, kAlong, true", "Same, NoBias, false"),

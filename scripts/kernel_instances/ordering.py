@@ -2,7 +2,7 @@
 
 BITS = ("UInt8", "UInt16", "UInt32", "UInt64")
 FLOATS = ("false", "true")
-# Threads, items of a thread, whether places are moved too, whether counts have 64 bits.
+# Threads, items of a thread, whether indices are moved too, whether counts have 64 bits.
 MOVES = ("384, 20, false, false", "256, 8, true, false", "512, 12, true, true")
 ORDERING = {
     "radix_sort.cu": [

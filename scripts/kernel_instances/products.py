@@ -1,6 +1,6 @@
-"""The instances of products by wgmma, and of what goes before and after them."""
+"""Instances of products by wgmma, and of the kernels before and after them."""
 
-# A tile, the layout of the operands, how the result is written, what follows: of gemm.cu.
+# For gemm.cu: types; the tile; the operands' layout; how the result is written; the epilogue.
 PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
      "Epilogue<Same, NoBias, false>"),
@@ -29,7 +29,7 @@ PRODUCTS = [
     ("Float32, BFloat16", "128, 128, 6, 2, true, 2", "false, false", "kByElements",
      "Epilogue<Same, NoBias, true>"),
 ]  # fmt: skip
-# The same of promoted_gemm.cu; whether there are scales of blocks.
+# The same for promoted_gemm.cu; then whether blocks have scales.
 PROMOTED = [
     ("Float8E4M3, BFloat16", "256, 128, 3, 2, false, 2", "true", "kByCopies",
      "Epilogue<Same, NoBias, false>"),
@@ -55,7 +55,7 @@ SCALED_MMA_PRODUCTS = [
         ("Float32", "Scaled<Epilogue<Same, NoBias, false>>"),
     )
 ]
-# What follows in finish_product.cu, and the elements of a pack.
+# For finish_product.cu: the epilogue, and the elements of a pack.
 FINISHED = [
     ("Epilogue<Same, NoBias, false>", 4),
     ("Epilogue<GeluTanh, BFloat16, true>", 1),

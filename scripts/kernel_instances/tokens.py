@@ -1,4 +1,4 @@
-"""Instances of the kernels that put new tokens into caches, for kernel_instances.py."""
+"""Instances of the kernels that write new tokens into caches, for the compile gate."""
 
 from __future__ import annotations
 

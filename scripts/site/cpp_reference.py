@@ -25,7 +25,7 @@ TITLES = {
 
 @dataclasses.dataclass
 class Declaration:
-    """A declaration with its comment; a class has members. `remark` stands behind it."""
+    """A declaration with its comment; a class has members. `remark` is the comment after it."""
 
     text: str
     comment: str
@@ -126,7 +126,7 @@ class Reader:
             self.declare(line)
 
     def declare(self, line: str) -> None:
-        """A declaration that begins with this line; its body, if any, is passed over."""
+        """A declaration that begins with this line; its body, if any, is skipped."""
         text, remark = split_remark(line)
         remarks = [remark] if remark else []
         while not is_complete(text):

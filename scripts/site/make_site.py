@@ -1,9 +1,9 @@
-"""Writes the documentation site: the pages of docs, and a reference made of docstrings and headers.
+"""Writes the documentation site: the pages of docs, and a reference from docstrings and headers.
 
 python scripts/site/make_site.py FOLDER [--pages-only]
 
-FOLDER gets pages/ (Markdown), mkdocs.yml and, unless --pages-only, site/ (HTML), which mkdocs with
-the material theme makes. Nothing is loaded from elsewhere, neither now nor by a reader. The pages
+FOLDER gets pages/ (Markdown), mkdocs.yml and, without --pages-only, site/ (HTML by mkdocs with the
+material theme). Neither the build nor the finished pages load anything from the network. The pages
 work from a disk as from a server.
 """
 
@@ -28,7 +28,7 @@ CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^\| ([^|]+?) *\| *\|$")
 FILE_WORKER = "assets/file_worker.js"
 PAGE = re.compile(r"\]\((\w+\.md)\)")
-# Pages that stand outside of docs, by their place on the site.
+# Pages outside of docs, with their place on the site.
 OUTSIDE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -48,9 +48,9 @@ def main() -> int:
     if arguments.pages_only:
         return 0
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean"]
-    # The theme advertises its successor on every run.
+    # The theme prints an advertisement for its successor on every run.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    # NOTE: with --quiet its warnings are no errors, in spite of --strict.
+    # NOTE: with --quiet, warnings are no errors even under --strict.
     made = subprocess.run(
         [*command, "-f", str(arguments.folder / "mkdocs.yml")],
         env=environment, check=False, text=True, capture_output=True,
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def write_index_for_disks(folder: pathlib.Path) -> None:
-    """The index of the search as a script: pages from a disk may not fetch other files."""
+    """Wraps the search index in a script: pages opened from a disk may not fetch other files."""
     index = (folder / "search_index.json").read_text(encoding="utf-8")
     (folder / "search_index.js").write_text(f"var __index = {index}\n", encoding="utf-8")
 
@@ -118,7 +118,7 @@ def place_of(source: pathlib.Path) -> str:
 
 
 def relinked(source: pathlib.Path, target: str) -> str:
-    """The text with its links to pages led to their places; links to sources become plain text."""
+    """The text with links to pages rewritten for the site; links to sources become plain text."""
     places = {path: place_of(path) for path in sources()}
 
     def link(match: re.Match[str]) -> str:
@@ -175,7 +175,7 @@ def reference() -> list[dict[str, object]]:
 
 
 def configuration() -> dict[str, object]:
-    """mkdocs.yml; YAML reads JSON."""
+    """The settings for mkdocs.yml; they are written as JSON, a part of YAML."""
     about = [{name.partition(".")[0].capitalize(): OUTSIDE[name]} for name in list(OUTSIDE)[1:5]]
     begin, *others = guides()
     examples = [f"tutorial/{name}.md" for name in tutorial()]

@@ -26,7 +26,7 @@ ARRAYS = (
 )
 WATCHING = "trace line_profile profile annotate time_kernel"
 JUDGING = "judge Judge Task Inputs Verdict"
-# What a page is called, and the names of `kernwright` on it.
+# The title of each page, and its names of `kernwright`.
 TOPICS = {
     "kernels": ("Kernels and launches", KERNELS),
     "devices": ("Devices, streams, graphs", DEVICES),
@@ -38,7 +38,7 @@ MODULES = (
     *("checks", "memory", "cache", "errors", "tune", "bench", "nn", "nn.quant"),
     *("linalg", "fft", "random", "optim"),
 )
-# What the stubs call what is long.
+# Long names of the stubs, with their short forms.
 ALIASES = {
     "_core.": "",
     "_DeviceLike": "Device | int | str | None",
@@ -65,7 +65,7 @@ def pages() -> dict[str, str]:
 
 
 def told() -> set[str]:
-    """The names of `kernwright` that a page has."""
+    """The names of `kernwright` on a page."""
     by_topic = {name for _, names in TOPICS.values() for name in names.split()}
     by_module = {name for names in kw._TOPICS.values() for name in names}
     exceptions = set(importlib.import_module("kernwright.errors").__dict__)
@@ -73,7 +73,7 @@ def told() -> set[str]:
 
 
 def functions_page() -> str:
-    """The array library by its modules, whose docstrings are the headings."""
+    """The array library by module; the modules' docstrings are the headings."""
     parts = ["# Functions of arrays\n\n"]
     for module, names in kw._TOPICS.items():
         doc = importlib.import_module(f"kernwright.{module}").__doc__ or module
@@ -94,7 +94,7 @@ def exceptions_of(module: types.ModuleType) -> list[str]:
 
 
 def entry(path: str, value: Any) -> str:
-    """A heading, the signature, the docstring; of a class its members, too."""
+    """A heading, the signature, the docstring; for a class also its members."""
     if isinstance(value, types.ModuleType) and not callable(value):
         return ""
     name = path.rpartition(".")[2]
@@ -115,7 +115,7 @@ def is_exception(value: Any) -> bool:
 
 
 def is_made_by_others(value: Any) -> bool:
-    """A class of the extension without a constructor."""
+    """Whether it is a class of the extension that users cannot construct."""
     is_ours = inspect.isclass(value) and value.__module__ == "kernwright._core"
     return is_ours and value.__name__ not in stubs()
 
@@ -167,7 +167,7 @@ def signature(value: Any, name: str, drop_self: bool = False) -> str:
 
 
 class Written:
-    """An annotation whose repr() is the text that was written."""
+    """An annotation; its repr() is the text from the source."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -187,7 +187,7 @@ def written(annotation: Any) -> Any:
 
 
 def wrapped(shown: inspect.Signature) -> str:
-    """One parameter a line."""
+    """The signature with one parameter a line."""
     lines, kinds = [], list(shown.parameters.values())
     for place, each in enumerate(kinds):
         before = kinds[place - 1].kind if place else None
@@ -206,7 +206,7 @@ def wrapped(shown: inspect.Signature) -> str:
 
 
 def stub_signature(value: Any, name: str) -> inspect.Signature | None:
-    """With the annotations of the stub, for what the extension has."""
+    """The signature from the stub, with annotations, for objects of the extension."""
     home = str(getattr(value, "__module__", None) or "kernwright._core")
     return stubs().get(name) if home == "kernwright._core" else None
 
@@ -231,7 +231,7 @@ def stubs() -> dict[str, inspect.Signature]:
 
 
 def signature_of(node: ast.FunctionDef) -> inspect.Signature:
-    """Of a stub: its names cannot be resolved, so that the annotations stay text."""
+    """The signature in a stub. Its names cannot be resolved, so annotations stay text."""
     plain = ast.FunctionDef(
         name=node.name, args=node.args, body=[ast.Pass()], decorator_list=[],
         returns=node.returns, lineno=1, col_offset=0,
@@ -243,7 +243,7 @@ def signature_of(node: ast.FunctionDef) -> inspect.Signature:
 
 
 def markdown(doc: str) -> str:
-    """A docstring as Markdown: examples as code, and no character that means more than itself."""
+    """A docstring as Markdown: examples as code, and special characters escaped."""
     parts: list[str] = []
     for paragraph in doc.split("\n\n"):
         if paragraph.lstrip().startswith(">>>"):
@@ -254,7 +254,7 @@ def markdown(doc: str) -> str:
 
 
 def escaped(paragraph: str) -> str:
-    """Outside of `code`."""
+    """Escapes the text outside of `code`."""
     pieces = paragraph.replace("``", "`").split("`")
     for place in range(0, len(pieces), 2):
         for mark in "\\*_[":

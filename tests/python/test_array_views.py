@@ -56,7 +56,7 @@ def test_view_refuses_what_makes_no_elements():
         kw.zeros(3, "u1").view("f4")
     with pytest.raises(kw.InvalidArgument, match="gaps"):
         kw.zeros((4, 4), "f4").T.view("u1")
-    with pytest.raises(kw.InvalidArgument, match="without an axis"):
+    with pytest.raises(kw.InvalidArgument, match="without axes"):
         kw.zeros((), "f4").view("u1")
     with pytest.raises(kw.InvalidArgument, match="multiples of 4"):
         kw.zeros(9, "u1")[1:].view("f4")

@@ -34,7 +34,7 @@ def message(call, error=kw.Error):
         (lambda x: kw.arange(1, 2**80), f"kw.arange(): stop of {2**80} is out of range"),
         (lambda x: kw.linspace("a", 3), "kw.linspace(): start is a number, got str 'a'"),
         (lambda x: kw.linspace(0, 3, 2.5), "kw.linspace(): num is an int, got float 2.5"),
-        (lambda x: kw.linspace(0, 3, -1), "num is -1: it is at least 0"),
+        (lambda x: kw.linspace(0, 3, -1), "num must be at least 0"),
         (lambda x: kw.astype(x, "f4", copy="a"), "kw.astype(): copy is a bool, got str 'a'"),
         (lambda x: x.astype("f4", copy="a"), "kw.Array.astype(): copy is a bool, got str 'a'"),
         (lambda x: kw.concat(3), "kw.concat(): arrays is a sequence, got int 3"),
@@ -91,7 +91,10 @@ def test_the_argument_and_its_value_are_named(call, words):
         ),
         (lambda: kw.elementwise("T x", "T y", "y = x", nme=1), "no parameter nme (did you mean na"),
         (lambda: kw.reduction(3), "kw.reduction(): neutral is missing; it takes (dtype_out, neutr"),
-        (lambda: kw.memory.MemoryBlock(), "kw.memory.MemoryBlock is not made by calling its class"),
+        (
+            lambda: kw.memory.MemoryBlock(),
+            "kw.memory.MemoryBlock cannot be made by calling its class",
+        ),
     ],
 )
 def test_functions_have_their_public_path(call, words):

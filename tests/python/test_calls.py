@@ -69,9 +69,9 @@ def test_a_misspelled_keyword_names_the_nearest(call, wrong, nearest):
         (lambda: kw.Stream().synchronize("x"), "kw.Stream.synchronize(): timeout is a number, got"),
         (lambda: kw.zeros((2, 3)).transpose("ab"), "axes of transpose() are ints, got str"),
         (lambda: kw.kernel(KERNEL)[np.array([2, 2]), 32], "a grid must be an int"),
-        (lambda: kw.Kernel(), "kw.Kernel is not made by calling its class"),
-        (lambda: kw.Array(3), "kw.Array is not made by calling its class"),
-        (lambda: kw.memory.MemoryBlock(), "kw.memory.MemoryBlock is not made by calling"),
+        (lambda: kw.Kernel(), "kw.Kernel cannot be made by calling its class"),
+        (lambda: kw.Array(3), "kw.Array cannot be made by calling its class"),
+        (lambda: kw.memory.MemoryBlock(), "kw.memory.MemoryBlock cannot be made by calling"),
     ],
 )
 def test_messages_name_the_parameter_and_the_value(call, words):

@@ -111,7 +111,7 @@ def test_update_checks_arguments_like_a_launch(kernels, x):
         graph.update(node, kw.zeros(N, np.int32), 1.0, N)
     with pytest.raises(kw.ArgumentRangeError):
         graph.update(node, x, 1.0, 2**31)
-    with pytest.raises(kw.ArgumentError, match="copied around a launch"):
+    with pytest.raises(kw.ArgumentError, match="around a launch"):
         graph.update(node, kw.InOut(np.ones(N, np.float32)), 1.0, N)
     with pytest.raises(kw.ArgumentError, match="nodes or its index"):
         graph.update("scale", x, 1.0, N)
@@ -167,7 +167,7 @@ def test_streams_fork_and_join(kernels, x):
     graph.launch(main)
     main.synchronize()
     assert (x.numpy()[0], y.numpy()[0]) == (2, 10)
-    with pytest.raises(kw.CaptureError, match="not joined back"), graph.capture(main):
+    with pytest.raises(kw.CaptureError, match="not joined again"), graph.capture(main):
         side.wait(main.record())
         with side:
             kernels["shift"][4, 256](y, 5.0, N)
@@ -318,7 +318,7 @@ def test_streams_that_cannot_be_captured(kernels):
     with pytest.raises(kw.ArgumentError), graph.capture("stream"):
         pass
     scope = graph.capture(kw.Stream())
-    with pytest.raises(kw.Error, match="not entered"):
+    with pytest.raises(kw.Error, match="never entered"):
         scope.__exit__(None, None, None)
     with graph.capture(kw.Stream()):
         pass

@@ -442,7 +442,7 @@ def test_command(folder):
     result = command(folder, "task.py", "wrong.cu")
     assert result.returncode == 1 and "wrong.cu: wrong: case 0" in result.stdout
     result = command(folder, "task.py", "good.cu", "--baseline", "wrong.cu")
-    assert result.returncode == 2 and "the baseline is no measure" in result.stderr
+    assert result.returncode == 2 and "the baseline cannot serve" in result.stderr
 
 
 def test_wrong_use_of_the_command(folder):

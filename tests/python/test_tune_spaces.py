@@ -159,7 +159,7 @@ def test_values_keep_their_types():
         (lambda: Space(a={1, 2}), kw.ArgumentError, "got set"),
         (lambda: Space(a=[None]), kw.ArgumentError, "NoneType"),
         (lambda: Space(a=[(1, 2)]), kw.ArgumentError, "tuple"),
-        (lambda: Space({"a b": [1]}), kw.InvalidArgument, "named like a macro"),
+        (lambda: Space({"a b": [1]}), kw.InvalidArgument, "valid for a C macro"),
         (lambda: Space({"min": [1]}), kw.InvalidArgument, "expressions use the word"),
         (lambda: Space({3: [1]}), kw.ArgumentError, "name is a str"),
         (lambda: Space({"a": [1]}, a=[2]), kw.InvalidArgument, "two parameters"),
@@ -171,7 +171,7 @@ def test_values_keep_their_types():
         (lambda: Space(a=[1]).require(lambda b, c: True), kw.NameNotFound, "'b'"),
         (lambda: len(Space(block=[1]).require("block > blck")), kw.NameNotFound, "mean block"),
         (lambda: len(Space(a=[1]).require(lambda a, n: True)), kw.NameNotFound, "'n'"),
-        (lambda: Space(a=[1]).with_problem(a=3), kw.InvalidArgument, "names a parameter and"),
+        (lambda: Space(a=[1]).with_problem(a=3), kw.InvalidArgument, "names both a parameter and"),
         (lambda: Space(a=[1]).sample(2), kw.InvalidArgument, "the space has 1"),
         (
             lambda: Space(ab=[1]).neighbours({"ba": 1}),

@@ -99,14 +99,14 @@ TRIAL = {"v": 1, "kind": "trial", "session": "a", "config": {"B": 1}, "status": 
         ({"status": "timeout", "score": None}, None),
         ({"status": "fine"}, 'is a trial of the status "fine"'),
         ({"status": 7}, "is a trial without a status"),
-        ({"config": {"B": 3}}, "that its session's space does not have"),
-        ({"config": {"B": 1, "C": 1}}, "that its session's space does not have"),
+        ({"config": {"B": 3}}, "outside its session's space"),
+        ({"config": {"B": 1, "C": 1}}, "outside its session's space"),
         ({"config": 5}, "is a trial without a configuration"),
-        ({"config": {"B": []}}, "is a trial with a value that is none"),
+        ({"config": {"B": []}}, "is a trial with an invalid value"),
         ({"score": "2"}, "is a correct trial without a score"),
         ({"score": None}, "is a correct trial without a score"),
         ({"times_ms": "1"}, "is a trial with a member of a wrong type"),
-        ({"session": "b"}, "is a trial of a session whose row is lost"),
+        ({"session": "b"}, "is a trial without the row of its session"),
         ({"session": "b", "about": "12"}, None),  # what it is about it says itself
     ],
 )

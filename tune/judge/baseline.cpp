@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void refuse(VerdictStatus status, const std::string& why) {
   throw InvalidArgument(
-      format("the baseline is no measure for the task: as a kernel it is \"{}\": {}",
+      format("the baseline cannot serve for the task: judged as a kernel it is \"{}\": {}",
              verdict_status_name(status), why));
 }
 

@@ -1,13 +1,12 @@
-// What a baseline does wrong is its task's fault.
+// Mistakes of a baseline are errors of its task.
 #pragma once
 
 #include <functional>
 
 namespace kernwright {
 
-/// Runs a step of the baseline. A step for which a kernel would get a verdict throws
-/// InvalidArgument with the reason: such a baseline is no measure. Other exceptions come out as
-/// they are.
+/// Runs a step of the baseline. If a kernel would get a verdict for this step, throws
+/// InvalidArgument with the reason: such a baseline is no measure. Other exceptions pass through.
 void baseline_step(const std::function<void()>& step);
 
 }  // namespace kernwright

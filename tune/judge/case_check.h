@@ -1,4 +1,4 @@
-// Launches cases on one device and rules on what they left behind.
+// Launches cases on one device and judges their results.
 #pragma once
 
 #include "tune/judge/judged_kernel.h"
@@ -11,11 +11,11 @@
 
 namespace kernwright {
 
-/// What each argument holds before a launch.
+/// The contents of each argument before a launch.
 using ContentsPlan = std::vector<Contents>;
 
-/// The first plan. Poisoned are the arrays that are not const in the signature, if their expected
-/// value does not depend on their contents.
+/// The first plan. It poisons arrays without const in the signature, if their expected value does
+/// not depend on their contents.
 ContentsPlan first_plan(const Task& task, const HostCase& of, const KernelSignature& signature);
 
 /// One kernel on one device. Right cases are added to the verdict. The first wrong one ends the
@@ -29,17 +29,17 @@ class CaseCheck {
   /// One launch, in the module of those before. If the kernel is wrong on random bytes but right on
   /// the task's inputs, the plan changes.
   void run(const HostCase& of, std::uint64_t seed);
-  /// The same without a row in the verdict when it is right. `before`: launches of the same case
-  /// in the same module in front of it, which are not compared.
+  /// The same without a row in the verdict when it is right. `before`: earlier launches of the same
+  /// case in the same module; their results are not compared.
   void run_again(const HostCase& of, std::uint64_t seed, std::uint64_t before = 0);
-  /// Whether a launch of a series left behind what it should. Uses no device.
+  /// Whether a launch of a series left the expected contents. Uses no device.
   bool accepts(const HostCase& of, const LaunchOutcome& outcome) const;
-  /// Compares the contents left by a launch of a series; `seed` and `limits` for launches that tell
-  /// the reason.
+  /// Compares the contents left by a launch of a series; `seed` and `limits` are for launches that
+  /// find the reason.
   void compare_outcome(const HostCase& of, const LaunchOutcome& outcome, std::uint64_t seed,
                        const WaitLimits& limits);
 
-  /// Of the last launch, on the simulated device.
+  /// The report of the last launch, on the simulated device.
   const std::optional<CheckReport>& last_report() const noexcept { return report_; }
 
  private:

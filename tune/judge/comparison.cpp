@@ -81,7 +81,7 @@ class Comparer {
   double largest_ = 0;
 };
 
-/// Whether all elements are within the tolerance, which is so nearly always; no special value is.
+/// Whether all elements are within the tolerance: the usual case. Special values are not.
 template <typename Got, typename Expected>
 bool all_within(const HostValue& got, const HostValue& expected, Tolerance tolerance) {
   const auto* a = reinterpret_cast<const Got*>(got.bytes.data());
@@ -129,7 +129,7 @@ bool equal_integers(const HostValue& got, const HostValue& expected, const std::
   return is_signed_integer(got.dtype) == is_signed_integer(expected.dtype) || left >> 63U == 0;
 }
 
-/// |a - b| of integers, which as doubles may be alike.
+/// |a - b| of integers; as doubles, different ones could be equal.
 double integer_error(const HostValue& got, const HostValue& expected, const std::byte* a,
                      const std::byte* b) {
   const auto number = [](const HostValue& value, const std::byte* element) {

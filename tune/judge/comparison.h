@@ -15,10 +15,10 @@ struct Tolerance {
   double absolute = 0;
 };
 
-/// Of a task that names none: torch.testing's for floats, 0 for integers and bool.
+/// For a task without tolerances: torch.testing's for floats, 0 for integers and bool.
 Tolerance default_tolerance(ScalarType dtype) noexcept;
 
-/// The first element that is wrong, and how many are.
+/// The first wrong element, and the number of wrong ones.
 struct Difference {
   std::int64_t index = 0;  ///< of the first, in C order
   std::string place;       ///< "[3, 4]"
@@ -26,18 +26,18 @@ struct Difference {
   std::string expected;
   std::int64_t count = 0;       ///< wrong elements
   std::int64_t elements = 0;    ///< of all
-  double largest_error = 0;     ///< |got - expected| of all wrong ones that are finite
-  std::int64_t not_finite = 0;  ///< wrong elements that have no such number: NaN, infinities
+  double largest_error = 0;     ///< |got - expected| over all finite wrong ones
+  std::int64_t not_finite = 0;  ///< wrong elements without such a number: NaN, infinities
 
   /// "[3, 4] is 1.5, expected 2 (7 of 12 elements differ, by at most 0.5)"
   std::string to_string() const;
 };
 
 /// Compares arrays of the same shape; `got` has the type of the kernel's array, `expected` any.
-/// NaN equals NaN, an infinity one of the same sign. What `expected` holds beyond the range of
-/// `got`'s type is expected as an infinity. Below its smallest normal number, where a relative
-/// tolerance is allowed, 0 is right: kernels may flush denormal numbers. Integers are compared as
-/// integers without a tolerance. Throws InvalidArgument for shapes that differ.
+/// NaN equals NaN, an infinity one of the same sign. Expected values beyond the range of `got`'s
+/// type become infinities. Below its smallest normal number, 0 is right if a relative tolerance is
+/// allowed: kernels may flush denormal numbers. Integers are compared as integers without a
+/// tolerance. Throws InvalidArgument for different shapes.
 std::optional<Difference> compare(const HostValue& got, const HostValue& expected,
                                   Tolerance tolerance);
 

@@ -1,4 +1,4 @@
-// Cases that a task has drawn, kept for the next judgement by the same task and seed.
+// Drawn cases of a task, kept for the next judgement by the same task and seed.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class DrawnCases {
 
   /// The case, by `draw` where it is not there. Several threads may draw the same one.
   CaseRef get(std::uint64_t seed, int number, const std::function<CaseRef()>& draw);
-  /// Of the arrays that are kept.
+  /// Bytes of the kept arrays.
   std::size_t bytes() const;
 
  private:

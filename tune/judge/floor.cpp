@@ -1,4 +1,4 @@
-// Peaks of GPUs from what their drivers tell and from NVIDIA's tables.
+// Peaks of GPUs from their drivers and from NVIDIA's tables.
 #include "tune/judge/floor.h"
 
 #include <algorithm>

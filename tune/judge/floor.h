@@ -1,4 +1,4 @@
-// The least time in which a device could do a task.
+// The least possible time of a task on a device.
 #pragma once
 
 #include "core/kernel_signature.h"
@@ -23,8 +23,8 @@ Floor time_floor(const Task& task, const HostCase& of, const KernelSignature& si
                  const DeviceFacts& facts);
 
 /// The same in instructions and transactions of the simulated device: a transaction moves 32 bytes,
-/// an instruction of a warp does at most 2**18 operations. None where a launch moved memory in ways
-/// that are not counted.
+/// an instruction of a warp does at most 2**18 operations. None if a launch moved memory in
+/// uncounted ways.
 Floor count_floor(const Task& task, const HostCase& of, const sim::LineCounts& counts);
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// Draws cases and looks at what a task's functions return.
+// Draws cases and checks the results of a task's functions.
 #include "tune/judge/host_case.h"
 
 #include <exception>

@@ -1,4 +1,4 @@
-// One case of a task with its inputs and what they must become.
+// One case of a task with its inputs and expected values.
 #pragma once
 
 #include "tune/judge/task.h"
@@ -16,7 +16,7 @@ struct HostCase {
   Expected expected;
   LaunchShape shape;  ///< with its grid
 
-  /// Of all arrays.
+  /// Bytes of all arrays.
   std::uint64_t bytes() const noexcept;
   std::vector<std::string> arguments() const;
 };
@@ -32,8 +32,8 @@ CaseRef draw_case(const Task& task, std::uint64_t seed, int number);
 void require_same(const Task& task, const HostCase& before);
 
 /// For each argument: whether expected values depend on the contents of the array before the
-/// launch. Known by asking the reference again with other contents; a reference that fails then
-/// depends.
+/// launch. Found by another call of the reference with other contents; a reference that then fails
+/// counts as dependent.
 std::vector<bool> contents_that_count(const Task& task, const HostCase& of);
 
 }  // namespace kernwright

@@ -142,7 +142,7 @@ std::string element_text(ScalarType dtype, const std::byte* element) {
 
 namespace {
 
-/// Whether each number times 0 is 0, which is so of finite ones alone: the loop takes vectors.
+/// Whether each number times 0 is 0, which holds only for finite ones: this loop vectorizes.
 template <typename Float>
 bool all_finite(const HostValue& value) {
   const auto* numbers = reinterpret_cast<const Float*>(value.bytes.data());

@@ -1,4 +1,4 @@
-// A kernel argument on the host: an array, or a value that is passed as it is.
+// A kernel argument on the host: an array, or a value passed unchanged.
 #pragma once
 
 #include "base/scalar_type.h"
@@ -30,10 +30,10 @@ struct HostValue {
 
   static HostValue of_integer(std::int64_t value);
   static HostValue of_real(double value);
-  /// Of elements as they lie in memory. Throws InvalidArgument when the sizes do not match.
+  /// An array of elements in memory order. Throws InvalidArgument when the sizes do not match.
   static HostValue of_array(ScalarType dtype, std::vector<std::int64_t> shape,
                             std::span<const std::byte> bytes);
-  /// Of a vector, with one dimension.
+  /// An array from a vector, with one dimension.
   template <typename T>
   static HostValue of(ScalarType dtype, const std::vector<T>& elements) {
     return of_array(dtype, {static_cast<std::int64_t>(elements.size())},
@@ -41,7 +41,7 @@ struct HostValue {
   }
 
   bool is_array() const noexcept { return kind == Kind::array; }
-  /// Of an array; 1 for an array without dimensions.
+  /// Elements of an array; 1 for an array without dimensions.
   std::int64_t elements() const noexcept;
   /// "float32[3, 4]", "3", "0.5", "bytes[16]", "null"
   std::string to_string() const;
@@ -56,10 +56,10 @@ std::string element_text(ScalarType dtype, const std::byte* element);
 
 /// Whether a float or complex array holds a NaN; the index of the first, counted in elements.
 std::optional<std::int64_t> first_nan(const HostValue& value);
-/// The same for what is not finite: NaN and infinities.
+/// The same for values that are not finite: NaN and infinities.
 std::optional<std::int64_t> first_not_finite(const HostValue& value);
 
-/// "[3, 4]" for the element at that place in C order; "" for an array without dimensions.
+/// "[3, 4]" for the element at this index in C order; "" for an array without dimensions.
 std::string index_text(std::span<const std::int64_t> shape, std::int64_t flat);
 
 }  // namespace kernwright

@@ -37,7 +37,7 @@ struct Judge::State {
     if (!device.starts_with("sim")) find_gpu();
     RemoteDeviceOptions options;
     options.worker.environment = {assignment(Env::device, "sim")};
-    // The nearest of those that it can have.
+    // The nearest possible capability.
     if (gpu && gpu_facts->capability.major >= 9 && !env_is_set(Env::sim_capability)) {
       options.worker.environment.push_back(assignment(Env::sim_capability, "9.0"));
     }
@@ -81,7 +81,7 @@ void check(const Submission& submission, const Task& task) {
 
 }  // namespace
 
-/// A simulated device that nobody else uses.
+/// A simulated device for one judgement at a time.
 class Judge::Lane {
  public:
   explicit Lane(State& state)

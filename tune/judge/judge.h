@@ -1,4 +1,4 @@
-// The judge: compiles, checks, compares and times kernels that nobody has read.
+// The judge: compiles, checks, compares and times kernels from untrusted texts.
 #pragma once
 
 #include "jit/source/source.h"
@@ -21,7 +21,7 @@ struct Submission {
   /// A text for comparing the kernel's time with. It is compiled, checked and compared the same
   /// way.
   std::optional<Source> baseline{};
-  /// Of the simulated device, as in KERNWRIGHT_CHECKS: memory, init, race, sync, all.
+  /// Checks of the simulated device, as in KERNWRIGHT_CHECKS: memory, init, race, sync, all.
   std::vector<std::string> checks{"all"};
   /// For each of: compiling, checking, timing.
   std::chrono::milliseconds timeout{10000};
@@ -42,9 +42,9 @@ struct JudgeOptions {
 /// forbidden parts. All cases run on the simulated device with its checks, in one module, then
 /// further launches of the smallest one. The same launches run on the GPU, if there is one, with
 /// bands around every buffer. Before each launch, write-only arrays get random bytes. Then come
-/// series of timed launches. Each series has a new module. Each launch has fresh inputs, which are
-/// put on the device right before it, and every result is compared. Expected values are never in
-/// the worker's process or on a device.
+/// series of timed launches. Each series has a new module. Each launch has fresh inputs, copied to
+/// the device right before it, and every result is compared. Expected values are never in the
+/// worker's process or on a device.
 class Judge {
  public:
   /// Throws InvalidArgument for no workers.
@@ -54,21 +54,21 @@ class Judge {
   Judge(const Judge&) = delete;
   Judge& operator=(const Judge&) = delete;
 
-  /// Waits for a free worker. Whatever is the text's fault is in the verdict. Throws:
+  /// Waits for a free worker. Every mistake of the text is in the verdict. Throws:
   /// - InvalidArgument for a task that cannot judge: see Task::check() and draw_case(); for a
-  ///   signature that does not compile; for a baseline that is not accepted itself (it is checked
-  ///   only after the kernel has passed, but always compiled);
+  ///   signature that does not compile; for a rejected baseline (it is checked only after the
+  ///   kernel has passed, but always compiled);
   /// - any exception of the task's functions;
   /// - OutOfMemory for inputs larger than the device, NvrtcNotFound, Interrupted.
   Verdict judge(const Submission& submission, const Task& task);
 
   /// The cost of each line of a case's launch on the simulated device. Throws as judge();
-  /// InvalidArgument for a text that judge() would call "compile" or "cheating"; Timeout,
-  /// WorkerLost, LaunchConfigError where judge() would say "timeout" or "crash".
+  /// InvalidArgument if the verdict of judge() would be "compile" or "cheating"; Timeout,
+  /// WorkerLost, LaunchConfigError if it would be "timeout" or "crash".
   sim::LineProfile profile(const Submission& submission, const Task& task, int number);
 
   unsigned workers() const noexcept;
-  /// Worker processes lost by kernels, in judgements that ended.
+  /// Worker processes lost by kernels, in finished judgements.
   int losses() const;
 
  private:

@@ -1,4 +1,4 @@
-// Buffers at addresses that move, with bands around them, for single launches and for series.
+// Buffers at changing addresses, with bands around them, for single launches and for series.
 #include "tune/judge/judged_kernel.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kGuardBytes = 4096;
 constexpr std::uint64_t kPadStep = 256, kPads = 64;
 
-/// For what the text asks for by itself: its variables, its stack.
+/// For the text's own demands: its variables, its stack.
 template <typename Call>
 void without_room_refused(const Call& call) {
   try {
@@ -38,7 +38,7 @@ class JudgedKernel::Memory {
   Memory(RemoteDevice& device, const HostCase& of, std::uint64_t seed, const WaitLimits& limits)
       : Memory(device, of.inputs.size()) {
     const bool is_simulated = device.facts(limits).is_simulated;
-    // The simulated device finds writes beyond a buffer itself, also those that bands would hide.
+    // The simulated device itself finds writes outside a buffer; bands would hide some of them.
     const std::uint64_t guard = is_simulated ? 0 : kGuardBytes;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < of.inputs.size(); ++i) {
@@ -52,7 +52,7 @@ class JudgedKernel::Memory {
     }
   }
   ~Memory() {
-    // What was lost with its process is no loss here.
+    // Buffers of a lost process need no release.
     try {
       for (const RemoteBuffer& buffer : buffers_) {
         if (buffer.id == 0) continue;
@@ -169,7 +169,7 @@ LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>&
     for (std::uint64_t n = 0; n < before; ++n) {
       device_.launch(launch, limits);
       for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-        // What it held does not matter to the next launch where it may be poisoned.
+        // Its contents do not matter to the next launch if it may be poisoned.
         const bool is_last = n + 1 == before;
         if (of.expected[i] && (is_last || contents[i] == Contents::given)) put_in_place(i);
       }

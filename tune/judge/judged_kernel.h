@@ -14,13 +14,13 @@
 
 namespace kernwright {
 
-/// What an argument's array holds before a launch.
+/// The contents of an argument's array before a launch.
 enum class Contents : std::uint8_t {
-  given,     ///< what the task's inputs say
-  poisoned,  ///< random bytes, others for each launch
+  given,     ///< the task's inputs
+  poisoned,  ///< random bytes, different for each launch
 };
 
-/// What a launch left behind.
+/// The results of a launch.
 struct LaunchOutcome {
   HostValues after;                   ///< the inputs with the contents of arrays afterwards
   std::string damage;                 ///< a write outside of a buffer; empty: none
@@ -49,8 +49,8 @@ class JudgedKernel {
                     const std::optional<CheckOptions>& checks, const WaitLimits& limits,
                     std::uint64_t before = 0);
 
-  /// All cases in that order, each once, in a module of its own; times in milliseconds of all but
-  /// the first. GPUs only.
+  /// Runs all cases in this order, each once, in a module of its own; returns the milliseconds of
+  /// all but the first. GPUs only.
   std::vector<double> time(const std::vector<CaseRef>& cases, const std::vector<Contents>& contents,
                            std::uint64_t seed, std::vector<LaunchOutcome>& outcomes,
                            const WaitLimits& limits);

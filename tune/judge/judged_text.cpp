@@ -1,4 +1,4 @@
-// Compiles with a deadline, and says as diagnostics what a text must not do.
+// Compiles with a deadline, and reports forbidden parts of a text as diagnostics.
 #include "tune/judge/judged_text.h"
 
 #include <string_view>

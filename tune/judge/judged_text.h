@@ -21,17 +21,17 @@ struct JudgedText {
   KernelSignature signature;        ///< of the task's entry
 };
 
-/// Compiles the text and looks for what it must not do or lacks. Puts the compiler's words into
-/// `verdict`; throws Ruling, with those of an error too. `gpu` may be null.
+/// Compiles the text and looks for forbidden or missing parts. Puts the compiler's messages into
+/// `verdict`; throws Ruling, also with the messages of an error. `gpu` may be null.
 JudgedText compile_judged(const Source& source, const Task& task, const DeviceFacts& simulated,
                           const DeviceFacts* gpu, Verdict& verdict, const WaitLimits& limits);
 
-/// The parameters declared by the task's signature, of an empty kernel compiled with the task's
-/// options; without a signature there are none. Throws InvalidArgument if the signature or the
-/// options do not compile with that kernel.
+/// The parameters declared by the task's signature: of an empty kernel compiled with the task's
+/// options. Without a signature there are none. Throws InvalidArgument if the signature or the
+/// options do not compile with this kernel.
 KernelSignature declared_signature(const Task& task, const DeviceFacts& simulated);
 
-/// An empty kernel without parameters, for the device. A launch that it refuses suits no kernel.
+/// An empty kernel without parameters, for the device. If it refuses a launch, so does any kernel.
 ObjectCode empty_kernel(const DeviceFacts& facts);
 
 }  // namespace kernwright

@@ -19,23 +19,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Where there is a GPU too, larger cases are for it alone.
+/// With a GPU, larger cases run only there.
 constexpr std::uint64_t kSimulatedBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMostFindings = 100;  // of one launch, different ones
 constexpr int kTimedCases = 3, kCountedCases = 3;
-/// Launches of a small case behind those of all cases, in the same module: for kernels that are
-/// right a few times only. Some more, as the seed says.
+/// Launches of a small case after those of all cases, in the same module: for kernels that are
+/// right only a few times. The seed adds some more.
 constexpr int kMoreLaunches = 8, kSomeMore = 8;
-/// Behind those, launches whose results nobody looks at, and one that is compared: for kernels that
-/// are right a few hundred times only. From the least to 2^kDoublings times as many, each doubling
-/// as likely as the others; fewer where that many cost more than kMostCost, or would take longer
-/// than kTimeShare of the timeout, by the time of the compared ones: counts do not tell of a large
-/// matrix instruction.
+/// After those, launches without a look at their results, and one compared launch: for kernels that
+/// are right only a few hundred times. Their number is from the least to 2^kDoublings times as
+/// many, and each doubling is equally likely. It is smaller if this would cost more than kMostCost,
+/// or take longer than kTimeShare of the timeout by the time of the compared launches: counts alone
+/// do not show a large matrix instruction.
 constexpr double kLeastUncompared = 32, kDoublings = 4;
 constexpr double kMostCost = 4e6;  // instructions and transactions
 constexpr double kTimeShare = 0.2;
 
-/// Adds what a step took, also when it throws.
+/// Adds the time of a step, also when it throws.
 class AddSeconds {
  public:
   explicit AddSeconds(double& to) : to_(to), begin_(Clock::now()) {}
@@ -117,7 +117,7 @@ void Judgement::compile() {
   const DeviceFacts& simulated = devices_.simulated.facts();
   const DeviceFacts* gpu = devices_.gpu_facts;
   verdict_.device = gpu == nullptr ? simulated.name : gpu->name;
-  // First: a task that cannot judge is not the text's fault.
+  // First: an invalid task is not the text's mistake.
   std::optional<KernelSignature> declared = declared_signature(task_, simulated);
   if (task_.signature.empty()) declared.reset();
   kernel_.text = compile_judged(submission_.source, task_, simulated, gpu, verdict_, limits());
@@ -151,7 +151,7 @@ CaseRef Judgement::case_of(std::uint64_t seed, int number) const {
   return made;
 }
 
-/// Without a signature in the task it is the text that must take the task's inputs.
+/// Without a signature in the task, the text must accept the task's inputs.
 void Judgement::check_first_case() const {
   const HostValues first = task_.inputs(submission_.seed, std::min(1, task_.cases - 1));
   try {

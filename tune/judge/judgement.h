@@ -13,11 +13,11 @@
 
 namespace kernwright {
 
-/// Where a judgement runs.
+/// The devices of a judgement.
 struct JudgeDevices {
   RemoteDevice& simulated;
-  RemoteDevice* gpu = nullptr;             ///< null: there is none
-  const DeviceFacts* gpu_facts = nullptr;  ///< of the GPU, for those who do not hold `gpu_use`
+  RemoteDevice* gpu = nullptr;             ///< null: there is no GPU
+  const DeviceFacts* gpu_facts = nullptr;  ///< of the GPU, usable without holding `gpu_use`
   /// Held while the GPU is used: two on one would disturb each other's times.
   std::mutex& gpu_use;
 };
@@ -45,8 +45,8 @@ class Judgement {
   void run();
   void compile();
   void compile_baseline(const std::optional<KernelSignature>& declared);
-  /// As draw_case(), for the kernel. If an argument to be written is const, that is the task's
-  /// fault if the task has a signature, else the text's.
+  /// As draw_case(), for the kernel. If an argument to be written is const, the mistake is the
+  /// task's if the task has a signature, else the text's.
   CaseRef case_of(std::uint64_t seed, int number) const;
   void check_first_case() const;
   void draw_cases();

@@ -11,8 +11,8 @@
 
 namespace kernwright {
 
-/// The bytes of the parameter for a value that is no array. Throws InvalidArgument, naming the
-/// parameter, where its type does not hold the value.
+/// The bytes of the parameter for a value other than an array. Throws InvalidArgument, naming the
+/// parameter, if its type cannot hold the value.
 std::vector<std::byte> pack(const Parameter& parameter, const HostValue& value);
 
 /// Throws InvalidArgument, naming argument and parameter, for another count, an array where a
@@ -23,15 +23,15 @@ void check_values(const KernelSignature& signature, const HostValues& values);
 /// parameter differs from its contents.
 void check_writable(const KernelSignature& signature, const HostCase& of);
 
-/// Why these parameters are not those that a task's signature declares, compiled as a kernel
-/// `declared`; empty when they are. Names do not count.
+/// The difference between these parameters and those of a task's signature, compiled as a kernel
+/// `declared`; empty if there is none. Names do not count.
 std::string signature_difference(const KernelSignature& found, const KernelSignature& declared);
 
-/// A kernel with the task's signature (without one: no parameters) and no body, for the compiler to
-/// read its types. Throws InvalidArgument for a text that is no list of parameters.
+/// A kernel with the task's signature (without one: no parameters) and no body, from which the
+/// compiler reads its types. Throws InvalidArgument for a text other than a list of parameters.
 std::string signature_source(const Task& task);
 
-/// Blocks for one thread for each element of the largest array that is written; at least one.
+/// Blocks for one thread for each element of the largest written array; at least one.
 Dim3 default_grid(const HostValues& inputs, const Expected& expected, const Dim3& block);
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// What decides a judgement before its end.
+// A decision that ends a judgement early.
 #pragma once
 
 #include "tune/judge/task.h"
@@ -13,7 +13,7 @@ namespace kernwright {
 struct Ruling {
   VerdictStatus status;
   std::string reason;
-  std::optional<LaunchShape> refused{};  ///< the launch that the device would not begin
+  std::optional<LaunchShape> refused{};  ///< the launch refused by the device
 };
 
 }  // namespace kernwright

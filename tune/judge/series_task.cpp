@@ -16,11 +16,11 @@ namespace {
 
 constexpr const char* kTaskName = "judge.series";
 
-/// Larger arrays wait in pageable memory, of which a machine has more.
+/// Larger arrays wait in pageable memory: a machine has more of it.
 constexpr std::size_t kMostLocked = std::size_t{64} << 20;
 
-/// An array that is not on the device while other launches run. Page-locked memory is copied some
-/// ten times as fast as new pages, and a judgement copies each array seven times in each series.
+/// An array away from the device while other launches run. Page-locked memory is copied some ten
+/// times as fast as new pages, and a judgement copies each array seven times in each series.
 class Away {
  public:
   Away(const GuardedBuffer& buffer, DeviceState& state)
@@ -79,7 +79,7 @@ void put_in_place(const Prepared& prepared, DeviceState& state) {
   }
 }
 
-/// What a launch left behind: a later one can neither find it nor finish it.
+/// Moves a launch's results away: a later launch can neither find nor finish them.
 void take_results(Prepared& prepared, DeviceState& state) {
   prepared.away.clear();
   for (const std::uint64_t id : prepared.arrays) {
@@ -88,7 +88,7 @@ void take_results(Prepared& prepared, DeviceState& state) {
   prepared.poisoned.clear();
 }
 
-/// Of this process, kept to its end.
+/// The sampler of this process, kept to its end.
 struct Sampling {
   Sampling(Device& device, std::span<const std::byte> gate_code)
       : sampler(device, ObjectCode::deserialize(
@@ -134,7 +134,7 @@ std::vector<std::byte> run_series(ByteReader& in, std::vector<FileHandle>&) {
   ByteWriter out;
   out.u32(static_cast<std::uint32_t>(series.size() - 1));
   for (; next < series.size(); ++next) {
-    // The first launch may load code, which waits for the device: not behind a gate.
+    // The first launch may load code, and loading waits for the device: not behind a gate.
     const Sample sample = sampling.sampler.take(work, CachePolicy::cold, next > 0, {});
     if (next > 0) out.f64(sample.ms);
     take_results(series[next], state);

@@ -23,12 +23,12 @@ struct SeriesLaunch {
   std::vector<std::pair<RemoteBuffer, std::uint64_t>> poisoned;  ///< with the seed of the bytes
 };
 
-/// Times the launches one after the other, each once and with a cold L2 cache, on a GPU. One number
-/// of milliseconds for each but the first: that one warms up. Throws the errors of launch().
+/// Times the launches one after the other, each once and with a cold L2 cache, on a GPU. Returns
+/// milliseconds for each but the first: it warms up. Throws the errors of launch().
 std::vector<double> time_series(RemoteDevice& device, std::span<const SeriesLaunch> series,
                                 const WaitLimits& limits = {});
 
-/// The rows that time_series() uses, to be joined with device_tasks().
+/// The rows for time_series(), to be joined with device_tasks().
 const TaskTable& judge_tasks();
 
 }  // namespace kernwright

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 5;
 
-/// All cases but up to one, in an order that the seed chooses.
+/// All cases but up to one, in an order given by the seed.
 std::vector<CaseRef> some_of(std::vector<CaseRef> order, std::uint64_t seed) {
   Random random(seed);
   random.shuffle(std::span(order));
@@ -39,7 +39,7 @@ std::vector<char> right_ones(const CaseCheck& check, const std::vector<CaseRef>&
   return right;
 }
 
-/// Lets others use the GPU. How long that takes is not this judgement's time.
+/// Lets others use the GPU. The time of that does not count for this judgement.
 class GivenAway {
  public:
   GivenAway(std::unique_lock<std::mutex>& gpu_use, WaitLimits& limits)

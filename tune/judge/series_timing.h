@@ -16,7 +16,7 @@ namespace kernwright {
 /// Median and interval of these numbers.
 JudgeTiming summary_of(std::vector<double> samples, int case_number, bool is_counted);
 
-/// A kernel on a GPU whose series are timed.
+/// A kernel on a GPU with timed series.
 struct TimedKernel {
   /// Arguments by reference must outlive the object. `limits` hold for the series of this kernel;
   /// time of others in between does not count.

@@ -14,7 +14,7 @@ constexpr int kMostCases = 10000;
 
 void check_tolerance(const char* name, const std::optional<double>& value) {
   if (value && !(*value >= 0)) {
-    throw InvalidArgument(format("a task's {} is a number from 0 on, not {}", name, *value));
+    throw InvalidArgument(format("a task's {} must be at least 0, not {}", name, *value));
   }
 }
 
@@ -30,8 +30,8 @@ void Task::check() const {
     throw InvalidArgument(format("a task has 1 to {} cases, not {}", kMostCases, cases));
   }
   if (timed_case && (*timed_case < 0 || *timed_case >= cases)) {
-    throw InvalidArgument(format("the timed case {} is none of the {} cases (0 to {})", *timed_case,
-                                 cases, cases - 1));
+    throw InvalidArgument(format("the timed case {} is not one of the {} cases (0 to {})",
+                                 *timed_case, cases, cases - 1));
   }
   for (const std::string& word : allow) {
     if (word != "malloc" && word != "printf" && word != "clock" && word != "nan") {

@@ -35,14 +35,14 @@ using Expected = std::vector<std::optional<HostValue>>;
 /// A value. The judging thread calls its functions, one at a time for each judgement, in this
 /// process and never in the kernel's. Their exceptions end the judgement and come out of it.
 struct Task {
-  std::string entry;      ///< the kernel, as ObjectCode::kernel() takes it
+  std::string entry;      ///< the kernel's name, as in ObjectCode::kernel()
   std::string signature;  ///< its parameters in C++: "const float* x, float* y, int n"; empty: any
-  /// How the text is compiled. Its headers are the only ones that a text may include besides those
-  /// of CUDA and of the library.
+  /// Options of the compile. Of all headers, a text may include only these, CUDA's and the
+  /// library's.
   ProgramOptions options{};
   /// The same seed and number (0 ... cases - 1) give the same values.
   std::function<HostValues(std::uint64_t seed, int number)> inputs;
-  /// In float64 where that is possible.
+  /// In float64 if possible.
   std::function<Expected(const HostValues&)> reference;
   std::function<LaunchShape(const HostValues&)> launch{};  ///< empty: LaunchShape{}
   std::optional<double> rtol{};                            ///< empty: default_tolerance()
@@ -59,9 +59,9 @@ struct Task {
   /// Keeps cases between judgements by copies of this task. Null: each judgement draws anew.
   std::shared_ptr<DrawnCases> drawn{};
 
-  /// Throws InvalidArgument for what is missing, negative or not known.
+  /// Throws InvalidArgument for missing, negative or unknown values.
   void check() const;
-  /// That results of the type are compared with.
+  /// The tolerance for results of this type.
   Tolerance tolerance_of(ScalarType dtype) const;
 };
 

@@ -1,4 +1,4 @@
-// Looks for what a task does not allow, in tokens of the text and of its PTX.
+// Looks for parts forbidden by a task, in tokens of the text and of its PTX.
 #include "tune/judge/text_rules.h"
 
 #include <cctype>
@@ -23,7 +23,7 @@ bool is_clock(std::string_view word) {
 }
 
 bool tells_launches_apart(std::string_view word) {
-  // Where cooperative_groups finds the memory that a grid's barrier needs.
+  // cooperative_groups finds the memory for a grid's barrier through these.
   if (word == "%envreg1" || word == "%envreg2") return false;
   if (word == "%gridid" || word == "%current_graph_exec") return true;
   for (const std::string_view stem : {"%envreg", "%pm"}) {
@@ -77,7 +77,7 @@ class CodeRules {
     }
   }
 
-  /// ".loc 1 12 5": what follows comes from line 12 of file 1, the text.
+  /// ".loc 1 12 5": the next instructions come from line 12 of file 1, the text.
   void note_line(sim::ptx::Lexer& lexer) {
     int numbers[2] = {0, 0};
     for (int& number : numbers) {
@@ -171,7 +171,7 @@ bool is_made_of(std::string_view word, const Names& names) {
   return reached[word.size()];
 }
 
-/// Of the longest name that the word begins with.
+/// The line of the longest name at the beginning of the word.
 int line_of(std::string_view word, const Names& names) {
   while (!names.contains(word)) word.remove_suffix(1);
   return names.find(word)->second;

@@ -1,4 +1,4 @@
-// What a text must not do, whatever it computes: read files, tell judged launches apart.
+// Parts forbidden in any text: reading files, and telling judged launches apart.
 #pragma once
 
 #include "jit/object_code.h"
@@ -10,25 +10,25 @@
 
 namespace kernwright {
 
-/// Something that a task does not allow.
+/// Something not allowed by a task.
 struct Refusal {
-  bool is_cheating = false;  ///< else the text is refused as one that does not compile
-  std::string message;       ///< what, and why it is refused
-  int line = 0;              ///< of the text, from 1; 0 where it is not known
+  bool is_cheating = false;  ///< else the text is refused like a text with compile errors
+  std::string message;       ///< the forbidden part, and the reason
+  int line = 0;              ///< of the text, from 1; 0 if unknown
 };
 
-/// Of the text as it stands: #embed of anything but the task's headers; __TIME__, __DATE__ and
-/// __TIMESTAMP__, which make one text two programs, also where macros or joined lines put the name
-/// together. The compile itself refuses includes from the machine's folders (include_closure()).
+/// In the text itself: #embed of anything but the task's headers; __TIME__, __DATE__ and
+/// __TIMESTAMP__, which make two programs of one text, also if macros or joined lines form the
+/// name. The compile itself refuses includes from the machine's folders (include_closure()).
 std::vector<Refusal> refused_in_text(const Source& source, const Task& task);
 
-/// Of the PTX that the compiler made of it, where no macro and no inline assembly hides anything:
+/// In the compiler's PTX, where no macro and no inline assembly hides anything:
 /// - device malloc, printf (words of Task::allow); the device runtime (dynamic parallelism) and any
-///   other function that is not in the text;
+///   other function from outside the text;
 /// - special registers that tell one launch from another, as the timed one from the checked ones:
 ///   clocks (word "clock"), %gridid, %pm counters, %current_graph_exec, and %envreg but for the two
-///   that cooperative grids need.
-/// %smid, %nsmid and their kin are allowed: they say where a block runs, not in which launch.
+///   used by cooperative grids.
+/// %smid, %nsmid and similar ones are allowed: they tell where a block runs, not in which launch.
 std::vector<Refusal> refused_in_code(const ObjectCode& ptx, const Task& task);
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// What a judgement found, for programs and for people.
+// The findings of a judgement, for programs and for people.
 #pragma once
 
 #include "base/diagnostic.h"
@@ -16,12 +16,12 @@ namespace kernwright {
 
 enum class VerdictStatus : std::uint8_t {
   accepted,
-  compile,     ///< the text does not compile, has no such entry, or does what the task refuses
+  compile,     ///< the text does not compile, lacks the entry, or has a part refused by the task
   finding,     ///< of the simulated device, or a write outside of its buffers on a GPU
-  wrong,       ///< a result differs from what the reference expects
+  wrong,       ///< a result differs from the reference's
   timeout,     ///< the compile or a launch took too long
   crash,       ///< a launch was refused, or cost the context or its process
-  impossible,  ///< faster than the device could be for the task's bytes and operations
+  impossible,  ///< faster than possible on the device for the task's bytes and operations
   cheating,    ///< the result depends on earlier launches or on what memory held before; a const
                ///< argument was changed; the text tells the judged launches apart
 };
@@ -48,12 +48,12 @@ struct JudgeFinding {
 /// One case on one device.
 struct CaseResult {
   int number = 0;
-  std::uint64_t seed = 0;              ///< inputs(seed, number) are its inputs again
+  std::uint64_t seed = 0;              ///< inputs(seed, number) gives its inputs again
   std::vector<std::string> arguments;  ///< "float32[1024]", "3"
   std::string device;                  ///< "simulated" or the GPU's name
   std::string status;                  ///< "correct", or as the verdict's
-  std::string message;                 ///< what is wrong, for a person; empty when correct
-  std::string argument;                ///< whose value differs: "y"
+  std::string message;                 ///< the mistake, for a person; empty when correct
+  std::string argument;                ///< the argument with the difference: "y"
   std::optional<Difference> difference;
 };
 
@@ -79,11 +79,11 @@ struct Verdict {
   std::optional<double> floor;    ///< least time of the task on the device, in timing's unit
   std::string floor_reason;       ///< "25.2 MB at 3350 GB/s"
   std::uint64_t seed = 0;         ///< replays the judgement
-  std::string device;             ///< that was timed
+  std::string device;             ///< the timed device
   double compile_seconds = 0, check_seconds = 0, time_seconds = 0, seconds = 0;
 
   bool is_accepted() const noexcept { return status == VerdictStatus::accepted; }
-  /// One object; keys are the members' names. Numbers that JSON has not (NaN) are null.
+  /// One object; keys are the members' names. Numbers unknown to JSON (NaN) are null.
   std::string to_json() const;
 };
 

@@ -17,13 +17,14 @@ struct EnergyReading {
 /// Reads NVML while work runs. Not thread-safe.
 class EnergyMeter {
  public:
-  /// `nvml` null: none is there, for the reason `why`. Throws Error that says so; DeviceNotFound
-  /// when it does not know the GPU; Error when the GPU tells neither energy nor power.
+  /// `nvml` null: there is none, for the reason `why`. Throws Error with this reason;
+  /// DeviceNotFound if NVML does not know the GPU; Error if the GPU reports neither energy nor
+  /// power.
   EnergyMeter(const Nvml* nvml, const std::string& why, const std::string& pci_bus_id);
 
-  /// Calls `run_some` again and again, which keeps the device busy for some milliseconds and
-  /// returns its runs, for at least `least` and between two changes of the energy counter. Where
-  /// there is no counter, power is integrated. Throws Error when the counter does not move in
+  /// Calls `run_some` again and again, for at least `least` and between two changes of the energy
+  /// counter. `run_some` must keep the device busy for some milliseconds; it returns its number of
+  /// runs. Without a counter, power is integrated. Throws Error if the counter does not change in
   /// 2 s.
   EnergyReading measure(const std::function<int()>& run_some, Seconds least) const;
 

@@ -1,4 +1,4 @@
-// What a run costs where there is no clock.
+// The cost of a run on a device without a clock.
 #pragma once
 
 #include "core/stream.h"

@@ -18,7 +18,7 @@ constexpr double kGraphMs = 0.2;
 constexpr int kMostBatch = 500;
 constexpr int kLeastSamples = 3;
 
-/// Runs that last some `ms`, at least one.
+/// The number of runs for `ms`, at least one.
 int runs_for(double ms, double of_one_ms, int most) {
   if (!(of_one_ms > 0)) return most;
   return static_cast<int>(std::clamp(std::ceil(ms / of_one_ms), 1.0, static_cast<double>(most)));
@@ -70,8 +70,8 @@ void MeasureLoop::warm_up_for(const TimedWork& work, const MeasurePlan& plan,
 
 bool MeasureLoop::was_idle() const { return !last_busy_ || last_busy_->elapsed() > kIdle; }
 
-/// Adaptive capping, as configurators of algorithms call it: a search for the fastest need not know
-/// the exact time of a slow one. Not on a GPU that was idle: its clock is low.
+/// Adaptive capping, a method of algorithm configurators: a search for the fastest need not know
+/// the exact time of a slow one. Not on a GPU after idle time: its clock is low.
 std::optional<double> MeasureLoop::above_cap(const TimedWork& work, const MeasurePlan& plan,
                                              const WaitLimits& limits) {
   if (plan.cap_ms <= 0 || plan.policy == CachePolicy::graph || was_idle()) return std::nullopt;
@@ -97,8 +97,8 @@ double MeasureLoop::first_runs(const TimedWork& work, const MeasurePlan& plan,
   return run_ms;
 }
 
-/// Until the clock is steady under this work: more power means a lower clock. A GPU that was idle
-/// gets the plan's whole time.
+/// Runs until the clock is steady under this work: more power means a lower clock. A GPU after idle
+/// time gets the plan's whole time.
 void MeasureLoop::warm_up(const TimedWork& work, const MeasurePlan& plan, double run_ms,
                           const WaitLimits& limits) {
   const Seconds least = was_idle() ? plan.warm_up : Seconds(0);
@@ -114,7 +114,7 @@ void MeasureLoop::warm_up(const TimedWork& work, const MeasurePlan& plan, double
   steady_mhz_ = last;
 }
 
-/// After a pause the GPU must be warm again, else it would be its idle clock that is seen.
+/// After a pause the GPU must be warm again, else its idle clock is measured.
 bool MeasureLoop::wait_for_clock(const TimedWork& work, const MeasurePlan& plan, Seconds& waited,
                                  const WaitLimits& limits) {
   if (waited >= plan.max_throttle_wait) return false;

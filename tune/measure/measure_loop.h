@@ -19,16 +19,16 @@ class MeasureLoop {
   /// As Timer::measure() does on a GPU. With a `meter` the runs' energy is measured, too.
   Measurement run(const TimedWork& work, const MeasurePlan& plan, const EnergyMeter* meter,
                   const WaitLimits& limits);
-  /// For so long that its clocks may have fallen.
+  /// Whether the device was idle long enough for lower clocks.
   bool was_idle() const;
-  /// Tells that the device worked until now, for callers with samples of their own.
+  /// Records work of the device until now, for callers with their own samples.
   void mark_busy() { last_busy_.emplace(); }
-  /// As run() does it, for one who takes the samples by himself.
+  /// As in run(), for callers with their own samples.
   void warm_up_for(const TimedWork& work, const MeasurePlan& plan, const WaitLimits& limits);
 
  private:
   double first_runs(const TimedWork& work, const MeasurePlan& plan, const WaitLimits& limits);
-  /// One sample, where the plan has a cap and it is above that.
+  /// One sample, if the plan has a cap and the sample is above it.
   std::optional<double> above_cap(const TimedWork& work, const MeasurePlan& plan,
                                   const WaitLimits& limits);
   void warm_up(const TimedWork& work, const MeasurePlan& plan, double run_ms,

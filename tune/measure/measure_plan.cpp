@@ -1,4 +1,4 @@
-// Names of cache policies, and plans that make no sense.
+// Names of cache policies, and checks of plans.
 #include "tune/measure/measure_plan.h"
 
 #include "base/errors.h"
@@ -28,7 +28,7 @@ CachePolicy cache_policy_of(std::string_view name) {
     if (name == kPolicies[i]) return static_cast<CachePolicy>(i);
   }
   throw InvalidArgument(
-      format("a cache policy \"{}\": it is one of cold, warm, rotate and graph", name));
+      format("unknown cache policy \"{}\": use cold, warm, rotate or graph", name));
 }
 
 void MeasurePlan::check() const {

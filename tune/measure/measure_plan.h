@@ -7,17 +7,17 @@
 
 namespace kernwright {
 
-/// What a timed run finds in the L2 cache, and how it is queued.
+/// The state of the L2 cache before a timed run, and the way of queuing it.
 enum class CachePolicy : std::uint8_t {
-  cold,    ///< before each sample, L2 is overwritten whole and its persisting lines are reset
-  warm,    ///< what the run before left there
+  cold,    ///< L2 is overwritten whole before each sample, and its persisting lines are reset
+  warm,    ///< the contents left by the previous run
   rotate,  ///< several copies of the inputs in turn, together larger than L2
   graph,   ///< a CUDA graph of many runs, time / count: for small kernels; L2 is warm
 };
 
 /// "cold", "warm", "rotate", "graph".
 const char* cache_policy_name(CachePolicy policy) noexcept;
-/// Throws InvalidArgument, which lists the names.
+/// Throws InvalidArgument with a list of the names.
 CachePolicy cache_policy_of(std::string_view name);
 
 using Seconds = std::chrono::duration<double>;
@@ -26,18 +26,18 @@ using Seconds = std::chrono::duration<double>;
 struct MeasurePlan {
   CachePolicy policy = CachePolicy::cold;
   int min_samples = 10;          ///< without the first, which is always dropped
-  int max_samples = 100;         ///< as many as min_samples: so many, unless max_time comes first
+  int max_samples = 100;         ///< if equal to min_samples: fixed, unless max_time comes first
   double target_noise = 0.005;   ///< stop when the median's interval is +- this part of the median
   Seconds max_time{0.5};         ///< sampling ends then, when there are 3 samples (or min_samples)
-  int batch = 0;                 ///< runs in a graph; 0: as many as last some 0.2 ms, at most 500
-  Seconds warm_up{0.02};         ///< runs before the first sample, on a GPU that was idle
-  Seconds max_warm_up{1};        ///< the clock of the SMs need not be steady after that
+  int batch = 0;                 ///< runs in a graph; 0: enough for some 0.2 ms, at most 500
+  Seconds warm_up{0.02};         ///< runs before the first sample, on a GPU after idle time
+  Seconds max_warm_up{1};        ///< then sampling begins even with an unsteady SM clock
   double clock_floor = 0.9;      ///< a sample below this part of the steady clock is throttled
   Seconds max_throttle_wait{2};  ///< for the clock to come back; then throttled samples count
   double cap_ms = 0;             ///< a first warm sample above it is the only one; 0: never
   bool is_gated = true;          ///< launches are queued behind a blocking wait
-  bool energy = false;           ///< measure energy, too; throws where there is no NVML
-  Seconds energy_time{0.4};      ///< that the kernel runs for it, at least
+  bool energy = false;           ///< also measures energy; throws without NVML
+  Seconds energy_time{0.4};      ///< least run time of the kernel for it
 
   /// Throws InvalidArgument for numbers without a meaning.
   void check() const;

@@ -1,4 +1,4 @@
-// A measurement's request, and what the worker does with it.
+// A measurement's request, and its execution in the worker.
 #include "tune/measure/measure_task.h"
 
 #include "base/errors.h"

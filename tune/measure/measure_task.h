@@ -14,11 +14,11 @@ struct RemoteRestore {
   RemoteBuffer to, from;
 };
 
-/// Measures the launch in the worker, by a Timer that it keeps: the same as Timer::measure() in
-/// this process. For the policy `rotate` the worker makes copies of the launch's buffers, together
-/// at least twice as large as L2, and frees them. On the simulated device: counts. Throws what
-/// RemoteDevice::launch() and Timer::measure() throw; OutOfMemory for copies without room. At the
-/// end of `limits` the worker is killed.
+/// Measures the launch in the worker, by a Timer kept there: the same as Timer::measure() in this
+/// process. For the policy `rotate` the worker makes copies of the launch's buffers, together at
+/// least twice as large as L2, and frees them. On the simulated device: counts. Throws the
+/// exceptions of RemoteDevice::launch() and Timer::measure(); OutOfMemory for copies without room.
+/// At the end of `limits` the worker is killed.
 Measurement measure(RemoteDevice& device, const RemoteLaunch& launch, const MeasurePlan& plan,
                     const WaitLimits& limits = {}, std::span<const RemoteRestore> restore = {});
 

@@ -48,14 +48,14 @@ Objective objective_of(std::string_view name) {
   for (std::size_t i = 0; i < kObjectives.size(); ++i) {
     if (name == kObjectives[i]) return static_cast<Objective>(i);
   }
-  throw InvalidArgument(format("an objective \"{}\": it is one of time, energy and edp", name));
+  throw InvalidArgument(format("unknown objective \"{}\": use time, energy or edp", name));
 }
 
 double score(const Measurement& measurement, Objective objective) {
   if (objective == Objective::time) {
     if (measurement.counts) return measurement.counts->cost();
     if (!measurement.times_ms.empty()) return measurement.median_ms;
-    throw InvalidArgument("the objective \"time\" of a measurement without samples");
+    throw InvalidArgument("the objective \"time\" needs samples, and the measurement has none");
   }
   if (!measurement.energy_joules) {
     throw InvalidArgument(format(

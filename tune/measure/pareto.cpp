@@ -28,7 +28,7 @@ bool beats(Columns columns, std::size_t a, std::size_t b) {
   return is_smaller;
 }
 
-/// Order by all columns: a row that beats another comes before it.
+/// Order by all columns: a row comes before every row that it beats.
 bool comes_before(Columns columns, std::size_t a, std::size_t b) {
   for (const std::vector<double>& column : columns) {
     if (column[a] != column[b]) return column[a] < column[b];

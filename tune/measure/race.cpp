@@ -117,8 +117,8 @@ void Race::drop_slow() {
   }
 }
 
-/// Those that may still win, the most promising first, not more than the plan's `survivors`; the
-/// rest are ties until the rounds show how fast the best is.
+/// The possible winners, the most promising first, at most the plan's `survivors`; the rest are
+/// ties until the rounds show the speed of the best.
 std::vector<std::size_t> Race::survivors() {
   std::vector<std::size_t> all;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -139,7 +139,7 @@ std::vector<std::size_t> Race::survivors() {
   return all;
 }
 
-/// One sample of each, every other round in the reverse order, so that drift hits all alike.
+/// One sample of each. Every other round runs in reverse order, so that drift affects all equally.
 void Race::run_round(Rounds& rounds, const Sample& sample) {
   std::vector<std::size_t> order(rounds.entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -188,8 +188,8 @@ void Race::drop_untied(const RaceEntry& best) {
   }
 }
 
-/// The best of the rounds, with the default and the incumbent. Who is out only for want of a place
-/// is a tie as far as the rounds can tell.
+/// The best of the rounds, with the default and the incumbent. A candidate left out only for lack
+/// of a place counts as a tie.
 std::vector<std::size_t> Race::run_rounds(const Sample& sample) {
   Rounds rounds(survivors());
   const auto places = static_cast<std::size_t>(plan_.finalists);
@@ -230,7 +230,7 @@ RaceResult Race::judge(const Rounds& rounds) const {
     const PairedComparison& against = one.against_best;
     one.is_tied = against.ratio <= 1 + plan_.tie_band || against.interval.low <= 1;
     if (one.is_tied) {
-      // What is further away than its interval reaches would have been seen.
+      // A difference larger than the interval's half width would have been seen.
       result.noise_floor =
           std::max(result.noise_floor, (against.interval.high - against.interval.low) / 2);
       result.ties.push_back(one.key);
@@ -243,8 +243,8 @@ RaceResult Race::judge(const Rounds& rounds) const {
                ? a.against_best.ratio < b.against_best.ratio
                : a.key < b.key;
   });
-  // NOTE: half of the band only, and nobody whom noise alone keeps among the ties: the choice costs
-  // little, and lies well inside the tie set of the next race.
+  // NOTE: only half of the band, and no candidate that only noise keeps among the ties: the choice
+  // costs little, and lies well inside the tie set of the next race.
   const RaceStanding* winner = &result.final.front();
   for (const RaceStanding& one : result.final) {
     if (one.against_best.ratio <= 1 + plan_.tie_band / 2 && one.key < winner->key) winner = &one;

@@ -1,4 +1,4 @@
-// Which of many candidates is fastest, with few samples: racing, then a paired final.
+// Finds the fastest of many candidates with few samples: racing, then a paired final.
 #pragma once
 
 #include "tune/measure/statistics.h"
@@ -14,11 +14,11 @@
 namespace kernwright {
 
 struct RacePlan {
-  double drop_ratio = 1.15;  ///< out after the first samples when their least is beyond this x best
-  int survivors = 24;        ///< that run in rounds at most: the best by their first samples
-  int min_rounds = 6;        ///< before one is dropped by the paired test
+  double drop_ratio = 1.15;  ///< out after the first samples if their least is above this x best
+  int survivors = 24;        ///< most candidates in rounds: the best by their first samples
+  int min_rounds = 6;        ///< before the paired test may drop a candidate
   int max_rounds = 10;
-  double p_value = 0.05;  ///< at which the paired test drops
+  double p_value = 0.05;  ///< threshold of the paired test
   int finalists = 6;      ///< of the final, besides the default and the incumbent
   int min_final_rounds = 10;
   int max_final_rounds = 40;  ///< the final goes on until the noise floor is below `tie_band`
@@ -55,19 +55,18 @@ struct RaceResult {
   std::uint64_t winner = 0;  ///< the least key of those within half the band of the fastest
   double median = 0;         ///< of the winner, in the final
   Interval interval;
-  /// Keys of those that could not be told from the fastest, ascending, the winner's among them.
+  /// Keys of the candidates as fast as the fastest within the noise, ascending, with the winner.
   std::vector<std::uint64_t> ties;
-  double noise_floor = 0;           ///< relative difference that the final could still have missed
+  double noise_floor = 0;           ///< the final may miss relative differences below it
   std::vector<RaceStanding> final;  ///< fastest first
   const RaceStanding* standing(std::uint64_t key) const noexcept;
 };
 
-/// Pure logic over a function that samples a candidate: no device, no clock. Not thread-safe.
+/// Pure logic over a function for samples of a candidate: no device, no clock. Not thread-safe.
 class Race {
  public:
-  /// One more sample of the candidate, in any unit; nothing (or not a positive number) when it
-  /// cannot be taken: the candidate is out. What it throws passes through and leaves the race
-  /// whole.
+  /// One more sample of the candidate, in any unit; nothing (or no positive number) if it cannot be
+  /// taken: the candidate is out. Its exceptions pass through and leave the race whole.
   using Sample = std::function<std::optional<double>(std::uint64_t key)>;
 
   /// Throws InvalidArgument for a plan without a meaning.

@@ -1,4 +1,4 @@
-// Where single samples come from.
+// The source of single samples.
 #pragma once
 
 #include "jit/compile/compile_wait.h"
@@ -12,8 +12,8 @@ namespace kernwright {
 struct Sample {
   double ms = 0;                      ///< of one run
   std::optional<double> clock_mhz{};  ///< of the SMs, where it could be read
-  bool gave_up = false;               ///< the gate was not opened in time: the time is wrong
-  double queue_ms = 0;                ///< of take_many(): that the host took to queue all runs
+  bool gave_up = false;               ///< the gate was not opened in time, so the time is wrong
+  double queue_ms = 0;                ///< of take_many(): the host's time for queuing all runs
 };
 
 /// A device, or a test's substitute. Not thread-safe. Calls throw the errors left by the work on

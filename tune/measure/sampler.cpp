@@ -38,7 +38,8 @@ Sampler::Sampler(Device& device, const ObjectCode& gate_code, std::chrono::nanos
       end_(device),
       gate_(device, gate_code),
       gate_limit_(gate_limit) {
-  // The first launch of a kernel may load code, which waits for the device: not behind a gate.
+  // The first launch of a kernel may load code, and loading waits for the device: not behind a
+  // gate.
   gate_.close(stream_, 0);
   gate_.stamp(stream_);
   gate_.open();
@@ -90,8 +91,8 @@ void Sampler::between_events(const TimedWork& work) {
   end_.record(stream_);
 }
 
-/// A short run says too little: then since the end of an earlier sample, but not over a long pause,
-/// in which an SM may sleep and not count.
+/// A short run gives too little: then the interval begins with the end of an earlier sample, but
+/// not over a long pause: an SM may sleep in it without counting.
 std::optional<double> Sampler::read_clock(bool was_gated) {
   const ClockStamp end = gate_.end();
   std::optional<double> mhz;

@@ -1,4 +1,4 @@
-// Takes single samples: one run between two events, in the order that keeps the host out of it.
+// Takes single samples: one run between two events, in an order without waits for the host.
 #pragma once
 
 #include "core/event.h"
@@ -12,10 +12,10 @@
 
 namespace kernwright {
 
-/// Of one GPU. Not thread-safe.
+/// Samples on one GPU. Not thread-safe.
 class Sampler final : public SampleSource {
  public:
-  /// A gate gives up after `gate_limit`, which is longer than any launch may take the host.
+  /// A gate gives up after `gate_limit`; this must be longer than the host needs for any launch.
   Sampler(Device& device, const ObjectCode& gate_code,
           std::chrono::nanoseconds gate_limit = std::chrono::seconds(1));
 

@@ -31,7 +31,7 @@ double middle_of(const std::vector<double>& ascending) {
 /// P(|Z| > z) of a normal variable.
 double two_sided(double z) { return std::erfc(std::fabs(z) / std::numbers::sqrt2); }
 
-/// The z for which two_sided(z) is `alpha`.
+/// The z with two_sided(z) == `alpha`.
 double critical_z(double alpha) {
   double low = 0, high = 40;
   for (int i = 0; i < 100; ++i) {
@@ -41,7 +41,7 @@ double critical_z(double alpha) {
   return low;
 }
 
-/// Ranks of the magnitudes of differences that are not 0; ties share their mean rank.
+/// Ranks of the magnitudes of non-zero differences; ties share their mean rank.
 struct SignedRanks {
   std::size_t count = 0;
   double positive = 0;  ///< sum of the ranks of positive differences
@@ -121,8 +121,8 @@ Interval median_interval(std::span<const double> samples, double confidence) {
   const std::vector<double> x = sorted(samples);
   const std::size_t n = x.size();
   if (n == 0) return {kNaN, kNaN};
-  // The median lies below the k-th and above the (n+1-k)-th sample with the probability that a
-  // binomial variable (n, 1/2) is below k.
+  // The median lies below the k-th and above the (n+1-k)-th sample with a known probability: that
+  // of a binomial variable (n, 1/2) below k.
   const auto count = static_cast<double>(n);
   double below = 0;
   std::size_t k = 0;

@@ -20,7 +20,7 @@ double median(std::span<const double> samples);
 /// (below 6 for 95 %). NaN for no samples.
 Interval median_interval(std::span<const double> samples, double confidence = 0.95);
 
-/// Relative spread that outliers do not move: 1.4826 times the median absolute deviation, over the
+/// Relative spread, robust to outliers: 1.4826 times the median absolute deviation, over the
 /// median. It equals the coefficient of variation for normal samples. 0 below 2 samples.
 double relative_noise(std::span<const double> samples);
 
@@ -28,7 +28,7 @@ double relative_noise(std::span<const double> samples);
 struct PairedComparison {
   double ratio = 1;         ///< a / b
   Interval interval{1, 1};  ///< of the ratio
-  double p_value = 1;       ///< that the two are equally fast
+  double p_value = 1;       ///< of equal speed
 };
 
 /// Compares samples taken side by side: common drift cancels. Wilcoxon's signed rank test on the

@@ -1,4 +1,4 @@
-// The gate's kernels, and what the host does for them.
+// The gate's kernels, and the host's part.
 #include "tune/measure/stream_gate.h"
 
 #include "core/device.h"
@@ -12,7 +12,7 @@
 namespace kernwright {
 namespace {
 
-// NOTE: open_count only grows: a gate that begins late finds itself open.
+// NOTE: open_count only grows, so a gate that begins late is already open.
 constexpr const char* kSource = R"(
 struct ClockStamp {
   unsigned long long nanoseconds, cycles;

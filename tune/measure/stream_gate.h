@@ -13,7 +13,7 @@
 
 namespace kernwright {
 
-/// What one thread on an SM read at one moment.
+/// Clocks read by one thread on an SM at one moment.
 struct ClockStamp {
   std::uint64_t nanoseconds = 0;  ///< %globaltimer
   std::uint64_t cycles = 0;       ///< %clock64 of that SM
@@ -36,10 +36,10 @@ class StreamGate {
   /// Loads the code of stream_gate_code().
   StreamGate(Device& device, const ObjectCode& code);
 
-  /// Queues a kernel that ends when open() is called, or `limit_ns` after its start.
+  /// Queues a kernel that waits for open(), at most `limit_ns` after its start.
   void close(const Stream& stream, std::uint64_t limit_ns);
   void open() noexcept;
-  /// Queues a kernel that fills end().
+  /// Queues a kernel that writes end().
   void stamp(const Stream& stream);
 
   // Valid when the stream is done.

@@ -1,4 +1,4 @@
-// Launches as work, and work that cannot be measured.
+// Launches as work, and checks of work.
 #include "tune/measure/timed_work.h"
 
 #include "base/errors.h"

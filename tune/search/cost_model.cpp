@@ -1,4 +1,4 @@
-// Features of configurations, and the scale on which costs are learnt.
+// Features of configurations, and the scale for learning costs.
 #include "tune/search/cost_model.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace kernwright {
 namespace {
 
-constexpr std::uint64_t kSmallSpace = 20000;  // configurations whose rows are kept: some MB
-constexpr std::size_t kMostSamples = 1500;    // that a forest is grown from
+constexpr std::uint64_t kSmallSpace = 20000;  // configurations of a space with stored rows: some MB
+constexpr std::size_t kMostSamples = 1500;    // most samples for a forest
 
 void sort_by_cost(std::vector<CostModel::Sample>& samples) {
   std::sort(samples.begin(), samples.end(),
@@ -18,8 +18,8 @@ void sort_by_cost(std::vector<CostModel::Sample>& samples) {
             });
 }
 
-/// By their logarithm where all are positive, else by their rank; a failure is as bad as the worst
-/// that did not fail. `samples` are sorted.
+/// Costs by their logarithm if all are positive, else by their rank; a failure counts as the worst
+/// success. `samples` are sorted.
 std::vector<double> targets_for(std::span<const CostModel::Sample> samples) {
   const auto failed = [](const CostModel::Sample& sample) { return !std::isfinite(sample.cost); };
   const auto succeeded = static_cast<std::size_t>(

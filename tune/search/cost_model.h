@@ -11,8 +11,8 @@
 
 namespace kernwright {
 
-/// Costs are learnt by their logarithm, or by their rank where some are not positive; a failure is
-/// as bad as the worst that did not fail. Not thread-safe.
+/// Costs are learnt by their logarithm, or by their rank if some are not positive; a failure counts
+/// as the worst success. Not thread-safe.
 class CostModel {
  public:
   struct Sample {
@@ -20,7 +20,7 @@ class CostModel {
     double cost;  ///< infinite for a failure
   };
 
-  /// `parameters` are those whose choices tell configurations apart.
+  /// `parameters` are those with different choices in different configurations.
   CostModel(const Space& space, std::span<const std::uint32_t> parameters);
 
   void fit(std::span<const Sample> samples, Random& random);

@@ -1,4 +1,4 @@
-// Growing trees: the split that leaves the least variance, at a random place between two values.
+// Growing trees: the split with the least remaining variance, at a random place between two values.
 #include "tune/search/forest.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ Forest::Split Forest::best_split(std::span<const std::uint32_t> samples, Random&
   for (const std::uint32_t sample : samples) total += targets_[sample];
   auto wanted =
       static_cast<std::size_t>(std::ceil(options_.feature_share * static_cast<double>(width_)));
-  // Features that tell none of the samples apart do not count as looked at.
+  // Features with equal values in all samples do not count as tried.
   for (std::size_t i = 0; i < width_ && wanted > 0; ++i) {
     std::swap(features_[i], features_[i + random.below(width_ - i)]);
     const std::uint32_t feature = features_[i];
@@ -66,7 +66,8 @@ void Forest::look_for_split(std::uint32_t feature, double total, Split& best,
     if (low == high) continue;
     const auto n = static_cast<double>(i + 1);
     const double right = total - left;
-    // What the squares of the means add; the rest of the variance does not depend on the split.
+    // The part with the squares of the means; the rest of the variance does not depend on the
+    // split.
     const double gain = left * left / n + right * right / (count - n) - total * total / count;
     if (best.feature >= 0 && gain <= best.gain) continue;
     const float threshold = low + static_cast<float>(random.uniform()) * (high - low);

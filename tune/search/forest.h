@@ -1,4 +1,4 @@
-// A random forest of regression trees: a cheap model with a feeling for what it does not know.
+// A random forest of regression trees: a cheap model with an estimate of its own uncertainty.
 #pragma once
 
 #include "tune/random.h"

@@ -1,4 +1,4 @@
-// Iterated local search and annealing for results that may come late.
+// Iterated local search and annealing; results may come late.
 #include "tune/search/local_search.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void GreedyIls::jump() {
   const std::optional<double> cost = cost_of(target);
   if (cost && std::isfinite(*cost)) return stand_on(target, *cost);
   take(target);
-  // The first of what comes back is where the search goes on.
+  // The search goes on from the first result that comes back.
   here_.reset();
   failed_jumps_ = std::min(failed_jumps_, kJumpsBeforeRestart);
   awaited_ = {target};
@@ -54,7 +54,7 @@ void GreedyIls::propose(std::size_t wanted) {
   constexpr std::size_t kMaxSteps = 1000;  // over configurations that are all known
   while (wanted > 0 && here_ && ++steps < kMaxSteps) {
     if (neighbours_.empty()) {
-      // Where all neighbours are known, the search leaves; else it waits for them.
+      // If all neighbours are known, the search leaves; else it waits for them.
       if (!awaited_.empty()) return;
       jump();
       continue;

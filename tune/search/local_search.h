@@ -1,4 +1,4 @@
-// Searches that go from a configuration to its neighbours.
+// Searches from a configuration to its neighbours.
 #pragma once
 
 #include "tune/search/strategy.h"
@@ -31,8 +31,8 @@ class GreedyIls : public Strategy {
   unsigned failed_jumps_ = 0;
 };
 
-/// Simulated annealing: a costlier neighbour is accepted with a probability that sinks with the
-/// relative difference and with time; it is warmed up again when nothing gets better.
+/// Simulated annealing: the probability of accepting a costlier neighbour falls with the relative
+/// difference and with time; the temperature rises again when nothing improves.
 class Annealing : public Strategy {
  public:
   using Strategy::Strategy;

@@ -1,4 +1,4 @@
-// Searches that combine configurations of a population.
+// Searches by combining configurations of a population.
 #pragma once
 
 #include "tune/search/strategy.h"
@@ -29,7 +29,7 @@ class DifferentialEvolution : public Strategy {
   };
 
   std::vector<Member> members_;
-  std::map<std::uint64_t, std::uint64_t> targets_;  ///< the member that an asked one would replace
+  std::map<std::uint64_t, std::uint64_t> targets_;  ///< the member that the asked one would replace
   std::size_t next_target_ = 0;
 };
 
@@ -50,7 +50,7 @@ class Genetic : public Strategy {
 
   std::uint64_t choose_parent();
 
-  std::vector<Member> members_;  ///< the best that there were, by cost
+  std::vector<Member> members_;  ///< the best so far, by cost
 };
 
 }  // namespace kernwright

@@ -10,19 +10,19 @@
 namespace kernwright {
 namespace {
 
-constexpr std::uint64_t kAllCandidates = 20000;  // whose configurations are all candidates
-constexpr std::size_t kDrawn = 4000;             // candidates of a larger one
-constexpr std::size_t kFirst = 12;               // results before there is a model
+constexpr std::uint64_t kAllCandidates = 20000;  // largest space with all as candidates
+constexpr std::size_t kDrawn = 4000;             // candidates of a larger space
+constexpr std::size_t kFirst = 12;               // results before the first model
 constexpr std::array kKappas = {0.0, 0.5, 1.0, 2.0};
 
 constexpr std::size_t kElites = 8;
 constexpr std::array kWeights = {3.0, 2.0, 2.0, 1.0};  // of the arms, in their order
-constexpr double kForgetting = 0.98;                   // of the arms' merits, for each result
-constexpr double kMeritOfElite = 0.3;                  // where a new best counts 1
+constexpr double kForgetting = 0.98;                   // of the arms' merits, with each result
+constexpr double kMeritOfElite = 0.3;                  // a new best has merit 1
 constexpr std::size_t kPatienceWithPlace = 30;         // results without a new best
-constexpr std::size_t kMostLeft = 4;       // places left behind; then all are open again
-constexpr std::size_t kLeftDistance = 2;   // parameters that differ at most from such a place
-constexpr std::size_t kTriesOfArms = 100;  // of arms that may propose known configurations
+constexpr std::size_t kMostLeft = 4;       // most abandoned places; then all are open again
+constexpr std::size_t kLeftDistance = 2;   // most different parameters near an abandoned place
+constexpr std::size_t kTriesOfArms = 100;  // attempts, because arms may repeat known configurations
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Searches with a model: the surrogate alone, and the portfolio that is the default.
+// Searches with a model: the surrogate alone, and the portfolio, which is the default.
 #pragma once
 
 #include "tune/search/cost_model.h"
@@ -84,7 +84,7 @@ class Portfolio : public ModelSearch {
   std::array<double, kArms> merits_{};
   std::array<double, kArms> pulls_{};
   std::unordered_map<std::uint64_t, Arm> proposed_by_;
-  std::vector<std::uint64_t> elites_;  ///< the cheapest, but those near a place that was left
+  std::vector<std::uint64_t> elites_;  ///< the cheapest, without those near an abandoned place
   std::vector<Candidate> near_;        ///< neighbours of the elites
   std::vector<Choices> left_;
   std::size_t picks_ = 0;

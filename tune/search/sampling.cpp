@@ -1,4 +1,4 @@
-// The two searches that only walk through the space.
+// The two searches without a strategy: in order, and at random.
 #include "tune/search/sampling.h"
 
 namespace kernwright {
@@ -8,6 +8,6 @@ void BruteForce::propose(std::size_t wanted) {
     if (take(next_)) --wanted;
 }
 
-void RandomSearch::propose(std::size_t) {}  // what nobody proposes is drawn at random
+void RandomSearch::propose(std::size_t) {}  // the base class draws at random
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// Searches that learn nothing: all configurations in order, or in random order.
+// Searches without learning: all configurations in order, or in random order.
 #pragma once
 
 #include "tune/search/strategy.h"

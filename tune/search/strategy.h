@@ -1,4 +1,4 @@
-// Which configuration to try next: the one interface of all searches.
+// The choice of the next configuration: the common interface of all searches.
 #pragma once
 
 #include "tune/random.h"
@@ -34,7 +34,7 @@ class Strategy {
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
-  /// `count` configurations that were neither asked nor told before; fewer when no more are left.
+  /// `count` configurations, never asked or told before; fewer when no more are left.
   std::vector<std::uint64_t> ask(std::size_t count);
 
   /// The cost of a configuration (a time, say: less is better), nothing for a failed one. Also for
@@ -45,7 +45,7 @@ class Strategy {
   const Space& space() const { return space_; }
   std::size_t told() const { return told_.size(); }
   std::size_t in_flight() const { return seen_.size() - told_.size(); }
-  /// The cheapest so far; nothing before the first that did not fail.
+  /// The cheapest so far; nothing before the first success.
   std::optional<std::uint64_t> best() const { return best_; }
   std::optional<double> best_cost() const { return best_ ? cost_of(*best_) : std::nullopt; }
 
@@ -56,26 +56,26 @@ class Strategy {
   /// A result has come; a failure's cost is infinite.
   virtual void learn(std::uint64_t index, double cost);
 
-  /// Adds a configuration to those that ask() returns, unless it was asked or told before, or
-  /// enough are there.
+  /// Adds a configuration to the result of ask(), unless it was asked or told before, or there are
+  /// enough.
   bool take(std::uint64_t index);
   bool is_new(std::uint64_t index) const { return !seen_.contains(index); }
-  /// What was told, infinite for a failure; nothing before.
+  /// The told cost, infinite for a failure; nothing before.
   std::optional<double> cost_of(std::uint64_t index) const;
-  /// Indices in the order in which they were told.
+  /// Indices in the order of tell().
   std::span<const std::uint64_t> told_indices() const { return told_; }
-  /// Up to `count` told ones that did not fail, the cheapest first.
+  /// Up to `count` told ones without failures, the cheapest first.
   std::vector<std::uint64_t> elites(std::size_t count) const;
 
-  /// One that is new, each as likely as any other; nothing when none is left.
+  /// A new one, each equally likely; nothing when none is left.
   std::optional<std::uint64_t> draw_new();
   std::uint64_t draw() { return random_.below(set_.size()); }
-  /// A valid configuration that differs from `index` in about `changes` parameters.
+  /// A valid configuration with about `changes` parameters different from `index`.
   std::uint64_t mutate(std::uint64_t index, std::size_t changes);
 
   const ConfigurationSet& set() const { return set_; }
   Random& random() { return random_; }
-  /// The parameters with a choice among two values or more that occur.
+  /// The parameters with two or more values in the valid configurations.
   std::span<const std::uint32_t> free_parameters() const { return free_; }
   const Choices& used(std::size_t parameter) const { return used_[parameter]; }
 
@@ -93,17 +93,17 @@ class Strategy {
   std::vector<std::uint64_t> initial_;  ///< the next one last
   std::unordered_map<std::uint64_t, Known> seen_;
   std::vector<std::uint64_t> told_;
-  std::vector<std::uint64_t> rest_;  ///< what is new, shuffled, once less than half is
+  std::vector<std::uint64_t> rest_;  ///< all new ones, shuffled, once they are less than half
   bool rest_is_made_ = false;
   std::optional<std::uint64_t> best_;
-  std::vector<std::uint64_t> asked_;  ///< what ask() collects
+  std::vector<std::uint64_t> asked_;  ///< collected by ask()
   std::size_t wanted_ = 0;
 };
 
-/// Names that make_strategy knows, the default first.
+/// Names accepted by make_strategy, the default first.
 std::span<const std::string_view> strategy_names();
 
-/// Throws NameNotFound for a name that is not among strategy_names().
+/// Throws NameNotFound for a name outside strategy_names().
 std::unique_ptr<Strategy> make_strategy(std::string_view name, const Space& space,
                                         const StrategyOptions& options = {});
 

@@ -11,8 +11,8 @@ namespace {
 
 void check_positive(const char* name, const std::optional<double>& limit) {
   if (limit && !(*limit > 0 && std::isfinite(*limit)))
-    throw InvalidArgument(format(
-        "a budget of {} {}: a number above 0 is wanted, or none for no limit", *limit, name));
+    throw InvalidArgument(
+        format("a budget of {} {}: use a number above 0, or none for no limit", *limit, name));
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ void Budget::validate() const {
   check_positive("seconds", seconds);
   check_positive("gpu_seconds", gpu_seconds);
   if (evaluations && *evaluations == 0)
-    throw InvalidArgument("a budget of 0 evaluations: a number above 0 is wanted");
+    throw InvalidArgument("a budget of 0 evaluations: use a number above 0");
   if (target && std::isnan(*target)) throw InvalidArgument("a budget's target cannot be NaN");
 }
 

@@ -7,19 +7,19 @@
 
 namespace kernwright {
 
-/// One budget for compiling and measuring. A session ends at the first limit that is reached;
-/// without any it tries the whole space.
+/// One budget for compiling and measuring. A session ends at the first reached limit; without any
+/// limit it tries the whole space.
 struct Budget {
   std::optional<double> seconds{};             ///< of wall time, from the start of this session
   std::optional<std::uint64_t> evaluations{};  ///< trials, failures and resumed ones included
-  std::optional<double> gpu_seconds{};         ///< that devices were at work
-  std::optional<double> target{};              ///< a score that is good enough
+  std::optional<double> gpu_seconds{};         ///< working time of devices
+  std::optional<double> target{};              ///< a sufficient score
 
-  /// Throws InvalidArgument for a limit that is zero, negative or no number.
+  /// Throws InvalidArgument for a limit that is zero, negative or not a number.
   void validate() const;
 };
 
-/// What was spent.
+/// The spent part of a budget.
 struct Spending {
   double seconds = 0;
   std::uint64_t evaluations = 0;
@@ -38,7 +38,7 @@ enum class SessionEnd : std::uint8_t {
 /// "complete", "budget", "target", "cancelled": the member `reason` of a result.
 const char* session_end_name(SessionEnd end) noexcept;
 
-/// Whether trials that began should be given up; `evaluations` do not count here.
+/// Whether running trials should be given up; `evaluations` do not count here.
 std::optional<SessionEnd> reached_limit(const Budget& budget, const Spending& spent);
 
 }  // namespace kernwright

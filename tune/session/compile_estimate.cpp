@@ -38,7 +38,7 @@ void CompileEstimate::fit() {
   for (const Sample& sample : samples_) mean_ += sample.log_seconds;
   mean_ /= static_cast<double>(fitted_);
   for (auto& effect : effects_) std::fill(effect.begin(), effect.end(), 0.0);
-  std::vector<double> rest(fitted_);  // what the model does not explain yet
+  std::vector<double> rest(fitted_);  // the part not explained by the model yet
   for (std::size_t i = 0; i < fitted_; ++i) rest[i] = samples_[i].log_seconds - mean_;
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     for (std::size_t p = 0; p < effects_.size(); ++p) {

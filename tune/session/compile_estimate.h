@@ -1,4 +1,4 @@
-// How long the compile of a configuration will take, learnt from those that were compiled.
+// An estimate of a configuration's compile time, learnt from earlier compiles.
 #pragma once
 
 #include "tune/configuration_set.h"
@@ -27,9 +27,9 @@ class CompileEstimate {
   void learn(const Choices& choices, double seconds);
   /// Seconds; nothing before a first compile.
   std::optional<double> predict(const Choices& choices) const;
-  /// Seconds that a compile takes on the whole; 0 before a first one.
+  /// Typical seconds of a compile; 0 before the first one.
   double typical() const;
-  /// Seconds until that compile is given up.
+  /// Seconds for this compile before it is given up.
   double deadline(const Choices& choices, const CompileDeadlines& deadlines) const;
 
  private:

@@ -1,4 +1,4 @@
-// Trials that have an outcome, in the order in which they ended, and the best of them.
+// Trials with an outcome, in the order of their ends, and the best of them.
 #pragma once
 
 #include "tune/session/session.h"
@@ -31,7 +31,7 @@ class EndedTrials {
   const Trial* deliver();
   bool all_delivered() const { return delivered_ == trials_.size(); }
 
-  /// The best, those that are as good, and the default.
+  /// The best, its ties, and the default.
   SessionResult result(std::optional<std::uint64_t> default_index) const;
 
  private:

@@ -1,4 +1,4 @@
-// Who takes part, for how many rounds, and one sample at a time.
+// The participants, the number of rounds, and the sampling.
 #include "tune/session/final_comparison.h"
 
 #include "tune/session/trial_error.h"
@@ -16,7 +16,7 @@ constexpr std::size_t kMostFinalists = 12;
 constexpr double kFinalPart = 0.15, kLeastFinal = 2;
 constexpr int kLeastRounds = 12;
 constexpr double kLookPart = 0.25;  // of it, for a second look at those that seem slow
-/// What is further behind the best was no faster for want of clock.
+/// A trial further behind the best was not slowed by a low clock alone.
 constexpr double kThrottled = 1.25;
 
 /// Seconds of a sample: a multiple of the kernel's own time, and the overhead.
@@ -44,7 +44,7 @@ void FinalComparison::keep(const Trial& trial, TrialWorkRef work) {
   }));
 }
 
-/// What the trial left, or made anew for one of an earlier session.
+/// The work kept by the trial, or new work for a trial of an earlier session.
 TrialWorkRef FinalComparison::work_of(std::uint64_t index, const WaitLimits& limits) {
   TrialWorkRef& work = works_[index];
   if (work == nullptr) {
@@ -81,7 +81,7 @@ void FinalComparison::sort_by_rank(Finalists& found) {
   });
 }
 
-/// Who may take part, the fastest first.
+/// The possible participants, the fastest first.
 FinalComparison::Finalists FinalComparison::ranked(
     const std::vector<std::unique_ptr<Trial>>& trials) const {
   Finalists found;

@@ -22,9 +22,9 @@ class FinalComparison {
 
   /// A correct trial; one with times takes part.
   void enter(const Trial& trial);
-  /// What the trial ran with: a few of the fastest keep it, for others it is made anew on demand.
+  /// Keeps the trial's work: a few of the fastest have it, for others it is made anew on demand.
   void keep(const Trial& trial, TrialWorkRef work);
-  /// The least time of those that entered.
+  /// The least time of the entered trials.
   std::optional<double> best_sample() const { return race_.best_sample(); }
 
   /// The default takes part however slow it is. Nothing where none entered or none could be

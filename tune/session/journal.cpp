@@ -17,7 +17,7 @@
 namespace kernwright {
 namespace {
 
-/// Members besides the key in which sessions must agree for one to go on with the other's trials.
+/// Members besides the key; they must be equal for reusing the trials of another session.
 constexpr const char* kAlike[] = {"launch", "arguments", "checked", "scored"};
 constexpr std::size_t kHashLetters = 16;
 

@@ -13,8 +13,8 @@
 
 namespace kernwright {
 
-/// Rows of one session in a store. A disk that refuses them loses nothing: they are kept and tried
-/// again with the next one. Not thread-safe.
+/// Rows of one session in a store. A failed write loses nothing: its rows are kept and written with
+/// the next one. Not thread-safe.
 class SessionJournal {
  public:
   /// Touches no file. `about` holds the members of the session row beside its key. For a resumed
@@ -38,13 +38,13 @@ class SessionJournal {
   /// Nothing is written where all trials failed.
   void conclude(const SessionResult& result);
 
-  /// Rows that the disk refused so far, and why.
+  /// Rows not written so far, and the reason.
   std::size_t unsaved() const noexcept { return kept_.size(); }
   const std::string& failure() const noexcept { return failure_; }
 
  private:
   void append(Row row);
-  /// A hash of all in which sessions must agree.
+  /// A hash of everything that must be equal between sessions.
   std::string about_hash() const;
 
   StoreFile file_;

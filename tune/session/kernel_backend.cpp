@@ -57,7 +57,7 @@ struct KernelBackend::Lane {
 
 KernelBackend::KernelBackend(Device& device, KernelBackendOptions options)
     : device_(device), options_(std::move(options)) {
-  if (options_.devices.empty()) throw InvalidArgument("a session wants a device at least");
+  if (options_.devices.empty()) throw InvalidArgument("a session needs at least one device");
   for (const std::string& label : options_.devices) {
     RemoteDeviceOptions remote{.worker = options_.worker};
     remote.worker.environment.push_back("KERNWRIGHT_DEVICE=" + label);
@@ -117,7 +117,7 @@ void KernelBackend::bind(TrialWork& trial) {
   }
 }
 
-/// The lane with a device that has all buffers, with their contents before a trial.
+/// The lane with a device and all buffers, with their contents before a trial.
 KernelBackend::Lane& KernelBackend::ready(unsigned number, const WaitLimits& limits) {
   Lane& lane = *lanes_[number];
   if (lane.generation != 0 && lane.device.generation() == lane.generation) return lane;
@@ -135,7 +135,7 @@ KernelBackend::Lane& KernelBackend::ready(unsigned number, const WaitLimits& lim
   return lane;
 }
 
-/// A copy of the contents that a buffer has before a trial, on the device where there is room.
+/// A copy of a buffer's contents before a trial, on the device if there is room.
 const RemoteBuffer* KernelBackend::original(Lane& lane, std::size_t buffer,
                                             const WaitLimits& limits) {
   if (options_.buffers[buffer].is_poisoned) return nullptr;
@@ -229,8 +229,8 @@ std::optional<std::string> KernelBackend::verify(unsigned number, TrialWork& tri
   const bool was_pristine = lane.is_pristine;
   std::optional<std::string> wrong = outcome(lane, work, limits);
   if (!wrong) return std::nullopt;
-  // Who computes wrongly may have written anywhere, and so may an earlier trial that wrote through
-  // a pointer to const: then this one is not to blame.
+  // A wrong kernel may have written anywhere. So may an earlier trial, through a pointer to const:
+  // then this one is not to blame.
   lane.is_dirty.assign(lane.is_dirty.size(), true);
   if (was_pristine) return wrong;
   for (int again = 0; wrong ? again == 0 : again < 2; ++again) {  // right once may be luck
@@ -241,7 +241,7 @@ std::optional<std::string> KernelBackend::verify(unsigned number, TrialWork& tri
   return wrong;
 }
 
-/// Launches it; what is wrong with its outputs.
+/// Launches it; returns the error in its outputs, if any.
 std::optional<std::string> KernelBackend::outcome(Lane& lane, const Work& work,
                                                   const WaitLimits& limits) {
   lane.device.launch(launch_of(lane, work), limits);
@@ -267,7 +267,7 @@ TrialSamples KernelBackend::sample(unsigned number, TrialWork& trial, unsigned c
   MeasurePlan plan = options_.measure;
   plan.min_samples = plan.max_samples = static_cast<int>(count);
   plan.cap_ms = plan.energy ? 0 : cap_ms;
-  // An earlier trial may have spoilt inputs; what this one writes is put back between samples.
+  // An earlier trial may have spoilt inputs; outputs of this one are restored between samples.
   restore(lane, limits, work.written);
   std::vector<RemoteRestore> restores;
   for (const std::size_t buffer : work.written) {

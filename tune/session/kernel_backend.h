@@ -19,7 +19,7 @@
 
 namespace kernwright {
 
-/// What a configuration means: a text with its defines, a kernel in it, and a launch.
+/// A configuration's program: a text with its defines, a kernel in it, and a launch.
 struct KernelPlan {
   Program program;
   std::string name{};  ///< empty: the only kernel there is
@@ -29,10 +29,10 @@ struct KernelPlan {
   std::uint32_t shared_bytes = 0;
 };
 
-/// Memory that kernels get: its contents before each trial.
+/// Memory of kernels: its contents before each trial.
 struct TuningBuffer {
-  std::span<const std::byte> bytes;  ///< of somebody who lives longer
-  /// Filled with 0xff instead, NaN as a float: what is not written is seen.
+  std::span<const std::byte> bytes;  ///< their owner lives longer
+  /// Filled with 0xff instead, NaN as a float: unwritten elements become visible.
   bool is_poisoned = false;
 };
 
@@ -56,7 +56,7 @@ struct KernelBackendOptions {
   std::map<std::string, std::span<const std::byte>> symbols{};
   /// One a parameter. Buffers behind pointers to const are not restored between trials.
   std::function<std::vector<TuningArgument>(const ObjectCode&, const KernelSignature&)> arguments;
-  /// What is wrong with the outputs, or nothing. In the lane's thread. Null: nothing is checked.
+  /// The error in the outputs, or nothing. In the lane's thread. Null: nothing is checked.
   std::function<std::optional<std::string>(std::span<const TuningOutput>)> check{};
   MeasurePlan measure{};  ///< the number of samples is the session's
   unsigned compile_lanes = 1;
@@ -69,7 +69,7 @@ struct KernelBackendOptions {
 /// own; a lost one is replaced, with its buffers.
 class KernelBackend final : public TrialBackend {
  public:
-  /// `device` is what code is compiled for; it must outlive this object. Throws InvalidArgument.
+  /// Code is compiled for `device`; it must outlive this object. Throws InvalidArgument.
   KernelBackend(Device& device, KernelBackendOptions options);
   ~KernelBackend() override;
 

@@ -14,7 +14,7 @@ namespace {
 std::vector<Expression> bound(const Space& space, std::span<const std::string> texts,
                               const char* what) {
   if (texts.empty() || texts.size() > 3)
-    throw InvalidArgument(format("{} has {} extents: 1, 2 or 3 are wanted", what, texts.size()));
+    throw InvalidArgument(format("{} has {} extents: use 1, 2 or 3", what, texts.size()));
   std::vector<std::string> names;
   for (const TuningParameter& parameter : space.parameters()) names.push_back(parameter.name);
   std::vector<Expression> expressions;
@@ -29,8 +29,8 @@ std::uint32_t whole(const Expression& expression, std::span<const Scalar> slots,
   const double number = value.is_text() ? -1 : value.as_real();
   if (number < static_cast<double>(least) || number > std::numeric_limits<std::uint32_t>::max() ||
       number != static_cast<double>(static_cast<std::uint32_t>(number))) {
-    throw InvalidArgument(format("{}: \"{}\" gives {}, which is no whole number from {} on", what,
-                                 expression.text(), value_text(value.to_value()), least));
+    throw InvalidArgument(format("{}: \"{}\" gives {}, but must give a whole number of at least {}",
+                                 what, expression.text(), value_text(value.to_value()), least));
   }
   return static_cast<std::uint32_t>(number);
 }

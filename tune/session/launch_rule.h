@@ -27,7 +27,7 @@ std::string define_text(const Value& value);
 class LaunchRule {
  public:
   /// Throws InvalidArgument for invalid expressions and for another number of extents, NameNotFound
-  /// for a name that is neither a parameter nor a problem value of the space.
+  /// for a name of neither a parameter nor a problem value of the space.
   LaunchRule(const Space& space, Program program, std::string name,
              const LaunchExpressions& expressions);
 

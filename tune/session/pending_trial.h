@@ -1,4 +1,4 @@
-// A trial that has no outcome yet, and what it needs until then.
+// A trial without an outcome, and its state until then.
 #pragma once
 
 #include "tune/configuration_set.h"

@@ -30,7 +30,7 @@ std::unique_ptr<Strategy> strategy_of(const Space& space, const SessionOptions& 
   const std::uint64_t size = space.size();
   for (const std::uint64_t index : wanted.initial) {
     if (index >= size)
-      throw InvalidArgument(format("configuration {} of a space that has {}", index, size));
+      throw InvalidArgument(format("there is no configuration {}: the space has {}", index, size));
   }
   return make_strategy(strategy_name(space, options), space, wanted);
 }
@@ -58,7 +58,7 @@ void Questions::take_proposals() {
 
 std::optional<std::uint64_t> Questions::next() {
   take_proposals();
-  // The strategy asks for the first ones by itself; these are the ones that came later.
+  // The strategy already asks for the first ones; these came later.
   while (options_.propose && !proposed_.empty()) {
     const std::uint64_t index = proposed_.front();
     proposed_.pop_front();

@@ -1,4 +1,4 @@
-// What a session's search asks for, and the answers that it gets in the order of its questions.
+// Questions of a session's search, and their answers in the order of the questions.
 #pragma once
 
 #include "tune/search/strategy.h"
@@ -14,8 +14,8 @@
 
 namespace kernwright {
 
-/// A question is an index that the search asks for, each once; its answer is a trial, which has a
-/// number. For one thread.
+/// A question is an index asked by the search, each once; its answer is a trial with a number. For
+/// one thread.
 class Questions {
  public:
   /// Both must outlive it. Throws as Session does.
@@ -26,16 +26,16 @@ class Questions {
   /// The index of the next question; nothing when there is none left. expect() must follow.
   std::optional<std::uint64_t> ask();
   bool is_exhausted() const { return is_exhausted_; }
-  /// The trial that answers what ask() gave last.
+  /// The trial that answers the last ask().
   void expect(std::uint64_t number) { open_.push_back(number); }
 
-  /// Without an answer: how many, and the trial that the oldest one waits for.
+  /// Questions without an answer: their number, and the trial for the oldest one.
   std::size_t open() const { return open_.size(); }
   std::uint64_t oldest() const { return open_.front(); }
   void answer_oldest(const Trial& trial);
 
-  /// The best that earlier sessions know, once. The search may never ask for it, and hears of it
-  /// when it does, so that its questions stay those of the earlier session.
+  /// The best of earlier sessions, once. The search may never ask for it, and learns its result
+  /// only if it does; so its questions stay those of the earlier session.
   std::optional<std::uint64_t> take_best_known();
 
  private:
@@ -59,8 +59,8 @@ class Scout {
  public:
   Scout(const Space& space, const SessionOptions& options);
 
-  /// The next index that `is_taken` does not know, after it was told those of `trials` that are
-  /// new; nothing when there is none left.
+  /// The next index unknown to `is_taken`, after the new ones of `trials` were told; nothing when
+  /// there is none left.
   std::optional<std::uint64_t> next(const std::vector<std::unique_ptr<Trial>>& trials,
                                     const std::function<bool(std::uint64_t)>& is_taken);
 

@@ -34,15 +34,15 @@ struct SessionOptions {
   /// Measured first; the final comparison has it, too.
   std::optional<std::uint64_t> default_index{};
   std::vector<std::uint64_t> initial{};  ///< to try next
-  /// Gives further configurations to try next; those that were tried are left out. It is asked at
-  /// the start, and again after every eighth trial. When none is left, the strategy proposes.
+  /// Gives further configurations to try next; tried ones are left out. It is called at the start,
+  /// and again after every eighth trial. When none is left, the strategy proposes.
   std::function<std::vector<std::uint64_t>()> propose{};
   /// Questions without an answer at most; 0: by the lanes. What is asked depends on it.
   unsigned window = 0;
-  unsigned samples = 8;  ///< of a configuration that is not far behind the best
+  unsigned samples = 8;  ///< of a configuration not far behind the best
   CompileDeadlines compile_deadlines{};
   double run_timeout_s = 30;  ///< of one verification or series of samples
-  /// Results of earlier sessions, by index: a trial that is among them is not run again.
+  /// Results of earlier sessions, by index: their trials are not run again.
   std::map<std::uint64_t, Trial> known{};
 
   // All three are called in the session's thread.
@@ -53,7 +53,7 @@ struct SessionOptions {
   std::function<void(const LaneEvent&)> lane_event{};
 };
 
-/// What a session found.
+/// The results of a session.
 struct SessionResult {
   std::optional<std::uint64_t> best{};  ///< index of the winner; nothing where all failed
   std::optional<double> median_ms{};    ///< of the winner
@@ -61,24 +61,24 @@ struct SessionResult {
   std::optional<double> score{};
   std::optional<double> default_ms{};
   std::optional<double> default_score{};
-  std::vector<std::uint64_t> ties{};  ///< indices that cannot be told from the winner, with it
+  std::vector<std::uint64_t> ties{};  ///< indices of the winner and of all as fast within the noise
   double noise = 0;                   ///< of the final comparison, as a part of the time
   SessionEnd reason = SessionEnd::complete;
   std::uint64_t evaluations = 0;
   double seconds = 0;
 };
 
-/// Trials end in any order. The strategy hears of them in the order of its questions. So the same
-/// seed and the same results give the same questions, whatever time each takes. Where one that is
-/// stuck would leave lanes idle, they try others: Trial::is_extra.
+/// Trials end in any order. The strategy gets the results in the order of its questions. So the
+/// same seed and the same results give the same questions, independent of their times. If a stuck
+/// trial would leave lanes idle, they try others: Trial::is_extra.
 ///
-/// One thread at a time calls it; stop() is for any.
+/// One thread at a time calls it; any thread may call stop().
 class Session {
  public:
-  /// `space` and `backend` must outlive it. Throws InvalidArgument for a budget or an index that
-  /// is none, NameNotFound for an unknown strategy, and as Space::configurations() does.
+  /// `space` and `backend` must outlive it. Throws InvalidArgument for an invalid budget or index,
+  /// NameNotFound for an unknown strategy, and as Space::configurations() does.
   Session(const Space& space, TrialBackend& backend, SessionOptions options);
-  /// Stops what runs.
+  /// Stops running trials.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -98,7 +98,7 @@ class Session {
   /// is used up.
   std::optional<Trial> ask();
   /// Its outcome: score, median or times for a correct one, or a status with its error. Throws
-  /// InvalidArgument for a number that was not asked or was told already.
+  /// InvalidArgument for a number not asked, or already told.
   const Trial& tell(Trial trial);
 
   const std::vector<std::unique_ptr<Trial>>& trials() const;

@@ -1,4 +1,4 @@
-// Asks ahead, compiles the longest first, runs what is compiled, and tells in order.
+// Asks ahead, compiles the longest first, runs compiled trials, and tells results in order.
 #include "tune/session/session_engine.h"
 
 #include "base/errors.h"
@@ -12,12 +12,12 @@
 namespace kernwright {
 namespace {
 
-/// Where answers change no question, as many are asked ahead that a long compile keeps none back.
+/// If answers change no question, so many are asked ahead that a long compile delays none.
 constexpr unsigned kFixedWindow = 256;
 // A trial is stuck if it is at work for so many seconds, and for so many times the usual time of
 // compiles.
 constexpr double kStuck = 1.0, kStuckTimes = 3;
-constexpr unsigned kBacklog = 2;  // trials for each device that are ready to run; more is no use
+constexpr unsigned kBacklog = 2;  // most trials ready to run for each device
 
 unsigned lanes(unsigned wanted, const char* what) {
   if (wanted == 0) throw InvalidArgument(format("a backend without lanes to {} on", what));
@@ -61,8 +61,8 @@ bool Session::Engine::may_ask() const {
   return !options_.budget.evaluations || asked_ < *options_.budget.evaluations;
 }
 
-/// The next question; what was tried while the search had to wait is one without a trial of its
-/// own.
+/// The next question. A configuration already tried during a wait of the search needs no trial of
+/// its own.
 std::optional<std::uint64_t> Session::Engine::ask_next() {
   const std::optional<std::uint64_t> index = questions_.ask();
   if (!index) return std::nullopt;
@@ -124,7 +124,7 @@ void Session::Engine::take_over_best() {
   if (best && !taken_.contains(*best)) plan(begin(*best));
 }
 
-/// One question for each answer, so that their sequence does not depend on how long trials take.
+/// One question for each answer, so that their sequence does not depend on the trials' times.
 void Session::Engine::fill() {
   do {
     while (may_ask() && questions_.open() < options_.window) {
@@ -148,8 +148,8 @@ bool Session::Engine::is_stuck(std::uint64_t number) const {
   return now() - pending->dispatched_s > std::max(kStuck, kStuckTimes * estimate_.typical());
 }
 
-/// Where a stuck trial keeps back the next question, idle lanes try the scout's proposals. The
-/// search hears of one when it asks for the same, so its questions do not depend on time.
+/// While a stuck trial delays the next question, idle lanes try the scout's proposals. The search
+/// gets such a result when it asks for the same one, so its questions do not depend on time.
 void Session::Engine::fill_gaps() {
   if (!may_ask() || questions_.open() < options_.window || !is_stuck(questions_.oldest())) return;
   const auto count = [this](Stage stage) {
@@ -209,7 +209,7 @@ void Session::Engine::start_run(PendingTrial& pending) {
   pending.stage = Stage::running;
   pending.dispatched_s = now();
   report(true, true, pending);
-  // Where something else than time counts, slow ones may be good.
+  // If the score is something other than time, slow ones may be good.
   const std::optional<double> best = options_.score ? std::nullopt : final_.best_sample();
   device_lanes_.start(pending.trial.number,
                       [this, &pending, best](unsigned lane) { runner_.run(pending, lane, best); });
@@ -228,7 +228,7 @@ void Session::Engine::enforce_deadlines() {
 
 // -- ends --------------------------------------------------------------------------------------
 
-/// Whether the trial is at work on a device whose code others wait for.
+/// Whether the trial with the code for other trials is running on a device.
 bool Session::Engine::is_running(const std::string& same_key) const {
   const auto leader = pending_.find(leaders_.at(same_key));
   return leader != pending_.end() && leader->second->stage == Stage::running;
@@ -239,7 +239,7 @@ void Session::Engine::end(SessionEnd reason) {
   end_ = reason;
   for (auto entry = pending_.begin(); entry != pending_.end();) {
     PendingTrial& pending = *entry->second;
-    // What runs on a device ends soon, and its result counts.
+    // A trial on a device ends soon, and its result counts.
     if (pending.stage == Stage::compiling) pending.stop->store(true);
     const bool goes = pending.stage == Stage::queued || pending.stage == Stage::compiled ||
                       (pending.stage == Stage::follows && !is_running(pending.compiled.same_key));
@@ -294,7 +294,7 @@ const Trial* Session::Engine::next() {
     throw;
   }
   if (!end_) end_ = questions_.is_exhausted() ? SessionEnd::complete : SessionEnd::budget;
-  // Those that the end dropped were not tried.
+  // Trials dropped at the end were not tried.
   if (end_ == SessionEnd::budget && ended_.all().size() == space_.size())
     end_ = SessionEnd::complete;
   return nullptr;

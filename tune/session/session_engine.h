@@ -1,5 +1,4 @@
-// The inside of a session: trials without an outcome, the lanes that they are on, and those that
-// have one.
+// The inside of a session: trials without an outcome, their lanes, and trials with an outcome.
 #pragma once
 
 #include "tune/session/ended_trials.h"
@@ -73,7 +72,7 @@ class Session::Engine {
   SessionClock clock_;
   StopFlag run_stop_ = std::make_shared<std::atomic<bool>>(false);
   Questions questions_;
-  std::optional<Scout> scout_;  ///< from the first trial on that keeps back a question
+  std::optional<Scout> scout_;  ///< from the first trial with a delayed question on
   CompileEstimate estimate_;
   TrialRunner runner_;
   FinalComparison final_;
@@ -89,7 +88,7 @@ class Session::Engine {
   std::optional<SessionResult> result_;
 
   WorkEvents events_;
-  // Last: their threads use what stands above.
+  // Last: their threads use the members above.
   WorkLanes compile_lanes_;
   WorkLanes device_lanes_;
 };

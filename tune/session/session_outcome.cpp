@@ -1,4 +1,4 @@
-// What becomes of trials: outcomes, results of foreign optimisers, and the result of all.
+// The ends of trials: outcomes, results of foreign optimisers, and the result of all.
 #include "base/errors.h"
 #include "base/format.h"
 #include "tune/measure/statistics.h"
@@ -30,7 +30,7 @@ void Session::Engine::fail(PendingTrial& pending, TrialStatus status, std::strin
   settle(pending);
 }
 
-/// Where the session ends, the trial is of no use any more, and so are those that wait for it.
+/// At the end of a session, the trial is no longer useful, and neither are those waiting for it.
 void Session::Engine::fail_by_error(PendingTrial& pending, bool compiling) {
   if (is_cancelled(pending.error)) {
     if (!pending.is_late) {
@@ -97,7 +97,7 @@ void Session::Engine::ran(PendingTrial& pending) {
   final_.keep(settle(pending), std::move(work));
 }
 
-/// Its median, its interval and its score; a failure where it has none that is a number.
+/// Its median, its interval and its score; a failure if the score is not a number.
 void Session::Engine::rate(Trial& trial, std::optional<double> cost) {
   if (!trial.times_ms.empty()) {
     trial.median_ms = median(trial.times_ms);
@@ -113,7 +113,7 @@ void Session::Engine::rate(Trial& trial, std::optional<double> cost) {
   if (!trial.is_correct()) trial.score.reset();
 }
 
-/// The trial has its outcome: keeps it, tells it, and those that wait for it.
+/// Keeps and tells the trial's outcome, and settles the trials waiting for it.
 const Trial& Session::Engine::settle(PendingTrial& pending) {
   pending.trial.ended_s = now();
   const std::vector<std::uint64_t> followers = pending.followers;
@@ -155,7 +155,7 @@ const Trial& Session::Engine::tell(Trial told) {
   const auto found = pending_.find(told.number);
   if (found == pending_.end() || found->second->stage != Stage::outside) {
     throw InvalidArgument(
-        format("trial {} is none that ask() gave, or was told already", told.number));
+        format("trial {} did not come from ask(), or was told already", told.number));
   }
   PendingTrial& pending = *found->second;
   told.index = pending.trial.index;
@@ -164,7 +164,7 @@ const Trial& Session::Engine::tell(Trial told) {
     if (!told.median_ms && !told.times_ms.empty()) told.median_ms = median(told.times_ms);
     if (!told.score) told.score = told.median_ms;
     if (!told.score || !std::isfinite(*told.score))
-      throw InvalidArgument(format("trial {} is told to be correct without a time", told.number));
+      throw InvalidArgument(format("trial {} is told as correct but without a time", told.number));
   } else {
     told.score.reset();
   }

@@ -14,7 +14,7 @@
 namespace kernwright {
 namespace {
 
-/// JSON has no word for what is not finite.
+/// JSON has no infinities and no NaN.
 Row number(double value) { return std::isfinite(value) ? Row(value) : Row(nullptr); }
 Row number(const std::optional<double>& value) { return value ? number(*value) : Row(nullptr); }
 
@@ -47,7 +47,7 @@ std::optional<std::uint64_t> index_of(const Space& space, const Row& config) {
   return space.configurations().find(choices);
 }
 
-/// What the row says of a trial, but for its configuration. Throws Row::exception.
+/// The row's data about a trial, except its configuration. Throws Row::exception.
 Trial trial_members(const Row& row) {
   Trial trial;
   trial.status = find_trial_status(row.at("status").get<std::string>()).value();
@@ -143,13 +143,13 @@ std::string trial_misfit(const Row& row) try {
 } catch (const Row::exception&) {
   return "is a trial with a member of a wrong type";
 } catch (const InvalidArgument&) {
-  return "is a trial with a value that is none";
+  return "is a trial with an invalid value";
 }
 
 namespace {
 
-/// Whether the space that a session's row tells may have the configuration: restrictions are not
-/// looked at.
+/// Whether the space in a session's row may contain the configuration; restrictions are not
+/// checked.
 bool may_have(const Row& session, const Row& config) {
   const auto space = session.find("space");
   if (space == session.end() || !space->is_object()) return true;
@@ -181,9 +181,9 @@ std::vector<LineProblem> trial_problems(const StoreContents& contents) {
       // told
     } else if (session == sessions.end()) {
       if (!row.contains("about"))
-        what = "is a trial of a session whose row is lost: no session can go on with it";
+        what = "is a trial without the row of its session: no session can reuse it";
     } else if (!may_have(*session->second, row.at("config"))) {
-      what = "is a trial of a configuration that its session's space does not have";
+      what = "is a trial of a configuration outside its session's space";
     }
     if (!what.empty()) problems.push_back({contents.lines[i], std::move(what)});
   }

@@ -35,7 +35,7 @@ struct KernelResources {
 
 /// Moments are seconds since the session began.
 struct Trial {
-  std::uint64_t number = 0;  ///< 0, 1, ... in the order in which the session asked for them
+  std::uint64_t number = 0;  ///< 0, 1, ... in the session's order of asking
   std::uint64_t index = 0;   ///< of the configuration in the space
   TrialStatus status = TrialStatus::correct;
   std::string error{};  ///< why it failed; empty for a correct one
@@ -44,7 +44,7 @@ struct Trial {
   std::optional<double> median_ms{};
   std::optional<std::pair<double, double>> interval_ms{};  ///< of the median, 95 %
   std::map<std::string, double> metrics{};
-  std::optional<double> score{};  ///< what the search minimises; nothing for a failure
+  std::optional<double> score{};  ///< minimised by the search; nothing for a failure
 
   double compile_s = 0;  ///< spent by the compiler; 0 where a cache had the code
   double verify_s = 0;
@@ -56,12 +56,12 @@ struct Trial {
 
   std::string code{};  ///< hash of the object code; empty where there is none
   KernelResources resources{};
-  std::optional<std::uint64_t> same_as{};  ///< the trial with the same code, whose result this is
-  bool is_resumed = false;                 ///< its result is that of an earlier session
-  /// Tried while another trial kept the search back: not asked for by the search, at first.
+  std::optional<std::uint64_t> same_as{};  ///< the trial with the same code; its result is this one
+  bool is_resumed = false;                 ///< the result comes from an earlier session
+  /// Tried while another trial delayed the search: not asked by the search, at first.
   bool is_extra = false;
 
-  /// The outcome of `leader`, which ran the same code in the same way.
+  /// The outcome of `leader`: it ran the same code in the same way.
   void adopt(const Trial& leader);
 
   bool is_correct() const { return status == TrialStatus::correct; }

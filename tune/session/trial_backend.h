@@ -1,4 +1,4 @@
-// What compiles and runs configurations for a session.
+// The interface for compiling and running configurations in a session.
 #pragma once
 
 #include "jit/compile/compile_wait.h"
@@ -13,7 +13,7 @@
 
 namespace kernwright {
 
-/// What a backend keeps of a configuration between its calls.
+/// A backend's data about a configuration between calls.
 class TrialWork {
  public:
   virtual ~TrialWork() = default;
@@ -22,7 +22,7 @@ using TrialWorkRef = std::shared_ptr<TrialWork>;
 
 struct CompiledTrial {
   std::string code;  ///< hash of the object code
-  /// Equal for configurations that do the same on the device: their code and their launch are
+  /// Equal for configurations with the same work on the device: their code and their launch are
   /// equal. Empty: never.
   std::string same_key;
   double compile_s = 0;  ///< the compiler's own time; 0 where a cache had the code
@@ -30,12 +30,12 @@ struct CompiledTrial {
 
 struct TrialSamples {
   std::vector<double> times_ms{};
-  /// Of a device without a clock: what it counted, equal at each run.
+  /// On a device without a clock: the counted cost, equal at each run.
   std::optional<double> cost{};
-  std::map<std::string, double> metrics{};  ///< medians of what else was measured
+  std::map<std::string, double> metrics{};  ///< medians of other measured quantities
 };
 
-/// Each call may throw what trial_failure() makes an outcome of; others end the session.
+/// trial_failure() makes outcomes of some exceptions of these calls; others end the session.
 class TrialBackend {
  public:
   virtual ~TrialBackend() = default;
@@ -45,7 +45,7 @@ class TrialBackend {
   virtual unsigned device_lanes() const = 0;
   /// Whether the next run is on a sound device whatever a run did: else the session ends there.
   virtual bool is_isolated() const { return true; }
-  /// Whether there is a clock: else one sample, which has a cost, tells all.
+  /// Whether there is a clock; without one, a single sample with a cost is enough.
   virtual bool has_clock() const = 0;
 
   /// In the session's thread, before anything else: the texts and the launch of a configuration.
@@ -56,14 +56,14 @@ class TrialBackend {
   virtual void bind(TrialWork& work) = 0;
 
   // In the thread of the lane, one after the other.
-  /// Starts the device of the lane where it does not run: time that is no configuration's.
+  /// Starts the device of the lane if it does not run; this time belongs to no configuration.
   virtual void prepare(unsigned lane, const WaitLimits& limits) = 0;
   /// Makes it ready to launch. LaunchConfigError where limits of the device refuse it.
   virtual KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) = 0;
-  /// Fresh inputs, one launch, a look at the outputs: what is wrong with them, or nothing.
+  /// Fresh inputs, one launch, a check of the outputs: returns the error in them, or nothing.
   virtual std::optional<std::string> verify(unsigned lane, TrialWork& work,
                                             const WaitLimits& limits) = 0;
-  /// One sample where that is above `cap_ms`, if it is not 0.
+  /// Only one sample if it is above `cap_ms` (0: no cap).
   virtual TrialSamples sample(unsigned lane, TrialWork& work, unsigned count, double cap_ms,
                               const WaitLimits& limits) = 0;
 };

@@ -1,4 +1,4 @@
-// Exceptions as data: by their type, and by what the trial was at.
+// Exceptions as data: by their type, and by the trial's stage.
 #include "tune/session/trial_error.h"
 
 #include "base/errors.h"

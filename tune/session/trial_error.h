@@ -1,4 +1,4 @@
-// Which outcome of a trial an exception is.
+// The outcome of a trial for an exception.
 #pragma once
 
 #include "tune/session/trial.h"
@@ -7,7 +7,7 @@
 
 namespace kernwright {
 
-/// What a trial was at when it failed.
+/// The stage of a trial at its failure.
 enum class TrialStage : std::uint8_t { plan, compile, run };
 
 struct TrialFailure {
@@ -15,12 +15,12 @@ struct TrialFailure {
   std::string message;
 };
 
-/// Nothing for failures that all configurations share: no compiler, device or worker, a signal, and
+/// Nothing for failures common to all configurations: no compiler, device or worker, a signal, and
 /// without isolation a lost device.
 std::optional<TrialFailure> trial_failure(const std::exception_ptr& error, TrialStage stage,
                                           bool is_isolated = true);
 
-/// Whether somebody stopped what threw it.
+/// Whether the error comes from a stop request.
 bool is_cancelled(const std::exception_ptr& error);
 
 }  // namespace kernwright

@@ -12,7 +12,7 @@
 namespace kernwright {
 namespace {
 
-// Of the best sample: further samples tell nothing new; nor would a warmer clock, from there on.
+// Relative to the best sample: above these, more samples or a warmer clock tell nothing new.
 constexpr double kSlow = 1.15, kFar = 1.5;
 
 /// Adds the time until it goes.

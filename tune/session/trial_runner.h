@@ -1,4 +1,4 @@
-// What lanes do with a trial: they compile it, verify it and take its samples.
+// The work of lanes on a trial: compiling, verifying and sampling.
 #pragma once
 
 #include "tune/session/pending_trial.h"
@@ -9,8 +9,7 @@
 
 namespace kernwright {
 
-/// Its methods are for the threads of lanes. They do not throw: what went wrong is in
-/// PendingTrial::error.
+/// Its methods are for the threads of lanes. They do not throw: errors are in PendingTrial::error.
 class TrialRunner {
  public:
   /// All must outlive it. `stop` ends runs; compiles have flags of their own.
@@ -19,8 +18,8 @@ class TrialRunner {
       : backend_(backend), options_(options), clock_(clock), stop_(std::move(stop)) {}
 
   void compile(PendingTrial& pending) const;
-  /// Once more where the worker was lost: by a third party, perhaps; what crashes does so again.
-  /// Few samples for what is far behind `best_sample`.
+  /// Runs again after a lost worker: a third party may be the cause, and a crash would repeat.
+  /// Takes only a few samples of a trial far behind `best_sample`.
   void run(PendingTrial& pending, unsigned lane, std::optional<double> best_sample) const;
 
  private:

@@ -1,4 +1,4 @@
-// Threads that do jobs for one other thread.
+// Threads for jobs of one other thread.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@ namespace kernwright {
 class WorkEvents {
  public:
   void push(std::uint64_t event);
-  /// Those since the last call; waits for one, 20 ms at most.
+  /// The events since the last call; waits for one, 20 ms at most.
   std::vector<std::uint64_t> wait();
 
  private:
@@ -33,7 +33,7 @@ class WorkLanes {
 
   /// `events` must outlive it. Throws Error where no thread can be started.
   WorkLanes(unsigned count, WorkEvents& events);
-  /// Waits for the jobs that run.
+  /// Waits for running jobs.
   ~WorkLanes();
   WorkLanes(const WorkLanes&) = delete;
   WorkLanes& operator=(const WorkLanes&) = delete;

@@ -1,4 +1,4 @@
-// One line of a journal or store: a JSON object that explains itself.
+// One line of a journal or store: a self-describing JSON object.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,13 +7,13 @@ namespace kernwright {
 
 /// {"v": 1, "kind": "session" | "trial" | "result", "session": "...", ...}.
 ///
-/// Session and result rows have the members of StoreKey. What is launched is found by the members
-/// "grid", "block" (a number, an expression over parameters and problem values, or a list of up to
-/// three of them), "shared_bytes", "default" (a configuration) and "restrictions" (expressions) of
-/// the result row, else of its session's row.
+/// Session and result rows have the members of StoreKey. The launch is in the members "grid",
+/// "block" (a number, an expression over parameters and problem values, or a list of up to three of
+/// them), "shared_bytes", "default" (a configuration) and "restrictions" (expressions) of the
+/// result row, else of its session's row.
 using Row = nlohmann::json;
 
-/// The version of the format that this library writes and reads, the member "v" of each row.
+/// The version of the row format for reading and writing, the member "v" of each row.
 inline constexpr int kRowVersion = 1;
 
 }  // namespace kernwright

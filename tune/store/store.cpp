@@ -19,7 +19,7 @@ namespace {
 
 struct PartRule {
   const char* name;
-  double distance;  ///< what a difference adds: how much less the result tells
+  double distance;  ///< the weight of the difference
 };
 
 // NOTE: a change of the source may be anything; another driver or compiler mostly changes nothing.
@@ -34,7 +34,7 @@ constexpr std::array<PartRule, kKeyParts> kParts = {{
     {"problem", 0},  // by the sizes
 }};
 
-/// Distance of a problem value that is no size, or is missing in one of both.
+/// Distance for a problem value that is not a size, or is missing on one side.
 constexpr double kOtherValue = 30;
 
 struct Result {
@@ -55,7 +55,7 @@ std::optional<Result> result_of(Row row, std::vector<std::string>& problems) {
   }
 }
 
-/// The facts that tell one file from another.
+/// Facts for recognizing a changed file.
 struct Stamp {
   bool exists = false;
   std::uint64_t inode = 0, size = 0;
@@ -89,7 +89,7 @@ std::string text_of(const DeviceClass& device) {
 class KeyComparison {
  public:
   KeyComparison(const StoreKey& wanted, const StoreKey& found) {
-    // Where no header file is found, the hash of the text is what source_hash() gives.
+    // Without header files, the hash of the text equals source_hash().
     if (found.text.empty() || wanted.source != found.text)
       text(KeyPart::source, wanted.source, found.source);
     text(KeyPart::space, wanted.space, found.space);
@@ -147,7 +147,7 @@ class KeyComparison {
   }
 };
 
-/// Of results for one key the smaller is the better; a device without a clock has a score alone.
+/// The smaller of two results for one key is better; a device without a clock has only a score.
 double cost_of(const Row& row) {
   for (const char* name : {"median_ms", "score"}) {
     const auto cost = row.find(name);
@@ -165,9 +165,9 @@ const char* key_part_name(KeyPart part) noexcept {
 struct Store::Source {
   std::string path;
   std::optional<StoreFile> file;  ///< none for rows without one
-  std::optional<Stamp> stamp;     ///< of what was read
+  std::optional<Stamp> stamp;     ///< of the last read
   std::vector<Result> results;
-  std::vector<std::string> skipped;   ///< of what was read
+  std::vector<std::string> skipped;   ///< of the last read
   std::vector<std::string> unusable;  ///< results
 
   void take(StoreContents contents) {
@@ -205,7 +205,7 @@ void Store::add(std::string name, std::string_view text) {
 void Store::refresh() {
   for (const auto& source : sources_) {
     if (!source->file) continue;
-    // Taken first: what is appended while it is read counts as a change.
+    // Taken first: rows appended during the read then count as a change.
     const Stamp now = Stamp::of(*system_, source->path);
     if (source->stamp == now) continue;
     source->take(source->file->read("result"));

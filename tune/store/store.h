@@ -1,4 +1,4 @@
-// Results of sessions, found again by what they hold for.
+// Results of sessions, found by their key.
 #pragma once
 
 #include "tune/store/store_file.h"
@@ -14,7 +14,7 @@
 
 namespace kernwright {
 
-/// A member of the key in which a result may differ from the query.
+/// A member of the key, as a difference between a result and the query.
 enum class KeyPart : std::uint8_t {
   source,
   space,
@@ -35,7 +35,7 @@ struct KeyDifference {
   std::string text;  ///< "driver: 12080, not 13000"
 };
 
-/// A result that holds for a query, or nearly.
+/// A result valid for a query, or nearly.
 struct StoreMatch {
   Row row;
   std::string path;                        ///< of its file
@@ -46,21 +46,20 @@ struct StoreMatch {
 /// Lines of a file with useless rows.
 using RowCheck = std::function<std::vector<LineProblem>(const StoreContents&)>;
 
-/// The results in several files, which are read again when they changed. Writes nothing.
-/// Thread-safe.
+/// The results in several files; changed files are read again. Writes nothing. Thread-safe.
 class Store {
  public:
   /// Reads the files. A missing one has no results, and may come later. Throws StoreError for a
   /// folder or an unreadable file.
   explicit Store(std::vector<std::string> paths, FileSystem& system = FileSystem::real());
-  /// Adds rows that are in no file, such as those of a package. `name` is for messages.
+  /// Adds rows from outside the files, such as those of a package. `name` is for messages.
   void add(std::string name, std::string_view text);
 
-  /// The results of that kernel, nearest first. Exact hits: equal source hash, space hash, device,
-  /// NVRTC, driver, policy and objective where the query names them, and every problem value in the
-  /// same bucket. Among them the one for the nearest problem comes first, of those for one problem
-  /// the fastest, then the newest. A row without a member named by the query is no exact hit. Reads
-  /// changed files; throws as the constructor.
+  /// The results of this kernel, nearest first. Exact hits: equal source hash, space hash, device,
+  /// NVRTC, driver, policy and objective as far as the query has them, and every problem value in
+  /// the same bucket. Among them the one for the nearest problem comes first, of those for one
+  /// problem the fastest, then the newest. A row without a member of the query is no exact hit.
+  /// Reads changed files; throws as the constructor.
   std::vector<StoreMatch> find(const StoreKey& query);
 
   /// Every result, in the order of the files and lines.

@@ -1,4 +1,4 @@
-// Appends rows under a lock and to the disk; reads whatever is there and says what it skipped.
+// Appends rows to the disk under a lock; reads all valid rows and reports skipped lines.
 #include "tune/store/store_file.h"
 
 #include "base/errors.h"
@@ -20,7 +20,7 @@
 namespace kernwright {
 namespace {
 
-/// Far behind what a file holds: readers and writers of the lines themselves do not meet it.
+/// Far beyond a file's contents: readers and writers of the lines themselves do not meet it.
 constexpr std::uint64_t kLockOffset = std::uint64_t{1} << 62;
 constexpr std::chrono::seconds kLockPatience{30};
 constexpr std::array<std::string_view, 3> kKinds = {"session", "trial", "result"};
@@ -102,7 +102,7 @@ std::string line_of(const Row& row) {
   return whole.dump(-1, ' ', false, Row::error_handler_t::replace) + '\n';
 }
 
-/// Why the value is no row that this library reads; empty when it is one.
+/// Why this library cannot read the row; empty if it can.
 std::string misfit(const Row& row) {
   if (!row.is_object()) return "is no JSON object";
   const auto version = row.find("v");
@@ -131,7 +131,7 @@ bool is_other_kind(std::string_view line, std::string_view wanted) {
   });
 }
 
-/// The lines that warn_of_lines() has told of, in this process. Thread-safe.
+/// The lines already reported by warn_of_lines() in this process. Thread-safe.
 class WarnedLines {
  public:
   static WarnedLines& process() {

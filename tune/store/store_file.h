@@ -12,7 +12,7 @@
 
 namespace kernwright {
 
-/// A line that cannot be used.
+/// An unusable line.
 struct LineProblem {
   std::size_t line = 0;  ///< counted from 1
   std::string what{};    ///< "is no JSON object"
@@ -20,10 +20,10 @@ struct LineProblem {
 
 /// One text for each kind: "line 7 (and 2 more) is no JSON object".
 std::vector<std::string> problem_texts(const std::vector<LineProblem>& problems);
-/// Logs a warning of those lines of the file of which this process has not warned yet.
+/// Logs a warning for lines of the file not yet reported by this process.
 void warn_of_lines(const std::string& path, const std::vector<LineProblem>& problems);
 
-/// What a StoreFile holds, in the order of its lines.
+/// The contents of a StoreFile, in the order of its lines.
 struct StoreContents {
   std::vector<Row> rows;
   std::vector<std::size_t> lines;     ///< where each row stands
@@ -43,11 +43,11 @@ class StoreFile {
   const std::string& path() const noexcept { return path_; }
 
   /// Adds one line and returns when it is on the disk. Makes the file (not its folder). "v" is
-  /// added. Under a lock; a line left without an end by a killed process is closed first.
+  /// added. Under a lock; an unfinished line of a killed process is closed first.
   ///
-  /// Throws InvalidArgument for a row that is no object or lacks "kind" or "session" as strings,
-  /// StoreError when the file cannot be opened or written (a full disk). The row may be appended
-  /// again then: a reader skips the rest of a failed call.
+  /// Throws InvalidArgument for a row other than an object, or without "kind" or "session" as
+  /// strings; StoreError if the file cannot be opened or written (a full disk). The row may be
+  /// appended again then: a reader skips the rest of a failed call.
   void append(const Row& row);
   /// The same for several rows: one write, one wait for the disk.
   void append_all(const std::vector<Row>& rows);

@@ -1,4 +1,4 @@
-// What a result of tuning holds for: the code, the device, the toolchain, the problem.
+// The conditions of a tuning result: the code, the device, the toolchain, the problem.
 #pragma once
 
 #include "tune/expression.h"
@@ -16,7 +16,7 @@ namespace kernwright {
 class Device;
 class Program;
 
-/// GPUs of which one result holds for all.
+/// GPUs with common results.
 struct DeviceClass {
   std::string name;
   int major = 0, minor = 0;
@@ -26,8 +26,8 @@ struct DeviceClass {
   bool operator==(const DeviceClass&) const = default;
 };
 
-/// The members of a result row by which it is found again. In a query an empty text, and a driver
-/// or SM count of 0, stand for any.
+/// The members of a result row for look-up. In a query an empty text, and a driver or SM count of
+/// 0, stand for any.
 struct StoreKey {
   std::string kernel;  ///< as the user named it, template arguments included
   std::string source;  ///< source_hash()
@@ -42,21 +42,22 @@ struct StoreKey {
 
   /// The members as those of a row, with "bucket" beside "problem".
   Row to_row() const;
-  /// Of a session or result row. Throws InvalidArgument naming a member of a wrong type.
+  /// The key in a session or result row. Throws InvalidArgument naming a member of a wrong type.
   static StoreKey from_row(const Row& row);
 };
 
 /// The bucket of a problem value: floor(log2) of a positive integer ("12" for 4096 and 5000), "0-"
-/// for 0 and "-" before that of the magnitude of a negative one; the value itself for others.
+/// for 0, "-" and the bucket of the magnitude for a negative one; the value itself for others.
 std::string problem_bucket(const Value& value);
 
-/// Hexadecimal hash of everything that decides the code of a program but the machine, the compiler
-/// and the defines among `parameters`: its text, options, headers in memory and on the disk. Of
-/// object code the hash of the code. Empty if only the preprocessor knows a header's name: then
-/// nobody can tell whether the code is the same. Reads the headers; throws as include_closure().
+/// Hexadecimal hash of everything with influence on a program's code: its text, options, headers in
+/// memory and on the disk. The machine, the compiler and the defines among `parameters` do not
+/// count. For object code, the hash of the code. Empty if only the preprocessor knows a header's
+/// name: then nobody can tell whether the code is the same. Reads the headers; throws as
+/// include_closure().
 std::string source_hash(const Program& program, std::span<const std::string> parameters);
 
-/// The same without header files on the disk: what source_hash() is where there are none.
+/// The same without header files on the disk: equal to source_hash() if there are none.
 std::string text_hash(const Program& program, std::span<const std::string> parameters);
 
 /// Hexadecimal hash of parameters, their values in order, restrictions and listed configurations;

@@ -1,4 +1,4 @@
-// What checked launches of a simulated device showed, and its way between processes.
+// Findings of checked launches on a simulated device, and their transfer between processes.
 #pragma once
 
 #include "base/byte_reader.h"

@@ -16,7 +16,7 @@ namespace {
 
 std::string variable() { return std::string(env_variable(Env::device).name) + "="; }
 
-/// What KERNWRIGHT_DEVICE will be in a worker.
+/// The value of KERNWRIGHT_DEVICE in a worker.
 std::string wanted_device(const WorkerOptions& options) {
   for (const std::string& entry : options.environment) {
     if (entry.starts_with(variable())) return entry.substr(variable().size());

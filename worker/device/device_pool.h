@@ -34,7 +34,7 @@ class DevicePool {
 
     RemoteDevice* operator->() const { return &**this; }
     RemoteDevice& operator*() const;
-    /// Of the device in its pool: a device's memory and kernels stay with it between leases.
+    /// Index of the device in its pool: a device's memory and kernels stay with it between leases.
     unsigned index() const noexcept { return index_; }
 
    private:

@@ -1,4 +1,4 @@
-// What a worker holds on its device: memory, kernels, a stream, and the bytes it shares.
+// A worker's objects on its device: memory, kernels, a stream, and shared bytes.
 #pragma once
 
 #include "core/device.h"
@@ -44,7 +44,7 @@ struct ResolvedLaunch {
 /// other, so it needs no lock. Unknown ids throw InvalidArgument.
 class DeviceState {
  public:
-  /// Of this process; the device is what KERNWRIGHT_DEVICE says.
+  /// The state of this process; KERNWRIGHT_DEVICE chooses the device.
   static DeviceState& get();
 
   Device& device() noexcept { return device_; }

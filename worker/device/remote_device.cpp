@@ -102,8 +102,8 @@ struct RemoteDevice::State {
   std::set<std::uint64_t> buffers, kernels;  ///< what is there
 };
 
-/// Where the worker is this process, nothing but this frees what the device has. It asks the worker
-/// itself, since run() comes here when the device is lost.
+/// If the worker is this process, nothing else frees the device's memory. It calls the worker
+/// itself, because run() comes here when the device is lost.
 void RemoteDevice::State::release_all() noexcept {
   if (options.worker.in_process == nullptr || generation == 0) return;
   try {

@@ -46,10 +46,10 @@ class RemoteDevice {
   /// Starts the process without waiting for it, unless a spare is there.
   void start();
   const DeviceFacts& facts(const WaitLimits& limits = {});
-  /// Of the process that holds the memory and the kernels; no other process of any RemoteDevice of
-  /// this program has the same. 0 before there is one and after it was lost.
+  /// Number of the process with the memory and the kernels, different for each process of any
+  /// RemoteDevice of this program. 0 before there is one and after it was lost.
   std::uint64_t generation() const noexcept;
-  /// Of that process; -1 when there is none.
+  /// Id of this process; -1 when there is none.
   pid_t process_id() const noexcept;
   /// Processes of this device that were lost so far.
   int losses() const noexcept;

@@ -43,7 +43,7 @@ double fma_share(const FmaTile& tile, std::size_t element, bool b_turned) {
   }
   return sums >= 32 ? 0.68 : 0.5;
 }
-/// Of that, with so many warps on a multiprocessor: others go on where one waits.
+/// The part of the peak rate with so many warps on a multiprocessor: while one waits, others go on.
 double fma_rate(int warps, std::size_t element) {
   if (element == 8) return warps >= 16 ? 1 : warps >= 8 ? 0.92 : warps >= 4 ? 0.7 : 0.4;
   return warps >= 16 ? 1 : warps >= 8 ? 0.98 : warps >= 4 ? 0.9 : 0.5;

@@ -18,7 +18,7 @@ struct FmaTile {
   int stages = 4;                           ///< under way
   bool operator==(const FmaTile&) const = default;
 
-  /// Of the threads: each sums a part of a stage's steps, and they add their sums at the end.
+  /// Groups of threads: each sums a part of a stage's steps, and they add their sums at the end.
   int slices() const noexcept { return depth == 32 ? 2 : 1; }
   int threads() const noexcept {
     return rows / thread_rows * (columns / thread_columns) * slices();

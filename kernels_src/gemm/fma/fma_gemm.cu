@@ -271,8 +271,8 @@ __device__ __forceinline__ void add_slices(T (&sums)[Of::kThreadRows][Of::kThrea
   }
 }
 
-/// Of::kThreads threads, a block for each tile. kWhole: no tile or stage is cut off. Dynamic shared
-/// memory: the stages.
+/// Launched with Of::kThreads threads, a block for each tile. kWhole: no tile or stage is cut off.
+/// Dynamic shared memory: the stages.
 template <typename T, typename Out, typename Of, Way kWayA, Way kWayB, bool kWhole, typename Finish>
 __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     fma_gemm(Side a, Side b, const Batch batch, void* out, const ProductEpilogueValues with,

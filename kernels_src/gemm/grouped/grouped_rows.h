@@ -11,7 +11,7 @@ namespace kernwright::kernels {
 inline constexpr std::size_t kMostGroupedShared = 232448;
 
 std::int64_t grouped_parts(std::int64_t a, std::int64_t b);
-/// Of the groups' table in shared memory.
+/// Bytes of the groups' table in shared memory.
 std::size_t table_bytes(std::int64_t groups);
 int multiprocessors_of(const Array& array);
 

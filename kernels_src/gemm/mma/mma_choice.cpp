@@ -19,7 +19,7 @@ constexpr double kCyclesOfSecondKernel = 4000;
 
 std::int64_t mma_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Of the matrix unit's rate: smaller tiles read more of shared memory for each product.
+/// The share of the matrix unit's rate: smaller tiles read more of shared memory for each product.
 double mma_rate(const MmaTile& tile) {
   const double each = tile.warp_rows() * tile.warp_columns();
   return each >= 4096 ? 1 : each >= 2048 ? 0.85 : 0.7;

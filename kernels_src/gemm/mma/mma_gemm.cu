@@ -22,8 +22,7 @@ struct Tile {
   static constexpr int kBlocks = kThreads <= 128 ? 2 : 1;  // that share a multiprocessor
 };
 
-/// The dimension along which the operands' elements follow each other: if set, not the inner one.
-/// Of 16-bit types only.
+/// The contiguous dimension of the operands: if set, not the inner one. For 16-bit types only.
 template <bool kTurnA, bool kTurnB>
 struct Layout {
   static constexpr bool kA = kTurnA, kB = kTurnB;
@@ -52,7 +51,7 @@ struct BlockScales {
 };
 constexpr int kBlock = 128;
 
-/// What a multiprocessor's matrix unit does with kStep bytes of In.
+/// The product of kStep bytes of In by a multiprocessor's matrix unit.
 template <typename In>
 struct Unit {
   using Sum = float;
@@ -343,8 +342,8 @@ __device__ __forceinline__ void run_product(unsigned char* storage, const Side& 
                               static_cast<int>(column) + warp_column);
 }
 
-/// Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages, and the table of
-/// a problem of groups, of which there may be fewer tiles than blocks.
+/// Launched with Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages,
+/// and the table of a problem of groups, possibly with fewer tiles than blocks.
 template <typename In, typename Out, typename Of, typename Order, typename Finish,
           typename Given = Problem>
 __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)

@@ -111,7 +111,7 @@ struct Sequence : Span {
   }
 };
 
-/// What the scores of one query and head depend on. Keys low <= key < high are seen.
+/// The data of one query and head for its scores. Keys low <= key < high are visible.
 struct ScoreRow {
   int query = 0, head = 0, low = 0, high = 0, position = 0;
   float slope = 0;           ///< times log2(e)
@@ -130,7 +130,7 @@ struct ScoreRow {
   }
 };
 
-/// What makes scores of a batch and head more than products.
+/// The terms added to the products in a batch's and head's scores.
 struct ScoreTerms {
   float slope = 0;
   long long mask_first = 0;
@@ -180,8 +180,8 @@ __device__ __noinline__ float2 kept(const AttentionCall& call, int batch, int he
                      (upper ? bits.w : bits.y) < call.drop_below ? 0.0f : call.keep_scale);
 }
 
-/// Where the elements of a token are, from those of the head's first: kNoRow for a page that is
-/// none. `call` says how large pages are, and how many there are.
+/// The offset of a token's elements from the head's first: kNoRow for an invalid page. `call` has
+/// the size and the number of pages.
 template <typename Call>
 __device__ __forceinline__ long long token_offset(const Call& call, const int* table,
                                                   const HeadStrides& at, int token) {
@@ -200,8 +200,8 @@ __device__ __forceinline__ void add_sink(float sink, float& peak, float& total) 
   peak = most;
 }
 
-/// What sums of weights times values, relative to `peak`, are multiplied by: 1 / total, 0 without
-/// weights. Sinks and scales of the values are taken in; stores the logarithm if asked for.
+/// The factor for sums of weights times values relative to `peak`: 1 / total, 0 without weights.
+/// Includes sinks and scales of the values; stores the logarithm if requested.
 __device__ __forceinline__ float finish_total(const AttentionCall& call, const Sequence& sequence,
                                               int head, int query, float peak, float total,
                                               bool stores_lse) {

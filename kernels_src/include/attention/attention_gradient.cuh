@@ -1,4 +1,4 @@
-// What the gradients of attention need of a query, and the weight of a query and a key once more.
+// A query's data for the gradients of attention, and the weight of a query and a key once more.
 #pragma once
 
 #include <kernwright/attention.cuh>

@@ -33,7 +33,7 @@ struct Tile {
 /// at the same time, as their keys and values fit the L2 cache.
 struct Plan {
   int tiles, row_tiles, section;  // tiles of all splits
-  // What batches and heads are multiplied by for a place in the maps: 0 where all are the same.
+  // Factors of batches and heads for a place in the maps: 0 if all share one.
   int q_batch, q_head, k_batch, k_head, v_batch, v_head;
 };
 

@@ -21,13 +21,14 @@ struct Ring {
   }
 };
 
-/// Of a warp: it is done with the data of a stage.
+/// Called by a warp: it is done with the data of a stage.
 __device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
   __syncwarp();  // the other lanes have read, too
   if (lane == 0) empty.arrive();
 }
 
-/// Of one lane. A value known to the compiler as the same in a warp stays out of its registers.
+/// The value of lane 0. A value known to the compiler as equal in a warp stays out of its
+/// registers.
 __device__ __forceinline__ int same_in_warp(int value) { return __shfl_sync(~0u, value, 0); }
 
 /// So many threads meet at one of the block's 16 barriers, which some of them may only pass.
@@ -176,7 +177,7 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
   }
 }
 
-// Of sums with keys as rows and queries as columns.
+// For sums with keys as rows and queries as columns.
 
 /// Scores that queries do not have are -infinity.
 template <int kScores>

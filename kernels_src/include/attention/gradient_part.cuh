@@ -43,11 +43,11 @@ struct Plan {
   float* sums;      // kSums of each tile
   unsigned* turns;  // blocks begun; of each tile, blocks done with adding
   int heads, key_tiles, section, query_tiles;
-  // What batches and heads are multiplied by for a place in the maps: 0 where all are the same.
+  // Factors of batches and heads for a place in the maps: 0 if all share one.
   int q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
 };
 
-/// What the compiler knows to be the same in a warp stays out of its registers.
+/// A value known to the compiler as equal in a warp stays out of the warp's registers.
 __device__ __forceinline__ int same(int of_warp) { return __shfl_sync(~0u, of_warp, 0); }
 
 struct Maps {

@@ -80,7 +80,7 @@ struct LogitRow {
     if (kPacked && first + 4 <= count) return *reinterpret_cast<const Pack<T, 4>*>(data + first);
     return load_singly(data, first, count);
   }
-  /// What lies behind the row is -infinity.
+  /// Elements behind the row become -infinity.
   __device__ void adjust(const Pack<T, 4>& raw, unsigned first, float (&x)[4]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

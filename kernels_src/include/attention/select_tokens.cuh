@@ -21,7 +21,7 @@ __device__ __forceinline__ Tally operator+(Tally a, Tally b) {
   return {a.count + b.count, a.mass + b.mass};
 }
 
-/// What a selection stops at: it takes tokens from the most probable one on until it has either.
+/// The end of a selection: it takes tokens from the most probable one on until it has either.
 struct Goal {
   UInt64 count, mass;
   __device__ bool reached(Tally t) const { return t.count >= count || t.mass >= mass; }

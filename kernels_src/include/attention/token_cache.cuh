@@ -1,4 +1,4 @@
-// Where new tokens' keys and values go, and how elements become those of a cache.
+// The places of new tokens' keys and values in a cache, and the conversion to its elements.
 #pragma once
 
 #include <kernwright/attention.cuh>

@@ -1,4 +1,4 @@
-// What the norms' kernels share: kinds, the affine part, the statistics of a row.
+// Shared by the norms' kernels: kinds, the affine part, the statistics of a row.
 #pragma once
 
 #include <kernwright/elements.cuh>
@@ -19,8 +19,8 @@ struct AffineArguments {
   int groups, per_row, spatial;
 };
 
-/// Of pack number `pack` of a row, `none` where there is no array. With `Channels` all elements of
-/// a pack have the same channel.
+/// The elements of pack number `pack` of a row, `none` without an array. With `Channels` all
+/// elements of a pack have the same channel.
 template <bool Channels, int V, typename W, typename C>
 __device__ __forceinline__ void load_affine(C (&into)[V], const void* array,
                                             const AffineArguments& affine, long long row, int pack,
@@ -41,8 +41,8 @@ __device__ __forceinline__ void load_affine(C (&into)[V], const void* array,
   }
 }
 
-/// What of the affine part a launch has, where its kernel loads it early: kNotHeld, or the sum of
-/// kHeldWeight and kHeldBias.
+/// The parts of the affine step in a launch, if its kernel loads them early: kNotHeld, or the sum
+/// of kHeldWeight and kHeldBias.
 constexpr int kNotHeld = -1, kHeldWeight = 1, kHeldBias = 2;
 
 /// Weight and bias of a thread's packs of a row. Where they are `Held`, they are loaded ahead of
@@ -65,7 +65,7 @@ struct HeldAffine {
       if constexpr (kBias) bias[i] = at(affine.bias, first_pack + pack);
     }
   }
-  /// Those of the thread's pack `i`, which is pack `pack` of the row.
+  /// The elements of the thread's pack `i`, which is pack `pack` of the row.
   template <typename C>
   __device__ __forceinline__ void get(C (&weights)[V], C (&biases)[V],
                                       const AffineArguments& affine, long long row, int i,

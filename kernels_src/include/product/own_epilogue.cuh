@@ -1,5 +1,5 @@
-// What an expression of a caller's own, at the end of a matrix product, can name besides CUDA's
-// functions and sigmoid(), softplus().
+// The names for a caller's own expression at the end of a matrix product, besides CUDA's functions
+// and sigmoid(), softplus().
 #pragma once
 
 #include <kernwright/product_epilogue.cuh>

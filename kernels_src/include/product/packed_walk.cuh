@@ -127,7 +127,7 @@ struct PackedWalk {
       }
   }
 
-  /// What a lane has of column tile `c` in 32 of k, zeros beyond the end.
+  /// A lane's elements of column tile `c` in 32 of k, zeros beyond the end.
   template <bool Whole>
   __device__ __forceinline__ void load_x(int c, UInt64 from, unsigned (&x)[4]) const {
     constexpr int kRun = Format::kRun;

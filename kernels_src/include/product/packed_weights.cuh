@@ -35,8 +35,8 @@ struct PackedArrays {
   UInt32 shift;  ///< log2 of the numbers that a scale of absmax is for
 };
 
-/// Where a row is: `block` counts those of all tiles, `at` those of the tile; `pair` is as `block`
-/// for pairs of blocks, where a tile has whole ones. Row `line` + 8 * `half` of the tile.
+/// The place of a row: `block` counts those of all tiles, `at` those of the tile; `pair` is as
+/// `block` for pairs of blocks, if a tile has whole ones. Row `line` + 8 * `half` of the tile.
 struct PackedPlace {
   UInt64 block, pair;
   UInt32 at, tile, line, half;
@@ -165,7 +165,7 @@ struct Float4Codes : FourBits {
   }
 };
 
-/// Of four codes: the lower three bits choose in both halves of a table, the fourth the half.
+/// Looks up four codes: the lower three bits choose in both halves of a table, the fourth the half.
 template <unsigned A, unsigned B, unsigned C, unsigned D>
 __device__ __forceinline__ unsigned chosen_bytes(unsigned codes, unsigned halves) {
   return __byte_perm(__byte_perm(A, B, codes), __byte_perm(C, D, codes), halves);
@@ -339,7 +339,7 @@ struct NestedScales : NoOffset {
   __device__ __forceinline__ float of(int group) const { return scales[group]; }
 };
 
-/// Of q4_k and q5_k: for 256 values two halves, eight scales and eight minima of six bits.
+/// Scales of q4_k and q5_k: for 256 values two halves, eight scales and eight minima of six bits.
 struct BlockScales {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
@@ -376,7 +376,7 @@ struct BlockScales {
   }
 };
 
-/// Of q6_k: a byte for 16 values times a half for 256; 32 is taken off the codes.
+/// Scales of q6_k: a byte for 16 values times a half for 256; 32 is subtracted from the codes.
 struct SixScales {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 32;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
@@ -407,7 +407,7 @@ struct SixScales {
   }
 };
 
-/// Of mxfp4: 2 to the power of (byte - 127); 255 is NaN.
+/// Scales of mxfp4: 2 to the power of (byte - 127); 255 is NaN.
 struct PowerScales : NoOffset {
   static constexpr unsigned kScaleBytes = 64, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
@@ -426,7 +426,7 @@ struct PowerScales : NoOffset {
   }
 };
 
-/// Of nvfp4: a float8_e4m3fn for 16 values times one number for all.
+/// Scales of nvfp4: a float8_e4m3fn for 16 values times one number for all.
 struct TinyScales : NoOffset {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
@@ -483,7 +483,7 @@ struct Packed {
                                                 unsigned lane) {
     return {Codes::template load<Copied>(from, place, lane), Scales::load(from, place)};
   }
-  /// Of a part of 32: pairs 0 and 1 are inside its first 16 where groups have 16.
+  /// Decodes a part of 32: pairs 0 and 1 are inside its first 16 where groups have 16.
   __device__ __forceinline__ void decode(int part, unsigned (&pairs)[4]) const {
     Codes::decode(codes, part, pairs);
   }

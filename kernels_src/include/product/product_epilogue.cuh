@@ -1,4 +1,4 @@
-// What follows a matrix product, in float32: a factor, a bias, another matrix, an activation.
+// The end of a matrix product, in float32: a factor, a bias, another matrix, an activation.
 #pragma once
 
 #include <kernwright/activations.cuh>
@@ -12,8 +12,8 @@ struct ProductScales {
   int step;
 };
 
-/// Of activation(alpha * a @ b + bias + beta * c): a bias for each column, c of the result's shape
-/// and type, row-major. Scales multiply a @ b.
+/// The values in activation(alpha * a @ b + bias + beta * c): a bias for each column, c of the
+/// result's shape and type, row-major. Scales multiply a @ b.
 struct ProductEpilogueValues {
   const void* bias;
   const void* c;
@@ -31,7 +31,7 @@ struct NoBias {
 };
 __device__ __forceinline__ float to_compute(NoBias) { return 0; }
 
-/// Those of two neighbouring columns, and of their partners in the second half of the columns.
+/// The biases of two neighbouring columns, and of their partners in the second half of the columns.
 struct Biases {
   float own[2], paired[2];
 };
@@ -50,7 +50,7 @@ __device__ __forceinline__ const void* bias_of_batch(const ProductEpilogueValues
   return static_cast<const Bias*>(with.bias) + static_cast<long long>(batch) * columns;
 }
 
-/// What happens to sums. kAdds: there is a c.
+/// The operation on sums. kAdds: there is a c.
 template <typename Activation, typename Bias, bool kAdds>
 struct Epilogue {
   static constexpr bool kHasC = kAdds, kGated = false, kScaled = false;
@@ -128,7 +128,7 @@ constexpr bool kIsWhole<Int8> = true;
 template <>
 constexpr bool kIsWhole<Int32> = true;
 
-/// Of two neighbouring columns; `second`: there are two, and they may be written at once.
+/// Writes two neighbouring columns; `second`: there are two, and one write can store both.
 template <typename Out>
 __device__ __forceinline__ void write_pair(Out* out, Out low, Out high, bool second, bool by_two) {
   if (by_two && second) {

@@ -14,7 +14,8 @@ struct Result {
   const ProductEpilogueValues& with;
 };
 
-/// Where a tile's sums go: row-major matrices one behind the other, `z` of them before the tile's.
+/// The target of a tile's sums: row-major matrices one after the other, `z` of them before the
+/// tile's.
 struct Target {
   const TensorMap& map;
   void* out;

@@ -90,7 +90,7 @@ __device__ __forceinline__ int running_largest(int value) {
   return value;
 }
 
-/// Where the rows and tiles of groups lie; 2 * count + 2 numbers in shared memory.
+/// The rows and tiles of groups; 2 * count + 2 numbers in shared memory.
 struct GroupTable {
   int* ends;   // [0]: where the first group begins; [g + 1]: the row behind group g
   int* tiles;  // [g]: tiles of rows of all groups before

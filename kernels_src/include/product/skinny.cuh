@@ -1,4 +1,4 @@
-// What the products with few rows share: the problem, the end of a sum, products of tiles.
+// Shared by the products with few rows: the problem, the end of a sum, products of tiles.
 #pragma once
 
 #include <kernwright/activations.cuh>
@@ -41,7 +41,7 @@ __device__ __forceinline__ void fetch_ahead(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
 
-/// What the result has for the sum of an element.
+/// The result's element for a sum.
 template <typename T, typename Act>
 __device__ __forceinline__ T finished(const SkinnyProblem& p, UInt64 batch, unsigned m, unsigned n,
                                       float sum) {
@@ -91,7 +91,7 @@ __device__ __forceinline__ void store_sum(const SkinnyProblem& p, UInt64 batch, 
   }
 }
 
-/// Which row of all tiles of a warp a thread's sum `i` of tile `r` has: tiles lie below each other.
+/// The row, among all tiles of a warp, of a thread's sum `i` of tile `r`: tiles are stacked.
 struct TilesBelow {
   __device__ __forceinline__ static int row(int r, int i) {
     return r * 16 + i / 2 * 8 + static_cast<int>(threadIdx.x) % 32 / 4;
@@ -157,7 +157,7 @@ __device__ __forceinline__ void leave_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
 #endif
 }
-/// What stands at the same place of the shared memory of block `rank` of the cluster.
+/// The number at the same place in the shared memory of block `rank` of the cluster.
 __device__ __forceinline__ float read_of_block(const float* mine, unsigned rank) {
 #if __CUDA_ARCH__ >= 900
   unsigned there;

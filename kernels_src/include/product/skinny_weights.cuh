@@ -74,7 +74,7 @@ __device__ __forceinline__ float to_float_value(T x) {
   return to_compute(x);
 }
 
-/// What formats of plain rows of bytes share: 16 bytes of `Element`s.
+/// Shared by formats of plain rows of bytes: 16 bytes of `Element`s.
 template <typename Element>
 struct ByteRows {
   static constexpr int kValues = 16 / static_cast<int>(sizeof(Element));

@@ -6,7 +6,7 @@
 
 namespace kernwright {
 
-/// What the host's TensorMap passes; the kernel's parameter is `const __grid_constant__`.
+/// The host's TensorMap; the kernel's parameter is `const __grid_constant__`.
 struct alignas(64) TensorMap {
   unsigned long long opaque[16];
 };
@@ -15,7 +15,7 @@ __device__ __forceinline__ void prefetch(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-/// Where a box of four dimensions begins, x along the elements that follow each other.
+/// The begin of a box of four dimensions, x along the contiguous elements.
 struct BoxPlace {
   int x, y, z, w;
 };

@@ -1,4 +1,4 @@
-// What codes of weights stand for, in formats and in packed weights.
+// The values of weight codes, in formats and in packed weights.
 #pragma once
 
 #include <kernwright/elements.cuh>

@@ -14,7 +14,7 @@ struct Mixed {
 using MixedE4M3E5M2 = Mixed<Float8E4M3, Float8E5M2>;
 using MixedE5M2E4M3 = Mixed<Float8E5M2, Float8E4M3>;
 
-/// What products of In are summed in.
+/// The accumulator type for products of In.
 template <typename In>
 struct SumOf {
   using Type = float;

@@ -66,7 +66,7 @@ __device__ __forceinline__ void store_initial(char* to, long long stride) {
   *reinterpret_cast<typename Op::Output*>(to - stride) = finish<Op>(to_carry<Op>(Op::none()));
 }
 
-/// What one warp has on its chip: kSteps times 32 packs of neighbours.
+/// One warp's data on the chip: kSteps times 32 neighbouring packs.
 template <typename Op, int kPack, int kSteps>
 struct Chunk {
   using Value = typename Op::Value;

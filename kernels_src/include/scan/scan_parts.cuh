@@ -1,4 +1,4 @@
-// What the kernels of scans share: the plan of a launch, sums of warps, words of tiles.
+// Shared by the kernels of scans: the plan of a launch, sums of warps, words of tiles.
 #pragma once
 
 #include <kernwright/posted.cuh>
@@ -18,7 +18,7 @@ struct ScanPlan {
   int initial;              ///< the result of no elements comes first
 };
 
-/// What all values of the warp's lanes have together, in their order; each lane gets it.
+/// The combination of all values of the warp's lanes, in their order; each lane gets it.
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry of_warp(typename Op::Carry value, int lane) {
 #pragma unroll

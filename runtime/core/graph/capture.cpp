@@ -180,7 +180,7 @@ void refuse_in_capture(const Device& device, CUstream stream, const char* what,
   const CUresult result = device.driver().cuStreamIsCapturing(stream, &status);
   if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
     throw CaptureError(
-        format("{} of the legacy stream of {}: another stream that waits for it by itself is being "
+        format("{} of the legacy stream of {}: a stream that waits for it implicitly is being "
                "captured into a graph; {}, or capture a stream made by kernwright",
                what, device.identify(), advice),
         result);

@@ -27,8 +27,8 @@ class CaptureError : public DriverError {
   CaptureError(const std::string& message, CUresult code);
 };
 
-/// What a captured graph uses and keeps alive. Objects are dropped with the graph, after the last
-/// launch of it is done.
+/// Objects used and kept alive by a captured graph. They are dropped with the graph, after its last
+/// launch is done.
 struct CaptureHoldings {
   std::vector<std::shared_ptr<const void>> objects;
   std::vector<Kernel> kernels;                                             ///< each once
@@ -62,7 +62,7 @@ class Capture {
   /// such as giving memory back after use by a captured stream. It must not throw.
   void at_end(std::function<void()> action);
 
-  /// What was collected; the capture has nothing any more.
+  /// The collected objects; the capture has none any more.
   CaptureHoldings take();
 
  private:

@@ -68,8 +68,8 @@ class GraphHandle {
   switch (result) {
     case CUDA_ERROR_STREAM_CAPTURE_UNJOINED:
       why =
-          "a stream that joined it was not joined back: record an event at its end and make the "
-          "captured stream wait for it";
+          "another stream of the capture was not joined again: record an event at its end and "
+          "make the captured stream wait for it";
       break;
     case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
     case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
@@ -78,7 +78,7 @@ class GraphHandle {
     case CUDA_ERROR_STREAM_CAPTURE_MERGE:
     case CUDA_ERROR_STREAM_CAPTURE_UNMATCHED:
     case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD:
-      why = "a call that cannot be captured was made on it past this library; nothing was recorded";
+      why = "another library made a call on it that cannot be captured; nothing was recorded";
       break;
     default:
       device.fail(result, "cuStreamEndCapture", stream.identify());
@@ -190,7 +190,7 @@ std::vector<KernelNode> Graph::Box::read_kernels(const GraphShape& recorded,
     node.place = i;
     device.check(api.cuGraphKernelNodeGetParams(recorded.nodes[i], &node.parameters),
                  "cuGraphKernelNodeGetParams");
-    // What these point to belongs to the driver and goes with the recorded graph.
+    // The memory behind these belongs to the driver and goes with the recorded graph.
     node.parameters.kernelParams = nullptr;
     node.parameters.extra = nullptr;
     if (node.parameters.func != nullptr) {

@@ -66,7 +66,7 @@ class TensorMap {
 
   const CUtensorMap& descriptor() const noexcept { return descriptor_; }
   std::span<const std::byte, kTensorMapBytes> bytes() const noexcept;
-  /// What the driver was given.
+  /// The parameters given to the driver.
   const TensorMapParameters& parameters() const noexcept { return parameters_; }
   Device& device() const noexcept { return *device_; }
   /// Bytes of a load into shared memory: the count expected by its mbarrier.

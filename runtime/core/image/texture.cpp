@@ -65,7 +65,7 @@ CUDA_RESOURCE_DESC describe(const TextureMemory& memory) {
   return resource;
 }
 
-/// What the driver takes and then does something else for.
+/// Options that the driver accepts but does not follow.
 std::string check_options(const TextureOptions& options, CUarray_format type, bool linear) {
   if (options.normalized_floats && (is_floating_texel(type) || texel_bytes(type, 1) == 4))
     return "integers of 8 or 16 bits alone are read as normalized floats";

@@ -18,7 +18,7 @@ struct TextureOptions {
   CUfilter_mode filter = CU_TR_FILTER_MODE_POINT;
   bool normalized = false;         ///< coordinates count from 0 to 1, not to the extent
   bool normalized_floats = false;  ///< integers of 8 or 16 bits read as floats of -1 or 0 to 1
-  /// What lies beyond an axis of CU_TR_ADDRESS_MODE_BORDER; for integers their bits.
+  /// The value beyond an axis of CU_TR_ADDRESS_MODE_BORDER; for integers their bits.
   std::array<float, 4> border{};
 };
 

@@ -1,4 +1,4 @@
-// Where and how a kernel is launched: CUDA's launch configuration as a value.
+// CUDA's launch configuration as a value: grid, block, shared memory, stream and more.
 #pragma once
 
 #include "core/event.h"

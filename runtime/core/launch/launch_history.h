@@ -50,7 +50,7 @@ class LaunchHistory {
   std::uint64_t position() const noexcept { return next_.load(std::memory_order_relaxed); }
   /// Launches before `position` have ended well and are no longer reported.
   void forget_until(std::uint64_t position) noexcept;
-  /// What is still remembered, newest first.
+  /// The remembered launches, newest first.
   std::vector<Entry> entries() const;
   /// "saxpy (app.py:12), fill x 3 (app.py:9)", newest first; empty when nothing is remembered.
   std::string describe() const;

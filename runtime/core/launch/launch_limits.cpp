@@ -70,7 +70,7 @@ LimitViolation explain_cluster(const LaunchLimits& limits, const LaunchConfig& c
             {}};
   }
   if (limits.required_cluster != Dim3{0, 0, 0} && limits.required_cluster != cluster) {
-    return {format("cluster of {}: compiled in are clusters of {}", spell(cluster),
+    return {format("cluster of {}: the kernel was compiled for clusters of {}", spell(cluster),
                    spell(limits.required_cluster)),
             {}};
   }
@@ -135,7 +135,7 @@ LimitViolation LaunchLimits::explain(const LaunchConfig& config) const {
     if (!violation.text.empty()) return violation;
   }
   if (required_cluster.x != 0 && !divides(required_cluster, config.grid)) {
-    return {format("grid of {}: not a multiple of the cluster of {} that is compiled in",
+    return {format("grid of {}: not a multiple of the kernel's compiled cluster of {}",
                    spell(config.grid), spell(required_cluster)),
             {}};
   }

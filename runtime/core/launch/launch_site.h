@@ -1,4 +1,4 @@
-// Where in the caller's program a launch was asked for, resolved only when a message needs it.
+// The place of a launch in the caller's program, resolved only when a message needs it.
 #pragma once
 
 #include <cstdint>

@@ -353,9 +353,10 @@ PoolResource::~PoolResource() {
     trim(0);
     const MemoryStats left = stats();
     if (left.blocks == 0) return;
-    log_release_failure(format("PoolResource of {}", device_.label()),
-                        format("{} bytes in {} allocations are in use still, and are lost: {}",
-                               left.used, left.blocks, describe_holders(records())));
+    log_release_failure(
+        format("PoolResource of {}", device_.label()),
+        format("{} bytes in {} allocations are still in use and will never be freed: {}", left.used,
+               left.blocks, describe_holders(records())));
   } catch (const std::exception& error) {
     log_release_failure(format("PoolResource of {}", device_.label()), error.what());
   }

@@ -218,7 +218,7 @@ void PoolResource::release_marked(CUdeviceptr address, std::size_t bytes, const 
     if (done != nullptr) give_back_arena(*done);
     return;
   }
-  // What follows may throw: the block then stays held, because its stream may still use it.
+  // The next steps may throw: the block then stays held, because its stream may still use it.
   if (!event) event.emplace(device_, false);
   event->record(stream);
   const std::lock_guard lock(state_->mutex);

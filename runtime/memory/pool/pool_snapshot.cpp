@@ -1,4 +1,4 @@
-// What a pool tells about its memory.
+// A pool's report about its memory.
 #include "memory/pool/pool_state.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a PoolResource holds, and its way to more memory; shared by the sources of the pool only.
+// A PoolResource's state, and its way to more memory; shared by the sources of the pool only.
 #pragma once
 
 #include "core/event.h"

@@ -63,7 +63,7 @@ unsigned bin_of(const Block* block) noexcept { return SizeClass::served_by(block
 
 }  // namespace
 
-/// What one owner may have at once.
+/// The blocks available to one owner at once.
 class SegmentHeap::Lane {
  public:
   explicit Lane(Owner of) : owner(of) {}

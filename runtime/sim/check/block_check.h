@@ -29,18 +29,17 @@
 
 namespace kernwright::sim {
 
-/// Lives as long as its BlockRunner, on one host thread. The fields in front are what handlers look
-/// at; the functions are for what they cannot decide at a glance. Its parts that are made of a
-/// BlockCheck are made of the one that has them.
+/// Lives as long as its BlockRunner, on one host thread. Handlers read only the first fields; its
+/// functions are for all other decisions. Parts constructed from a BlockCheck belong to it.
 class BlockCheck final : public Watcher {
  public:
   BlockCheck(CheckedLaunch& launch, const WatchedBlocks& blocks);
   /// Hands its findings to the launch.
   ~BlockCheck() override;
-  /// The checks of the block that the warp is of.
+  /// The checks of the warp's block.
   static BlockCheck& of(const Warp& warp) { return static_cast<BlockCheck&>(*warp.worker->check); }
 
-  /// Nothing of the block before it is remembered but its accesses to global memory.
+  /// Forgets the block before it, except its accesses to global memory.
   void begin(const Block& block) override;
 
   const CheckedOp* ops = nullptr;  ///< by op index
@@ -52,7 +51,7 @@ class BlockCheck final : public Watcher {
   Doubts doubts;
   SpeculatedLoads loads;  ///< in front: each access asks whether there are any
   SharedHistory shared;
-  /// Notes what was put off; set with the first of it.
+  /// Records the postponed reads; set with the first of them.
   void (*replay)(BlockCheck& check) = nullptr;
   BlockPlace where;
   BlockOrder order;
@@ -72,7 +71,7 @@ class BlockCheck final : public Watcher {
   const std::uint32_t* warp_order() override {
     return doubts.pauses() ? schedule.warp_order() : nullptr;
   }
-  /// What a checked handler looks at itself is left to it.
+  /// Checked handlers make their own checks; these are for all other accesses.
   void located(const Op* op, Warp& warp, int lane, const LaneAccess& access) override;
   void accessed(const Op* op, Warp& warp, int lane, const LaneAccess& access) override;
   void used(const Op* op, Warp& warp, int lane, std::uint64_t address,
@@ -108,14 +107,14 @@ class BlockCheck final : public Watcher {
     if (init || race) copies.end_phase(mbarrier);
   }
 
-  /// The checks of the block of that rank in the cluster; null where there is none or it has ended.
+  /// The checks of the block with this rank in the cluster; null if there is none or it has ended.
   BlockCheck* peer(std::uint64_t rank) const;
   void end_cluster_phase() override { cluster.end_phase(); }
   void pass_cluster(const Warp& warp, std::uint32_t who) override { cluster.pass(warp, who); }
   void end_cluster_arrivals(bool all_wait) override { cluster.end_arrivals(all_wait); }
   void end() override { cluster.end(); }
 
-  // Order. All take the warp whose lanes act.
+  // Order. All take the warp of the active lanes.
   void meet(const Op* op, Warp& warp, const std::uint32_t* members) override;
   void fence(Warp& warp, Reach reach);
   /// fence.proxy.async.

@@ -1,4 +1,4 @@
-// Where a block stands in its launch.
+// The place of a block in its launch.
 #include "sim/check/block_place.h"
 
 #include "sim/exec/block/cluster.h"

@@ -1,4 +1,4 @@
-// Where a block stands in its launch: its neighbours, and whose a tick is.
+// The place of a block in its launch: its neighbours, and the owners of ticks.
 #pragma once
 
 #include "sim/check/checked_launch.h"
@@ -13,18 +13,18 @@ namespace kernwright::sim {
 
 struct Block;
 
-/// Of the block that runs now.
+/// The place of the running block.
 struct BlockPlace {
   explicit BlockPlace(CheckedLaunch& its_launch) : launch(its_launch) {}
 
   void begin(const Block& block);
 
-  /// The block of that rank in the cluster; this one where there is none or it has ended.
+  /// The block with this rank in the cluster; this one if there is none or it has ended.
   std::uint32_t block_at(std::uint64_t rank) const;
-  /// The block in whose tick a shadow was made.
+  /// The block that made a shadow, by its tick.
   std::uint32_t owner(Shadow shadow) const { return launch.ticks.owner(tick_of(shadow)); }
   std::uint32_t cluster_of(std::uint32_t other) const;
-  /// How far an operation must reach from here to meet one of that block.
+  /// The reach needed by an operation of this block to meet one of the other block.
   Reach reach_to(std::uint32_t other) const;
   /// The op of a site; null where it is not known.
   const CheckedOp* op_at(std::uint32_t site) const;

@@ -1,4 +1,4 @@
-// Ticks, and what synchronisation variables carry from block to block.
+// Ticks, and the pasts carried from block to block by synchronisation variables.
 #include "sim/check/checked_launch.h"
 
 #include "sim/check/block_check.h"

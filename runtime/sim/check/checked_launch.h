@@ -1,4 +1,4 @@
-// One launch under checks: what its blocks share.
+// One launch under checks: the state common to its blocks.
 #pragma once
 
 #include "sim/check/checked_program.h"
@@ -16,8 +16,8 @@
 
 namespace kernwright::sim {
 
-/// Gives every block ticks of its own and knows whose a tick is. One for the process; ticks of
-/// earlier launches lie below those of later ones.
+/// Gives every block its own ticks and knows the block of each tick. One for the process; ticks of
+/// earlier launches are below those of later ones.
 class Ticks {
  public:
   static constexpr int kChunkShift = 8;
@@ -28,8 +28,8 @@ class Ticks {
   Ticks(const Ticks&) = delete;
   Ticks& operator=(const Ticks&) = delete;
 
-  /// First tick that no block has. True in `*wrapped` when ticks began anew: older shadows mean
-  /// nothing. Only while nothing runs.
+  /// First tick not owned by any block. `*wrapped` is true when ticks began anew: older shadows
+  /// then have no meaning. Only while nothing runs.
   std::uint32_t begin_launch(bool* wrapped);
   /// First tick of a fresh chunk for the block; the last chunk of all is given out again and again.
   std::uint32_t take(std::uint32_t block) noexcept;
@@ -43,8 +43,8 @@ class Ticks {
 /// Made by the launching thread; thread-safe where blocks use it.
 class CheckedLaunch final : public LaunchWatcher {
  public:
-  /// A seed chooses which warp goes on before each access to memory; 0: warps run as they do
-  /// without checks. `width` as for run_grid().
+  /// A seed chooses the next warp before each access to memory; 0: warps run as without checks.
+  /// `width` as for run_grid().
   CheckedLaunch(const CheckedProgram& program, CheckSet checks, GlobalShadow& shadow, Ticks& ticks,
                 std::uint64_t seed, int width);
 
@@ -63,7 +63,7 @@ class CheckedLaunch final : public LaunchWatcher {
     std::uint64_t group = 0;  ///< the block or cluster; 0: everybody
     bool operator==(const Variable&) const = default;
   };
-  /// What was published there; null when nothing.
+  /// The past published at the variable; null for none.
   SharedPast published(const Variable& variable);
   void publish(const Variable& variable, const SharedPast& past);
 

@@ -77,7 +77,7 @@ CheckedOp fence(const ptx::Instruction& instruction) {
   const std::string_view opcode = instruction.opcode;       // whose words stand in any order
   const bool reads = opcode.find("::read") != opcode.npos;  // does not show what was written
   if (opcode.find(".async") != opcode.npos && !reads) op.kind = CheckKind::proxy_fence;
-  // The one with an address; its release stands before what tells others.
+  // The one with an address; its release part runs before it tells other blocks.
   if (!instruction.operands.empty()) op.kind = CheckKind::map_fence;
   return op;
 }
@@ -108,7 +108,7 @@ CheckedOp classify_wgmma(const ptx::Modifiers& modifiers) {
   }
 }
 
-/// cp.async and what waits for it.
+/// cp.async and the instructions for waiting on it.
 CheckedOp classify_copy(const ptx::Modifiers& modifiers) {
   switch (modifiers.verb) {
     case Verb::none: return {.kind = CheckKind::copy};
@@ -194,7 +194,7 @@ CheckedOp classify(const ptx::Instruction& instruction) {
 
 namespace {
 
-/// Bytes per lane of the register that a store takes its (first) value from.
+/// Bytes per lane of the register with a store's (first) value.
 std::uint8_t value_width(const ptx::Function& function, const ptx::Instruction& instruction) {
   const ptx::Operand* value = &instruction.operands[1];
   if (value->kind == ptx::OperandKind::vector && !value->elements.empty()) {
@@ -205,7 +205,7 @@ std::uint8_t value_width(const ptx::Function& function, const ptx::Instruction& 
   return static_cast<std::uint8_t>(std::max(2, ptx::bits(type) / 8));
 }
 
-/// Whether the member mask, the last operand, is a constant that names the whole warp.
+/// Whether the member mask, the last operand, is a constant for the whole warp.
 bool names_all_lanes(const ptx::Function& function, const ptx::Instruction& instruction) {
   const ptx::Operand& mask = instruction.operands.back();
   const auto is_full = [](const ptx::Operand& operand) {
@@ -242,7 +242,7 @@ bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruc
   return op.acquire || op.release || (op.strong && op.reach != Reach::device);
 }
 
-/// What the instruction at the op does to the order of parts of blocks, and of clusters.
+/// Records whether the instruction orders only parts of blocks, or of clusters.
 void note_order(const Program& from, std::uint32_t at, CheckedProgram& made) {
   const ptx::Instruction& instruction = *from.tables->instructions[at];
   const std::uint32_t number = from.tables->function_at(at);
@@ -256,7 +256,7 @@ void note_order(const Program& from, std::uint32_t at, CheckedProgram& made) {
   made.calls_order_parts |= !function.is_entry;
 }
 
-/// What stands in front of `op` in full warps.
+/// The checking handler before `op` in full warps.
 OpFn full_handler(const CheckedHandlers& handlers, const CheckedOp& op,
                   const ptx::Instruction* instruction) {
   const bool loads = op.kind == CheckKind::load, stores = op.kind == CheckKind::store;
@@ -283,8 +283,8 @@ void mark_shuffle_flow(const ptx::Function& function,
   }
 }
 
-/// Marks the loads whose bytes do not all count, or later, and the ops that use those. Where an
-/// instruction is no op of its own, its loads keep to the rule that all of a load counts.
+/// Marks loads with bytes that do not count, or count later, and the ops that use those. If an
+/// instruction has no op of its own, all bytes of its loads count.
 void mark_used_values(const Program& from, CheckedProgram& made) {
   std::unordered_map<const ptx::Instruction*, std::uint32_t> op_of;
   for (std::uint32_t i = 0; i < from.full.size(); ++i) {
@@ -324,7 +324,7 @@ void mark_used_values(const Program& from, CheckedProgram& made) {
   }
 }
 
-/// The program with the same ops, which are given other handlers.
+/// The program with the same ops; their handlers are replaced later.
 std::unique_ptr<CheckedProgram> copy_of(const Program& from) {
   auto made = std::make_unique<CheckedProgram>();
   Program& program = made->program;
@@ -342,7 +342,7 @@ std::unique_ptr<CheckedProgram> copy_of(const Program& from) {
   return made;
 }
 
-/// What there is to check about each op.
+/// Finds the checks for each op.
 void classify_ops(const Program& from, CheckedProgram& made) {
   const OpFn copies_parameters = internal_handlers(Internal::parameter_copy).full;
   for (std::uint32_t i = 0; i < from.full.size(); ++i) {
@@ -363,7 +363,7 @@ bool is_guarded(const Program& from, std::uint32_t i) {
                    from.full[i - 1].fn == internal_handlers(Internal::guard_not).full);
 }
 
-/// Completes op `i`, which is checked.
+/// Completes the checked op `i`.
 void describe_op(const Program& from, std::uint32_t i, CheckedProgram& made) {
   const ptx::Instruction* const instruction = from.tables->instructions[i];
   CheckedOp& op = made.ops[i];

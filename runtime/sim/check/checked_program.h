@@ -83,34 +83,34 @@ struct CheckedOp {
   std::uint16_t site = 0;  ///< 1 .. kMostSites
 };
 
-/// Immutable; shared by all launches of the module. Shares `tables` with the program that it was
-/// made from where it can, and keeps the module alive.
+/// Immutable; shared by all launches of the module. Shares `tables` with its original program where
+/// possible, and keeps the module alive.
 struct CheckedProgram {
   Program program;
   std::vector<CheckedOp> ops;
   std::vector<std::uint32_t> site_ops;  ///< by site: index of the op; [0] is unused
-  /// By op: the loaded bytes that have to be written, and when. Otherwise all, at once.
+  /// By op: the loaded bytes that must be written, and when. Without an entry: all, at once.
   std::unordered_map<std::uint32_t, LoadedBytes> loads;
-  /// By op: what it uses of loads; ValueUse::load is the index of an op here.
+  /// By op: its uses of loads; ValueUse::load is the index of an op here.
   std::unordered_map<std::uint32_t, std::vector<ValueUse>> uses;
   /// By op, and so are the sources: the ops that pass on values of shuffles.
   std::unordered_map<std::uint32_t, FlowStep> flow;
-  /// By function: some instruction can order accesses of some warps but not others. The first says
-  /// so of any function that kernels may call.
+  /// By function: some instruction may order accesses of some warps but not of others. The first
+  /// field is for all functions reachable from kernels.
   bool calls_order_parts = false;
   std::vector<bool> orders_parts;
-  /// Whether the kernel may come to one that can: then readers are told apart one by one.
+  /// Whether the kernel may reach such an instruction: then each reader has its own entry.
   bool kernel_orders_parts(std::uint32_t kernel) const {
     return calls_order_parts || orders_parts[kernel];
   }
   bool has_volatile = false;  ///< some access is volatile
   /// Blocks of a cluster may touch each other's shared memory.
   bool spans_cluster = false;
-  /// Of these reaches is some fence or atomic operation; the device always counts.
+  /// The reaches with some fence or atomic operation; the device always counts.
   std::array<bool, kReaches> reaches{false, false, true};
 };
 
-/// How the instruction takes part; without the fields that depend on where it stands.
+/// The instruction's part in the checks; without the fields that depend on its position.
 CheckedOp classify(const ptx::Instruction& instruction);
 
 std::unique_ptr<CheckedProgram> make_checked(const Program& program);

@@ -7,8 +7,8 @@ namespace kernwright::sim {
 
 class Doubts {
  public:
-  /// Another warp may run before an access, at random; lanes hold what nobody wrote, and may not
-  /// want it; or what a shuffle gave from nobody.
+  /// kPauses: another warp may run before an access, at random. kUnwritten: lanes hold unwritten
+  /// values and may not want them. kLost: lanes hold a shuffle's value from no lane.
   enum What : std::uint8_t { kPauses = 1, kUnwritten = 2, kLost = 4 };
 
   void set(What what, bool is_so) noexcept {
@@ -16,7 +16,7 @@ class Doubts {
   }
   bool any() const noexcept { return what_ != 0; }
   bool pauses() const noexcept { return (what_ & kPauses) != 0; }
-  /// What lanes hold has to be followed.
+  /// Whether values of lanes must be followed.
   bool follows() const noexcept { return (what_ & (kUnwritten | kLost)) != 0; }
 
  private:

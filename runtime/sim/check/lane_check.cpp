@@ -1,4 +1,4 @@
-// Accesses of single lanes in any space: what the handlers for whole warps do not do themselves.
+// Accesses of single lanes in any space, for cases outside the handlers for whole warps.
 #include "sim/check/lane_check.h"
 
 #include "sim/check/block_check.h"

@@ -11,7 +11,7 @@
 
 namespace kernwright::sim {
 
-/// Calls f(offset, bytes) for aligned pieces, of at most `most` bytes, of those that `bits` names.
+/// Calls f(offset, bytes) for aligned pieces, of at most `most` bytes, of the bytes in `bits`.
 template <typename F>
 void each_run(std::uint32_t bits, std::uint32_t most, F f) {
   while (bits != 0) {
@@ -28,10 +28,10 @@ class LaneCheck {
  public:
   explicit LaneCheck(BlockCheck& check) : check_(check) {}
 
-  /// `space` generic: the address's window decides. Memory that is not there is left alone.
+  /// `space` generic: the address's window decides. Addresses without memory are ignored.
   void touch(const Op* op, Warp& warp, int lane, AccessKind mode, std::uint64_t address,
              std::uint64_t bytes, ptx::Space space);
-  /// A load of the active lanes of which only the bytes of CheckedOp::used count.
+  /// A load of the active lanes; only the bytes of CheckedOp::used count.
   void touch_used(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
                   ptx::Space space);
 

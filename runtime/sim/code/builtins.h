@@ -1,4 +1,4 @@
-// Functions that device code calls but no module defines: printf, assert, malloc, free, memcpy, ...
+// Functions called by device code but defined in no module: printf, assert, malloc, free, ...
 #pragma once
 
 #include "sim/code/op.h"
@@ -20,11 +20,11 @@ struct BuiltinCall {
   std::uint32_t mask = 0;  ///< lanes that call
 };
 
-/// Returns `op`, or null when the call ended in a finding (Warp::stop is fault then). What runs
-/// next is the caller's business.
+/// Returns `op`, or null when the call ended in a finding (Warp::stop is fault then). The caller
+/// decides about the next op.
 using BuiltinFn = const Op* (*)(const Op* op, Warp& warp, const BuiltinCall& call);
 
-/// A built-in function and the sizes of what it takes and returns, in bytes. Parameters lie one
+/// A built-in function, and the sizes of its parameters and result in bytes. Parameters lie one
 /// after the other, each aligned to its size.
 struct Builtin {
   std::string_view name;
@@ -35,7 +35,7 @@ struct Builtin {
 };
 
 /// The implementation of extern function `name`, or null. Functions of the CUDA device runtime have
-/// one that reports its absence in the simulation.
+/// one for reporting its absence in the simulation.
 const Builtin* find_builtin(std::string_view name) noexcept;
 
 }  // namespace kernwright::sim

@@ -1,4 +1,4 @@
-// Finds the loops that wait for shared memory.
+// Finds loops that wait for shared memory.
 #include "sim/code/passes.h"
 
 #include "sim/ptx/isa.h"
@@ -12,7 +12,7 @@ using ptx::Handler;
 using ptx::Space;
 using ptx::Verb;
 
-/// Loops that wait are short.
+/// Waiting loops are short.
 constexpr std::size_t kMostBlocks = 32;
 constexpr std::size_t kMostOps = 1024;
 
@@ -30,7 +30,7 @@ bool tests_barrier(const LoweredOp& op) {
 
 bool loads(const LoweredOp& op) { return op.whole && op.origin->row->handler == Handler::ld; }
 
-/// Whether the op leaves memory, and what decides where lanes are, alone.
+/// Whether the op changes neither memory nor the lanes' positions.
 bool is_harmless(const LoweredOp& op) {
   if (op.pure || tests_barrier(op) || loads(op)) return true;
   if (op.whole && op.origin->row->handler == Handler::nanosleep) return true;
@@ -63,7 +63,7 @@ class Finder {
  private:
   static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 
-  /// The blocks of the loops that begin at `head`; none where there are none or too many.
+  /// The blocks of the loops with the head `head`; none if there are none or too many.
   std::vector<std::uint32_t> loop_of(std::uint32_t head) const {
     std::vector<std::uint32_t> body{head};
     const auto add = [&](std::uint32_t b) {
@@ -105,7 +105,7 @@ class Finder {
     return any;
   }
 
-  /// Whether the block's condition is computed in it from shared memory and what the loop keeps.
+  /// Whether the block computes its condition from shared memory and values kept by the loop.
   bool depends_on_memory(const LoweredBlock& block, const std::vector<std::uint32_t>& body) const {
     std::vector<std::uint32_t> needed;
     const auto need = [&](const Ref& ref) {

@@ -16,7 +16,7 @@ FlowGraph successors_of(const Lowered& function) {
   return graph;
 }
 
-/// Post-order from block 0; edges to a block that is still open (loops) go to `back_edges`.
+/// Post-order from block 0; edges to a still open block (loops) go to `back_edges`.
 std::vector<std::uint32_t> post_order(
     const FlowGraph& graph, std::vector<std::pair<std::uint32_t, std::uint32_t>>* back_edges) {
   enum : std::uint8_t { fresh, open, done };
@@ -42,12 +42,12 @@ std::vector<std::uint32_t> post_order(
   return order;
 }
 
-/// Steps of a walk through all loops, for each block. Depths decide about speed alone, so that
-/// those of a graph with more and larger loops may stay too small.
+/// Steps of a walk through all loops, for each block. Depths only matter for speed, so those of a
+/// graph with more and larger loops may be too small.
 constexpr std::size_t kStepsPerBlock = 256;
 
-/// For each block the number of loops around it: for every header, what reaches its latches without
-/// passing it.
+/// For each block the number of loops around it: for every header, all blocks on a way to its
+/// latches without passing it.
 std::vector<std::uint32_t> loop_depths(
     const FlowGraph& graph,
     const std::vector<std::pair<std::uint32_t, std::uint32_t>>& back_edges) {
@@ -90,8 +90,7 @@ std::vector<std::uint32_t> block_order(const Lowered& function) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> back_edges;
   post_order(graph, &back_edges);
   const std::vector<std::uint32_t> depth = loop_depths(graph, back_edges);
-  // What is visited last comes first in the order: successors inside the loop, then the
-  // fall-through.
+  // The last visited comes first in the order: successors inside the loop, then the fall-through.
   for (auto& targets : graph) {
     std::stable_sort(targets.begin(), targets.end(),
                      [&](std::uint32_t x, std::uint32_t y) { return depth[x] < depth[y]; });

@@ -147,7 +147,7 @@ class Emitter {
     if (block.end != End::branch || (goes_on && !written)) return;
     Op op;
     op.a = resolve(block.condition);
-    // Jump to the target that does not come next.
+    // Jump to the target that is not the next block.
     const bool swap = block.taken == next;
     fixups_.push_back({position(), swap ? block.fall : block.taken, true, block.negated != swap,
                        block.ops.size()});
@@ -174,8 +174,8 @@ class Emitter {
     if (form_ == CodeForm::fast) join_comparison(fixup);
   }
 
-  /// A branch runs with the op before it where that makes its predicate, and with the sum before
-  /// that where it is what the comparison reads.
+  /// A branch is fused with the op before it if this computes its predicate, and with the sum
+  /// before that if the comparison reads it.
   void join_comparison(const Fixup& fixup) {
     if (!fixup.conditional || fixup.before == 0) return;
     Op& compare = program_.full[fixup.op - 1];
@@ -188,7 +188,7 @@ class Emitter {
     if (step != nullptr && (compare.a == sum.d) != (compare.b == sum.d)) sum.fn = step;
   }
 
-  /// add of 32-bit integers that wraps.
+  /// A wrapping add of 32-bit integers.
   static bool is_sum(const ptx::Instruction* instruction) {
     if (instruction == nullptr || instruction->row->handler != ptx::Handler::add) return false;
     const ptx::Modifiers& modifiers = instruction->modifiers;
@@ -256,7 +256,7 @@ void finish_function(Program& program, const FunctionLowering& lowering, const L
   }
 }
 
-/// Takes back what lower() prepared for simplify().
+/// Reverts lower()'s preparations for simplify().
 Prologue keep_as_written(Lowered& function) {
   for (LoweredBlock& block : function.blocks) {
     for (LoweredOp& op : block.ops) op.fixed = nullptr;

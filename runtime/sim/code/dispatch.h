@@ -18,11 +18,10 @@ struct OpPair {
 
 inline constexpr std::uint8_t kPredicateWidth = 1;
 
-/// Bytes per lane of the slot behind each operand, in written order (operands[i] of the
-/// instruction): 2, 4, 8 or 16; kPredicateWidth for a predicate; 0 where there is none. For an
-/// address the width of its base, for a vector the width of its elements, for `d|p` that of d. They
-/// matter where PTX lets a register be wider than the instruction's type (ld, st, cvt) and for
-/// 32-bit addresses.
+/// Bytes per lane of the slot of each operand, in written order (operands[i] of the instruction):
+/// 2, 4, 8 or 16; kPredicateWidth for a predicate; 0 if there is none. For an address the width of
+/// its base, for a vector the width of its elements, for `d|p` that of d. They matter for registers
+/// wider than the instruction's type (allowed by ld, st, cvt) and for 32-bit addresses.
 struct OperandWidths {
   std::array<std::uint8_t, 10> bytes{};
   std::uint8_t operator[](std::size_t i) const noexcept { return bytes[i]; }
@@ -58,8 +57,8 @@ class IsaChoice {
 /// Asks every family in turn; nulls when none runs the instruction.
 OpPair select_handlers(const ptx::Instruction& instruction, const OperandWidths& widths);
 
-/// Handlers that decode() places itself: they have no opcode of their own or depend on where they
-/// stand.
+/// Handlers placed by decode() itself: they have no opcode of their own or depend on their
+/// position.
 enum class Internal : std::uint8_t {
   jump,          ///< bra to op + target, forward
   jump_back,     ///< the same, backward: counts imm instructions; flags = fairness cost

@@ -1,6 +1,6 @@
 // Handlers for patterns recognised by decode(): addresses with the same value in every block,
-// constant operands, and pairs of ops that often follow each other. Full warps only; masked code
-// keeps the ops one by one.
+// constant operands, and frequent pairs of ops. Full warps only; masked code keeps the ops one by
+// one.
 #pragma once
 
 #include "sim/code/dispatch.h"
@@ -19,28 +19,27 @@ struct FixedPlan {
 };
 static_assert(sizeof(FixedPlan) == 16);
 
-/// The full-warp handler of a load from or store to shared memory whose address register keeps its
-/// value as long as the frame; null when there is none for this form.
+/// The full-warp handler of a load from or store to shared memory with a constant address register
+/// for the life of the frame; null when there is none for this form.
 OpFn fixed_handler(const ptx::Instruction& instruction, const OperandWidths& widths);
 
-/// mad.wide: d (64-bit) = c (64-bit) + a * b, of which a and b are 32-bit integers.
+/// mad.wide: d (64-bit) = c (64-bit) + a * b; a and b are 32-bit integers.
 OpPair index_address_handlers(bool is_signed);
 
-/// Such an address op and behind it the load or store of the full-warp handler `access`, which has
-/// the address for its own and as many bytes for each lane as b says. Where it cannot do both it
-/// runs handler_alone() of the address op, and goes to the access. Null when there
-/// is none.
+/// Such an address op fused with the following load or store of the full-warp handler `access`. The
+/// access uses this address, and b is its number of bytes for each lane. If it cannot do both it
+/// runs handler_alone() of the address op, and goes on to the access. Null when there is none.
 OpFn indexed_handler(OpFn access);
 
-/// The comparison whose full-warp handler is `compare` and the Internal::branch on its result
-/// behind it; null when there is none.
+/// The comparison with the full-warp handler `compare`, fused with the following Internal::branch
+/// on its result; null when there is none.
 OpFn branching_handler(OpFn compare);
-/// The same, and before them the sum of 32-bit integers that the comparison has as one operand.
+/// The same, also fused with the sum of 32-bit integers before them, an operand of the comparison.
 /// Null for other types too.
 OpFn stepping_handler(OpFn compare);
 
-/// The shuffle whose full-warp handler is `shuffle`, where the warp is one segment and all lanes
-/// have the same lane or distance, 0 to 31: in Op::imm. Null when there is none.
+/// The shuffle with the full-warp handler `shuffle`, for a warp as one segment and a common lane or
+/// distance, 0 to 31: in Op::imm. Null when there is none.
 OpFn constant_shuffle_handler(OpFn shuffle);
 
 /// Makes `address` run `both`, an indexed_handler(), and keeps its own handler in Op::imm.

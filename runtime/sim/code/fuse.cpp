@@ -14,9 +14,9 @@ namespace {
 using ptx::Handler;
 using ptx::Type;
 
-/// A product that more sums read is worth an op of its own.
+/// With more sums as readers, a product keeps an op of its own.
 constexpr std::uint32_t kMostSums = 3;
-/// An address that more accesses read is worth an op of its own.
+/// With more accesses as readers, an address keeps an op of its own.
 constexpr std::uint32_t kMostAccesses = 3;
 /// How many ops behind a product its sums are looked for: the work stays linear in the code.
 constexpr std::size_t kReach = 64;
@@ -101,7 +101,7 @@ class Fuser {
     return found;
   }
 
-  /// Where sums alone read the product ops[i], they compute it, and it loses its handlers.
+  /// If only sums read the product ops[i], they compute it, and it loses its handlers.
   void fold(std::vector<LoweredOp>& ops, std::size_t i) {
     LoweredOp& product = ops[i];
     const std::uint32_t result = product.d.index, index = product.sources[0].index;
@@ -141,8 +141,8 @@ class Fuser {
     return bytes == address.element_bytes ? indexed_handler(access.handlers.full) : nullptr;
   }
 
-  /// Addresses move to their accesses, so that join() finds them there. Where x[i] is read and then
-  /// written each access but the first gets the address op once more, for a register of its own.
+  /// Addresses move to their accesses, where join() finds them. If x[i] is read and then written,
+  /// each access but the first gets the address op once more, with a register of its own.
   void move_to_accesses(std::vector<LoweredOp>& ops) {
     std::map<std::size_t, LoweredOp> moved;  // by the access
     for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -176,8 +176,8 @@ class Fuser {
     ops = std::move(all);
   }
 
-  /// Where the address ops[i] is read, in order: by accesses alone, while its operands last; else
-  /// empty.
+  /// The readers of the address ops[i], in order, if all are accesses, before its operands change;
+  /// else empty.
   std::vector<std::size_t> accesses_of(const std::vector<LoweredOp>& ops, std::size_t i) const {
     const LoweredOp& address = ops[i];
     if (address.element_bytes == 0 || address.d.kind != Ref::Kind::reg) return {};
@@ -199,7 +199,7 @@ class Fuser {
     });
   }
 
-  /// An address and the access that alone reads it.
+  /// Joins an address and its only reader, an access.
   void join(LoweredOp& address, const LoweredOp& access) const {
     if (address.element_bytes == 0 || address.d.kind != Ref::Kind::reg) return;
     const std::uint32_t reg = address.d.index;

@@ -1,4 +1,4 @@
-// Lays out variables, and follows the call graph for what an entry needs in total.
+// Lays out variables, and follows the call graph for an entry's total needs.
 #include "sim/code/layout.h"
 
 #include "base/format.h"
@@ -34,7 +34,7 @@ std::uint32_t place(const ptx::Variable& variable, std::uint32_t& end) {
 
 bool is_dynamic(const ptx::Variable& variable) { return variable.is_extern || variable.count == 0; }
 
-/// What a function refers to, itself and through the functions that it can call.
+/// Names used by a function, directly and through its possible callees.
 struct Usage {
   std::vector<std::uint32_t> callees;
   std::uint32_t shared_end = 0;  ///< of the shared variables that all functions can name
@@ -99,8 +99,8 @@ class UsageFinder {
   const ModuleLayout& layout_;
 };
 
-/// What a call graph says: the longest chain of locals below each function, who may call itself,
-/// and who can run when an entry does.
+/// Facts from a call graph: the longest chain of locals below each function, recursive functions,
+/// and the functions reachable from an entry.
 class CallGraph {
  public:
   CallGraph(const ptx::Module& module, const ModuleLayout& layout, const std::vector<Usage>& usage)
@@ -118,11 +118,10 @@ class CallGraph {
 
   /// Bytes; too few where some function repeats.
   std::uint64_t deepest(std::uint32_t index) const { return deepest_[index]; }
-  /// Whether the function calls one that is being called: each cycle has such a function.
+  /// Whether the function calls one already being called: each cycle has such a function.
   bool repeats(std::uint32_t index) const { return repeats_[index]; }
 
-  /// Functions that can run when `entry` does; an indirect call may reach every function with a
-  /// body.
+  /// Functions reachable from `entry`; an indirect call may reach every function with a body.
   std::vector<std::uint32_t> reachable(std::uint32_t entry) {
     std::vector<std::uint32_t> found{entry};
     seen_by_[entry] = entry;
@@ -182,7 +181,7 @@ class CallGraph {
   std::vector<std::uint32_t> targets_;  ///< of indirect calls
 };
 
-/// Those of the variables that lie in shared memory, one after the other from `end` on.
+/// Places the variables in shared memory, one after the other from `end` on.
 void place_shared(const std::vector<ptx::Variable>& variables, std::vector<std::uint32_t>& places,
                   std::uint32_t& end) {
   for (std::size_t v = 0; v < variables.size(); ++v) {

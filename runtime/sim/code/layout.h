@@ -1,4 +1,4 @@
-// Where a module's parameters, shared and local variables lie, and what its entries need of each.
+// The layout of a module's parameters, shared and local variables, and its entries' total needs.
 #pragma once
 
 #include "sim/code/program.h"
@@ -9,8 +9,8 @@
 
 namespace kernwright::sim {
 
-/// Offset of a variable that has no fixed place (extern shared arrays begin where the entry's
-/// static shared memory ends).
+/// Offset of a variable without a fixed place (extern shared arrays begin at the end of the entry's
+/// static shared memory).
 inline constexpr std::uint32_t kDynamicOffset = ~0u;
 
 struct ModuleLayout {

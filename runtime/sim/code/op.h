@@ -1,4 +1,4 @@
-// A decoded instruction: what the interpreter's handlers work on.
+// A decoded instruction, the input of the interpreter's handlers.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What decode() does to a lowered function before it gives it code, in this order: block_order(),
-// mark_busy_waits(), simplify(), fuse(), assign_slots().
+// The passes of decode() over a lowered function before code generation, in this order:
+// block_order(), mark_busy_waits(), simplify(), fuse(), assign_slots().
 #pragma once
 
 #include "sim/code/lower/lowered.h"
@@ -9,44 +9,44 @@
 
 namespace kernwright::sim {
 
-/// Numbers of the reachable blocks in reverse post-order, the blocks of a loop before what follows
-/// the loop. The scheduler runs the lanes with the lowest position first, so this order makes lanes
-/// wait where they can meet again.
+/// Numbers of the reachable blocks in reverse post-order; the blocks of a loop come before the code
+/// after it. The scheduler runs the lanes with the lowest position first, so this order makes lanes
+/// wait at points where they can meet again.
 std::vector<std::uint32_t> block_order(const Lowered& function);
 
-/// Sets LoweredBlock::busy_waits in the blocks of loops that change no memory and that lanes leave
-/// by branches alone whose conditions come, in the branch's own block, from what an mbarrier's test
-/// or a load of shared memory says, and from values that the loop does not change. Whatever else
-/// such a loop does, counting or looking at the clock, once all that may change that memory is in
-/// such loops too they go on for ever.
+/// Sets LoweredBlock::busy_waits in the blocks of loops that only wait for shared memory. Such a
+/// loop changes no memory. Lanes leave it only by branches, and each condition comes, in the
+/// branch's own block, from an mbarrier's test or a load of shared memory and from values not
+/// changed by the loop. The loop may also count or read the clock. When everything that could
+/// change this memory is in such loops too, they never end.
 void mark_busy_waits(Lowered& function, const std::vector<std::uint32_t>& order);
 
-/// What simplify() moved in front of a function's code.
+/// The code moved by simplify() to the front of a function.
 struct Prologue {
   static constexpr std::uint32_t kNone = ~0u;
   std::uint32_t block = kNone;         ///< number of the new block; kNone when nothing moved
   std::vector<std::uint32_t> results;  ///< registers that keep their values as long as the frame
 };
 
-/// Works on registers that are written once, before every read. Their copies are read in place of
-/// them; and of an entry function's instructions those that compute the same in every block of a
-/// launch (from parameters, thread indices, the launch's shape and constants) move into a block of
-/// their own, which precedes `order` and runs when a frame is new. Nothing that moves or goes can
-/// fault, wait or be seen by other threads; each op keeps the instruction that it came from.
+/// Works on registers with one write, before every read. Copies of them are replaced by their
+/// sources. Instructions of an entry function with the same result in every block of a launch (from
+/// parameters, thread indices, the launch's shape and constants) move into a block of their own
+/// before `order`; it runs once for each new frame. Moved or removed ops cannot fault, wait or be
+/// seen by other threads; each op keeps its original instruction.
 Prologue simplify(Lowered& function, std::vector<std::uint32_t>& order, bool is_entry);
 
-/// mul.wide and the additions to a base that alone read its product become one op each,
-/// d = base + index * bytes. Where up to three accesses of that many bytes a lane read the address
-/// and nobody else does, the op goes to each of them, and the pair gets a handler that does both in
-/// full warps (LoweredOp::with_next).
-/// Shuffles whose distance is a constant get a handler that knows it. Runs behind simplify(). Each
-/// op keeps the instruction that it came from, and faults stay with the access.
+/// mul.wide and the additions of a base to its product become one op each, if nothing else reads
+/// the product: d = base + index * bytes. If only up to three accesses of so many bytes a lane read
+/// the address, the op goes to each of them, and the pair gets a common handler for full warps
+/// (LoweredOp::with_next). Shuffles with a constant distance get a handler for it. Runs after
+/// simplify(). Each op keeps its original instruction, and faults stay with the access.
 void fuse(Lowered& function, const std::vector<std::uint32_t>& order);
 
-/// Of the registers, constants and call parameters of one function for a warp: 1 MiB a thread.
+/// Most bytes of one function's registers, constants and call parameters for a warp: 1 MiB a
+/// thread.
 inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{32} << 20;
 
-/// Where everything of a frame lies, in bytes from its start.
+/// The layout of a frame, in bytes from its start.
 struct FrameLayout {
   std::vector<std::uint32_t> registers;  ///< per virtual register; unused ones share the sink
   std::vector<std::uint32_t> constants;
@@ -58,13 +58,13 @@ struct FrameLayout {
 /// Bytes of the slot of one register of `lane_bytes` (kPredicateWidth: a predicate).
 std::uint32_t slot_bytes(std::uint8_t lane_bytes) noexcept;
 
-/// Registers that may be read before they are written.
+/// Registers possibly read before they are written.
 std::vector<std::uint32_t> live_at_entry(const Lowered& function,
                                          const std::vector<std::uint32_t>& order);
 
-/// Liveness over blocks (bit sets), then a linear scan over the blocks in `order` that gives
-/// registers of one width, which are never alive together, the same slot. Registers of one op never
-/// share, and those in `kept` share with none that comes later.
+/// Liveness over blocks (bit sets), then a linear scan over the blocks in `order`. Registers of one
+/// width get the same slot if they are never alive together. Registers of one op never share, and
+/// those in `kept` share with no later one.
 FrameLayout assign_slots(const Lowered& function, const std::vector<std::uint32_t>& order,
                          const std::vector<std::uint32_t>& kept = {});
 

@@ -14,14 +14,14 @@
 
 namespace kernwright::sim {
 
-/// Where an op came from, for messages. Parallel to Program::full.
+/// The origin of an op, for messages. Parallel to Program::full.
 struct Place {
   std::int32_t ptx_line = 0;
   ptx::SourceLine source;
   std::string_view opcode;
 };
 
-/// An immediate that a new frame must hold: `bits` replicated over 32 lanes of `bytes` each.
+/// An immediate for a new frame: `bits` replicated over 32 lanes of `bytes` each.
 struct FrameConstant {
   std::uint32_t offset = 0;
   std::uint32_t bytes = 4;
@@ -60,8 +60,8 @@ struct FunctionInfo {
   std::uint32_t max_threads = 0;                    ///< from .maxntid / .reqntid; 0 = none
 };
 
-/// Free of host pointers into a device, except the addresses of module variables that the loader
-/// hands in. Immutable after decode(); shared by all workers.
+/// Free of host pointers into a device, except the addresses of module variables from the loader.
+/// Immutable after decode(); shared by all workers.
 struct Program {
   std::vector<Op> full, masked;
   std::vector<Place> places;
@@ -73,7 +73,7 @@ struct Program {
   std::shared_ptr<Tables> tables;
 
   const FunctionInfo* find(std::string_view name) const noexcept;
-  /// Where that op stands, for a report.
+  /// The place of the op, for a report.
   FaultPlace place_of(std::uint32_t op) const;
 };
 
@@ -83,11 +83,11 @@ using SymbolAddresses = std::unordered_map<std::string, std::uint64_t>;
 enum class CodeForm : std::uint8_t {
   fast,
   /// Each instruction of the text stays an op of its own, in each block of threads, and
-  /// Tables::origins and register_offsets are filled: for those who watch the code run.
+  /// Tables::origins and register_offsets are filled: for observation of running code.
   as_written,
 };
 
-/// Decodes every function with a body. Throws ptx::PtxError for what cannot run.
+/// Decodes every function with a body. Throws ptx::PtxError for unsupported code.
 std::unique_ptr<Program> decode(std::shared_ptr<ptx::Module> module, const SymbolAddresses& symbols,
                                 CodeForm form = CodeForm::fast);
 

@@ -9,7 +9,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Registers that outlive a block take room in the first-level cache from those that do not.
+/// Long-lived registers take room from the others in the first-level cache.
 constexpr std::uint32_t kMaxResultBytes = 6 * 1024;
 constexpr std::uint32_t kMaxPlans = 512;
 
@@ -53,8 +53,8 @@ class Simplifier {
 
   bool is_once(const Ref& ref) const { return ref.kind == Ref::Kind::reg && once_[ref.index]; }
 
-  /// Where a register written once copies a constant, or another such register, readers of the copy
-  /// may as well read that: wherever the copy is read, its source still holds the value.
+  /// If a register with one write copies a constant, or another such register, readers of the copy
+  /// read the source instead: it still holds the value there.
   void drop_copies() {
     bool any = false;
     each_op([&](const LoweredOp& op) {
@@ -123,7 +123,7 @@ class Simplifier {
     return prologue;
   }
 
-  /// Gives each memory op whose address keeps its value a plan of its own in the frame.
+  /// Gives each memory op with a constant address its own plan in the frame.
   void fix_addresses(bool is_entry) {
     std::uint32_t plans = 0;
     each_op([&](LoweredOp& op) {
@@ -143,7 +143,7 @@ class Simplifier {
     function_.areas.push_back({bytes, (bytes + 31) / 32});
   }
 
-  /// Of the registers that moved: those that something reads which did not.
+  /// Finds the moved registers read by ops that did not move.
   void find_results(std::vector<std::uint32_t>& results) {
     std::vector<bool> read(once_.size(), false);
     each_op([&](const LoweredOp& op) {

@@ -30,12 +30,12 @@ class BitRows {
   std::vector<std::uint64_t> data_;
 };
 
-/// In a module of millions of blocks and registers, bit sets and the walk over them come to an end
-/// here; registers then count as live everywhere, which costs room in the frame alone.
+/// Limits for bit sets and the walk over them, for modules of millions of blocks and registers.
+/// Beyond them registers count as live everywhere; this only costs room in the frame.
 constexpr std::size_t kMaxLivenessBits = std::size_t{1} << 28;
 constexpr std::size_t kMaxLivenessSteps = std::size_t{1} << 30;
 
-/// Registers that live from one block to another, and where.
+/// Registers live from one block to another, with the blocks.
 struct Liveness {
   std::vector<std::uint32_t> registers;  ///< by bit
   std::vector<std::uint32_t> bit_of;     ///< by register; kNoBit for those of one block
@@ -45,13 +45,13 @@ struct Liveness {
   static constexpr std::uint32_t kNoBit = ~std::uint32_t{0};
 };
 
-/// Calls reads(register) for what the block may read before it writes it, and writes(register) for
-/// what it writes for certain. A register may come more than once.
+/// Calls reads(register) for registers possibly read by the block before their write, and
+/// writes(register) for those written for certain. A register may come more than once.
 template <typename Reads, typename Writes>
 void summarise(const Lowered& function, const LoweredBlock& block, Reads reads, Writes writes) {
   for (const LoweredOp& op : block.ops) {
     each_register(function, op, [&](std::uint32_t reg, bool written) {
-      // Of a guarded write the lanes whose guard is off keep the old value.
+      // A guarded write keeps the old value in lanes with the guard off.
       written && !op.guarded ? writes(reg) : reads(reg);
     });
   }
@@ -103,7 +103,7 @@ class LivenessFinder {
     summarise(function_, function_.blocks[block], reads, writes);
   }
 
-  /// False where that takes too long.
+  /// False if this takes too long.
   bool spread() {
     std::vector<std::vector<std::uint32_t>> before(function_.blocks.size());
     for (const std::uint32_t b : order_) {
@@ -164,7 +164,7 @@ struct Range {
   }
 };
 
-/// Calls f(register) for each that lives in `row`.
+/// Calls f(register) for each register live in `row`.
 template <typename F>
 void each_live(const Liveness& live, const std::uint64_t* row, F f) {
   for (std::size_t w = 0; w < live.in.words(); ++w) {

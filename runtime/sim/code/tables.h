@@ -1,4 +1,4 @@
-// Side tables of a decoded program: what control-flow ops refer to.
+// Side tables of a decoded program for its control-flow ops.
 #pragma once
 
 #include "sim/code/builtins.h"
@@ -12,7 +12,7 @@
 
 namespace kernwright::sim {
 
-/// One value that a call passes or takes back. In the caller's frame lane i's bytes lie at
+/// One value of a call, as an argument or a result. In the caller's frame lane i's bytes lie at
 /// offset + i * stride, in the callee's block at `target`.
 struct CallValue {
   std::uint32_t offset = 0, stride = 0, bytes = 0, target = 0;
@@ -29,12 +29,12 @@ struct CallSite {
   std::uint32_t return_offset = 0, return_stride = 0;
 };
 
-/// Whether the call passes what the built-in function reads, and takes what it writes.
+/// Whether the call's arguments and result fit the built-in function.
 bool suits(const CallSite& site, const Builtin& builtin);
 /// "takes parameters of 8, 8 bytes and returns 4 bytes", for messages.
 std::string signature_text(const Builtin& builtin);
 
-/// What an op has to do with the instruction that it came from.
+/// The relation of an op to its original instruction.
 struct OpOrigin {
   enum class Part : std::uint8_t {
     helper,   ///< prepares operands, or jumps where the text falls through

@@ -20,7 +20,7 @@ inline constexpr std::uint8_t kSparseA = 1;
 
 inline constexpr int kMatrixChunk = 16;
 
-/// Of B, in chunks of k; A has two.
+/// The depth of B, in chunks of k; A has two.
 [[gnu::always_inline]] inline unsigned depth_of_b(std::uint32_t flags) {
   return (flags & kSparse) != 0 ? 4 : 2;
 }
@@ -39,8 +39,8 @@ class SharedMatrix {
     chunks_ = mode == 0 ? 1 : 16u >> mode;  // 1: 128 bytes, 2: 64, 3: 32
   }
 
-  /// Where chunk `i` of the block lies: row i of it, or with rows that follow each other (halves
-  /// only) step i of k.
+  /// The place of chunk `i` of the block: row i of it, or step i of k if rows follow each other
+  /// (halves only).
   [[gnu::always_inline]] std::uint64_t chunk(unsigned row_block, unsigned k_block,
                                              unsigned i) const {
     std::uint64_t at = start_ + i * chunks_ * kMatrixChunk;

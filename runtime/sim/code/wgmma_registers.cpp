@@ -1,4 +1,4 @@
-// Registers of wgmma that are in flight between the instruction and its wait.
+// Registers of wgmma in use between the instruction and its wait.
 #include "sim/code/wgmma_registers.h"
 
 #include "sim/code/lower/lowered.h"
@@ -85,7 +85,7 @@ class RegisterLists {
     block.ops = std::move(ops);
   }
 
-  /// Makes what `op` needs in front of it; false when it needs none.
+  /// Makes the check before `op`; false when it needs none.
   bool touches(const LoweredOp& op, LoweredOp& touch) {
     std::vector<Ref> reads, writes;
     each_register(function_, op, [&](std::uint32_t reg, bool written) {

@@ -1,4 +1,4 @@
-// Registers of wgmma that are in flight between the instruction and its wait.
+// Registers of wgmma in use between the instruction and its wait.
 #pragma once
 
 #include "sim/code/op.h"
@@ -10,7 +10,7 @@ namespace kernwright::sim {
 struct Lowered;
 
 /// Gives each wgmma.mma_async of the function the list of its registers (Op::f: those of D, then
-/// those of A), and puts touch_product_registers() before each other op that touches one of them.
+/// those of A), and puts touch_product_registers() before each other op with one of them.
 void list_wgmma_registers(Lowered& function, std::uint32_t index);
 
 /// In such a list: names a register of a function.
@@ -18,9 +18,9 @@ constexpr std::uint32_t wgmma_register(std::uint32_t function, std::uint32_t reg
   return function << 20 | (reg & 0xfffff);
 }
 
-/// In front of an instruction that touches registers of products: sources a and b are lists of
-/// those it reads and writes (Op::imm and imm2 of them); with flags 1 or 2 only where predicate c
-/// holds or does not.
+/// Runs before an instruction with registers of products: sources a and b are lists of those that
+/// it reads and writes (Op::imm and imm2 of them); with flags 1 or 2 only if predicate c holds or
+/// does not.
 const Op* touch_product_registers(const Op* op, Warp& warp);
 
 }  // namespace kernwright::sim

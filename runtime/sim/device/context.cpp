@@ -5,7 +5,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Null, or the handle of a context that somebody retains.
+/// Accepts null, or the handle of a retained context.
 void require_context(CUcontext context) {
   SimDevice* const device = sim_driver().device_of(context);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
@@ -20,7 +20,7 @@ std::size_t limit_index(CUlimit limit) {
   return index;
 }
 
-/// Device whose memory the current context asks about.
+/// The device of the peer in the current context's question.
 SimDevice& peer_device(Context& context, CUcontext peer) {
   SimDevice* const device = sim_driver().device_of(peer);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
@@ -52,7 +52,7 @@ void calls::cuDevicePrimaryCtxRelease(CUdevice ordinal) {
   if (last != nullptr) tear_down(*last);
 }
 
-/// All that the context owns goes away; who retains it goes on with a fresh one.
+/// Everything owned by the context goes away; its holders go on with a fresh one.
 void calls::cuDevicePrimaryCtxReset(CUdevice ordinal) {
   SimDevice& device = sim_driver().device(ordinal);
   std::shared_ptr<Context> old;
@@ -139,7 +139,7 @@ void calls::cuCtxSetLimit(CUlimit limit, std::size_t value) {
   if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) context->heap.set_limit(value);
 }
 
-/// There is no L2 cache whose lines could persist.
+/// There is no L2 cache with persisting lines.
 void calls::cuCtxResetPersistingL2Cache() { static_cast<void>(current_context()); }
 
 void calls::cuCtxGetId(CUcontext handle, unsigned long long* id) {

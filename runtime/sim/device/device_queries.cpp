@@ -1,4 +1,4 @@
-// Driver functions that describe the simulated devices.
+// Driver functions about the simulated devices.
 #include "base/format.h"
 #include "sim/device/sim_driver.h"
 

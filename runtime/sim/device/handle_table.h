@@ -1,4 +1,4 @@
-// Handles that are checked at every use: a destroyed or foreign one is recognised, never followed.
+// Checked handles: a destroyed or foreign one is recognised at every use, never followed.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace kernwright::sim {
 
-/// Gives objects handles that look like pointers. A handle is a number, so host code that follows
-/// it faults at once. Handles of removed objects are reused as soon as possible, as drivers do:
-/// users of remembered raw handles find out. Objects stay alive while somebody still works on them.
+/// Gives objects handles that look like pointers. A handle is only a number, so host code that
+/// dereferences it faults at once. Handles of removed objects are reused as soon as possible, as
+/// drivers do, so uses of remembered raw handles are found. Objects stay alive during work on them.
 /// Thread-safe.
 template <typename Handle, typename Object>
 class HandleTable {
@@ -33,7 +33,7 @@ class HandleTable {
     return handle(index);
   }
 
-  /// Null for anything that is no live handle of this table.
+  /// Null for anything but a live handle of this table.
   std::shared_ptr<Object> find(Handle handle) const {
     const std::shared_lock lock(mutex_);
     const std::size_t index = index_of(handle);
@@ -49,7 +49,7 @@ class HandleTable {
     return std::exchange(objects_[index], nullptr);
   }
 
-  /// Ends the handles of all objects for which `condition(object)` holds and returns these objects.
+  /// Ends the handles of all objects with a true `condition(object)` and returns these objects.
   template <typename Condition>
   std::vector<std::shared_ptr<Object>> remove_if(Condition&& condition) {
     std::vector<std::shared_ptr<Object>> removed;
@@ -68,7 +68,7 @@ class HandleTable {
   Handle handle(std::size_t index) const noexcept {
     return reinterpret_cast<Handle>(tag_ | (static_cast<std::uint64_t>(index) + 1) << kShift);
   }
-  /// Past the end for what this table cannot have given out.
+  /// Past the end for handles never given out by this table.
   std::size_t index_of(Handle handle) const noexcept {
     const std::uint64_t bits = reinterpret_cast<std::uint64_t>(handle) ^ tag_;
     if (bits >> 48 != 0 || bits % (1u << kShift) != 0 || bits == 0) return ~std::size_t{0};

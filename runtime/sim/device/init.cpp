@@ -1,4 +1,4 @@
-// Driver functions that need no device: initialisation, version, error texts, look-up by name.
+// Driver functions without a device: initialisation, version, error texts, look-up by name.
 #include "base/errors.h"
 #include "base/log.h"
 #include "sim/device.h"
@@ -11,7 +11,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// A sentence for each result code that the simulated device returns.
+/// A sentence for each result code of the simulated device.
 struct Row {
   CUresult code;
   const char* text;
@@ -55,7 +55,7 @@ constexpr Row kRows[] = {
 
 void calls::cuInit(unsigned int flags) {
   require(flags == 0);
-  // For programs that ask for no report there is the log.
+  // Programs that ask for no report can read the log.
   const auto refuse = [](CUresult code, const Error& error) {
     log(LogLevel::error, "simulated device: {}", error.what());
     fail_with(code, FaultKind::none, error.what());
@@ -104,7 +104,7 @@ void calls::cuGetProcAddress(const char* symbol, void** function, int cuda_versi
   require(*function != nullptr || status != nullptr, CUDA_ERROR_NOT_FOUND);
 }
 
-/// `context` may be null. The finding belongs to the thread that got the error code.
+/// `context` may be null. The finding belongs to the thread with the error code.
 void calls::kwTakeReport(CUcontext, FaultReport* report) {
   require(report != nullptr);
   require(take_report(*report), CUDA_ERROR_NOT_FOUND);

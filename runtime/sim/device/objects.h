@@ -1,4 +1,4 @@
-// What stands behind the handles of the simulated driver.
+// The objects behind the handles of the simulated driver.
 #pragma once
 
 #include "base/fault_report.h"
@@ -32,7 +32,7 @@ struct Capture;
 struct GraphNode;
 struct GraphMemory;
 
-/// The end of a piece of work; events point at the one that they recorded.
+/// The end of a piece of work; events point at the recorded one.
 struct Mark {
   std::atomic<bool> done{false};
   std::atomic<std::int64_t> nanoseconds{0};  ///< steady clock when it was reached
@@ -88,12 +88,11 @@ struct Event {
   unsigned flags = 0;
   std::mutex mutex;            ///< guards the rest
   std::shared_ptr<Mark> mark;  ///< of the last record; null = never recorded
-  /// Where the last record was captured; null when it was none.
+  /// The capture of the last record; null if it was not captured.
   std::shared_ptr<Capture> capture;
   std::vector<std::shared_ptr<GraphNode>> tips;
 
-  /// For handles that end: a node may hold the event, but the event must not hold the node for
-  /// ever.
+  /// For ended handles: a node may hold the event, but the event must not hold the node for ever.
   void forget_capture();
 };
 
@@ -136,7 +135,7 @@ struct MemoryPool {
   std::array<int, 3> reuse{1, 1, 1};
 };
 
-/// What the driver knows about an allocation beyond Memory's own record.
+/// The driver's data about an allocation, besides Memory's own record.
 struct AllocationInfo {
   AllocationKind kind = AllocationKind::device;
   std::uint64_t buffer_id = 0;
@@ -150,7 +149,7 @@ struct AllocationInfo {
   bool freeing = false;  ///< a cuMemFreeAsync was issued
 };
 
-/// A CUDA array: elements row by row in memory of the device that nobody else gets to know.
+/// A CUDA array: elements row by row in private memory of the device.
 struct CudaArray {
   std::shared_ptr<Context> context;
   CUDA_ARRAY3D_DESCRIPTOR descriptor{};

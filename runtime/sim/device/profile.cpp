@@ -23,7 +23,7 @@ struct Row {
 constexpr Row kRows[] = {
 #include "sim_profile.inc"
 };
-/// What differs at 9.0.
+/// The differences at 9.0.
 constexpr Row kRows90[] = {
 #include "sim_profile_90.inc"
 };
@@ -38,7 +38,7 @@ constexpr Row kRows90[] = {
 #define KW_PROFILE_VERSION(value) value,
 #define KW_PROFILE_PRIORITIES(least, greatest) least, greatest,
 
-/// Null for one that the rows do not have.
+/// Null for a key without a row.
 const Row* find(std::span<const Row> rows, bool is_limit, int key) noexcept {
   const auto found = std::ranges::find_if(
       rows, [&](const Row& row) { return row.key == key && row.is_limit == is_limit; });

@@ -1,4 +1,4 @@
-// What the simulated device says about itself: attributes and limits from profiles/*.json.
+// The simulated device's description: attributes and limits from profiles/*.json.
 #pragma once
 
 #include "driver/texture_parameters.h"
@@ -19,9 +19,9 @@ struct DeviceProfile {
   bool is_90;  ///< compute capability 9.0, not 8.0: KERNWRIGHT_SIM_CAPABILITY, read once
   std::array<std::optional<std::size_t>, kLimitCount> limits;  ///< by CUlimit; empty = unsupported
 
-  /// Nothing for an attribute that the captured driver did not know.
+  /// Nothing for an attribute unknown to the captured driver.
   std::optional<int> attribute(int which) const noexcept;
-  /// For attributes that every profile has.
+  /// For attributes present in every profile.
   int required(CUdevice_attribute which) const noexcept { return *attribute(which); }
   /// 80 for 8.0.
   int capability() const noexcept {

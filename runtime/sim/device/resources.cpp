@@ -1,4 +1,4 @@
-// A bounded reader of the few ELF sections that carry a cubin's resource counts.
+// A bounded reader of the few ELF sections with a cubin's resource counts.
 #include "sim/device/resources.h"
 
 #include "base/byte_reader.h"
@@ -93,7 +93,7 @@ std::vector<Section> read_sections(Bytes image) {
   return sections;
 }
 
-/// Calls visit(attribute, payload) for each record of a .nv.info section that has a payload.
+/// Calls visit(attribute, payload) for each record with a payload in a .nv.info section.
 template <typename Visitor>
 void for_each_record(Bytes content, Visitor&& visit) {
   ByteReader reader(content, "cubin attributes");
@@ -110,7 +110,7 @@ std::optional<std::string_view> after(std::string_view name, std::string_view pr
   return name.substr(prefix.size());
 }
 
-/// Largest frame that .nv.info gives for each symbol.
+/// Largest frame in .nv.info for each symbol.
 std::map<std::uint32_t, std::uint32_t> frame_sizes(const std::vector<Section>& sections) {
   std::map<std::uint32_t, std::uint32_t> frames;
   for (const Section& section : sections) {
@@ -170,7 +170,7 @@ std::map<std::string, KernelResources> read_cubin_resources(std::span<const std:
 }
 
 KernelResources estimate_resources(const FunctionInfo& function) {
-  // At most what blocks of 1024 threads can have: an estimate refuses no launch.
+  // At most the registers of blocks of 1024 threads: an estimate refuses no launch.
   constexpr int kLeast = 16, kMost = 64;
   KernelResources resources;
   const auto slots = static_cast<int>(function.frame_bytes / (sizeof(std::uint32_t) * kLanes));

@@ -23,7 +23,7 @@ std::mutex g_init_mutex;
 thread_local std::optional<FaultReport> t_report;
 std::atomic<bool> g_reports_are_logged{false};
 
-/// What a process with little address space gets of device and of page-locked memory at least.
+/// Least device memory and page-locked memory of a process with little address space.
 constexpr std::uint64_t kLeastMemory = std::uint64_t{64} << 20;
 
 /// Page-locked memory is limited by the machine's own.
@@ -36,7 +36,7 @@ std::uint64_t machine_memory() {
 }
 
 std::vector<std::unique_ptr<SimDevice>> make_devices() {
-  // What is read later is refused here, where somebody is told why.
+  // Values needed later are checked here, because here the error reaches the user.
   device_profile();
   selected_isa();
   const std::uint64_t wanted = env_number(Env::sim_memory);
@@ -155,7 +155,7 @@ void change_at_end(const std::function<void(SimDriver&)>& change) noexcept {
 
 std::vector<CUcontext>& context_stack() noexcept {
   // A destructor of another thread_local may call the driver after the vector is gone: it gets a
-  // new one, which is left to the end of the process.
+  // new one, left to the end of the process.
   static thread_local std::vector<CUcontext>* stack = nullptr;
   static thread_local const struct Owner {
     ~Owner() { delete std::exchange(stack, nullptr); }

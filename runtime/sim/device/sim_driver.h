@@ -47,8 +47,8 @@ class SimDriver {
   int threads = 1;                       ///< host threads of a launch
   std::atomic<bool> sticky_errors{false};
   Memory host_memory;  ///< page-locked, registered and managed memory, known to every device
-  /// Held while simulated work runs or memory goes away, so that neither meets the other.
-  /// Never held while code of the user runs.
+  /// Held while simulated work runs or memory is freed, so that the two never overlap. Never held
+  /// while code of the user runs.
   std::mutex execution;
 
   HandleTable<CUstream, Stream> streams{2};
@@ -76,9 +76,9 @@ class SimDriver {
 
   SimDevice& device(CUdevice ordinal);                    ///< throws Failure INVALID_DEVICE
   SimDevice* device_of(CUcontext handle) const noexcept;  ///< null for a foreign handle
-  /// The memory that holds `address`, else null.
+  /// The memory with `address`, else null.
   Memory* memory_of(std::uint64_t address) noexcept;
-  /// For messages about an address that no memory holds.
+  /// For messages about an address outside all memories.
   std::string describe(std::uint64_t address, std::uint64_t size, bool* freed);
 
  private:
@@ -95,8 +95,8 @@ struct QuietDriver {
   SimDriver& driver = (initialise_sim_driver(), sim_driver());
   const std::lock_guard<std::mutex> execution{driver.execution};
 };
-/// Calls change(SimDriver&) with no launch running. For destructors, in host functions too: a scope
-/// that stayed in a list after its end would be used.
+/// Calls change(SimDriver&) while no launch runs. For destructors, in host functions too: a scope
+/// left in a list after its end would be used.
 void change_at_end(const std::function<void(SimDriver&)>& change) noexcept;
 
 /// The context stack of the calling thread.
@@ -110,11 +110,11 @@ std::shared_ptr<Context> current_context();
 StreamUse use_stream(CUstream stream);
 /// A small number for each thread of the process, never 0.
 std::uint64_t thread_number() noexcept;
-/// Errors that end a context on a GPU end this one, where set_sticky_errors() asked for it.
+/// With set_sticky_errors(), errors that end a context on a GPU end this one.
 void lose(Context& context, CUresult code) noexcept;
 
-/// Puts work into a stream: it runs, waits, or becomes a node of the graph that the stream
-/// captures; then and when nothing waits the result is null. Throws Failure.
+/// Puts work into a stream: it runs, waits, or becomes a node of the stream's captured graph; then
+/// and when nothing waits the result is null. Throws Failure.
 std::shared_ptr<Mark> submit(const StreamUse& use, Work&& work,
                              std::vector<std::shared_ptr<Mark>> after = {});
 
@@ -144,8 +144,7 @@ struct Guarded<kBody> {
     }
   }
 };
-/// A driver function whose body is kBody, which throws Failure: nothing but a result code leaves
-/// it.
+/// A driver function with the body kBody. Failure is caught and becomes a result code.
 template <auto kBody>
 inline constexpr auto guarded = Guarded<kBody>::call;
 

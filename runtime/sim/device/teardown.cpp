@@ -13,7 +13,7 @@ void forget_pool_use(const AllocationInfo& info) {
   info.pool->used -= info.bytes;
 }
 
-/// Cached ranges on any device may lie in memory that just went away on another.
+/// Cached ranges on any device may lie in memory just freed on another.
 void expire_cached_ranges(SimDriver& instance) {
   for (const auto& device : instance.devices) device->memory.expire_cached_ranges();
 }

@@ -23,7 +23,7 @@ const Op* each_lane(const Op* op, const BuiltinCall& call, F f) {
   return op;
 }
 
-/// Of malloc() or free() by one lane.
+/// Cost of malloc() or free() by one lane.
 constexpr unsigned kHeapCost = 50;
 
 const Op* call_malloc(const Op* op, Warp& warp, const BuiltinCall& call) {

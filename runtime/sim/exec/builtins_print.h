@@ -28,7 +28,7 @@ void write_result(const BuiltinCall& call, int lane, T value) {
 const Op* call_vprintf(const Op* op, Warp& warp, const BuiltinCall& call);
 
 /// void __assertfail(const char* message, const char* file, unsigned line, const char* function,
-/// size_t char_size): what assert() calls. Ends the launch.
+/// size_t char_size): the function behind assert(). Ends the launch.
 const Op* call_assertfail(const Op* op, Warp& warp, const BuiltinCall& call);
 
 }  // namespace kernwright::sim

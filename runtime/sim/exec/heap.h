@@ -1,4 +1,4 @@
-// The heap that device code reaches with malloc() and free().
+// The heap of malloc() and free() in device code.
 #pragma once
 
 #include "sim/mem/memory.h"
@@ -9,7 +9,7 @@
 
 namespace kernwright::sim {
 
-/// What CUDA sets when nobody calls cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE).
+/// CUDA's default without cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE).
 inline constexpr std::uint64_t kDefaultHeapBytes = std::uint64_t{8} << 20;
 
 /// Each block is an allocation of its own in the device's memory, with guard gaps around it, so

@@ -15,8 +15,8 @@ namespace kernwright::sim {
 using StringReader =
     std::function<std::optional<std::string>(std::uint64_t address, std::size_t limit)>;
 
-/// Yields the next `bytes` (4 or 8) of the argument buffer that start at byte `offset` of it, or
-/// nothing when they cannot be read.
+/// Returns the `bytes` (4 or 8) of the argument buffer at byte `offset`, or nothing if they cannot
+/// be read.
 using ArgumentReader =
     std::function<std::optional<std::uint64_t>(std::uint64_t offset, std::uint32_t bytes)>;
 

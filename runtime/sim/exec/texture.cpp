@@ -1,4 +1,4 @@
-// The table of texture and surface objects, and what is wrong with a handle.
+// The table of texture and surface objects, and errors of handles.
 #include "sim/exec/texture.h"
 
 #include "base/format.h"

@@ -1,4 +1,4 @@
-// Texture and surface objects as device code sees them: what they read and how.
+// Texture and surface objects for device code: their source and their way of reading it.
 #pragma once
 
 #include "driver/driver_types.h"
@@ -55,11 +55,11 @@ struct TextureObject {
 class TextureTable {
  public:
   std::uint64_t add(TextureObject object);
-  /// False for anything but a live handle of that kind.
+  /// False for anything but a live handle of this kind.
   bool remove(std::uint64_t handle, bool is_surface);
   /// Ends all objects of a context.
   void remove_of(std::uint64_t context);
-  /// Null for what is no live handle.
+  /// Null for anything but a live handle.
   std::shared_ptr<const TextureObject> find(std::uint64_t handle) const;
   /// Whether it was one.
   bool had(std::uint64_t handle) const;
@@ -70,7 +70,7 @@ class TextureTable {
   std::uint64_t last_ = 0;
 };
 
-/// The object behind a handle used by a lane as a texture or surface of that shape (none: of any).
+/// The object behind a handle used by a lane as a texture or surface of this shape (none: any).
 /// Null after a finding.
 std::shared_ptr<const TextureObject> use_texture(const Op* op, Warp& warp, int lane,
                                                  std::uint64_t handle, bool as_surface,

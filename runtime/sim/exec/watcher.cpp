@@ -1,4 +1,4 @@
-// Where the tables of the interface's functions lie.
+// The virtual tables of the interface are in this file.
 #include "sim/exec/watcher.h"
 
 namespace kernwright::sim {

@@ -1,4 +1,4 @@
-// The one interface through which somebody looks on while blocks run: the checks, traces, counts.
+// The one interface for watching blocks while they run: the checks, traces, counts.
 #pragma once
 
 #include "sim/exec/block/barriers.h"
@@ -13,9 +13,9 @@
 
 namespace kernwright::sim {
 
-/// Watches the blocks of one BlockRunner, on its host thread. What the handlers of ops tell a
-/// watcher of their own accord is between the two; here is what the rest of this folder tells. All
-/// of it may be ignored.
+/// Watches the blocks of one BlockRunner, on its host thread. Reports by ops' handlers are a matter
+/// between them and a watcher; the rest of this folder reports through these functions. All of them
+/// may be ignored.
 class Watcher {
  public:
   Watcher() = default;
@@ -29,14 +29,14 @@ class Watcher {
   virtual void attach() {}
   /// All threads of the block have exited.
   virtual void end() {}
-  /// The warps of the block in the order in which they run next; null: by number.
+  /// The warps of the block in the order of their next run; null: by number.
   virtual const std::uint32_t* warp_order() { return nullptr; }
 
   /// locate() found the bytes of an access by one lane. `space` generic: the address decides.
   virtual void located(const Op*, Warp&, int /*lane*/, const LaneAccess&) {}
-  /// The same, of an instruction that tells of its accesses itself.
+  /// The same, for an instruction with reports of its own.
   virtual void accessed(const Op*, Warp&, int /*lane*/, const LaneAccess&) {}
-  /// A builtin function uses the bytes at that generic address.
+  /// A builtin function uses the bytes at this generic address.
   virtual void used(const Op*, Warp&, int /*lane*/, std::uint64_t /*address*/,
                     std::uint32_t /*bytes*/) {}
   /// Device code allocated memory.
@@ -47,7 +47,7 @@ class Watcher {
   /// Lanes arrive at a block barrier, before it may be complete.
   virtual void arrive(const Op*, Warp&, std::uint32_t /*id*/, std::uint32_t /*lanes*/,
                       bool /*wait*/, bool /*counted*/) {}
-  /// The barrier is complete; those who wait go on.
+  /// The barrier is complete; the waiting threads go on.
   virtual void release(const Block&, std::uint32_t /*id*/, const Barriers::One&) {}
   /// The warp's active lanes did a *.sync instruction. `members` as for Warp::converge(); null:
   /// everybody.
@@ -60,28 +60,28 @@ class Watcher {
   /// These lanes go on behind the cluster's barrier.
   virtual void pass_cluster(const Warp&, std::uint32_t /*lanes*/) {}
 
-  /// One lane issues a bulk copy to shared memory of the block of that rank, `from` global memory
-  /// (or nowhere). What it returns goes to that block's copied() when the bytes have arrived.
+  /// One lane issues a bulk copy to shared memory of the block with this rank, `from` global memory
+  /// (or nowhere). The result goes to the block's copied() when the bytes have arrived.
   virtual AsyncCopy copy_to(const Op*, Warp&, int /*lane*/, std::uint64_t /*rank*/,
                             const Piece& /*to*/, const Piece& /*from*/) {
     return {};
   }
   /// The copy, of this block's thread, reads shared memory of this block.
   virtual void copy_between(const Op*, Warp&, int /*lane*/, const Piece& /*from*/, AsyncCopy&) {}
-  /// The mbarrier at that offset was told of the copy's bytes.
+  /// The mbarrier at this offset received the copy's byte count.
   virtual void copied(std::uint64_t /*mbarrier*/, const AsyncCopy&) {}
   /// One lane issues a bulk copy from shared to global memory; only its pieces are looked at.
   virtual void copy_from(const Op*, Warp&, int /*lane*/, BulkStore) {}
-  /// A phase of the mbarrier at that offset of shared memory ended.
+  /// A phase of the mbarrier at this offset of shared memory ended.
   virtual void end_phase(std::uint64_t /*mbarrier*/) {}
-  /// A tensor copy looks at the map at that generic address.
+  /// A tensor copy reads the map at this generic address.
   virtual void use_map(const Op*, Warp&, int /*lane*/, std::uint64_t /*address*/) {}
-  /// The op touches a register of a wgmma in flight, that of op `product`; `what` says which.
+  /// The op touches a register of a wgmma in flight, of op `product`; `what` names the register.
   virtual void product_touched(const Op*, const Warp&, std::string /*what*/,
                                std::uint32_t /*product*/) {}
 };
 
-/// What a watcher knows of the blocks before the first begins.
+/// A watcher's knowledge of the blocks before the first begins.
 struct WatchedBlocks {
   std::uint32_t kernel = 0;  ///< index into Program::functions
   std::uint32_t warps = 0;
@@ -89,7 +89,7 @@ struct WatchedBlocks {
   std::uint64_t local_bytes = 0;  ///< of all threads of a block
 };
 
-/// One launch that is watched: gives each BlockRunner its watcher. Thread-safe.
+/// One watched launch: gives each BlockRunner its watcher. Thread-safe.
 class LaunchWatcher {
  public:
   explicit LaunchWatcher(std::uint64_t its_seed = 0) : seed(its_seed) {}

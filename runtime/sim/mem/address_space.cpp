@@ -19,13 +19,13 @@ constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 constexpr std::uint64_t kUnit = std::uint64_t{4} << 30;
 constexpr std::uint64_t kSmallestUnit = std::uint64_t{16} << 20;
 constexpr std::uint64_t kLeastSlots = 4;
-/// Of a run; blocks of up to half of that may have open gaps. Neighbouring runs are one entry of
+/// Size of a run; blocks of up to half of it may have open gaps. Neighbouring runs are one entry of
 /// the process's map.
 constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 20;
 /// log2 of the packed slots' lengths.
 constexpr std::array<int, 6> kPackedShifts{6, 8, 10, 12, 14, 16};
 static_assert(AddressSpace::kLargestPacked == 1u << (kPackedShifts.back() - 1));
-/// Of the packed slots of one length: more would take much memory for their states.
+/// Room for the packed slots of one length: more would take much memory for their states.
 constexpr std::uint64_t kPackedBytes = std::uint64_t{256} << 20;
 /// So many packed slots of one length stay freed before the oldest is used again.
 std::size_t quarantine(int stride_shift) {
@@ -85,7 +85,7 @@ AddressSpace::AddressSpace(std::uint64_t largest_block, std::uint64_t least_bloc
       bytes, 0, 0, 0);
 }
 
-/// Of `bytes` in whole units; `words` counts the states of all slots.
+/// Adds a zone of `bytes` in whole units; `words` counts the states of all slots.
 void AddressSpace::add_zone(std::uint64_t unit, std::uint64_t bytes, Zone zone,
                             std::uint64_t& words) {
   const std::uint64_t units = (bytes + unit - 1) / unit;

@@ -25,24 +25,23 @@ struct SlotState {
   }
 };
 
-/// Whether a fault stops host code that touches memory behind a block. This takes two entries of
-/// the process's memory map for each live block, of which Linux allows 65530, and system calls.
-/// Small blocks without need of them lie in runs, open as a whole. Packed ones are a few bytes in
-/// shared pages: take() and give_back() make no system call, and their first contents are those
-/// left there before.
+/// Whether a fault stops host code with accesses after a block. This takes two entries of the
+/// process's memory map for each live block (Linux allows 65530), and system calls. Small blocks
+/// without need of gaps lie in runs, open as a whole. Packed ones are a few bytes in shared pages:
+/// take() and give_back() make no system call, and their first contents are left from earlier use.
 enum class Gap : std::uint8_t { open, closed, packed };
 
-/// A block lives at the start of a slot whose length is at least twice the block's, so the place of
-/// a block follows from any address inside it by arithmetic alone. Slots are handed out fresh first
-/// and then oldest-freed first; packed ones again as soon as enough others were freed since. take()
-/// and give_back() need the caller's lock, slot_of() does not.
+/// A block lives at the start of a slot with at least twice its length, so the place of a block
+/// follows from any address inside it by arithmetic alone. Slots are handed out fresh first and
+/// then oldest-freed first; packed ones again as soon as enough others were freed since. take() and
+/// give_back() need the caller's lock, slot_of() does not.
 class AddressSpace {
  public:
   static constexpr std::uint64_t kLargestPacked = 32 << 10;
 
-  /// Room for single blocks of up to `largest_block` bytes. Where less will do, `least_block`, it
-  /// takes no more than half of the process's room: that of a half, a quarter, ... of the largest
-  /// block. Throws OutOfMemory.
+  /// Room for single blocks of up to `largest_block` bytes, but at most half of the process's room.
+  /// If this is too little, room for a half, a quarter, ... of the largest block, down to
+  /// `least_block`. Throws OutOfMemory.
   AddressSpace(std::uint64_t largest_block, std::uint64_t least_block);
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
@@ -62,8 +61,8 @@ class AddressSpace {
   /// Host address of `bytes` fresh readable and writable bytes, zeros unless packed, or nothing.
   /// Blocks of more than kLargestPacked bytes are never packed.
   std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint8_t tag, Gap gap);
-  /// Ends the live block at `begin`: its memory goes back, and its slot remembers it as freed.
-  /// Where somebody may still touch it (`in_use`) it stays readable and writable until reclaim().
+  /// Ends the live block at `begin`: its memory goes back, and its slot remembers it as freed. If
+  /// it may still be used (`in_use`), it stays readable and writable until reclaim().
   void give_back(std::uint64_t begin, bool in_use);
   void reclaim();
 

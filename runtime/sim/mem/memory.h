@@ -32,11 +32,11 @@ struct Allocation {
   std::string label;
 };
 
-/// Thread-safe. Allocations are page aligned and followed by a guard gap at least as long as
-/// themselves (and 4 KiB), which no allocation covers; that of memory which host code may touch
-/// faults there too. A freed address is not handed out again until every other address of its size
-/// class was used, so use-after-free stays recognisable. Fresh memory reads as zero; freed memory
-/// goes back to the operating system. Packed blocks are other: see allocate_packed().
+/// Thread-safe. Allocations are page aligned. A guard gap after each is at least as long as the
+/// allocation (and 4 KiB), and no allocation covers it; after memory accessible to host code it
+/// faults. A freed address is not handed out again until every other address of its size class was
+/// used, so use-after-free stays recognisable. Fresh memory reads as zero; freed memory goes back
+/// to the operating system. Packed blocks differ: see allocate_packed().
 ///
 /// Every live allocation of host or managed memory, or of more than 512 KiB, takes two entries of
 /// the process's memory map, so Linux's default of 65530 entries allows about 32000 of those.
@@ -46,7 +46,7 @@ class Memory {
   /// of the process's limit, the capacity is a half, a quarter, ... of `capacity_bytes`, at least
   /// `least_bytes`. Throws OutOfMemory if even this cannot be had.
   Memory(std::uint64_t capacity_bytes, std::uint64_t least_bytes);
-  /// Of that capacity and no less.
+  /// With exactly this capacity.
   explicit Memory(std::uint64_t capacity_bytes) : Memory(capacity_bytes, capacity_bytes) {}
   ~Memory();
   Memory(const Memory&) = delete;
@@ -63,8 +63,8 @@ class Memory {
   std::optional<std::uint64_t> allocate_packed(std::uint64_t bytes);
   static constexpr std::uint64_t kLargestPacked = 32 << 10;
   /// False when `address` is not the start of a live allocation made by one of these. The caller
-  /// sees to it that no running work still uses the memory; only blocks of the device heap may go
-  /// while kernels run: touching their pages is no fault of the host's until reclaim().
+  /// ensures that no running work still uses the memory. Only blocks of the device heap may go
+  /// while kernels run: host accesses to their pages do not fault until reclaim().
   bool free(std::uint64_t address);
   /// Gives back the pages of freed heap blocks. Only while nothing runs.
   void reclaim();
@@ -86,8 +86,8 @@ class Memory {
   /// Inline because handlers ask at every access.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
 
-  /// Memories whose allocations count as this one's in find() and describe(): peers, and the
-  /// host's; the host's comes first. They outlive this one's use.
+  /// Memories with allocations visible in find() and describe() here: peers, and the host's; the
+  /// host's comes first. They outlive this one's use.
   void set_neighbours(std::vector<const Memory*> neighbours);
   /// Whether the address lies in this memory's reserved address space.
   bool covers(std::uint64_t address) const noexcept;

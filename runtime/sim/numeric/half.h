@@ -20,8 +20,7 @@ namespace kernwright::sim::KW_SIM_NS::numeric {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | special | sign);
 }
 
-/// To a format of 16 bits in one rounding, from float or double: the way for a sum that f32 cannot
-/// hold.
+/// To a format of 16 bits in one rounding, from float or double: for a sum too precise for f32.
 template <typename F, typename T>
 [[gnu::always_inline]] inline std::uint16_t narrow(T value) {
   using From = std::conditional_t<sizeof(T) == 8, F64, F32>;
@@ -84,9 +83,9 @@ template <typename T>
   return std::bit_cast<T>(bits + step);
 }
 
-/// a * b + c where the product is exact (in double for values of 24 bits, in float for those of
-/// f16): the sum is rounded to odd, so that a later rounding to a format of at least two bits less
-/// is the only one that counts.
+/// a * b + c with an exact product (in double for values of 24 bits, in float for those of f16):
+/// the sum is rounded to odd, so only a later rounding to a format with at least two bits less
+/// counts.
 [[gnu::always_inline]] inline double fused_to_odd(double a, double b, double c) {
   return add_to_odd(a * b, c);
 }

@@ -23,7 +23,7 @@ template <typename I, typename T>
 inline constexpr T kAbove = static_cast<T>(std::uint64_t{1} << (sizeof(I) * 8 - 1)) *
                             (std::is_signed_v<I> ? T{1} : T{2});
 
-/// What NaN becomes: 0 where float or a half meets up to 32 bits, else the top bit alone.
+/// The result for NaN: 0 from float or a half to up to 32 bits, else the top bit alone.
 template <typename I, bool kFromDouble>
 inline constexpr I kFromNan = kFromDouble || sizeof(I) == 8
                                   ? static_cast<I>(std::uint64_t{1} << (sizeof(I) * 8 - 1))
@@ -37,7 +37,7 @@ template <typename I, bool kFromDouble, typename T>
   constexpr T kLow = static_cast<T>(Limits::min());
   const bool inside = x >= kLow && x < kAbove<I, T>;
   const T safe = inside ? x : T{0};
-  // A narrow type goes through int, which vectorises.
+  // A narrow type goes through int, for vectorised code.
   using Step = std::conditional_t<sizeof(I) < 4, std::int32_t, I>;
   I result = static_cast<I>(static_cast<Step>(safe));
   result = x >= kAbove<I, T> ? Limits::max() : result;

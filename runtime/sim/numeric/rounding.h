@@ -9,7 +9,7 @@
 
 namespace kernwright::sim::KW_SIM_NS::numeric {
 
-/// What to do beyond rounding.
+/// Steps after rounding.
 struct Finish {
   bool satfinite = false;  ///< overflow and infinity give the largest finite number
   bool relu = false;       ///< negative numbers and -0 give +0
@@ -99,7 +99,7 @@ std::uint64_t encode_integer(bool negative, std::uint64_t magnitude, Rounding mo
   return round_pack<F>(negative, magnitude, 0, mode);
 }
 
-/// The value of an encoding, exactly; NaN gives a quiet NaN. Not for F64, whose encoding is the
+/// The value of an encoding, exactly; NaN gives a quiet NaN. Not for F64: its encoding is the
 /// value.
 template <typename F>
 double decode(std::uint64_t bits) {

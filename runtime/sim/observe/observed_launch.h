@@ -1,4 +1,4 @@
-// One launch that is watched: what its blocks share.
+// One watched launch: the common data of its blocks.
 #pragma once
 
 #include "sim/exec/watcher.h"
@@ -29,7 +29,7 @@ class ObservedLaunch final : public LaunchWatcher {
   TraceRecorder* const trace;
   const bool counts;
 
-  /// The calling host thread's counts, by op: blocks that take turns on it share them.
+  /// The calling host thread's counts, by op, common to its blocks.
   LineCounts* own_counts();
   /// The sum over host threads. After the last block.
   std::vector<LineCounts> total() const;

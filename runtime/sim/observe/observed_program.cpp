@@ -28,8 +28,7 @@ AddressPlace place_of(const ptx::Function& function, const ptx::Operand& operand
   return place;
 }
 
-/// Tiles of wmma and texels in an order that hardware chooses, and copies that engines of their own
-/// make.
+/// Tiles of wmma and texels in an order chosen by hardware, and copies by engines of their own.
 bool moves_data_otherwise(const ptx::Instruction& instruction) {
   const Handler handler = instruction.row->handler;
   const ptx::Verb verb = instruction.modifiers.verb;
@@ -57,7 +56,7 @@ void describe_memory(ObservedOp& op, const ptx::Function& function,
     default: return;
   }
   if (instruction.modifiers.space == ptx::Space::param) {
-    // Parameters that are named are no memory of the device: they lie in frames.
+    // Named parameters are no memory of the device: they lie in frames.
     const bool by_name = std::any_of(
         instruction.operands.begin(), instruction.operands.end(), [](const ptx::Operand& operand) {
           return operand.kind == OperandKind::address && operand.base == OperandKind::symbol;
@@ -106,7 +105,7 @@ std::string instruction_text(const ptx::Module& module, const ptx::Function& fun
   if (instruction.guarded)
     text = format("@{}{} ", instruction.guard_negated ? "!" : "",
                   full_name(function.registers[instruction.guard]));
-  // An opcode that was written with spaces inside is kept elsewhere; then it has to do.
+  // An opcode written with spaces inside is stored elsewhere; then the stored form is used.
   const char* const begin = module.text.data();
   const char* const end = begin + module.text.size();
   const char* at = instruction.opcode.data();

@@ -12,7 +12,7 @@
 
 namespace kernwright::sim {
 
-/// Where an op has one of its addresses: register Op::a with Op::imm, or Op::b with Op::imm2.
+/// The registers of one of an op's addresses: Op::a with Op::imm, or Op::b with Op::imm2.
 struct AddressPlace {
   ptx::Space space = ptx::Space::generic;
   bool narrow = false;  ///< the register holds 32 bits

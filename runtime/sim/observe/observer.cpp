@@ -16,7 +16,7 @@ using Part = OpOrigin::Part;
 namespace {
 
 /// The lanes of `mask` that did the op at `index`, `depth` calls deep, after its handler returned
-/// null: those that stand before it still, or wait to try again, did not.
+/// null: not those still before it or waiting to try again.
 std::uint32_t lanes_past(const Warp& warp, std::uint32_t mask, std::uint32_t index,
                          std::uint32_t depth) {
   if (warp.stop == Stop::fault) return 0;
@@ -60,8 +60,8 @@ std::uint32_t copied_bytes(const Op* op, const Warp& warp, const ObservedOp& inf
 
 void Observer::attach() { counts_ = launch_.own_counts(); }
 
-/// The lanes that a guard keeps from the instruction; where it keeps all of them the warp has
-/// executed it nonetheless.
+/// Counts the lanes with the guard off; with all of them off the warp has executed the instruction
+/// nonetheless.
 void Observer::count_guard(const Warp& warp, const ObservedOp& info, std::uint32_t index,
                            std::uint32_t off) {
   LineCounts& counts = counts_[index];
@@ -74,8 +74,8 @@ void Observer::count_guard(const Warp& warp, const ObservedOp& info, std::uint32
   counts.divergent_branches += off != 0 && off != warp.mask ? 1 : 0;
 }
 
-/// Of the active lanes those that came to this bar.warp.sync before and only look again whether
-/// somebody exited. Lanes that wait in it may also go on from there without a further look.
+/// Finds the active lanes already counted at this bar.warp.sync: they only check again for exits.
+/// Lanes waiting in it may also go on without another check.
 std::uint32_t Observer::note_meeting(const Warp& warp, const ObservedOp& info,
                                      std::uint32_t index) {
   if (!info.meets) {
@@ -94,7 +94,7 @@ std::uint32_t Observer::note_meeting(const Warp& warp, const ObservedOp& info,
   return known;
 }
 
-/// `known`: lanes that were counted when they came here first.
+/// `known`: lanes counted at their first arrival here.
 const Op* Observer::run_counted(const Op* op, Warp& warp, const ObservedOp& info, OpFn run,
                                 std::uint32_t known, std::uint32_t& done) {
   const std::uint32_t index = warp.op_index(op);

@@ -11,13 +11,13 @@
 
 namespace kernwright::sim {
 
-/// Where the guard of `instruction` holds, in the frame that runs.
+/// Lanes with the guard of `instruction` on, in the running frame.
 std::uint32_t guard_lanes(const Warp& warp, const ObservedOp& op);
 
 /// Address of a lane as the instruction at `op` has it; `second`: of a copy's source.
 std::uint64_t lane_address(const Op* op, const Warp& warp, const ObservedOp& info, int lane,
                            bool second = false);
-/// Bytes that a lane of cp.async reads; what it writes is Op::c.
+/// Bytes read by a lane of cp.async; Op::c are the written ones.
 std::uint32_t copied_bytes(const Op* op, const Warp& warp, const ObservedOp& info, int lane);
 
 /// One per runner. Not thread-safe.
@@ -26,7 +26,7 @@ class Observer final : public Watcher {
   explicit Observer(ObservedLaunch& launch) : launch_(launch) {}
 
   void attach() override;
-  /// Runs the op and tells who wants to know. What OpFn does.
+  /// Runs the op and reports to the recorders, in the form of OpFn.
   const Op* step(const Op* op, Warp& warp);
   /// A lane printed, within step().
   void printed(const Warp& warp, int lane, std::string_view text) override;
@@ -39,7 +39,7 @@ class Observer final : public Watcher {
   std::uint32_t note_meeting(const Warp& warp, const ObservedOp& info, std::uint32_t index);
 
   ObservedLaunch& launch_;
-  /// Lanes whose last op was a bar.warp.sync, and which.
+  /// Lanes whose last op was a bar.warp.sync, with this op.
   struct Meeting {
     std::uint32_t lanes = 0;
     std::array<std::uint32_t, kLanes> at{};

@@ -10,7 +10,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Calls f(lane, address, bytes) for each lane that touches something.
+/// Calls f(lane, address, bytes) for each lane with an access.
 template <typename F>
 void each_access(const WarpRequest& request, F f) {
   for (std::uint32_t m = request.mask; m != 0; m &= m - 1) {
@@ -25,7 +25,7 @@ void sort_some(It begin, It end) {
   if (!std::is_sorted(begin, end)) std::sort(begin, end);
 }
 
-/// A few numbers, and which different ones.
+/// The set of different values among a few numbers.
 class Numbers {
  public:
   void add(std::uint64_t value) {
@@ -43,7 +43,7 @@ class Numbers {
   std::uint32_t count() { return static_cast<std::uint32_t>(different().size()); }
 
  private:
-  /// Words of the 255 bytes that a lane has at most.
+  /// Words of at most 255 bytes a lane.
   static constexpr std::size_t kMost = std::size_t{kLanes} * 65;
   std::uint64_t values_[kMost];  // filled as far as count_ says
   std::size_t count_ = 0;
@@ -66,7 +66,7 @@ std::uint64_t different_bytes(const WarpRequest& request) {
   return sum;
 }
 
-/// Lanes that are served together.
+/// Number of lanes served together.
 int lanes_of_group(const WarpRequest& request) {
   std::uint32_t widest = 0;
   each_access(request, [&](std::size_t, std::uint64_t, std::uint32_t bytes) {

@@ -1,4 +1,4 @@
-// What one memory instruction of a warp costs, counted as the hardware's documentation does.
+// The cost of one memory instruction of a warp, counted as in the hardware's documentation.
 #pragma once
 
 #include "sim/exec/warp/warp.h"
@@ -8,7 +8,7 @@
 
 namespace kernwright::sim {
 
-/// The lanes of a warp that access one space together. Addresses are those within the space.
+/// The lanes of a warp with a common access to one space. Addresses are those within the space.
 struct WarpRequest {
   std::uint32_t mask = 0;
   std::array<std::uint64_t, kLanes> address{};
@@ -34,7 +34,7 @@ GlobalTraffic global_traffic(const WarpRequest& request);
 
 struct SharedTraffic {
   /// Passes over the banks: for each group of lanes (32 up to 4 bytes a lane, 16 for 8, 8 for 16)
-  /// the most different words that one bank has to deliver.
+  /// the largest number of different words in one bank.
   std::uint32_t wavefronts = 0;
   std::uint32_t ideal_wavefronts = 0;  ///< one for each group with an active lane
 };
@@ -43,7 +43,7 @@ SharedTraffic shared_traffic(const WarpRequest& request);
 /// Sectors of local memory, where the 32-bit words of a warp's lanes lie side by side.
 std::uint32_t local_sectors(const WarpRequest& request);
 
-/// The most lanes whose addresses are the same: atomic operations on it come one after the other.
+/// The most lanes with the same address: their atomic operations come one after the other.
 std::uint32_t same_address_passes(const WarpRequest& request);
 
 }  // namespace kernwright::sim

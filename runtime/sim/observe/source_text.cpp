@@ -1,4 +1,4 @@
-// The lines of source files, for reports that show them.
+// The lines of source files, for reports.
 #include "sim/observe/source_text.h"
 
 #include "base/format.h"

@@ -1,4 +1,4 @@
-// Writes down what one thread of one launch does.
+// Records the steps of one thread of one launch.
 #include "sim/observe/trace_recorder.h"
 
 #include "sim/exec/warp/lane_memory.h"
@@ -26,7 +26,7 @@ Type bits_of_width(int bits) {
   return bits <= 16 ? Type::b16 : bits == 32 ? Type::b32 : bits == 64 ? Type::b64 : Type::b128;
 }
 
-/// As what to show a register: the instruction's type where it says more than the declaration.
+/// The type for showing a register: the instruction's if it is more specific than the declaration.
 Type shown_type(const ptx::Instruction& instruction, Type written, Type declared) {
   if (declared == Type::pred || is_bits(written)) return declared;
   const int have = ptx::bits(declared), want = ptx::bits(written);

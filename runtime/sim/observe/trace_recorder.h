@@ -1,4 +1,4 @@
-// Writes down what one thread of one launch does.
+// Records the steps of one thread of one launch.
 #pragma once
 
 #include "sim/exec/warp/warp.h"
@@ -20,11 +20,11 @@ class TraceRecorder {
   CUfunction function() const noexcept { return trace_.request.function; }
   /// A launch of the function begins: whether it is the one to trace.
   bool begin(const LaunchContext& launch);
-  /// What ended it; null when it ended well.
+  /// The fault at the end; null for a good end.
   void end(const FaultReport* fault);
   const Trace& trace() const noexcept { return trace_; }
 
-  /// Whether the warp has the thread, and as which lane.
+  /// Whether the thread is in the warp, and its lane.
   bool is_in(const Warp& warp) const noexcept;
   int lane() const noexcept { return lane_; }
 
@@ -32,10 +32,10 @@ class TraceRecorder {
   void settle(const Warp& warp);
   /// Before the thread does the op.
   void open(const Op* op, const Warp& warp, const ObservedOp& info);
-  /// Of the thread, within the open step.
+  /// Output of the thread, within the open step.
   void printed(std::string_view text);
-  /// After the op. It is `done` even where the thread waits for what comes of it; where it is not,
-  /// the thread comes again, or the launch stopped.
+  /// After the op. It is `done` even while the thread waits for its result; otherwise the thread
+  /// comes again, or the launch stopped.
   void close(const Warp& warp, bool done);
   /// The guard of the op at `index` keeps the thread from it.
   void skip(const Warp& warp, const ObservedOp& info, std::uint32_t index);
@@ -49,7 +49,7 @@ class TraceRecorder {
   void take_writes();
   void take_register(std::uint32_t reg, ptx::Type type);
   void keep();
-  /// Steps that come now have no room.
+  /// Whether there is no room for further steps.
   bool is_full() const noexcept;
 
   Trace trace_;

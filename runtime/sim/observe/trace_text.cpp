@@ -1,4 +1,4 @@
-// A trace as a listing: each source line once, below it what its instructions changed.
+// A trace as a listing: each source line once, with its instructions' changes below.
 #include "base/format.h"
 #include "sim/observe/source_text.h"
 #include "sim/trace.h"

@@ -1,4 +1,4 @@
-// What the memory instruction at an op is about to touch, space by space.
+// The accesses of the memory instruction at an op, by space, before it runs.
 #include "sim/observe/traffic.h"
 
 #include "sim/exec/warp/lane_memory.h"

@@ -1,4 +1,4 @@
-// The step that branches end with, alone or behind their comparison.
+// The common last step of branches, alone or after their comparison.
 #pragma once
 
 #include "sim/exec/warp/warp.h"
@@ -8,8 +8,8 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// Counts a branch that goes backward (forward ones have zeros in `imm` and `flags`); rarely the
-/// split has to stop before it goes on at `next`.
+/// Counts a backward branch (forward ones have zeros in `imm` and `flags`); rarely the split has to
+/// stop before it goes on at `next`.
 [[gnu::always_inline]] inline const Op* back_edge(const Op* op, Warp& warp, const Op* next) {
   warp.executed += static_cast<std::uint64_t>(op->imm);
   warp.window -= static_cast<std::int32_t>(op->flags);

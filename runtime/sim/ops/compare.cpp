@@ -18,8 +18,8 @@ namespace {
 using ptx::BoolOp;
 using ptx::Compare;
 
-/// The comparisons that have a loop of their own. The others are one of these with its operands
-/// exchanged, its result inverted, or both; NaN compares as false before that.
+/// The comparisons with their own loops. The others exchange the operands of one of these, invert
+/// its result, or both; before that, NaN compares as false.
 enum class Loop : std::uint8_t { equal, less, less_equal, apart, ordered };
 inline constexpr std::size_t kLoops = 5;
 
@@ -85,7 +85,7 @@ constexpr std::uint32_t kFloatOrQ = 4;   ///< set: writes 1.0f; setp: q is wante
 constexpr std::uint32_t kBoolShift = 3;  ///< the BoolOp, 3 bits
 constexpr std::uint32_t kTestShift = 6;  ///< index of the loop in kTests
 
-/// The lanes for which the comparison holds, without what it may be combined with.
+/// The lanes with a true comparison, before it is combined with a predicate.
 template <Loop kLoop, typename T, bool kFlush>
 [[gnu::always_inline]] inline std::uint32_t test(const Op* op, const Warp& warp) {
   const bool swap = (op->flags & kSwap) != 0;
@@ -101,7 +101,7 @@ template <Loop kLoop, typename T, bool kFlush>
   return test<kLoop, T, kFlush>(op, warp);
 }
 
-/// p = test, for what is neither combined with a predicate nor wanted inverted in q.
+/// p = test, without a combined predicate and without an inverted q.
 template <Loop kLoop, typename T, bool kFlush>
 const Op* setp_plain(const Op* op, Warp& warp) {
   warp.pred(op->d) = test<kLoop, T, kFlush>(op, warp);
@@ -117,8 +117,8 @@ const Op* setp_branch(const Op* op, Warp& warp) {
 }
 
 #ifndef KW_SIM_SMALL
-/// d = a + b, and the lanes for which kLoop holds between d and `other`, or the other way round.
-/// The comparison does not wait until the sum is back from its register.
+/// d = a + b, and the lanes with kLoop true between d and `other`, or the other way round. The
+/// comparison does not wait until the sum is back from its register.
 template <Loop kLoop, bool kSumFirst, typename T>
 [[gnu::always_inline]] inline std::uint32_t add_and_test(T* d, const T* a, const T* b,
                                                          const T* other) {
@@ -140,8 +140,8 @@ template <Loop kLoop, bool kSumFirst, typename T>
 #endif
 }
 
-/// The end of a counted loop: a sum of 32-bit integers, a comparison of it with another register,
-/// and the branch on that.
+/// The end of a counted loop: a sum of 32-bit integers, its comparison with another register, and
+/// the branch on this.
 template <Loop kLoop, typename T>
 const Op* step_branch(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
@@ -158,7 +158,7 @@ const Op* step_branch(const Op* op, Warp& warp) {
 }
 #endif
 
-/// What one loop is used by; all null where the type has another one for it.
+/// The handlers with one loop; all null if another loop serves the type.
 struct LoopHandlers {
   std::uint32_t (*test)(const Op* op, const Warp& warp) = nullptr;
   OpFn plain = nullptr, branch = nullptr, step = nullptr;
@@ -166,7 +166,7 @@ struct LoopHandlers {
 template <Loop kLoop, typename T, bool kFlush>
 constexpr LoopHandlers handlers_of() {
   LoopHandlers handlers{call_test<kLoop, T, kFlush>, setp_plain<kLoop, T, kFlush>};
-  // What loops and bounds are compared by.
+  // The usual types of loop counters and bounds.
   if constexpr (sizeof(T) >= 4 && !kFlush && kLoop != Loop::ordered)
     handlers.branch = setp_branch<kLoop, T, kFlush>;
 #ifndef KW_SIM_SMALL
@@ -175,7 +175,7 @@ constexpr LoopHandlers handlers_of() {
   return handlers;
 }
 
-/// The loops of one type; integers need two of them, which tell no sign apart for equality.
+/// The loops of one type; integers need two of them, because equality does not depend on the sign.
 using TypeTests = std::array<LoopHandlers, kLoops>;
 template <typename T, bool kFlush>
 constexpr TypeTests float_tests() {
@@ -193,7 +193,7 @@ constexpr TypeTests kTests[] = {
     integer_tests<std::int32_t>(),  integer_tests<std::uint64_t>(), integer_tests<std::int64_t>(),
     float_tests<float, false>(),    float_tests<float, true>(),     float_tests<double, false>()};
 
-/// Position in kTests; -1 for types that are compared elsewhere.
+/// Position in kTests; -1 for types compared elsewhere.
 int type_index(ptx::Type type, bool flushes) {
   if (type == ptx::Type::f32) return flushes ? 7 : 6;
   if (type == ptx::Type::f64) return 8;
@@ -201,7 +201,7 @@ int type_index(ptx::Type type, bool flushes) {
   return 2 * std::countr_zero(static_cast<unsigned>(ptx::bits(type)) / 16) + is_signed(type);
 }
 
-/// The lanes for which the comparison holds, combined with predicate c; `q` gets the opposite.
+/// The lanes with a true comparison, combined with predicate c; `q` gets the opposite.
 std::uint32_t test_and_combine(const Op* op, const Warp& warp, std::uint32_t* q) {
   const std::uint32_t index = op->flags >> kTestShift;
   const std::uint32_t bits = kTests[index / kLoops][index % kLoops].test(op, warp);
@@ -234,7 +234,7 @@ const Op* set(const Op* op, Warp& warp) {
 constexpr OpFn kSet = set<std::uint32_t, 0x3f800000u, ~0u>;
 constexpr OpFn kSetHalf = set<std::uint16_t, 0x3f80, 0x3c00>;  ///< bf16 and f16
 
-/// Which loop a comparison needs, and how.
+/// The loop for a comparison, and the way to use it.
 struct Choice {
   std::size_t loop = kLoops;  ///< kLoops: no comparison of this type
   std::uint32_t flags = 0;

@@ -34,8 +34,8 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// What full handlers of most families are made with for their parameter kMasked: builds for size
-/// have one handler, the masked one, for both.
+/// The kMasked argument for full handlers of most families: builds for size have one handler, the
+/// masked one, for both.
 #ifdef KW_SIM_SMALL
 inline constexpr bool kFull = true;
 #else
@@ -45,7 +45,7 @@ inline constexpr bool kFull = false;
 __extension__ using Int128 = __int128;
 __extension__ using Uint128 = unsigned __int128;
 
-/// The integer of that many bytes.
+/// The integer of so many bytes.
 template <std::size_t kBytes, bool kSigned = false>
 using IntegerOf = std::tuple_element_t<
     2 * std::countr_zero(kBytes) + (kSigned ? 1 : 0),
@@ -141,7 +141,7 @@ template <bool kMasked, typename D, typename F>
 }
 
 /// The same, one active lane after the other: for functions that do not vectorise or must not run
-/// for lanes that are off.
+/// for inactive lanes.
 template <bool kMasked, typename F>
 [[gnu::always_inline]] inline void for_active(const Warp& warp, F f) {
   if constexpr (!kMasked) {
@@ -153,8 +153,8 @@ template <bool kMasked, typename F>
 
 // ---- handlers for masked code from those for full warps
 
-/// Runs a handler of full warps that writes nothing but register d, whose lanes are as wide as T,
-/// and gives the lanes that are off back what they had. One copy serves all handlers.
+/// Runs a handler of full warps that writes only register d, with lanes as wide as T, and restores
+/// the inactive lanes. One copy serves all handlers.
 template <typename T>
 [[gnu::noinline]] const Op* run_and_restore(const Op* op, Warp& warp, OpFn full) {
   alignas(64) T before[kLanes];
@@ -175,7 +175,7 @@ const Op* masked_run(const Op* op, Warp& warp) {
   return run_and_restore<IntegerOf<sizeof(D)>>(op, warp, kRun);
 }
 
-/// The handler with the masked one that restores; D is the type of register d's lanes.
+/// The handler with its restoring masked one; D is the type of register d's lanes.
 template <OpFn kRun, typename D>
 OpPair restored_pair(std::uint32_t flags = 0) {
   return {kRun, masked_run<kRun, D>, flags};
@@ -232,7 +232,7 @@ OpPair ternary_pair() {
   return lanes_pair<false, F, D, A, B, C>();
 }
 
-/// For instructions that have nothing to do here.
+/// For instructions without effect here.
 inline const Op* no_operation(const Op* op, Warp&) { return op + 1; }
 
 }  // namespace kernwright::sim::KW_SIM_NS

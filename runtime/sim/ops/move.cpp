@@ -193,7 +193,7 @@ const Op* parameter_copy(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-/// Layout of the flags that parameter_flags() makes.
+/// Layout of the flags from parameter_flags().
 struct ParameterForm {
   explicit ParameterForm(std::uint32_t flags)
       : memory(flags & 0xff), reg((flags >> 8) & 0xff), is_signed((flags >> 16) != 0) {}

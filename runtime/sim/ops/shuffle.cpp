@@ -46,8 +46,8 @@ const Op* shuffle(const Op* op, Warp& warp) {
   }
   permute(value, warp.reg<std::uint32_t>(op->a), from);
   if (kMasked && warp.mask != kAllLanes) {
-    // Undefined by the manual where the source takes no part. An H100 gives 0, and there are
-    // reductions over parts of a warp that go well by this.
+    // Undefined by the manual if the source lane is inactive. An H100 gives 0, and some reductions
+    // over parts of a warp rely on it.
     alignas(64) std::uint32_t active[kLanes];
     permute(active, warp.lane_mask.data(), from);
     KW_LANES for (int i = 0; i < kLanes; ++i) value[i] &= active[i];
@@ -59,7 +59,7 @@ const Op* shuffle(const Op* op, Warp& warp) {
 
 #ifndef KW_SIM_SMALL
 
-/// Lanes whose source exists where the whole warp is one segment.
+/// Lanes with an existing source if the whole warp is one segment.
 template <ShflMode kMode>
 constexpr std::uint32_t lanes_inside(std::uint32_t delta) {
   return kMode == ShflMode::up ? ~0u << delta : kMode == ShflMode::down ? ~0u >> delta : ~0u;

@@ -1,4 +1,4 @@
-// Which lane shfl reads from.
+// The source lane of shfl.
 #pragma once
 
 #include "sim/ptx/types.h"

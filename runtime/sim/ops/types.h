@@ -12,7 +12,7 @@ namespace kernwright::sim::KW_SIM_NS {
 template <typename T>
 using Wrapping = IntegerOf<sizeof(T) == 8 ? 8 : 4>;
 
-/// Calls f.operator()<T>() with the unsigned type as wide as `type`, which may be a floating one;
+/// Calls f.operator()<T>() with the unsigned type as wide as `type` (possibly a floating one);
 /// nulls for others.
 template <typename F>
 OpPair by_width(ptx::Type type, F f) {
@@ -41,7 +41,7 @@ OpPair by_integer(ptx::Type type, F f) {
   });
 }
 
-/// What a ptx::Compare holds for: 1 less, 2 equal, 4 greater, 8 unordered (one of them NaN).
+/// The relations accepted by a ptx::Compare: 1 less, 2 equal, 4 greater, 8 unordered (a NaN).
 inline constexpr std::uint8_t kHoldsFor[] = {0, 2,  5,  1, 3,  4,  6,  1, 3, 4,
                                              6, 10, 13, 9, 11, 12, 14, 7, 8};
 static_assert(std::size(kHoldsFor) == static_cast<std::size_t>(ptx::Compare::nan) + 1);
@@ -61,7 +61,7 @@ inline std::uint32_t combine(ptx::BoolOp how, std::uint32_t bits, std::uint32_t 
   }
 }
 
-/// Clamped to what 32 bits hold with a sign.
+/// Clamped to signed 32 bits.
 inline std::int32_t saturate(std::int64_t value) {
   const std::int64_t low = value < INT32_MIN ? INT32_MIN : value;
   return static_cast<std::int32_t>(low > INT32_MAX ? INT32_MAX : low);

@@ -1,4 +1,4 @@
-// What the lanes of a warp tell each other: vote, match, activemask, redux, elect.
+// Communication between the lanes of a warp: vote, match, activemask, redux, elect.
 #include "sim/ops/lanes.h"
 #include "sim/ptx/isa.h"
 
@@ -14,13 +14,13 @@ using ptx::VoteMode;
 
 constexpr std::uint32_t kSync = 1;  ///< has a member mask
 
-/// With a member mask: waits for the lanes that it names. False means: leave the handler.
+/// With a member mask: waits for its lanes. False means: leave the handler.
 bool together(const Op* op, Warp& warp, std::uint32_t members) {
   if (warp.mask == kAllLanes || (op->flags & kSync) == 0) return true;  // a full warp is complete
   return warp.converge(op, warp.reg<std::uint32_t>(members));
 }
 
-/// Lanes that take part together with lane i. Without a member mask: all active ones.
+/// The lanes taking part with lane i. Without a member mask: all active ones.
 struct Members {
   const std::uint32_t* masks;
   std::uint32_t active;
@@ -58,7 +58,7 @@ OpPair vote_pair(std::uint32_t flags) {
   return {vote<kMode>, vote<kMode>, flags};
 }
 
-/// The lanes that have `value`, active or not.
+/// The lanes with `value`, active or not.
 template <typename T>
 std::uint32_t lanes_with(const T* values, T value) {
   std::uint32_t same = 0;

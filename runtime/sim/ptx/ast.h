@@ -52,8 +52,8 @@ SpecialRegister special_from_name(std::string_view text) noexcept;
 /// 1, 32 or 64.
 int special_bits(SpecialRegister special) noexcept;
 
-/// What a symbol names, that is the table that Operand::symbol_index points into. A name may stand
-/// for several variables of a function (scopes), so use the index.
+/// The kind of a symbol's target, which is the table for Operand::symbol_index. One name may belong
+/// to several variables of a function (scopes), so use the index.
 enum class SymbolKind : std::uint8_t {
   none,
   variable,   ///< Function::variables of the function around
@@ -97,8 +97,8 @@ struct Instruction {
   const IsaRow* row = nullptr;
   bool guarded = false, guard_negated = false;
   std::uint32_t guard = 0;  ///< register index of the guard predicate
-  /// .pragma "used_bytes_mask" in front of a load: a bit for each byte that the program uses; 0
-  /// where there is none. Compilers widen loads over bytes that they do not use.
+  /// .pragma "used_bytes_mask" before a load: a bit for each byte used by the program; 0 without
+  /// one. Compilers widen loads over unused bytes.
   std::uint32_t used_bytes = 0;
   std::vector<Operand> operands;
   std::uint64_t selectors = 0;  ///< parts behind the operands of video instructions (selectors.h)

@@ -22,7 +22,7 @@ std::size_t end_of_string(std::string_view line, std::size_t open) {
   return std::string_view::npos;
 }
 
-/// Bytes of a string literal: NVRTC writes all that is not ASCII in octal.
+/// Bytes of a string literal: NVRTC writes all non-ASCII ones in octal.
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -82,10 +82,10 @@ bool is_numbered(std::string_view folder, std::string_view stem) {
   return folder.starts_with(stem) && folder.size() > stem.size() && is_digit(folder[stem.size()]);
 }
 
-/// "headers-13.5": where the headers that NVRTC carries are unpacked.
+/// "headers-13.5": a folder of NVRTC's unpacked headers.
 bool is_bundle(std::string_view folder) { return is_numbered(folder, "headers-"); }
 
-/// Of CUDA's C++ library and of the folders of a toolkit's own headers, below an include folder.
+/// Whether it is in CUDA's C++ library or a toolkit's own header folders, below an include folder.
 bool is_library(std::string_view rest) {
   for (const std::string_view folder :
        {"cccl/", "cub/", "thrust/", "cuda/std/", "cuda/__", "cuda/experimental/", "nv/detail/",
@@ -113,7 +113,7 @@ bool is_one_of(const std::array<std::string_view, N>& names, std::string_view na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// By its whole name, which nobody gives to a file of his own.
+/// By its whole name: users do not give such names to their own files.
 bool is_device_header(std::string_view name) {
   static constexpr std::array<std::string_view, 26> kNames{"cooperative_groups.h",
                                                            "cuComplex.h",
@@ -150,7 +150,7 @@ bool is_device_header(std::string_view name) {
          name.find("_atomic_functions.h") != std::string_view::npos;
 }
 
-/// Names that a project's own header may have too: a toolkit's only in a folder of one.
+/// Names possible for a project's own header too: a toolkit's only in a folder of one.
 bool is_plain_header(std::string_view name) {
   static constexpr std::array<std::string_view, 12> kNames{
       "builtin_types.h",           "common_functions.h",   "cudart_platform.h",
@@ -163,7 +163,7 @@ bool is_plain_header(std::string_view name) {
 }  // namespace
 
 bool is_toolkit_file(std::string_view path) noexcept {
-  // What NVRTC has in itself, as if it lay in the current folder.
+  // NVRTC's own built-in headers, as if in the current folder.
   if (path.ends_with("__nv_nvrtc_builtin_header.h")) return true;
   if (path.find('/') == std::string_view::npos) return is_device_header(path);
   if (is_packaged(path)) return true;

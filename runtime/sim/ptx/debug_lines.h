@@ -9,13 +9,13 @@
 
 namespace kernwright::sim::ptx {
 
-/// Fills `module.files` from the .file directives anywhere in its text (NVRTC writes them last).
-/// Reads leniently: the parser proper reports what is malformed.
+/// Fills `module.files` from the .file directives anywhere in its text (NVRTC writes them last). It
+/// ignores malformed ones: the parser reports them.
 void collect_files(Module& module);
 
-/// True for a header that comes with CUDA: a place there is of no use to the kernel's author. Goes
-/// by the folders of such headers and by their whole names, not by words that a project's own may
-/// have too.
+/// True for a header of CUDA: a place there is of no use to the kernel's author. Decides by the
+/// folders of such headers and by their whole names, not by words possible in a project's own
+/// names.
 bool is_toolkit_file(std::string_view path) noexcept;
 
 /// Follows .loc directives. For inlined code it answers with the innermost place outside the

@@ -16,7 +16,7 @@ namespace {
 // The rows in two parts: pointers to three texts each would cost the extension 60 KB, most of it
 // for the loader.
 
-/// What a row has beside its texts.
+/// A row's data besides its texts.
 struct RowForm {
   Handler handler;
   std::int16_t min_sm;
@@ -71,7 +71,7 @@ constexpr std::string_view kHandlerNames[] = {
   throw std::logic_error(format("ISA table: {}{}: {}", row.stem, row.modifiers, what));
 }
 
-// One place of a pattern: the words that fit there.
+// One place of a pattern: the words allowed there.
 struct Element {
   bool optional = false;
   std::vector<Word> words;
@@ -262,9 +262,9 @@ bool match_in_order(const Row& row, Words& words, std::size_t element, std::size
   return row.elements[element].optional && match_in_order(row, words, element + 1, word);
 }
 
-/// ptxas minds the order of words that mean the same kind of thing, types for example, and of
-/// little else; CUDA's own headers and CUTLASS write what the manual does not. Rows of
-/// Row::any_order know no order at all.
+/// ptxas checks the order of words of the same kind, types for example, and of little else; CUDA's
+/// own headers and CUTLASS use orders not in the manual. Rows of Row::any_order have no order at
+/// all.
 bool match_any_order(const Row& row, Words& words) {
   std::uint64_t used = 0;
   std::array<std::size_t, kFields> next{};  // by field: elements before are no longer looked at

@@ -10,7 +10,7 @@
 
 namespace kernwright::sim::ptx {
 
-/// What executes a row. One handler serves many types: the op family's selector looks at Modifiers.
+/// The executor of a row. One handler serves many types: the op family's selector reads Modifiers.
 enum class Handler : std::uint16_t {
 #define KW_HANDLER(name) name,
 #include "sim/ptx/handlers.inc"

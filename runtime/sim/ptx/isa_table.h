@@ -1,4 +1,4 @@
-// The ISA table after its patterns were read: what the matcher and the verifier work on.
+// The ISA table with parsed patterns, for the matcher and the verifier.
 #pragma once
 
 #include "sim/ptx/isa.h"
@@ -52,7 +52,7 @@ struct OperandSpec {
   char name = 'a';
 };
 
-/// What verify() does with a row's operands.
+/// The rule of verify() for a row's operands.
 enum class OperandRule : std::uint8_t { listed, mov, call };
 
 struct RowOperands {
@@ -66,8 +66,8 @@ Type operand_type(const OperandSpec& spec, const Modifiers& modifiers) noexcept;
 
 const RowOperands& row_operands(const IsaRow& row);
 
-/// Every row that fits `opcode`, in table order, with the modifiers that each gives. Rows that
-/// differ in their operands only share their opcodes.
+/// Every row with this `opcode`, in table order, with the modifiers from each. Rows that differ
+/// only in their operands share their opcodes.
 std::vector<const IsaRow*> match_all(std::string_view opcode, std::vector<Modifiers>& modifiers);
 
 }  // namespace kernwright::sim::ptx

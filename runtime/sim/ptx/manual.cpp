@@ -15,7 +15,7 @@ constexpr ManualEntry kEntries[] = {
 #undef KW_MANUAL
 };
 
-/// Takes the next word off `text`; words are what stands between dots, commas and brackets.
+/// Takes the next word off `text`; words stand between dots, commas and brackets.
 std::string_view take_word(std::string_view& text) {
   constexpr std::string_view kMarks = ".,[]{}";
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(kMarks)));

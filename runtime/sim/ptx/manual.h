@@ -1,4 +1,4 @@
-// The instructions of the PTX manual and what becomes of each on the simulated device.
+// The instructions of the PTX manual and their state on the simulated device.
 #pragma once
 
 #include <span>
@@ -17,13 +17,14 @@ struct ManualEntry {
 /// In the manual's order.
 std::span<const ManualEntry> manual_entries() noexcept;
 
-/// The rows that the name stands for: same stem, and a pattern with its words in their order.
+/// The rows of the name: same stem, and a pattern with its words in their order.
 std::vector<const IsaRow*> rows_of(const ManualEntry& entry);
 
-/// The longest name that the row stands for; null where the manual has none.
+/// The longest name for the row; null if the manual has none.
 const ManualEntry* entry_of(const IsaRow& row);
 
-/// Why `opcode`, for which the table has no row, is refused; empty where the manual lacks it too.
+/// The reason for refusing `opcode`, which has no row in the table; empty if the manual lacks it
+/// too.
 std::string_view refusal_reason(std::string_view opcode);
 
 }  // namespace kernwright::sim::ptx

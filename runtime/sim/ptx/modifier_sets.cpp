@@ -57,7 +57,7 @@ constexpr std::array kSets{
 #undef KW_SET
 };
 
-// Words that patterns spell out, besides types, shapes, and words that mean the same in a set.
+// Literal words of patterns, besides types, shapes, and words with the same meaning in a set.
 constexpr std::array kLiterals{
 #define KW_FLAG(member, text) word(text, Field::member, 1),
 #include "sim/ptx/flags.inc"

@@ -11,7 +11,7 @@
 
 namespace kernwright::sim::ptx {
 
-/// Which member of Modifiers a word sets. `ignored` words (cache hints) set nothing.
+/// The member of Modifiers set by a word. `ignored` words (cache hints) set nothing.
 enum class Field : std::uint8_t {
   ignored,
   type,
@@ -42,7 +42,7 @@ enum class Field : std::uint8_t {
 inline constexpr std::size_t kFields = static_cast<std::size_t>(Field::count);
 
 /// One word and its effect. `value` is the enumerator, the vector length, or for shapes an index
-/// that apply() decodes.
+/// for apply().
 struct Word {
   std::string_view text;
   Field field = Field::ignored;

@@ -1,5 +1,4 @@
-// PTX's own vocabulary as enums: types, state spaces and every modifier that an instruction
-// carries.
+// PTX's own vocabulary as enums: types, state spaces and all modifiers of instructions.
 #pragma once
 
 #include "sim/numeric/rounding_mode.h"
@@ -90,11 +89,11 @@ enum class VoteMode : std::uint8_t { none, all, any, uni, ballot };
 enum class PrmtMode : std::uint8_t { none, f4e, b4e, rc8, ecl, ecr, rc16 };
 enum class Layout : std::uint8_t { none, row, col };
 
-/// What the coordinates of a texture or surface instruction walk over; a1d, a2d and acube have a
-/// layer's index in front.
+/// The coordinates of a texture or surface instruction; a1d, a2d and acube have a layer's index in
+/// front.
 enum class Geometry : std::uint8_t { none, d1, d2, d3, a1d, a2d, cube, acube };
 
-/// What an instruction with several verbs does: mbarrier, cp.async, bar, wmma, griddepcontrol,
+/// The action of an instruction with several verbs: mbarrier, cp.async, bar, wmma, griddepcontrol,
 /// fence.
 enum class Verb : std::uint8_t {
   none,
@@ -154,7 +153,7 @@ struct Modifiers {
   std::uint8_t selector = 0;
 };
 
-/// Kinds of types that an instruction's type and its registers' are matched by; packed: halves, and
+/// Kinds of types for matching an instruction's type with its registers'; packed: halves, and
 /// several values in a word.
 enum class TypeClass { predicate, untyped, integer, floating, packed };
 TypeClass class_of(Type type);

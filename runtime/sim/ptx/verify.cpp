@@ -64,7 +64,7 @@ class Verifier {
     }
   }
 
-  /// A value alone in braces is that value: handlers of scalars read no list.
+  /// A single value in braces is replaced by the value: handlers of scalars read no list.
   static void strip_braces(Operand& operand) {
     if (operand.kind != OperandKind::vector || operand.elements.size() != 1) return;
     const Operand only = operand.elements.front();
@@ -83,8 +83,7 @@ class Verifier {
     return m.n / (bits(m.type[0]) == 16 ? 4u : 2u);
   }
 
-  /// Gradients and offsets of a texture instruction; those of three axes have a fourth that nobody
-  /// reads.
+  /// Gradients and offsets of a texture instruction; those of three axes have an unused fourth.
   std::size_t texture_axes() const {
     switch (instruction_.modifiers.geometry) {
       case Geometry::d1:
@@ -153,14 +152,14 @@ class Verifier {
     if (operand.unbraced && is_product(instruction_.row->handler)) {
       return "the parts of a vector register are named in braces here";
     }
-    // Of what is written alone, any part may be dropped.
+    // Any part of a write-only operand may be dropped.
     OperandSpec part = spec;
     part.sink |= spec.destination && instruction_.row->handler != Handler::wgmma;
     part.pair = false;
     for (std::size_t i = 0; i < operand.elements.size(); ++i) {
       Operand& element = operand.elements[i];
       const Type own = i == length ? Type::pred : type;
-      // Of vectors of floats that are loaded or stored ptxas minds the size alone.
+      // For loaded or stored vectors of floats ptxas checks only the size.
       const bool by_size = spec.shape == OperandSpec::Shape::vector && spec.wider &&
                            element.kind == OperandKind::reg && class_of(own) == TypeClass::floating;
       const Type as = !by_size ? own : bits(own) == 32 ? Type::b32 : Type::b64;
@@ -220,7 +219,7 @@ class Verifier {
     return format("a special register of {} bits does not fit .{}", width, name(type));
   }
 
-  // Brings a constant into the bits of its type, so that the decoder need not know the spelling.
+  // Converts a constant to the bits of its type, so that the decoder need not know the spelling.
   std::string check_constant(Operand& operand, Type type) const {
     const bool is_f32 = operand.kind == OperandKind::float32;
     const bool is_f64 = operand.kind == OperandKind::float64;
@@ -364,7 +363,7 @@ class Verifier {
     return part == merges;
   }
 
-  // Which lanes of every four hold a sparse A's metadata; the larger A is, the more of them.
+  // The lanes of every four with a sparse A's metadata; a larger A needs more of them.
   std::string check_sparsity_selector(std::size_t operand) const {
     const bool small = bits(instruction_.modifiers.type[1]) <= 8;
     const bool warpgroup = instruction_.row->handler == Handler::wgmma;
@@ -394,7 +393,7 @@ class Verifier {
     return wrong.empty() ? check_factors(5) : wrong;
   }
 
-  // What the operand list of a row cannot say.
+  // Rules beyond the operand list of a row.
   std::string check_family() const {
     const Modifiers& m = instruction_.modifiers;
     const int width = bits(m.type[0]) * m.vector;

@@ -138,7 +138,7 @@ TEST_CASE("diagnostics: hints for the usual causes") {
       {"cannot open source file \"cuda_helpers.h\"", "headers={"},
       {"cannot open source file \"sm_utils.h\"", "headers={"},
       {"cannot open source file \"texture_tools.h\"", "headers={"},
-      {"cannot open source file \"crt/none.h\"", "leave the include out"},
+      {"cannot open source file \"crt/none.h\"", "remove the include"},
       {"cannot open source file \"my/own.h\"", "headers={"},
       {"cannot open source file \"curand_kernel.h\"", "nvidia-curand"},
       {"identifier \"uint32_t\" is undefined", "<cstdint>"},

@@ -82,7 +82,7 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     if x.size > 0:
         low, high = (int(value) for value in _core._extremes(x))
         if low < 0:
-            raise InvalidArgument(f"bincount() got {low}: it counts from 0 up")
+            raise InvalidArgument(f"bincount() needs values of at least 0, got {low}")
         bins = max(minlength, high + 1)
     return _core._bincount(x, bins, None if weights is None else _weights(weights, x))
 

@@ -107,9 +107,7 @@ def linspace(
     are computed on the device, in float64."""
     wanted = None if dtype is None else np.dtype(_dtype(dtype))
     if _is_whole(num) and not 0 <= num < 2**63:
-        raise InvalidArgument(
-            f"linspace() makes num values, and num is {num}: it is at least 0 and below 2^63"
-        )
+        raise InvalidArgument(f"linspace(): num must be at least 0 and below 2^63, got {num}")
     if all(map(_is_real, (start, stop))) and _is_whole(num) and num > 1:
         wanted = np.dtype(np.float32) if wanted is None else wanted
         distance = float(stop) - float(start)

@@ -323,7 +323,7 @@ def tile(x: Any, repetitions: Any, /) -> Array:
     ndim = max(x.ndim, len(given))
     counts = (1,) * (ndim - len(given)) + tuple(operator.index(count) for count in given)
     if min(counts, default=0) < 0:
-        raise InvalidArgument(f"an array cannot be laid out {counts} times")
+        raise InvalidArgument(f"tile(): an array cannot be laid out {counts} times")
     shape = (1,) * (ndim - x.ndim) + x.shape
     apart = x.reshape(tuple(itertools.chain.from_iterable((1, extent) for extent in shape)))
     pairs = tuple(itertools.chain.from_iterable(zip(counts, shape, strict=True)))

@@ -98,7 +98,7 @@ def diff(
 
     array: Array = device_array(x)
     if n < 0:
-        raise InvalidArgument(f"diff() takes differences n times, and n is {n}")
+        raise InvalidArgument(f"diff(): n must be at least 0, got {n}")
     at = axis_of(axis, array.ndim)
     if n == 0:
         return array

@@ -79,7 +79,7 @@ def group_norm(
     [[-1.0, 1.0, -1.0, 1.0]]
     """
     if num_groups < 1:
-        raise InvalidArgument(f"the number of groups is one or more, got {num_groups}")
+        raise InvalidArgument(f"the number of groups must be at least 1, got {num_groups}")
     if weight is None and bias is not None:
         weight = torch.ones_like(bias)
     return _forward(input, weight, bias, "layer", eps, num_groups)

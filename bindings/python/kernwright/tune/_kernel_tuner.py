@@ -62,7 +62,7 @@ def _whole(value: Any, what: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         if isinstance(value, float) and value.is_integer():
             return int(value)
-        raise InvalidArgument(f"{what} gives {value!r}, which is no whole number")
+        raise InvalidArgument(f"{what} gives {value!r}, but must give a whole number")
     return int(value.__index__())
 
 

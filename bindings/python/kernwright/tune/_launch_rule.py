@@ -78,7 +78,7 @@ class LaunchRule:
         if isinstance(value, float) and value.is_integer():
             return int(value)
         if isinstance(value, (bool, str)) or not hasattr(value, "__index__"):
-            raise InvalidArgument(f"{what}: {part!r} gives {value!r}, which is no whole number")
+            raise InvalidArgument(f"{what}: {part!r} gives {value!r}, but must give a whole number")
         return int(value.__index__())
 
 

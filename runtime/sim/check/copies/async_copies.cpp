@@ -53,7 +53,7 @@ void AsyncCopies::note_target(const Op* op, Warp& warp, int lane, AsyncCopy& cop
   if (check_.shared.defers) check_.shared.written.hold(copy.to, copy.to + copy.bytes);
 }
 
-/// The copy that the one under examination repeats and whose shadows say that, or null.
+/// The copy with this value in its shadows that repeats the current one, or null.
 AsyncCopy* AsyncCopies::copy_under_way(Shadow said) {
   const auto is_it = [&](const AsyncCopy& one) {
     return one.stamp == said && one.repeats(*copying_);
@@ -86,7 +86,7 @@ bool AsyncCopies::is_twin(const WordAccess& access, Shadow& write) {
   return true;
 }
 
-/// The copy under examination becomes one of those that the shadow tells of.
+/// Adds the current copy to those named by the shadow.
 void AsyncCopies::join_twins(Shadow& write) {
   const Shadow said = (is_contended(write) ? write & ~kAside : write) | kAllBytes;
   CopyTwins& twins = twins_[copying_->to];
@@ -114,11 +114,11 @@ void AsyncCopies::end_group(const Warp& warp) {
   }
 }
 
-/// One of `twins`, whose shadows said `before`, is over, and `shadow` says when. What the shadows
-/// are to say now goes there: another one's stamp, or, after the last one, when that was, beside
-/// what is left in `twins`.
+/// One of `twins` ended; its shadows had the value `before`, and `shadow` gives its end. `shadow`
+/// gets the new value: the stamp of another twin, or after the last one its end, with the others
+/// left in `twins`.
 void AsyncCopies::end_twin(CopyTwins& twins, Shadow before, Shadow* shadow) {
-  // Of a warp the last two lanes stand for all: one alone would not do for what its own lane does.
+  // The last two lanes of a warp stand for all of it: a lane's own accesses need the other one.
   const auto same_warp = [&](Shadow one) { return ((one ^ *shadow) & (kWarpMask | kAsync)) == 0; };
   const auto beside = std::find_if(twins.over.rbegin(), twins.over.rend(), [&](Shadow one) {
     return same_warp(one) && (*shadow & kAsync) == 0 && thread_of(one) != thread_of(*shadow);
@@ -133,8 +133,8 @@ void AsyncCopies::end_twin(CopyTwins& twins, Shadow before, Shadow* shadow) {
     *shadow = before == twins.stamp ? twins.under_way.back() : twins.stamp;
     return;
   }
-  // What an mbarrier told of cannot stand beside others: its bit for that means that it is under
-  // way.
+  // The end of a copy with an mbarrier cannot stand beside others: its bit would mean that the copy
+  // is still under way.
   const auto plain = std::find_if(twins.over.rbegin(), twins.over.rend(),
                                   [](Shadow one) { return (one & kAsync) == 0; });
   if (*shadow != 0 && plain != twins.over.rend()) *shadow = *plain;
@@ -142,7 +142,7 @@ void AsyncCopies::end_twin(CopyTwins& twins, Shadow before, Shadow* shadow) {
   if ((*shadow & kAsync) != 0 || *shadow == 0) twins.over.clear();
 }
 
-/// The copy is over: shadows that still tell of it say `shadow`, once all that repeat it are over.
+/// The copy ended: its shadows get the value `shadow`, once all its twins ended too.
 void AsyncCopies::restamp(const AsyncCopy& copy, Shadow shadow) {
   if (--under_way_ == 0) sources = {};
   if (copy.read != 0) {
@@ -170,7 +170,7 @@ void AsyncCopies::restamp(const AsyncCopy& copy, Shadow shadow) {
   restamp_words(copy, before, shadow, others);
 }
 
-/// Its shadows that say `before` say `shadow`, with `others` beside it.
+/// Its shadows with the value `before` get the value `shadow`, with `others` beside it.
 void AsyncCopies::restamp_words(const AsyncCopy& copy, Shadow before, Shadow shadow,
                                 const std::vector<Shadow>& others) {
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
@@ -186,7 +186,7 @@ void AsyncCopies::restamp_words(const AsyncCopy& copy, Shadow before, Shadow sha
   }
 }
 
-/// Before another block begins. What nobody waited for is over with the block.
+/// Before another block begins. Copies without a wait end with the block.
 void AsyncCopies::forget() {
   if (under_way_ != 0) {
     groups_.clear([&](const AsyncCopy& copy) { restamp(copy, 0); });
@@ -203,7 +203,7 @@ void AsyncCopies::forget() {
 /// After its thread waited.
 void AsyncCopies::finish(Warp& warp, int lane, const AsyncCopy& copy) {
   restamp(copy, check_.stamp_of(check_.ops[copy.op], warp.thread(lane)) | kAllBytes);
-  // It may have read until now: who was ordered after its issue alone is not after it.
+  // It may have read until now: an order after its issue alone is not enough.
   if (!check_.race || copy.source == 0 ||
       (!check_.parts && tick_of(copy.stamp) >= tick_of(check_.order.floor)))
     return;
@@ -232,7 +232,7 @@ void AsyncCopies::track(const Warp& warp, int lane, MbarrierState& state) {
   tracks_ = true;
 }
 
-/// The copies that `is` says so of are over, as the mbarrier tells. Whether there are any.
+/// Ends the copies chosen by `is`, as the mbarrier tells. Returns whether there were any.
 template <typename F>
 bool AsyncCopies::end_tracked(MbarrierState& state, F is) {
   return std::erase_if(state.copies, [&](const MbarrierState::Tracked& tracked) {
@@ -244,13 +244,13 @@ bool AsyncCopies::end_tracked(MbarrierState& state, F is) {
          }) != 0;
 }
 
-/// The warp comes after what the mbarrier's copies did.
+/// Orders the warp after the mbarrier's copies.
 void AsyncCopies::learn(const Warp& warp, const MbarrierState& state) {
   check_.new_tick();
   check_.order.learn(warp.index, state.place);
 }
 
-/// A thread waited itself for copies that an mbarrier tracks: it knows what the barrier will tell.
+/// A thread itself waited for copies with an mbarrier: it already knows their end.
 void AsyncCopies::finish_tracked(const Warp& warp, std::uint32_t thread) {
   for (auto& entry : mbarriers_) {
     MbarrierState& state = entry.second;
@@ -284,7 +284,7 @@ void AsyncCopies::pass(Warp& warp, std::uint32_t lanes, MbarrierState& state, bo
   check_.order.defer(warp.index, state.complete);
 }
 
-/// Lanes by the mbarrier that they name.
+/// Lanes by their mbarrier.
 AsyncCopies::NamedBarriers AsyncCopies::named_barriers(const Op* op, Warp& warp,
                                                        const std::uint64_t* address) {
   NamedBarriers named;
@@ -309,7 +309,7 @@ AsyncCopies::NamedBarriers AsyncCopies::named_barriers(const Op* op, Warp& warp,
   return named;
 }
 
-/// Before the instruction. `past`: what those who arrive release; null: nothing.
+/// Before the instruction. `past`: released by the arriving threads; null: nothing.
 void AsyncCopies::arrive(const Op* op, Warp& warp, const Named& one, const SharedPast& past) {
   const CheckedOp& info = check_.ops[warp.op_index(op)];
   if (check_.init) set_poison<false>(one.owner->unwritten.shared, one.offset, kMbarrierBytes);
@@ -369,7 +369,7 @@ void AsyncCopies::end_bulk(std::uint64_t mbarrier, const AsyncCopy& copy) {
     return one.stamp == copy.stamp && one.from == copy.from && one.source == copy.source;
   });
   if (arrived != arriving_.end()) arriving_.erase(arrived);
-  // Who waits comes after the copy's read of its source, also where its thread arrived before.
+  // A waiting thread comes after the copy's read of its source, even if its thread arrived before.
   auto past = std::make_shared<Past>();
   (*past)[check_.where.owner(copy.stamp)].places[thread_of(copy.stamp) / kLanes] =
       tick_of(copy.stamp) + 1;

@@ -23,7 +23,7 @@ class AsyncCopies {
 
   Span sources;  ///< global memory that copies under way read
 
-  /// Before another block begins. What nobody waited for is over with the block.
+  /// Before another block begins. Copies without a wait end with the block.
   void forget();
   /// Nothing is known of the words' copies any more.
   void forget_origins() { origins_.clear(); }
@@ -39,25 +39,25 @@ class AsyncCopies {
   void begin_bulk(AsyncCopy& copy, const Piece& from, bool own);
   /// Its read of global memory is under way.
   void begin_read(const AsyncCopy& copy) { arriving_.push_back(copy); }
-  /// The mbarrier at that offset was told of the copy's bytes.
+  /// The mbarrier at this offset received the copy's byte count.
   void end_bulk(std::uint64_t mbarrier, const AsyncCopy& copy);
 
-  /// Runs an mbarrier instruction, which orders those who arrive before those who wait.
+  /// Runs an mbarrier instruction: arriving threads are ordered before waiting ones.
   const Op* mbarrier(const Op* op, Warp& warp, const std::uint64_t* address, OpFn run);
-  /// A phase of the mbarrier at that offset of shared memory ended.
+  /// A phase of the mbarrier at this offset of shared memory ended.
   void end_phase(std::uint64_t mbarrier) { mbarrier_at(mbarrier).end_phase(); }
 
   /// Some copy's target is looked at.
   bool is_copying() const noexcept { return copying_ != nullptr; }
-  /// Whether the last write to a word was a copy which the one under examination repeats. The two
-  /// do not race; what was written before may.
+  /// Whether the last write to a word was a copy repeated by the current one. These two do not
+  /// race; earlier writes may.
   bool is_twin(const WordAccess& access, Shadow& write);
-  /// A copy under way that reads these bytes of global memory; null: there is none.
+  /// A copy under way with a read of these bytes of global memory; null: there is none.
   const AsyncCopy* reader_of(std::uint64_t begin, std::uint64_t end);
 
  private:
   static constexpr std::uint32_t kNoThread = ~std::uint32_t{0};
-  /// Lanes of an instruction that name one mbarrier.
+  /// Lanes of an instruction with the same mbarrier.
   struct Named {
     BlockCheck* owner;
     std::uint64_t offset;

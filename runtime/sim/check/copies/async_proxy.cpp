@@ -1,4 +1,4 @@
-// Bulk copies, which the asynchronous proxy does: under way until somebody waits.
+// Bulk copies by the asynchronous proxy: under way until a wait.
 #include "sim/check/copies/async_proxy.h"
 
 #include "sim/check/block_check.h"
@@ -38,7 +38,7 @@ AsyncCopy AsyncProxy::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
   return copy;
 }
 
-/// The target of a copy, in shared memory of the block of that rank.
+/// The target of a copy, in shared memory of the block with this rank.
 void AsyncProxy::write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t rank,
                                const Piece& to, Shadow stamp_of_copy) {
   BlockCheck* const owner = check_.peer(rank);
@@ -87,7 +87,7 @@ void AsyncProxy::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) 
   stores_.add(thread, std::move(store));
 }
 
-/// Whole words of global memory whose write shadow `is` right get another one.
+/// Replaces the write shadows of whole words of global memory if `is` accepts them.
 template <typename F>
 void AsyncProxy::restamp_global(const Piece& piece, F is, Shadow shadow) {
   check_.regions.each(piece.begin, piece.bytes, AccessKind::write, [&](const LaneTouch& part) {
@@ -106,7 +106,7 @@ void AsyncProxy::end_bulk_group(const Warp& warp) {
   }
 }
 
-/// Its source may be written again, by those who come after the thread.
+/// Its source may be written again by accesses ordered after the thread.
 void AsyncProxy::end_read(Warp& warp, int lane, BulkStore& store) {
   if (!check_.race || store.read == 0) return;
   reads.drop(std::exchange(store.read, 0));
@@ -167,8 +167,8 @@ void AsyncProxy::read(const Op* op, Warp& warp, int lane, std::uint64_t at, std:
   }
 }
 
-/// Whether the write comes before a read by the asynchronous proxy, which also takes a proxy fence
-/// between the two.
+/// Whether the write comes before a read by the asynchronous proxy; a proxy fence between the two
+/// is needed as well.
 bool AsyncProxy::is_readable(const WordAccess& access, Shadow write) {
   if (write == 0 || (!check_.where.clustered && tick_of(write) < check_.order.begin_tick()))
     return true;
@@ -182,7 +182,7 @@ bool AsyncProxy::is_readable(const WordAccess& access, Shadow write) {
   return false;
 }
 
-/// Whether a thread wrote it itself, with no proxy fence since then that the warp knows of.
+/// Whether a thread wrote it directly, without a later proxy fence known to the warp.
 bool AsyncProxy::needs_fence(Shadow write, const Warp& warp) const {
   const CheckedOp* const writer = check_.where.op_at(site_of(write));
   const bool generic =
@@ -191,7 +191,7 @@ bool AsyncProxy::needs_fence(Shadow write, const Warp& warp) const {
   return generic && !check_.order.is_proxied(write, warp);
 }
 
-/// What is known of the last writes of a word's bytes, where its shadow is `write`.
+/// The known last writes of a word's bytes; the word's shadow is `write`.
 std::array<Shadow, 4> AsyncProxy::writes_of_bytes(const LaneTouch& touch, std::uint64_t word,
                                                   Shadow write) {
   std::array<Shadow, 4> bytes{};
@@ -203,8 +203,8 @@ std::array<Shadow, 4> AsyncProxy::writes_of_bytes(const LaneTouch& touch, std::u
   return bytes;
 }
 
-/// Global memory, of one region, that a copy to shared memory reads: the rest of the race
-/// check, which has looked at the order of the two already.
+/// Global memory, of one region, read by a copy to shared memory: the rest of the race check, after
+/// the check of their order.
 void AsyncProxy::look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
   WordAccess access = check_.races.access_of(op, warp, lane, touch);
   const auto look = [&](Shadow write) {
@@ -254,7 +254,7 @@ void AsyncProxy::fence_maps(const Op* op, const Warp& warp) {
   }
 }
 
-/// The write shadow of a word of a tensor map, without what it says beside the access.
+/// The write shadow of a word of a tensor map, without flags beside the access.
 Shadow AsyncProxy::write_of_map(std::uint64_t address) {
   GlobalRegion& there = *check_.regions.at(address);
   const std::lock_guard lock(there);
@@ -268,8 +268,8 @@ Shadow AsyncProxy::write_of_map(std::uint64_t address) {
   return last;
 }
 
-/// A tensor copy sees what threads wrote into its map in this launch after a fence of its block,
-/// whoever made it.
+/// A tensor copy sees threads' writes to its map in this launch after a fence by any thread of its
+/// block.
 void AsyncProxy::use_map(const Op* op, Warp& warp, int lane, std::uint64_t address) {
   if (!check_.race || window_space(address) != Space::global) return;
   const auto fenced = fenced_maps_.find(address);
@@ -294,7 +294,7 @@ void AsyncProxy::look_at_write(const WordAccess& access, const BlockCheck& owner
     if (read.ended == 0) return true;
     const std::uint32_t of_warp = thread_of(read.stamp) / kLanes;
     const std::uint32_t leader = of_warp / kWarpgroupWarps * kWarpgroupWarps;
-    // Whether this warp comes after one that waited for the read.
+    // Whether this warp comes after one with a wait for the read.
     const auto comes_after = [&](const auto& knows) {
       for (std::uint32_t i = 0; i < kWarpgroupWarps; ++i) {
         if (read.waited[i] != 0 && knows(read.waited[i], leader + i)) return true;

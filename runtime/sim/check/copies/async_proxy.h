@@ -30,7 +30,7 @@ class AsyncProxy {
     fenced_maps_.clear();
     products_.clear();
   }
-  /// Stores that nobody waited for end with the block.
+  /// Stores without a wait end with the block.
   void forget_stores();
 
   // As those of Watcher.
@@ -71,7 +71,7 @@ class AsyncProxy {
   BlockCheck& check_;
   CopyGroups<BulkStore> stores_;
   WgmmaGroups products_;
-  /// By address: what the write shadows of a tensor map said at the block's last fence for it.
+  /// By address: the write shadows of a tensor map at the block's last fence for it.
   std::unordered_map<std::uint64_t, std::array<Shadow, kTensorMapBytes / 4>> fenced_maps_;
   Shadow before_ = 0;  ///< a write known to come before the one in question
 };

@@ -1,4 +1,4 @@
-// Shared memory that asynchronous operations read: bulk copies out of it and wgmma.
+// Reads of shared memory by asynchronous operations: bulk copies out of it and wgmma.
 #pragma once
 
 #include "sim/check/copies/copy_groups.h"
@@ -12,11 +12,11 @@
 
 namespace kernwright::sim {
 
-/// All that one bulk copy, or one group of a warp's wgmma, reads.
+/// All reads of one bulk copy, or of one group of a warp's wgmma.
 struct AsyncRead {
   Shadow stamp = 0;         ///< tick, place and thread of its issue
   std::uint32_t ended = 0;  ///< tick of the first wait for it; 0: it is under way
-  /// Ticks of the waits of all warps of the warpgroup: each says that the others' parts are done
+  /// Ticks of the waits of all warps of the warpgroup: each shows that the others' parts are done
   /// too.
   std::array<std::uint32_t, 4> waited{};
   std::vector<std::uint64_t> chunks;
@@ -38,10 +38,10 @@ struct AsyncRead {
   static std::uint64_t bit(std::uint64_t chunk) { return std::uint64_t{1} << (chunk & 63); }
 };
 
-/// Those of one block, by number, oldest first.
+/// The asynchronous reads of one block, by number, oldest first.
 class AsyncReads {
  public:
-  /// Reads that are over and that writers may still have to come after; more forget the oldest.
+  /// Finished reads that writers may still need to follow; beyond this number the oldest are lost.
   static constexpr std::size_t kMostEnded = 256;
 
   std::uint32_t begin(Shadow stamp) {
@@ -52,7 +52,7 @@ class AsyncReads {
     reads_[number].add(begin, bytes);
     span.add(begin, begin + bytes);
   }
-  /// The warp with that place in its warpgroup waited for it.
+  /// The warp with this index in its warpgroup waited for it.
   void end(std::uint32_t number, std::uint32_t warp, std::uint32_t tick) {
     const auto found = reads_.find(number);
     if (found == reads_.end()) return;
@@ -76,7 +76,7 @@ class AsyncReads {
     });
     if (reads_.empty()) span = {};
   }
-  /// The first one of these bytes that `is` true for, or null.
+  /// The first read of these bytes accepted by `is`, or null.
   template <typename F>
   const AsyncRead* find(std::uint64_t begin, std::uint64_t end, F is) const {
     for (const auto& [number, read] : reads_) {

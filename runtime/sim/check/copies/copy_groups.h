@@ -11,7 +11,7 @@
 
 namespace kernwright::sim {
 
-/// Calls f(begin, bytes) for the pieces in which copies are looked at.
+/// Calls f(begin, bytes) for the pieces in which copies are checked.
 template <typename F>
 void each_piece(std::uint64_t begin, std::uint64_t bytes, F f) {
   constexpr std::uint64_t kPiece = 16;
@@ -35,8 +35,8 @@ struct Span {
   }
 };
 
-/// Copies of one thread or several that repeat each other while nothing orders them. They do not
-/// race with each other; for all else each of them has to be over.
+/// Copies of one or several threads that repeat each other without an order between them. They do
+/// not race with each other; for other accesses, each of them must have ended.
 struct CopyTwins {
   std::uint32_t number = 0;       ///< AsyncCopy::twins of them
   Shadow stamp = 0;               ///< words of the shadows: of one under way
@@ -53,13 +53,13 @@ struct CopyOrigin {
   CopyOrigin() = default;
   CopyOrigin(const AsyncCopy& copy, Shadow its_prior)
       : from(copy.from), prior(its_prior), shape(shape_of(copy)) {}
-  /// Whether that copy repeats it.
+  /// Whether the copy repeats it.
   bool is_repeated_by(const AsyncCopy& copy) const noexcept {
     return shape == shape_of(copy) && (copy.source == 0 || from == copy.from);
   }
 
  private:
-  /// Target and sizes, which are at most 16.
+  /// Target and sizes; sizes are at most 16.
   static std::uint32_t shape_of(const AsyncCopy& copy) noexcept {
     return static_cast<std::uint32_t>(copy.to) << 10 | copy.bytes << 5 | copy.source;
   }
@@ -69,7 +69,7 @@ struct CopyOrigin {
 template <typename Copy>
 class CopyGroups {
  public:
-  /// All that are left; `f` gets each.
+  /// Clears all remaining ones after calling `f` with each.
   template <typename F>
   void clear(F f) {
     for (Thread& thread : threads_) take(thread, thread.copies.size(), f);
@@ -100,7 +100,7 @@ class CopyGroups {
     take(at(thread), at(thread).copies.size(), f);
     at(thread).ends.clear();
   }
-  /// The first copy that `is` true for, or null.
+  /// The first copy accepted by `is`, or null.
   template <typename F>
   Copy* find(F is) {
     for (Thread& thread : threads_) {

@@ -21,7 +21,7 @@ bool WgmmaGroups::wait(std::uint32_t warp, std::size_t left, std::uint32_t tick,
   const std::size_t target = own.count() - left;
   const std::span warpgroup(warps_.data() + warp / kWarpgroupWarps * kWarpgroupWarps,
                             kWarpgroupWarps);
-  // Whoever waits knows that the parts of all four warps are done.
+  // A waiting thread knows that the parts of all four warps are done.
   for (std::size_t g = own.waited; g < target; ++g) {
     for (const Groups& groups : warpgroup) {
       if (g < groups.dropped || g >= groups.count()) continue;

@@ -1,4 +1,4 @@
-// Groups of wgmma in a block: which reads of shared memory each of them makes.
+// Groups of wgmma in a block, with the reads of shared memory of each.
 #pragma once
 
 #include "sim/check/copies/async_reads.h"
@@ -14,10 +14,10 @@ namespace kernwright::sim {
 class WgmmaGroups {
  public:
   void clear() { warps_.fill({}); }
-  /// Number of the AsyncRead of the warp's group that is not closed; 0: there is none.
+  /// Number of the AsyncRead of the warp's open group; 0: there is none.
   std::uint32_t& open(std::uint32_t warp) { return warps_[warp].open; }
   void close(std::uint32_t warp);
-  /// The warp waits, at that tick, for all groups of its warpgroup but the `left` last. False where
+  /// The warp waits, at this tick, for all groups of its warpgroup but the last `left`. False if
   /// there are no more.
   bool wait(std::uint32_t warp, std::size_t left, std::uint32_t tick, AsyncReads& reads);
 

@@ -1,4 +1,4 @@
-// Basic blocks and the instructions that write to each register.
+// Basic blocks, and the instructions with writes to each register.
 #include "sim/check/flow/data_flow.h"
 
 namespace kernwright::sim {

@@ -1,4 +1,4 @@
-// What those who follow values through a function ask of its instructions.
+// Questions about a function's instructions, for following values.
 #pragma once
 
 #include "sim/ptx/ast.h"
@@ -11,7 +11,7 @@
 
 namespace kernwright::sim {
 
-/// Where a function's instructions and registers are.
+/// The places of a function's instructions and registers.
 struct Outline {
   std::vector<std::uint32_t> blocks;                ///< by instruction: its basic block
   std::vector<std::vector<std::uint32_t>> writers;  ///< by register: instructions, in their order

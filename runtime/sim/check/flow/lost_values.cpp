@@ -1,4 +1,4 @@
-// Which lanes' values come from nobody.
+// Tracks lanes with values from no lane.
 #include "sim/check/flow/lost_values.h"
 
 #include <bit>
@@ -10,14 +10,14 @@ void LostValues::clear() {
   doubts_.set(Doubts::kLost, false);
 }
 
-/// Null: nobody can say who uses what the op gives.
+/// Null: the uses of the op's result are unknown.
 const FlowStep* LostValues::step_of(std::uint32_t op) const {
   const auto& flow = place_.launch.program.flow;
   const auto known = flow.find(op);
   return known == flow.end() ? nullptr : &known->second;
 }
 
-/// Of the lane's values from these sources the first that is lost; null: none is.
+/// The first lost one of the lane's values from these sources; null: none.
 const LostSource* LostValues::find(const Warp& warp, const std::vector<std::uint32_t>& sources,
                                    int lane) const {
   for (const std::uint32_t source : sources) {
@@ -28,7 +28,7 @@ const LostSource* LostValues::find(const Warp& warp, const std::vector<std::uint
   return nullptr;
 }
 
-/// The active lanes get a new value, which is lost for those of `value`.
+/// The active lanes get a new value; it is lost for the lanes of `value`.
 void LostValues::put(const Warp& warp, std::uint32_t source, const Value& value) {
   Value& known = all_[{warp.frame, source}];
   known.lanes &= ~warp.mask;

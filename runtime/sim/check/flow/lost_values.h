@@ -1,4 +1,4 @@
-// Values of shuffles that come from lanes outside the mask, and their uses.
+// Values of shuffles from lanes outside the mask, and their uses.
 #pragma once
 
 #include "sim/check/doubts.h"
@@ -15,7 +15,7 @@
 
 namespace kernwright::sim {
 
-/// Those of a block. With `doubts` while there are any.
+/// The lost values of a block. Sets `doubts` while there are any.
 class LostValues {
  public:
   LostValues(const BlockPlace& place, BlockFindings& findings, Doubts& doubts)
@@ -24,13 +24,13 @@ class LostValues {
   void clear();
   /// The warp's active lanes have done a shuffle. Needed where some source is lost, or others are.
   void shuffle(const Op* op, const Warp& warp, const ShuffleSources& read);
-  /// The op copies, chooses or uses what shuffles gave, if it does.
+  /// Follows an op that copies, chooses or uses shuffled values.
   void follow(const Op* op, const Warp& warp);
 
  private:
   /// A frame and FlowStep::source.
   using Key = std::pair<const std::byte*, std::uint32_t>;
-  /// Lanes whose value comes from a shuffle that read from nobody.
+  /// Lanes with a value of a shuffle that read from no lane.
   struct Value {
     std::uint32_t lanes = 0;
     std::array<LostSource, kLanes> from;

@@ -21,7 +21,7 @@ bool is_signed(ptx::Type type) {
          type == ptx::Type::s64;
 }
 
-/// A constant operand that is a whole number of bytes, counted in bits.
+/// A constant operand of whole bytes, counted in bits.
 std::optional<int> bytes_in(const Operand& operand) {
   if (operand.kind != OperandKind::integer || operand.bits % 8 != 0 || operand.bits > 64)
     return std::nullopt;

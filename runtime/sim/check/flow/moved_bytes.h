@@ -1,4 +1,4 @@
-// Where instructions that only move bytes put those of a register.
+// The places of a register's bytes after instructions that only move bytes.
 #pragma once
 
 #include "sim/ptx/ast.h"
@@ -14,12 +14,12 @@ struct ByteWindow {
   std::uint32_t reg = 0;
   int first = 0, count = 0, of = 0;
 
-  /// Those in [begin, end) of the register, counted from `to` on in another one.
+  /// The bytes in [begin, end) of the register, counted from `to` on in another one.
   ByteWindow part(int begin, int end, std::uint32_t other, int to) const;
 };
 
-/// Of an instruction that reads the window's register as that operand: where the bytes are in what
-/// it writes, also beside other bits (`or`, `bfi`). None where it computes with them, as where it
+/// For an instruction that reads the window's register as this operand: the places of the bytes in
+/// its result, also next to other bits (`or`, `bfi`). None if it computes with them, for example
 /// copies a sign, unless `with_signs`.
 std::optional<std::vector<ByteWindow>> move_bytes(const ptx::Function& function,
                                                   const ptx::Instruction& one,

@@ -1,4 +1,4 @@
-// Loads and stores beside each other, through one register and constants that are added to it.
+// Neighbouring loads and stores through one register and added constants.
 #include "sim/check/flow/object_loads.h"
 
 #include "sim/ptx/isa.h"
@@ -33,7 +33,7 @@ struct Accesses {
   std::vector<Access> loads, stores;
 };
 
-/// Of a load or store through a register the address, else null.
+/// The address of a load or store through a register, else null.
 const ptx::Operand* address_of(const Instruction& one) {
   const Handler handler = one.row->handler;
   const bool loads = handler == Handler::ld || handler == Handler::ldu;
@@ -96,7 +96,7 @@ std::unordered_map<std::uint32_t, std::uint32_t> find_object_loads(const ptx::Fu
   for (const auto& [place, accesses] : collect(function, outline)) {
     const std::vector<Access>& loads = accesses.loads;
     for (std::size_t first = 0; first < loads.size();) {
-      // Those that lie side by side, with no gap.
+      // Neighbouring ones without a gap.
       std::int64_t end = loads[first].end;
       bool differ = false, several = false;
       std::size_t last = first + 1;

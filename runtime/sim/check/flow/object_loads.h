@@ -9,7 +9,7 @@
 
 namespace kernwright::sim {
 
-/// Of CUDA's own types, in bytes.
+/// The largest alignment of CUDA's own types, in bytes.
 inline constexpr std::uint32_t kMostAlignment = 16;
 
 /// Compilers copy an object of a class in several pieces. One of them may be nothing but padding.

@@ -14,7 +14,7 @@ using ptx::Operand;
 using ptx::OperandKind;
 using ptx::Space;
 
-/// Registers that hang on more sources are not followed.
+/// Registers with more sources are not followed.
 constexpr std::size_t kMostSources = 16;
 
 bool is_shuffle(const Instruction& one) {
@@ -45,7 +45,7 @@ bool has_one_result(const Instruction& one) {
          (to.kind == OperandKind::reg || (to.kind == OperandKind::reg_pair && is_shuffle(one)));
 }
 
-/// Where a value that nobody defined does harm.
+/// Whether an undefined value does harm in this instruction.
 bool gives_away(const Instruction& one) {
   const Handler handler = one.row->handler;
   const Space space = one.modifiers.space;
@@ -76,7 +76,7 @@ class Flow {
     return function_.registers[reg].type == ptx::Type::pred;
   }
 
-  /// All that write to it can be seen at work.
+  /// Whether all instructions with writes to the register are visible.
   bool is_merged(std::uint32_t reg) const {
     return std::all_of(writers_[reg].begin(), writers_[reg].end(), [&](std::uint32_t at) {
       const Instruction& one = function_.body[at];
@@ -94,7 +94,7 @@ class Flow {
     return grows;
   }
 
-  /// Of the registers that the instruction reads, or of that operand alone.
+  /// Sources of the registers read by the instruction, or of this operand alone.
   Sources read_by(const Instruction& one, std::size_t operand = ~std::size_t{0}) const {
     Sources result;
     for (std::size_t k = 0; k < one.operands.size(); ++k) {
@@ -106,7 +106,7 @@ class Flow {
     return result;
   }
 
-  /// What a register gets that the instruction writes.
+  /// Sources of the instruction's result in a register.
   Sources given(std::uint32_t at, std::uint32_t reg) const {
     const Instruction& one = function_.body[at];
     if (is_predicate(reg)) return {};
@@ -121,7 +121,8 @@ class Flow {
     return runs_by_itself(one) && is_op_(at) ? Sources{at} : Sources{};
   }
 
-  /// Reads a register that may be another's when the result is used: its value now is a source.
+  /// Whether it reads a register whose value may change before the use of the result: then its
+  /// current value is a source.
   bool reads_merged(const Instruction& one) const {
     bool found = false;
     for (const Operand& operand : one.operands)
@@ -142,7 +143,7 @@ class Flow {
     return grows;
   }
 
-  /// Some register has the instruction as a source that it is alone in writing to.
+  /// Whether some register has the instruction as a source and as its only writer.
   bool gives_itself(std::uint32_t at) const {
     bool found = false;
     for (const Operand& operand : function_.body[at].operands)

@@ -29,20 +29,20 @@ struct FlowStep {
   std::vector<std::uint32_t> values, others;
 };
 
-/// By index into Function::body; without those out of reach of any shuffle's value. `is_op` tells
-/// the instructions that are ops of their own. Values lost sight of, in predicates, calls, local
-/// memory and generic addresses, are left out: no false use is reported.
+/// By index into Function::body; without instructions out of reach of any shuffle's value. `is_op`
+/// tells the instructions with their own ops. Values in predicates, calls, local memory and generic
+/// addresses are not followed: no false use is reported.
 std::unordered_map<std::uint32_t, FlowStep> find_shuffle_flow(
     const ptx::Function& function, const std::function<bool(std::uint32_t)>& is_op);
 
-/// What a warp's shfl.sync read.
+/// The sources of a warp's shfl.sync.
 struct ShuffleSources {
   alignas(64) std::array<std::int32_t, kLanes> from;      ///< lanes; their own for those outside
   alignas(64) std::array<std::uint32_t, kLanes> members;  ///< masks
   std::uint32_t lost = 0;  ///< active lanes whose source is not active or not in their mask
 };
 
-/// Where a value comes from that a shuffle read although nobody was there.
+/// The origin of a shuffled value from an absent lane.
 struct LostSource {
   std::uint32_t op = 0;  ///< the shuffle
   std::int8_t reader = 0, lane = 0;

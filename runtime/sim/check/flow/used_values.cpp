@@ -1,4 +1,4 @@
-// Follows the values of loads to those who use them.
+// Follows the values of loads to their uses.
 #include "sim/check/flow/used_values.h"
 
 #include "sim/check/flow/data_flow.h"
@@ -25,7 +25,7 @@ constexpr int kMostSteps = 8;
 constexpr std::size_t kMostUses = 16;
 constexpr int kRegisterBytes = 16;  ///< of a register
 constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
-/// What a guard is of, in place of an operand.
+/// The guard's index, in place of an operand.
 constexpr std::uint32_t kAsGuard = ~std::uint32_t{0};
 
 std::uint32_t low_bytes(int bits) { return bits >= 256 ? kAllOfValue : (1u << bits / 8) - 1; }
@@ -40,7 +40,7 @@ bool computes(const Instruction& one) {
          (target == OperandKind::reg || target == OperandKind::vector);
 }
 
-/// Whether the op that executes it may have another handler in front: it runs with no other one.
+/// Whether another handler may stand before the op for it: it is not part of a fused op.
 bool runs_alone(const Instruction& one) {
   const Handler handler = one.row->handler;
   if (handler == Handler::add || handler == Handler::mul)
@@ -88,7 +88,7 @@ class Follower {
 
   bool is_written_once(std::uint32_t reg) const { return outline_.writers[reg].size() == 1; }
 
-  /// Bytes of a register that one of its readers uses: those that it moves on, or all.
+  /// Bytes of a register used by one of its readers: those that it moves on, or all.
   std::uint32_t used_by(std::uint32_t reg, const Read& read, int steps) const {
     if (read.operand == kAsGuard) return kAllOfValue;
     const Instruction& one = function_.body[read.at];
@@ -111,7 +111,7 @@ class Follower {
     return bytes;
   }
 
-  /// Bytes of a register that somebody uses.
+  /// Bytes of a register with a use.
   std::uint32_t used_of(std::uint32_t reg, int steps) const {
     if (steps <= 0 || !is_written_once(reg)) return kAllOfValue;
     std::uint32_t bytes = 0;
@@ -119,7 +119,7 @@ class Follower {
     return bytes;
   }
 
-  /// What lies between a loaded value and a register.
+  /// The operations between a loaded value and a register.
   enum class Way : std::uint8_t { copies, bits, arithmetic };
 
   static bool sets_bits(const Instruction& one) {
@@ -145,7 +145,7 @@ class Follower {
            source.reg == target.reg && source.offset == target.offset;
   }
 
-  /// Who uses a loaded value, and how.
+  /// A use of a loaded value.
   struct Use {
     std::uint32_t where = 0;
     ValueUse how = {};
@@ -155,7 +155,7 @@ class Follower {
     return {load, ((1u << window.count) - 1) << window.of, lanes, window.first - window.of};
   }
 
-  /// The store's places for the window, which may be in several elements of a vector.
+  /// The store's places for the window, possibly in several elements of a vector.
   static void note_copies(const ByteWindow& window, std::uint32_t where, const Instruction& store,
                           std::uint32_t load, std::vector<Use>& uses) {
     const Operand& value = store.operands[1];
@@ -172,8 +172,9 @@ class Follower {
     }
   }
 
-  /// Where a loaded value is looked at from. `away`: a value may leave the load's block; then this
-  /// is the one where its arithmetic goes on. A value in a third block may be an earlier load's.
+  /// The starting point for following a loaded value. `away`: a value may leave the load's block;
+  /// then this is the one where its arithmetic goes on. A value in a third block may be an earlier
+  /// load's.
   struct Place {
     std::uint32_t load, since;
     int steps;
@@ -181,7 +182,7 @@ class Follower {
     std::uint32_t away = kNoBlock;
   };
 
-  /// Collects who uses the bytes in some lanes only. False: all lanes do, or nobody can say.
+  /// Collects uses of the bytes in only some lanes. False: all lanes use them, or it is unknown.
   bool follow(const ByteWindow& window, const Place& place, std::vector<Use>& uses) const {
     if (place.steps <= 0 || !is_written_once(window.reg)) return false;
     const Instruction& from = function_.body[place.load];
@@ -218,7 +219,7 @@ class Follower {
     return true;
   }
 
-  /// The same for what an instruction of another block makes of them. False: `uses` is as before.
+  /// The same for the result of an instruction of another block. False: `uses` is unchanged.
   bool goes_on(const ByteWindow& window, Place place, const Read& read,
                std::vector<Use>& uses) const {
     const std::size_t before = uses.size();
@@ -228,7 +229,7 @@ class Follower {
     return false;
   }
 
-  /// The same for what an instruction makes of them.
+  /// The same for an instruction's result.
   bool follow_result(const ByteWindow& window, const Place& place, const Read& read,
                      std::vector<Use>& uses) const {
     const Instruction& one = function_.body[read.at];
@@ -295,7 +296,7 @@ class Follower {
                               });
       if (speculates) bytes.speculated |= part;
     }
-    // Who loads and drops it all wants to read: compilers leave no such loads.
+    // A load with all bytes unused is meant as a read: compilers leave no such loads.
     const std::uint32_t whole = low_bytes(bits * static_cast<int>(count)) & given;
     if ((bytes.now | bytes.later | bytes.passed) == 0 || bytes.now == whole) return;
     found_.loads.emplace(at, bytes);

@@ -1,5 +1,4 @@
-// The loaded bytes in use by the program, and the instructions that decide it where the load does
-// not.
+// The loaded bytes in use by the program, and the instructions that decide about the others.
 #pragma once
 
 #include "sim/ptx/ast.h"
@@ -10,7 +9,7 @@
 
 namespace kernwright::sim {
 
-/// Bytes that a load reads per lane, a bit each. Those in no set are never used.
+/// Bytes of a load per lane, a bit each. Bytes in no set are never used.
 struct LoadedBytes {
   std::uint32_t now = ~std::uint32_t{0};  ///< are used by every lane that loads them
   std::uint32_t later = 0;                ///< by the lanes for which a ValueUse says so
@@ -21,9 +20,9 @@ struct LoadedBytes {
 
 enum class UsingLanes : std::uint8_t { all, where, where_not, copied, updated };
 
-/// An instruction that uses bytes of LoadedBytes::later: in all of its active lanes or, selp, in
-/// those where its predicate holds or does not. A store (`copied`), with byte b of the load `b +
-/// shift` bytes behind its address, may only move them. A store to their own place with other bits
+/// An instruction with a use of bytes of LoadedBytes::later: in all of its active lanes or, selp,
+/// in those where its predicate holds or does not. A store (`copied`), with byte b of the load `b +
+/// shift` bytes after its address, may only move them. A store to their own place with other bits
 /// set (`updated`) does not use them.
 struct ValueUse {
   std::uint32_t load = 0;  ///< index into Function::body

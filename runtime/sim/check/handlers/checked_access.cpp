@@ -1,5 +1,5 @@
-// The op in front of every checked one: looks at the shadow of what the access touches, then does
-// what the program says.
+// The handler before every checked op: checks the shadows of the access, then runs the program's
+// op.
 #include "sim/check/handlers/checked_fixed.h"
 #include "sim/check/handlers/checked_init.h"
 #include "sim/check/handlers/checked_order.h"
@@ -53,8 +53,8 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
   }
 }
 
-/// An access of lanes whose bytes lie in one region. `at` is what the site's offsets count from in
-/// there, `base` the address of that.
+/// An access of lanes with all bytes in one region. The site's offsets count from `at` in the
+/// region; `base` is the address there.
 [[gnu::always_inline]] inline void check_region(BlockCheck& check, Warp& warp,
                                                 const CheckSite& site, const WarpTouch& touch,
                                                 GlobalRegion& region, std::uint64_t base,
@@ -202,7 +202,7 @@ template <bool kMasked>
   return (kMasked ? info.masked : info.full)(op, warp);
 }
 
-/// A load that lanes may drop: the race check waits for those that do not.
+/// A load that lanes may drop: the race check waits for lanes that keep it.
 template <bool kMasked>
 [[gnu::noinline]] const Op* checked_early(const Op* op, Warp& warp, BlockCheck& check,
                                           const CheckedOp& info) {
@@ -215,7 +215,7 @@ template <bool kMasked>
   return next;
 }
 
-/// What uses of loaded values tell, before the op that uses them.
+/// Reports uses of loaded values, before the op that uses them.
 [[gnu::noinline]] void tell_of_uses(const Op* op, Warp& warp, BlockCheck& check,
                                     const CheckedOp& info) {
   if (info.uses) {
@@ -289,8 +289,9 @@ const Op* checked_fixed_load(const Op* op, Warp& warp);
   return checked_fixed_load(op, warp);
 }
 
-/// A load whose plan was looked at in this block: its bytes are written, and while nobody writes to
-/// shared memory there is nothing to compare. Calls nobody who comes back: it saves no registers.
+/// A load with a plan already checked in this block: its bytes are written, and without new writes
+/// to shared memory there is nothing to compare. It only makes tail calls, so it saves no
+/// registers.
 const Op* checked_fixed_load(const Op* op, Warp& warp) {
   BlockCheck& check = BlockCheck::of(warp);
   const CheckedOp& info = check.ops[warp.op_index(op)];
@@ -310,8 +311,8 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   return info.full(op, warp);
 }
 
-/// A load or store of global memory whose lanes, or those of each half, lie side by side, by the
-/// plan of the access itself.
+/// A load or store of global memory with neighbouring lanes, at least within each half, by the
+/// access's own plan.
 template <AccessKind kMode>
 const Op* checked_global(const Op* op, Warp& warp) {
   BlockCheck& check = BlockCheck::of(warp);

@@ -1,5 +1,5 @@
-// The checks of accesses to shared memory whose addresses stay the same in every block, by the
-// plans that the ops made of them.
+// The checks of accesses to shared memory with the same addresses in every block, by the ops'
+// plans.
 #pragma once
 
 #include "sim/check/handlers/checked_init.h"
@@ -10,7 +10,7 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// A read of words that lie apart, by the pattern that its site had when the op's plan was made.
+/// A read of separate words, by the site's pattern at the time of the op's plan.
 [[gnu::noinline]] inline bool check_gather(BlockCheck& check, const Warp& warp, const Op* op,
                                            const CheckedOp& info, FixedPlan& plan) {
   const CheckSite& site = check.sites[info.site];
@@ -24,13 +24,13 @@ namespace kernwright::sim::KW_SIM_NS {
   return true;
 }
 
-/// What check_gather() needs, of an access that the site fits now.
+/// Prepares check_gather() for an access that fits the site now.
 inline void note_gather(BlockCheck& check, const Warp& warp, const Op* op, const CheckedOp& info) {
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
   if (static_cast<Pattern>(plan.pattern) == Pattern::gather) plan.half = check.sites[info.site].tag;
 }
 
-/// An access to shared memory whose pattern the op's own plan knows. False: look closer.
+/// An access to shared memory with a pattern known to the op's own plan. False: check it fully.
 [[gnu::noinline]] inline bool check_fixed(BlockCheck& check, const Warp& warp, const Op* op,
                                           const CheckedOp& info, AccessKind mode) {
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);

@@ -6,8 +6,8 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// Reads or clears the bits of the bytes that the lanes touch. `at` is the first active lane's
-/// place in the bitmap. Returns whether a byte that is read was never written.
+/// Reads or clears the bits of the lanes' bytes. `at` is the first active lane's place in the
+/// bitmap. Returns whether an unwritten byte is read.
 [[gnu::always_inline]] inline bool poisoned(const CheckSite& site, const WarpTouch& touch,
                                             std::uint64_t* map, std::uint64_t at) {
   const Runs runs = runs_of(touch.pattern, touch.bytes);
@@ -38,7 +38,7 @@ namespace kernwright::sim::KW_SIM_NS {
   return false;
 }
 
-/// Finds the lanes that read what nobody wrote. Those that take part in an atomic operation write.
+/// Finds the lanes with unwritten reads. Lanes of an atomic operation also write.
 [[gnu::noinline]] inline void report_poison(BlockCheck& check, Warp& warp, const CheckSite& site,
                                             const WarpTouch& touch, ptx::Space space,
                                             std::uint64_t* map, std::uint64_t at,

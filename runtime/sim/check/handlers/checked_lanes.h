@@ -8,8 +8,8 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// Where the shadows of an access lie and which of them happened before anything that the block
-/// does now. Shared memory has shadows of this runner's blocks only, and no granules.
+/// The shadows of an access, and a test for those that happened before the block's current work.
+/// Shared memory has shadows of this runner's blocks only, and no granules.
 template <bool kGlobal>
 struct ShadowView {
   GlobalRegion* region;
@@ -21,20 +21,20 @@ struct ShadowView {
   Shadow met;    ///< what the warp's lanes did below is ordered for all of them
 
   [[gnu::always_inline]] bool is_past(Shadow shadow) const {
-    // No barrier of this block orders what other blocks read.
+    // No barrier of this block orders other blocks' reads.
     if constexpr (kGlobal)
       return (shadow < launch) | ((shadow - first < floor - first) & ((shadow & kManyBlocks) == 0));
     return shadow < floor;
   }
-  /// Of the same bytes by this very thread, or long ago. `mine` is the stamp with the thread, and
-  /// with what it has in place of `bytes`.
+  /// An access to the same bytes by the same thread, or long ago. `mine` is the stamp with the
+  /// thread and its own value for `bytes`.
   [[gnu::always_inline]] bool is_harmless(Shadow shadow, Shadow mine) const {
     constexpr Shadow kOthers = kGlobal ? kExact | kAside : kExact | kAside | kAsync;
     const bool same = ((shadow ^ mine) & (kThreadMask | kOthers | kAllBytes)) == 0;
     if constexpr (kGlobal) return is_past(shadow) | (same & is_own(shadow));
     return is_past(shadow) | same;
   }
-  /// Whether a write may follow that read.
+  /// Whether a write may follow this read.
   [[gnu::always_inline]] bool is_free(Shadow last, Shadow mine) const {
     return is_past(last) | (((last & kMany) == 0) & is_harmless(last, mine));
   }
@@ -42,18 +42,17 @@ struct ShadowView {
   [[gnu::always_inline]] bool is_alike(Shadow old, Shadow mine) const {
     return is_past(old) | (((old ^ mine) & kAllBytes) == 0);
   }
-  /// Whether the block made it, at `first` or later. Blocks that run beside it have later ticks
-  /// too.
+  /// Whether the block made it, at `first` or later. Blocks beside it have later ticks too.
   [[gnu::always_inline]] bool is_own(Shadow shadow) const {
     constexpr Shadow kRest = (Shadow{1} << kTickShift) - 1;
     return shadow - first <= (stamp | kRest) - first;
   }
 };
 
-/// The shadow after a read. After an unordered read of another thread it says that there were
-/// several; at one tick it names the first, who is less often the one that writes next, and of
-/// several blocks another one. Readers of the same warp that come before say no more than this one.
-/// The two are alike.
+/// The shadow after a read. An unordered read of another thread marks several readers. At one tick
+/// the shadow names the first reader, since it is rarely the next writer; with several blocks it
+/// names another one. An earlier read of the same warp adds nothing to this one. Both reads have
+/// the same kind.
 template <bool kGlobal>
 [[gnu::always_inline]] inline Shadow reader(const ShadowView<kGlobal>& view, Shadow old,
                                             Shadow mine) {
@@ -79,8 +78,8 @@ template <bool kGlobal>
   return alike;
 }
 
-/// Whole granules from `word` on, word i by thread0 + (i >> shift): whether a glance at what they
-/// say is enough. Then they are up to date. Of shift kHalfWords (Granule) it is one granule.
+/// Whole granules from `word` on, word i by thread0 + (i >> shift): whether their own shadows
+/// settle the check. Then they are up to date. With shift kHalfWords (Granule) it is one granule.
 template <bool kWrites>
 [[gnu::always_inline]] inline bool touch_granules(const ShadowView<true>& view, bool parts,
                                                   std::uint64_t word, std::uint32_t count,
@@ -117,7 +116,7 @@ template <bool kWrites>
   return true;
 }
 
-/// Granules whose shadows are all of launches before need them no more.
+/// Drops the word shadows of granules if all are from earlier launches.
 [[gnu::noinline]] inline bool forget_old_words(const ShadowView<true>& view, std::uint64_t word,
                                                std::uint32_t count) {
   bool changed = false;
@@ -208,7 +207,7 @@ template <bool kWrites, bool kGlobal>
   return touch_shadows<kWrites>(view, parts, word, count, thread0, shift);
 }
 
-/// What touch_shadows() changes for a read, without the questions.
+/// The changes of touch_shadows() for a read, without its tests.
 [[gnu::always_inline]] inline void note_run(const ShadowView<false>& view, std::uint64_t word,
                                             std::uint32_t count, std::uint32_t thread0,
                                             std::uint32_t shift) {
@@ -228,7 +227,7 @@ template <bool kGlobal>
   }
 }
 
-/// `count` words that all of `lanes` read, at least two.
+/// `count` words read by all of `lanes`, at least two.
 template <bool kGlobal>
 [[gnu::always_inline]] inline bool read_same(const ShadowView<kGlobal>& view, bool parts,
                                              std::uint64_t word, std::uint32_t count,

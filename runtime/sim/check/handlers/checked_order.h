@@ -1,4 +1,4 @@
-// Ops under checks that order accesses or copy on their own: meetings, barriers, fences, copies.
+// Ops under checks with an order or with copies of their own: meetings, barriers, fences, copies.
 #pragma once
 
 #include "sim/check/handlers/checked_sites.h"
@@ -41,7 +41,7 @@ inline void read_sources(const Op* op, const Warp& warp, ShuffleSources& read) {
   }
 }
 
-/// To be called before the shuffle, whose result may be one of its operands.
+/// Call it before the shuffle, because its result may replace one of its operands.
 inline void read_sources(const Op* op, const Warp& warp, ptx::ShflMode mode, ShuffleSources& read) {
   std::memcpy(read.members.data(), warp.reg<std::uint32_t>(op->e), sizeof read.members);
   if (mode == ptx::ShflMode::up) return read_sources<ptx::ShflMode::up>(op, warp, read);
@@ -50,7 +50,7 @@ inline void read_sources(const Op* op, const Warp& warp, ptx::ShflMode mode, Shu
   read_sources<ptx::ShflMode::idx>(op, warp, read);
 }
 
-/// To be called behind it, when the active lanes are those that took part.
+/// Call it after the shuffle, when the active lanes are those that took part.
 inline void find_lost_sources(const Warp& warp, ShuffleSources& read) {
   alignas(64) std::int32_t lost[kLanes];
   KW_LANES for (int i = 0; i < kLanes; ++i) {
@@ -86,12 +86,12 @@ inline void find_lost_sources(const Warp& warp, ShuffleSources& read) {
   return next;
 }
 
-/// What the warp's first active lane has in a register.
+/// The warp's first active lane's value of a register.
 inline std::uint32_t first_value(const Warp& warp, std::uint32_t offset) {
   return warp.reg<std::uint32_t>(offset)[std::countr_zero(warp.mask)];
 }
 
-/// What is told before the op runs, of ops that move no data themselves.
+/// The checks before an op that moves no data itself.
 inline void tell_before(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info) {
   switch (info.kind) {
     case CheckKind::copy: return check_copies(op, warp, check);
@@ -108,7 +108,7 @@ inline void tell_before(const Op* op, Warp& warp, BlockCheck& check, const Check
   }
 }
 
-/// What is told when the op has run, which it has not where lanes still wait for others: null.
+/// The checks after the op has run. It has not if lanes still wait for others: null.
 inline void tell_after(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& info) {
   switch (info.kind) {
     case CheckKind::bulk_wait:

@@ -1,5 +1,5 @@
-// The race check of one access of a warp: by its pattern, by lanes where that does not do, and not
-// now where a read of shared memory can wait.
+// The race check of one access of a warp: by its pattern, or else by lanes. Reads of shared memory
+// may be postponed.
 #pragma once
 
 #include "sim/check/handlers/checked_lanes.h"
@@ -27,7 +27,7 @@ template <bool kGlobal>
           check.order.met(warp)};
 }
 
-/// Distance of the second half, which may lie below the first.
+/// Distance to the second half, possibly below the first.
 [[gnu::always_inline]] inline std::uint64_t half_words(std::uint64_t bytes) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes) / 4);
 }
@@ -47,7 +47,7 @@ template <bool kGlobal>
                   : touch_run<false>(view, parts, first, count, thread, by);
   };
   if (pattern == Pattern::contiguous && touch.mask == kAllLanes) {
-    // Of global memory check_run() mostly was there before: one copy for all widths.
+    // For global memory check_run() mostly ran before: one copy for all widths.
     if (!kGlobal && words == 1) return run(word, kLanes, thread0, 0);
     return run(word, words * kLanes, thread0, shift);
   }
@@ -103,8 +103,8 @@ template <bool kGlobal, bool kReads>
   return true;
 }
 
-/// Words of lanes that lie apart, one for each of `touch.mask`: whether a glance is enough. Then
-/// the shadows are up to date. Lanes go by eights, and none of those that are not in the mask.
+/// Separate words of lanes, one for each of `touch.mask`: whether the shadows alone settle the
+/// check. Then they are up to date. Lanes are processed by eights, without those outside the mask.
 template <bool kGlobal, bool kReads>
 [[gnu::always_inline]] inline bool race_apart(const ShadowView<kGlobal>& view,
                                               const CheckSite& site, const WarpTouch& touch,
@@ -164,9 +164,9 @@ template <bool kGlobal, bool kReads>
   return bad == 0;
 }
 
-/// Whether a lane's read of a part of a word says nothing new: that its bytes were read by several
-/// blocks of the launch, or by several warps of this block at this time, is known, and no write of
-/// them matters. Of a matrix of halves that is nearly every read.
+/// Whether a lane's read of a part of a word adds nothing: the shadow already has several reading
+/// blocks of the launch, or several warps of this block at this time, and no write of the bytes
+/// matters. For a matrix of halves this is nearly every read.
 [[gnu::always_inline]] inline bool is_known_read(const ShadowView<true>& view,
                                                  const GlobalRegion& region, std::uint64_t at,
                                                  std::uint32_t bytes) {
@@ -215,7 +215,7 @@ template <bool kGlobal, bool kReads>
   });
 }
 
-/// The shadows that the listed reads change, in their order.
+/// Applies the listed reads to the shadows, in order.
 [[gnu::noinline]] inline void replay(BlockCheck& check) {
   ShadowView<false> view = view_of<false>(check, CheckedOp{}, 0, nullptr);
   std::size_t scattered = 0;
@@ -261,7 +261,7 @@ template <bool kGlobal, bool kReads>
   check.shared.late.begin_moment(check.order.stamp, met);
 }
 
-/// Lists a read of a moment for which the list is ready.
+/// Lists a read at a moment that the list is ready for.
 [[gnu::always_inline]] inline void list_read(LateReads& late, std::uint32_t warp,
                                              const CheckedOp& info, std::uint32_t mask,
                                              Pattern pattern, std::uint64_t at, std::int64_t half) {
@@ -275,8 +275,8 @@ template <bool kGlobal, bool kReads>
                                 info.bytes / 4u)};
 }
 
-/// Puts off the read of words that nobody has written since the block's last barrier. The pattern
-/// is that of the lanes in `mask`; `offsets` may be null where it has a shape.
+/// Postpones the read of words unwritten since the block's last barrier. The pattern is that of the
+/// lanes in `mask`; `offsets` may be null if it has a shape.
 [[gnu::always_inline]] inline void put_off(BlockCheck& check, const Warp& warp,
                                            const CheckedOp& info, std::uint32_t mask,
                                            Pattern pattern, std::uint64_t at, std::uint64_t half,
@@ -294,8 +294,8 @@ template <bool kGlobal, bool kReads>
   list_read(late, warp.index, info, mask, pattern, at, static_cast<std::int64_t>(half));
 }
 
-/// Whether a read of shared memory needs no look at the shadows now. After any other access, and
-/// after a read that does, the shadows are ready.
+/// Whether the check of a shared-memory read can be postponed. After any other access, and after a
+/// read that cannot, the shadows are ready.
 [[gnu::always_inline]] inline bool is_put_off(BlockCheck& check, const Warp& warp,
                                               const CheckSite& site, const WarpTouch& touch,
                                               bool plain, std::uint64_t base) {

@@ -1,4 +1,4 @@
-// The race check of neighbouring bytes or halves of a warp's lanes, which share the shadows of
+// The race check of neighbouring bytes or halves of a warp's lanes; such lanes share the shadows of
 // words.
 #pragma once
 
@@ -18,7 +18,7 @@ struct Row {
   std::uint32_t bytes = 1, lanes = kLanes, thread0 = 0;
 };
 
-/// Whether the shadow is of the threads that `mine` names, byte by byte of the word.
+/// Whether the shadow is of the threads named by `mine`, byte by byte of the word.
 template <bool kGlobal>
 [[gnu::always_inline]] inline bool is_of_same_row(const ShadowView<kGlobal>& view, Shadow shadow,
                                                   Shadow mine) {
@@ -27,8 +27,8 @@ template <bool kGlobal>
          view.is_harmless(shadow & ~kAllBytes, mine & ~kAllBytes);
 }
 
-/// What a shadow at the edge of a row says with `mine`, which has a part of the word's bytes, as
-/// the neighbour's row has another one. 0: one shadow cannot say it, or there may be a race.
+/// The common value of a shadow at the edge of a row and of `mine`, with one part of the word's
+/// bytes each. 0: one shadow cannot express it, or there may be a race.
 template <bool kGlobal>
 [[gnu::always_inline]] inline Shadow joined(const ShadowView<kGlobal>& view, Shadow old,
                                             Shadow mine) {
@@ -54,8 +54,8 @@ template <bool kWrites, bool kGlobal>
   return now != 0;
 }
 
-/// The lanes of the row, a bit each, for which a glance at the shadows was not enough; those of the
-/// others are up to date. Granules leave these words to shadows of their own.
+/// The lanes of the row, a bit each, that need a full check; shadows of the others are up to date.
+/// Granules leave these words to word shadows.
 template <bool kWrites, bool kGlobal>
 [[gnu::noinline]] std::uint32_t touch_row(const ShadowView<kGlobal>& view, bool parts,
                                           const Row& row) {
@@ -87,7 +87,7 @@ template <bool kWrites, bool kGlobal>
       fine &= view.is_free(old, mine);
       write[i] = fine ? mine : write[i];
     } else {
-      // By the same lanes of warps: what reader() says then holds for each byte.
+      // By the same lanes of warps: then the result of reader() holds for each byte.
       const bool alike = ((old ^ mine) & (kAllBytes | (kLanes - 1))) == 0;
       fine &= view.is_past(old) | (parts ? view.is_harmless(old, mine) : alike);
       read[i] = fine ? reader(view, old, mine) : old;
@@ -121,8 +121,8 @@ template <bool kWrites, bool kGlobal>
   return touch_row<kWrites>(view, parts, row);
 }
 
-/// A narrow access of a warp at `at`, its second half `half` bytes behind the first: the lanes that
-/// take a closer look.
+/// A narrow access of a warp at `at`, its second half `half` bytes after the first: returns the
+/// lanes that need a full check.
 template <bool kGlobal>
 [[gnu::always_inline]] inline std::uint32_t race_rows(BlockCheck& check,
                                                       const ShadowView<kGlobal>& view, bool parts,

@@ -1,4 +1,4 @@
-// The checks of full warps that touch global memory side by side: one look at a few granules.
+// The checks of full warps with neighbouring lanes in global memory: one test of a few granules.
 #pragma once
 
 #include "sim/check/handlers/checked_race.h"

@@ -1,5 +1,5 @@
-// The race check of stores whose lanes lie far apart in global memory, as when a matrix is
-// transposed: all regions in one pass, and one look at all granules of a region instead of many.
+// The race check of stores with lanes far apart in global memory, as in a matrix transpose: all
+// regions in one pass, and one test of all granules of a region instead of many.
 #pragma once
 
 #include "sim/check/handlers/checked_sites.h"

@@ -21,7 +21,7 @@ struct WarpTouch {
   Pattern pattern = Pattern::none;  ///< of the lanes in `mask`
 };
 
-/// The bytes that a full warp touches side by side, once or from two places on.
+/// The contiguous bytes of a full warp, in one piece or in two.
 struct Runs {
   std::uint64_t bytes = 0;  ///< 0: each lane for itself
   bool two = false;

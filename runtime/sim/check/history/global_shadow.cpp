@@ -45,7 +45,7 @@ Shadow* GlobalRegion::bytes_of_word(std::uint64_t word) {
   return exact + 8 * word;
 }
 
-/// Makes it so where all that granules say is of launches before, as their shadows then are.
+/// Marks the region as scattered if all its granules' accesses are from earlier launches.
 bool GlobalRegion::scatter(Shadow launch) noexcept {
   visits = -kPatience;
   for (std::uint64_t g = 0; g < kRegionGranules; ++g) {

@@ -1,4 +1,4 @@
-// What the checks know about global memory, by regions of 64 KiB that exist where it was touched.
+// The checks' data about global memory, by touched regions of 64 KiB.
 #pragma once
 
 #include "sim/check/history/shadow.h"
@@ -20,10 +20,10 @@ inline constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << kRegionShift;
 inline constexpr std::uint64_t kRegionWords = kRegionBytes / 4;
 inline constexpr std::uint64_t kRegionGranules = kRegionBytes / kGranuleBytes;
 
-/// Pages that cost nothing until somebody writes to them, for munmap().
+/// Zeroed pages without cost until their first write, for munmap().
 void* lazy_zeros(std::size_t bytes);
 
-/// Calls f(address, bytes) for each part of the range that lies in one region.
+/// Calls f(address, bytes) for each part of the range within one region.
 template <typename F>
 void by_region(std::uint64_t address, std::uint64_t bytes, F f) {
   while (bytes != 0) {
@@ -38,11 +38,11 @@ void by_region(std::uint64_t address, std::uint64_t bytes, F f) {
 /// write and others not.
 using ReaderLists = std::unordered_map<const Shadow*, std::vector<Shadow>>;
 
-/// Accesses that the atomic one in a write shadow hides, by that shadow, in their order: it does
-/// not race with what some of them race with.
+/// Accesses hidden by the atomic one in a write shadow, by this shadow, in order: the atomic one
+/// does not race with some accesses that race with them.
 using HiddenAccesses = std::unordered_map<const Shadow*, std::vector<Shadow>>;
 
-/// What the race check remembers of a region of global memory or of a block's shared memory.
+/// The race check's data about a region of global memory or a block's shared memory.
 struct AccessHistory {
   Shadow* write = nullptr;  ///< by word
   Shadow* read = nullptr;
@@ -58,7 +58,7 @@ struct AccessHistory {
   ~AccessHistory() = default;
 };
 
-/// Shadows of a region's words and bits of its bytes. Pages that nobody touches cost nothing.
+/// Shadows of a region's words and bits of its bytes. Untouched pages cost nothing.
 struct GlobalRegion final : AccessHistory {
   /// Held while one of several workers looks at or changes the rest.
   std::atomic<bool> busy{false};
@@ -66,14 +66,14 @@ struct GlobalRegion final : AccessHistory {
   Shadow* exact = nullptr;  ///< 8 per word: writes of its four bytes, then reads; made when needed
   /// Null: everything is initialised. Set by whoever allocates, also while kernels run.
   std::atomic<std::uint64_t*> poison{nullptr};
-  /// The launch (BlockOrder::launch_floor) in which nobody has read here and every granule leaves
-  /// its writes to shadows of words; 0: none is known.
+  /// The launch (BlockOrder::launch_floor) without reads here so far, and with all writes in word
+  /// shadows instead of granules; 0: none is known.
   Shadow scattered = 0;
-  /// Stores of lanes far apart since that was last tried; below 0: it was in vain.
+  /// Stores of lanes far apart since the last attempt; below 0: the attempt failed.
   std::int32_t visits = 0;
 
   void lock() noexcept {
-    // Looking, not exchanging, while another one is in there: its line stays with that one.
+    // Only read, do not exchange, while another thread holds it: its cache line stays there.
     for (std::uint32_t spins = 1; busy.exchange(true, std::memory_order_acquire);) {
       while (busy.load(std::memory_order_relaxed)) {
         if (spins++ % kSpinsToYield == 0) std::this_thread::yield();  // it may not be running
@@ -81,7 +81,7 @@ struct GlobalRegion final : AccessHistory {
     }
   }
   void unlock() noexcept { busy.store(false, std::memory_order_release); }
-  /// After this the shadows of the word's granule hold what is known.
+  /// After this the shadows of the word's granule are complete.
   void spread_at(std::uint64_t word) noexcept {
     Granule& granule = granules[word / kGranuleWords];
     const std::uint64_t first = word & ~(kGranuleWords - 1);
@@ -104,7 +104,7 @@ struct GlobalRegion final : AccessHistory {
     visits = scattered == launch ? -kPatience : 0;
     scattered = 0;
   }
-  /// What is known beside the shadows.
+  /// Forgets the data beside the shadows.
   void forget() noexcept {
     readers.clear();
     hidden.clear();
@@ -126,7 +126,7 @@ struct GlobalRegion final : AccessHistory {
   bool scatter(Shadow launch) noexcept;
 };
 
-/// Bytes of a range that nothing has written.
+/// Unwritten bytes of a range.
 struct Unwritten {
   std::uint64_t bytes = 0;
   std::uint64_t first = 0;  ///< offset in the range
@@ -142,18 +142,18 @@ class GlobalShadow {
 
   /// Fresh memory: reads of it are findings until it is written.
   void poison(std::uint64_t address, std::uint64_t bytes);
-  /// Memory that was written, or whose state nobody knows.
+  /// Marks memory as written, or its state as unknown.
   void unpoison(std::uint64_t address, std::uint64_t bytes) noexcept;
   /// `to` is initialised where `from` is.
   void copy_poison(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
-  /// Which bytes are not.
+  /// The unwritten bytes.
   Unwritten unwritten(std::uint64_t address, std::uint64_t bytes);
   void clear() noexcept;
-  /// Forgets all accesses, keeps what is initialised. Needed when ticks begin anew.
+  /// Forgets all accesses, keeps the initialised bytes. Needed when ticks begin anew.
   void clear_shadows() noexcept;
 
  private:
-  /// Regions that clear() keeps for later: their pages need not be made again.
+  /// Regions kept by clear() for later: their pages need not be made again.
   static constexpr std::size_t kMostSpare = 256;
 
   std::mutex mutex_;  // guards all below

@@ -1,4 +1,4 @@
-// The regions of global memory that a block touched lately.
+// The regions of global memory used lately by a block.
 #pragma once
 
 #include "sim/check/history/global_shadow.h"
@@ -22,7 +22,7 @@ class KnownRegions {
     if (slot.number != number) slot = {number, &shadow_.region(address)};
     return slot.region;
   }
-  /// Calls f(LaneTouch) for each part of global memory that lies in one region, which is locked.
+  /// Calls f(LaneTouch) for each part of global memory within one region, locked.
   template <typename F>
   void each(std::uint64_t address, std::uint64_t bytes, AccessKind mode, F f) {
     by_region(address, bytes, [&](std::uint64_t begin, std::uint64_t count) {

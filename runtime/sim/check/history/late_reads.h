@@ -42,7 +42,7 @@ struct LateReads {
   std::size_t count = 0;
   std::vector<LateMoment> moments;
   LateMoment last = kNone;  ///< of them
-  /// Of patterns without a shape: the lanes' distances in words from LateRead::word, in order.
+  /// For patterns without a shape: the lanes' distances in words from LateRead::word, in order.
   std::vector<std::array<std::uint32_t, 32>> offsets;
 
   void reserve() {
@@ -50,7 +50,7 @@ struct LateReads {
     moments.reserve(kMost);
     offsets.reserve(kMost);
   }
-  /// Whether there is room for an entry of this moment, which is the last one's.
+  /// Whether there is room for an entry, and its moment equals the last one's.
   bool goes_on(Shadow stamp, Shadow met) const noexcept {
     return last.stamp == stamp && last.met == met && count < kMost;
   }
@@ -83,14 +83,14 @@ class WrittenGranules {
     for (std::uint64_t w = first / 64 + 1; w < last / 64; ++w) found |= bits_[w];
     return found != 0;
   }
-  /// Whether that is none at all.
+  /// Whether there are no marks at all.
   bool none() const noexcept { return none_; }
   void mark(std::uint64_t begin, std::uint64_t end) noexcept {
     for (std::uint64_t g = begin / kGranuleBytes; g <= (end - 1) / kGranuleBytes; ++g)
       bits_[g / 64] |= std::uint64_t{1} << (g & 63);
     none_ = false;
   }
-  /// For good: what lies there is never put off.
+  /// For good: reads there are never postponed.
   void keep(std::uint64_t byte) noexcept {
     const std::uint64_t granule = byte / kGranuleBytes;
     kept_[granule / 64] |= std::uint64_t{1} << (granule & 63);

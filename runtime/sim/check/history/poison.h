@@ -1,4 +1,4 @@
-// Bitmaps of bytes that nobody has written yet: one bit per byte, set = not initialised.
+// Bitmaps of unwritten bytes: one bit per byte, set = not initialised.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ inline void set_poison(std::uint64_t* map, std::uint64_t at, std::uint64_t count
   }
 }
 
-/// Clears those of up to 64 bytes from `at` on that `bits` names.
+/// Clears the bits named by `bits` of up to 64 bytes from `at` on.
 inline void clear_poison(std::uint64_t* map, std::uint64_t at, std::uint64_t bits) {
   const std::uint64_t shift = at & 63;
   map[at >> 6] &= ~(bits << shift);

@@ -6,11 +6,11 @@
 
 namespace kernwright::sim {
 
-/// Two shadows stand for each aligned word of four bytes, one for its last write or atomic read and
-/// one for its last other read. A shadow packs
+/// Each aligned word of four bytes has two shadows: one for its last write or atomic read, and one
+/// for its last other read. A shadow packs
 ///   tick:32  site:14  bytes:4  flags:4  thread:10
 /// The tick is the block's time (BlockOrder::tick): every event that may order accesses starts a
-/// new one, and no two blocks share ticks, so a tick names its block too. A shadow below a block's
+/// new one, and no two blocks share ticks, so a tick also names its block. A shadow below a block's
 /// floor happened before everything that the block does now; comparing whole shadows compares
 /// ticks. `bytes` is a mask, or stands for neighbouring bytes or halves of neighbouring threads
 /// (below).
@@ -38,14 +38,14 @@ inline constexpr Shadow kMany = kManyLanes | kManyWarps | kManyBlocks;
 inline constexpr Shadow kExact = 1 << 13;
 /// In front of a tick: the floor says nothing of this shadow, look closer. Ticks have 31 bits.
 inline constexpr Shadow kAside = Shadow{1} << 63;
-/// In a write's shadow: a copy that nobody waited for yet, issued by the thread at the tick.
+/// In a write's shadow: a copy under way, without a wait so far, issued by the thread at the tick.
 inline constexpr Shadow kUnderWay = kAside | kAsync;
 inline constexpr Shadow kExactWord = Shadow{0xffffffff} << kTickShift | kExact | kThreadMask;
 
-/// The common shadow of sixteen neighbouring words, where warps touch them as one: word i by thread
-/// `thread + (i >> shape)`, the order in which 4, 8 and 16 bytes of each lane lie side by side.
-/// Otherwise the same as a shadow of its own; the shape takes the place of `bytes`. Of shape
-/// kHalfWords it covers halves of words, half h by thread `thread + h`.
+/// The common shadow of sixteen neighbouring words that warps access as one: word i by thread
+/// `thread + (i >> shape)`, for neighbouring lanes of 4, 8 and 16 bytes. Otherwise it is like a
+/// word's shadow; the shape is in place of `bytes`. With shape kHalfWords it covers halves of
+/// words, half h by thread `thread + h`.
 struct Granule {
   Shadow write, read;
 };
@@ -59,7 +59,7 @@ inline std::uint32_t tick_of(Shadow shadow) {
   return static_cast<std::uint32_t>((shadow & ~kAside) >> kTickShift);
 }
 inline bool is_under_way(Shadow write) { return (write & kUnderWay) == kUnderWay; }
-/// A write from elsewhere in the cluster, or an atomic operation that hides others
+/// A write from another block of the cluster, or an atomic operation that hides others
 /// (HiddenAccesses).
 inline bool is_contended(Shadow write) { return (write & kUnderWay) == kAside; }
 inline std::uint32_t thread_of(Shadow shadow) {
@@ -79,14 +79,14 @@ inline constexpr std::uint32_t kLaneBytes = 5, kLaneHalves = 10;
 /// By the value of `bytes`: the bytes meant.
 inline constexpr std::array<std::uint8_t, 16> kTouchedBytes = {0, 1,  2,  3, 4,  15, 3,  7,
                                                                8, 12, 15, 8, 12, 12, 14, 15};
-/// Sets of what `bytes` may say, a bit each: accesses of one thread; bytes of neighbours; halves of
-/// neighbours. The first byte and the first half are both, with the same thread.
+/// Sets of possible values of `bytes`, a bit each: accesses of one thread; bytes of neighbours;
+/// halves of neighbours. The first byte and the first half are in both, with the same thread.
 inline constexpr std::uint32_t kOneThread = 0b1001'0001'0001'1110;
 inline constexpr std::uint32_t kRowOfBytes = 0b0100'1010'1110'0010;
 inline constexpr std::uint32_t kRowOfHalves = 0b0010'0100'0000'1000;
 static_assert((kOneThread | kRowOfBytes | kRowOfHalves) == 0xfffe);
 
-/// What `bytes` says where neighbours touch these bytes of a word with `width` (1 or 2) each: the
+/// The value of `bytes` if neighbours touch these bytes of a word with `width` (1 or 2) each: the
 /// word's last ones, its first ones, or all.
 inline std::uint32_t lanes_code(std::uint32_t width, std::uint32_t bytes) {
   constexpr std::array<std::uint8_t, 16> kOfBytes = {0,  1, 0, 6, 0, 0, 0,  7,
@@ -98,7 +98,7 @@ inline std::uint32_t lanes_code(std::uint32_t width, std::uint32_t bytes) {
 /// Whether the shadow tells of one thread.
 inline bool is_of_one_thread(Shadow shadow) { return (kOneThread >> bytes_of(shadow) & 1) != 0; }
 
-/// What the shadow says of byte `b` of its word; 0: nothing.
+/// The shadow's part for byte `b` of its word; 0: nothing.
 inline Shadow byte_of(Shadow shadow, std::uint32_t b) {
   const std::uint32_t code = bytes_of(shadow);
   if ((kTouchedBytes[code] >> b & 1) == 0) return 0;
@@ -108,7 +108,7 @@ inline Shadow byte_of(Shadow shadow, std::uint32_t b) {
          ((shadow + lane) & kThreadMask);
 }
 
-/// The shadow of word `i` of a granule that says `summary`.
+/// The shadow of word `i` of a granule with the shadow `summary`.
 inline Shadow shadow_of(Shadow summary, std::uint32_t i) {
   if (summary == 0) return 0;
   const auto shape = bytes_of(summary);

@@ -1,4 +1,4 @@
-// What the race check remembers of a block's shared memory.
+// The race check's data about a block's shared memory.
 #include "sim/check/history/shared_history.h"
 
 #include <algorithm>

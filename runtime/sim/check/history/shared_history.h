@@ -1,4 +1,4 @@
-// What the race check remembers of a block's shared memory.
+// The race check's data about a block's shared memory.
 #pragma once
 
 #include "sim/check/history/global_shadow.h"
@@ -15,24 +15,24 @@ class SharedHistory final : public AccessHistory {
   /// `its_defers`: reads may be put off. No shadows where there is no race check.
   SharedHistory(std::uint64_t bytes, bool race, bool its_defers);
 
-  /// Another one whenever a read that was looked at must be looked at again: after writes to shared
-  /// memory, at each tick. 0, where that is not counted or there are no more numbers: always.
+  /// Changes when checked reads must be checked again: after writes to shared memory, at each tick.
+  /// 0, without such counting or when numbers run out: always.
   std::uint32_t read_epoch = 1;
   std::uint32_t block_epoch = 1;  ///< when the block began
   const bool defers;
   LateReads late;
   WrittenGranules written;  ///< kept where reads are put off
 
-  /// Nothing of what other blocks did is left.
+  /// Forgets other blocks' accesses.
   void clear();
-  /// All that was done before is past.
+  /// Marks all earlier accesses as past.
   void begin_phase() noexcept {
     new_epoch();
     late.clear();
     written.forget();
   }
   void new_epoch() noexcept { read_epoch += read_epoch != 0; }
-  /// Reads of words that follow those of bytes are not put off: one shadow could not tell of both.
+  /// Reads of words after reads of bytes are not postponed: one shadow could not hold both.
   void note_narrow_read(std::uint64_t begin, std::uint64_t end) noexcept {
     if (defers) written.mark(begin, end);
   }
@@ -41,9 +41,9 @@ class SharedHistory final : public AccessHistory {
   }
   std::uint64_t words() const noexcept { return bytes_ / 4; }
   Shadow* bytes_of_word(std::uint64_t word) override;
-  /// The word's write shadows say that a copy is under way.
+  /// Marks the word's write shadows with a copy under way.
   void stamp_word(std::uint64_t word, Shadow stamp_of_copy);
-  /// A shadow that says `before` says `now` from here on, with `others` of other warps beside it.
+  /// Replaces `before` by `now` in a shadow, with `others` of other warps beside it.
   void restamp(Shadow& shadow, Shadow before, Shadow now, const std::vector<Shadow>& others);
 
  private:

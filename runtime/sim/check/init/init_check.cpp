@@ -1,5 +1,5 @@
-// Reads of memory that nobody wrote: which bytes of them count, and for lanes that may not want
-// what they loaded, when they do.
+// Reads of unwritten memory: the bytes that count, and the moment when they count for lanes that
+// may not want the loaded value.
 #include "sim/check/init/init_check.h"
 
 #include "sim/check/block_check.h"
@@ -46,8 +46,8 @@ std::uint64_t InitCheck::unwritten(const Warp& warp, int lane, const LaneTouch& 
   return map == nullptr ? 0 : poison_bits(map, at, touch.bytes);
 }
 
-/// Whether what is read may be nothing but padding of an object that is aligned to `alignment`
-/// bytes: something around it is written.
+/// Whether all read bytes may be padding of an object aligned to `alignment` bytes: some bytes
+/// around them are written.
 bool InitCheck::lies_in_object(const Warp& warp, int lane, const LaneTouch& touch,
                                std::uint32_t alignment) {
   if (touch.bytes >= alignment) return false;
@@ -61,7 +61,7 @@ std::uint64_t InitCheck::judge(const Op* op, Warp& warp, int lane, const LaneTou
   const CheckedProgram& program = place_.launch.program;
   const CheckedOp& info = program.ops[warp.op_index(op)];
   const bool loads = info.kind == CheckKind::load;
-  // A copy that runs on its own takes the state along.
+  // An asynchronous copy also copies the state.
   const bool moves = touch.mode == AccessKind::read &&
                      (info.kind == CheckKind::copy || info.kind == CheckKind::bulk);
   LoadedBytes loaded{info.wanted, 0, 0, 0, moves ? kMostAlignment : 0};
@@ -105,7 +105,7 @@ void InitCheck::touch(const Op* op, Warp& warp, int lane, const LaneTouch& touch
   if (touch.mode == AccessKind::write) return set_poison<false>(map, at, touch.bytes);
   LaneTouch all = touch;
   if (const CheckedOp& info = place_.launch.program.ops[warp.op_index(op)]; info.used != 0) {
-    // `touch` is a part of what is loaded. All is looked at together, with the first one.
+    // `touch` is a part of the load. All of it is checked together, with the first part.
     const auto start = static_cast<std::uint32_t>(touch.address % info.bytes);
     if (start != static_cast<std::uint32_t>(std::countr_zero(info.used))) return;
     at -= start;
@@ -184,8 +184,8 @@ void InitCheck::settle_load(const Op* op, Warp& warp, const ValueUse& use,
   }
 }
 
-/// A store of unwritten bytes that only moves them: within local memory, and the padding of objects
-/// anywhere. False: it is a use, or nobody could tell of it later.
+/// A store that only moves unwritten bytes: within local memory, and the padding of objects
+/// anywhere. False: it is a use, or later uses could not be found.
 bool InitCheck::move_on(const Warp& warp, int lane, bool padded, Space to, std::uint64_t address,
                         int shift, std::uint64_t bits) {
   if (to == Space::generic) {

@@ -1,4 +1,4 @@
-// The init check of a block: which bytes nobody wrote, and who uses them.
+// The init check of a block: unwritten bytes and their uses.
 #pragma once
 
 #include "sim/check/block_place.h"
@@ -16,7 +16,7 @@ namespace kernwright::sim {
 
 class InitCheck {
  public:
-  /// With `doubts` while some lane holds what it loaded where nobody wrote.
+  /// Sets `doubts` while some lane holds an unwritten loaded value.
   InitCheck(const BlockPlace& place, KnownRegions& regions, SharedHistory& history,
             BlockFindings& findings, Doubts& doubts)
       : place_(place), regions_(regions), history_(history), findings_(findings), doubts_(doubts) {}
@@ -29,36 +29,36 @@ class InitCheck {
   /// A block begins.
   void begin();
 
-  /// Bit i: nothing has written byte i of what is touched.
+  /// Bit i: byte i of the access is unwritten.
   std::uint64_t unwritten(const Warp& warp, int lane, const LaneTouch& touch);
-  /// One lane's read of bytes some of which nobody wrote. Returns those that shall count as written
-  /// from now on, a bit each: the same is said once.
+  /// One lane's read of some unwritten bytes. Returns the bytes, a bit each, to count as written
+  /// from now on: each is reported once.
   std::uint64_t judge(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
   /// One lane's access; `at` is the place of its bytes in the bitmap.
   void touch(const Op* op, Warp& warp, int lane, const LaneTouch& touch, std::uint64_t* map,
              std::uint64_t at);
-  /// The asynchronous proxy reads shared memory. The target of a store that moves it as it is,
-  /// `to`, will be as unwritten where some of it is written; null: nobody knows where it goes.
+  /// A read of shared memory by the asynchronous proxy. If a store moves it unchanged, its target
+  /// `to` becomes as unwritten as the source; null: the target is unknown.
   void read_by_proxy(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                      const BulkStore* to);
-  /// A builtin function uses a value, which has to be written where that is local memory.
+  /// A builtin function uses a value; in local memory it must be written.
   void use(const Op* op, Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
   /// The copy of a device function's parameter block to local memory.
   void note_parameters(const Op* op, const Warp& warp);
 
   /// A load with LoadedBytes::later runs anew.
   void forget_loads(const Op* op, const Warp& warp);
-  /// The active lanes use what such loads read (CheckedOp::uses); a store at these addresses.
+  /// The active lanes use such loads' values (CheckedOp::uses); a store at these addresses.
   void settle_loads(const Op* op, Warp& warp, ptx::Space space, const std::uint64_t* addresses);
 
   bool has_copies() const noexcept { return !copies_.empty(); }
-  /// Behind the store: what it copied is as unwritten as before.
+  /// After the store: its copy is as unwritten as before.
   void end_copies(const Warp& warp);
   /// The target of a copy is written, but where parts of its source in global memory are not.
   void write_target(const AsyncCopy& copy);
 
  private:
-  /// What a lane's store is about to overwrite with unwritten bytes.
+  /// The old contents under a lane's store of unwritten bytes.
   struct Copy {
     ptx::Space space = ptx::Space::local;
     int lane = 0;

@@ -1,4 +1,4 @@
-// What lanes read where nobody wrote, for as long as nobody knows whether they want it.
+// Lanes' unwritten loaded values, until it is known whether they are used.
 #pragma once
 
 #include "sim/exec/warp/memory_site.h"
@@ -12,7 +12,7 @@
 
 namespace kernwright::sim {
 
-/// What the lanes of a warp read by one load in one frame.
+/// The reads of a warp's lanes by one load in one frame.
 struct UnwrittenLoad {
   std::uint32_t lanes = 0;
   std::uint32_t partly = 0;                  ///< those who read written bytes too
@@ -23,7 +23,7 @@ struct UnwrittenLoad {
   std::array<ptx::Space, kLanes> space{};
 };
 
-/// Those of a block.
+/// The unwritten loads of a block.
 class UnwrittenLoads {
  public:
   using Key = std::pair<const std::byte*, std::uint32_t>;  ///< a frame and the index of the load

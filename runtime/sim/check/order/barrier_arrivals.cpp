@@ -1,4 +1,4 @@
-// Threads that wait at different places of the program for each other.
+// Threads that wait for each other at different places of the program.
 #include "sim/check/order/barrier_arrivals.h"
 
 #include "sim/exec/warp/scheduler.h"
@@ -7,7 +7,7 @@
 
 namespace kernwright::sim {
 
-/// Barrier 0 is what __syncthreads() names: that has to be one place for all.
+/// Barrier 0 is __syncthreads(): it must be at one place for all.
 void BarrierArrivals::arrive(const Op* op, const Warp& warp, std::uint32_t id, std::uint32_t lanes,
                              bool judged) {
   One& one = all_[id];
@@ -23,8 +23,8 @@ void BarrierArrivals::arrive(const Op* op, const Warp& warp, std::uint32_t id, s
   if (judged && id != 0) look_for_divergence(op, warp, id, lanes);
 }
 
-/// Whoever numbers barriers means the number, and branches of warps that specialise meet there;
-/// lanes of a warp may not.
+/// A numbered barrier may be reached at several places, by branches of specialised warps; but not
+/// by lanes of the same warp.
 void BarrierArrivals::look_for_divergence(const Op* op, const Warp& warp, std::uint32_t id,
                                           std::uint32_t lanes) {
   const auto& schedule = *warp.schedule;

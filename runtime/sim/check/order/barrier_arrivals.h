@@ -1,4 +1,4 @@
-// Who arrived at the barriers of a block, and where.
+// Arrivals at the barriers of a block, with their places.
 #pragma once
 
 #include "sim/check/order/block_order.h"
@@ -18,7 +18,7 @@ class BarrierArrivals {
   /// Lanes arrive at a barrier. `judged`: to wait, all of the block for each other.
   void arrive(const Op* op, const Warp& warp, std::uint32_t id, std::uint32_t lanes, bool judged);
   void release(std::uint32_t id) { all_[id].open = false; }
-  /// When warps arrived that did not wait.
+  /// Ticks of arrivals by warps that did not wait.
   BlockOrder::WarpTicks& ticks(std::uint32_t id) { return all_[id].ticks; }
 
  private:

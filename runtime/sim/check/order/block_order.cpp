@@ -1,4 +1,4 @@
-// What orders accesses: meetings of lanes, barriers, fences with atomics.
+// Events that order accesses: meetings of lanes, barriers, fences with atomics.
 #include "sim/check/order/block_order.h"
 
 #include "sim/exec/block/cluster.h"
@@ -225,7 +225,7 @@ void BlockOrder::fence_proxy(const Warp& warp) {
   past_[w] = std::move(past);
 }
 
-/// Calls f(variable, reach) for those that the active lanes name.
+/// Calls f(variable, reach) for the variables of the active lanes.
 template <typename F>
 void BlockOrder::each_variable(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                                Reach reach, F f) const {
@@ -278,7 +278,7 @@ bool BlockOrder::release(const Block& block, std::uint32_t id, const Barriers::O
   return everybody;
 }
 
-/// Those who wait come after all who arrived.
+/// Orders the waiting threads after all that arrived.
 void BlockOrder::join_waiting(const Barriers::One& barrier, const WarpTicks& arrivals,
                               const Block& block, const WarpTicks& waiting) {
   Known joined{};

@@ -1,4 +1,4 @@
-// What a block's accesses come after: the block's time, and what its warps know of each other.
+// The order of a block's accesses: the block's time, and the warps' knowledge of each other.
 #pragma once
 
 #include "sim/check/block_place.h"
@@ -34,58 +34,58 @@ class BlockOrder {
   std::uint32_t tick() const noexcept { return tick_; }
   std::uint32_t begin_tick() const noexcept { return begin_tick_; }
 
-  // Whether accesses are ordered. All take the warp that acts now.
-  /// Whether the shadow is of long ago, whoever asks.
+  // Whether accesses are ordered. All take the currently acting warp.
+  /// Whether the shadow is too old to matter for any access.
   bool is_forgotten(Shadow shadow, bool global) const {
     const Shadow when = is_contended(shadow) ? shadow & ~kAside : shadow;
     return shadow == 0 || (global ? when < launch_floor : !place_.clustered && when < floor);
   }
-  /// `copied`: the shadow of a copy whose end an mbarrier told.
+  /// `copied`: the shadow of a copy; its end was told by an mbarrier.
   bool is_ordered(Shadow shadow, const Warp& warp, int lane, bool global,
                   bool copied = false) const;
-  /// The same for the shadow of a write, which may be a copy's.
+  /// The same for the shadow of a write or a copy.
   bool is_write_ordered(Shadow shadow, const Warp& warp, int lane, bool global) const {
     if ((shadow & kAsync) == 0) return is_ordered(shadow, warp, lane, global);
     return (shadow & kAside) == 0 && is_ordered(shadow, warp, lane, global, true);
   }
-  /// Whether a proxy fence that the warp knows of came after the write.
+  /// Whether a proxy fence known to the warp came after the write.
   bool is_proxied(Shadow write, const Warp& warp) const;
-  /// Whether the warp comes after that tick of a place of its own block (clock.h).
+  /// Whether the warp comes after this tick of a place of its own block (clock.h).
   bool knows(std::uint32_t warp, std::uint32_t place, std::uint32_t tick) const {
     return tick < known_[warp][place];
   }
-  /// What the warp knows of another block; null: nothing.
+  /// The warp's knowledge of another block; null: nothing.
   const BlockPast* past_of(std::uint32_t warp, std::uint32_t block) const;
-  /// Whether some warp comes after that tick of another block's place.
+  /// Whether some warp comes after this tick of another block's place.
   bool is_known(std::uint32_t block, std::uint32_t place, std::uint32_t tick) const;
   /// Below, the warp's accesses are ordered for all of its lanes.
   std::uint32_t warp_floor(std::uint32_t warp) const noexcept { return warp_floor_[warp]; }
   Shadow met(std::uint32_t warp) const noexcept { return Shadow{warp_floor_[warp]} << kTickShift; }
-  /// Whether the lane met any other lane of its warp after that tick.
+  /// Whether the lane met any other lane of its warp after this tick.
   bool has_met(std::uint32_t warp, int lane, std::uint32_t tick) const;
 
-  // What orders them.
+  // Events that order them.
   void meet(const Warp& warp, const std::uint32_t* members);
-  /// All that the warp comes after, its own accesses too.
+  /// All that the warp comes after, with its own accesses.
   SharedPast snapshot(std::uint32_t warp) const;
-  /// What the warp's fences of at least that reach released.
+  /// The past released by the warp's fences of at least this reach.
   SharedPast fenced(std::uint32_t warp, Reach reach) const;
   /// These lanes come after `past`.
   void absorb(const Warp& warp, std::uint32_t lanes, const SharedPast& past);
-  /// The warp comes after all that a place did until now.
+  /// Orders the warp after everything done by a place until now.
   void learn(std::uint32_t warp, std::uint32_t place) { known_[warp][place] = tick_; }
   /// The warp comes after `past` when a fence follows.
   void defer(std::uint32_t warp, const SharedPast& past);
   void fence(const Warp& warp, Reach reach);
-  /// What the warp knows of, the asynchronous proxy sees from now on.
+  /// Makes the warp's knowledge visible to the asynchronous proxy.
   void fence_proxy(const Warp& warp);
   /// Before a strong write and after a strong read of the active lanes at these addresses.
   void publish(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                const CheckedOp& op);
   void observe(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                const CheckedOp& op);
-  /// A block barrier is complete. `arrivals`: of those who did not wait. Whether all threads of the
-  /// block go on from there.
+  /// A block barrier is complete. `arrivals`: of threads that did not wait. Returns whether all
+  /// threads of the block go on from there.
   bool release(const Block& block, std::uint32_t id, const Barriers::One& barrier,
                const WarpTicks& arrivals);
   /// All threads of the cluster have arrived, those of this block first at these ticks, and wait.
@@ -103,9 +103,9 @@ class BlockOrder {
                      Reach reach, F f) const;
   void join_waiting(const Barriers::One& barrier, const WarpTicks& arrivals, const Block& block,
                     const WarpTicks& waiting);
-  /// Two operations order what lies around them where each reaches the other: what is released
-  /// within a reach is kept for it and for all smaller ones, and taken from there in the same way.
-  /// Calls f(reach) for those that matter to an operation that reaches as far as `reach`.
+  /// Two operations order the accesses around them if each reaches the other. A release within a
+  /// reach is kept for it and for all smaller ones, and acquired in the same way. Calls f(reach)
+  /// for each of those for an operation of reach `reach`.
   template <typename F>
   void each_reach(Reach reach, F f) const {
     for (std::size_t r = 0; r <= static_cast<std::size_t>(reach); ++r) {

@@ -1,4 +1,4 @@
-// Joining what warps know.
+// Joining the knowledge of warps.
 #include "sim/check/order/clock.h"
 
 namespace kernwright::sim {

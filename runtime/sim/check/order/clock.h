@@ -29,7 +29,7 @@ struct Known : std::array<std::uint32_t, kPlaces> {
   }
 };
 
-/// Of one block: accesses below `floor`, and those of `places`, came before.
+/// Knowledge of one block: accesses below `floor`, and those of `places`, came before.
 struct BlockPast {
   std::uint32_t floor = 0;
   Known places{};
@@ -46,10 +46,10 @@ struct BlockPast {
 /// By linear index of the block. Shared between warps and synchronisation variables once made.
 using Past = std::unordered_map<std::uint32_t, BlockPast>;
 using SharedPast = std::shared_ptr<const Past>;
-/// What holds for each reach.
+/// A past for each reach.
 using PastByReach = std::array<SharedPast, kReaches>;
 
-/// Both; either may be null, which knows nothing.
+/// Both; either may be null, the empty past.
 SharedPast join(const SharedPast& a, const SharedPast& b);
 
 }  // namespace kernwright::sim

@@ -1,4 +1,4 @@
-// Blocks of a cluster: their barrier, and who uses whose shared memory.
+// Blocks of a cluster: their barrier, and uses of each other's shared memory.
 #include "sim/check/order/cluster_order.h"
 
 #include "sim/check/block_check.h"

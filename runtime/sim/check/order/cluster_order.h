@@ -1,4 +1,4 @@
-// The barrier of a cluster, and who uses the shared memory of a block of it.
+// The barrier of a cluster, and uses of the shared memory of its blocks.
 #pragma once
 
 #include "sim/check/order/block_order.h"
@@ -19,7 +19,7 @@ struct ClusterBarrier {
   bool relaxed = false;      ///< some arrival released nothing
   bool was_relaxed = false;  ///< of the phase before
 
-  /// A warp arrives with what it knows, or, relaxed, with what it released before.
+  /// A warp arrives with its knowledge or, relaxed, with its earlier releases.
   void arrive(const SharedPast& past, bool is_relaxed) {
     relaxed |= is_relaxed;
     open = join(open, past);
@@ -30,7 +30,7 @@ struct ClusterBarrier {
   }
 };
 
-/// What a block knows of its cluster.
+/// A block's knowledge of its cluster.
 class ClusterOrder {
  public:
   explicit ClusterOrder(BlockCheck& check) : check_(check) {}
@@ -44,14 +44,14 @@ class ClusterOrder {
   }
   /// Arrival of the active lanes at the cluster's barrier.
   void arrive(const Warp& warp, bool release);
-  /// Of the cluster's first block: all have arrived.
+  /// Called for the cluster's first block: all have arrived.
   void end_phase() { barrier_.end_phase(); }
   void pass(const Warp& warp, std::uint32_t lanes);
-  /// What threads did before they arrived is past where all wait.
+  /// Threads' accesses before their arrival are past if all wait.
   void end_arrivals(bool all_wait);
   /// An access to shared memory of `touch.owner`.
   void visit(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  /// The block ends. Who still uses its shared memory?
+  /// The block ends. Reports uses of its shared memory under way.
   void end();
 
  private:

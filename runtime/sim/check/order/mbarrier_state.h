@@ -1,4 +1,4 @@
-// What the checks know of an mbarrier: what its arrivals released, and the copies that it tracks.
+// The checks' data about an mbarrier: its arrivals' releases, and its tracked copies.
 #pragma once
 
 #include "sim/check/copies/copy_groups.h"
@@ -13,7 +13,7 @@
 namespace kernwright::sim {
 
 struct MbarrierState {
-  /// A copy whose end the barrier is told.
+  /// A copy that reports its end to the barrier.
   struct Tracked {
     std::uint32_t thread = 0;
     AsyncCopy copy;

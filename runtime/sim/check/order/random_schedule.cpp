@@ -1,4 +1,4 @@
-// Which warp goes on when, at random.
+// The random order of warps.
 #include "sim/check/order/random_schedule.h"
 
 #include "sim/exec/warp/scheduler.h"

@@ -1,4 +1,4 @@
-// Under a seed: which warp of a block goes on when.
+// The order of a block's warps under a seed.
 #pragma once
 
 #include "sim/exec/warp/warp.h"
@@ -15,7 +15,7 @@ class RandomSchedule {
   void begin(std::uint64_t seed, std::uint64_t block) noexcept;
   /// Whether the warp lets others go first. Then it parks before `op`.
   bool pause(const Op* op, Warp& warp);
-  /// The warps in the order in which they run next.
+  /// The warps in the order of their next run.
   const std::uint32_t* warp_order();
 
  private:

@@ -1,4 +1,4 @@
-// Vector clocks: what is known to have happened before what.
+// Vector clocks: knowledge of the order of events.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace kernwright::sim {
 /// Whoever does things in an order of its own: a stream, or the host.
 using Actor = std::uint32_t;
 
-/// For each actor, how many of its steps are known to be over. An actor that is not named: none.
+/// For each actor, the number of its steps known to be over. An absent actor: none.
 class VectorClock {
  public:
   std::uint64_t of(Actor actor) const noexcept;
   /// One more step of `actor`; returns its number.
   std::uint64_t advance(Actor actor) { return ++step_of(actor); }
-  /// Learns all that `other` knows.
+  /// Adds the knowledge of `other`.
   void join(const VectorClock& other);
   /// Knows of no step at all.
   bool empty() const noexcept { return steps_.empty(); }

@@ -10,7 +10,7 @@
 
 namespace kernwright::sim {
 
-/// What a report needs of the current access.
+/// A report's data about the current access.
 struct WordAccess {
   const Op* op;
   Warp& warp;
@@ -24,7 +24,7 @@ struct WordAccess {
   std::uint64_t begin = 0;  ///< address of the word
   bool is_late = false;     ///< it is told of after others have written
 
-  /// An atomic operation, not the read of what a bulk reduction adds.
+  /// An atomic operation; not the read of a bulk reduction's operand.
   bool is_strong() const noexcept {
     return info.strong && (touch.mode != AccessKind::read || info.kind == CheckKind::load);
   }
@@ -36,10 +36,10 @@ struct Conduct {
   Reach reach = Reach::device;
 };
 
-/// What a report knows of the other access.
+/// A report's knowledge of the other access.
 enum class Told : std::uint8_t { itself, one_of_several, hidden };
 
-/// What two accesses lack.
+/// The missing event between two accesses.
 enum class Missing : std::uint8_t { order, wait, proxy_fence, map_fence };
 
 }  // namespace kernwright::sim

@@ -1,6 +1,6 @@
-// Accesses that the one in a word's write shadow hides: atomic operations on the same word do not
-// race with each other, so that several of them, and a plain write before them, may still race with
-// what comes next.
+// Accesses hidden by the one in a word's write shadow. Atomic operations on the same word do not
+// race with each other. So several of them, and a plain write before them, may still race with the
+// next access.
 #include "sim/check/block_check.h"
 #include "sim/check/race/race_check.h"
 
@@ -56,7 +56,7 @@ void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine)
   }
 }
 
-/// The word's bytes get shadows of their own, which hide what its write shadow did.
+/// Gives the word's bytes their own shadows, with the same hidden accesses as the word's.
 void RaceCheck::spread_hidden(const WordAccess& access, const Shadow& write, Shadow* bytes) {
   if (!is_contended(write)) return;
   HiddenAccesses& all = history(access.touch).hidden;

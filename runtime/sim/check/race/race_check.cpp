@@ -18,10 +18,10 @@ RaceCheck::RaceCheck(BlockCheck& check)
       rules_(check.rules),
       shared_(check.shared) {}
 
-/// Whether a store leaves what the other access wrote.
+/// Whether a store writes the same value as the other access.
 bool RaceCheck::same_value(const WordAccess& access, Shadow other) const {
   if (access.info.kind != CheckKind::store) return false;
-  // What an atomic operation left is right by this order alone: in another it adds to the
+  // An atomic operation's result is right only in this order: in another order it would add to the
   // store.
   if ((other & kStrong) != 0 && (other & kVolatileWrite) == 0) return false;
   const LaneTouch& touch = access.touch;
@@ -90,7 +90,7 @@ void RaceCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& tou
     if (((touch.address | touch.bytes) & 3) != 0) shared_.note_narrow_read(touch.address, end);
     shared_.new_epoch();
   }
-  // Until the last word, not until `end`: that is 0 behind the last address of all.
+  // Until the last word, not until `end`: `end` is 0 after the highest address.
   const std::uint64_t last = (end - 1) & ~std::uint64_t{3};
   for (std::uint64_t at = touch.address & ~std::uint64_t{3};; at += 4) {
     std::uint32_t bytes = 15;
@@ -134,7 +134,7 @@ void RaceCheck::look_at_sources(const WordAccess& access) {
   if (copy != nullptr) report(access, copy->stamp, false, Missing::wait);
 }
 
-/// Plain reads that a write comes after. Of several the one farthest away is named.
+/// Checks the plain reads before a write. Of several the farthest one is named.
 void RaceCheck::look_at_readers(const WordAccess& access, Shadow& read) {
   if (read == 0 || access.info.swaps) return;
   const auto unordered = [&](Shadow shadow) {
@@ -163,8 +163,7 @@ void RaceCheck::look_at_readers(const WordAccess& access, Shadow& read) {
   read = 0;
 }
 
-/// Whether others read beside the one that the shadow names, and may have come later than the
-/// floor.
+/// Whether there are more readers than the one in the shadow, possibly later than the floor.
 bool RaceCheck::hides_readers(const WordAccess& access, Shadow read) const {
   if ((read & kMany) == 0 || (access.global && read < order_.launch_floor)) return false;
   const bool of_this_block =
@@ -201,8 +200,8 @@ void RaceCheck::note_reader(const WordAccess& access, Shadow& read, Shadow mine)
       rules_.make_room(list, mine);
     }
   } else if (!stale) {
-    // The reader that is named came before. So did all others of the block where a barrier
-    // lies between, and those of its warp where all lanes met; not what other blocks read.
+    // The named reader came before. So did all others of the block if a barrier lies between, and
+    // those of its warp if all lanes met; not the reads of other blocks.
     const bool past = !other_block && tick_of(old) < tick_of(order_.floor);
     const bool met = other && !check_.parts && tick_of(old) < order_.warp_floor(access.warp.index);
     flags |= old & (past ? kManyBlocks : met ? kManyWarps | kManyBlocks : kMany);
@@ -214,7 +213,7 @@ void RaceCheck::note_reader(const WordAccess& access, Shadow& read, Shadow mine)
   read = (keep ? old : mine) | flags;
 }
 
-/// One word of that. Whatever may have been ordered after the load is no race.
+/// Checks one word of it. An access possibly ordered after the load is no race.
 void RaceCheck::look_at_writes(const WordAccess& access, const Shadow& write) {
   const std::uint32_t lane = 1u << access.lane;
   const auto races = [&](Shadow shadow) {
@@ -240,7 +239,7 @@ void RaceCheck::look_at_writes(const WordAccess& access, const Shadow& write) {
   looking->other[static_cast<std::size_t>(access.lane)] = other;
 }
 
-/// Notes a read that was made at the tick of `mine`, maybe before the one in the shadow.
+/// Records a read at the tick of `mine`, possibly before the one in the shadow.
 void RaceCheck::note_late_reader(const WordAccess& access, Shadow& read, Shadow mine) {
   const Shadow old = read;
   const bool is_older = !order_.is_forgotten(old, access.global) && tick_of(old) > tick_of(mine) &&

@@ -16,12 +16,12 @@ namespace kernwright::sim {
 
 class BlockCheck;
 
-/// Of one block's accesses.
+/// The race check of one block's accesses.
 class RaceCheck {
  public:
   explicit RaceCheck(BlockCheck& check);
 
-  /// What a look at a lane's access is for.
+  /// The purpose of checking a lane's access.
   Speculated* looking = nullptr;  ///< its races are looked for, and nothing else is done
   bool taking = false;            ///< a read of before is noted
 
@@ -32,7 +32,7 @@ class RaceCheck {
   /// Words, of the region or of shared memory, need no shadows for their bytes where all of those
   /// are of long ago. Whether there were any.
   bool forget_bytes(GlobalRegion* region, std::uint64_t begin, std::uint64_t count);
-  /// Of the memory that is touched.
+  /// The history of the accessed memory.
   AccessHistory& history(const LaneTouch& touch);
   /// The access, of no word yet. `touch` has to outlive it.
   WordAccess access_of(const Op* op, Warp& warp, int lane, const LaneTouch& touch) const;

@@ -50,8 +50,8 @@ constexpr const char* kGridHint =
     "blocks run in any order: use atomics, a flag with __threadfence() on both sides, grid.sync() "
     "of a cooperative launch, or a kernel of its own for what comes after";
 
-/// What to wait for before an access that meets an asynchronous operation: one that wrote shared
-/// memory (`to_shared`), or one that an mbarrier is told of (`tells`).
+/// The wait needed before an access that meets an asynchronous operation: a write to shared memory
+/// (`to_shared`), or one reported to an mbarrier (`tells`).
 const char* wait_hint(const CheckedOp* op, bool to_shared, bool tells, bool global) {
   const CheckKind kind = op == nullptr ? CheckKind::copy : op->kind;
   return kind == CheckKind::wgmma         ? kProductHint
@@ -61,7 +61,7 @@ const char* wait_hint(const CheckedOp* op, bool to_shared, bool tells, bool glob
                                           : kStoreHint;
 }
 
-/// One race, and all that its report says.
+/// One race, with all parts of its report.
 class RaceReport {
  public:
   RaceReport(const BlockPlace& place, const Race& race)
@@ -96,7 +96,7 @@ class RaceReport {
     if (std::string stored = other_stored_value(); !stored.empty()) there.value = std::move(stored);
   }
 
-  /// The value that this access reads or stores; empty where it is not known.
+  /// The value read or stored by this access; empty if unknown.
   std::string own_value(const std::byte* memory) const {
     const LaneTouch& touch = access().touch;
     if (access().info.kind == CheckKind::store) {
@@ -146,8 +146,8 @@ class RaceReport {
   }
 
  private:
-  /// Nobody has written since the other access, so memory still holds what it wrote or read. It may
-  /// have touched fewer bytes.
+  /// There was no write since the other access, so memory still holds its value. The other access
+  /// may have touched fewer bytes.
   std::string other_value(const std::byte* memory) const {
     const LaneTouch& touch = access().touch;
     std::size_t width = touch.bytes, skip = 0;
@@ -161,7 +161,7 @@ class RaceReport {
     return hexadecimal(memory + skip, width);
   }
 
-  /// What another lane stores by the same instruction; empty for all other accesses.
+  /// The value stored by another lane of the same instruction; empty for all other accesses.
   std::string other_stored_value() const {
     const Warp& warp = access().warp;
     const auto lane = static_cast<int>(thread_ % kLanes);
@@ -172,7 +172,7 @@ class RaceReport {
     return hexadecimal(value.data(), access().touch.bytes);
   }
 
-  /// By whom the two accesses were made.
+  /// The authors of the two accesses.
   const char* between() const {
     return by_copy_                       ? "a copy and a thread that did not wait for it"
            : breadth_ == Breadth::warp    ? "two lanes of one warp"

@@ -1,4 +1,4 @@
-// Which accesses race with each other.
+// The rules for races between accesses.
 #include "sim/check/race/rules.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Accesses of one word that are told apart where the program orders parts of blocks.
+/// Largest number of separately kept accesses of one word, if the program orders parts of blocks.
 constexpr std::size_t kMostApart = 64;
 
 }  // namespace
@@ -48,8 +48,8 @@ bool RaceRules::covers(Shadow by, Shadow shadow) const {
          (!mine.swaps || other.swaps);
 }
 
-/// Whether nobody comes after both `a` and `b` but not after `shadow`, which came before them,
-/// where only barriers of whole blocks and meetings of warps order anything.
+/// Whether everything after both `a` and `b` is also after `shadow`, an earlier access. For
+/// programs with only barriers of whole blocks and meetings of warps.
 bool RaceRules::stand_for(Shadow a, Shadow b, Shadow shadow) const {
   const auto block_of = [&](Shadow one) { return place_.owner(one); };
   const std::uint32_t of_a = block_of(a), of_b = block_of(b), block = block_of(shadow);
@@ -59,7 +59,7 @@ bool RaceRules::stand_for(Shadow a, Shadow b, Shadow shadow) const {
   return ((a ^ shadow) & kWarpMask) == 0 && ((a ^ b) & kThreadMask) != 0;
 }
 
-/// Leaves those out for which two later ones stand, that cover them. `across`: of other blocks too.
+/// Drops accesses covered by two later ones that stand for them. `across`: of other blocks too.
 template <typename F>
 void RaceRules::leave_out(std::vector<Shadow>& list, Shadow now, bool across, F covers) const {
   std::vector<Shadow> kept{now};  // the newest first
@@ -85,7 +85,7 @@ void RaceRules::make_room(std::vector<Shadow>& list, Shadow now) const {
   keep_apart(list, now, [](Shadow, Shadow) { return true; });
 }
 
-/// Of many within blocks those that tell more, of as many still, those of all blocks.
+/// Keeps the more informative ones of many within blocks; of still too many, those of all blocks.
 template <typename F>
 void RaceRules::keep_apart(std::vector<Shadow>& list, Shadow now, F covers) const {
   if (list.size() <= kMostApart) return;

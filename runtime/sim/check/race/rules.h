@@ -1,4 +1,4 @@
-// Which accesses race with each other, and which of several need to be told apart.
+// The rules for races between accesses, and for the accesses to keep of several.
 #pragma once
 
 #include "sim/check/block_place.h"
@@ -19,17 +19,16 @@ class RaceRules {
   Conduct conduct_of(Shadow shadow) const;
   /// Whether a write shadow tells of an atomic read.
   bool is_load(Shadow write) const;
-  /// Whether the access races with what the write shadow tells of, where nothing orders the two.
+  /// Whether the access races with the write shadow's accesses, if nothing orders the two.
   bool conflicts(Shadow write, const WordAccess& access) const;
   /// Whether whatever races with `shadow` races with `by` too, unless something orders it and `by`.
   bool covers(Shadow by, Shadow shadow) const;
-  /// The last write that a write shadow tells of, which an atomic read may hide; 0: none in this
-  /// launch.
+  /// The last write in a write shadow, possibly hidden by an atomic read; 0: none in this launch.
   Shadow last_write(const HiddenAccesses& all, const Shadow& write) const;
-  /// Leaves out of a word's hidden accesses those that tell nothing more beside `now`, the newest.
+  /// Drops a word's hidden accesses that add nothing to `now`, the newest.
   void thin(const WordAccess& access, std::vector<Shadow>& list, Shadow now) const;
-  /// Where a program orders parts of blocks, two readers of each block stand for the others when
-  /// there are many, and where many blocks read, two of those.
+  /// If a program orders parts of blocks, two readers of each block stand for the others when there
+  /// are many, and for many reading blocks, two of those.
   void make_room(std::vector<Shadow>& list, Shadow now) const;
 
  private:

@@ -1,5 +1,5 @@
-// Loads that compilers make early and drop afterwards: for the race check they are reads of the
-// lanes that take the value, at the time when they loaded it.
+// Loads that compilers move ahead and may drop: for the race check they are reads of the lanes that
+// take the value, at the time of the load.
 #include "sim/check/race/speculated.h"
 
 #include "sim/check/block_check.h"
@@ -47,7 +47,7 @@ void SpeculatedLoads::note(const Op* op, Warp& warp, const CheckedOp& info,
   any = true;
 }
 
-/// The shadows of what a lane loaded: whether a write raced with it, until something is found.
+/// Checks the shadows of a lane's load for a racing write, until one is found.
 void SpeculatedLoads::look_again(Speculated& load, std::uint32_t index, int lane) {
   if ((load.pending >> lane & 1) != 0) return;
   check_.races.looking = &load;
@@ -75,7 +75,7 @@ void SpeculatedLoads::look(const Warp* warp) {
       for (std::uint32_t m = load.lanes & ~seen; m != 0; m &= m - 1) {
         const int lane = std::countr_zero(m);
         look_again(load, key.second, lane);
-        // Nobody else can touch this memory in a way that would still race.
+        // No other thread can still race on this memory.
         const bool is_over = warp == nullptr && (load.pending >> lane & 1) == 0 &&
                              load.space[static_cast<std::size_t>(lane)] == Space::shared;
         if (is_over) load.lanes &= ~(1u << lane);
@@ -100,7 +100,7 @@ void SpeculatedLoads::take(const Op* op, Warp& warp) {
   }
 }
 
-/// The lane did read what it loaded.
+/// The lane really uses the loaded value.
 void SpeculatedLoads::take_lane(Speculated& load, std::uint32_t index, int lane) {
   look_again(load, index, lane);
   const auto i = static_cast<std::size_t>(lane);

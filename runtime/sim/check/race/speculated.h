@@ -1,4 +1,4 @@
-// What lanes loaded before anybody knew whether they want it, as the race check remembers it.
+// The race check's data about loads whose use is still unknown.
 #pragma once
 
 #include "sim/check/history/shadow.h"
@@ -31,7 +31,7 @@ struct Speculated {
 
 class BlockCheck;
 
-/// Those of one block.
+/// The speculated loads of one block.
 class SpeculatedLoads {
  public:
   explicit SpeculatedLoads(BlockCheck& check) : check_(check) {}
@@ -45,9 +45,9 @@ class SpeculatedLoads {
   /// The race check of a load with CheckedOp::speculated; the active lanes' addresses.
   void note(const Op* op, Warp& warp, const CheckedOp& info, const std::uint64_t* address,
             ptx::Space space);
-  /// The active lanes take what such loads read (CheckedOp::takes), or some of them do.
+  /// The active lanes use such loads' values (CheckedOp::takes), or some of them do.
   void take(const Op* op, Warp& warp);
-  /// Before lanes of a warp meet (`warp`), or before something else that may order later work of
+  /// Before lanes of a warp meet (`warp`), or before another event that may order later work of
   /// others after the loads (null).
   void look(const Warp* warp);
 

@@ -1,4 +1,4 @@
-// One access as the checks look at it, and what is remembered of a place of the program.
+// One access in the form for the checks, and the data kept about a place of the program.
 #pragma once
 
 #include "sim/check/history/global_shadow.h"
@@ -32,7 +32,7 @@ struct alignas(64) CheckSite {
   std::uint64_t last = 0;  ///< address of the last access
 };
 
-/// Those of a block, by CheckedOp::site.
+/// The sites of a block, by CheckedOp::site.
 class CheckSites {
  public:
   explicit CheckSites(std::size_t count) : all_(std::min<std::size_t>(count, kMostSites) + 1) {}
@@ -50,7 +50,7 @@ class CheckSites {
 
 class BlockCheck;
 
-/// One lane's access to up to 16 bytes that do not cross a region.
+/// One lane's access to up to 16 bytes within a region.
 struct LaneTouch {
   AccessKind mode = AccessKind::read;
   ptx::Space space = ptx::Space::global;  ///< global, shared, local or cluster

@@ -6,7 +6,7 @@
 
 namespace kernwright::sim {
 
-/// Gives the bytes shadows of their own where one pair cannot say who touched which.
+/// Gives the bytes their own shadows if one pair cannot tell the threads of the bytes.
 void RaceCheck::examine_word(const WordAccess& access, Shadow& write, Shadow& read,
                              std::uint32_t bytes) {
   if ((write & kExact) != 0) return examine_bytes(access, write, read, bytes);
@@ -50,8 +50,8 @@ void RaceCheck::examine_bytes(const WordAccess& access, Shadow& write, Shadow& r
     if (check_.findings.size() != before) break;
   }
   if (bytes != 15 || access.touch.mode == AccessKind::read) return;
-  // One pair says it all again, but for bytes that different threads read: another thread's write
-  // may race with those alone, where it repeats this one or both are atomic.
+  // One pair is enough again, except for bytes read by different threads: another thread's write
+  // may race only with those, if it repeats this one or both are atomic.
   const auto same = [](const Shadow* four) {
     return std::all_of(four, four + 4,
                        [&](Shadow shadow) { return ((shadow ^ four[0]) & ~kAllBytes) == 0; });

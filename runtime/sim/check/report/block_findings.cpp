@@ -1,4 +1,4 @@
-// What the checks of a block found: the wording of all but races.
+// Findings of a block's checks: the wording of all but races.
 #include "sim/check/report/block_findings.h"
 
 #include "base/format.h"
@@ -163,7 +163,7 @@ void BlockFindings::product(const Op* op, const Warp& warp, std::string what,
 }
 
 void BlockFindings::members(const Op* op, const Warp& warp, const std::uint32_t* members) {
-  // Nearly always those that meet make groups (one, or tiles) whose lanes name just each other.
+  // Nearly always the meeting lanes form groups (one, or tiles) with exactly their own lanes.
   std::uint32_t rest = warp.mask;
   while (rest != 0) {
     const std::uint32_t named = members[std::countr_zero(rest)];
@@ -185,7 +185,7 @@ void BlockFindings::members(const Op* op, const Warp& warp, const std::uint32_t*
   }
 }
 
-/// The mask of `lane` leaves it out, where `other` is the lane itself, or differs from that of
+/// The mask of `lane` does not contain it, if `other` is the lane itself, or differs from that of
 /// `other`.
 void BlockFindings::report_members(const Op* op, const Warp& warp, int lane, int other,
                                    const std::uint32_t* members) {

@@ -1,4 +1,4 @@
-// What the checks of a block found, said once for each place of the program.
+// Findings of a block's checks, reported once for each place of the program.
 #pragma once
 
 #include "sim/check/block_place.h"
@@ -11,7 +11,7 @@
 
 namespace kernwright::sim {
 
-/// Two accesses that race. `other_wrote` is false for a read.
+/// Two racing accesses. `other_wrote` is false for a read.
 struct Race {
   const WordAccess& access;
   Shadow other = 0;
@@ -39,7 +39,7 @@ class BlockFindings {
   std::size_t size() const noexcept { return found_.size(); }
 
   void race(const Race& race);
-  /// `bits`: those bytes of the access that nobody wrote.
+  /// `bits`: the unwritten bytes of the access.
   void uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                      std::uint64_t bits);
   /// The other block, at `ctaid`, may be over (`begun`), or it may not have begun.
@@ -47,15 +47,15 @@ class BlockFindings {
   /// Threads wait at different barriers of the program for each other.
   void divergence(const Op* op, const Warp& warp, int lane, std::uint32_t first_op,
                   std::uint32_t first_thread);
-  /// The op touches a register of the wgmma at `product`; `what` says which.
+  /// The op touches a register of the wgmma at `product`; `what` names the register.
   void product(const Op* op, const Warp& warp, std::string what, std::uint32_t product);
-  /// Lanes that meet: their member masks, if those do not fit.
+  /// Member masks of meeting lanes that do not agree.
   void members(const Op* op, const Warp& warp, const std::uint32_t* members);
-  /// A value is used that a shuffle read from nobody.
+  /// A use of a shuffled value from no lane.
   void lost(const Op* op, const Warp& warp, int lane, const LostSource& from);
 
  private:
-  /// First part of a key, in the order in which findings of a launch are told.
+  /// First part of a key, in the order of a launch's findings.
   enum class Kind : std::uint64_t {
     race = 2,
     divergence = 3,
@@ -74,10 +74,10 @@ class BlockFindings {
 
   Finding describe(const Op* op, const Warp& warp, int lane, FaultKind kind,
                    std::string what) const;
-  /// The other access or barrier, at that op of this block.
+  /// The other access or barrier, at this op of this block.
   OtherAccess describe_other(std::uint32_t op, std::string what,
                              const std::array<unsigned, 3>& thread) const;
-  /// Counts a finding that is known. False: it is not, or it is of a narrower race.
+  /// Counts a known finding. False: it is unknown, or it is of a narrower race.
   bool seen(std::uint64_t key, Breadth breadth = Breadth::none);
   void keep(std::uint64_t key, Finding&& finding);
   void report_members(const Op* op, const Warp& warp, int lane, int other,

@@ -24,11 +24,11 @@ std::array<unsigned, 3> coordinates(std::uint32_t linear,
                                     const std::array<std::uint32_t, 3>& shape);
 /// "0x3f800000", most significant byte first.
 std::string hexadecimal(const std::byte* bytes, std::size_t count);
-/// "bytes 1 to 3 and 7", of the bits that are set.
+/// "bytes 1 to 3 and 7", for the set bits.
 std::string byte_ranges(std::uint64_t bits);
 /// The bytes of an access, or null where the access itself is a fault.
 const std::byte* host_bytes(const Warp& warp, int lane, const LaneTouch& touch);
-/// The value that a store writes for `lane`.
+/// The value stored for `lane`.
 std::array<std::byte, 16> stored_value(const Op* op, const Warp& warp, const CheckedOp& info,
                                        int lane);
 

@@ -10,7 +10,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// A line of the source may be many instructions: those of a loop that was unrolled, say.
+/// A line of the source may be many instructions: those of an unrolled loop, for example.
 template <typename Place>
 bool same_line(const Place& a, const Place& b) {
   if (a.line != b.line || a.file != b.file) return false;

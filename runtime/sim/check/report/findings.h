@@ -1,4 +1,4 @@
-// Findings of the checks: their contents, and the list that collects them.
+// Findings of the checks: their contents, and the list for collecting them.
 #pragma once
 
 #include "base/fault_report.h"
@@ -31,7 +31,7 @@ struct OtherAccess {
 /// farthest two mends the nearer ones. `copy`: an asynchronous operation without a wait.
 enum class Breadth : std::uint8_t { none, warp, block, cluster, grid, copy };
 
-/// One thing that a check found, however often it happened.
+/// One finding of a check, with the number of its repetitions.
 struct Finding {
   FaultReport fault;  ///< the access at which it showed
   std::string what;   ///< as OtherAccess::what
@@ -60,11 +60,11 @@ class Findings {
   /// Merges findings of one kind of access at one line (and other line) of one kernel; where lines
   /// are not known, at one PTX line. Of races the farthest one is shown.
   void add(Finding&& finding);
-  /// All so far, in the order in which they showed first; the list is empty afterwards.
+  /// All so far, in the order of their first occurrence; the list is empty afterwards.
   std::vector<Finding> take();
   /// A copy of the list.
   std::vector<Finding> list() const;
-  /// How many happened, also those that found no room. take() sets it to zero.
+  /// Number of occurrences, also of those without room in the list. take() sets it to zero.
   std::uint64_t total() const;
 
  private:

@@ -1,4 +1,4 @@
-// The areas of a frame, padded so that those of neighbouring lanes are aligned.
+// The areas of a frame, padded to align those of neighbouring lanes.
 #include "sim/code/lower/lane_areas.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Bytes that each lane has for itself in a function's frame: parameters and results of calls.
+// Private bytes of each lane in a function's frame: parameters and results of calls.
 #pragma once
 
 #include "sim/code/layout.h"
@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kReturnArea = 1;
 /// Adds areas to `lowered`, each when it is first needed.
 class LaneAreas {
  public:
-  /// Where a parameter, a result or a variable of a call lies.
+  /// The place of a parameter, a result or a variable of a call.
   struct Place {
     std::uint32_t area = 0;
     std::uint32_t stride = 0;
@@ -31,7 +31,7 @@ class LaneAreas {
   /// The area of a variable in parameter space.
   std::uint32_t of_variable(std::uint32_t index);
   const LaneArea& at(std::uint32_t area) const { return lowered_.areas[area]; }
-  /// Empty for a symbol that has no area: of another state space, or a kernel's parameter.
+  /// Empty for a symbol without an area: of another state space, or a kernel's parameter.
   std::optional<Place> place(const ptx::Operand& operand);
 
  private:

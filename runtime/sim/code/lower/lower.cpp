@@ -1,4 +1,4 @@
-// Blocks, branches, guards, and the instructions that need no more than their operands bound.
+// Blocks, branches, guards, and the simple instructions with bound operands alone.
 #include "sim/code/lower/lower.h"
 
 #include "sim/code/fast_handlers.h"
@@ -14,8 +14,8 @@ using ptx::OperandKind;
 using ptx::Space;
 using Part = OpOrigin::Part;
 
-/// Guarded, these branch around instead of running with a narrowed mask: they park the split or
-/// look at which lanes are together.
+/// Under a guard, these need a branch around them instead of a narrowed mask: they park the split
+/// or depend on the lanes' grouping.
 bool needs_branch(const ptx::Instruction& inst) {
   switch (inst.row->handler) {
     case Handler::brx:
@@ -146,7 +146,7 @@ void FunctionLowering::emit(LoweredOp op) {
     LoweredOp guard = internal(guard_negated_ ? Internal::guard_not : Internal::guard, op.origin);
     guard.sources[0] = *guard_;
     guard.source_count = 1;
-    // Of an instruction of several ops the last one stands for it.
+    // The last op of an instruction with several stands for it.
     if (op.part == Part::execute) guard.part = Part::guard;
     emit_plain(std::move(guard));
     op.guarded = true;
@@ -231,7 +231,7 @@ void FunctionLowering::lower_table(const Inst& inst) {
 
 void FunctionLowering::lower_leave(Internal which, const Inst* inst) {
   LoweredOp op = internal(which, inst);
-  // A function may end without an instruction that says so.
+  // A function may end without ret or exit.
   const bool is_written = inst != nullptr && (inst->row->handler == Handler::ret ||
                                               inst->row->handler == Handler::exit);
   if (is_written) op.part = Part::execute;

@@ -16,9 +16,9 @@ namespace kernwright::sim {
 class FunctionLowering {
  public:
   FunctionLowering(LoweringContext& context, std::uint32_t index);
-  /// Throws ptx::PtxError for what cannot run. Used once.
+  /// Throws ptx::PtxError for unsupported code. Used once.
   Lowered run();
-  /// Indices into Tables::call_sites that belong to this function.
+  /// Indices into Tables::call_sites of this function.
   const std::vector<std::uint32_t>& call_sites() const { return call_sites_; }
 
  private:
@@ -37,9 +37,9 @@ class FunctionLowering {
   void lower_generic(const Inst& inst);
   bool lower_move(const Inst& inst);
   std::uint32_t block_of_label(std::uint32_t label) const;
-  /// Appends an op that the instruction's guard covers.
+  /// Appends an op under the instruction's guard.
   void emit(LoweredOp op);
-  /// Appends an op that prepares operands: no guard.
+  /// Appends an op for preparing operands: no guard.
   void emit_plain(LoweredOp op);
   LoweredOp internal(Internal which, const Inst* inst) const;
   [[noreturn]] void fail(const Inst& inst, const std::string& what) const;

@@ -36,7 +36,7 @@ bool is_per_lane(SpecialRegister which) {
   }
 }
 
-/// The same for a warp in every block of a launch that a worker runs.
+/// The same for a warp in every block of a launch on one worker.
 bool is_same_in_all_blocks(SpecialRegister which) {
   switch (which) {
     case SpecialRegister::ntid_x:

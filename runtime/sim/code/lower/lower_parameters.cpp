@@ -26,7 +26,7 @@ bool FunctionLowering::has_parameter_copy() const {
   return context_.layout.parameter_copies[index_] != kDynamicOffset;
 }
 
-/// The first op of a function whose parameters' addresses are taken.
+/// The first op of a function with addresses taken of its parameters.
 void FunctionLowering::copy_parameters() {
   LoweredOp op = internal(Internal::parameter_copy, nullptr);
   op.handlers.flags = info_.parameter_bytes;
@@ -68,7 +68,7 @@ bool FunctionLowering::lower_parameter_access(const Inst& inst) {
   if (!lies_within(base, at.offset, step * static_cast<std::int64_t>(count), limit)) {
     fail(inst, format("offset {} lies outside {}", at.offset, at.symbol));
   }
-  // Where the copy may have changed since, it holds what is read.
+  // The copy has the current value, because it may have changed.
   if (is_parameter && !function_.is_entry && has_parameter_copy()) return false;
   for (std::size_t i = 0; i < count; ++i) {
     const ptx::Operand& part = is_vector ? value.elements[i] : value;

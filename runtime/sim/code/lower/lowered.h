@@ -12,7 +12,7 @@
 
 namespace kernwright::sim {
 
-/// What an operand field of an op refers to before the frame is laid out.
+/// The target of an op's operand field before the frame is laid out.
 struct Ref {
   enum class Kind : std::uint8_t {
     none,
@@ -33,7 +33,7 @@ struct ConstantValue {
   auto operator<=>(const ConstantValue&) const = default;
 };
 
-/// Bytes that each lane has for itself in the frame: parameters and results of calls.
+/// Private bytes of each lane in the frame: parameters and results of calls.
 struct LaneArea {
   std::uint32_t bytes = 0;
   std::uint32_t stride = 0;  ///< distance between two lanes

@@ -1,4 +1,4 @@
-// The error for an instruction that cannot run, with its places in the PTX and in the source.
+// The error for an unsupported instruction, with its places in the PTX and in the source.
 #include "sim/code/lower/lowering_context.h"
 
 #include "base/format.h"

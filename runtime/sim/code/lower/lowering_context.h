@@ -1,4 +1,4 @@
-// What the functions of a module share while they are lowered.
+// Common data of a module's functions during lowering.
 #pragma once
 
 #include "sim/code/layout.h"
@@ -15,7 +15,7 @@ struct LoweringContext {
   Program::Tables& tables;
 };
 
-/// Throws ptx::PtxError for an instruction of `function` that cannot run.
+/// Throws ptx::PtxError for an unsupported instruction of `function`.
 [[noreturn]] void refuse(const LoweringContext& context, const ptx::Function& function,
                          const ptx::Instruction& inst, const std::string& what);
 

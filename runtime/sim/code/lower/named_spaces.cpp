@@ -1,4 +1,4 @@
-// Which instructions reach a name, and in which state space.
+// The instructions that reach a name, and their state spaces.
 #include "sim/code/lower/named_spaces.h"
 
 #include "base/format.h"
@@ -12,7 +12,7 @@ using ptx::OperandKind;
 using ptx::Space;
 using ptx::SymbolKind;
 
-/// Whose one address lies in Modifiers::space.
+/// Whether its only address lies in Modifiers::space.
 bool has_one_space(Handler handler) {
   return handler == Handler::ld || handler == Handler::ldu || handler == Handler::st ||
          handler == Handler::atom || handler == Handler::red || handler == Handler::prefetch ||

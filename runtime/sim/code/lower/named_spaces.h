@@ -1,4 +1,4 @@
-// State spaces of what instructions name: variables, parameters and results.
+// State spaces of names in instructions: variables, parameters and results.
 #pragma once
 
 #include "sim/code/lower/lowering_context.h"
@@ -10,9 +10,9 @@ class NamedSpaces {
   NamedSpaces(LoweringContext& context, const ptx::Function& function)
       : context_(context), function_(function) {}
 
-  /// Refuses what would reach a variable through another state space than its own.
+  /// Refuses an access to a variable through another state space than its own.
   void check(const ptx::Instruction& inst) const;
-  /// The instruction that does the same in the state space where its variable or parameter lies.
+  /// The same instruction in the state space of its variable or parameter.
   const ptx::Instruction& in_its_space(const ptx::Instruction& inst) const;
 
  private:

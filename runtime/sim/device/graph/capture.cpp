@@ -1,4 +1,4 @@
-// Driver functions that capture streams.
+// Driver functions for stream capture.
 #include "sim/device/sim_driver.h"
 
 namespace kernwright::sim {

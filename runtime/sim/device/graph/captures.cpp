@@ -1,4 +1,4 @@
-// The states of a capture and the calls that conflict with it.
+// The states of a capture, and conflicting calls.
 #include "sim/device/graph/captures.h"
 
 #include "sim/device/graph/graph.h"
@@ -17,7 +17,7 @@ void add_tips(std::vector<std::shared_ptr<GraphNode>>& tips,
   }
 }
 
-/// Whether all that the other streams captured is behind the origin's last nodes.
+/// Whether all captured work of the other streams comes before the origin's last nodes.
 bool is_joined(const Capture& capture) {
   std::set<const GraphNode*> behind;
   std::vector<const GraphNode*> open;
@@ -104,7 +104,7 @@ void Captures::require_valid(const Capture& capture) {
   require(capture.valid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-/// The default stream would have to wait for blocking streams that capture.
+/// The default stream would have to wait for capturing blocking streams.
 void Captures::refuse_legacy(const Context& context, CUresult code, bool invalidate) {
   bool found = false;
   for (const auto& capture : running_) {
@@ -169,7 +169,7 @@ bool Captures::wait(const StreamUse& use, Event& event) {
     if (stream.legacy) refuse_legacy(*use.context, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, true);
     if (stream.capture == nullptr) return false;
     require_valid(*stream.capture);
-    // NOTE: an event that was never recorded orders nothing; the guide does not name this case.
+    // NOTE: an event without a record orders nothing; the guide does not name this case.
     if (event.mark == nullptr) return true;
     refuse(*stream.capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   }

@@ -1,10 +1,10 @@
-// Stream capture: who captures what, and which calls must not be made meanwhile.
+// Stream capture: the captures under way, and the calls forbidden meanwhile.
 //
 // The rules are those of the CUDA Programming Guide ("Graphs", "Cross-stream Dependencies and
 // Events", "Prohibited and Unhandled Operations", "Invalidation") and of the driver API's reference
 // on stream management (cuStreamBeginCapture, cuStreamEndCapture,
-// cuThreadExchangeStreamCaptureMode, cuStreamIsCapturing, cuStreamWaitEvent). Where they are silent
-// the comment at the rule says so.
+// cuThreadExchangeStreamCaptureMode, cuStreamIsCapturing, cuStreamWaitEvent). A comment marks rules
+// on which both are silent.
 #pragma once
 
 #include "sim/device/stream/work_queues.h"
@@ -41,8 +41,8 @@ class Captures {
   bool has(const StreamUse& use);
   /// Makes the work a node when the stream captures. Throws Failure when it must not be used.
   bool take(const StreamUse& use, Work& work);
-  /// cuEventRecord and cuStreamWaitEvent; true when the capture took them, so that nothing is left
-  /// to be done. Call with the event's mutex held.
+  /// cuEventRecord and cuStreamWaitEvent; true if the capture took them, so that nothing else is to
+  /// be done. Call with the event's mutex held.
   bool record(const StreamUse& use, Event& event);
   bool wait(const StreamUse& use, Event& event);
 
@@ -54,9 +54,9 @@ class Captures {
   void forbid_context_wait(const Context& context);
   /// Waiting for, or asking about, an event. Call with the event's mutex held.
   void forbid_event(const Event& event);
-  /// Stream calls that graphs have no node for.
+  /// Stream calls without a kind of graph node.
   void forbid_in(const StreamUse& use);
-  /// Calls that work on the default stream and wait for it.
+  /// Calls with work on the default stream and a wait for it.
   void forbid_synchronous(const Context& context);
 
   struct Info {

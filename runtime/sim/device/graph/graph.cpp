@@ -72,7 +72,7 @@ std::shared_ptr<GraphNode> add_node(const std::shared_ptr<Graph>& graph, Work&& 
   node->id = sim_driver().next_id();
   node->type = type_of(work);
   node->work = std::move(work);
-  // A node that waits in a graph does not keep its module: an unloaded one is found at the launch.
+  // A node waiting in a graph does not keep its module: an unloaded one is found at the launch.
   if (auto* kernel = std::get_if<KernelWork>(&node->work)) kernel->module = nullptr;
   node->dependencies = std::move(dependencies);
   node->graph = graph;

@@ -1,4 +1,4 @@
-// Graphs: nodes of work with dependencies, and what is left of them when they are instantiated.
+// Graphs: nodes of work with dependencies, and their form after instantiation.
 #pragma once
 
 #include "sim/device/stream/work.h"
@@ -10,7 +10,7 @@ namespace kernwright::sim {
 
 struct Graph;
 
-/// Memory that the allocation nodes of a graph hand out: the same at each launch.
+/// Memory from the allocation nodes of a graph: the same at each launch.
 struct GraphMemory {
   GraphMemory() = default;
   ~GraphMemory();
@@ -31,7 +31,7 @@ struct GraphNode {
   std::weak_ptr<Graph> graph;
 };
 
-/// Nodes are in the order in which they were made, so dependencies come first.
+/// Nodes are in the order of their making, so dependencies come first.
 struct Graph {
   CUgraph handle = nullptr;
   std::atomic<bool> capturing{false};  ///< belongs to a capture that is not over

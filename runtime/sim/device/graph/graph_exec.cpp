@@ -1,4 +1,4 @@
-// Driver functions that instantiate, update and launch graphs.
+// Driver functions for instantiating, updating and launching graphs.
 #include "base/format.h"
 #include "sim/device/graph/graph.h"
 #include "sim/device/sim_driver.h"
@@ -10,7 +10,7 @@ namespace {
 
 using Nodes = std::vector<GraphPlan::Node>;
 
-/// Positions of the nodes in an order that the seed chooses among all that respect dependencies.
+/// Positions of the nodes in an order chosen by the seed among all that respect dependencies.
 std::vector<std::uint32_t> order_of(const Nodes& nodes, std::uint64_t seed) {
   std::vector<std::uint32_t> order, ready;
   std::vector<std::size_t> missing;
@@ -33,8 +33,8 @@ std::vector<std::uint32_t> order_of(const Nodes& nodes, std::uint64_t seed) {
   return order;
 }
 
-/// Nodes of one graph that nothing orders must not touch the same bytes either: while the streams'
-/// order is checked, each node is one step of an actor of its own.
+/// Unordered nodes of one graph must not touch the same bytes either: while the streams' order is
+/// checked, each node is one step of an actor of its own.
 class NodeOrder {
  public:
   explicit NodeOrder(const Nodes& nodes) : nodes_(nodes), clocks_(nodes.size()) {
@@ -94,7 +94,7 @@ std::shared_ptr<GraphExec> find_executable(CUgraphExec handle) {
   return executable;
 }
 
-/// Memory that the graph allocates must have been freed since the launch before.
+/// Memory allocated by the graph must have been freed since the previous launch.
 void prepare_memory(const GraphExec& executable, const GraphPlan& plan) {
   const bool frees = (executable.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
   for (const GraphPlan::Node& node : plan.nodes) {
@@ -105,7 +105,7 @@ void prepare_memory(const GraphExec& executable, const GraphPlan& plan) {
   }
 }
 
-/// Each launch records its events anew, and waits for what events stand for now.
+/// Each launch records its events anew, and waits for the current records of events.
 GraphWork launch_of(const std::shared_ptr<const GraphPlan>& plan,
                     std::vector<std::shared_ptr<Mark>>& after) {
   GraphWork work{plan, {}, sim_driver().queues.draw()};
@@ -127,7 +127,7 @@ GraphWork launch_of(const std::shared_ptr<const GraphPlan>& plan,
   return work;
 }
 
-/// Events point at this launch's marks, which know all that happened before the launch's end.
+/// Events point at this launch's marks; these know everything before the launch's end.
 void publish_marks(const StreamUse& use, const GraphPlan& plan,
                    const std::vector<std::shared_ptr<Mark>>& marks) {
   for (std::size_t i = 0; i < marks.size(); ++i) {
@@ -150,7 +150,7 @@ bool same_memory(std::uint64_t a, std::uint64_t b) {
   return sim_driver().memory_of(a) == sim_driver().memory_of(b);
 }
 
-/// What keeps `from` from taking the place of `to` (cuGraphExecUpdate's list of limitations).
+/// The reason why `from` cannot replace `to` (cuGraphExecUpdate's list of limitations).
 CUgraphExecUpdateResult difference(const GraphPlan::Node& to, const GraphPlan::Node& from) {
   if (to.type != from.type) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
   if (const auto* old = std::get_if<KernelWork>(&to.work)) {
@@ -245,7 +245,7 @@ void calls::cuGraphUpload(CUgraphExec handle, CUstream stream) {
   submit(use, EmptyWork{"cuGraphUpload"});
 }
 
-/// Nodes are paired in the order in which they were made.
+/// Nodes are paired in the order of their making.
 void calls::cuGraphExecUpdate(CUgraphExec handle, CUgraph graph_handle,
                               CUgraphExecUpdateResultInfo* info) {
   require(info != nullptr);

@@ -1,4 +1,4 @@
-// The blocks of one worker of a launch that is not cooperative, in clusters or not.
+// The blocks of one worker in a non-cooperative launch, in clusters or not.
 #pragma once
 
 #include "sim/device/launch/cluster_runner.h"
@@ -11,10 +11,9 @@
 
 namespace kernwright::sim {
 
-/// Runs clusters, each block one where there are none, one after the other. One that seems to wait
-/// for others (a flag of a block further on, a barrier of the grid made by hand) is put aside while
-/// the next ones begin, as many as the device holds at a time, and runs on after each. Not
-/// thread-safe.
+/// Runs clusters (or single blocks) one after the other. One that seems to wait for others (a flag
+/// of a later block, a hand-made barrier of the grid) is set aside while the next ones begin, as
+/// many as the device holds at a time. It runs on after each of them. Not thread-safe.
 class BlockSet {
  public:
   /// All outlive it. `aside` counts the blocks put aside by all sets of the launch. `sm` is the
@@ -25,9 +24,9 @@ class BlockSet {
   BlockSet(const BlockSet&) = delete;
   BlockSet& operator=(const BlockSet&) = delete;
 
-  /// Runs the cluster of that number to its end or puts it aside. False after a finding.
+  /// Runs the cluster with this number to its end or sets it aside. False after a finding.
   bool run(std::uint64_t cluster);
-  /// Some were put aside and have not ended.
+  /// Whether some were set aside and have not ended.
   bool is_waiting() const noexcept { return !aside_.empty(); }
   /// Runs each of those for a time slice, when no more begin. False after a finding; one is made
   /// where all of them have only waited for longer than a warp may run.

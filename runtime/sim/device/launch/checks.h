@@ -13,8 +13,8 @@
 
 namespace kernwright::sim {
 
-/// What launches, copies and allocations ask and tell. The flags are read without a lock; the rest
-/// is touched with SimDriver::execution held.
+/// The interface of launches, copies and allocations to the checks. The flags are read without a
+/// lock; the rest is used with SimDriver::execution held.
 class Checks {
  public:
   CheckSet current() const noexcept;
@@ -27,7 +27,7 @@ class Checks {
   /// Nothing: in the usual order, on one thread.
   void enter_schedule(const ScheduleScope* scope, std::optional<std::uint64_t> seed);
   void leave_schedule(const ScheduleScope* scope) noexcept;
-  /// Of the next launch, never 0 under a seed.
+  /// The seed of the next launch, never 0 under a seed.
   std::uint64_t next_seed() noexcept;
   /// Whether launches are the same each time.
   bool in_schedule() const noexcept { return schedules_.size() > 1; }

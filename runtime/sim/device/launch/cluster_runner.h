@@ -18,16 +18,16 @@ std::uint64_t cluster_count(const LaunchContext& launch) noexcept;
 /// Keeps its blocks' runners from cluster to cluster. Not thread-safe.
 class ClusterRunner {
  public:
-  /// `sm` is what %smid reads in the blocks. `launch` and `print` outlive the runner.
+  /// `sm` is the value of %smid in the blocks. `launch` and `print` outlive the runner.
   ClusterRunner(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm = 0);
 
-  /// The cluster of that index, counted as blocks are.
+  /// The cluster with this index, counted as blocks are.
   void start(std::uint64_t cluster);
   /// Runs every block for one round. `running` until all are done or one has a finding.
   Progress advance();
   /// Both, to the end. False after a finding.
   bool run(std::uint64_t cluster);
-  /// Of all its blocks that are left, as BlockRunner has it.
+  /// Whether all its remaining blocks seem to wait, as in BlockRunner.
   bool seems_to_wait() const noexcept;
   std::uint64_t waited_instructions() const noexcept;
   void give_up_waiting() noexcept;

@@ -16,8 +16,8 @@
 namespace kernwright::sim {
 namespace {
 
-/// What the cooperative groups headers expect behind %envreg1 and %envreg2: the size of the whole
-/// and the barrier's counter, two words of 32 bits. The rest is room to grow.
+/// The data expected by the cooperative groups headers behind %envreg1 and %envreg2: the size of
+/// the whole and the barrier's counter, two words of 32 bits. The rest is reserve.
 constexpr std::uint32_t kWorkspaceBytes = 256;
 
 class Workspace {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kNoFault = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kLargestChunk = 64;
-/// Many, since those who are done wait for the last chunk.
+/// Many, because finished workers wait for the last chunk.
 constexpr std::uint64_t kChunksPerWorker = 32;
 
 class Grid {

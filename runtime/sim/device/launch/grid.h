@@ -10,8 +10,8 @@
 
 namespace kernwright::sim {
 
-/// While the launching thread waits for others, which cannot see for themselves whether the launch
-/// is to stop.
+/// Called while the launching thread waits for others: they cannot detect the launch's stop
+/// conditions.
 inline void look(const LaunchContext& launch) noexcept {
   if (launch.stop != nullptr) static_cast<void>(launch.stop->is_due());
 }
@@ -30,7 +30,7 @@ struct GridResult {
 /// `launch.accesses` takes the accesses of all blocks; null = nobody asks.
 GridResult run_grid(const LaunchContext& launch, int width);
 
-/// The same for a grid whose blocks, in clusters or not, wait for each other: all are in flight
+/// The same for a grid of blocks, in clusters or not, that wait for each other: all are in flight
 /// together, a round each, and all make progress. Makes the workspace of grid-wide barriers. Of
 /// several findings the first one in time is reported. Throws std::bad_alloc when it does not fit.
 GridResult run_cooperative_grid(const LaunchContext& launch, int width);

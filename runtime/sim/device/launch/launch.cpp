@@ -1,4 +1,4 @@
-// Driver functions that launch kernels.
+// Driver functions for kernel launches.
 #include "sim/device/launch/launch.h"
 
 #include "base/format.h"
@@ -17,7 +17,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// The code that a finding has on a GPU.
+/// The error code of a finding on a GPU.
 CUresult result_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::bounds:
@@ -80,7 +80,7 @@ std::array<std::uint32_t, 3> cluster_of(const Function& function, const Function
   return cluster;
 }
 
-/// The parameter block that CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE describe.
+/// The parameter block of CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE.
 std::vector<std::byte> from_extra(const FunctionInfo& info, void** extra) {
   const void* buffer = nullptr;
   const std::size_t* size = nullptr;
@@ -111,7 +111,7 @@ std::vector<std::byte> pack_parameters(const FunctionInfo& info, const LaunchReq
   return block;
 }
 
-/// Blocks that the device holds at a time.
+/// The number of blocks resident on the device at a time.
 std::uint64_t residents(const Function& function, const std::array<std::uint32_t, 3>& block,
                         std::size_t shared_bytes) {
   const int threads = static_cast<int>(block[0] * block[1] * block[2]);
@@ -152,7 +152,7 @@ LaunchContext request_for(const KernelWork& work, const Module& module, AccessLo
   request.grid = work.grid;
   request.block = work.block;
   request.cluster = work.cluster;
-  // Only for code that may have bulk copies, so that the choices of other launches stay the same.
+  // Only for code with possible bulk copies, so that other launches keep their choices.
   const bool has_copies = request.program->module->target.starts_with("sm_9");
   if (has_copies && sim_driver().queues.deferred())
     request.copy_seed = sim_driver().queues.draw() | 1;
@@ -172,14 +172,14 @@ LaunchContext request_for(const KernelWork& work, const Module& module, AccessLo
   return request;
 }
 
-/// Findings of a launch go to the scopes that collect them; those that none takes come back.
+/// Findings of a launch go to the scopes collecting them; the others come back.
 std::vector<Finding> deliver(const Module& module, std::vector<Finding>&& findings) {
   const std::string_view text = module.code->program().module->text;
   for (Finding& finding : findings) finding.code = code_id(text);
   return sim_driver().checks.deliver(std::move(findings));
 }
 
-/// `unclaimed` takes findings of checks that no scope collects.
+/// `unclaimed` takes findings of checks not collected by any scope.
 GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
                    std::vector<Finding>& unclaimed) {
   LaunchContext request = request_for(work, module, log);
@@ -230,7 +230,7 @@ void set_text_places(int (*first_line_of)(std::string_view, std::string_view)) n
 
 namespace {
 
-/// Memory of another device is out of bounds like any other; say that it only is out of reach.
+/// Memory of another device is out of bounds like any other; the message says so.
 void explain_foreign_memory(FaultReport& fault, const SimDevice& own) {
   if (fault.kind != FaultKind::bounds) return;
   for (const auto& device : sim_driver().devices) {
@@ -297,8 +297,7 @@ void check_event(CUevent handle) {
   require((event->flags & CU_EVENT_DISABLE_TIMING) != 0);
 }
 
-/// Attributes that change how a launch is scheduled make no difference here; those that the device
-/// cannot honour are refused.
+/// Attributes about a launch's scheduling make no difference here; unsupported ones are refused.
 void check_attributes(const CUlaunchConfig& config) {
   require(config.numAttrs == 0 || config.attrs != nullptr);
   for (unsigned i = 0; i < config.numAttrs; ++i) {
@@ -331,7 +330,7 @@ std::array<std::uint32_t, 3> cluster_of(const CUlaunchConfig& config) {
   return {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
 }
 
-/// Both kinds of event are reached when the kernel ends, which is never too early.
+/// Both kinds of event are reached at the kernel's end, which is never too early.
 void record_events(const CUlaunchConfig& config, const StreamUse& use) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const CUlaunchAttributeValue& value = config.attrs[i].value;

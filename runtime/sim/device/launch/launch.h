@@ -22,7 +22,7 @@ struct LaunchRequest {
 /// Failure.
 KernelWork prepare(const LaunchRequest& launch, const Context& context);
 
-/// Of several attributes with the same id the last counts; null without any.
+/// The last of several attributes with the same id; null without any.
 const CUlaunchAttributeValue* last_attribute(const CUlaunchConfig& config, CUlaunchAttributeID id);
 
 /// cuEventRecord; null handles are ignored. Throws Failure.

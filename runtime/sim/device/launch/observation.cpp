@@ -1,4 +1,4 @@
-// Scopes that watch launches.
+// Scopes for watching launches.
 #include "sim/device/launch/observation.h"
 
 #include "base/errors.h"

@@ -1,4 +1,4 @@
-// Who watches launches of simulated devices.
+// Observers of launches on simulated devices.
 #pragma once
 
 #include "sim/observe/line_profile_recorder.h"
@@ -16,9 +16,9 @@ struct Observation {
     bool trace = false, counts = false;
     bool any() const noexcept { return trace || counts; }
   };
-  /// A launch of `function` begins: what is wanted of it.
+  /// A launch of `function` begins: returns the wanted observations.
   Wanted begin(CUfunction function, const LaunchContext& launch);
-  /// It ended, on `fault` unless that is null.
+  /// The launch ended, on `fault` unless this is null.
   void end(const Wanted& wanted, const ObservedLaunch& launch, std::uint32_t entry,
            const FaultReport* fault);
 };

@@ -1,4 +1,4 @@
-// Driver functions that ask how many blocks fit on a multiprocessor.
+// Driver functions for the number of blocks on a multiprocessor.
 #include "sim/device/launch/launch.h"
 #include "sim/device/module/function.h"
 #include "sim/device/sim_driver.h"
@@ -8,7 +8,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Blocks of a cluster that `config` asks for, or 1.
+/// Blocks of a cluster requested by `config`, or 1.
 std::uint64_t cluster_blocks(const CUlaunchConfig& config) {
   require(config.numAttrs == 0 || config.attrs != nullptr);
   const auto* const value = last_attribute(config, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
@@ -42,7 +42,7 @@ void calls::cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction 
                                                        CU_OCCUPANCY_DEFAULT);
 }
 
-/// Tries all multiples of the warp from the largest down and keeps the first that occupies most.
+/// Tries all multiples of the warp from the largest down and keeps the first with the best result.
 void calls::cuOccupancyMaxPotentialBlockSize(int* min_grid_size, int* block_size, CUfunction handle,
                                              CUoccupancyB2DSize shared_of_block,
                                              std::size_t dynamic_shared, int block_limit) {
@@ -76,7 +76,7 @@ void calls::cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* dynamic_shared,
                              optin - function->resources.shared_bytes);
 }
 
-/// NOTE: counts multiprocessors, not how they are grouped, which a GPU keeps to itself.
+/// NOTE: counts multiprocessors without their grouping, which is unknown for GPUs.
 void calls::cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
                                          const CUlaunchConfig* config) {
   require(device_profile().is_90, CUDA_ERROR_NOT_SUPPORTED);

@@ -32,7 +32,7 @@ const Limits& limits() {
 
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-/// Warps that the register files hold at once.
+/// Warps that fit into the register files at once.
 int warps_by_registers(int registers) {
   if (registers <= 0) return limits().threads / kWarp;
   const int per_warp = round_up(registers * kWarp, kRegisterUnit);

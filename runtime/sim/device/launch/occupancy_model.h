@@ -5,7 +5,7 @@
 
 namespace kernwright::sim {
 
-/// What a launch asks for; bytes and 32-bit registers.
+/// The resources of a launch; bytes and 32-bit registers.
 struct OccupancyRequest {
   int block_threads = 0;
   int registers = 0;  ///< of one thread
@@ -18,10 +18,10 @@ struct OccupancyRequest {
 /// block) each set a limit; the smallest counts.
 int resident_blocks(const OccupancyRequest& request);
 
-/// Largest block size, a multiple of the warp, that registers allow.
+/// Largest block size allowed by registers, a multiple of the warp.
 int max_block_threads(int registers);
 
-/// Dynamic shared memory per block with which `blocks` blocks still share a multiprocessor.
+/// Largest dynamic shared memory per block with `blocks` blocks on a multiprocessor.
 std::size_t available_dynamic_shared(int blocks, std::size_t static_shared);
 
 }  // namespace kernwright::sim

@@ -1,4 +1,4 @@
-// Where printf() of device code goes.
+// The output of printf() in device code.
 #include "sim/device/launch/print.h"
 
 #include "base/format.h"
@@ -9,7 +9,7 @@
 namespace kernwright::sim {
 namespace {
 
-// A kernel that prints without end must not use up the machine's memory.
+// A kernel with endless output must not use up the machine's memory.
 constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
 
 std::mutex g_sink_mutex;

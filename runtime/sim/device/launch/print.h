@@ -1,4 +1,4 @@
-// Where printf() of device code goes.
+// The output of printf() in device code.
 #pragma once
 
 #include "sim/device.h"
@@ -32,7 +32,7 @@ class PrintBuffer {
   std::vector<Piece> pieces_;
 };
 
-/// Joins what the workers printed in block order.
+/// Joins the workers' output in block order.
 std::string join(std::vector<PrintBuffer>& buffers);
 
 /// Hands text to the sink of set_print_sink(). Call with no lock held.

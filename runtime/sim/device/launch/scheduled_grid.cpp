@@ -1,4 +1,4 @@
-// Runs the blocks of a launch in an order that a seed chooses.
+// Runs the blocks of a launch in an order chosen by a seed.
 #include "sim/device/launch/cluster_runner.h"
 #include "sim/device/launch/grid.h"
 #include "sim/device/launch/print.h"
@@ -12,14 +12,14 @@
 namespace kernwright::sim {
 namespace {
 
-/// Clusters (blocks, where there are none) in flight at a time of a launch that is not cooperative.
+/// Clusters (or single blocks) in flight at a time in a non-cooperative launch.
 constexpr std::size_t kResidents = 4;
 
 std::uint64_t blocks_of(const LaunchContext& launch) {
   return std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
 }
 
-/// One thread, so that the same seed gives the same order whatever the machine does.
+/// One thread, so that the same seed always gives the same order.
 class ScheduledGrid {
  public:
   ScheduledGrid(const LaunchContext& launch, std::uint64_t seed, bool whole)
@@ -59,7 +59,7 @@ class ScheduledGrid {
  private:
   std::size_t pick(std::size_t count) { return static_cast<std::size_t>(random_() % count); }
 
-  /// Whether one more may begin: those that seem to wait, perhaps for it, take no place. Then the
+  /// Whether one more may begin: those that seem to wait, perhaps for it, do not count. Then the
   /// first of the grid is next, as on a GPU.
   bool has_room() {
     if (next_ == order_.size()) return false;
@@ -72,7 +72,7 @@ class ScheduledGrid {
     return true;
   }
 
-  /// All that may begin have, and have waited for longer than a warp may run.
+  /// All possible ones have begun, and have waited for longer than a warp may run.
   bool is_stuck() const {
     std::uint64_t waited = 0;
     for (const auto& runner : residents_) {

@@ -1,4 +1,4 @@
-// The host threads that blocks run on.
+// Host threads for blocks.
 #include "sim/device/launch/thread_pool.h"
 
 #include "base/env.h"
@@ -32,7 +32,7 @@ void look_for(const Condition& condition) {
     if (std::chrono::steady_clock::now() >= limit) return;
 }
 
-/// Those that this thread may use.
+/// The number of processors available to this thread.
 int processors() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
@@ -105,7 +105,7 @@ struct ThreadPool::State {
     }
   }
 
-  /// Nobody else begins; those who did have ended when it returns.
+  /// No other thread begins any more; those that began have ended at its return.
   void close(const std::function<void()>& meanwhile) {
     std::unique_lock lock(mutex);
     wanted = 0;

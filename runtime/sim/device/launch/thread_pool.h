@@ -1,4 +1,4 @@
-// The host threads that blocks run on.
+// Host threads for blocks.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@ class ThreadPool {
   /// The process's pool; never destroyed. Its threads do not exist in a forked child.
   static ThreadPool& get();
 
-  /// Threads that a launch may use, the caller's included: KERNWRIGHT_SIM_THREADS or all cores.
+  /// Threads of a launch, the caller's included: KERNWRIGHT_SIM_THREADS or all cores.
   static int default_width();
 
   /// Calls work(0) on this thread and work(1) ... work(width - 1) on others, and returns when all
-  /// returned. Others that have not begun when work(0) returns are not called, so work(0) alone
-  /// must be enough. `meanwhile`, if any, is called now and then while this thread waits for the
-  /// others. Neither may throw.
+  /// returned. Others not begun at the end of work(0) are not called, so work(0) alone must be
+  /// enough. `meanwhile`, if any, is called now and then while this thread waits for the others.
+  /// Neither may throw.
   void run(int width, const std::function<void(int)>& work,
            const std::function<void()>& meanwhile = {});
 

@@ -1,4 +1,4 @@
-// Host access to a range of simulated memory that a driver call names.
+// Host access to the range of simulated memory in a driver call.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace kernwright::sim {
 
-/// Where an address must lie: `any` leaves it to unified addressing.
+/// The required side of an address: `any` leaves it to unified addressing.
 enum class Side : std::uint8_t { device, host, any };
 
 struct CheckedRange {

@@ -1,4 +1,4 @@
-// Driver functions that copy bytes; every range is checked against the allocations.
+// Driver functions for copies; every range is checked against the allocations.
 #include "sim/device/memory/copy.h"
 #include "base/format.h"
 #include "sim/device/memory/checked_range.h"
@@ -30,7 +30,7 @@ namespace {
 
 std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-/// Ordinary memory of the host, which no simulated memory knows.
+/// Whether it is ordinary host memory, outside all simulated memories.
 bool is_pageable(std::uint64_t address, Side side) {
   return side != Side::device && sim_driver().memory_of(address) == nullptr;
 }
@@ -51,7 +51,7 @@ struct CopiedRow {
   CheckedRange to, from;
 };
 
-/// Calls visit(row) for each row that has bytes.
+/// Calls visit(row) for each row with bytes.
 template <typename Visitor>
 void each_row(const CopyWork& copy, Visitor&& visit) {
   if (copy.bytes == 0) return;
@@ -94,8 +94,8 @@ void perform(const CopyWork& copy, AccessLog* log) {
   });
 }
 
-/// What the host must wait for is said by the driver API's page on synchronization: a copy from
-/// pageable memory is read at the call, one to pageable memory has ended when the call returns.
+/// The driver API's page on synchronization defines the host's waits: a copy from pageable memory
+/// is read at the call, one to pageable memory has ended when the call returns.
 void copy_async(const StreamUse& use, CopyWork&& copy) {
   const bool from_pageable = is_pageable(copy.from, copy.from_side);
   const bool to_pageable = is_pageable(copy.to, copy.to_side);
@@ -115,8 +115,8 @@ void copy_async(const StreamUse& use, CopyWork&& copy) {
   sim_driver().queues.surface(*use.context);
 }
 
-/// What is read from pageable memory may reach the device later; else the
-/// copy has ended when the call returns, unless it stays on the device.
+/// Data from pageable memory may reach the device later; any other copy has ended when the call
+/// returns, unless it stays on the device.
 void copy_now(CopyWork&& copy, bool wait) {
   const StreamUse use = use_stream(nullptr);
   sim_driver().captures.forbid_synchronous(*use.context);
@@ -174,7 +174,7 @@ void calls::cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, C
   copy_on(stream, {"cuMemcpyAsync", to, from, bytes, Side::any, Side::any, {}});
 }
 
-/// Comes after all work of the two contexts and before all that follows.
+/// Comes after all work of the two contexts and before all later work.
 void calls::cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                          CUcontext from_context, std::size_t bytes) {
   const auto current = current_context();

@@ -1,4 +1,4 @@
-// Issuing copies, for the driver functions that make them.
+// Issuing copies, for driver functions.
 #pragma once
 
 #include "sim/device/stream/work.h"

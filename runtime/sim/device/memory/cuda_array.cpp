@@ -70,7 +70,7 @@ BoxPlace locate_array(const BoxSide& side, const BoxExtent& box) {
           {array->row, array->slice}};
 }
 
-/// Of one row the pitch does not matter, nor the height of one slice.
+/// For one row the pitch does not matter, nor the height for one slice.
 BoxPlace locate_box(const BoxSide& side, const BoxExtent& box) {
   if (side.type == CU_MEMORYTYPE_ARRAY) return locate_array(side, box);
   const bool one_row = box.rows <= 1 && box.slices <= 1 && side.y == 0 && side.z == 0;

@@ -1,4 +1,4 @@
-// Driver functions that fill memory with a pattern of 1, 2 or 4 bytes.
+// Driver functions for filling memory with a pattern of 1, 2 or 4 bytes.
 #include "sim/device/memory/checked_range.h"
 #include "sim/device/sim_driver.h"
 
@@ -7,7 +7,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Bytes from the first to past the last one that is filled. Throws Failure INVALID_VALUE.
+/// Bytes from the first filled one to past the last. Throws Failure INVALID_VALUE.
 std::size_t extent_of(const FillWork& fill) {
   require(fill.to % fill.element == 0);
   if (fill.width == 0 || fill.height == 0) return 0;
@@ -58,8 +58,8 @@ void perform(const FillWork& fill, AccessLog* log) {
 
 namespace {
 
-/// Asynchronous with respect to the host like the other form, but on the default stream, which may
-/// have to wait for others, and so forbidden where a capture would miss it.
+/// Asynchronous with respect to the host like the other form, but on the default stream. This
+/// stream may have to wait for others, so the call is forbidden if a capture would miss it.
 void fill_now(FillWork&& fill) {
   const StreamUse use = use_stream(nullptr);
   sim_driver().captures.forbid_synchronous(*use.context);

@@ -1,4 +1,4 @@
-// Driver functions that make and end device and managed memory.
+// Driver functions for allocating and freeing device and managed memory.
 #include "sim/device/sim_driver.h"
 #include "sim/device/teardown.h"
 

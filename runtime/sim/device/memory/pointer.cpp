@@ -1,4 +1,4 @@
-// Driver functions that tell what lies at an address.
+// Driver functions about the memory at an address.
 #include "sim/device/sim_driver.h"
 
 namespace kernwright::sim {
@@ -39,7 +39,7 @@ bool put(void* to, T value) {
   return true;
 }
 
-/// Attributes of an address that lies in an allocation. False for one that is not known here.
+/// Attributes of an address within an allocation. False for an unknown attribute.
 bool write_attribute(void* value, CUpointer_attribute attribute, const PointerFacts& facts,
                      std::uint64_t address) {
   const AddressRange& range = facts.allocation->range;

@@ -19,7 +19,7 @@ void count_use(MemoryPool& pool, std::uint64_t bytes) {
   pool.reserved_high = std::max(pool.reserved_high, pool.used);
 }
 
-/// What earlier work is going to free counts as free: before giving up it is run.
+/// Memory that earlier work will free counts as free: this work runs before giving up.
 std::uint64_t allocate_patiently(const StreamUse& use, std::uint64_t bytes,
                                  const AllocationInfo& info) {
   try {

@@ -9,7 +9,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// The driver's own minimum, below that of the type's declaration.
+/// The driver's own minimum; the type's declaration asks for more.
 constexpr std::uintptr_t kMapAlignment = 64;
 
 void check_target(const CUtensorMap* map) {
@@ -24,7 +24,7 @@ void store(CUtensorMap* map, const TensorMapParameters& parameters) {
   std::memcpy(map->opaque, bytes.data(), bytes.size());
 }
 
-/// What both kinds of map have.
+/// The parameters common to both kinds of map.
 TensorMapParameters common(CUtensorMapDataType type, cuuint32_t rank, void* address,
                            const cuuint64_t* extents, const cuuint64_t* strides,
                            const cuuint32_t* element_strides, CUtensorMapInterleave interleave,

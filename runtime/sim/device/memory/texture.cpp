@@ -11,7 +11,7 @@ namespace {
 
 using ptx::Geometry;
 
-/// Null where the resource is no array, or none that is known.
+/// Null if the resource is no array, or an unknown one.
 std::shared_ptr<CudaArray> array_of(const CUDA_RESOURCE_DESC& resource) {
   if (resource.resType != CU_RESOURCE_TYPE_ARRAY) return nullptr;
   return sim_driver().arrays.find(resource.res.array.hArray);
@@ -46,13 +46,13 @@ TextureSource source_of(const CudaArray& array) {
   return source;
 }
 
-/// Memory that lies in one allocation of the device.
+/// Requires memory within one allocation of the device.
 void require_memory(std::uint64_t address, std::uint64_t bytes) {
   const std::lock_guard execution(sim_driver().execution);
   checked_range({"cuTexObjectCreate", address, bytes, Side::device, false});
 }
 
-/// Of rows of texels that are no array.
+/// The source for rows of texels outside an array.
 TextureSource plain_source(CUdeviceptr address, CUarray_format format, unsigned channels) {
   TextureSource source;
   source.address = address;
@@ -95,7 +95,7 @@ TextureSampler sampler_of(const CUDA_TEXTURE_DESC& description, const TextureSou
   return sampler;
 }
 
-/// What a GPU can do and this device cannot.
+/// Whether a GPU can do it and this device cannot.
 bool is_beyond(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& description) {
   constexpr unsigned kKnown =
       kTextureReadAsInteger | kTextureNormalizedCoordinates | kTextureNoTrilinearOptimization;

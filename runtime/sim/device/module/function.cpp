@@ -36,7 +36,7 @@ int resident_blocks(const Function& function, int block_threads, std::size_t dyn
 
 namespace {
 
-/// Blocks that .reqnctapercluster asks for; 0 where it does not.
+/// Blocks requested by .reqnctapercluster; 0 without it.
 int required_cluster(const Function& function, std::size_t axis) {
   return static_cast<int>(info_of(function)->required_cluster[axis]);
 }

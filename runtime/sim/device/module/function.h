@@ -1,4 +1,4 @@
-// Questions about functions that several driver calls ask.
+// Common questions of driver calls about functions.
 #pragma once
 
 #include "sim/device/launch/occupancy_model.h"
@@ -9,14 +9,14 @@ namespace kernwright::sim {
 /// Throws Failure INVALID_HANDLE.
 std::shared_ptr<Function> find_function(CUfunction handle);
 
-/// What its program says; keeps the module loaded. Throws Failure INVALID_HANDLE for one that was
-/// unloaded.
+/// Information from its program; keeps the module loaded. Throws Failure INVALID_HANDLE for an
+/// unloaded one.
 std::shared_ptr<const FunctionInfo> info_of(const Function& function);
 
-/// Threads that one block may have: the device's limit, registers and launch bounds.
+/// Most threads of a block: the device's limit, registers and launch bounds.
 int max_block_threads(const Function& function);
 
-/// Resident blocks per multiprocessor of a block that the function can be launched with, else 0.
+/// Resident blocks per multiprocessor of a block possible for the function, else 0.
 int resident_blocks(const Function& function, int block_threads, std::size_t dynamic_shared);
 
 }  // namespace kernwright::sim

@@ -13,8 +13,8 @@ class JitOptions {
   /// Throws Failure INVALID_VALUE for missing arrays and unknown options.
   JitOptions(unsigned int count, CUjit_option* options, void** values);
 
-  /// Write the text, cut to the buffer that the caller gave, and put the number of bytes used into
-  /// the size option's value.
+  /// Write the text, cut to the caller's buffer, and put the number of bytes used into the size
+  /// option's value.
   void write_error_log(std::string_view text) const;
   void write_info_log(std::string_view text) const;
   void write_wall_time(float milliseconds) const;

@@ -119,7 +119,7 @@ void LoadedModule::initialise(const ptx::Variable& variable, const FunctionNames
           variable.ptx_line);
     }
     const std::uint64_t value = value_of(initial, functions);
-    // Fresh memory is zero, which is the upper half of an element of 128 bits.
+    // Fresh memory is zero, the right upper half of an element of 128 bits.
     std::memcpy(begin + offset, &value, std::min(element, sizeof value));
     offset += element;
   }

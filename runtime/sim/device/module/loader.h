@@ -26,7 +26,7 @@ struct ModuleVariable {
 class LoadedModule {
  public:
   /// Parses and decodes `text`, lays out and initialises the variables. Throws ptx::PtxError for
-  /// text that cannot run and OutOfMemory when the variables do not fit.
+  /// unsupported text and OutOfMemory when the variables do not fit.
   LoadedModule(std::string text, Memory& memory);
   ~LoadedModule();
   LoadedModule(const LoadedModule&) = delete;
@@ -37,9 +37,9 @@ class LoadedModule {
 
   /// The program under checks.
   const CheckedProgram& checked(CodeForm form = CodeForm::fast) const;
-  /// The program that can be watched, under checks or not.
+  /// The observable program, under checks or not.
   const ObservedProgram& observed(bool under_checks) const;
-  /// Null when the module has no variable of that name.
+  /// Null when the module has no variable with this name.
   const ModuleVariable* variable(const std::string& name) const;
   std::uint64_t constant_bytes() const noexcept { return constant_bytes_; }
 

@@ -20,7 +20,7 @@ Resources& pending_resources() {
   return resources;
 }
 
-/// Of a cubin or a fat binary.
+/// Whether the image is a cubin or a fat binary.
 bool is_machine_code(const char* image) {
   return std::strncmp(image, "\x7f\x45\x4c\x46", 4) == 0 ||
          std::strncmp(image, "\x50\xed\x55\xba", 4) == 0;

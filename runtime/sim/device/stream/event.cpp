@@ -1,4 +1,4 @@
-// Driver functions of events, and streams that wait for them.
+// Driver functions of events, and waits of streams for them.
 #include "sim/device/launch/launch.h"
 #include "sim/device/sim_driver.h"
 
@@ -58,8 +58,8 @@ void record_event(CUevent handle, const StreamUse& use) {
 
 namespace {
 
-/// The mark of the last record; null when there was none, which counts as done. Throws Failure when
-/// a capture forbids to ask.
+/// The mark of the last record; null when there was none, which counts as done. Throws Failure if a
+/// capture forbids the question.
 std::shared_ptr<Mark> mark_of(Event& event) {
   const std::lock_guard lock(event.mutex);
   sim_driver().captures.forbid_event(event);
@@ -84,7 +84,7 @@ void calls::cuEventRecord(CUevent handle, CUstream stream) {
   cuEventRecordWithFlags(handle, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
-/// What counts is what the event stands for now, not what it is recorded for later.
+/// Uses the event's current record, not a later one.
 void calls::cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int flags) {
   const StreamUse use = use_stream(handle);
   const auto event = find_event(event_handle);

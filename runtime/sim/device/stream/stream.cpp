@@ -6,8 +6,8 @@
 namespace kernwright::sim {
 namespace {
 
-/// The host knows of all that the stream was given; on the default stream that is the work of all
-/// blocking streams too.
+/// The host knows of all work given to the stream; on the default stream also of all blocking
+/// streams' work.
 void host_learns(const StreamUse& use) {
   StreamOrder& order = sim_driver().order;
   order.host_learns(*use.stream);
@@ -32,7 +32,7 @@ void calls::cuStreamCreate(CUstream* handle, unsigned int flags) {
   cuStreamCreateWithPriority(handle, flags, 0);
 }
 
-/// Work that the stream still holds runs in its turn, as on a GPU.
+/// Work still in the stream runs in its turn, as on a GPU.
 void calls::cuStreamDestroy(CUstream handle) {
   SimDriver& instance = sim_driver();
   const auto stream = instance.streams.remove(handle);

@@ -158,7 +158,7 @@ void StreamOrder::drop_known(std::vector<Entry>& entries) const {
       entries, [&](const Entry& entry) { return entry.work->step <= host_.of(entry.work->actor); });
 }
 
-/// Allocations that nobody touches any more keep nothing.
+/// Drops allocations that nobody uses any more.
 void StreamOrder::sweep() {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     drop_known(entry->second);

@@ -23,7 +23,7 @@ namespace kernwright::sim {
 struct Context;
 struct Stream;
 
-/// Who did it, for findings.
+/// The author of an access, for findings.
 struct OrderedWork {
   std::string name;  ///< "kernel saxpy"
   std::string stream;
@@ -39,12 +39,12 @@ class StreamOrder {
   /// Forgets everything, whether it turns the check on or off.
   void enable(bool on);
 
-  /// Work is put into `stream`: it comes after the stream's earlier work, after what the host
-  /// waited for, and, as the streams' kinds say, after the default stream's or all blocking ones'.
+  /// Work is put into `stream`: it comes after the stream's earlier work, after the host's waits,
+  /// and, depending on the streams' kinds, after the default stream's or all blocking ones'.
   VectorClock issue(Context& context, Stream& stream, Actor* actor, std::uint64_t* step);
-  /// Further work of `stream` comes after what `clock` knows.
+  /// Further work of `stream` comes after everything known to `clock`.
   void stream_learns(Stream& stream, const VectorClock& clock);
-  /// The host waited for what `clock` knows.
+  /// The host waited for everything known to `clock`.
   void host_learns(const VectorClock& clock);
   void host_learns(Stream& stream);
   void host_learns(Context& context, bool blocking_only);
@@ -52,8 +52,8 @@ class StreamOrder {
   /// The stream's handle is gone.
   void retire(Stream& stream);
 
-  /// `work` touched `touched`. `settled`: nothing issued is still waiting to run, so what the host
-  /// knows can be forgotten. Returns the first conflict.
+  /// `work` touched `touched`. `settled`: no issued work is still waiting, so the host's knowledge
+  /// can be forgotten. Returns the first conflict.
   std::optional<FaultReport> note(const std::shared_ptr<const OrderedWork>& work,
                                   const std::vector<Touched>& touched, bool settled);
   /// An allocation begins or ends without regard to streams.

@@ -38,7 +38,7 @@ struct CopyWork {
   std::uint64_t to = 0, from = 0;
   std::size_t bytes = 0;
   Side to_side = Side::device, from_side = Side::device;
-  /// What `from` held when the copy was issued, without gaps; empty = read later.
+  /// The contents of `from` when the copy was issued, without gaps; empty = read later.
   std::vector<std::byte> staged;
   std::size_t rows = 1, slices = 1;
   CopyPitch to_pitch{}, from_pitch{};
@@ -64,7 +64,7 @@ struct RecordWork {
   std::shared_ptr<Event> event;
 };
 
-/// What it waits for is QueuedWork::after.
+/// QueuedWork::after has its conditions.
 struct WaitWork {
   std::shared_ptr<Event> event;
 };
@@ -89,8 +89,8 @@ struct GraphWork {
 using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, RecordWork, WaitWork,
                           AllocWork, FreeWork, GraphWork>;
 
-// Each runs one piece of work, on the calling thread, with no lock held. `log` takes the ranges
-// that it touched unless it is null. Throws Failure.
+// Each runs one piece of work, on the calling thread, with no lock held. `log` takes its touched
+// ranges unless it is null. Throws Failure.
 void perform(const KernelWork& work, AccessLog* log);
 void perform(const CopyWork& work, AccessLog* log);
 void perform(const FillWork& work, AccessLog* log);
@@ -103,7 +103,7 @@ inline void perform(const RecordWork&, AccessLog*) {}
 inline void perform(const WaitWork&, AccessLog*) {}
 void perform(const Work& work, AccessLog* log);
 
-// Whether the arguments can be right at all: for work that runs later. Throws Failure.
+// Check the arguments as far as possible, for later work. Throw Failure.
 void check(const CopyWork& work);
 void check(const FillWork& work);
 void check(const Work& work);

@@ -1,4 +1,4 @@
-// Chooses and runs the work that waits in streams.
+// Chooses and runs the waiting work of streams.
 #include "sim/device/stream/work_queues.h"
 
 #include "base/format.h"
@@ -19,7 +19,7 @@ std::string name_of(const StreamUse& use) {
   return format("stream {}", use.stream->id);
 }
 
-/// Runs the work and compares what it touched. Throws Failure.
+/// Runs the work and compares its accesses. Throws Failure.
 void run(QueuedWork& item, bool settled) {
   if (item.order == nullptr) {
     perform(item.work, nullptr);
@@ -128,8 +128,8 @@ std::shared_ptr<Mark> WorkQueues::enqueue(const StreamUse& use, std::shared_ptr<
   return end;
 }
 
-/// One of the streams whose oldest work may run, or null. Goes on with the last one half of the
-/// time, so that one stream getting far ahead is as likely as all keeping pace.
+/// One of the streams with runnable oldest work, or null. Goes on with the last one half of the
+/// time, so that one stream far ahead is as likely as all in step.
 StreamUse* WorkQueues::choose() {
   std::vector<StreamUse*> ready;
   for (StreamUse& use : active_) {

@@ -1,4 +1,4 @@
-// The streams' queues, and who runs next.
+// The streams' queues, and the choice of the next one.
 #pragma once
 
 #include "sim/device/stream/work.h"
@@ -12,13 +12,13 @@
 
 namespace kernwright::sim {
 
-/// A stream and the context in which it is used; default streams have no context of their own.
+/// A stream with its context in use; default streams have no context of their own.
 struct StreamUse {
   std::shared_ptr<Context> context;
   std::shared_ptr<Stream> stream;
 };
 
-/// Work that waits in a stream.
+/// Work waiting in a stream.
 struct QueuedWork {
   Work work;
   std::shared_ptr<Mark> end = std::make_shared<Mark>();
@@ -29,27 +29,27 @@ struct QueuedWork {
 /// The next number of a sequence (splitmix64).
 std::uint64_t next_number(std::uint64_t& state) noexcept;
 
-/// Without a seed work runs when it is issued, in issue order: a legal order of all streams. With
-/// one it waits until somebody waits for it (or asks whether it is done, or too much waits); then
-/// the seed chooses, step by step, among the streams whose oldest work may run. Calls of one thread
-/// with the same seed give the same order. Thread-safe. No lock is held while work runs.
+/// Without a seed work runs when it is issued, in issue order: a legal order of all streams. With a
+/// seed it waits until a call waits for it or queries it, or too much waits. Then the seed chooses,
+/// step by step, among the streams with runnable oldest work. Calls of one thread with the same
+/// seed give the same order. Thread-safe. No lock is held while work runs.
 class WorkQueues {
  public:
   bool deferred() const noexcept { return deferred_.load(std::memory_order_relaxed); }
   /// Finishes everything first. The same seed again starts the same choices anew.
   void set_seed(std::optional<std::uint64_t> seed);
-  /// A number for a choice that is made when work is issued; 0 without a seed.
+  /// A number for a choice at the time of issue; 0 without a seed.
   std::uint64_t draw();
 
-  /// Runs the work, or lets it wait, after the marks in `after` too. Throws Failure for arguments
-  /// that cannot be right, and without a seed for all that goes wrong.
+  /// Runs the work or queues it, after the marks in `after` too. Throws Failure for arguments that
+  /// cannot be right, and without a seed for all errors.
   std::shared_ptr<Mark> issue(const StreamUse& use, Work&& work,
                               std::vector<std::shared_ptr<Mark>> after = {});
 
-  // Each runs what it needs until the condition holds. What goes wrong meanwhile is kept in the
+  // Each runs the necessary work until the condition holds. Errors meanwhile are kept in the
   // contexts.
   void finish(const Mark& mark);
-  /// All work of the stream, for the legacy stream that of all blocking ones too.
+  /// All work of the stream; for the legacy stream also that of all blocking ones.
   void finish(const StreamUse& use);
   void finish(const Context& context);
   void finish_all();
@@ -57,7 +57,7 @@ class WorkQueues {
   bool query(const Mark& mark);
   bool query(const StreamUse& use);
 
-  /// Throws the first thing that went wrong in the context since the last time, if any.
+  /// Throws the context's first error since the last call, if any.
   void surface(const Context& context);
   /// Forgets it.
   void forget_failure(const Context& context);

@@ -64,7 +64,7 @@ bool differs(const Warp& warp, const std::uint32_t* values, std::uint32_t common
   return different != 0;
 }
 
-/// Lanes of `mask` that name this barrier and count.
+/// Lanes of `mask` at the same barrier with the same count.
 std::uint32_t same_barrier(const Warp::Arrival& arrival, std::uint32_t mask, std::uint32_t id,
                            std::uint32_t threads) {
   std::uint32_t group = 0;

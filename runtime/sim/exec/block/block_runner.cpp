@@ -50,9 +50,9 @@ namespace {
 /// Rounds of blocks between two looks at whether the launch is to stop.
 constexpr std::uint32_t kRoundsToLook = 16;
 
-/// After so many rounds of a cluster in which nobody did more than look at shared
-/// memory, in loops that nothing else ends (code/passes.h), they do so for ever. One would do,
-/// but under a seed warps have slices in which they do not look.
+/// After so many rounds of a cluster with nothing but reads of shared memory, in loops without any
+/// other exit (code/passes.h), they never end. One round would be enough, but under a seed some
+/// slices of warps have no such read.
 constexpr std::uint32_t kBusyRounds = 64;
 
 /// Waits for an mbarrier run out this often, with nobody able to go on and no phase ending in
@@ -129,7 +129,7 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
       launch.dynamic_shared_bytes == 0
           ? entry.shared_bytes
           : std::size_t{entry.dynamic_shared_offset} + launch.dynamic_shared_bytes;
-  // Aligned to a cache line, so that a warp's access touches as few of them as possible.
+  // Aligned to a cache line, so that a warp's access touches as few lines as possible.
   std::uint64_t reserved = 0, end = shared;
   if (entry.uses_reserved_shared) {
     reserved = (shared / kReservedSharedBytes + 2) * kReservedSharedBytes;
@@ -171,7 +171,7 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.waits.begin(state.warps.size());
 }
 
-/// Whether all that can run stands in loops that only wait for shared memory.
+/// Whether all runnable lanes are in loops that only wait for shared memory.
 bool BlockRunner::State::may_wait_busily() const {
   if (!waits.seem_long()) return false;
   const std::vector<bool>& busy = launch.program->tables->busy_waits;
@@ -229,8 +229,8 @@ Progress BlockRunner::advance() {
     if (its != RoundKind::plain && kind != RoundKind::work) kind = its;
   }
   ClusterMember& member = state.member;
-  // A block alone ends in the round in which its last warp does. In a cluster others may look at
-  // its shared memory in that round.
+  // A single block ends in the round of its last warp. In a cluster others may read its shared
+  // memory in this round.
   left |= ran && member.cluster->members.size() > 1;
   if (!left) {
     if (!member.exited && !member.copies.finish()) return Progress::faulted;
@@ -250,7 +250,7 @@ Progress BlockRunner::advance() {
   const bool changed = met || released;
   member.busy_rounds = !changed && (busy || !ran) ? member.busy_rounds + 1 : 0;
   if (busy && state.waits_for_ever()) {
-    // What that lets go must show first, in all blocks.
+    // The effect must show first, in all blocks.
     for (ClusterMember* other : member.cluster->members) other->busy_rounds = 0;
     return relieve();
   }

@@ -1,4 +1,4 @@
-// Tells rounds in which a block worked from those in which it only waited.
+// Distinguishes rounds of work from rounds of waiting.
 #include "sim/exec/block/block_waits.h"
 
 #include <algorithm>
@@ -7,17 +7,17 @@
 namespace kernwright::sim {
 namespace {
 
-/// A block that did nothing but wait for so many rounds seems to wait for others.
+/// A block with nothing but waits for so many rounds seems to wait for others.
 constexpr std::uint32_t kIdleRounds = 256;
 
 /// Instructions from one yield to the next in a waiting loop: 16 iterations; jumped-over ones
 /// count.
 constexpr std::uint64_t kIdleInstructions = 32768;
 
-/// Those of a loop that does little but wait.
+/// Instructions of a loop that does little but wait.
 constexpr std::uint64_t kFewInstructions = 2048;
 
-/// Barriers on the way from one such yield to the next: more than those are no loop that waits.
+/// Barriers between two such yields: a loop with more is no waiting loop.
 constexpr std::uint32_t kPlainRounds = 1024;
 
 /// A longer loop, or one with barriers in it, may as well work on shared data with atomics. So more

@@ -10,8 +10,8 @@
 namespace kernwright::sim {
 
 /// A round: each warp of a block has a time slice. In an `idle` one a warp went round in a loop
-/// that may wait for other blocks; in a `plain` one warps came to barriers of the block, as they do
-/// in such a loop, too.
+/// that may wait for other blocks; in a `plain` one warps came to barriers of the block, also
+/// possible in such a loop.
 enum class RoundKind : std::uint8_t { idle, plain, work };
 
 /// Counts the rounds of one block. Not thread-safe.
@@ -19,7 +19,7 @@ class BlockWaits {
  public:
   /// A block of so many warps begins.
   void begin(std::size_t warps);
-  /// The kind of a warp's slice with that end; one that ended for good is `work`.
+  /// The kind of a warp's slice with this end; `work` if the warp ended for good.
   RoundKind kind_of_slice(const Warp& warp, WarpStatus status);
   /// A round of all of them. `met`: a barrier of the block let warps go.
   void count(RoundKind kind, bool met, const std::vector<Warp>& warps);

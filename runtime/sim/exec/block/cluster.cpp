@@ -11,7 +11,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Calls f(split) for each split of the block that is in `state`.
+/// Calls f(split) for each split of the block in `state`.
 template <typename F>
 void each_split(const Block& block, SplitState state, F f) {
   for (std::uint32_t w = 0; w < block.warp_count; ++w) {

@@ -19,11 +19,11 @@ inline constexpr int kRankShift = 24;
 inline constexpr std::uint64_t kRankMask = 0xff;
 inline constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 1;
 
-/// A block that was launched without clusters is a cluster of its own. The blocks of one cluster
-/// run on one host thread in turn, so nothing here needs a lock.
+/// A block launched without clusters is a cluster of its own. The blocks of one cluster run on one
+/// host thread in turn, so nothing here needs a lock.
 struct Cluster {
   std::vector<ClusterMember*> members;  ///< by rank
-  /// Phases of barriers in shared memory that ended so far: who waits for one looks again.
+  /// Number of ended phases of barriers in shared memory: waiting threads check again.
   std::uint64_t phases = 0;
   int patience = 0;  ///< how often waits for an mbarrier may still run out before a phase ends
   std::uint64_t patient_phases = ~std::uint64_t{0};
@@ -32,7 +32,7 @@ struct Cluster {
   bool release();
 };
 
-/// What a block is to its cluster. Owned by its BlockRunner.
+/// The cluster's data about a block. Owned by its BlockRunner.
 struct ClusterMember {
   Cluster* cluster = nullptr;
   Block* block = nullptr;
@@ -56,16 +56,16 @@ struct ClusterMember {
   bool end_waits(bool give_up);
 };
 
-/// Host address of `address` in .shared::cluster, seen from `block`; null where it does not exist
-/// or belongs to a block that has exited: then `why` says so, unless it is null.
+/// Host address of `address` in .shared::cluster, seen from `block`; null if it does not exist or
+/// belongs to an exited block: then `why` has the reason, unless it is null.
 std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint64_t bytes,
                            std::string* why = nullptr);
 
-/// Which other block of the cluster an address in .shared::cluster names, for a report; empty where
-/// it names none.
+/// The other block of the cluster named by an address in .shared::cluster, for a report; empty for
+/// none.
 std::string other_block_at(const Block& block, std::uint64_t address);
 
-/// mapa names a rank that the cluster does not have. Null.
+/// Reports a rank of mapa outside the cluster. Null.
 const Op* report_rank(const Op* op, Warp& warp, int lane, std::uint32_t rank);
 
 /// barrier.cluster.arrive for the active lanes. Null after a finding.
@@ -73,8 +73,8 @@ const Op* cluster_arrive(const Op* op, Warp& warp);
 /// barrier.cluster.wait for the active lanes.
 const Op* cluster_wait(const Op* op, Warp& warp);
 
-/// Nobody can run, or all poll in vain, and no barrier is complete: makes that the block's fault,
-/// with who waits where, in the other blocks of its cluster too.
+/// Nobody can run, or all poll in vain, and no barrier is complete: makes this the block's fault,
+/// with all waiting threads and their places, in the other blocks of its cluster too.
 void report_deadlock(ClusterMember& member, const Program& program);
 
 /// mbarrier.try_wait found the phase of all active lanes unfinished: they wait until some phase

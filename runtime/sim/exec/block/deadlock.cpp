@@ -1,4 +1,4 @@
-// Who waits where, when nobody can go on.
+// The waiting threads and their places in a deadlock.
 #include "base/format.h"
 #include "sim/code/program.h"
 #include "sim/code/tables.h"
@@ -13,8 +13,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Where a split waits: one that waits busily stands anywhere in its loop, which is told by what it
-/// reads.
+/// The op of a waiting split. A busy wait may be anywhere in its loop; the loop's read tells it.
 std::uint32_t waiting_op(const Program& program, const Split& split) {
   const Program::Tables& tables = *program.tables;
   const auto reads = [&](std::uint32_t op) {
@@ -32,7 +31,7 @@ std::uint32_t waiting_op(const Program& program, const Split& split) {
   return split.pc;
 }
 
-/// Who waits there, and for what.
+/// The threads waiting there, and the awaited event.
 FaultPlace describe_split(const Warp& warp, const Split& split) {
   const char* what = split.state == SplitState::barrier     ? "a barrier"
                      : split.state == SplitState::cluster   ? "the barrier of the cluster"
@@ -73,7 +72,7 @@ void report_deadlock(ClusterMember& member, const Program& program) {
   std::vector<FaultPlace> places;
   const Split* first = nullptr;
   Warp* holder = nullptr;
-  // The other blocks of a cluster, too: what is missing may be theirs.
+  // The other blocks of a cluster, too: the missing event may be theirs.
   for (const ClusterMember* other : member.cluster->members) {
     if (other->exited) continue;
     for (std::uint32_t w = 0; w < other->block->warp_count; ++w) {
@@ -82,8 +81,8 @@ void report_deadlock(ClusterMember& member, const Program& program) {
         const Split& split = warp.schedule->splits[s];
         places.push_back(describe_split(warp, split));
         if (other != &member) continue;
-        // Lanes that miss others of their warp come first, but for those that poll: others wait
-        // elsewhere because of them.
+        // Lanes without others of their warp come first, except polling ones: others wait elsewhere
+        // because of them.
         const auto rank = [](const Split& one) {
           return one.state == SplitState::ready ? 2 : one.state == SplitState::sync ? 1 : 0;
         };

@@ -5,8 +5,8 @@
 
 namespace kernwright::sim {
 
-/// In an encoding of our own (PTX leaves it open). A state that arrive returns is the object as it
-/// was before the arrival. Functions are always inlined: op handlers are built several times.
+/// The encoding is our own (PTX leaves it open). A state returned by arrive is the object before
+/// the arrival. Functions are always inlined: op handlers are built several times.
 struct MbarrierObject {
   static constexpr std::uint64_t kCountLimit = (std::uint64_t{1} << 20) - 1;  ///< of arrivals
   static constexpr std::int32_t kByteLimit = (1 << 20) - 1;  ///< of outstanding transactions

@@ -10,7 +10,7 @@
 
 namespace kernwright::sim {
 
-/// Of one launch; made on the thread that launches. Thread-safe.
+/// For one launch; made on the launching thread. Thread-safe.
 class StopRequest {
  public:
   using Clock = std::chrono::steady_clock;
@@ -20,8 +20,8 @@ class StopRequest {
   StopRequest(bool (*is_interrupted)(), std::chrono::seconds limit) noexcept
       : is_interrupted_(is_interrupted), limit_(limit) {}
 
-  /// To be called now and then, by each thread that runs blocks. True from the first reason to stop
-  /// on. Some 20 ns.
+  /// Each thread with blocks calls it now and then. True from the first reason to stop on. Some
+  /// 20 ns.
   bool is_due() noexcept {
     if (reason_.load(std::memory_order_relaxed) != FaultKind::none) return true;
     if (std::this_thread::get_id() != owner_) return false;

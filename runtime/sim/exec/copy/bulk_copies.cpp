@@ -1,4 +1,4 @@
-// Asynchronous copies of a block: bulk groups, and what runs later when copies are deferred.
+// Asynchronous copies of a block: bulk groups, and deferred copies.
 #include "sim/exec/copy/bulk_copies.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Asynchronous copies of a block: bulk groups, and what runs later when copies are deferred.
+// Asynchronous copies of a block: bulk groups, and deferred copies.
 #pragma once
 
 #include "sim/code/op.h"
@@ -13,8 +13,8 @@ namespace kernwright::sim {
 struct Warp;
 
 /// Copies run when they are issued, or, with a seed, as late as PTX allows: those of bulk groups
-/// when their thread waits for the group, the others when nobody of the cluster can go on without
-/// them, in an order chosen by the seed. A program that reads too early then sees old bytes.
+/// when their thread waits for the group, the others when the cluster cannot go on without them, in
+/// an order chosen by the seed. A program with a too early read then sees old bytes.
 class BulkCopies {
  public:
   /// Moves the bytes; false after it reported a finding through its warp.
@@ -24,12 +24,12 @@ class BulkCopies {
   void reset(std::uint64_t seed, std::uint32_t threads);
   bool deferred() const noexcept { return seed_ != 0; }
 
-  /// A copy whose end a barrier in shared memory is told.
+  /// A copy that reports its end to a barrier in shared memory.
   bool issue(Move move);
-  /// A copy of the bulk group that `thread` has open.
+  /// A copy of the open bulk group of `thread`.
   bool issue_in_group(std::uint32_t thread, Move move);
   void commit(std::uint32_t thread);
-  /// Runs what `thread` committed until at most `left` groups are open.
+  /// Runs the groups committed by `thread` until at most `left` are open.
   bool wait(std::uint32_t thread, std::uint32_t left);
   /// Runs one of the copies without a waiting call; false when there is none. `ok` becomes the
   /// copy's result.

@@ -1,4 +1,4 @@
-// One thread's bulk copy: its operands, the memory that they name, findings.
+// One thread's bulk copy: its operands, their memory, findings.
 #pragma once
 
 #include "base/fault_report.h"
@@ -16,7 +16,7 @@
 
 namespace kernwright::sim {
 
-/// Where a copy to shared memory ends, in one block.
+/// The end of a copy to shared memory, in one block.
 struct BulkTarget {
   std::byte* data = nullptr;
   std::byte* mbarrier = nullptr;
@@ -47,28 +47,28 @@ struct BulkLane {
   /// The address in register `reg`, the `index`-th of the instruction, displacement included.
   std::uint64_t address(std::uint32_t reg, int index) const;
 
-  // Each reports what is wrong and then says so by false or null.
+  // Each reports errors and then returns false or null.
   bool fault(FaultKind kind, std::uint64_t at, std::uint64_t bytes, std::string message) const;
   std::byte* find(ptx::Space space, AccessKind kind, std::uint64_t at, std::uint64_t bytes,
                   std::uint64_t alignment) const;
-  /// The places in all blocks that get the bytes: one, or with multicast those of `mask`.
+  /// The targets in all blocks: one, or with multicast those of `mask`.
   bool find_targets(std::uint64_t target, std::uint64_t bytes, std::uint64_t alignment,
                     std::uint64_t mbarrier, std::uint32_t mask,
                     std::vector<BulkTarget>& found) const;
   Watcher* check() const { return warp.worker->check; }
-  /// Tells the checks of a copy that is issued: `bytes` to each target, from `source` in global
-  /// memory or nowhere.
+  /// Reports an issued copy to the checks: `bytes` to each target, from `source` in global memory
+  /// or nowhere.
   void note(std::vector<BulkTarget>& targets, std::span<const Piece> bytes,
             std::span<const Piece> source) const;
-  /// Tells the target's mbarrier of `bytes` that arrived.
+  /// Reports the arrival of `bytes` to the target's mbarrier.
   bool complete(const BulkTarget& target, std::uint64_t bytes) const;
 
   bool issue(BulkCopies::Move move) const;
   bool issue_in_group(BulkCopies::Move move) const;
 };
 
-/// cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and cp.async.bulk.prefetch.tensor, which
-/// checks its operands and moves nothing (tensor_copy.cpp).
+/// cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and cp.async.bulk.prefetch.tensor; the
+/// prefetch only checks its operands (tensor_copy.cpp).
 bool tensor_to_shared(const BulkLane& lane);
 bool tensor_to_global(const BulkLane& lane);
 bool tensor_prefetch(const BulkLane& lane);

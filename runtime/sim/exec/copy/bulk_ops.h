@@ -1,4 +1,4 @@
-// What bulk copies, tensor copies and remote stores do: one handler for full and masked code.
+// The handlers of bulk copies, tensor copies and remote stores, for full and masked code alike.
 #pragma once
 
 #include "sim/code/op.h"
@@ -21,7 +21,7 @@ struct BulkForm {
     nothing,           ///< a prefetch of plain memory
   };
   Kind kind = nothing;
-  /// Addresses (in written order) whose register holds 32 bits.
+  /// Addresses (in written order) in registers of 32 bits.
   std::uint32_t narrow = 0;
   bool multicast = false;
   bool own = false;        ///< the target is .shared::cta

@@ -38,8 +38,8 @@ T combine(AtomOp op, T old, T value) {
   }
 }
 
-/// The element at `at` becomes what `next` makes of it. With `shared`, blocks on other host threads
-/// may change it at the same time.
+/// Replaces the element at `at` by the result of `next`. With `shared`, blocks on other host
+/// threads may change it at the same time.
 template <typename Bits, typename F>
 void replace(std::byte* at, bool shared, F next) {
   if (!shared) {
@@ -55,7 +55,7 @@ void replace(std::byte* at, bool shared, F next) {
                                       __ATOMIC_RELAXED)) {}
 }
 
-/// What every element type needs: to, from, bytes, operation, and whether others may write too.
+/// Inputs for every element type: to, from, bytes, operation, and whether others may write too.
 struct BulkReduction {
   std::byte* to;
   const std::byte* from;
@@ -75,7 +75,7 @@ struct BulkReduction {
     }
   }
 
-  /// Sums of halves are exact enough in float that rounding them once more gives the right half.
+  /// Sums of halves are so exact in float that one more rounding gives the right half.
   template <typename Widen, typename Narrow>
   void halves(Widen widen, Narrow narrow) const {
     for (std::size_t i = 0; i + 2 <= bytes; i += 2) {

@@ -1,4 +1,4 @@
-// Copies one value of each lane between places that lie at different distances from lane to lane.
+// Copies one value of each lane between places with different strides from lane to lane.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace kernwright::sim {
 
-/// Where lane i has its value: at data + i * stride.
+/// The place of lane i's value: data + i * stride.
 template <typename Byte>
 struct Strided {
   Byte* data;
@@ -19,7 +19,7 @@ struct Strided {
 // Inlined always: sources compiled for several instruction sets have it.
 namespace strided {
 
-/// Of a size known to the compiler: each lane's is a load and a store.
+/// With a size known to the compiler: each lane's is a load and a store.
 template <std::size_t kBytes>
 [[gnu::always_inline]] inline void copy(Strided<std::byte> to, Strided<const std::byte> from,
                                         std::uint32_t lanes) {

@@ -26,7 +26,7 @@ std::uint64_t swizzled(std::uint64_t offset, int swizzle) {
   return offset ^ ((offset >> 7 & chunks) << 4);
 }
 
-/// The tile in one piece, what lies outside the tensor filled as the map says.
+/// The tile in one piece; elements outside the tensor are filled as the map says.
 std::vector<std::byte> gather(const Tile& tile, const std::vector<Run>& runs) {
   std::vector<std::byte> image(tile.bytes());
   if (tile.map.fills_nan) {
@@ -38,8 +38,8 @@ std::vector<std::byte> gather(const Tile& tile, const std::vector<Run>& runs) {
   return image;
 }
 
-/// Calls move(byte of shared memory, byte of the tile, count) for pieces that stay together.
-/// `offset` is where the tile begins in the block's shared memory.
+/// Calls move(byte of shared memory, byte of the tile, count) for contiguous pieces. The tile
+/// begins at `offset` in the block's shared memory.
 template <typename F>
 void each_piece(std::uint64_t offset, int swizzle, std::uint64_t tile, std::uint64_t bytes,
                 F move) {
@@ -61,7 +61,7 @@ std::uint64_t shared_bytes(const Tile& tile, std::uint64_t offset) {
   return end;
 }
 
-/// Where the tile's bytes lie, from `offset` of shared memory on.
+/// The places of the tile's bytes, from `offset` of shared memory on.
 std::vector<Piece> shared_pieces(const Tile& tile, std::uint64_t offset) {
   constexpr std::uint64_t kRow = 128;  // swizzles exchange chunks within such rows
   if ((offset | tile.bytes()) % kRow == 0) return {{0, tile.bytes()}};
@@ -73,7 +73,7 @@ std::vector<Piece> shared_pieces(const Tile& tile, std::uint64_t offset) {
   return pieces;
 }
 
-/// The same for the part of the tile that lies inside the tensor: the rest is not stored.
+/// The same for the part of the tile inside the tensor: the rest is not stored.
 std::vector<Piece> stored_pieces(const Tile& tile, std::uint64_t offset,
                                  const std::vector<Run>& runs) {
   std::uint64_t stored = 0;

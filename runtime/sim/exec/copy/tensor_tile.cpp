@@ -1,4 +1,4 @@
-// The tile of a tensor copy from its map and coordinates, with what GPUs refuse about them.
+// The tile of a tensor copy from its map and coordinates, with the errors of GPUs for them.
 #include "sim/exec/copy/tensor_tile.h"
 
 #include "base/format.h"
@@ -18,7 +18,7 @@ using ptx::Space;
 constexpr std::uint64_t kMapAlignment = 64;
 constexpr std::int64_t kOriginAlignment = 16;
 
-/// What the instruction can do with the map. False after a finding.
+/// Checks the map for the instruction. False after a finding.
 bool read_map(const BulkLane& lane, std::uint64_t address, Tile& tile) {
   const std::byte* bytes =
       lane.find(Space::generic, AccessKind::read, address, kTensorMapBytes, kMapAlignment);
@@ -45,8 +45,8 @@ bool read_map(const BulkLane& lane, std::uint64_t address, Tile& tile) {
   return true;
 }
 
-/// The map and coordinates of a copy of slices as those of one whose rows are one slice each: W, H
-/// and D move up by one dimension, and the slices' own dimension becomes part of the address.
+/// Rewrites the map and coordinates of a copy of slices with one row for each slice: W, H and D
+/// move up by one dimension, and the slices' own dimension becomes part of the address.
 void unfold_slices(Tile& tile) {
   const TensorMapParameters sliced = tile.map;
   const auto origin = tile.origin;
@@ -71,8 +71,8 @@ void unfold_slices(Tile& tile) {
   }
 }
 
-/// W, H and D of an im2col copy, of which `d` is the coordinate and `i` counts from W on. The box
-/// of a store lies inside the tensor.
+/// Checks W, H or D of an im2col copy: `d` is the coordinate and `i` counts from W on. The box of a
+/// store must lie inside the tensor.
 std::string check_pixel(const TensorMapParameters& map, bool stores, std::uint32_t d,
                         std::uint32_t i, std::int64_t at) {
   const std::int64_t first = map.lower[i];
@@ -89,7 +89,7 @@ std::string check_pixel(const TensorMapParameters& map, bool stores, std::uint32
   return {};
 }
 
-/// Which copies end in an illegal instruction was seen on an H200 for every kind of copy.
+/// The copies that end in an illegal instruction were found on an H200, for every kind of copy.
 bool check_origin(const BulkLane& lane, std::uint64_t address, const Tile& tile) {
   constexpr const char* kEnd = "; a GPU ends it with an illegal instruction";
   const bool has_slices = tensor_slice_bytes(tile.map) != 0;
@@ -116,7 +116,7 @@ bool check_origin(const BulkLane& lane, std::uint64_t address, const Tile& tile)
   return true;
 }
 
-/// Where the rows of a tile begin in the tensor, one after the other.
+/// The begins of a tile's rows in the tensor, one after the other.
 class Rows {
  public:
   explicit Rows(const Tile& tile) : tile_(tile), at_(tile.origin) {}

@@ -22,7 +22,7 @@ struct Tile {
   std::uint64_t bytes() const { return row_bytes * rows; }
 };
 
-/// Part of a row that lies inside the tensor: `bytes` at `global`, and at `tile` of the tile.
+/// Part of a row inside the tensor: `bytes` at `global`, and at `tile` of the tile.
 struct Run {
   std::byte* global = nullptr;
   std::uint64_t tile = 0, bytes = 0;
@@ -30,11 +30,11 @@ struct Run {
 };
 
 /// Reads the map at `address` and the coordinates (and im2col's offsets) of the list `coordinates`.
-/// False after a finding: no map, another rank or mode than the instruction's, coordinates that
-/// GPUs end with an illegal instruction.
+/// False after a finding: no map, another rank or mode than the instruction's, or coordinates for
+/// which GPUs raise an illegal instruction.
 bool read_tile(const BulkLane& lane, std::uint64_t address, std::uint32_t coordinates, Tile& tile);
 
-/// The runs of the tile that lie inside the tensor. False after a finding.
+/// The runs of the tile inside the tensor. False after a finding.
 bool find_runs(const BulkLane& lane, const Tile& tile, AccessKind kind, std::vector<Run>& runs);
 
 }  // namespace kernwright::sim

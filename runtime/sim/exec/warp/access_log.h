@@ -1,4 +1,4 @@
-// Which bytes of global memory device code touched, for the check of order between streams.
+// The bytes of global memory touched by device code, for the check of order between streams.
 #pragma once
 
 #include "sim/mem/access_kind.h"
@@ -21,9 +21,9 @@ struct Touched {
 class AccessLog {
  public:
   void note(std::uint64_t address, std::uint64_t bytes, AccessKind kind);
-  /// Adds what `other` saw.
+  /// Adds the accesses of `other`.
   void merge(const AccessLog& other);
-  /// Forgets the pages of an allocation that no other shares a page with.
+  /// Forgets the pages used by this allocation alone.
   void drop(std::uint64_t address, std::uint64_t bytes);
   /// Touching ranges of one kind joined, in order of kind and address.
   std::vector<Touched> ranges() const;

@@ -58,8 +58,8 @@ const Op* call_builtin(const Op* op, Warp& warp, const CallSite& site, const Bui
   return op + 1;
 }
 
-/// What a call counts for, in instructions, so that recursion comes to its end: it has no backward
-/// branch. Also what it takes from the fairness window, in iterations of a loop.
+/// Cost of a call in instructions, so that endless recursion ends: it has no backward branch. The
+/// other is its cost in the fairness window, in iterations of a loop.
 constexpr std::uint64_t kCallCost = 16;
 constexpr std::int32_t kCallWindow = 1;
 

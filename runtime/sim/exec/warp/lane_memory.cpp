@@ -1,4 +1,4 @@
-// Address windows, bounds and the wording of what is wrong with an access.
+// Address windows, bounds and the messages about wrong accesses.
 #include "sim/exec/warp/lane_memory.h"
 
 #include "base/format.h"
@@ -14,8 +14,7 @@ namespace {
 
 using ptx::Space;
 
-/// Memory that an address belongs to. `host` is where offset 0 lies; global memory has no such
-/// thing.
+/// Memory around an address. Offset 0 is at `host`; global memory has no such place.
 struct Region {
   Space space = Space::generic;
   std::byte* host = nullptr;
@@ -73,7 +72,7 @@ std::string access_text(const LaneAccess& access) {
   return format("{} of {} byte{}", verb, access.size, access.size == 1 ? "" : "s");
 }
 
-/// Addresses of windows have 32 bits: what lies before the first byte is meant to be negative.
+/// Addresses of windows have 32 bits: one before the first byte is a negative offset.
 std::int64_t signed_offset(std::uint64_t offset) {
   return offset >> 31 == 1 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(offset))
                            : static_cast<std::int64_t>(offset);

@@ -11,7 +11,7 @@
 
 namespace kernwright::sim {
 
-/// Where a generic address leads; shared memory may be another block's of the cluster.
+/// The space of a generic address; shared memory may be another block's of the cluster.
 ptx::Space window_space(std::uint64_t address) noexcept;
 
 /// One access of one lane. `space` generic means: the address's window decides.
@@ -31,13 +31,13 @@ std::byte* locate(const Op* op, Warp& warp, int lane, const LaneAccess& access);
 /// The same without a report: null when the access is not allowed.
 std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noexcept;
 
-/// Tells the launch's access log, which there must be, of an access to global memory.
+/// Adds an access to global memory to the launch's access log; there must be one.
 void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::uint64_t size);
 
 /// Records the error of an access refused by try_locate(). Always returns null.
 const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& access);
 
-/// Bytes that can be accessed from `address` on, up to `limit`; 0 when not even one can.
+/// Bytes accessible from `address` on, up to `limit`; 0 for none.
 std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address,
                                std::uint64_t limit) noexcept;
 

@@ -1,4 +1,4 @@
-// The address plan that a worker keeps for each memory instruction.
+// A worker's address plan for each memory instruction.
 #pragma once
 
 #include <array>

@@ -42,7 +42,7 @@ bool comes_before(const Split& x, const Split& y) {
   return x.depth != y.depth ? x.depth > y.depth : x.pc < y.pc;
 }
 
-/// The ready split that runs next, or count when there is none.
+/// The ready split to run next, or count when there is none.
 std::uint32_t pick(Warp::Schedule& schedule) {
   std::uint32_t best = schedule.count;
   bool any_deferred = false;
@@ -58,7 +58,7 @@ std::uint32_t pick(Warp::Schedule& schedule) {
   return pick(schedule);
 }
 
-/// Joins every ready split that stands where `schedule.running` stands.
+/// Joins every ready split at the place of `schedule.running`.
 void merge_into_running(Warp::Schedule& schedule) {
   for (std::uint32_t i = 0; i < schedule.count;) {
     Split& into = schedule.splits[schedule.running];
@@ -129,7 +129,7 @@ void Warp::Schedule::park(Warp& warp, const Op* op, SplitState state) {
 
 void Warp::Schedule::remove(std::uint32_t which) {
   const std::uint32_t last = --count;
-  // NOTE: a copy waits for parts that were written just now, so not onto itself.
+  // NOTE: a copy waits for the recent writes of its parts, so a split is not copied onto itself.
   if (which != last) splits[which] = splits[last];
   if (running == last) running = which;
 }
@@ -232,7 +232,7 @@ bool can_run(const Warp& warp) {
 
 namespace {
 
-/// Runs the warp's splits by `run`, which takes the op where one goes on.
+/// Runs the warp's splits by `run`; its argument is the op to continue with.
 template <typename F>
 WarpStatus run_by(Warp& warp, F run) {
   for (;;) {

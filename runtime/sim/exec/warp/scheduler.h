@@ -1,10 +1,10 @@
-// Splits of a warp: which lanes are where, and who runs next.
+// Splits of a warp: the places of its lanes, and the choice of the next one to run.
 //
-// Lanes of a warp that stand at the same op of the same call depth form a split. The deepest split
-// runs first, among those the one at the lowest op; because code is laid out in reverse post-order,
-// lanes wait where they can meet again. A split that used up its fairness window is deferred until
-// every other split has run, so that a lane that waits for another lane of its warp cannot
-// starve it. Everything is plain data: a warp can stop at any op and go on later.
+// Lanes of a warp at the same op of the same call depth form a split. The deepest split runs first,
+// among those the one at the lowest op; because code is laid out in reverse post-order, lanes wait
+// at points where they can meet again. After using up its fairness window, a split is deferred
+// until every other split has run, so a lane that waits for another lane of its warp cannot starve
+// it. Everything is plain data: a warp can stop at any op and go on later.
 #pragma once
 
 #include "sim/exec/warp/warp.h"
@@ -19,7 +19,7 @@ namespace kernwright::sim {
 
 inline constexpr std::int32_t kFairnessWindow = 4096;
 inline constexpr std::uint32_t kMaxCallDepth = 1024;
-/// Of one warp. A frame has the registers of 32 threads, to which a GPU gives 512 KiB each at most.
+/// Limit for one warp. Its frame has the registers of 32 threads; a GPU gives each at most 512 KiB.
 inline constexpr std::size_t kMaxWarpFrameBytes = std::size_t{32} << 20;
 
 enum class SplitState : std::uint8_t {
@@ -31,7 +31,7 @@ enum class SplitState : std::uint8_t {
   warpgroup,  ///< waits at wgmma.wait_group for the other warps of its warpgroup
 };
 
-/// What bar.red computes; Op::flags of barrier ops.
+/// The reduction of bar.red; Op::flags of barrier ops.
 enum class Reduction : std::uint32_t { none, count, all, any };
 
 struct Split {
@@ -65,15 +65,15 @@ struct Warp::Schedule {
   Split& current() { return splits[running]; }
   /// Adds a split with `lanes` of the running one at `pc`, ready.
   Split& fork(const Warp& warp, std::uint32_t lanes, std::uint32_t pc);
-  /// The running split waits at `op`, in that state.
+  /// The running split waits at `op`, in this state.
   void park(Warp& warp, const Op* op, SplitState state);
-  /// Removes a split; the last one takes its place, and stays the running one if it was that.
+  /// Removes a split; the last one takes its place, and stays the running one if it was.
   void remove(std::uint32_t which);
   /// The frame of `function` at `depth`; made, and its constants filled, when it is first asked
   /// for.
   std::byte* frame_of(const Program& from, std::uint32_t depth, std::uint32_t function);
-  /// The same for a call, which may go no deeper than kMaxWarpFrameBytes: else null. Where room is
-  /// needed, frames below those that run go.
+  /// The same for a call, not deeper than kMaxWarpFrameBytes: else null. If room is needed, frames
+  /// below the running ones go.
   std::byte* callee_frame(const Program& from, std::uint32_t depth, std::uint32_t function);
   /// Null when there is none yet.
   std::byte* known_frame(std::uint32_t depth, std::uint32_t function) const;
@@ -87,14 +87,14 @@ void begin_warp(Warp& warp, std::uint32_t lanes);
 /// Runs until all lanes exited, wait at barriers or *.sync instructions, or let other warps run.
 WarpStatus run_warp(Warp& warp);
 
-/// The same. `busy` becomes false unless all ops that ran are of loops that only wait for shared
+/// The same. `busy` becomes false unless all executed ops are of loops that only wait for shared
 /// memory (Tables::busy_waits).
 WarpStatus run_warp(Warp& warp, bool& busy);
 
 /// True when some split of the warp can run.
 bool can_run(const Warp& warp);
 
-/// Sets the registers of a frame that may be read before they are written, for `lanes`.
+/// Clears the registers of a frame that may be read before they are written, for `lanes`.
 void clear_registers(const Program& program, std::uint32_t function, std::byte* frame,
                      std::uint32_t lanes);
 

@@ -1,4 +1,4 @@
-// Text of findings that are not about memory.
+// Text of findings outside memory.
 #include "sim/exec/warp/traps.h"
 
 #include "base/format.h"
@@ -10,7 +10,7 @@ namespace kernwright::sim {
 
 const Op* report_trap(const Op* op, Warp& warp) {
   const std::string_view opcode = warp.program->places[warp.op_index(op)].opcode;
-  // The headers of cooperative groups trap in sync() of a grid that has no workspace.
+  // The headers of cooperative groups trap in sync() of a grid without a workspace.
   const bool is_grid_sync = warp.worker->launch->grid_workspace == 0 &&
                             warp.program->module->text.find("%envreg2") != std::string::npos;
   const char* const message =

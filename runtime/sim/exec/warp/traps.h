@@ -10,8 +10,7 @@ namespace kernwright::sim {
 /// trap and brkpt: the first active lane stops the launch. Returns null.
 const Op* report_trap(const Op* op, Warp& warp);
 
-/// shfl, redux, mbarrier, ...: `lane` used an operand that the instruction does not allow. Returns
-/// null.
+/// shfl, redux, mbarrier, ...: `lane` used an operand not allowed by the instruction. Returns null.
 const Op* report_operand(const Op* op, Warp& warp, int lane, const char* what, std::uint64_t value);
 
 }  // namespace kernwright::sim

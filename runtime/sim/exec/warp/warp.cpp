@@ -1,4 +1,4 @@
-// What handlers ask of a warp: divergence, waiting, calls, returns, findings.
+// The functions of a warp for handlers: divergence, waiting, calls, returns, findings.
 #include "sim/exec/warp/warp.h"
 
 #include "base/format.h"
@@ -21,7 +21,7 @@ std::uint64_t nanoseconds(auto since_epoch) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count());
 }
 
-/// Clocks count nanoseconds. What is no clock reads as zero.
+/// Clocks count nanoseconds. Other registers read as zero.
 std::uint64_t time_special(SpecialRegister which) {
   using enum SpecialRegister;
   switch (which) {

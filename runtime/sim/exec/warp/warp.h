@@ -1,4 +1,4 @@
-// The run-time state that handlers see: a warp's running split, its block, its worker.
+// The run-time state for handlers: a warp's running split, its block, its worker.
 #pragma once
 
 #include "base/fault_report.h"
@@ -33,7 +33,7 @@ class Warpgroups;
 
 inline constexpr std::uint32_t kAllLanes = ~std::uint32_t{0};
 
-/// What every block has in front of or behind its own shared memory: as on sm_80 and newer.
+/// The system's part before or after each block's own shared memory: as on sm_80 and newer.
 inline constexpr std::uint32_t kReservedSharedBytes = 1024;
 
 enum class Stop : std::uint8_t {
@@ -61,8 +61,8 @@ struct Warp {
   alignas(64) std::array<std::uint32_t, kLanes> lane_mask{};  ///< mask as 0 / ~0 words
   std::byte* shared = nullptr;                                ///< the block's shared memory
   std::uint64_t shared_bytes = 0;
-  /// Where the system's part of shared memory begins, which %reserved_smem_offset_* name; 0 = none.
-  /// Beyond shared_bytes, with room between where nothing may be accessed.
+  /// Begin of the system's part of shared memory, for %reserved_smem_offset_*; 0 = none. It lies
+  /// beyond shared_bytes, with an inaccessible gap between.
   std::uint64_t reserved_shared = 0;
   std::byte* local = nullptr;     ///< local memory of lane 0; lane i is i * local_bytes further on
   std::uint64_t local_bytes = 0;  ///< per thread
@@ -120,14 +120,14 @@ struct Warp {
   /// warp.yield(op)`.
   const Op* yield(const Op* op);
 
-  /// Value of a special register that all lanes of the warp share.
+  /// Value of a special register common to all lanes of the warp.
   std::uint64_t uniform_special(ptx::SpecialRegister which) const;
 
   // Control flow, called by ops/control.cpp; each sets `stop` where it returns null.
 
   /// Lanes of `taken` (a proper part of mask) go to op + op->target, the others to op + 1.
   const Op* diverge(const Op* op, std::uint32_t taken);
-  /// Lanes go to op + target[lane], which differ.
+  /// Lanes go to different ops, op + target[lane].
   const Op* scatter(const Op* op, const std::int32_t* target);
   /// For ops as long as so many instructions of some 4 ns: a loop of them does not run for hours
   /// until the budget is used up. Order of magnitude only. Waiting loops are still told by
@@ -149,7 +149,7 @@ struct Warp {
   void set_mask(std::uint32_t lanes) noexcept;
 
   /// bar / barrier: arrives with the active lanes. `id` and `threads` per lane (0 threads = all of
-  /// the block). `wait` is false for arrive. For .red, `votes` are the lanes whose predicate holds.
+  /// the block). `wait` is false for arrive. For .red, `votes` are the lanes with a true predicate.
   struct Arrival {
     const std::uint32_t* id = nullptr;
     const std::uint32_t* threads = nullptr;  ///< null: all
@@ -174,7 +174,7 @@ struct Block {
   FaultReport fault;
 };
 
-/// What a launch gives to every block.
+/// The common data of a launch's blocks.
 struct LaunchContext {
   const Program* program = nullptr;
   std::uint32_t function = 0;  ///< entry, index into Program::functions
@@ -193,7 +193,7 @@ struct LaunchContext {
   std::uint64_t grid_id = 0;    ///< %gridid
   std::uint32_t sm_count = 1;   ///< %nsmid
   std::uint64_t residents = 1;  ///< blocks that the device holds at a time
-  /// Of a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
+  /// For a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
   std::uint64_t grid_workspace = 0;
   AccessLog* accesses = nullptr;      ///< takes every access to global memory; null = nobody asks
   LaunchWatcher* checks = nullptr;    ///< null = no check beyond `memory`
@@ -202,10 +202,10 @@ struct LaunchContext {
   const TextureTable* textures = nullptr;  ///< exec/texture.h; null = there are none
 };
 
-/// All warps of a block together may run so many times what one may: they take turns on one thread.
+/// The budget of all warps of a block, in budgets of one warp: they take turns on one thread.
 inline constexpr std::uint64_t kBudgetsPerBlock = 2;
 
-/// Whether a block whose warps these are is to end.
+/// Whether the block of these warps must end.
 inline bool is_above_budget(const LaunchContext& launch, std::span<const Warp> warps) noexcept {
   const std::uint64_t budget = launch.instruction_budget;
   std::uint64_t spent = 0;
@@ -213,7 +213,7 @@ inline bool is_above_budget(const LaunchContext& launch, std::span<const Warp> w
   return budget != 0 && spent / kBudgetsPerBlock > budget;
 }
 
-/// Per host thread: storage that is reused from block to block.
+/// Per host thread: storage reused from block to block.
 struct Worker {
   const LaunchContext* launch = nullptr;
   std::vector<MemorySite> sites;

@@ -10,7 +10,7 @@
 namespace kernwright::sim {
 namespace {
 
-/// Lanes of `present` with a live lane in their names that is missing there.
+/// Lanes of `present` with a missing live lane in their masks.
 std::uint32_t lanes_that_miss(std::uint32_t present, std::uint32_t live,
                               const std::uint32_t* members) {
   std::uint32_t lanes = 0;
@@ -21,7 +21,7 @@ std::uint32_t lanes_that_miss(std::uint32_t present, std::uint32_t live,
   return lanes;
 }
 
-/// Adds those who already wait at the running split's op to it.
+/// Adds the lanes already waiting at the running split's op to it.
 Split& join_waiting(Warp& warp, std::uint32_t here) {
   Warp::Schedule& schedule = *warp.schedule;
   schedule.current().pc = here;
@@ -39,7 +39,8 @@ Split& join_waiting(Warp& warp, std::uint32_t here) {
   return schedule.current();
 }
 
-/// Lanes of a split that wait at another bar.warp.sync than the running one's, with this very mask.
+/// Lanes of a split waiting at another bar.warp.sync than the running one's, with exactly this
+/// mask.
 std::uint32_t waits_with(const Warp& warp, std::uint32_t split, std::uint32_t named) {
   const Warp::Schedule& schedule = *warp.schedule;
   const Split& other = schedule.splits[split];
@@ -62,7 +63,7 @@ std::uint32_t wait_with(const Warp& warp, std::uint32_t named) {
   return lanes;
 }
 
-/// Those go on behind the bar.warp.sync at which they stand.
+/// These lanes go on after their bar.warp.sync.
 void release_with(Warp& warp, std::uint32_t named) {
   Warp::Schedule& schedule = *warp.schedule;
   const std::uint32_t count = schedule.count;

@@ -1,4 +1,4 @@
-// Products of warpgroups in flight: what must not be touched before wgmma.wait_group.
+// Products of warpgroups in flight, with their registers until wgmma.wait_group.
 #include "sim/exec/warp/warpgroup.h"
 
 #include "base/format.h"
@@ -25,7 +25,7 @@ Registers inputs_of(const Warp& warp, const PendingProduct& product) {
   return {warp.program->lists.data() + product.registers + product.sums, product.inputs};
 }
 
-/// The first of `some` that is among `others`, or null.
+/// The first of `some` found in `others`, or null.
 const std::uint32_t* first_common(Registers some, Registers others) {
   const auto found = std::find_first_of(some.begin(), some.end(), others.begin(), others.end());
   return found == some.end() ? nullptr : &*found;
@@ -61,8 +61,8 @@ bool Warpgroups::in_flight(const Warp& warp) {
   return !part.open.empty() || !part.groups.empty();
 }
 
-/// Ends the newest product of which `touched` returns what is wrong, and all before it: they are
-/// done in order.
+/// Ends the newest product with an error returned by `touched`, and all before it: they are done in
+/// order.
 template <typename F>
 void Warpgroups::end_products(const Op* op, Warp& warp, Part& part, F touched) {
   bool ends = false;

@@ -1,12 +1,12 @@
-// Products of warpgroups in flight: nothing of theirs may be touched before wgmma.wait_group.
+// Products of warpgroups in flight: their operands must stay untouched before wgmma.wait_group.
 //
 // A product is computed when it is issued, an order allowed by PTX. Until a wait covers it,
 // operands in shared memory must not change; the race check looks after this
 // (check/copies/block_wgmma.cpp). Its registers must not be touched either, also not by products of
 // another shape. But there ptxas waits by itself (and then often runs all products one by one),
-// also where a compiler moved the access in front of the wait. So such a touch ends the product
-// here too, and is a finding for checks. Where one of the four warps is missing, or has exited, an
-// H100 ends the kernel with an illegal instruction; here that is a fault.
+// also if a compiler moved the access before the wait. So such a touch ends the product here too,
+// and is a finding for checks. If one of the four warps is missing or has exited, an H100 ends the
+// kernel with an illegal instruction; here this is a fault.
 #pragma once
 
 #include "sim/code/op.h"
@@ -38,24 +38,24 @@ class Warpgroups {
 
   void reset(std::uint32_t warps);
 
-  /// A product with these registers is about to be issued: ends those in flight that it depends on.
-  /// False after a fault, where the warp has no warpgroup.
+  /// A product with these registers is about to be issued: ends the products in flight that it
+  /// depends on. False after a fault, if the warp has no warpgroup.
   bool may_issue(const Op* op, Warp& warp, const PendingProduct& product);
   void issue(Warp& warp, const PendingProduct& product);
   void commit(const Warp& warp);
-  /// wgmma.wait_group: waits until all four warps have issued what this one waits for, since they
+  /// wgmma.wait_group: waits until all four warps have issued the same groups, because they
   /// multiply together.
   const Op* wait(const Op* op, Warp& warp, std::uint32_t left);
-  /// Lets go the threads that wait for warps with a commit by now.
+  /// Releases threads whose awaited warps have committed by now.
   bool release(Block& block);
 
   bool in_flight(const Warp& warp);
-  /// An instruction reads and writes these registers: ends the products that they belong to.
+  /// An instruction reads and writes these registers: ends the products with these registers.
   void touch(const Op* op, Warp& warp, Registers reads, Registers writes);
 
  private:
   using Products = std::vector<PendingProduct>;
-  /// What one warp has in flight.
+  /// The products of one warp in flight.
   struct Part {
     Products open;
     std::deque<Products> groups;  ///< those committed that this warp did not wait for

@@ -1,9 +1,8 @@
 // cp.async: copies from global to shared memory.
 //
-// The bytes are moved when the instruction is issued: an order that PTX allows, since a copy may
-// complete at any time between its issue and the wait that covers it. commit_group, wait_group and
-// wait_all therefore find nothing outstanding. A missing wait stays hidden here; the race check
-// finds it.
+// The bytes are moved when the instruction is issued, an order allowed by PTX: a copy may complete
+// at any time between its issue and its wait. So commit_group, wait_group and wait_all find nothing
+// outstanding. A missing wait stays hidden here; the race check finds it.
 #include "sim/ops/async/async_copy.h"
 #include "sim/ops/memory/memory_transfer.h"
 

@@ -13,14 +13,14 @@ using ptx::Verb;
 using Barrier = MbarrierObject;
 constexpr std::uint64_t kCountLimit = Barrier::kCountLimit;
 
-/// What is wrong with an operand; nothing where `what` is null.
+/// The error of an operand; none if `what` is null.
 struct Wrong {
   const char* what = nullptr;
   std::uint64_t value = 0;  ///< of the operand
 };
 
 /// Runs `act(lane, barrier, word)` on the barrier of each active lane and stores it back. `act`
-/// returns what is wrong.
+/// returns the error.
 template <typename F>
 const Op* each_barrier(const Op* op, Warp& warp, bool must_be_valid, F act) {
   alignas(64) std::uint64_t address[kLanes];

@@ -12,7 +12,7 @@ using ptx::OperandKind;
 using ptx::Space;
 using ptx::Verb;
 
-/// Which of the addresses stand in 32-bit registers.
+/// The addresses in 32-bit registers.
 std::uint32_t narrow_addresses(const ptx::Instruction& instruction, const OperandWidths& widths) {
   std::uint32_t narrow = 0;
   unsigned address = 0;

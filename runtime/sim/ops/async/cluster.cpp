@@ -25,7 +25,7 @@ const Op* map_address(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-/// getctarank: the rank of the block whose shared memory holds the address.
+/// getctarank: the rank of the block with this address in its shared memory.
 template <typename T>
 const Op* rank_of_address(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);

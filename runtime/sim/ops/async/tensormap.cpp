@@ -25,7 +25,7 @@ std::byte* locate_map(const Op* op, Warp& warp, int lane, Space space, AccessKin
   return locate(op, warp, lane, {space, kind, address, kTensorMapBytes, kAlignment});
 }
 
-/// Tells the checks of bytes that were located, if there are any.
+/// Reports located bytes to the checks, if there are any.
 void touch(const Op* op, Warp& warp, int lane, AccessKind mode, Space space, std::uint64_t address,
            std::uint64_t bytes) {
   Watcher* const check = warp.worker->check;
@@ -96,7 +96,7 @@ OpPair select_tensormap(const ptx::Instruction& instruction, const OperandWidths
     if (constant(1) > last) return {};
     flags |= kGiven;
   }
-  // The values that ptxas takes for sm_90a.
+  // The values accepted by ptxas for sm_90a.
   if (field == TensorMapField::type && constant(1) > 12) return {};
   if (field == TensorMapField::interleave && constant(1) > 2) return {};
   if (field == TensorMapField::swizzle && constant(1) > 3) return {};

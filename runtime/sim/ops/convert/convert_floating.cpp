@@ -63,7 +63,7 @@ struct Convert {
   }
 };
 
-/// Of .sat only the forms that have loops of their own come here: see is_common().
+/// Only the forms of .sat with their own loops come here: see is_common().
 template <Type kTo, Type kFrom, Rounding kIntegral>
 OpPair by_flags(const ptx::Modifiers& mods) {
   using D = typename Lane<kTo>::Register;
@@ -126,7 +126,7 @@ const Op* convert_any(const Op* op, Warp& warp) {
 }
 
 /// Whether a loop of its own is worth its size: directed roundings, and .sat between two types, are
-/// rare. What bf16 widens to is exact in any rounding.
+/// rare. A widened bf16 is exact in any rounding.
 bool is_common(const ptx::Modifiers& mods) {
   const bool widens = mods.type[1] == Type::bf16 && mods.type[0] != Type::f16;
   const bool directed = !widens && (mods.rounding == Rounding::rz ||

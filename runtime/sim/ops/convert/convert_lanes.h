@@ -1,4 +1,4 @@
-// What the conversion families share: type facts, registers of any width, flushing and clamping.
+// Shared by the conversion families: type facts, registers of any width, flushing and clamping.
 #pragma once
 
 #include "sim/numeric/half.h"
@@ -55,7 +55,7 @@ std::uint64_t with_format(ptx::Type type, F f) {
   }
 }
 
-/// A cast: of a register to the integer that its lower bits are.
+/// A cast of a register to the integer in its lower bits.
 template <typename I>
 struct As {
   template <typename S>
@@ -88,7 +88,7 @@ inline void store_lane(const Warp& warp, std::uint32_t offset, int bytes, int la
   }
 }
 
-/// Op::flags of the conversions that look at their types at run time.
+/// Op::flags of the conversions with types read at run time.
 struct ConvertFlags {
   ptx::Type result, source;
   ptx::Rounding rounding : 4;
@@ -110,7 +110,7 @@ struct ConvertFlags {
   numeric::Finish finish() const { return {satfinite, relu}; }
 };
 
-/// A handler that is for full warps too, with these flags.
+/// A handler also for full warps, with these flags.
 inline OpPair convert_pair(OpFn run, const ptx::Instruction& inst, const OperandWidths& widths) {
   return {run, run, std::bit_cast<std::uint32_t>(ConvertFlags(inst.modifiers, widths))};
 }

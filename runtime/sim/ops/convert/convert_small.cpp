@@ -65,7 +65,7 @@ const Op* widen_pair(const Op* op, Warp& warp) {
 
 using ToTf32 = decltype([](float x) { return numeric::f32_to_tf32(x); });
 
-/// What reaches infinity steps back by one unit, a NaN too: as an H200 does.
+/// A value that reaches infinity steps back by one unit, a NaN too: as on an H200.
 using ToFiniteTf32 = decltype([](float x) {
   const std::uint32_t rounded = numeric::f32_to_tf32(x);
   return (rounded & 0x7fffffffu) >= 0x7f800000u ? rounded - 0x2000u : rounded;

@@ -6,7 +6,7 @@
 namespace kernwright::sim::KW_SIM_NS {
 namespace {
 
-/// div.approx: the reciprocal of a large b is subnormal, which counts as zero (so the PTX manual).
+/// div.approx: the reciprocal of a large b is subnormal and counts as zero (so the PTX manual).
 using DivideApproximately = decltype([]<typename T>(T a, T b) {
   const bool large = std::fabs(b) > T{0x1p126f} && std::fabs(b) < T{INFINITY};
   return large ? a * std::copysign(T{0}, b) : a / b;
@@ -22,8 +22,8 @@ BitsOf<T> bits_of(T x) {
   return std::bit_cast<BitsOf<T>>(x);
 }
 
-/// What an H200 makes of a NaN in abs and neg, which the PTX manual leaves open: the canonical NaN
-/// of f32, in f64 the operand's own, quiet.
+/// An H200's result for a NaN in abs and neg, left open by the PTX manual: the canonical NaN of
+/// f32, in f64 the operand's own, quiet.
 template <typename T>
 T not_signed(T nan, T number) {
   if constexpr (sizeof(T) == 8) {

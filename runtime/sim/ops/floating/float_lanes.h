@@ -1,4 +1,4 @@
-// What floating-point handlers share: flushing, saturation, NaN form, and the pairing with lane
+// Shared by floating-point handlers: flushing, saturation, NaN form, and the pairing with lane
 // loops.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace kernwright::sim::KW_SIM_NS {
 
 inline constexpr std::uint32_t kCanonicalNan = 0x7fffffffu;
 
-/// Single-precision results that are NaN have this one form on NVIDIA GPUs; double keeps payloads,
-/// as the host does.
+/// Single-precision NaN results have this one form on NVIDIA GPUs; double keeps payloads, as the
+/// host does.
 inline float canonical(float x) { return x != x ? std::bit_cast<float>(kCanonicalNan) : x; }
 inline double canonical(double x) { return x; }
 
@@ -34,9 +34,9 @@ inline T clamp_unit(T x) {
   return low < T{1} ? low : T{1};
 }
 
-/// One addition of a product, correctly rounded to nearest. Where the target has no fused
-/// instruction, double is a library call, slow and just as exact; single is computed in double,
-/// rounded to odd there, so that the second rounding gives what a single one would have.
+/// One addition of a product, correctly rounded to nearest. If the target has no fused instruction,
+/// double is a library call, slow and just as exact. Single is computed in double and rounded to
+/// odd there, so that the second rounding gives the result of a single one.
 #if defined(__FMA__) || !defined(__x86_64__)
 inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
@@ -97,15 +97,15 @@ inline bool any_nan(const float* d) {
 #endif
 }
 
-/// Gives the NaNs among the lanes that were just written their one form. Beside the result's way,
-/// so that an instruction which waits for it does not wait for the check.
+/// Gives the NaNs among the just written lanes their one form. It is outside the result's path, so
+/// that an instruction waiting for the result does not wait for the check.
 [[gnu::noinline]] inline const Op* make_canonical(const Op* op, const Warp& warp) {
   float* const d = warp.reg<float>(op->d);
   for (int i = 0; i < kLanes; ++i) d[i] = canonical(d[i]);
   return op + 1;
 }
 
-/// The last step of a handler: a call in its place, so that the usual way needs no stack.
+/// The last step of a handler: a tail call, so that the usual path needs no stack.
 template <typename T>
 [[gnu::always_inline]] inline const Op* finish_float(const Op* op, const Warp& warp) {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -115,7 +115,7 @@ template <typename T>
   return op + 1;
 }
 
-// ---- what instructions compute
+// ---- the computations of instructions
 
 using Add = decltype([](auto a, auto b) { return a + b; });
 using Subtract = decltype([](auto a, auto b) { return a - b; });
@@ -150,9 +150,8 @@ template <typename F, typename T, typename Run>
   if constexpr (kInputs<F> == 3) return run(a, b, c);
 }
 
-/// .ftz of what F made of x. A product counts as subnormal by its size before its last bits are
-/// lost to that, as on an H200: an F that has `scaled`, itself with 2^32 times more room, is asked
-/// for it.
+/// .ftz of F's result for x. A product counts as subnormal by its size before its last bits are
+/// lost, as on an H200: an F with `scaled`, the same with 2^32 times more room, is asked for it.
 template <typename F, typename... T>
 inline float flush_result(float result, T... x) {
   if constexpr (requires { F::scaled(x...); }) {
@@ -212,7 +211,7 @@ OpPair float_pair() {
   return restored_pair<float_op<F, T, kFlush>, T>();
 }
 
-/// Op::flags of single-precision handlers that read their modifiers at run time.
+/// Op::flags of single-precision handlers with modifiers read at run time.
 inline constexpr std::uint32_t kFlushes = 1 << 16, kSaturates = 1 << 17;
 
 inline std::uint32_t modifier_flags(const ptx::Modifiers& mods) {
@@ -232,7 +231,7 @@ const Op* modified_op(const Op* op, Warp& warp) {
   return finish_float<float>(op, warp);
 }
 
-/// Functions that cost much more than their modifiers: one loop for all of them.
+/// Functions much more expensive than their modifiers: one loop for all of them.
 template <typename F>
 OpPair by_float_type(const ptx::Modifiers& mods) {
   if (mods.type[0] == ptx::Type::f64) return float_pair<F, double>();
@@ -240,7 +239,7 @@ OpPair by_float_type(const ptx::Modifiers& mods) {
   return restored_pair<modified_op<F>, float>(modifier_flags(mods));
 }
 
-/// Functions of which the common forms have loops of their own.
+/// Functions with own loops for their common forms.
 template <typename F>
 OpPair by_float(const ptx::Modifiers& mods) {
 #ifndef KW_SIM_SMALL
@@ -275,9 +274,8 @@ inline std::uint32_t rounding_flags(ptx::Rounding rounding) {
 /// The host's mode of these 16 bits.
 inline int mode_of_flags(std::uint32_t flags) { return static_cast<int>(flags << kModeShift); }
 
-/// The host's rounding mode for the life of the object. What is computed from memory and stored in
-/// memory meanwhile stays between its begin and end: memory that was handed out, or named by
-/// `values`.
+/// The host's rounding mode during the object's lifetime. Computations from memory to memory stay
+/// between its begin and end: on memory given out before, or named by `values`.
 class RoundingScope {
  public:
   explicit RoundingScope(int mode, const void* values = nullptr) : mode_(mode), values_(values) {

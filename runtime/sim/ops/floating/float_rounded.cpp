@@ -31,8 +31,8 @@ const Op* rounded(const Op* op, Warp& warp) {
 }
 
 #if defined(__AVX512F__)
-/// fma.f32 with neither .ftz nor .sat, which every expf() has: the instruction itself says how to
-/// round, where setting the host's mode takes longer than all lanes.
+/// fma.f32 with neither .ftz nor .sat, part of every expf(): the instruction itself has the
+/// rounding mode, because setting the host's mode takes longer than all lanes.
 template <int kMode>
 const Op* fused_float(const Op* op, Warp& warp) {
   static_assert(kLanes == 32);

@@ -1,7 +1,7 @@
 // add, sub, mul, fma, abs and neg of f16 and bf16, rounded once.
 //
-// Halves are widened, computed and narrowed a row of lanes at a time, by functions that all
-// instructions share.
+// Halves are widened, computed and narrowed a row of lanes at a time, by functions common to all
+// instructions.
 #include "sim/ops/floating/half_lanes.h"
 
 namespace kernwright::sim::KW_SIM_NS {
@@ -35,8 +35,8 @@ template <typename T>
   return saturates ? clamp_unit(x) : relu ? clipped : x;
 }
 
-/// .ftz of f16 flushes what its 11 bits, with any exponent, hold below the least normal number; as
-/// an H200 does.
+/// .ftz of f16 flushes results below the least normal number in 11 bits with any exponent; as on an
+/// H200.
 constexpr float kLeastUnflushed = 0x1p-14f - 0x1p-26f;
 
 /// Rounds to the half. Takes Op::flags.
@@ -108,8 +108,8 @@ const Op* fused_brain(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-/// .oob: the products with what a tensor map fills in for elements outside the tensor are dropped,
-/// addend and all. On an H100 that NaN counts in a and b, with either sign, and not in c.
+/// .oob: products with the tensor map's fill value for elements outside the tensor are dropped,
+/// addend and all. On an H100 this NaN counts in a and b, with either sign, and not in c.
 template <OpFn kFused>
 const Op* fused_in_bounds(const Op* op, Warp& warp) {
   constexpr Half kFill = 0x7ff7;

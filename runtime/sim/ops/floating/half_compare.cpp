@@ -21,7 +21,7 @@ struct Form {
   std::uint32_t on : 16 = 0;  ///< set: what each 16 bits are where the test holds
 };
 
-/// Compares 32 halves that stand kStride apart.
+/// Compares 32 halves at a distance of kStride.
 template <typename Format, int kStride>
 std::uint32_t compare_halves(const Half* a, const Half* b, Form form) {
   alignas(64) float x[kLanes], y[kLanes];

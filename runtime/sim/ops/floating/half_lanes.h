@@ -1,4 +1,4 @@
-// What the families of f16 and bf16 share: elements, flushing, and loops over scalar and packed
+// Shared by the families of f16 and bf16: elements, flushing, and loops over scalar and packed
 // registers.
 //
 // A packed register (f16x2, bf16x2) is 64 halves side by side, so both forms run the same loop with

@@ -1,4 +1,4 @@
-// Integer arithmetic that vectorises: add, sub, mul.lo, mad.lo, min, max, abs, neg.
+// Vectorised integer arithmetic: add, sub, mul.lo, mad.lo, min, max, abs, neg.
 #include "sim/ops/types.h"
 #include "sim/ptx/isa.h"
 

@@ -12,8 +12,8 @@ using Word = std::uint32_t;
 using PopulationCount = decltype([](auto a) { return std::popcount(a); });
 using LeadingZeros = decltype([](auto a) { return std::countl_zero(a); });
 
-/// Position of the highest bit that differs from the sign (unsigned: that is set); all ones if
-/// none. With .shiftamt the left shift that brings it to the top.
+/// Position of the highest bit different from the sign (unsigned: of the highest set bit); all ones
+/// if there is none. With .shiftamt the left shift that brings it to the top.
 template <bool kShift>
 struct FindBit {
   template <typename T>
@@ -38,7 +38,7 @@ using ReverseBits = decltype([]<typename T>(T a) {
 });
 
 /// The n-th set bit from `base` on (n > 0 upward, n < 0 downward, n = 0: base itself if set). The
-/// smallest n, which has no magnitude, gives 0, as GPUs do.
+/// smallest n has no magnitude and gives 0, as on GPUs.
 struct FindNth {
   Word operator()(Word mask, Word base, std::int32_t n) const {
     if (n == INT32_MIN) return 0;
@@ -53,14 +53,14 @@ struct FindNth {
   }
 };
 
-/// What counts of a position or length in a word of T: the low 8 bits; of 64 bits all, because GPUs
-/// have no such instruction and shift instead.
+/// The effective bits of a position or length in a word of T: the low 8 bits; for 64 bits all,
+/// because GPUs have no such instruction and shift instead.
 template <typename T>
 Word field_count(Word count) {
   return sizeof(T) == 8 ? count : count & 0xff;
 }
 
-/// bfe: `count` bits from `start` on; what lies above the top is the sign.
+/// bfe: `count` bits from `start` on; bits above the top are the sign.
 struct ExtractField {
   template <typename T>
   T operator()(T a, Word start, Word count) const {

@@ -1,6 +1,6 @@
 // Extended-precision arithmetic: add.cc, addc, sub.cc, subc, mad.cc, madc. The carry flag of each
-// lane is a bit of the word at kCarryOffset of the frame. Subtraction adds the complement, as GPUs
-// do: its flag says that nothing was borrowed. The manual calls it a borrow, which makes no
+// lane is a bit of the word at kCarryOffset of the frame. Subtraction adds the complement, as on
+// GPUs: its flag is set if nothing was borrowed. The manual calls the flag a borrow, without a
 // difference to subc; but compilers let addc read it (division of 128-bit integers).
 #include "sim/ops/types.h"
 #include "sim/ptx/isa.h"

@@ -48,7 +48,7 @@ const Op* predicate_unary(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-/// lop3: bit i of the table says what to give for the inputs (a, b, c) = i, a being the highest.
+/// lop3: bit i of the table is the result for the inputs (a, b, c) = i, with a as the highest.
 const Op* lop3(const Op* op, Warp& warp) {
   const std::uint32_t* a = warp.reg<std::uint32_t>(op->a);
   const std::uint32_t* b = warp.reg<std::uint32_t>(op->b);

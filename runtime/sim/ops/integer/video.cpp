@@ -26,7 +26,7 @@ enum class Verb : std::uint8_t {
   multiply_add
 };
 
-/// What Op::flags says of a video instruction.
+/// The form of a video instruction in Op::flags.
 struct Form {
   Verb verb : 4 = Verb::none;
   unsigned parts : 4 = 1;  ///< 1 word, 2 halves or 4 bytes
@@ -44,7 +44,7 @@ struct Form {
   unsigned unused : 2 = 0;
 };
 
-/// What stands behind the operands of one instruction.
+/// The selectors after the operands of one instruction.
 struct Selectors {
   ptx::Selector d, a, b, c;
   explicit Selectors(std::uint64_t packed)
@@ -97,7 +97,7 @@ std::uint32_t join(const Form& form, std::uint32_t value, std::uint32_t c) {
   }
 }
 
-/// Where a part of a word lies: the whole, a byte or a half.
+/// The place of a part of a word: the whole, a byte or a half.
 struct Part {
   unsigned bits = 32, index = 0;
   explicit Part(const ptx::Selector& selector) {
@@ -147,8 +147,8 @@ std::uint32_t word_lane(const Form& form, const Selectors& selectors, std::uint3
   return ((word << (to.bits * to.index)) & to.mask()) | (c & ~to.mask());
 }
 
-/// Two halves or four bytes: each part takes any part of b:a; those that the mask leaves out are
-/// those of c, or add nothing.
+/// Two halves or four bytes: each part takes any part of b:a; parts outside the mask come from c,
+/// or add nothing.
 std::uint32_t parts_lane(const Form& form, const Selectors& selectors, std::uint32_t a,
                          std::uint32_t b, std::uint32_t c) {
   const unsigned bits = 32 / form.parts;

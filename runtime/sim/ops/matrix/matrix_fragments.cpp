@@ -68,7 +68,7 @@ void each_piece(const Shape& shape, int r, std::int64_t stride, F f) {
   }
 }
 
-/// Where the matrix begins. Whoever looks at accesses sees its lines, not what lies between them.
+/// Begin of the matrix. The checks see its lines, not the gaps between them.
 std::byte* locate_lines(const Op* op, Warp& warp, int lane, LaneAccess access, int lines,
                         std::uint64_t line_bytes, std::uint64_t stride_bytes) {
   access.size = line_bytes;

@@ -28,8 +28,8 @@ std::byte* tile_register(const Op* op, const Warp& warp, std::uint32_t operand, 
   return warp.frame + warp.program->lists.data()[operand + static_cast<unsigned>(tile)];
 }
 
-/// Host addresses of the rows that lanes 0 to 8 * tiles - 1 name; null for lanes that have exited.
-/// False after a fault.
+/// Host addresses of the rows given by lanes 0 to 8 * tiles - 1; null for exited lanes. False after
+/// a fault.
 bool locate_rows(const Op* op, Warp& warp, AccessKind kind, int rows, std::byte** out) {
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);

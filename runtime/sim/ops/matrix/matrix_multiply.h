@@ -17,8 +17,8 @@ inline constexpr std::uint32_t kKindA = 1 << 5;     ///< the `kind` of A's and B
 inline constexpr std::uint32_t kKindB = 1 << 6;
 inline constexpr int kRoundingShift = 16;  ///< f64: rounding_flags(), 16 bits
 
-/// How many blocks of 8 rows, of 8 columns, and of k (each as deep as one register) a product has.
-/// Those of all mma and wmma forms share one function for each combination of formats.
+/// The numbers of blocks of a product: of 8 rows, of 8 columns, and of k (each as deep as one
+/// register). All mma and wmma forms share one function for each combination of formats.
 struct AnyShape {
   static constexpr int kMostTiles = 8;   ///< of A or B, or registers of C or D
   static constexpr int kMostBlocks = 4;  ///< of k
@@ -64,8 +64,8 @@ class Fragment {
   const std::uint32_t* list_;
 };
 
-/// Place of an 8-row block within a fragment that is `columns` blocks wide. The layout is that of
-/// m16 (or m8) instructions, stacked: the two row blocks of 16 rows alternate.
+/// Place of an 8-row block within a fragment of `columns` blocks a row. The layout is a stack of
+/// m16 (or m8) instructions: the two row blocks of 16 rows alternate.
 constexpr int block_index(int row_blocks, int columns, int row, int column) {
   return row_blocks == 1 ? column : (row / 2 * columns + column) * 2 + row % 2;
 }
@@ -171,7 +171,7 @@ template <typename V, int kSteps, typename Step>
   }
 }
 
-/// One copy for all formats that multiply alike.
+/// One copy for all formats with the same multiplication.
 template <typename V, int kSteps, typename Step>
 [[gnu::noinline]] void call_multiply_column(const V* left, const V* right, V* sum, int rows,
                                             int blocks, bool saturate) {
@@ -249,7 +249,7 @@ OpPair multiply_pair() {
   static_assert(kRows * kColumns <= AnyShape::kMostSums);
   constexpr std::uint32_t kFlags = AnyShape::flags(kRows, kColumns, kBlocks);
 #ifndef KW_SIM_SMALL
-  // What libraries multiply with.
+  // The usual products of libraries.
   constexpr bool kHalf = std::is_same_v<Format, F16> || std::is_same_v<Format, BF16>;
   if constexpr (kHalf && kM == 16 && kN == 8 && kK == 16 && std::is_same_v<C, WideSums<float>>)
     return everybody_pair<multiply<Format, C, D, Step, FixedShape<kRows, kColumns, kBlocks>>>();

@@ -18,7 +18,7 @@ constexpr std::uint32_t kWideD = 1 << 3;
 
 constexpr int kSide = 8, kSteps = 4;
 
-/// Lane `i` of the eight that own product `quarter`.
+/// Lane `i` of the eight lanes of product `quarter`.
 int lane_of(int quarter, int i) { return quarter * 4 + i % 4 + i / 4 * 16; }
 
 /// Element `e` of the f16 pairs in a list of registers.
@@ -28,7 +28,7 @@ float half_element(const Warp& warp, std::uint32_t list, int lane, int e) {
   return numeric::f16_to_f32(static_cast<std::uint16_t>(pair >> (16 * (e % 2))));
 }
 
-/// Row and column of element `e` of a sum that lane `i` of eight holds.
+/// Row and column of element `e` of a sum in lane `i` of eight.
 struct Place {
   int row, column;
   Place(bool wide, int i, int e) : row(i), column(e) {

@@ -1,4 +1,4 @@
-// mma.sp: products of a sparse A, half of whose elements are kept (matrix_sparse.h).
+// mma.sp: products of a sparse A with half of its elements kept (matrix_sparse.h).
 #include "sim/ops/matrix/matrix_sparse.h"
 
 namespace kernwright::sim::KW_SIM_NS {

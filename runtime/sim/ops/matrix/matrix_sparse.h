@@ -1,4 +1,4 @@
-// A sparse A of 16 rows: which columns its elements stand for, and sums over those alone.
+// A sparse A of 16 rows: the columns of its kept elements, and sums over those alone.
 //
 // Elements are kept by chunks of a row: two of four; of tf32 one of two; of 4-bit integers two
 // pairs of four. A chunk's indices have two bits each (tf32: two for its one element, those of its
@@ -37,7 +37,7 @@ std::uint64_t indices_of(const std::uint32_t* metadata, int row, int blocks, int
   return bits;
 }
 
-/// The column of A (and row of B) that a row's element `e` stands for.
+/// The column of A (and row of B) of a row's element `e`.
 template <typename Format>
 int column_of(std::uint64_t indices, int e) {
   const auto index = [indices](int i) { return static_cast<int>(indices >> (2 * i) & 3); };
@@ -72,7 +72,7 @@ struct SparseRows {
   }
 };
 
-/// sums[16][8] += a * right, whose rows of k have eight columns each.
+/// sums[16][8] += a * right; the rows of k in `right` have eight columns each.
 template <typename V>
 [[gnu::noinline]] void add_sparse(const SparseRows<V>& a, const V* right, V* sums) {
   using Factor = typename SparseRows<V>::Factor;
@@ -88,7 +88,7 @@ template <typename V>
   }
 }
 
-/// The same with .satfinite: of integers it limits what is added at once, not each step.
+/// The same with .satfinite: for integers it limits the whole addition, not each step.
 template <typename V>
 void multiply_sparse_rows(const SparseRows<V>& a, const V* right, V* sums,
                           [[maybe_unused]] bool saturate) {

@@ -1,4 +1,4 @@
-// wmma.mma on fragments that wmma.load lays out as stacked mma fragments (matrix_fragments.cpp).
+// wmma.mma on fragments of wmma.load: stacked mma fragments (matrix_fragments.cpp).
 #include "sim/ops/matrix/matrix_multiply.h"
 
 namespace kernwright::sim::KW_SIM_NS {

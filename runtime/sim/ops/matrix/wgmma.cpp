@@ -1,8 +1,8 @@
 // wgmma.mma_async: each warp of a warpgroup multiplies its own 16 rows of A by all of B.
 //
-// The product is made when it is issued; what must not be touched before the wait that covers it is
-// exec/warp/warpgroup.h's. A matrix in shared memory is described by a 64-bit value: address, two
-// strides and a swizzle, all in units of 16-byte chunks.
+// The product is made when it is issued; exec/warp/warpgroup.h guards its registers until the wait.
+// A matrix in shared memory is described by a 64-bit value: address, two strides and a swizzle, all
+// in units of 16-byte chunks.
 #include "sim/ops/matrix/wgmma_operands.h"
 
 namespace kernwright::sim::KW_SIM_NS {

@@ -1,5 +1,4 @@
-// What dense and sparse wgmma have in common: their matrices in shared memory and what is in
-// flight.
+// Shared by dense and sparse wgmma: their matrices in shared memory and their products in flight.
 #pragma once
 
 #include "sim/code/wgmma_matrix.h"
@@ -35,12 +34,12 @@ namespace kernwright::sim::KW_SIM_NS {
   return true;
 }
 
-/// Of B, 8 columns each; a register of D holds one or two of a lane's values.
+/// Blocks of B, 8 columns each; a register of D holds one or two of a lane's values.
 inline unsigned column_blocks(const Op* op) {
   return op->count / ((op->flags & kHalves) != 0 ? 2u : 4u);
 }
 
-/// What the op leaves in flight.
+/// The product of the op, in flight.
 inline PendingProduct pending(const Op* op, const Warp& warp) {
   PendingProduct product;
   product.op = warp.op_index(op);
@@ -110,8 +109,8 @@ template <typename Format, typename Sums, unsigned kDepth, typename F>
   return op + 1;
 }
 
-/// Constants behind scale-d, from operand `first` on: the signs of A and B, then whether they are
-/// transposed. False for those that the instruction does not take.
+/// Constants after scale-d, from operand `first` on: the signs of A and B, then whether they are
+/// transposed. False for constants invalid for the instruction.
 inline bool read_constants(const ptx::Instruction& instruction, std::size_t first, bool registers,
                            std::uint32_t& flags) {
   const auto constant = [&](std::size_t i) {

@@ -12,8 +12,8 @@ namespace {
 using ptx::OperandKind;
 using ptx::Type;
 
-/// Rows of 32 bytes that follow each other along k end after half of what B needs, and the
-/// descriptor does not say where the rest is.
+/// Contiguous rows of 32 bytes along k end after half of B's elements, and the descriptor has no
+/// place for the rest.
 bool has_whole_rows(const Op* op, std::uint64_t descriptor) {
   const bool short_rows = descriptor >> 62 == 3;
   return !short_rows || (op->flags & kTransposeB) != 0;

@@ -8,7 +8,7 @@ namespace {
 using ptx::AtomOp;
 using ptx::Type;
 
-// What memory gets, from what it has, b and c.
+// The new value of memory, from its old one, b and c.
 using And = decltype([](auto old, auto b, auto) { return old & b; });
 using Or = decltype([](auto old, auto b, auto) { return old | b; });
 using Xor = decltype([](auto old, auto b, auto) { return old ^ b; });

@@ -9,8 +9,8 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// Replaces the 16 bytes at `at` where they still are `seen`; else `seen` becomes what they are.
-/// By hand: compilers call a library for this size, which may take a lock.
+/// Replaces the 16 bytes at `at` if they still are `seen`; else `seen` gets the current ones. By
+/// hand: compilers call a library for this size, and it may take a lock.
 inline bool exchange_wide(std::byte* at, Uint128& seen, Uint128 wanted) {
   auto* word = reinterpret_cast<Uint128*>(at);
 #if defined(__x86_64__)
@@ -100,8 +100,8 @@ const Op* atomic(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-/// `Mem` is how F sees the value, `Reg` the register's lane type (same size). `FGlobal` is what
-/// happens outside shared memory where that differs.
+/// `Mem` is F's type of the value, `Reg` the register's lane type (same size). `FGlobal` replaces F
+/// outside shared memory if the two differ.
 template <typename F, typename Mem, typename Reg, int kVec = 1, typename FGlobal = F>
 OpPair atomic_pair() {
   constexpr OpFn kRun = &atomic<F, FGlobal, Mem, Reg, kVec>;

@@ -1,4 +1,4 @@
-// Instructions about addresses that move no data: cvta, isspacep, mapa, prefetches and cache hints.
+// Instructions on addresses without data: cvta, isspacep, mapa, prefetches and cache hints.
 #include "sim/ops/memory/memory_transfer.h"
 
 namespace kernwright::sim::KW_SIM_NS {
@@ -7,8 +7,8 @@ namespace {
 using ptx::Handler;
 using ptx::Space;
 
-/// What the generic address of a space has over the address within it. Global and constant
-/// addresses are generic ones already.
+/// The difference between the generic address of a space and the address within it. Global and
+/// constant addresses are generic ones already.
 std::uint64_t window_of(Space space) {
   switch (space) {
     case Space::shared:

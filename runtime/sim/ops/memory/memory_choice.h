@@ -18,7 +18,7 @@ struct StoreHandlers {
   static constexpr OpFn any = &move_any<true, kFull>, masked = &move_any<true, true>;
 };
 
-/// The full-warp handler of a shape in the space that the flags name.
+/// The full-warp handler of a shape in the space given by the flags.
 template <typename Handlers, typename T, int kVec>
 OpFn hot_handler(std::uint32_t flags) {
   const bool ordered = (flags & kOrdered) != 0, narrow = (flags & kAddress32) != 0;

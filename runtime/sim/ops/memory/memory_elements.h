@@ -1,4 +1,4 @@
-// Where the elements of x[i] lie that a warp touches, without the address op.
+// The places of a warp's elements x[i], without the address op.
 #pragma once
 
 #include "sim/ops/memory/memory_plan.h"
@@ -33,9 +33,9 @@ namespace kernwright::sim::KW_SIM_NS {
 #endif
 }
 
-/// The address of lane 0's element, of `bytes` bytes, for an address op and the access behind it,
-/// with that site. False where they have to run one by one: another pattern than consecutive
-/// elements, a negative index, the first time, out of bounds.
+/// The address of lane 0's element, of `bytes` bytes, for an address op and the access after it,
+/// with this site. False if they have to run one by one: another pattern than consecutive elements,
+/// a negative index, the first time, out of bounds.
 [[gnu::always_inline]] inline bool find_elements(const Op* op, const Warp& warp,
                                                  const MemorySite& site, std::uint32_t bytes,
                                                  std::uint64_t& address) {

@@ -1,5 +1,5 @@
-// ld.shared and st.shared whose addresses are the same whenever the op runs in a frame: checked
-// once, then straight to memory.
+// ld.shared and st.shared with the same addresses in every run in a frame: checked once, then
+// straight to memory.
 #include "sim/code/fast_handlers.h"
 #include "sim/ops/memory/memory_transfer.h"
 

@@ -22,7 +22,7 @@ template <std::uint32_t kBytes>
   return find_elements(op, warp, site, kBytes, address) ? host_pointer(address) : nullptr;
 }
 
-/// The address alone, by the handler that stood here; its access comes next.
+/// The address alone, by its original handler; its access comes next.
 const Op* run_alone(const Op* op, Warp& warp) { return handler_alone(*op)(op, warp); }
 
 template <typename T, int kVec>

@@ -10,8 +10,8 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
-/// How the lanes of one access lie. Halves are lanes 0-15 and 16-31, the second MemorySite::half
-/// bytes from the first: what 16-wide tiles make.
+/// The pattern of the lanes of one access. Halves are lanes 0-15 and 16-31, the second
+/// MemorySite::half bytes from the first, as in 16-wide tiles.
 enum class Pattern : std::uint8_t {
   none,
   uniform,
@@ -21,7 +21,7 @@ enum class Pattern : std::uint8_t {
   gather,
 };
 
-/// What a handler is specialised on. `any` reads the space and the address width from Op::flags.
+/// The specialisation of a handler. `any` reads the space and the address width from Op::flags.
 enum class Form : std::uint8_t { any, global, shared, shared32 };
 
 /// Op::flags of a memory instruction.
@@ -51,7 +51,7 @@ inline void lane_addresses(const Op* op, const Warp& warp, std::uint64_t* out) {
   }
 }
 
-/// Memory that a whole access may lie in.
+/// A range of memory for a whole access.
 struct PlanRange {
   std::uint64_t begin = 0, end = 0;
   ptx::Space space = ptx::Space::generic;  ///< global, shared, local, param
@@ -90,7 +90,7 @@ inline PlanRange plan_range(const Warp& warp, ptx::Space space, std::uint64_t ad
   return range;
 }
 
-/// Host address of `address` (of lane `lane`) in a space whose bounds were checked.
+/// Host address of `address` (of lane `lane`) in a space with checked bounds.
 inline std::byte* host_of(const Warp& warp, ptx::Space space, std::uint64_t address, int lane) {
   constexpr std::uint64_t kOffset = ~kWindowMask;
   switch (space) {
@@ -131,7 +131,7 @@ inline Pattern classify(const MemorySite& site, int first, std::uint64_t bytes) 
   return (low_strided | high_strided) == 0 ? Pattern::half_contiguous : Pattern::gather;
 }
 
-/// What a plan costs, or one lane's part where there is none.
+/// The cost of a plan, or of one lane without one.
 inline constexpr unsigned kGatherCost = 8;
 
 /// Lane by lane, for accesses in several pieces of memory. Leaves offsets between host pointers in
@@ -215,7 +215,7 @@ inline __m512i load_addresses(const std::uint32_t* reg) {
 #endif
 
 /// Whether the lanes' distances from the first active one differ from the site's. With a stride,
-/// lane i's address counts from i times that stride (local memory).
+/// lane i's address counts from i times the stride (local memory).
 template <bool kMasked, typename Address>
 [[gnu::always_inline]] inline bool offsets_changed(const Warp& warp, const MemorySite& site,
                                                    const Address* reg, int first,
@@ -224,7 +224,7 @@ template <bool kMasked, typename Address>
   const std::uint64_t* offsets = site.offsets.data();
 #if defined(__AVX512F__)
   if (stride == 0) {
-    // The mask's bits, not lane_mask: that was often written just now, in smaller pieces.
+    // The mask's bits, not lane_mask: lane_mask was often just written, in smaller pieces.
     const std::uint32_t on = kMasked ? warp.mask : kAllLanes;
     const __m512i origin = _mm512_set1_epi64(static_cast<long long>(base));
     __m512i changed = _mm512_setzero_si512();
@@ -283,7 +283,7 @@ template <bool kMasked, Form kForm>
   return host_of(warp, static_cast<ptx::Space>(site.space), base, first);
 }
 
-/// One copy for the handlers that are not hot.
+/// One copy for rarely used handlers.
 template <bool kMasked>
 [[gnu::noinline]] std::byte* call_plan(const Op* op, const Warp& warp, const MemorySite& site,
                                        std::uint32_t bytes) {

@@ -1,5 +1,5 @@
-// Loads and stores whose types and vector length are read from Op::flags: one function for all
-// shapes without a handler of their own, and for masked code.
+// Loads and stores with types and vector length read from Op::flags: one function for all shapes
+// without their own handler, and for masked code.
 #pragma once
 
 #include "sim/code/program.h"
@@ -29,7 +29,7 @@ template <typename T>
   std::memcpy(to, &value, sizeof value);
 }
 
-/// What ld and st have in Op::flags above the flags of memory_plan.h.
+/// The part of Op::flags for ld and st above the flags of memory_plan.h.
 struct AccessShape {
   static constexpr int kShift = 8;
   int memory = 0;          ///< log2 of the bytes of one element in memory

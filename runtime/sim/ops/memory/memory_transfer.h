@@ -23,8 +23,8 @@ struct Elements {
   }
 };
 
-/// A vector of the build's width. Registers are written in pieces of this size, because what is
-/// written in smaller ones cannot be forwarded to the next instruction's vector loads.
+/// A vector of the build's width. Registers are written in pieces of this size, because smaller
+/// writes cannot be forwarded to the next instruction's vector loads.
 #if defined(__AVX512F__)
 inline constexpr std::size_t kVectorBytes = 64;
 #elif defined(__AVX2__)
@@ -48,7 +48,7 @@ template <std::size_t kBytes>
   }
 }
 
-/// `count` lanes from `lane` on, whose values follow each other in memory.
+/// `count` lanes from `lane` on, with contiguous values in memory.
 template <typename T, int kVec, int kCount>
 [[gnu::always_inline]] inline void load_run(const Elements<T, kVec>& to, int lane,
                                             const std::byte* from) {
@@ -145,8 +145,8 @@ template <typename T, int kVec>
   }
 }
 
-/// Loops move on by one distance. Memory that far ahead comes into the cache early, for any order
-/// of warps; no processor sees such a pattern by itself.
+/// Loops move on by one distance. Memory so far ahead is brought into the cache early, for any
+/// order of warps; processors do not detect such a pattern.
 template <std::size_t kBytes>
 [[gnu::always_inline]] inline void fetch_ahead(MemorySite& site, const std::byte* base) {
   const auto now = reinterpret_cast<std::uint64_t>(base);
@@ -156,7 +156,7 @@ template <std::size_t kBytes>
   if constexpr (kBytes > 64) __builtin_prefetch(reinterpret_cast<const void*>(next + 64));
 }
 
-/// Of full warps.
+/// The handlers of full warps.
 template <typename T, int kVec, Form kForm>
 const Op* load(const Op* op, Warp& warp) {
   MemorySite& site = warp.worker->sites.data()[op->site];

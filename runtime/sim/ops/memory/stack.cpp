@@ -1,4 +1,4 @@
-// alloca, stacksave, stackrestore: local memory that a thread asks for while it runs.
+// alloca, stacksave, stackrestore: local memory requested by a thread while it runs.
 #include "base/format.h"
 #include "sim/ops/lanes.h"
 #include "sim/ptx/isa.h"

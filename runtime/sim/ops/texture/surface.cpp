@@ -29,7 +29,7 @@ unsigned field(const Op* op, int shift, unsigned mask) { return op->flags >> shi
 
 constexpr const char* kVerbs[] = {"read", "write", "reduction"};
 
-/// Where one lane's access leads.
+/// The place of one lane's access.
 struct Place {
   std::byte* host = nullptr;  ///< null: nowhere
   bool faulted = false;
@@ -45,7 +45,7 @@ Place locate_lane(const Op* op, Warp& warp, int lane, const TextureObject& objec
   const TextureSource& source = object.source;
   const Geometry shape = geometry_of(op);
   const int first = has_layers(shape) ? 1 : 0, axes = axes_of(shape);
-  // x in bytes, y, z and the layer, with the largest that each may be.
+  // x in bytes, y, z and the layer, with the largest value of each.
   std::array<std::int64_t, 4> at{}, most{};
   for (int i = 0; i < axes; ++i) {
     const auto k = static_cast<unsigned>(i);
@@ -120,7 +120,7 @@ const Op* load_surface(const Op* op, Warp& warp) {
                     });
 }
 
-/// A channel of sust.p: what the format cannot hold becomes what is nearest.
+/// A channel of sust.p: a value outside the format becomes the nearest one.
 template <typename T>
 void store_integer(std::byte* to, std::int64_t value) {
   const auto narrow = static_cast<T>(std::clamp<std::int64_t>(value, std::numeric_limits<T>::min(),
@@ -145,7 +145,7 @@ void store_channel(std::byte* to, CUarray_format format, std::uint32_t bits) {
   }
 }
 
-/// Channels that sust.p gives no value keep theirs; values of channels that are not there go.
+/// Channels without a value in sust.p keep theirs; values of missing channels are dropped.
 const Op* store_surface(const Op* op, Warp& warp) {
   return each_place(
       op, warp, AccessKind::write, [&](int lane, const TextureSource& source, std::byte* to) {

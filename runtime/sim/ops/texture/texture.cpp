@@ -1,6 +1,6 @@
 // tex, tld4, txq and suq: one sampler for all geometries and formats, lane after lane.
 //
-// What is sampled says the CUDA Programming Guide, "Texture Fetching"; the bits of a filtered value
+// The sampling follows the CUDA Programming Guide, "Texture Fetching"; the bits of a filtered value
 // are those of a sum in double, rounded once.
 #include "sim/numeric/half.h"
 #include "sim/ops/texture/texture_lanes.h"
@@ -26,7 +26,7 @@ constexpr int kComponentShift = 8;
 constexpr int kQueryShift = 3;                ///< txq, suq
 constexpr std::uint32_t kOfSurface = 1 << 7;  ///< suq
 
-/// Four channels as the bits that registers get.
+/// Four channels as register bits.
 using Texel = std::array<std::uint32_t, 4>;
 
 std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
@@ -60,7 +60,7 @@ std::uint32_t read_channel(const std::byte* from, CUarray_format format, bool pr
   }
 }
 
-/// The texels along one axis that a value is made of: `index` and, with `weight`, the next.
+/// The texels of a value along one axis: `index` and, with `weight`, the next.
 struct Step {
   std::int64_t index = 0;
   double weight = 0;
@@ -78,7 +78,7 @@ Step filtered(double x) {
   return {static_cast<std::int64_t>(index), (fixed - index * 256) / 256};
 }
 
-/// The index within 0 to `extent` - 1 that stands for `index`, or -1 for the border.
+/// The index within 0 to `extent` - 1 used for `index`, or -1 for the border.
 std::int64_t resolve(std::int64_t index, std::int64_t extent, CUaddress_mode mode) {
   if (index >= 0 && index < extent) return index;
   const auto modulo = [&](std::int64_t period) { return (index % period + period) % period; };
@@ -93,7 +93,7 @@ std::int64_t resolve(std::int64_t index, std::int64_t extent, CUaddress_mode mod
   }
 }
 
-/// A place on the cube: the face that the direction meets and where on it, 0 to 1.
+/// A place on the cube: the face hit by the direction and the place on it, 0 to 1.
 struct FacePlace {
   std::int64_t face;
   double s, t;
@@ -176,7 +176,7 @@ class Fetch {
 
   std::int64_t extent(int axis) const { return source_.extent[static_cast<unsigned>(axis)]; }
 
-  /// Where the float coordinates lead, in texels.
+  /// Computes the place of the float coordinates, in texels.
   void place() {
     const int first = has_layers(shape_) ? 1 : 0;
     std::array<double, 3> x{};
@@ -244,7 +244,7 @@ class Fetch {
     return true;
   }
 
-  /// Channels that the format does not have read as 0, as on an H100.
+  /// Channels missing in the format read as 0, as on an H100.
   bool read(const std::array<std::int64_t, 3>& index, Texel& result) {
     const std::uint64_t address = source_.address +
                                   static_cast<std::uint64_t>(layer_ + index[2]) * source_.slice +
@@ -308,7 +308,7 @@ const Op* sample(const Op* op, Warp& warp) {
   return op + 1;
 }
 
-/// 0 for an axis that is not there.
+/// 0 for a missing axis.
 std::uint32_t answer(const TextureSource& source, std::uint32_t query) {
   switch (query) {
     case 0:

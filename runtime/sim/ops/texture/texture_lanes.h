@@ -1,4 +1,4 @@
-// What texture and surface instructions share: the elements of their lists, and memory behind an
+// Shared by texture and surface instructions: the elements of their lists, and memory behind an
 // object.
 #pragma once
 
@@ -36,7 +36,7 @@ T& list_element(const Warp& warp, std::uint32_t list, int i, int lane) {
   return warp.reg<T>(offset)[lane];
 }
 
-/// Host address of bytes of an object's memory, which the checks are told of; null after a finding.
+/// Host address of bytes of an object's memory, reported to the checks; null after a finding.
 inline std::byte* reach(const Op* op, Warp& warp, int lane, AccessKind kind, std::uint64_t address,
                         std::uint64_t bytes) {
   const LaneAccess access{ptx::Space::global, kind, address, bytes, 1};

@@ -8,7 +8,7 @@
 
 namespace kernwright::sim::ptx {
 
-/// Numbers of floating-point stand alone. Throws PtxError for what is no constant.
+/// Floating-point numbers stand alone. Throws PtxError for anything but a constant.
 Literal read_constant(TokenReader& reader);
 
 /// +constant or -constant; PTX writes `+-4` for negative ones.

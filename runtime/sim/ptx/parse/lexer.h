@@ -1,4 +1,4 @@
-// Splits PTX text into tokens that are views into it.
+// Splits PTX text into tokens, as views into it.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ struct Token {
   }
 };
 
-/// Yields tokens one after the other, with two tokens of look-ahead. The text must outlive it.
-/// Throws PtxError on a character that PTX does not know, an open comment or an open string.
+/// Returns tokens one after the other, with two tokens of look-ahead. The text must outlive it.
+/// Throws PtxError on a character unknown to PTX, an open comment or an open string.
 class Lexer {
  public:
   explicit Lexer(std::string_view text, std::int32_t first_line = 1);

@@ -1,4 +1,4 @@
-// Upper bounds that keep a hostile or broken module from exhausting the host.
+// Upper bounds, so that a hostile or broken module cannot exhaust the host.
 #pragma once
 
 #include <cstddef>

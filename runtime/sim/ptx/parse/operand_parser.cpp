@@ -191,7 +191,7 @@ std::uint32_t OperandParser::take_register(std::string_view what) {
   return found->index;
 }
 
-// What stands behind the name of a vector register: a part of it, or nothing.
+// The text after the name of a vector register: a part of it, or nothing.
 Operand OperandParser::part_of(std::string_view name, LocalName vector) {
   Operand operand;
   operand.kind = OperandKind::reg;

@@ -15,7 +15,7 @@ class OperandParser {
  public:
   OperandParser(TokenReader& reader, ScopeStack& scopes) : reader_(reader), scopes_(scopes) {}
 
-  /// The function whose body is parsed from now on.
+  /// The function of the following instructions.
   void enter(const Function& function) { function_ = &function; }
 
   /// Any operand but an address or a label.

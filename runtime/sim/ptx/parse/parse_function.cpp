@@ -1,4 +1,4 @@
-// Functions: signature, directives, and the statements of a body that are no instructions.
+// Functions: signature, directives, and the statements of a body other than instructions.
 #include "sim/ptx/parse/parser_state.h"
 
 namespace kernwright::sim::ptx {

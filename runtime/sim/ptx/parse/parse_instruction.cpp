@@ -74,8 +74,8 @@ const Parser::OpcodeMatch& Parser::match_opcode(const Instruction& instruction) 
   return found->second;
 }
 
-// Rows of the same opcode differ in their operands: the first to suit them counts. If none does,
-// the one that suited longest gives the reason.
+// Rows of the same opcode differ in their operands: the first fitting one counts. If none fits, the
+// one with the longest match gives the reason.
 void Parser::choose_row(Instruction& instruction, const OpcodeMatch& match) {
   const bool unified = instruction.modifiers.unified;
   Verdict closest;

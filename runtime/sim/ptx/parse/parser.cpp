@@ -127,7 +127,7 @@ void Parser::parse_globals(Space space, const Linkage& linkage) {
   reader_.expect(';', "after the variable");
 }
 
-// Strings that say nothing about what a program computes or touches are skipped, as ptxas does.
+// Strings without influence on computation or accesses are skipped, as in ptxas.
 void Parser::parse_pragma(std::int32_t line) {
   constexpr std::string_view kUsedBytes = "used_bytes_mask ";
   const Token text = reader_.take();
@@ -174,7 +174,7 @@ void Parser::parse_loc() {
   caller ? reader_.lines().move_to_inlined(at, *caller) : reader_.lines().move_to(at);
 }
 
-// Debug sections say nothing that the simulator needs.
+// The simulator needs nothing from debug sections.
 void Parser::skip_section() {
   const std::int32_t line = reader_.peek().line;
   while (reader_.peek().kind == TokenKind::dotted || reader_.peek().is(',')) reader_.take();

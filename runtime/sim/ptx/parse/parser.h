@@ -9,7 +9,7 @@
 
 namespace kernwright::sim::ptx {
 
-/// Malformed PTX, or an instruction that no row of the table matches (`opcode` is set then).
+/// Malformed PTX, or an instruction without a matching row in the table (`opcode` is set then).
 class PtxError : public std::runtime_error {
  public:
   PtxError(const std::string& message, int at_ptx_line, SourceLine at_source = {},

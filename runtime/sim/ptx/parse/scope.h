@@ -11,14 +11,14 @@
 
 namespace kernwright::sim::ptx {
 
-/// What a name in a function body stands for.
+/// The meaning of a name in a function body.
 struct LocalName {
   enum class Kind : std::uint8_t { reg, variable } kind = Kind::reg;
   std::uint32_t index = 0;  ///< into Function::registers or Function::variables
   std::uint8_t parts = 1;   ///< of a vector register: so many from `index` on
 };
 
-/// An operand that waits for a label further down.
+/// An operand with a label defined later.
 struct PendingLabel {
   std::uint32_t instruction =
       0;                      ///< index into Function::body; kNoInstruction: a .branchtargets entry
@@ -47,7 +47,7 @@ class ScopeStack {
 
   std::optional<LocalName> find(std::string_view name) const;
   void wait_for(const PendingLabel& pending) { scopes_.back().pending.push_back(pending); }
-  /// Waits that no scope settled; empty when all is well.
+  /// Operands with undefined labels; empty when all is well.
   const std::vector<PendingLabel>& unsettled() const noexcept { return unsettled_; }
 
  private:

@@ -1,12 +1,12 @@
-// The parts that video instructions name behind their operands (%r1.b2, %r2.h10, -%r3), packed
-// into one number for the handler.
+// The parts named after the operands of video instructions (%r1.b2, %r2.h10, -%r3), packed into one
+// number for the handler.
 #pragma once
 
 #include <cstdint>
 
 namespace kernwright::sim::ptx {
 
-/// What stands behind one operand.
+/// The selector after one operand.
 struct Selector {
   bool given = false;
   bool negated = false;  ///< a minus in front (vmad)

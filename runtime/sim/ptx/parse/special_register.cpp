@@ -32,8 +32,8 @@ bool is_numbered(std::string_view text, std::string_view prefix, int last,
          number <= last && std::to_string(number) == text;
 }
 
-/// Registers that always read as zero here: performance counters, what only the driver sets, and
-/// the fourth components.
+/// Registers that always read as zero here: performance counters, registers set only by the driver,
+/// and the fourth components.
 SpecialRegister zero_register(std::string_view text) {
   if (is_numbered(text, "%pm", 7, "_64")) return SpecialRegister::zero64;
   bool zero = is_numbered(text, "%pm", 7, "") || is_numbered(text, "%envreg", 31, "");

@@ -1,4 +1,4 @@
-// What is expected, accepted and refused of the next token.
+// Expecting, accepting and refusing the next token.
 #include "sim/ptx/parse/token_reader.h"
 
 #include "base/format.h"

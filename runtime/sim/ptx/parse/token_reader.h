@@ -1,4 +1,4 @@
-// Tokens one after the other, with the errors that tell where the text is wrong.
+// Tokens one after the other, and errors with the place in the text.
 #pragma once
 
 #include "sim/ptx/debug_lines.h"
@@ -13,7 +13,7 @@ namespace kernwright::sim::ptx {
 /// "'.global'", or "the end of the text".
 std::string describe(const Token& token);
 
-/// Every method that may fail throws PtxError.
+/// Methods throw PtxError on failure.
 class TokenReader {
  public:
   /// Reads the text of `module`, which must outlive it.
@@ -24,10 +24,10 @@ class TokenReader {
   Token take() { return lexer_.take(); }
 
   void expect(char punct, std::string_view after);
-  /// Whether the next token is this one, which is taken.
+  /// Takes the next token if it is this one; returns whether it did.
   bool accept(char punct);
   bool accept_dotted(std::string_view word);
-  /// Behind .attribute: skips what stands in parentheses.
+  /// After .attribute: skips the part in parentheses.
   void skip_attribute();
   std::string_view take_word(std::string_view what);
   std::uint64_t take_count(std::string_view what, std::uint64_t limit);

@@ -1,4 +1,4 @@
-// What stands behind and before the operands of video instructions.
+// The parts before and after the operands of video instructions.
 #include "sim/ptx/parse/video_selector.h"
 
 #include "base/format.h"
@@ -34,7 +34,7 @@ bool read_sources(std::string_view text, int parts, Selector& selector) {
   return true;
 }
 
-/// ".h10", ".b20": the parts that are written, falling.
+/// ".h10", ".b20": the written parts, in falling order.
 bool read_mask(std::string_view text, int parts, Selector& selector) {
   const char letter = parts == 2 ? 'h' : 'b';
   if (text.size() < 2 || text[0] != letter) return false;

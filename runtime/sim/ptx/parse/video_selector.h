@@ -1,4 +1,4 @@
-// What stands before and behind the operands of video instructions.
+// The parts before and after the operands of video instructions.
 #pragma once
 
 #include "sim/ptx/parse/token_reader.h"

@@ -63,5 +63,5 @@ def read_budget(budget: Any) -> dict[str, Any]:
             is_target = name == "target"
             limits[name] = _number(value, name, "a number") if is_target else _seconds(value, name)
         if name != "target" and not (limits[name] > 0 and math.isfinite(limits[name])):
-            raise InvalidArgument(f"a budget of {value!r} {name}: a number above 0 is wanted")
+            raise InvalidArgument(f"a budget of {value!r} {name}: use a number above 0")
     return limits
