@@ -1,6 +1,7 @@
 # Installs Kernwright into an empty folder, then configures, builds and runs examples/installed
-# against it, through CMake and through pkg-config, with no CUDA toolkit in reach.
-#   cmake -DBUILD= -DSOURCE= -DFOLDER= -DSITE_PACKAGES= -DCOMPILER= -P installed.cmake
+# against it, through CMake and through pkg-config, with no CUDA toolkit in reach. Compiles the C++
+# of README.md and docs/ with it.
+#   cmake -DBUILD= -DSOURCE= -DFOLDER= -DSITE_PACKAGES= -DCOMPILER= -DPYTHON= -P installed.cmake
 file(REMOVE_RECURSE "${FOLDER}")
 foreach(variable CUDA_PATH CUDA_HOME CPATH CPLUS_INCLUDE_PATH LIBRARY_PATH)
   unset(ENV{${variable}})
@@ -52,6 +53,10 @@ int main() {
     ${flags})
   set(ENV{PATH} "${FOLDER}/prefix/bin:$ENV{PATH}")
   run("run of the program of pkg-config" "${FOLDER}/plain")
+endif()
+if(PYTHON)
+  run("the C++ of the pages" "${PYTHON}" "${SOURCE}/tests/compile_pages.py" "${COMPILER}"
+    "${FOLDER}/prefix" "${SOURCE}")
 endif()
 file(REMOVE_RECURSE "${FOLDER}")
 message(STATUS "installed, built against and run")

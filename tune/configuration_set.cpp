@@ -1,6 +1,7 @@
 // Walks down the diagram, and merges equal nodes.
 #include "tune/configuration_set.h"
 
+#include "base/byte_text.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
@@ -178,9 +179,9 @@ std::uint32_t ConfigurationSetBuilder::node(std::size_t level, std::span<const C
   if (!is_new) return known->second;
   if (set_.edges_.size() + choices.size() > kMaxEdges)
     throw InvalidArgument(
-        format("the valid configurations need more than {} MB: fewer values, or restrictions over "
+        format("the valid configurations need more than {}: fewer values, or restrictions over "
                "fewer parameters at a time, make the space smaller",
-               (kMaxEdges * sizeof(Edge)) >> 20));
+               describe_bytes(kMaxEdges * sizeof(Edge))));
   std::uint64_t total = 0;
   for (const Choice& choice : choices) {
     set_.edges_.push_back({choice.choice, choice.child, total});

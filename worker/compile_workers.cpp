@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/byte_text.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/per_process.h"
@@ -78,10 +79,9 @@ Result CompileWorkers::run(const Source& source, const WaitLimits& limits,
                    "branches or operators inside each other",
                    source.name));
     } catch (const WorkerOutgrown&) {
-      blame(source,
-            format("compiling {} took more than {} MiB of memory: the text is too large for "
-                   "one kernel, or its templates recurse without end",
-                   source.name, limits_.memory / kMebibyte));
+      blame(source, format("compiling {} took more than {} of memory: the text is too large for "
+                           "one kernel, or its templates recurse without end",
+                           source.name, describe_bytes(limits_.memory)));
     } catch (const WorkerLost& error) {
       // Somebody may have killed it: another one may come through.
       if (attempt > 0) blame(source, format("{} ends its compiler: {}", source.name, error.what()));

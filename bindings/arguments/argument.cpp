@@ -27,17 +27,6 @@ std::size_t rounded(std::size_t bytes) {
   return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
 }
 
-bool is_void_pointer(const Parameter& parameter) {
-  std::string type = parameter.type;
-  for (const char* qualifier : {"const", "volatile", "__restrict__", " "}) {
-    for (std::size_t at = type.find(qualifier); at != std::string::npos;
-         at = type.find(qualifier)) {
-      type.erase(at, std::string(qualifier).size());
-    }
-  }
-  return type == "void*";
-}
-
 }  // namespace
 
 bool checks_arguments() noexcept { return is_checking.load(std::memory_order_relaxed); }
@@ -55,19 +44,17 @@ ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::s
   plan.offset = rounded(end);
   if (parameter.kind != ParameterKind::pointer) {
     plan.convert = value_converter(parameter);
-    plan.is_void = parameter.kind == ParameterKind::untyped;
     return plan;
   }
   plan.convert = is_function_pointer(parameter) ? &convert_function : &convert_pointer;
-  plan.is_void = is_void_pointer(parameter);
+  plan.pointee = pointee_of(parameter);
   const bool plain = parameter.scalar && parameter.pointee_size <= scalar_size(*parameter.scalar);
-  if (plain && !plan.is_void && !parameter.any_byte_pointee) plan.element = parameter.scalar;
+  if (plain && plan.pointee == Pointee::numbers) plan.element = parameter.scalar;
   return plan;
 }
 
 std::string LaunchFrame::describe(const ArgumentPlan& plan, const std::string& problem) const {
-  return format("{}: parameter {} ({}) {}", kernel_.signature().to_string(), plan.index + 1,
-                plan.parameter->type, problem);
+  return at_parameter(kernel_.signature(), plan.index, problem);
 }
 
 void LaunchFrame::refuse(const ArgumentPlan& plan, const std::string& problem) const {

@@ -3,6 +3,7 @@
 
 #include "array/array.h"
 #include "core/kernel.h"
+#include "core/launch/parameter_rules.h"
 #include "core/object_in_flight.h"
 
 #include <pybind11/pybind11.h>
@@ -26,9 +27,9 @@ struct ArgumentPlan {
                              LaunchFrame& frame);
   Converter convert = nullptr;
   const Parameter* parameter = nullptr;
-  std::size_t index = 0;   ///< counted from 0
-  std::size_t offset = 0;  ///< of the slot in the argument block
-  bool is_void = false;    ///< of a pointer: takes any array
+  std::size_t index = 0;                ///< counted from 0
+  std::size_t offset = 0;               ///< of the slot in the argument block
+  Pointee pointee = Pointee::anything;  ///< of a pointer
   /// For a pointer to plain numbers: their type. Nothing for all others; they are checked fully.
   std::optional<ScalarType> element = std::nullopt;
   /// For a struct: the last dtype or class with an equal layout. It lives for ever.
@@ -40,7 +41,7 @@ struct ArgumentPlan {
         parameter(other.parameter),
         index(other.index),
         offset(other.offset),
-        is_void(other.is_void),
+        pointee(other.pointee),
         element(other.element) {}
 };
 
@@ -154,7 +155,6 @@ class LaunchFrame {
 void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame);
 /// Pointers to functions, for which there are no arrays.
-bool is_function_pointer(const Parameter& parameter);
 void convert_function(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                       LaunchFrame& frame);
 ArgumentPlan::Converter value_converter(const Parameter& parameter);

@@ -55,9 +55,7 @@ std::string addresses_advice(const ArgumentPlan& plan, const ArrayArgument& arra
 
 }  // namespace
 
-std::string named(const ArgumentPlan& plan) {
-  return plan.parameter->name.empty() ? "it" : plan.parameter->name;
-}
+std::string named(const ArgumentPlan& plan) { return std::string(name_in_text(*plan.parameter)); }
 
 std::string type_advice(const ArgumentPlan& plan, const ArrayArgument& array, ScalarType wanted,
                         Holder holder) {

@@ -20,82 +20,15 @@ std::string type_text(const ArrayArgument& array) {
   return array.type ? std::string(scalar_name(*array.type)) : array.type_text;
 }
 
-/// "S<>*" of "S<float*>*": template arguments tell nothing of the pointer.
-std::string without_arguments(const std::string& type) {
-  std::string text;
-  int depth = 0;
-  for (const char c : type) {
-    if (c == '>') --depth;
-    if (depth == 0) text += c;
-    if (c == '<') ++depth;
-  }
-  return text;
-}
-
-bool points_to_pointers(const Parameter& parameter) {
-  const std::string type = without_arguments(parameter.type);
-  return type.find('*') != type.rfind('*');
-}
-
-/// Whether elements of `type` may lie behind the pointer, sizes and alignment apart.
-bool takes(const ArgumentPlan& plan, ScalarType type) {
-  const Parameter& parameter = *plan.parameter;
-  if (plan.is_void) return true;
-  if (parameter.any_byte_pointee) return scalar_size(type) == 1;
-  if (!parameter.scalar) {
-    // A pointer to pointers takes addresses, a pointer to a struct its raw bytes.
-    if (points_to_pointers(parameter))
-      return type == ScalarType::uint64 || type == ScalarType::int64;
-    return scalar_size(type) == 1;
-  }
-  if (type == *parameter.scalar) return true;
-  // cuFloatComplex is float2, cuDoubleComplex double2.
-  return parameter.lanes == 2 &&
-         ((type == ScalarType::complex64 && *parameter.scalar == ScalarType::float32) ||
-          (type == ScalarType::complex128 && *parameter.scalar == ScalarType::float64));
-}
-
-std::string wanted_elements(const ArgumentPlan& plan) {
-  const Parameter& parameter = *plan.parameter;
-  if (parameter.any_byte_pointee) return "elements of 1 byte";
-  if (parameter.scalar) return std::string(scalar_name(*parameter.scalar));
-  return points_to_pointers(parameter) ? "uint64 (addresses)" : "uint8 (the bytes of structs)";
-}
-
-/// The element type for making an array for the pointer.
-ScalarType wanted_type(const ArgumentPlan& plan) {
-  const Parameter& parameter = *plan.parameter;
-  if (parameter.any_byte_pointee) return ScalarType::uint8;
-  if (parameter.scalar) return *parameter.scalar;
-  return points_to_pointers(parameter) ? ScalarType::uint64 : ScalarType::uint8;
-}
-
 void check_type(const ArgumentPlan& plan, const ArrayArgument& array, Holder holder,
                 LaunchFrame& frame) {
-  if (plan.is_void || (array.type && takes(plan, *array.type))) return;
-  frame.refuse(plan,
-               format("got an array of {}: {} wants {}{}", type_text(array), named(plan),
-                      wanted_elements(plan), type_advice(plan, array, wanted_type(plan), holder)));
-}
-
-/// Vector and struct pointees: whole elements, aligned as the hardware wants them.
-void check_pointee(const ArgumentPlan& plan, const ArrayArgument& array, LaunchFrame& frame) {
-  const std::size_t size = plan.parameter->pointee_size;
-  if (size <= 1 || plan.is_void || (array.type && scalar_size(*array.type) == size)) return;
-  if (array.nbytes % size != 0) {
-    frame.refuse(plan,
-                 format("got an array of {} bytes, no multiple of the {} bytes of an element: "
-                        "pad {}",
-                        array.nbytes, size, named(plan)));
-  }
-  const std::size_t alignment = plan.parameter->lanes > 1 && (size & (size - 1)) == 0 ? size : 1;
-  if (array.address % std::min<std::size_t>(alignment, 16) != 0) {
-    frame.refuse(plan, format("got an array at address {:#x}, not aligned to {} bytes: {}",
-                              array.address, alignment,
-                              plan.parameter->pointee_const
-                                  ? "pass a copy"
-                                  : "launch on an array of its own and copy back"));
-  }
+  const Parameter& parameter = *plan.parameter;
+  if (plan.pointee == Pointee::anything) return;
+  if (array.type && takes_elements(parameter, plan.pointee, *array.type)) return;
+  const std::string got = format("an array of {}", type_text(array));
+  const ScalarType wanted = wanted_type(parameter, plan.pointee);
+  frame.refuse(plan, wrong_elements_text(parameter, plan.pointee, got) +
+                         type_advice(plan, array, wanted, holder));
 }
 
 void check_array(const ArgumentPlan& plan, const ArrayArgument& array, bool strided, Holder holder,
@@ -105,12 +38,13 @@ void check_array(const ArgumentPlan& plan, const ArrayArgument& array, bool stri
   if (!array.contiguous && !strided) {
     frame.refuse(plan, "got an array that is not contiguous: " + contiguity_advice(plan));
   }
-  if (array.read_only && !plan.parameter->pointee_const) {
-    frame.refuse(plan, format("got a read-only array: the kernel may write to {}; declare it const "
-                              "or pass an array that may be written",
-                              named(plan)));
-  }
-  check_pointee(plan, array, frame);
+  const MemoryArgument memory{.address = array.address,
+                              .type = array.type,
+                              .bytes = array.nbytes,
+                              .read_only = array.read_only};
+  const MemoryFit fit = memory_fit(*plan.parameter, plan.pointee, memory);
+  if (fit != MemoryFit::exact)
+    frame.refuse(plan, memory_text(*plan.parameter, memory, fit, "array"));
 }
 
 void store(CUdeviceptr address, std::byte* slot) { std::memcpy(slot, &address, sizeof address); }
@@ -126,8 +60,8 @@ void convert_ours(const ArgumentPlan& plan, const Array& array, bool strided, st
     return;
   }
   if (&array.device() != &frame.device()) {
-    frame.refuse(plan, format("got an array on {}, but the launch is on {}: pass x.to(device)",
-                              array.device().identify(), frame.device().identify()));
+    frame.refuse(plan, other_device_text("an array", array.device(), frame.device()) +
+                           ": pass x.to(device)");
   }
   ArrayArgument argument;
   argument.address = array.address();
@@ -148,9 +82,9 @@ void convert_ours(const ArgumentPlan& plan, const Array& array, bool strided, st
 
 void convert_address(const ArgumentPlan& plan, const PointerArgument& pointer, std::byte* slot,
                      LaunchFrame& frame) {
-  if (pointer.type && !takes(plan, *pointer.type)) {
-    frame.refuse(plan, format("got a kw.Pointer to {}: {} wants {}", scalar_name(*pointer.type),
-                              named(plan), wanted_elements(plan)));
+  if (pointer.type && !takes_elements(*plan.parameter, plan.pointee, *pointer.type)) {
+    const std::string got = format("a kw.Pointer to {}", scalar_name(*pointer.type));
+    frame.refuse(plan, wrong_elements_text(*plan.parameter, plan.pointee, got));
   }
   store(pointer.address, slot);
 }
@@ -171,15 +105,16 @@ HostArgument bytes_of(const HostArgument& host) {
 void convert_structured(const ArgumentPlan& plan, const HostArgument& host, const py::dtype& dtype,
                         std::byte* slot, LaunchFrame& frame) {
   const Parameter& parameter = *plan.parameter;
-  const bool takes_any = plan.is_void || parameter.any_byte_pointee || !frame.is_checked();
+  const bool takes_any =
+      plan.pointee == Pointee::anything || plan.pointee == Pointee::one_byte || !frame.is_checked();
   const bool is_number = parameter.scalar && parameter.lanes < 2;
-  const bool to_pointers = points_to_pointers(parameter);
+  const bool to_pointers = plan.pointee == Pointee::addresses;
   const auto item = static_cast<std::size_t>(dtype.itemsize());
   const std::size_t size =
       parameter.element_size != 0 ? parameter.element_size : parameter.pointee_size;
   if (!takes_any && (is_number || to_pointers)) {
-    frame.refuse(plan, format("got an array of {}: {} wants {}", py::str(dtype).cast<std::string>(),
-                              named(plan), wanted_elements(plan)));
+    const std::string got = format("an array of {}", py::str(dtype).cast<std::string>());
+    frame.refuse(plan, wrong_elements_text(parameter, plan.pointee, got));
   }
   if (!takes_any && size != 0 && item != size) {
     frame.refuse(plan,
@@ -240,10 +175,6 @@ void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std
 }
 
 }  // namespace
-
-bool is_function_pointer(const Parameter& parameter) {
-  return without_arguments(parameter.type).find("(*)(") != std::string::npos;
-}
 
 void convert_function(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                       LaunchFrame& frame) {

@@ -18,16 +18,14 @@
 namespace kernwright::python {
 namespace {
 
-/// "x wants float32": the parameter by its name, where it has one.
-std::string wants(const ArgumentPlan& plan, const std::string& what) {
-  const std::string& name = plan.parameter->name;
-  return format("{} wants {}", name.empty() ? "it" : name, what);
+/// "a float (2.5)": a value as messages call it.
+std::string shown(PyObject* value) {
+  return format("{} ({})", type_name(value), short_repr(value));
 }
 
-const char* number_family(ScalarType type) {
-  if (type == ScalarType::boolean) return "a bool";
-  if (is_complex(type)) return "a number";
-  return is_floating(type) ? "a real number" : "an integer";
+[[noreturn]] void refuse_value(const ArgumentPlan& plan, PyObject* value, std::string_view wanted,
+                               LaunchFrame& frame) {
+  frame.refuse(plan, format("got {}: {}", shown(value), wants_text(*plan.parameter, wanted)));
 }
 
 [[noreturn]] void refuse_number(const ArgumentPlan& plan, PyObject* value, ScalarType type,
@@ -38,8 +36,7 @@ const char* number_family(ScalarType type) {
   } else if (PyFloat_Check(value) && !is_floating(type)) {
     advice = "; convert it with int(...)";
   }
-  frame.refuse(plan, format("got {} ({}): {}{}", type_name(value), short_repr(value),
-                            wants(plan, number_family(type)), advice));
+  frame.refuse(plan, wrong_kind_text(*plan.parameter, shown(value), type) + advice);
 }
 
 void write_number(const ArgumentPlan& plan, PyObject* value, ScalarType type, std::byte* slot,
@@ -51,8 +48,7 @@ void write_number(const ArgumentPlan& plan, PyObject* value, ScalarType type, st
     case Fit::wrong_kind:
       refuse_number(plan, value, type, frame);
     case Fit::out_of_range:
-      frame.refuse_range(plan, format("got {}, outside {}; {}", short_repr(value), range_text(type),
-                                      wants(plan, "a smaller number or a wider type")));
+      frame.refuse_range(plan, out_of_range_text(*plan.parameter, short_repr(value), type));
   }
 }
 
@@ -104,8 +100,7 @@ bool copy_bytes(const ArgumentPlan& plan, PyObject* value, std::byte* slot, Laun
   if (fits) std::memcpy(slot, view.buf, size);
   PyBuffer_Release(&view);
   if (!fits) {
-    frame.refuse(plan, format("got {} of {} bytes: {}", type_name(value), size,
-                              wants(plan, format("{} bytes", plan.parameter->size))));
+    frame.refuse(plan, wrong_size_text(*plan.parameter, type_name(value), size));
   }
   return true;
 }
@@ -135,12 +130,10 @@ bool copy_tensor_map(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
   if (object == nullptr) return false;
   const TensorMap& map = object->map;
   if (plan.parameter->size != map.bytes().size()) {
-    frame.refuse(plan, format("got a kw.TensorMap of {} bytes: {}", map.bytes().size(),
-                              wants(plan, format("{} bytes", plan.parameter->size))));
+    frame.refuse(plan, wrong_size_text(*plan.parameter, "a kw.TensorMap", map.bytes().size()));
   }
   if (&map.device() != &frame.device()) {
-    frame.refuse(plan, format("got a kw.TensorMap of memory on {}, but the launch is on {}",
-                              map.device().identify(), frame.device().identify()));
+    frame.refuse(plan, other_device_text("a kw.TensorMap of memory", map.device(), frame.device()));
   }
   std::memcpy(slot, map.bytes().data(), map.bytes().size());
   if (object->array.owner() != nullptr) frame.note_use(object->array);
@@ -179,7 +172,7 @@ bool store_wide_integer(const ArgumentPlan& plan, PyObject* value, std::byte* sl
     if (!error.matches(PyExc_OverflowError)) throw;
     frame.refuse_range(plan, format("got {}, outside {}; {}", short_repr(value),
                                     is_unsigned ? "0 ... 2**128 - 1" : "-2**127 ... 2**127 - 1",
-                                    wants(plan, "a smaller number")));
+                                    wants_text(*plan.parameter, "a smaller number")));
   }
   return true;
 }
@@ -189,16 +182,12 @@ void convert_wide_integer(const ArgumentPlan& plan, PyObject* value, std::byte* 
   const bool is_array = array_of(value) != nullptr;
   if (!is_array && store_wide_integer(plan, value, slot, frame)) return;
   if (!is_array && !PyFloat_Check(value) && copy_bytes(plan, value, slot, frame)) return;
-  frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
-                            wants(plan, "an integer, or its 16 bytes")));
+  refuse_value(plan, value, "an integer, or its 16 bytes", frame);
 }
 
 void convert_nullptr(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame) {
-  if (value != Py_None) {
-    frame.refuse(
-        plan, format("got {} ({}): {}", type_name(value), short_repr(value), wants(plan, "None")));
-  }
+  if (value != Py_None) refuse_value(plan, value, "None", frame);
   std::memset(slot, 0, plan.parameter->size);
 }
 
@@ -207,13 +196,12 @@ void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slo
   if (copy_tensor_map(plan, value, slot, frame)) return;
   if (array_of(value) == nullptr && copy_struct(plan, value, slot, frame)) return;
   if (plan.parameter->type.find("CUtensorMap") != std::string::npos) {
-    frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
-                              wants(plan, "a kw.TensorMap of an array, or its 128 bytes")));
+    refuse_value(plan, value, "a kw.TensorMap of an array, or its 128 bytes", frame);
   }
-  frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
-                            wants(plan, format("{} bytes as a NumPy structured scalar, a ctypes "
-                                               "structure or bytes",
-                                               plan.parameter->size))));
+  refuse_value(plan, value,
+               format("{} bytes as a NumPy structured scalar, a ctypes structure or bytes",
+                      plan.parameter->size),
+               frame);
 }
 
 /// For object code without types: an integer of either sign, the bytes of a NumPy scalar, or, with
@@ -225,24 +213,19 @@ void convert_untyped(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
   const bool is_integer =
       PyLong_Check(value) || (numpy_type && !is_floating(*numpy_type) && !is_complex(*numpy_type));
   if (is_integer) {
-    const auto width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
-    for (const ScalarType first : {ScalarType::int8, ScalarType::uint8}) {
-      const auto type = static_cast<ScalarType>(static_cast<int>(first) + width);
-      if (encode(read_number(value), type, slot) == Fit::exact) return;
-    }
-    frame.refuse_range(plan, format("got {}: {}", short_repr(value),
-                                    wants(plan, format("an integer of {} bits", 8 * size))));
+    if (encode_untyped(read_number(value), size, slot) == Fit::exact) return;
+    frame.refuse_range(plan, out_of_range_text(*plan.parameter, short_repr(value)));
   }
   const bool is_bytes = numpy_type || PyBytes_Check(value) || PyByteArray_Check(value);
   if (is_bytes && copy_bytes(plan, value, slot, frame)) return;
   if (size == sizeof(CUdeviceptr) && !PyFloat_Check(value)) {
     return convert_pointer(plan, value, slot, frame);
   }
-  frame.refuse(plan,
-               format("got {} ({}): {}", type_name(value), short_repr(value),
-                      wants(plan, format("an integer, or {} bytes as a NumPy scalar or bytes: "
-                                         "the object code does not tell more",
-                                         size))));
+  refuse_value(plan, value,
+               format("an integer, or {} bytes as a NumPy scalar or bytes: the object code does "
+                      "not tell more",
+                      size),
+               frame);
 }
 
 void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
@@ -254,7 +237,7 @@ void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
     if (count != parameter.lanes) {
       frame.refuse(plan, format("got {} numbers: {}", count,
-                                wants(plan, format("{} of them", parameter.lanes))));
+                                wants_text(parameter, format("{} of them", parameter.lanes))));
     }
     for (Py_ssize_t i = 0; i < count; ++i) {
       write_number(plan, PySequence_Fast_GET_ITEM(value, i), type,
@@ -262,32 +245,24 @@ void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
     }
     return;
   }
-  // cuFloatComplex is float2, cuDoubleComplex double2.
-  const bool complex_like =
-      parameter.lanes == 2 && (type == ScalarType::float32 || type == ScalarType::float64);
-  if (complex_like) {
+  if (const auto complex_type = complex_type_of(parameter)) {
     const auto numpy_type = scalar_of_type(Py_TYPE(value));
-    if (PyComplex_Check(value) || (numpy_type && is_complex(*numpy_type))) {
-      write_number(plan, value,
-                   type == ScalarType::float32 ? ScalarType::complex64 : ScalarType::complex128,
-                   slot, frame);
-      return;
-    }
+    if (PyComplex_Check(value) || (numpy_type && is_complex(*numpy_type)))
+      return write_number(plan, value, *complex_type, slot, frame);
   }
   if (py::isinstance<py::array>(value) &&
       scalar_of_dtype(py::reinterpret_borrow<py::array>(value).dtype()) != type &&
       py::reinterpret_borrow<py::array>(value).attr("dtype").attr("fields").is_none()) {
-    frame.refuse(
-        plan, format("got an array of {}: {}",
-                     py::str(py::handle(value).attr("dtype")).cast<std::string>(),
-                     wants(plan, format("{} numbers of {}", parameter.lanes, scalar_name(type)))));
+    frame.refuse(plan, format("got an array of {}: {}",
+                              py::str(py::handle(value).attr("dtype")).cast<std::string>(),
+                              wants_text(parameter, format("{} numbers of {}", parameter.lanes,
+                                                           scalar_name(type)))));
   }
   if (array_of(value) == nullptr && !PyFloat_Check(value) &&
       copy_struct(plan, value, slot, frame)) {
     return;
   }
-  frame.refuse(plan, format("got {} ({}): {}", type_name(value), short_repr(value),
-                            wants(plan, format("{} numbers, as a tuple", parameter.lanes))));
+  refuse_value(plan, value, format("{} numbers, as a tuple", parameter.lanes), frame);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // From C++ exceptions to the classes of kernwright.errors, and the helpers of python_support.h.
+#include "base/byte_text.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings/support/bindings.h"
@@ -270,6 +271,7 @@ void bind_base(py::module_& m) {
             PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
       },
       py::arg("path"), py::arg("what"));
+  m.def("_describe_bytes", &describe_bytes, py::arg("bytes"));
   py::register_exception_translator([](std::exception_ptr failure) {
     try {
       if (failure) std::rethrow_exception(failure);

@@ -13,6 +13,7 @@ struct KernelArgument<Array> {
     return {.kind = ArgumentView::Kind::pointer,
             .scalar = array.type(),
             .address = array.address(),
+            .memory_bytes = array.nbytes(),
             .device = &array.device(),
             .read_only = array.read_only(),
             .problem = array.is_contiguous()

@@ -1,4 +1,6 @@
-// 128-bit hashes (XXH3) for cache names and checksums. Not for secrets: no defence against forgery.
+// XXH3 of 128 bits, the fast hash: for tables in memory, and to notice changes and damage that
+// nobody intends (journals, saved object code, unpacked headers). Whoever tries can make two texts
+// with one hash. Keys of caches and packs therefore use base/sha256.h.
 #pragma once
 
 #include <compare>

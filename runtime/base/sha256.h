@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4) for cache keys and for checksums of files that hold code.
+// SHA-256 (FIPS 180-4), the hash that nobody can forge: for keys and checksums of caches and packs,
+// whose code runs unseen. Everything else uses base/hash.h, which is several times as fast.
 #pragma once
 
 #include <array>

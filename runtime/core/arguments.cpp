@@ -1,215 +1,145 @@
-// Checks typed arguments against a signature and converts numbers.
+// Typed arguments of C++ launches: what each offers, by the rules of core/launch/parameter_rules.h.
 #include "core/arguments.h"
 
 #include "base/counted.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "core/launch/parameter_rules.h"
+#include "core/number.h"
 
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace kernwright {
 namespace {
 
-/// The start of every message: the whole signature and the offending parameter.
-std::string where(const KernelSignature& signature, std::size_t index) {
-  const Parameter& parameter = signature.parameters[index];
-  return format("{}: parameter {} ({})", signature.to_string(), index + 1, parameter.type);
+/// One argument on its way to its parameter.
+struct Place {
+  const KernelSignature& signature;
+  std::size_t index;
+  const Parameter& parameter() const { return signature.parameters[index]; }
+};
+
+[[noreturn]] void refuse(const Place& place, std::string_view problem) {
+  throw ArgumentError(at_parameter(place.signature, place.index, problem));
 }
 
-[[noreturn]] void refuse(const KernelSignature& signature, std::size_t index,
-                         const std::string& got) {
-  throw ArgumentError(format("{} {}", where(signature, index), got));
+[[noreturn]] void refuse_range(const Place& place, std::string_view problem) {
+  throw ArgumentRangeError(at_parameter(place.signature, place.index, problem));
 }
 
 std::string describe(const ArgumentView& view) {
   switch (view.kind) {
     case ArgumentView::Kind::number:
-      return format("a number of type {}", scalar_name(*view.scalar));
+      return format("a number of type {} ({})", scalar_name(*view.scalar),
+                    Number::read(*view.scalar, view.data).to_string());
     case ArgumentView::Kind::pointer:
       return view.scalar ? format("memory of {}", scalar_name(*view.scalar)) : "a pointer";
     case ArgumentView::Kind::bytes:
-      return format("{} of {}", view.noun, counted(view.size, "byte"));
+      return view.noun;
   }
   return "a value";
 }
 
-template <typename T>
-T read(const void* data) {
-  T value;
-  std::memcpy(&value, data, sizeof value);
-  return value;
-}
-
-/// A number of any arithmetic type: the sign and the magnitude of an integer, or a double.
-struct Number {
-  bool is_float = false, negative = false;
-  std::uint64_t magnitude = 0;
-  double real = 0;
-};
-
-Number signed_number(std::int64_t value) {
-  const auto bits = static_cast<std::uint64_t>(value);
-  return {.negative = value < 0, .magnitude = value < 0 ? 0 - bits : bits};
-}
-
-Number read_number(ScalarType type, const void* data) {
-  switch (type) {
-    case ScalarType::boolean:
-      return {.magnitude = read<bool>(data) ? 1u : 0u};
-    case ScalarType::int8:
-      return signed_number(read<std::int8_t>(data));
-    case ScalarType::int16:
-      return signed_number(read<std::int16_t>(data));
-    case ScalarType::int32:
-      return signed_number(read<std::int32_t>(data));
-    case ScalarType::int64:
-      return signed_number(read<std::int64_t>(data));
-    case ScalarType::uint8:
-      return {.magnitude = read<std::uint8_t>(data)};
-    case ScalarType::uint16:
-      return {.magnitude = read<std::uint16_t>(data)};
-    case ScalarType::uint32:
-      return {.magnitude = read<std::uint32_t>(data)};
-    case ScalarType::uint64:
-      return {.magnitude = read<std::uint64_t>(data)};
-    case ScalarType::float32:
-      return {.is_float = true, .real = read<float>(data)};
-    default:
-      return {.is_float = true, .real = read<double>(data)};
+void store_number(const Place& place, const ArgumentView& view, ArgumentSlot& slot) {
+  const ScalarType to = *place.parameter().scalar;
+  if (*view.scalar == to) {
+    std::memcpy(slot.data(), view.data, view.size);
+    return;
+  }
+  if (scalar_size(to) > slot.size())
+    refuse(place, wrong_size_text(place.parameter(), describe(view), view.size));
+  const Number number = Number::read(*view.scalar, view.data);
+  switch (encode(number, to, slot.data())) {
+    case Fit::exact:
+      return;
+    case Fit::wrong_kind:
+      refuse(place, wrong_kind_text(place.parameter(), describe(view), to));
+    case Fit::out_of_range:
+      refuse_range(place, out_of_range_text(place.parameter(), number.to_string(), to));
   }
 }
 
-double to_double(const Number& n) {
-  if (n.is_float) return n.real;
-  const auto magnitude = static_cast<double>(n.magnitude);
-  return n.negative ? -magnitude : magnitude;
-}
-
-std::string to_text(const Number& n) {
-  if (n.is_float) return format("{}", n.real);
-  return format("{}{}", n.negative ? "-" : "", n.magnitude);
-}
-
-void store_integer(const KernelSignature& signature, std::size_t index, const Number& n,
-                   ScalarType to, ArgumentSlot& slot) {
-  const int bits = 8 * static_cast<int>(scalar_size(to));
-  const bool is_signed = is_signed_integer(to);
-  const std::uint64_t top = std::numeric_limits<std::uint64_t>::max() >> (64 - bits);
-  const std::uint64_t most = to == ScalarType::boolean ? 1 : is_signed ? top >> 1 : top;
-  const std::uint64_t least = is_signed ? most + 1 : 0;  // magnitude of the smallest value
-  if (n.magnitude > (n.negative ? least : most)) {
-    throw ArgumentRangeError(format("{} cannot hold {}: the range is {}{} to {}",
-                                    where(signature, index), to_text(n), least != 0 ? "-" : "",
-                                    least, most));
-  }
-  const std::uint64_t value = n.negative ? 0 - n.magnitude : n.magnitude;
-  std::memcpy(slot.data(), &value, sizeof value);  // little-endian: the low bytes come first
-}
-
-void store_number(const KernelSignature& signature, std::size_t index, const ArgumentView& view,
-                  ArgumentSlot& slot) {
-  const ScalarType to = *signature.parameters[index].scalar;
-  const Number n = read_number(*view.scalar, view.data);
-  if (to == ScalarType::float32) {
-    const auto value = static_cast<float>(to_double(n));
-    std::memcpy(slot.data(), &value, sizeof value);
-  } else if (to == ScalarType::float64) {
-    const double value = to_double(n);
-    std::memcpy(slot.data(), &value, sizeof value);
-  } else if (to == ScalarType::boolean || is_signed_integer(to) || is_unsigned_integer(to)) {
-    if (n.is_float) {
-      refuse(signature, index,
-             format("got the floating number {}: convert it to an integer first", n.real));
-    }
-    store_integer(signature, index, n, to, slot);
-  } else {
-    refuse(signature, index,
-           format("got {}: pass the {} bytes of the device type in a struct", describe(view),
-                  scalar_size(to)));
-  }
-}
-
-void check_device(const KernelSignature& signature, std::size_t index, const Device& device,
-                  const ArgumentView& view) {
-  if (view.device == nullptr || view.device == &device) return;
-  refuse(signature, index,
-         format("got {} of another device ({}); the kernel runs on {}",
-                view.kind == ArgumentView::Kind::pointer ? "memory" : view.noun,
-                view.device->identify(), device.identify()));
-}
-
-void store_pointer(const KernelSignature& signature, std::size_t index, const ArgumentView& view,
-                   ArgumentSlot& slot) {
-  const Parameter& parameter = signature.parameters[index];
-  const bool known = parameter.scalar && view.scalar;
-  const bool any_byte = parameter.any_byte_pointee && view.scalar && scalar_size(*view.scalar) == 1;
-  if (known && *parameter.scalar != *view.scalar && !any_byte) {
-    refuse(signature, index, format("got {}", describe(view)));
-  }
-  if (view.read_only && !parameter.pointee_const) {
-    refuse(signature, index, "got read-only memory, which a pointer to non-const could change");
-  }
-  if (parameter.lanes > 1 && parameter.pointee_size != 0 &&
-      view.address % parameter.pointee_size != 0) {
-    refuse(signature, index,
-           format("got the address {:#x}, which is not a multiple of {} bytes", view.address,
-                  parameter.pointee_size));
-  }
+void store_pointer(const Place& place, const ArgumentView& view, ArgumentSlot& slot) {
+  const Parameter& parameter = place.parameter();
   static_assert(sizeof view.address == sizeof slot);
+  // The common kinds, told at a glance.
+  const bool fits = parameter.scalar == view.scalar && view.scalar &&
+                    parameter.pointee_size <= scalar_size(*view.scalar) &&
+                    (!view.read_only || parameter.pointee_const);
+  if (fits) {
+    std::memcpy(slot.data(), &view.address, sizeof view.address);
+    return;
+  }
+  const Pointee pointee = pointee_of(parameter);
+  if (view.scalar && !takes_elements(parameter, pointee, *view.scalar))
+    refuse(place, wrong_elements_text(parameter, pointee, describe(view)));
+  const MemoryArgument memory{.address = view.address,
+                              .type = view.scalar,
+                              .bytes = view.memory_bytes,
+                              .read_only = view.read_only};
+  const MemoryFit fit = memory_fit(parameter, pointee, memory);
+  if (fit != MemoryFit::exact) refuse(place, memory_text(parameter, memory, fit, "memory"));
   std::memcpy(slot.data(), &view.address, sizeof view.address);
 }
 
 /// Bits are stored as they are: an integer of either sign, or an address.
-void store_untyped(const KernelSignature& signature, std::size_t index, const ArgumentView& view,
-                   ArgumentSlot& slot) {
-  const std::size_t size = signature.parameters[index].size;
+void store_untyped(const Place& place, const ArgumentView& view, ArgumentSlot& slot) {
+  const Parameter& parameter = place.parameter();
   if (view.kind == ArgumentView::Kind::pointer) {
-    if (size != sizeof view.address) refuse(signature, index, format("got {}", describe(view)));
-    return store_pointer(signature, index, view, slot);
+    if (parameter.size != sizeof view.address)
+      refuse(place, wrong_size_text(parameter, describe(view), sizeof view.address));
+    return store_pointer(place, view, slot);
   }
-  const Number n = read_number(*view.scalar, view.data);
-  if (n.is_float) {
-    refuse(signature, index,
-           format("got the floating number {}: the object code does not tell "
-                  "whether it takes one; pass its bytes in a struct",
-                  n.real));
+  const Number number = Number::read(*view.scalar, view.data);
+  switch (encode_untyped(number, parameter.size, slot.data())) {
+    case Fit::exact:
+      return;
+    case Fit::wrong_kind:
+      refuse(place, format("got {}: the object code does not tell whether it takes one; pass its "
+                           "bytes in a struct",
+                           describe(view)));
+    case Fit::out_of_range:
+      refuse_range(place, out_of_range_text(parameter, number.to_string()));
   }
-  const auto width = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
-  const ScalarType first = n.negative ? ScalarType::int8 : ScalarType::uint8;
-  store_integer(signature, index, n, static_cast<ScalarType>(static_cast<int>(first) + width),
-                slot);
+}
+
+void check_device(const Place& place, const Device& device, const ArgumentView& view) {
+  if (view.device == nullptr || view.device == &device) return;
+  const bool is_memory = view.kind == ArgumentView::Kind::pointer;
+  refuse(place, other_device_text(is_memory ? "memory" : view.noun, *view.device, device));
 }
 
 /// Returns where the bytes of the argument are.
-void* pack_one(const KernelSignature& signature, std::size_t index, const Device& device,
-               const ArgumentView& view, ArgumentSlot& slot) {
-  const Parameter& parameter = signature.parameters[index];
-  if (view.problem != nullptr) refuse(signature, index, view.problem);
-  check_device(signature, index, device, view);
+void* pack_one(const Place& place, const Device& device, const ArgumentView& view,
+               ArgumentSlot& slot) {
+  const Parameter& parameter = place.parameter();
+  if (view.problem != nullptr) refuse(place, view.problem);
+  check_device(place, device, view);
   if (parameter.kind == ParameterKind::pointer) {
     if (view.kind != ArgumentView::Kind::pointer) {
-      refuse(signature, index,
-             format("got {}: pass an Array, a Pointer or nullptr", describe(view)));
+      refuse(place, format("got {}: {}", describe(view),
+                           wants_text(parameter, "an Array, a Pointer or nullptr")));
     }
-    store_pointer(signature, index, view, slot);
+    store_pointer(place, view, slot);
     return slot.data();
   }
   if (parameter.kind == ParameterKind::untyped && view.kind != ArgumentView::Kind::bytes) {
-    store_untyped(signature, index, view, slot);
+    store_untyped(place, view, slot);
     return slot.data();
   }
   if (view.kind == ArgumentView::Kind::pointer) {
-    refuse(signature, index, format("got {}", describe(view)));
+    refuse(place, format("got {}: {}", describe(view),
+                         wants_text(parameter, parameter.kind == ParameterKind::scalar
+                                                   ? number_family(*parameter.scalar)
+                                                   : format("{} bytes", parameter.size))));
   }
   if (parameter.kind == ParameterKind::scalar && view.kind == ArgumentView::Kind::number) {
-    store_number(signature, index, view, slot);
+    store_number(place, view, slot);
     return slot.data();
   }
   if (view.size != parameter.size) {
-    refuse(signature, index, format("takes {} bytes and got {}", parameter.size, describe(view)));
+    refuse(place, wrong_size_text(parameter, describe(view), view.size));
   }
   return const_cast<void*>(view.data);
 }
@@ -230,7 +160,7 @@ void pack_arguments(const KernelSignature& signature, const Device& device,
                                counted(count, "argument"), views.size()));
   }
   for (std::size_t i = 0; i < count; ++i) {
-    pointers[i] = pack_one(signature, i, device, views[i], slots[i]);
+    pointers[i] = pack_one({signature, i}, device, views[i], slots[i]);
   }
 }
 

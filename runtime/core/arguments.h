@@ -29,6 +29,7 @@ struct ArgumentView {
   const void* data = nullptr;                       ///< the bytes of the number or the aggregate
   std::size_t size = 0;                             ///< of `data`
   CUdeviceptr address = 0;                          ///< of a pointer
+  std::optional<std::size_t> memory_bytes = std::nullopt;  ///< behind it, when known
   const Device* device = nullptr;  ///< where the memory is of a pointer or a map, when known
   bool read_only = false;          ///< the memory must not be handed to a pointer to non-const
   const char* problem = nullptr;   ///< why the value cannot be an argument at all, or null
@@ -112,7 +113,8 @@ void note_use(const T& argument, const Stream& stream) {
 
 /// Queues the kernel with these arguments: launch(kernel, {.grid = {4}, .block = {256}}, 2.0f, x,
 /// n). Integers convert to any integer type that holds their value and to floating types; floating
-/// values convert to floating types. Asynchronous; throws before anything is sent.
+/// values convert to floating types, which they must not exceed (core/launch/parameter_rules.h).
+/// Asynchronous; throws before anything is sent.
 template <typename... Args>
 void launch(const LaunchTarget& target, const LaunchConfig& config, const Args&... arguments) {
   constexpr std::size_t kCount = sizeof...(Args);

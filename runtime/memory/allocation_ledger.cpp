@@ -1,6 +1,7 @@
 // Keeping account of live allocations, and telling who holds them.
 #include "memory/allocation_ledger.h"
 
+#include "base/byte_text.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "memory/allocation_site.h"
@@ -117,18 +118,6 @@ MemoryStats AllocationLedger::stats() const {
   stats.reserved = stats.used;
   stats.reserved_peak = stats.used_peak;
   return stats;
-}
-
-std::string describe_bytes(std::uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return format("{} B", bytes);
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return format("{:.1f} {}", value, kUnits[unit]);
 }
 
 std::string describe_holders(const std::vector<AllocationRecord>& records, std::size_t limit) {

@@ -73,12 +73,9 @@ class AllocationLedger {
   UsageHistory history_{1};
 };
 
-/// "3.0 MiB in 3 allocations from app.py:12, 256 B in 1 allocation from an unknown place": the
+/// "3 MiB in 3 allocations from app.py:12, 256 B in 1 allocation from an unknown place": the
 /// largest holders first, each line of the program once, at most `limit` of them; empty for none.
 /// Asks for the text of places: call it with no lock held.
 std::string describe_holders(const std::vector<AllocationRecord>& records, std::size_t limit = 5);
-
-/// "512 B", "1.5 MiB"
-std::string describe_bytes(std::uint64_t bytes);
 
 }  // namespace kernwright

@@ -1,6 +1,7 @@
 // Records of allocations, kept beside any resource.
 #include "memory/tracking_adaptor.h"
 
+#include "base/byte_text.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"

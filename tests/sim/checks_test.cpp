@@ -2,7 +2,7 @@
 #include "sim/checks.h"
 
 #include "sim/references.h"
-#include "unit/sim/device_fixture.h"
+#include "unit/sim/device/device_fixture.h"
 
 using namespace kernwright;
 using namespace kernwright::sim;

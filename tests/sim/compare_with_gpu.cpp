@@ -1,9 +1,9 @@
 // Runs the cases on a GPU and on the simulated device with the same PTX, compares, and can store
 // what the GPU computed: compare_with_gpu [vectors.json to write]. Exit code 1 when any array
 // differs.
+#include "record/recording.h"
 #include "sim/device.h"
 #include "sim/kernel_case.h"
-#include "sim/recording.h"
 
 #include <nlohmann/json.hpp>
 

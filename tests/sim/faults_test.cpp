@@ -1,6 +1,6 @@
 // Kernels that go wrong: the launch is stopped, and the report tells where and why.
 #include "sim/kernel_case.h"
-#include "unit/sim/device_fixture.h"
+#include "unit/sim/device/device_fixture.h"
 
 #include <chrono>
 

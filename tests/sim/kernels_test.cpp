@@ -1,6 +1,6 @@
 // Every kernel of the corpus against its reference, as two NVRTC releases compile it.
 #include "sim/references.h"
-#include "unit/sim/device_fixture.h"
+#include "unit/sim/device/device_fixture.h"
 
 #include <nlohmann/json.hpp>
 

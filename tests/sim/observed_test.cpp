@@ -2,10 +2,10 @@
 #include "sim/checks.h"
 #include "sim/device.h"
 #include "sim/line_profile.h"
-#include "sim/program_interpreter.h"
-#include "sim/program_vectors.h"
+#include "sim/programs/program_interpreter.h"
+#include "sim/programs/program_vectors.h"
 #include "sim/references.h"
-#include "unit/sim/device_fixture.h"
+#include "unit/sim/device/device_fixture.h"
 
 using namespace kernwright;
 using namespace kernwright::sim;

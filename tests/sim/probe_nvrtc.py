@@ -18,7 +18,8 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from compile_sources import HERE, NOT_STORED, Nvrtc
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "record"))
+from compile_sources import NOT_STORED, SIM, Nvrtc
 
 SKIPPED = 77
 OPTIONS = {
@@ -128,7 +129,7 @@ def main() -> int:
         print("no NVRTC with headers is installed")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="ptx_probe_") as out:
-        sources = sorted((HERE / "sources").glob(arguments.sources))
+        sources = sorted((SIM / "sources").glob(arguments.sources))
         work = plan(sources, arguments.variants.split(","), arguments.rotate)
         jobs = [(text, name, some, out) for text in compilers for name, some in work]
         with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:

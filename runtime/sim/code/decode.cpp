@@ -1,4 +1,5 @@
 // Lays a module's functions out as code: final operand offsets, branches and side tables.
+#include "base/byte_text.h"
 #include "base/format.h"
 #include "sim/code/fast_handlers.h"
 #include "sim/code/lower/lower.h"
@@ -278,8 +279,8 @@ void decode_function(Program& program, LoweringContext& context, std::uint32_t i
   const FrameLayout layout = assign_slots(lowered, order, prologue.results);
   if (layout.bytes > kMaxFrameBytes) {
     throw ptx::PtxError(format("the registers, constants and call parameters of {} take more than "
-                               "{} MiB for a warp",
-                               info.name, kMaxFrameBytes >> 20),
+                               "{} for a warp",
+                               info.name, describe_bytes(kMaxFrameBytes)),
                         context.module.functions[index].ptx_line);
   }
   info.first_op = static_cast<std::uint32_t>(program.full.size());

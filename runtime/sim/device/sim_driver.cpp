@@ -1,6 +1,7 @@
 // The process-wide state of the simulated driver.
 #include "sim/device/sim_driver.h"
 
+#include "base/byte_text.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "sim/code/dispatch.h"
@@ -48,9 +49,9 @@ std::vector<std::unique_ptr<SimDevice>> make_devices() {
     const std::uint64_t bytes = devices.back()->memory.capacity();
     if (bytes == wanted) continue;
     kernwright::log(LogLevel::warning,
-                    "sim:{} has {} MiB of memory instead of {}: this process has no address "
+                    "sim:{} has {} of memory instead of {}: this process has no address "
                     "space for more (ulimit -v)",
-                    ordinal, bytes >> 20, wanted >> 20);
+                    ordinal, describe_bytes(bytes), describe_bytes(wanted));
   }
   return devices;
 }

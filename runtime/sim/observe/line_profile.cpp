@@ -2,11 +2,11 @@
 #include "sim/line_profile.h"
 
 #include "base/format.h"
-#include "base/json_text.h"
 #include "base/readable_name.h"
 #include "sim/observe/source_text.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace kernwright::sim {
 namespace {
@@ -41,11 +41,12 @@ constexpr LineCountField kFields[] = {
 };
 static_assert(sizeof(LineCounts) == std::size(kFields) * sizeof(std::uint64_t));
 
-std::string counts_json(const LineCounts& counts) {
-  std::string text;
-  for (const LineCountField& field : kFields)
-    text += format("{}\"{}\": {}", text.empty() ? "" : ", ", field.name, counts.*field.value);
-  return "{" + text + "}";
+using Json = nlohmann::ordered_json;
+
+Json counts_json(const LineCounts& counts) {
+  Json json;
+  for (const LineCountField& field : kFields) json[field.name] = counts.*field.value;
+  return json;
 }
 
 std::string row(const std::vector<std::string>& values, const std::string& place) {
@@ -75,21 +76,16 @@ LineCounts LineProfile::total() const noexcept {
 }
 
 std::string LineProfile::to_json() const {
-  std::string text = "{\"launches\": {";
-  bool first = true;
-  for (const auto& [kernel, count] : launches) {
-    text += format("{}{}: {}", first ? "" : ", ", json_string(kernel), count);
-    first = false;
+  Json list = Json::array();
+  for (const LineRecord& record : lines) {
+    list.push_back({{"kernel", record.kernel},
+                    {"file", record.file},
+                    {"line", record.line},
+                    {"first_line", record.first_line},
+                    {"counts", counts_json(record.counts)}});
   }
-  text += "},\n\"lines\": [";
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const LineRecord& record = lines[i];
-    text += format(
-        "{}\n{{\"kernel\": {}, \"file\": {}, \"line\": {}, \"first_line\": {}, \"counts\": {}}}",
-        i == 0 ? "" : ",", json_string(record.kernel), json_string(record.file), record.line,
-        record.first_line, counts_json(record.counts));
-  }
-  return text + "]}";
+  const Json json = {{"launches", launches}, {"lines", list}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string LineProfile::to_text(SourceText& source) const {

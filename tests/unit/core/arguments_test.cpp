@@ -35,6 +35,12 @@ Parameter pointer(std::optional<ScalarType> type, bool is_const = false) {
           .size = 8};
 }
 
+Parameter void_pointer() {
+  Parameter parameter = pointer(std::nullopt);
+  parameter.type = "void* __restrict__";
+  return parameter;
+}
+
 /// Packs one argument for one parameter and returns its bytes.
 template <typename To, typename From>
 To pack(const Parameter& parameter, const From& value) {
@@ -79,7 +85,7 @@ TEST_CASE("arguments: integers convert to any integer type that holds the value"
   const auto u8 = scalar(ScalarType::uint8, "unsigned char");
   CHECK(pack<std::uint8_t>(u8, 255) == 255);
   CHECK(contains(message<ArgumentRangeError>([&] { pack<std::uint8_t>(u8, 256); }),
-                 "cannot hold 256: the range is 0 to 255"));
+                 "got 256, outside 0 ... 255; p wants a smaller number"));
   CHECK(pack<std::int64_t>(scalar(ScalarType::int64, "long"),
                            std::numeric_limits<std::int64_t>::min()) ==
         std::numeric_limits<std::int64_t>::min());
@@ -93,20 +99,89 @@ TEST_CASE("arguments: floating parameters take any number, integers refuse float
   CHECK(pack<double>(scalar(ScalarType::float64, "double"), 0.5f) == 0.5);
   CHECK(std::isnan(pack<float>(scalar(ScalarType::float32, "float"), std::nan(""))));
   CHECK(contains(message<ArgumentError>([] { pack<int>(scalar(ScalarType::int32, "int"), 2.5); }),
-                 "got the floating number 2.5"));
+                 "got a number of type float64 (2.5): p wants an integer"));
 }
 
 TEST_CASE("arguments: pointers are checked for type, constness and device") {
   const Pointer f32{4096, ScalarType::float32};
   CHECK(pack<std::uint64_t>(pointer(ScalarType::float32), f32) == 4096);
-  CHECK(pack<std::uint64_t>(pointer(std::nullopt), f32) == 4096);
+  CHECK(pack<std::uint64_t>(void_pointer(), f32) == 4096);
   CHECK(pack<std::uint64_t>(pointer(ScalarType::float32), Pointer{64, std::nullopt}) == 64);
   CHECK(pack<std::uint64_t>(pointer(ScalarType::float32), nullptr) == 0);
   CHECK(contains(
       message<ArgumentError>([&] { pack<std::uint64_t>(pointer(ScalarType::float64), f32); }),
-      "k(T* p): parameter 1 (T*) got memory of float32"));
+      "k(T* p): parameter 1 (T*) got memory of float32: p wants float64"));
   CHECK_THROWS_AS(pack<std::uint64_t>(pointer(ScalarType::float32), 5), ArgumentError);
   CHECK_THROWS_AS(pack<int>(scalar(ScalarType::int32, "int"), f32), ArgumentError);
+}
+
+TEST_CASE("arguments: what a floating parameter cannot hold is refused") {
+  const auto f32 = scalar(ScalarType::float32, "float");
+  CHECK(contains(message<ArgumentRangeError>([&] { pack<float>(f32, 1e300); }),
+                 "got 1e+300, outside -3.40e38 ... 3.40e38"));
+  CHECK(pack<float>(f32, -std::numeric_limits<double>::infinity()) ==
+        -std::numeric_limits<float>::infinity());
+  CHECK(pack<std::uint16_t>(scalar(ScalarType::float16, "__half"), 1.5f) == 0x3e00);
+  CHECK(pack<std::uint16_t>(scalar(ScalarType::bfloat16, "__nv_bfloat16"), -2) == 0xc000);
+  CHECK_THROWS_AS(pack<std::uint16_t>(scalar(ScalarType::float16, "__half"), 65520),
+                  ArgumentRangeError);
+}
+
+TEST_CASE("arguments: pointers to structs take bytes, those to pointers addresses") {
+  const auto type_of = [](const char* type, ScalarType element) {
+    Parameter parameter = pointer(std::nullopt);
+    parameter.type = type;
+    return [parameter, element] { return pack<std::uint64_t>(parameter, Pointer{4096, element}); };
+  };
+  CHECK(type_of("S<float*>*", ScalarType::uint8)() == 4096);
+  CHECK(contains(message<ArgumentError>(type_of("const S<float*>*", ScalarType::uint64)),
+                 "got memory of uint64: p wants uint8 (the bytes of structs)"));
+  CHECK(type_of("float**", ScalarType::uint64)() == 4096);
+  CHECK(contains(message<ArgumentError>(type_of("S<int>* const*", ScalarType::uint8)),
+                 "got memory of uint8: p wants uint64 (addresses)"));
+}
+
+/// A pointer to vectors of float32.
+static Parameter vector_pointer(int lanes) {
+  Parameter parameter = pointer(ScalarType::float32);
+  parameter.lanes = lanes;
+  parameter.pointee_size = 4 * static_cast<std::size_t>(lanes);
+  return parameter;
+}
+
+static std::string refusal_of(const Parameter& parameter, const ArgumentView& view) {
+  return message<ArgumentError>([&] {
+    const KernelSignature signature{.name = "k", .lowered = "k", .parameters = {parameter}};
+    ArgumentSlot slot{};
+    void* where = nullptr;
+    pack_arguments(signature, sim_device(), {&view, 1}, {&slot, 1}, {&where, 1});
+  });
+}
+
+TEST_CASE("arguments: memory for vectors holds whole ones at their alignment") {
+  const std::string fine = "nothing was thrown";
+  ArgumentView view = KernelArgument<Pointer>::view({4096, ScalarType::float32});
+  view.memory_bytes = 32;
+  CHECK(refusal_of(vector_pointer(4), view) == fine);
+  view.memory_bytes = 24;
+  CHECK(contains(refusal_of(vector_pointer(4), view),
+                 "got memory of 24 bytes, no multiple of the 16 bytes of an element: pad p"));
+  view.memory_bytes = 32;
+  view.address = 4104;
+  CHECK(contains(refusal_of(vector_pointer(4), view),
+                 "got memory at address 0x1008, not aligned to 16 bytes"));
+  view.memory_bytes = 36;
+  CHECK(refusal_of(vector_pointer(3), view) == fine);
+  view.read_only = true;
+  CHECK(contains(refusal_of(vector_pointer(3), view), "the kernel may write to p"));
+  Parameter constant = vector_pointer(3);
+  constant.pointee_const = true;
+  CHECK(refusal_of(constant, view) == fine);
+  const auto complex64 = KernelArgument<Pointer>::view({4096, ScalarType::complex64});
+  CHECK(refusal_of(vector_pointer(2), complex64) == fine);
+  const auto complex128 = KernelArgument<Pointer>::view({4096, ScalarType::complex128});
+  CHECK(contains(refusal_of(vector_pointer(2), complex128),
+                 "got memory of complex128: p wants float32"));
 }
 
 TEST_CASE("arguments: structs go by value when the size is right") {

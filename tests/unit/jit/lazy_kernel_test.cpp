@@ -14,7 +14,7 @@ using namespace kernwright::testing;
 
 namespace {
 
-Device& gpu() {
+Device& lazy_device() {
   use_test_nvrtc();
   Device& device = fresh_device();
   FakeDriver::get().tells_parameters = false;
@@ -24,7 +24,7 @@ Device& gpu() {
   return device;
 }
 
-std::string name_error(const std::string& text) {
+std::string name_refusal(const std::string& text) {
   return thrown_by<NameNotFound>([&] { kernel(text); }).what();
 }
 
@@ -37,22 +37,22 @@ TEST_CASE("lazy kernel: the only kernel needs no name") {
 }
 
 TEST_CASE("lazy kernel: none, two, or a template want a name") {
-  CHECK(contains(name_error("__device__ int x;"), "declares no __global__"));
-  const std::string two = name_error("__global__ void a() {} __global__ void b() {}");
+  CHECK(contains(name_refusal("__device__ int x;"), "declares no __global__"));
+  const std::string two = name_refusal("__global__ void a() {} __global__ void b() {}");
   CHECK(contains(two, "a, b"));
   CHECK(contains(two, "2 __global__"));
-  CHECK(contains(name_error("template <class T> __global__ void t(T x) {}"), "t<float>"));
+  CHECK(contains(name_refusal("template <class T> __global__ void t(T x) {}"), "t<float>"));
 }
 
 TEST_CASE("lazy kernel: making one compiles nothing, errors come with the first use") {
   const LazyKernel wrong = kernel("__global__ void k() { syntax error }");
-  Device& device = gpu();
+  Device& device = lazy_device();
   CHECK_THROWS_AS(wrong.on(device), CompileError);
   CHECK_THROWS_AS(wrong.on(device), CompileError);
 }
 
 TEST_CASE("lazy kernel: loaded once per device, the same object each time") {
-  Device& device = gpu();
+  Device& device = lazy_device();
   const LazyKernel only = kernel("__global__ void only(float* x) { *x = 2; }");
   const Kernel& first = only.on(device);
   const LazyKernel copy = only;
@@ -64,14 +64,14 @@ TEST_CASE("lazy kernel: loaded once per device, the same object each time") {
 }
 
 TEST_CASE("lazy kernel: object code is to be had without loading") {
-  Device& device = gpu();
+  Device& device = lazy_device();
   const LazyKernel only = kernel("__global__ void only(float* x) { *x = 3; }");
   CHECK(only.object_code(device)->arch == "sm_90");
   CHECK(FakeDriver::get().live("module") == 0);
 }
 
 TEST_CASE("lazy kernel: knows which layer had its code, whatever else was asked for since") {
-  Device& device = gpu();
+  Device& device = lazy_device();
   const std::string text = "__global__ void only(float* x) { *x = 5; }";
   const LazyKernel first = kernel(text), second = kernel(text);
   first.on(device);
@@ -86,7 +86,7 @@ TEST_CASE("lazy kernel: knows which layer had its code, whatever else was asked 
 }
 
 TEST_CASE("lazy kernel: threads that meet at the first use get one kernel") {
-  Device& device = gpu();
+  Device& device = lazy_device();
   const LazyKernel only = kernel("__global__ void only(float* x) { *x = 4; }");
   std::vector<const Kernel*> kernels(8);
   std::vector<std::thread> threads;

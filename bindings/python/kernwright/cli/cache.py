@@ -7,6 +7,7 @@ import json
 import time
 from typing import Any
 
+from kernwright._core import _describe_bytes as size_text
 from kernwright._support.words import counted
 from kernwright.cli import UsageError
 
@@ -39,29 +40,23 @@ def byte_count(text: str) -> int:
     return int(digits) * UNITS[unit]
 
 
-def size(count: int) -> str:
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024:
-            return counted(count, "byte") if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1024  # type: ignore[assignment]
-    return f"{count:.1f} GiB"
-
-
 def show_info(info: dict[str, Any]) -> None:
     print(f"folder     {info['path'] or 'none'}")
     state = info["state"] if info["mode"] == "disk" else f"off (KERNWRIGHT_CACHE={info['mode']})"
     print(f"state      {state}" + (f": {info['reason']}" if info["reason"] else ""))
-    used = size(info["bytes"] + info["header_bytes"])
-    print(f"entries    {info['entries']}, {size(info['bytes'])}")
-    print(f"headers    {size(info['header_bytes'])}")
-    print(f"in all     {used} of {size(info['limit'])}")
+    used = size_text(info["bytes"] + info["header_bytes"])
+    print(f"entries    {info['entries']}, {size_text(info['bytes'])}")
+    print(f"headers    {size_text(info['header_bytes'])}")
+    print(f"in all     {used} of {size_text(info['limit'])}")
 
 
 def show_list(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["last_used"]))
         names = ", ".join(row["kernels"])
-        print(f"{row['key'][:12]}  {used}  {row['arch']:11}  {size(row['bytes']):>10}  {names}")
+        print(
+            f"{row['key'][:12]}  {used}  {row['arch']:11}  {size_text(row['bytes']):>10}  {names}"
+        )
 
 
 def show_verify(report: dict[str, Any]) -> None:
@@ -73,7 +68,7 @@ def show_verify(report: dict[str, Any]) -> None:
 
 
 def show_removal(report: dict[str, Any]) -> None:
-    print(f"removed {counted(report['entries'], 'entry', 'entries')}, {size(report['bytes'])}")
+    print(f"removed {counted(report['entries'], 'entry', 'entries')}, {size_text(report['bytes'])}")
 
 
 def run(arguments: argparse.Namespace) -> int:

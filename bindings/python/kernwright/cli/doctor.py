@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from kernwright._core import _describe_bytes as size_text
 from kernwright._support.words import counted
 
 PACKAGES = ("kernwright", "numpy", "ml_dtypes", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12",
@@ -152,17 +153,13 @@ def verdict(report: dict[str, Any]) -> str:
     return text
 
 
-def gibibytes(count: int) -> str:
-    return f"{count / 2**30:.1f} GiB"
-
-
 def cache_line(cache: dict[str, Any]) -> str:
     if "error" in cache:
         return str(cache["error"])
     if cache["mode"] != "disk":
         return f"no disk: KERNWRIGHT_CACHE={cache['mode']}"
     state = cache["state"] + (f" ({cache['reason']})" if cache["reason"] else "")
-    size = f"{cache['bytes'] / 2**20:.1f} MiB of {cache['limit'] / 2**20:.0f} MiB"
+    size = f"{size_text(cache['bytes'])} of {size_text(cache['limit'])}"
     entries = counted(cache["entries"], "entry", "entries")
     return f"{state}, {cache['path'] or 'no folder'}, {entries}, {size}"
 
@@ -185,7 +182,7 @@ def print_device(device: dict[str, Any], driver: dict[str, Any]) -> None:
     if "error" in device:
         print(f"device     {said_above(device['error'], {'driver': driver['reason']})}")
         return
-    memory = f"{gibibytes(device['memory_free'])} free of {gibibytes(device['memory_total'])}"
+    memory = f"{size_text(device['memory_free'])} free of {size_text(device['memory_total'])}"
     capability = f"compute capability {device['compute_capability']}"
     count = counted(device["multiprocessors"], "multiprocessor")
     print(f"device     {device['name']}, {capability}, {count}, {memory}")

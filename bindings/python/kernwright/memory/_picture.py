@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from kernwright._core import _describe_bytes as size_text
 from kernwright._support import html as pages
 from kernwright._support import svg
 from kernwright._support.words import counted
@@ -26,16 +27,6 @@ svg { display: block; width: 100%; height: auto; }
 .curve { stroke: var(--ink); stroke-width: .8; }
 .broken { fill: none; stroke: var(--bad); stroke-width: 1.2; background: var(--bad); }
 """
-
-
-def size(count: float) -> str:
-    """512 B, 1.5 MiB"""
-    units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-    unit = 0
-    while count >= 1023.95 and unit + 1 < len(units):
-        count /= 1024
-        unit += 1
-    return f"{count:.1f} {units[unit]}" if unit else f"{int(count)} B"
 
 
 def key(kind: str, name: str) -> str:
@@ -68,7 +59,7 @@ def history(samples: list[dict[str, Any]]) -> str:
         svg.path(broken, "broken"),
     ]
     keys = (
-        key("used", "used") + key("free", f"reserved (top: {size(top)})")
+        key("used", "used") + key("free", f"reserved (top: {size_text(top)})")
         + key("broken", "fragmentation of free memory (top: 1)")
     )  # fmt: skip
     return (
@@ -82,7 +73,7 @@ def segment(data: dict[str, Any], widest: int, y: float) -> str:
     parts = []
     for block in data["blocks"]:
         x, width = block["offset"] * scale, block["bytes"] * scale
-        where = f"{data['address'] + block['offset']:#x}, {size(block['bytes'])}"
+        where = f"{data['address'] + block['offset']:#x}, {size_text(block['bytes'])}"
         if block["state"] == "free":
             whose = f"of stream {block['stream']}" if block["stream"] else "for every stream"
             parts.append(svg.box(x, y, width, BAR, "free", f"free {whose}: {where}"))
@@ -104,7 +95,8 @@ def segments(data: list[dict[str, Any]]) -> str:
     more = f"<p>and {len(data) - len(shown)} smaller ones</p>" if len(shown) < len(data) else ""
     keys = "".join(key(kind, kind) for kind in KINDS)
     return (
-        f'<p class="key">{counted(len(data), "segment")}, the largest {size(widest)}:{keys}</p>'
+        f'<p class="key">{counted(len(data), "segment")}, the largest {size_text(widest)}:'
+        f"{keys}</p>"
         f"{svg.picture(bars, WIDTH, height, 'segments')}{more}"
     )
 
@@ -113,7 +105,7 @@ def totals(stats: dict[str, Any]) -> str:
     in_bytes = ("used", "padding", "cached", "reserved", "limit", "used_peak", "reserved_peak")
     rows = []
     for name, value in stats.items():
-        text = "none" if value is None else size(value) if name in in_bytes else f"{value:,}"
+        text = "none" if value is None else size_text(value) if name in in_bytes else f"{value:,}"
         rows.append(f'<tr><th>{html.escape(name)}</th><td class="n">{text}</td></tr>')
     return f"<table>{''.join(rows)}</table>"
 

@@ -1,38 +1,48 @@
 // Findings as text and as JSON.
 #include "base/format.h"
-#include "base/json_text.h"
 #include "sim/checks.h"
+
+#include <nlohmann/json.hpp>
 
 namespace kernwright::sim {
 namespace {
 
-std::string triple(const std::array<unsigned, 3>& values) {
-  return format("[{}, {}, {}]", values[0], values[1], values[2]);
+using Json = nlohmann::ordered_json;
+
+Json other_json(const OtherAccess& other) {
+  return {{"what", other.what},
+          {"file", other.file},
+          {"line", other.line},
+          {"first_line", other.first_line},
+          {"ptx_line", other.ptx_line},
+          {"opcode", other.opcode},
+          {"block", other.thread_known ? Json(other.block) : Json()},
+          {"thread", other.thread_known ? Json(other.thread) : Json()},
+          {"value", other.value}};
 }
 
-std::string other_json(const OtherAccess& other) {
-  return format(
-      "{{\"what\": {}, \"file\": {}, \"line\": {}, \"first_line\": {}, \"ptx_line\": {}, "
-      "\"opcode\": {}, \"block\": {}, \"thread\": {}, \"value\": {}}}",
-      json_string(other.what), json_string(other.file), other.line, other.first_line,
-      other.ptx_line, json_string(other.opcode), other.thread_known ? triple(other.block) : "null",
-      other.thread_known ? triple(other.thread) : "null", json_string(other.value));
-}
-
-std::string finding_json(const Finding& finding) {
+Json finding_json(const Finding& finding) {
   const FaultReport& fault = finding.fault;
-  std::string text = format(
-      "{{\"kind\": {}, \"message\": {}, \"hint\": {}, \"count\": {},\n   \"kernel\": {}, \"file\": "
-      "{}, \"line\": {}, \"first_line\": {}, \"ptx_line\": {}, \"opcode\": {},\n   \"block\": {}, "
-      "\"thread\": {}, \"what\": {}, \"space\": {}, \"address\": {}, \"size\": {}, \"value\": {},\n"
-      "   \"allocation\": {}, \"details\": {}, \"other\": ",
-      json_string(fault_kind_name(fault.kind)), json_string(fault.message),
-      json_string(finding.hint), finding.count, json_string(fault.kernel), json_string(fault.file),
-      fault.line, fault.first_line, fault.ptx_line, json_string(fault.opcode), triple(fault.block),
-      triple(fault.thread), json_string(finding.what), json_string(finding.space), fault.address,
-      fault.access_size, json_string(finding.value), json_string(fault.allocation),
-      json_string(fault.further_lines()));
-  return text + (finding.other ? other_json(*finding.other) : "null") + "}";
+  return {{"kind", fault_kind_name(fault.kind)},
+          {"message", fault.message},
+          {"hint", finding.hint},
+          {"count", finding.count},
+          {"kernel", fault.kernel},
+          {"file", fault.file},
+          {"line", fault.line},
+          {"first_line", fault.first_line},
+          {"ptx_line", fault.ptx_line},
+          {"opcode", fault.opcode},
+          {"block", fault.block},
+          {"thread", fault.thread},
+          {"what", finding.what},
+          {"space", finding.space},
+          {"address", fault.address},
+          {"size", fault.access_size},
+          {"value", finding.value},
+          {"allocation", fault.allocation},
+          {"details", fault.further_lines()},
+          {"other", finding.other ? other_json(*finding.other) : Json()}};
 }
 
 }  // namespace
@@ -56,11 +66,9 @@ std::string findings_text(std::span<const Finding> findings, std::uint64_t total
 }
 
 std::string findings_json(std::span<const Finding> findings) {
-  std::string text = "[";
-  for (const Finding& finding : findings) {
-    text += (text.size() == 1 ? "\n  " : ",\n  ") + finding_json(finding);
-  }
-  return text + (findings.empty() ? "]\n" : "\n]\n");
+  Json list = Json::array();
+  for (const Finding& finding : findings) list.push_back(finding_json(finding));
+  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace kernwright::sim

@@ -27,6 +27,19 @@ void BlockSet::drop_if(F is_over) {
   all_aside_ -= std::erase_if(aside_, is_over) * blocks_each_;
 }
 
+std::unique_ptr<ClusterRunner> BlockSet::take_runner() {
+  if (idle_.empty()) return std::make_unique<ClusterRunner>(launch_, print_, sm_);
+  std::unique_ptr<ClusterRunner> runner = std::move(idle_.back());
+  idle_.pop_back();
+  return runner;
+}
+
+void BlockSet::begin(std::uint64_t cluster) {
+  aside_.push_back({take_runner(), cluster});
+  aside_.back().runner->start(cluster);
+  all_aside_ += blocks_each_;
+}
+
 bool BlockSet::run(std::uint64_t cluster) {
   if (idle_.empty()) idle_.push_back(std::make_unique<ClusterRunner>(launch_, print_, sm_));
   ClusterRunner& runner = *idle_.back();

@@ -1,4 +1,4 @@
-// The blocks of one worker in a non-cooperative launch, in clusters or not.
+// The blocks of one worker of a launch, in clusters or not.
 #pragma once
 
 #include "sim/device/launch/cluster_runner.h"
@@ -13,7 +13,8 @@ namespace kernwright::sim {
 
 /// Runs clusters (or single blocks) one after the other. One that seems to wait for others (a flag
 /// of a later block, a hand-made barrier of the grid) is set aside while the next ones begin, as
-/// many as the device holds at a time. It runs on after each of them. Not thread-safe.
+/// many as the device holds at a time. It runs on after each of them. The blocks of a cooperative
+/// launch are set aside from the start. Not thread-safe.
 class BlockSet {
  public:
   /// All outlive it. `aside` counts the blocks put aside by all sets of the launch. `sm` is the
@@ -26,10 +27,14 @@ class BlockSet {
 
   /// Runs the cluster with this number to its end or sets it aside. False after a finding.
   bool run(std::uint64_t cluster);
+  /// Sets it aside before it ran.
+  void begin(std::uint64_t cluster);
+  /// Runs each of those set aside for a time slice. False after a finding.
+  bool run_round() { return run_aside(false); }
   /// Whether some were set aside and have not ended.
   bool is_waiting() const noexcept { return !aside_.empty(); }
-  /// Runs each of those for a time slice, when no more begin. False after a finding; one is made
-  /// where all of them have only waited for longer than a warp may run.
+  /// run_round(), when no more begin: there is a finding where all of them have only waited for
+  /// longer than a warp may run.
   bool finish_round() { return run_aside(true); }
   /// All of those seem to wait.
   bool is_stuck() const noexcept;
@@ -45,6 +50,7 @@ class BlockSet {
     std::unique_ptr<ClusterRunner> runner;
     std::uint64_t cluster = 0;
   };
+  std::unique_ptr<ClusterRunner> take_runner();
   bool run_aside(bool is_complete);
   bool fail(Member&& member);
   template <typename F>

@@ -24,8 +24,9 @@ constexpr std::uint64_t kChunksPerWorker = 32;
 
 class Grid {
  public:
-  Grid(const LaunchContext& launch, int width)
+  Grid(const LaunchContext& launch, int width, bool together)
       : launch_(launch),
+        together_(together),
         clusters_(cluster_count(launch)),
         width_(static_cast<int>(std::min<std::uint64_t>(clusters_, static_cast<unsigned>(width)))),
         chunk_(std::clamp<std::uint64_t>(
@@ -52,7 +53,8 @@ class Grid {
     launch.print_sink = &print;
     if (!logs_.empty()) launch.accesses = &logs_[static_cast<std::size_t>(worker)];
     BlockSet blocks(launch, print, aside_, static_cast<std::uint32_t>(worker));
-    if (!serve(blocks)) report(blocks.faulty_cluster(), blocks.fault());
+    const bool fine = together_ ? serve_together(blocks) : serve_in_order(blocks);
+    if (!fine) report(blocks.faulty_cluster(), blocks.fault());
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
@@ -60,7 +62,7 @@ class Grid {
   }
 
   /// False after a finding of the set.
-  bool serve(BlockSet& blocks) {
+  bool serve_in_order(BlockSet& blocks) {
     while (true) {
       const std::uint64_t first = next_.fetch_add(chunk_, std::memory_order_relaxed);
       const std::uint64_t end = std::min(clusters_, first + chunk_);
@@ -79,14 +81,27 @@ class Grid {
     return true;
   }
 
+  /// The same of blocks that are all in flight: one more begins whenever all of the set ran for a
+  /// round. So the grid is complete even if fewer threads run than were asked for.
+  bool serve_together(BlockSet& blocks) {
+    while (faulty_.load(std::memory_order_relaxed) == kNoFault) {
+      const std::uint64_t next = next_.fetch_add(1, std::memory_order_relaxed);
+      if (next < clusters_) blocks.begin(next);
+      if (!blocks.is_waiting()) break;
+      if (!blocks.run_round()) return false;
+    }
+    return true;
+  }
+
   void report(std::uint64_t cluster, const FaultReport& fault) {
     const std::lock_guard lock(mutex_);
-    if (cluster >= faulty_) return;
+    if (together_ ? faulty_ != kNoFault : cluster >= faulty_) return;
     faulty_ = cluster;
     fault_ = fault;
   }
 
   const LaunchContext& launch_;
+  const bool together_;
   const std::uint64_t clusters_;  // each block is one where there are none
   const int width_;
   const std::uint64_t chunk_;
@@ -103,7 +118,11 @@ class Grid {
 }  // namespace
 
 GridResult run_grid(const LaunchContext& launch, int width) {
-  return Grid(launch, std::max(1, width)).run();
+  return Grid(launch, std::max(1, width), false).run();
+}
+
+GridResult run_grid_together(const LaunchContext& launch, int width) {
+  return Grid(launch, std::max(1, width), true).run();
 }
 
 }  // namespace kernwright::sim

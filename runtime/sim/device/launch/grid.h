@@ -30,9 +30,13 @@ struct GridResult {
 /// `launch.accesses` takes the accesses of all blocks; null = nobody asks.
 GridResult run_grid(const LaunchContext& launch, int width);
 
-/// The same for a grid of blocks, in clusters or not, that wait for each other: all are in flight
-/// together, a round each, and all make progress. Makes the workspace of grid-wide barriers. Of
-/// several findings the first one in time is reported. Throws std::bad_alloc when it does not fit.
+/// The same for a grid whose blocks, in clusters or not, wait for each other: all are in flight
+/// together, a round each, and all make progress. Of several findings the first one in time is
+/// reported.
+GridResult run_grid_together(const LaunchContext& launch, int width);
+
+/// run_grid_together() with the workspace of grid-wide barriers, or run_scheduled_grid() where the
+/// launch has a seed. Throws std::bad_alloc when it does not fit.
 GridResult run_cooperative_grid(const LaunchContext& launch, int width);
 
 /// The same on the calling thread. `seed` alone chooses the order of clusters, blocks and their

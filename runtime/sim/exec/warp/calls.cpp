@@ -1,6 +1,7 @@
 // Calls and returns: frames, parameter blocks, return addresses per lane.
 #include "sim/exec/warp/scheduler.h"
 
+#include "base/byte_text.h"
 #include "base/format.h"
 #include "sim/code/program.h"
 #include "sim/code/tables.h"
@@ -85,8 +86,8 @@ bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const
   std::byte* const to = warp.schedule->callee_frame(*warp.program, split.depth + 1, function);
   if (to == nullptr) {
     warp.fault(op, FaultKind::bounds, first, 0, 0,
-               format("the frames of {} nested calls take more than {} MiB in the call of {}",
-                      split.depth + 1, kMaxWarpFrameBytes >> 20, callee.name));
+               format("the frames of {} nested calls take more than {} in the call of {}",
+                      split.depth + 1, describe_bytes(kMaxWarpFrameBytes), callee.name));
     return false;
   }
   const std::uint32_t* const tops = lane_words(from, kLocalTopOffset);

@@ -401,6 +401,6 @@ TEST_CASE("tensor maps: as arguments they are 128 bytes of their device") {
   signature.parameters[0].size = 64;
   CHECK(
       message_of<ArgumentError>([&] { pack_arguments(signature, device, views, slots, where); }) ==
-      "k(CUtensorMap map): parameter 1 (CUtensorMap) takes 64 bytes and got a tensor map of 128 "
+      "k(CUtensorMap map): parameter 1 (CUtensorMap) got a tensor map of 128 bytes: map wants 64 "
       "bytes");
 }

@@ -1,5 +1,5 @@
 // The pool under what real programs asked their allocators for on a GPU: the files of
-// tests/unit/memory/traces, which tests/gpu/record_allocations.py writes.
+// tests/unit/memory/traces, which tests/record/record_allocations.py writes.
 #include "memory/pool/pool_resource.h"
 #include "unit/core/fake_driver.h"
 #include "unit/memory/logged_resource.h"

@@ -265,7 +265,7 @@ TEST_CASE("pool: out of memory tells requested, used, reserved, free, and who ho
     CHECK(error.used == 3 * kMiB + 1000);
     CHECK(error.reserved == pool->stats().reserved);
     CHECK(error.free == 16 * kMiB - pool->stats().reserved);
-    CHECK(contains(error.what(), "3.0 MiB in 1 allocation from"));
+    CHECK(contains(error.what(), "3 MiB in 1 allocation from"));
     CHECK(contains(error.what(), "pool_resource_test.cpp:" + std::to_string(line)));
     CHECK(contains(error.what(), "1000 B in 1 allocation from an unknown place"));
   }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/errors.h"
@@ -81,7 +82,10 @@ TEST_CASE("judge: a right kernel is accepted, with times and a speedup") {
   REQUIRE(verdict.speedup);
   if (verdict.timing->is_counted) CHECK(*verdict.speedup > 1);
   CHECK(verdict.seconds >= verdict.compile_seconds);
-  CHECK(verdict.to_json().find("\"status\": \"accepted\"") != std::string::npos);
+  const auto json = nlohmann::json::parse(verdict.to_json());
+  CHECK(json["status"] == "accepted");
+  CHECK(json["timing"]["interval"].size() == 2);
+  CHECK(json["cases"].size() == verdict.cases.size());
 }
 
 TEST_CASE("judge: each status has its reason") {

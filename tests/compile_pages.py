@@ -1,0 +1,74 @@
+"""Compiles the C++ of README.md and docs/: each ```cpp block as a reader pastes it into a function.
+
+    python tests/compile_pages.py COMPILER PREFIX SOURCE
+
+PREFIX holds an installed Kernwright. The headers of the kernel library are not installed: its
+blocks get those of SOURCE, the repository. Exit code 1 names the blocks that do not compile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+BLOCK = re.compile(r"^```cpp\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# What the text around a page's blocks has introduced.
+NAMES = {
+    "products": "Array& x, Array& weight, Array& bias, Array& residual, Stream& stream",
+    "tensor_maps": "Device& device, const Kernel& kernel, Array& x, Array& out",
+    "textures": "Device& device, const Kernel& kernel, Array& y, std::vector<float>& pixels",
+}
+OF_REPOSITORY = {"products": "kernels_src/gemm/gemm.h"}
+
+
+def unit(page: str, block: str) -> str:
+    """A source file with the block as the body of a function."""
+    lines = block.splitlines()
+    includes = [line for line in lines if line.startswith("#include")]
+    body = [line for line in lines if not line.startswith("#include")]
+    if page in OF_REPOSITORY:
+        includes.append(f'#include "{OF_REPOSITORY[page]}"')
+    parameters = re.sub(r"\b(Array|Device|Kernel|Stream)\b", r"kernwright::\1", NAMES.get(page, ""))
+    head = ["#include <kernwright.h>", "#include <vector>", *includes]
+    return "\n".join([*head, f"void pasted({parameters}) {{", *body, "}"]) + "\n"
+
+
+def problem_of(compiler: str, folders: list[Path], text: str) -> str:
+    """What the compiler says of the text; empty when it compiles."""
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+    command += ["-Wno-unused", "-Wno-missing-field-initializers", "-x", "c++", "-"]
+    command += [option for folder in folders for option in ("-isystem", str(folder))]
+    ended = subprocess.run(command, input=text, capture_output=True, text=True)
+    return ended.stderr if ended.returncode else ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("compiler")
+    parser.add_argument("prefix", type=Path)
+    parser.add_argument("source", type=Path)
+    arguments = parser.parse_args()
+    installed = [arguments.prefix / "include" / "kernwright"]
+    repository = [arguments.source / folder for folder in ("bindings/cpp", "runtime", ".")]
+    count, problems = 0, []
+    for page in [arguments.source / "README.md", *sorted((arguments.source / "docs").glob("*.md"))]:
+        folders = repository if page.stem in OF_REPOSITORY else installed
+        for number, block in enumerate(BLOCK.findall(page.read_text(encoding="utf-8")), 1):
+            count += 1
+            text = unit(page.stem, block)
+            if problem := problem_of(arguments.compiler, folders, text):
+                problems.append(f"{page.name}, C++ block {number}:\n{problem}")
+            # A compiler that takes everything would find no mistake.
+            elif not problem_of(arguments.compiler, folders, text + "int broken = nothing;\n"):
+                problems.append(f"{page.name}, C++ block {number}: a mistake is not noticed")
+    if count < 4:
+        problems.append(f"only {count} blocks of C++ were found")
+    print("\n".join(problems) or f"{count} blocks compile")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
