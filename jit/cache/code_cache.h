@@ -19,9 +19,9 @@ namespace kernwright {
 
 enum class CacheMode { off, memory, disk };
 
-/// What code is wanted for.
-struct TargetWish {
-  std::optional<TargetRequest> device;  ///< else code of `kind` without a device
+/// What code is wanted for: a device, or a kind and an architecture.
+struct TargetRequest {
+  std::optional<DeviceTarget> device;  ///< else code of `kind` without a device
   CodeKind kind = CodeKind::cubin;
   std::string arch;
 };
@@ -32,7 +32,7 @@ struct CodeRequest {
   const ProgramOptions& options;
   const ScannedSource& declared;
   const ProgramFields& fields;
-  TargetWish wish;
+  TargetRequest target;
   bool with_lines = false;  ///< line numbers whatever the options say
   std::vector<std::string> names = {};
   bool with_declared = true;

@@ -10,9 +10,9 @@
 
 namespace kernwright {
 
-/// Target of a wish for a compiler that knows the architectures `known`. Throws InvalidArgument.
-Target target_of(const TargetWish& wish, const IncludeClosure& included, std::span<const int> known,
-                 const std::string& version);
+/// Target of a request for a compiler that knows the architectures `known`. Throws InvalidArgument.
+Target target_of(const TargetRequest& wanted, const IncludeClosure& included,
+                 std::span<const int> known, const std::string& version);
 
 /// The request's selection for that target.
 CompileSelection selection_of(const CodeRequest& request, Target target);

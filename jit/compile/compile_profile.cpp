@@ -42,7 +42,7 @@ std::uint64_t number_before(const std::string& line, const std::string& words) {
 
 Target target_on(Device& device, const Program& program, const IncludeClosure& included,
                  const NvrtcFacts& nvrtc) {
-  TargetRequest wanted;
+  DeviceTarget wanted;
   wanted.is_simulated = device.is_simulated();
   wanted.arch = program.options().arch;
   wanted.wants_arch_specific = included.asks_for_arch_specific;

@@ -15,8 +15,8 @@ namespace kernwright {
 
 class Device;
 
-/// What a device name asks for: "auto", "cuda", "cuda:N", "sim" or "sim:N".
-struct DeviceRequest {
+/// The devices that a name selects: "auto", "cuda", "cuda:N", "sim" or "sim:N".
+struct DeviceSelector {
   enum class Kind { automatic, cuda, sim };
   Kind kind = Kind::automatic;
   int index = -1;  ///< -1: the first one
@@ -32,7 +32,7 @@ struct PciAddress {
 std::optional<PciAddress> parse_pci_address(std::string_view text);
 
 /// Reads a device name. Throws DeviceNotFound with the allowed names for anything else.
-DeviceRequest parse_device_request(std::string_view text);
+DeviceSelector parse_device_selector(std::string_view text);
 
 /// The devices of one real driver and of one simulated driver, made lazily and kept. Thread-safe.
 class DeviceRegistry {

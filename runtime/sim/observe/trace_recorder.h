@@ -21,7 +21,7 @@ class TraceRecorder {
   /// A launch of the function begins: whether it is the one to trace.
   bool begin(const LaunchContext& launch);
   /// What ended it; null when it ended well.
-  void end(const FaultReport* fault);
+  void end(const Fault* fault);
   const Trace& trace() const noexcept { return trace_; }
 
   /// Whether the warp has the thread, and as which lane.

@@ -20,7 +20,7 @@ std::string other_json(const OtherAccess& other) {
 }
 
 std::string finding_json(const Finding& finding) {
-  const FaultReport& fault = finding.fault;
+  const Fault& fault = finding.fault;
   std::string text = format(
       "{{\"kind\": {}, \"message\": {}, \"hint\": {}, \"count\": {},\n   \"kernel\": {}, \"file\": "
       "{}, \"line\": {}, \"first_line\": {}, \"ptx_line\": {}, \"opcode\": {},\n   \"block\": {}, "

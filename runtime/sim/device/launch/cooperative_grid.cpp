@@ -96,7 +96,7 @@ class CooperativeGrid {
     residents.back()->start(next);
   }
 
-  void report(const FaultReport& fault) {
+  void report(const Fault& fault) {
     const std::lock_guard lock(mutex_);
     if (!fault_) fault_ = fault;
     stopped_ = true;
@@ -108,7 +108,7 @@ class CooperativeGrid {
   std::atomic<std::uint64_t> next_{0};
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;  // guards fault_ and failure_
-  std::optional<FaultReport> fault_;
+  std::optional<Fault> fault_;
   std::exception_ptr failure_;
   std::vector<PrintBuffer> prints_;
   std::vector<AccessLog> logs_;

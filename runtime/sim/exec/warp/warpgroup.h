@@ -49,7 +49,7 @@ class Warpgroups {
   /// Lets go the threads that wait for warps with a commit by now.
   bool release(Block& block);
 
-  bool in_flight(const Warp& warp);
+  bool has_pending(const Warp& warp);
   /// An instruction reads and writes these registers: ends the products that they belong to.
   void touch(const Op* op, Warp& warp, Registers reads, Registers writes);
 
