@@ -54,7 +54,7 @@ class Inputs:
         ]
         self.tables = nn.rope_tables(places, shape.dim)
         self.places = kw.asarray(np.arange(shape.batch, dtype=np.int32) % 64)
-        self.turns = self.places.reshape((-1, 1)) + kw.arange(shape.tokens, dtype="int32")
+        self.rope_positions = self.places.reshape((-1, 1)) + kw.arange(shape.tokens, dtype="int32")
 
     def caches(self) -> list[kw.Array]:
         shape = self.shape
@@ -70,7 +70,7 @@ class Inputs:
     def one_by_one(self, caches: list[kw.Array]) -> kw.Array:
         q, k, v = nn.split_qkv(self.qkv, self.shape.heads, self.shape.kv_heads)
         q, k = (nn.rms_norm(x, w, EPS) for x, w in zip((q, k), self.weights, strict=True))
-        q, k = nn.rope(q, k, *self.tables, positions=self.turns)
+        q, k = nn.rope(q, k, *self.tables, positions=self.rope_positions)
         q, k, v = (kw.permute_dims(x, (0, 2, 1, 3)) for x in (q, k, v))
         nn.append_cache(k, v, *caches, self.places)
         return q
@@ -86,8 +86,9 @@ def peers(inputs: Inputs, made: list[Any]) -> Iterator[tuple[str, Callable[[], A
     if kw.current_device().is_simulated:
         return
     shape, functional = inputs.shape, torch.nn.functional
-    qkv, cos, sin, turns, *weights = (
-        torch.from_dlpack(x) for x in (inputs.qkv, *inputs.tables, inputs.turns, *inputs.weights)
+    qkv, cos, sin, rope_positions, *weights = (
+        torch.from_dlpack(x)
+        for x in (inputs.qkv, *inputs.tables, inputs.rope_positions, *inputs.weights)
     )
     made += [torch.from_dlpack(x) for x in inputs.caches()]
     sequence = torch.arange(shape.batch, device=qkv.device)[:, None]
@@ -101,9 +102,9 @@ def peers(inputs: Inputs, made: list[Any]) -> Iterator[tuple[str, Callable[[], A
         q, k, v = heads.split([shape.heads, shape.kv_heads, shape.kv_heads], 2)
         q, k = (functional.rms_norm(x, (shape.dim,), w, EPS)
                 for x, w in zip((q, k), weights, strict=True))  # fmt: skip
-        c, s = cos[turns][:, :, None], sin[turns][:, :, None]
+        c, s = cos[rope_positions][:, :, None], sin[rope_positions][:, :, None]
         q, k = turned(q, c, s), turned(k, c, s)
-        key_cache[sequence, :, turns], value_cache[sequence, :, turns] = k, v
+        key_cache[sequence, :, rope_positions], value_cache[sequence, :, rope_positions] = k, v
         return q.transpose(1, 2)
 
     yield "torch", lambda: step(*made)

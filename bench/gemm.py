@@ -135,9 +135,9 @@ def measure(
 def title_of(tile: tuple[Any, ...]) -> str:
     if len(tile) == 3:
         return f"{tile[0]}x{tile[1]} {tile[2]} stages"
-    rows, columns, stages, groups, turns, cluster = tile
+    rows, columns, stages, groups, ping_pong, cluster = tile
     text = f"{rows}x{columns} {stages} stages {groups} groups"
-    return text + (" in turn" if turns else "") + (f" cluster {cluster}" if cluster > 1 else "")
+    return text + (" in turn" if ping_pong else "") + (f" cluster {cluster}" if cluster > 1 else "")
 
 
 def candidates(

@@ -196,9 +196,9 @@ def candidates(of: Problem) -> dict[str, Callable[[], Any]]:
     """Measures every tile."""
     runs = {"rule": ours(of)}
     for tile in _core._gemm_tiles():
-        rows, columns, stages, groups, turns, cluster = tile
+        rows, columns, stages, groups, ping_pong, cluster = tile
         text = f"{rows}x{columns} {stages} stages {groups} groups"
-        title = text + (" in turn" if turns else "") + (f" cluster {cluster}" * (cluster > 1))
+        title = text + (" in turn" if ping_pong else "") + (f" cluster {cluster}" * (cluster > 1))
         runs[title] = ours(of, tile=tile)
     return runs
 

@@ -64,21 +64,20 @@ struct Program::Box {
 
   bool declares_all() const { return ready || declares_all_kernels(source, options, declared); }
 
-  CodeRequest request_for(TargetWish wish, std::vector<std::string> names, bool with_declared,
+  CodeRequest request_for(TargetRequest target, std::vector<std::string> names, bool with_declared,
                           bool with_lines) const {
-    return {source,          options,    declared,         fields,
-            std::move(wish), with_lines, std::move(names), with_declared};
+    return {source,     options,          declared,     fields, std::move(target),
+            with_lines, std::move(names), with_declared};
   }
 
   CodeRequest request_for(Device& device, std::vector<std::string> names,
                           bool with_declared) const {
-    TargetRequest wanted;
-    wanted.is_simulated = device.is_simulated();
-    wanted.arch = options.arch;
-    wanted.compute_capability = device.compute_capability().number();
-    TargetWish wish;
-    wish.device = std::move(wanted);
-    return request_for(std::move(wish), std::move(names), with_declared, device.is_simulated());
+    TargetRequest target;
+    target.device = DeviceTarget{};
+    target.device->is_simulated = device.is_simulated();
+    target.device->arch = options.arch;
+    target.device->compute_capability = device.compute_capability().number();
+    return request_for(std::move(target), std::move(names), with_declared, device.is_simulated());
   }
 
   Code compile_for(Device& device, const std::vector<std::string>& names,
@@ -285,11 +284,11 @@ ObjectCode Program::compile(CodeKind kind, const std::vector<std::string>& names
     throw Error(format("{} is {} and has no source to compile to {}", box_->source.name,
                        code_kind_name(box_->ready->kind), code_kind_name(kind)));
   }
-  TargetWish wish;
-  wish.kind = kind;
-  wish.arch = box_->options.arch;
+  TargetRequest target;
+  target.kind = kind;
+  target.arch = box_->options.arch;
   return *CodeCache::process()
-              .get(box_->request_for(std::move(wish), names, names.empty(), false))
+              .get(box_->request_for(std::move(target), names, names.empty(), false))
               .code;
 }
 

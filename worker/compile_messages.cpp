@@ -45,7 +45,7 @@ void write(ByteWriter& out, const CompileTrace& trace) {
   kernwright::write(out, trace.options);
   out.i32(trace.attempts);
   out.u8(trace.minimal ? 1 : 0);
-  out.u8(trace.is_doubtful ? 1 : 0);
+  out.u8(trace.is_provisional ? 1 : 0);
   out.u8(static_cast<std::uint8_t>(trace.pch));
   out.f64(trace.nvrtc_ms);
 }
@@ -55,7 +55,7 @@ CompileTrace read_trace(ByteReader& in) {
   trace.options = read_texts(in);
   trace.attempts = in.i32();
   trace.minimal = in.u8() != 0;
-  trace.is_doubtful = in.u8() != 0;
+  trace.is_provisional = in.u8() != 0;
   trace.pch = read_enum(in, PchUse::use, "use of precompiled headers");
   trace.nvrtc_ms = in.f64();
   return trace;

@@ -37,7 +37,7 @@ std::uint8_t read_up_to(ByteReader& in, std::uint8_t last, const char* what) {
   throw Error(format("a message of a worker has the impossible {} {}", what, value));
 }
 
-void write(ByteWriter& out, const FaultReport& report) {
+void write(ByteWriter& out, const Fault& report) {
   out.u8(static_cast<std::uint8_t>(report.kind));
   for (const std::string* part : {&report.message, &report.kernel, &report.file}) out.text(*part);
   out.i32(report.line);
@@ -54,8 +54,8 @@ void write(ByteWriter& out, const FaultReport& report) {
   out.text(report.details);
 }
 
-FaultReport read_fault_report(ByteReader& in) {
-  FaultReport report;
+Fault read_fault(ByteReader& in) {
+  Fault report;
   report.kind = read_enum(in, FaultKind::invalid_ptx, "kind of finding");
   for (std::string* part : {&report.message, &report.kernel, &report.file}) *part = read_text(in);
   report.line = in.i32();

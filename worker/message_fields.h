@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/byte_reader.h"
-#include "base/fault_report.h"
+#include "base/fault.h"
 
 #include <cstdint>
 #include <string>
@@ -23,8 +23,8 @@ Enum read_enum(ByteReader& in, Enum last, const char* what) {
 }
 
 // Each read throws Error for bytes that its write did not make.
-void write(ByteWriter& out, const FaultReport& report);
-FaultReport read_fault_report(ByteReader& in);
+void write(ByteWriter& out, const Fault& report);
+Fault read_fault(ByteReader& in);
 
 void write(ByteWriter& out, const std::vector<std::string>& texts);
 std::vector<std::string> read_texts(ByteReader& in);

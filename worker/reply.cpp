@@ -138,7 +138,7 @@ std::vector<std::byte> of_compile(const CompileError& error) {
     case ReplyKind::out_of_memory:
       throw_memory(message, in);
     case ReplyKind::device_fault:
-      throw DeviceFault(read_fault_report(in));
+      throw DeviceFault(read_fault(in));
     case ReplyKind::unsupported_instruction:
       throw_unsupported(message, in);
     case ReplyKind::compile:

@@ -4,7 +4,7 @@
 #include "array/array.h"
 #include "core/kernel.h"
 #include "core/launch/parameter_rules.h"
-#include "core/object_in_flight.h"
+#include "core/tracked_object.h"
 
 #include <pybind11/pybind11.h>
 #include <array>
@@ -100,14 +100,14 @@ class LaunchFrame {
     }
   }
   /// The same of a texture or surface.
-  void note_use(const std::shared_ptr<ObjectInFlight>& object) { objects_.push_back(&*object); }
+  void note_use(const std::shared_ptr<TrackedObject>& object) { objects_.push_back(&*object); }
   /// Refuses `layout`, a dtype or ctypes structure, where it differs from the known layout of the
   /// parameter's struct or vector, or of the one it points to.
   void check_layout(const ArgumentPlan& plan, const py::object& layout) const;
   /// After the launch: that memory is not reused, and no object ends, before the work queued on
   /// `stream` is done. Needs no GIL.
   void use_arrays(const Stream& stream) const {
-    for (ObjectInFlight* object : objects_) object->use_on(stream);
+    for (TrackedObject* object : objects_) object->use_on(stream);
     for (std::size_t i = 0; i < used_count_; ++i) used_[i]->use_on(stream);
     for (const Array* array : more_used_) array->use_on(stream);
   }
@@ -147,7 +147,7 @@ class LaunchFrame {
   std::size_t used_count_ = 0;
   std::array<const Array*, 32> used_;  // not initialised: most launches have few
   std::vector<const Array*> more_used_;
-  std::vector<ObjectInFlight*> objects_;
+  std::vector<TrackedObject*> objects_;
   std::vector<Staged> staged_;
 };
 

@@ -144,7 +144,7 @@ bool copy_tensor_map(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
 /// bits.
 void convert_handle(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                     LaunchFrame& frame) {
-  const std::shared_ptr<ObjectInFlight>* const object = texture_or_surface(value);
+  const std::shared_ptr<TrackedObject>* const object = texture_or_surface(value);
   if (object == nullptr) return convert_number(plan, value, slot, frame);
   if (&(*object)->device() != &frame.device())
     frame.refuse(plan, format("got a {}, but the launch is on {}", (*object)->name(),

@@ -243,7 +243,7 @@ void bind_surface_class(py::module_& m) {
 
 }  // namespace
 
-const std::shared_ptr<ObjectInFlight>* texture_or_surface(PyObject* object) noexcept {
+const std::shared_ptr<TrackedObject>* texture_or_surface(PyObject* object) noexcept {
   if (const auto* texture = exact<TextureHolder>(object)) return &texture->texture.object();
   if (const auto* surface = exact<SurfaceHolder>(object)) return &surface->surface.object();
   return nullptr;

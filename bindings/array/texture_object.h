@@ -31,7 +31,7 @@ struct SurfaceHolder {
 /// Channels of an element. Throws InvalidArgument unless they are 1, 2 or 4.
 unsigned channels_argument(std::int64_t channels);
 
-/// The object in flight of a kw.Texture or kw.Surface, or null when `object` is neither.
-const std::shared_ptr<ObjectInFlight>* texture_or_surface(PyObject* object) noexcept;
+/// The tracked object of a kw.Texture or kw.Surface, or null when `object` is neither.
+const std::shared_ptr<TrackedObject>* texture_or_surface(PyObject* object) noexcept;
 
 }  // namespace kernwright::python

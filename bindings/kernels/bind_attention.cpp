@@ -112,7 +112,7 @@ Array append_qkv(const std::vector<py::object>& tokens, py::handle key_cache,
       .cos = other(2, "cos"),
       .sin = other(3, "sin"),
       .interleaved = interleaved,
-      .turns = other(4, "rope_positions"),
+      .rope_positions = other(4, "rope_positions"),
       .places = {other(5, "page_table"), other(6, "key_scale"), other(7, "value_scale")}};
   return on_current_stream(news.q, [&](const Stream& on) {
     return kernels::append_qkv(news, to_k, to_v, at, options, on);

@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "jit/compile/compile_profile.h"
 #include "jit/compile/compile_trace.h"
+#include "jit/program.h"
 
 #include <memory>
 #include <optional>
@@ -58,7 +59,8 @@ py::object kernel_profile(KernelObject& kernel, const py::object& device) {
   std::optional<CompileProfile> profile;
   {
     const GilRelease unlocked;
-    profile = profile_compile(kernel.lazy()->program(), chosen, kernel.name());
+    const Program& program = kernel.lazy()->program();
+    profile = profile_compile(program.source(), program.options(), chosen, kernel.name());
   }
   py::dict phases;
   for (const PhaseTime& phase : profile->phases) phases[text_object(phase.name)] = phase.ms;

@@ -93,7 +93,7 @@ class Scope {
     found_ = scope_->findings();
     texts_.clear();
     for (sim::Finding& finding : found_) {
-      FaultReport& fault = finding.fault;
+      Fault& fault = finding.fault;
       const auto source = source_of_code(finding.code);
       fault.place_texts(
           [&](const std::string& file) { return first_line_of(source.get(), fault.kernel, file); });

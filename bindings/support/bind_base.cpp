@@ -56,7 +56,7 @@ void fill(py::object& error, const UnsupportedInstruction& e) {
 }
 
 void fill(py::object& error, const DeviceFault& e) {
-  const FaultReport& report = e.report;
+  const Fault& report = e.report;
   error.attr("kind") = fault_kind_name(report.kind);
   error.attr("kernel") = text_object(report.kernel);
   error.attr("file") = text_object(report.file);

@@ -52,8 +52,8 @@ class TuneStrategy {
   std::size_t told() {
     return locked([&] { return strategy_->told(); });
   }
-  std::size_t in_flight() {
-    return locked([&] { return strategy_->in_flight(); });
+  std::size_t pending() {
+    return locked([&] { return strategy_->pending(); });
   }
 
  private:
@@ -103,7 +103,7 @@ void bind_tune_strategy(py::module_& m) {
       .def("best", &TuneStrategy::best)
       .def("best_cost", &TuneStrategy::best_cost)
       .def("told", &TuneStrategy::told)
-      .def("in_flight", &TuneStrategy::in_flight);
+      .def("pending", &TuneStrategy::pending);
 }
 
 }  // namespace kernwright::python

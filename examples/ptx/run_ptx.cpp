@@ -32,7 +32,7 @@ void check(kw::CUresult result, const std::string& what) {
   if (result == kw::CUDA_SUCCESS) return;
   const char* text = nullptr;
   api.cuGetErrorString(result, &text);
-  kw::FaultReport report;
+  kw::Fault report;
   const bool known = api.kwTakeReport(nullptr, &report) == kw::CUDA_SUCCESS;
   throw std::runtime_error(what + ": " + text + (known ? "\n" + report.to_string() : ""));
 }

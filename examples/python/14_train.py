@@ -5,9 +5,9 @@ import numpy as np
 import kernwright as kw
 
 rng = np.random.default_rng(0)
-turns = rng.random((2, 200)) * 3 + 0.3
-angles = turns * 2.2 + np.array([[0], [np.pi]])
-points = np.stack([turns * np.cos(angles), turns * np.sin(angles)], -1).reshape(-1, 2)
+radii = rng.random((2, 200)) * 3 + 0.3
+angles = radii * 2.2 + np.array([[0], [np.pi]])
+points = np.stack([radii * np.cos(angles), radii * np.sin(angles)], -1).reshape(-1, 2)
 x = kw.asarray((points / 3).astype(np.float32))
 labels = kw.asarray(np.repeat([0, 1], 200))
 

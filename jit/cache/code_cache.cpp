@@ -128,7 +128,7 @@ struct CodeCache::State {
                  const CompilerIdentity& compiler, const NvrtcSearch& search) const {
     Lookup lookup;
     lookup.compiler = compiler;
-    lookup.target = target_of(request.wish, included, compiler.archs, compiler.version());
+    lookup.target = target_of(request.target, included, compiler.archs, compiler.version());
     const auto& toolkits =
         included.needs_cuda_headers ? search.toolkits : std::vector<std::string>();
     lookup.key =
@@ -164,7 +164,7 @@ struct CodeCache::State {
   ObjectCode compile_alone(const CodeRequest& request, const IncludeClosure& included) {
     for (int attempt = 0;; ++attempt) {
       const CompileService::Facts nvrtc = compilers.service().nvrtc();
-      const Target target = target_of(request.wish, included, nvrtc->archs, nvrtc->version());
+      const Target target = target_of(request.target, included, nvrtc->archs, nvrtc->version());
       std::vector<std::string> folders;
       try {
         return compile(request, included, target, *nvrtc, folders);
@@ -179,8 +179,8 @@ struct CodeCache::State {
                   const NvrtcSearch& search) {
     if (auto code = disk.get(lookup.key, included)) return from_disk(std::move(*code));
     const auto patience = std::min(kPatience, request.options.timeout.value_or(kPatience));
-    DiskCache::Departure departure = disk.depart(lookup.key, included, patience);
-    if (departure.code) return from_disk(std::move(*departure.code));
+    DiskCache::CompileClaim claim = disk.claim(lookup.key, included, patience);
+    if (claim.code) return from_disk(std::move(*claim.code));
     ++misses;
     const CompileService::Facts nvrtc = compilers.service().nvrtc();
     const CompilerIdentity compiler = compilers.identity_of(nvrtc, search);
@@ -190,7 +190,7 @@ struct CodeCache::State {
     std::vector<std::string> folders;
     try {
       ObjectCode code = compile(request, included, lookup.target, *nvrtc, folders);
-      if (!code.trace->is_doubtful) {
+      if (!code.trace->is_provisional) {
         disk.put(lookup.key, included, folders, request.source.name, code);
       }
       return code;

@@ -20,8 +20,8 @@ namespace kernwright {
 enum class CacheMode { off, memory, disk };
 
 /// The wanted kind of code.
-struct TargetWish {
-  std::optional<TargetRequest> device;  ///< else code of `kind` without a device
+struct TargetRequest {
+  std::optional<DeviceTarget> device;  ///< else code of `kind` without a device
   CodeKind kind = CodeKind::cubin;
   std::string arch;
 };
@@ -32,7 +32,7 @@ struct CodeRequest {
   const ProgramOptions& options;
   const ScannedSource& declared;
   const ProgramFields& fields;
-  TargetWish wish;
+  TargetRequest target;
   bool with_lines = false;  ///< line numbers whatever the options say
   std::vector<std::string> names = {};
   bool with_declared = true;

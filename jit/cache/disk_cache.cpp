@@ -265,12 +265,12 @@ void DiskCache::discard(const CacheKey& key) {
   state_->system.unlink(state_->objects.get(), state_->name_of(key).c_str());
 }
 
-DiskCache::Flight::~Flight() {
+DiskCache::CompileLock::~CompileLock() {
   cache_.state_->system.unlock(cache_.state_->lock_handle.get(), offset_);
 }
 
-DiskCache::Departure DiskCache::depart(const CacheKey& key, const IncludeClosure& included,
-                                       std::chrono::milliseconds patience) {
+DiskCache::CompileClaim DiskCache::claim(const CacheKey& key, const IncludeClosure& included,
+                                         std::chrono::milliseconds patience) {
   State& state = *state_;
   const int file = state.lock_file();
   if (file < 0) return {};
@@ -279,14 +279,14 @@ DiskCache::Departure DiskCache::depart(const CacheKey& key, const IncludeClosure
   bool waited = false;
   while (true) {
     const int locked = state.system.try_lock(file, offset);
-    Departure departure;
-    if (locked == 0) departure.flight.reset(new Flight(*this, offset));
-    if (waited) departure.code = state.find(key, included);
-    if (departure.code) {
+    CompileClaim claim;
+    if (locked == 0) claim.lock.reset(new CompileLock(*this, offset));
+    if (waited) claim.code = state.find(key, included);
+    if (claim.code) {
       ++state.hits;
-      return departure;
+      return claim;
     }
-    if (locked != -EAGAIN || std::chrono::steady_clock::now() >= deadline) return departure;
+    if (locked != -EAGAIN || std::chrono::steady_clock::now() >= deadline) return claim;
     waited = true;
     check_wait(current_wait_limits(), "waiting for a kernel that another process compiles");
     std::this_thread::sleep_for(kPollInterval);

@@ -99,26 +99,26 @@ class DiskCache {
   void discard(const CacheKey& key);
 
   /// During its lifetime, other processes with a miss of the same key wait for it (for a while).
-  class Flight {
+  class CompileLock {
    public:
-    ~Flight();
-    Flight(const Flight&) = delete;
-    Flight& operator=(const Flight&) = delete;
+    ~CompileLock();
+    CompileLock(const CompileLock&) = delete;
+    CompileLock& operator=(const CompileLock&) = delete;
 
    private:
     friend class DiskCache;
-    Flight(DiskCache& cache, std::uint64_t offset) : cache_(cache), offset_(offset) {}
+    CompileLock(DiskCache& cache, std::uint64_t offset) : cache_(cache), offset_(offset) {}
     DiskCache& cache_;
     std::uint64_t offset_;
   };
-  struct Departure {
-    std::unique_ptr<Flight> flight;  ///< null where locks do not work or the wait was too long
-    std::optional<ObjectCode> code;  ///< what another process stored meanwhile
+  struct CompileClaim {
+    std::unique_ptr<CompileLock> lock;  ///< null where locks do not work or the wait was too long
+    std::optional<ObjectCode> code;     ///< what another process stored meanwhile
   };
-  /// Asks to be the one process to compile for the key; waits at most `patience` for another one at
-  /// work on it. Only a hint: nothing depends on it.
-  Departure depart(const CacheKey& key, const IncludeClosure& included,
-                   std::chrono::milliseconds patience);
+  /// Claims the compile for the key, so that one process does it; waits at most `patience` for
+  /// another one at work on it. Only a hint: nothing depends on it.
+  CompileClaim claim(const CacheKey& key, const IncludeClosure& included,
+                     std::chrono::milliseconds patience);
 
   DiskCacheStats stats() const;
   DiskCacheInfo info() const;

@@ -130,23 +130,23 @@ Contents decode(std::span<const std::byte> bytes) {
 }
 
 /// The code wanted by a device of this architecture, or by the architecture itself.
-TargetWish wish_for(const std::string& arch) {
-  TargetWish wish;
-  TargetRequest device;
+TargetRequest target_request(const std::string& arch) {
+  TargetRequest wanted;
+  DeviceTarget device;
   if (arch == "sim") {
     device.is_simulated = true;
-    wish.device = device;
-    return wish;
+    wanted.device = device;
+    return wanted;
   }
   const Arch parsed = parse_arch(arch);
   if (parsed.is_virtual || parsed.suffix != '\0') {
-    wish.kind = parsed.is_virtual ? CodeKind::ptx : CodeKind::cubin;
-    wish.arch = arch;
-    return wish;
+    wanted.kind = parsed.is_virtual ? CodeKind::ptx : CodeKind::cubin;
+    wanted.arch = arch;
+    return wanted;
   }
   device.compute_capability = parsed.number;
-  wish.device = device;
-  return wish;
+  wanted.device = device;
+  return wanted;
 }
 
 /// Nothing dependent on the moment or the machine, and nothing for developers only.
@@ -170,8 +170,8 @@ class PackWriter {
     const bool declares = std::any_of(declared.kernels.begin(), declared.kernels.end(),
                                       [](const auto& kernel) { return !kernel.is_template; });
     if (item.only_names) {
-      add({item.source, options, declared, fields, wish_for(arch), arch == "sim", item.names, false,
-           false});
+      add({item.source, options, declared, fields, target_request(arch), arch == "sim", item.names,
+           false, false});
       return;
     }
     std::vector<std::vector<std::string>> selections;
@@ -183,8 +183,9 @@ class PackWriter {
       if (!comes_along) selections.push_back({name});
     }
     for (std::vector<std::string>& names : selections) {
-      const CodeRequest request{item.source,   options,          declared, fields, wish_for(arch),
-                                arch == "sim", std::move(names), true,     false};
+      const CodeRequest request{
+          item.source,   options,          declared, fields, target_request(arch),
+          arch == "sim", std::move(names), true,     false};
       add(request);
     }
   }
@@ -200,9 +201,9 @@ class PackWriter {
     const auto code = CodeCache::process().get(request).code;
     Stored stored;
     const bool is_ptx = code->kind == CodeKind::ptx;
-    if (is_ptx && request.wish.device && !request.wish.device->is_simulated) {
+    if (is_ptx && request.target.device && !request.target.device->is_simulated) {
       throw InvalidArgument(format("NVRTC {} does not compile for sm_{}", code->nvrtc_version,
-                                   request.wish.device->compute_capability));
+                                   request.target.device->compute_capability));
     }
     const Arch arch = parse_arch(code->arch);
     const Target target{code->kind, arch.real(), is_ptx ? arch.virtual_name() : arch.real()};

@@ -8,24 +8,24 @@ namespace kernwright {
 namespace {
 
 /// The target given to a compiler with knowledge of every architecture.
-std::optional<Target> ideal_target(const TargetWish& wish, const IncludeClosure& included) {
-  const std::string& arch = wish.device ? wish.device->arch : wish.arch;
-  if (arch.empty() && !wish.device && wish.kind == CodeKind::cubin) return std::nullopt;
-  const bool is_default = arch.empty() && !wish.device;
+std::optional<Target> ideal_target(const TargetRequest& wanted, const IncludeClosure& included) {
+  const std::string& arch = wanted.device ? wanted.device->arch : wanted.arch;
+  if (arch.empty() && !wanted.device && wanted.kind == CodeKind::cubin) return std::nullopt;
+  const bool is_default = arch.empty() && !wanted.device;
   const int number = !arch.empty() ? parse_arch(arch).number
                      : is_default  ? 80
-                                   : wish.device->compute_capability;
-  return target_of(wish, included, std::span(&number, 1), "");
+                                   : wanted.device->compute_capability;
+  return target_of(wanted, included, std::span(&number, 1), "");
 }
 
 }  // namespace
 
-Target target_of(const TargetWish& wish, const IncludeClosure& included, std::span<const int> known,
-                 const std::string& version) {
-  if (!wish.device) return target_for_kind(wish.kind, wish.arch, known, version);
-  TargetRequest request = *wish.device;
-  request.wants_arch_specific = included.asks_for_arch_specific;
-  return target_for_device(request, known, version);
+Target target_of(const TargetRequest& wanted, const IncludeClosure& included,
+                 std::span<const int> known, const std::string& version) {
+  if (!wanted.device) return target_for_kind(wanted.kind, wanted.arch, known, version);
+  DeviceTarget device = *wanted.device;
+  device.wants_arch_specific = included.asks_for_arch_specific;
+  return target_for_device(device, known, version);
 }
 
 CompileSelection selection_of(const CodeRequest& request, Target target) {
@@ -37,7 +37,7 @@ std::shared_ptr<const ObjectCode> code_from_packs(const CodeRequest& request,
                                                   const IncludeClosure& included) {
   const auto packs = packs_in_use();
   if (packs.empty()) return nullptr;
-  std::optional<Target> target = ideal_target(request.wish, included);
+  std::optional<Target> target = ideal_target(request.target, included);
   if (!target) return nullptr;
   std::vector<Target> targets{*target};
   if (target->kind == CodeKind::cubin && parse_arch(target->label).suffix == '\0') {
@@ -54,7 +54,7 @@ std::shared_ptr<const ObjectCode> code_from_packs(const CodeRequest& request,
 
 std::string missing_from_packs(const CodeRequest& request, const IncludeClosure& included) {
   const auto packs = packs_in_use();
-  const auto target = ideal_target(request.wish, included);
+  const auto target = ideal_target(request.target, included);
   if (packs.empty() || !target) return {};
   std::string names;
   for (const std::string& name : request.names) names += (names.empty() ? "" : ", ") + name;

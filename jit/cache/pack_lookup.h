@@ -10,10 +10,10 @@
 
 namespace kernwright {
 
-/// Target of a wish for a compiler with support for the architectures `known`. Throws
+/// Target of a request for a compiler with support for the architectures `known`. Throws
 /// InvalidArgument.
-Target target_of(const TargetWish& wish, const IncludeClosure& included, std::span<const int> known,
-                 const std::string& version);
+Target target_of(const TargetRequest& wanted, const IncludeClosure& included,
+                 std::span<const int> known, const std::string& version);
 
 /// The request's selection for the target.
 CompileSelection selection_of(const CodeRequest& request, Target target);

@@ -79,11 +79,11 @@ PackItem item_of(const Json& json) {
   return item;
 }
 
-std::string target_name(const TargetWish& wish) {
-  if (!wish.device) return wish.arch;
-  if (wish.device->is_simulated) return "sim";
-  return wish.device->arch.empty() ? format("sm_{}", wish.device->compute_capability)
-                                   : wish.device->arch;
+std::string target_name(const TargetRequest& wanted) {
+  if (!wanted.device) return wanted.arch;
+  if (wanted.device->is_simulated) return "sim";
+  return wanted.device->arch.empty() ? format("sm_{}", wanted.device->compute_capability)
+                                     : wanted.device->arch;
 }
 
 void append_line(const std::string& path, std::string line) {
@@ -106,7 +106,7 @@ std::string record_line(const CodeRequest& request) {
       {"source", request.source.text},         {"name", request.source.name},
       {"directory", request.source.directory}, {"first_line", request.source.first_line},
       {"options", json_of(request.options)},   {"names", request.names},
-      {"declared", request.with_declared},     {"target", target_name(request.wish)}};
+      {"declared", request.with_declared},     {"target", target_name(request.target)}};
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 

@@ -14,6 +14,7 @@
 #include "jit/compile/compile_service.h"
 #include "jit/compile/target.h"
 #include "jit/source/include_closure.h"
+#include "jit/source/kernel_scanner.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -40,21 +41,22 @@ std::uint64_t number_before(const std::string& line, const std::string& words) {
   return std::strtoull(line.substr(begin, at - begin).c_str(), nullptr, 10);
 }
 
-Target target_on(Device& device, const Program& program, const IncludeClosure& included,
+Target target_on(Device& device, const ProgramOptions& options, const IncludeClosure& included,
                  const NvrtcFacts& nvrtc) {
-  TargetRequest wanted;
+  DeviceTarget wanted;
   wanted.is_simulated = device.is_simulated();
-  wanted.arch = program.options().arch;
+  wanted.arch = options.arch;
   wanted.wants_arch_specific = included.asks_for_arch_specific;
   wanted.compute_capability = device.compute_capability().number();
   return target_for_device(wanted, nvrtc.archs, nvrtc.version());
 }
 
-std::vector<std::string> header_names(const Program& program, const IncludeClosure& included) {
+std::vector<std::string> header_names(const CompileRequest& request,
+                                      const IncludeClosure& included) {
   std::set<std::string> names;
   for (const IncludedFile& file : included.files) names.insert(file.path);
-  const auto& in_memory = program.options().headers;
-  std::vector<std::string_view> pending{program.source().text};
+  const auto& in_memory = request.options.headers;
+  std::vector<std::string_view> pending{request.source.text};
   while (!pending.empty()) {
     const TokenizedSource source = tokenize(pending.back());
     pending.pop_back();
@@ -109,7 +111,8 @@ std::vector<PhaseTime> read_phase_times(const std::string& text) {
   return phases;
 }
 
-CompileProfile profile_compile(const Program& program, Device& device, const std::string& name) {
+CompileProfile profile_compile(const Source& source, const ProgramOptions& options, Device& device,
+                               const std::string& name) {
   CompileService& service = compile_service();
   const CompileService::Facts nvrtc = service.nvrtc();
   CompileProfile profile;
@@ -117,8 +120,8 @@ CompileProfile profile_compile(const Program& program, Device& device, const std
   CompileJob job;
   job.is_measured = true;
   CompileRequest& request = job.request;
-  request.source = program.source();
-  request.options = program.options();
+  request.source = source;
+  request.options = options;
   request.options.pch = Tristate::off;
   request.options.lineinfo |= device.is_simulated();
   request.declared = scan_source(request.source.text);
@@ -127,10 +130,10 @@ CompileProfile profile_compile(const Program& program, Device& device, const std
   profile.phases.push_back({"scan", ms_since(begin)});
   begin = Clock::now();
   const IncludeClosure included = include_closure(request.source, request.options);
-  request.target = target_on(device, program, included, *nvrtc);
+  request.target = target_on(device, options, included, *nvrtc);
   job.with_cuda_headers = included.needs_cuda_headers;
   profile.phases.push_back({"headers", ms_since(begin)});
-  profile.headers = header_names(program, included);
+  profile.headers = header_names(request, included);
 
   begin = Clock::now();
   const CompileResult result = service.compile(job, *nvrtc);

@@ -1,13 +1,15 @@
 // The time of a compile by phase, and the assembler's figures for each kernel.
 #pragma once
 
-#include "jit/program.h"
+#include "jit/source/program_options.h"
+#include "jit/source/source.h"
 
-#include <map>
 #include <string>
 #include <vector>
 
 namespace kernwright {
+
+class Device;
 
 struct PhaseTime {
   std::string name;  ///< "scan", "headers", then NVRTC's own: "CUDA C++ Frontend", ...
@@ -27,9 +29,10 @@ struct CompileProfile {
       headers;  ///< what the source includes: files, and other names as written
 };
 
-/// Compiles the kernel once more for `device`, without caches and precompiled headers, and
-/// measures. Throws the exceptions of Program::kernel.
-CompileProfile profile_compile(const Program& program, Device& device, const std::string& name);
+/// Compiles the kernel `name` of a program's source once more for `device`, past all caches and
+/// with no precompiled header, and measures. Throws what Program::kernel throws.
+CompileProfile profile_compile(const Source& source, const ProgramOptions& options, Device& device,
+                               const std::string& name);
 
 /// The "spill" line of ptxas -v for the kernel with this lowered name; zeros if there is none.
 KernelSpills read_spills(const std::string& log, const std::string& lowered);

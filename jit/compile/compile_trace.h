@@ -13,7 +13,7 @@ struct CompileTrace {
   std::vector<std::string> options;  ///< NVRTC's command line
   int attempts = 1;                  ///< NVRTC compiles until it worked
   bool minimal = false;              ///< with --minimal
-  bool is_doubtful = false;  ///< without types: the text was blamed for what it may not have caused
+  bool is_provisional = false;       ///< without types, for a mistake that may not be the text's
   PchUse pch = PchUse::none;
   double queue_ms = 0;  ///< until a worker was free
   double nvrtc_ms = 0;  ///< within nvrtcCompileProgram, all attempts

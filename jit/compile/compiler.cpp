@@ -130,7 +130,7 @@ class Session {
     auto trace = std::make_shared<CompileTrace>(*code.trace);
     trace->attempts = attempts;
     trace->nvrtc_ms += lost_ms_;
-    trace->is_doubtful = blamed_text_ && !plan_.probe;
+    trace->is_provisional = blamed_text_ && !plan_.probe;
     code.trace = std::move(trace);
     return code;
   }

@@ -100,23 +100,23 @@ Target target_for_kind(CodeKind kind, const std::string& arch, std::span<const i
   return make_target(kind, parsed);
 }
 
-Target target_for_device(const TargetRequest& request, std::span<const int> known,
+Target target_for_device(const DeviceTarget& device, std::span<const int> known,
                          const std::string& version) {
-  if (request.is_simulated) {
-    const int number = request.compute_capability;
-    const bool specific = request.wants_arch_specific && number >= kFirstArchSpecific;
+  if (device.is_simulated) {
+    const int number = device.compute_capability;
+    const bool specific = device.wants_arch_specific && number >= kFirstArchSpecific;
     const Arch own{true, number, specific ? 'a' : '\0'};
-    return target_for_kind(CodeKind::ptx, request.arch.empty() ? own.virtual_name() : request.arch,
+    return target_for_kind(CodeKind::ptx, device.arch.empty() ? own.virtual_name() : device.arch,
                            known, version);
   }
-  if (!request.arch.empty()) {
-    const Arch arch = parse_arch(request.arch);
+  if (!device.arch.empty()) {
+    const Arch arch = parse_arch(device.arch);
     const CodeKind kind = arch.is_virtual ? CodeKind::ptx : CodeKind::cubin;
-    return target_for_kind(kind, request.arch, known, version);
+    return target_for_kind(kind, device.arch, known, version);
   }
-  const int cc = request.compute_capability;
+  const int cc = device.compute_capability;
   if (std::find(known.begin(), known.end(), cc) != known.end()) {
-    const bool specific = request.wants_arch_specific && cc >= kFirstArchSpecific;
+    const bool specific = device.wants_arch_specific && cc >= kFirstArchSpecific;
     return make_target(CodeKind::cubin, Arch{false, cc, specific ? 'a' : '\0'});
   }
   int best = 0;

@@ -35,7 +35,7 @@ struct Target {
 };
 
 /// The inputs of a target besides the options.
-struct TargetRequest {
+struct DeviceTarget {
   int compute_capability = 80;  ///< of the device: 90 for 9.0
   bool is_simulated = false;
   bool wants_arch_specific = false;  ///< a text uses features of one architecture only
@@ -46,7 +46,7 @@ struct TargetRequest {
 /// for a newer one, PTX of its own compute capability for the simulated device. `known` are NVRTC's
 /// architectures, `version` its version for messages. Throws InvalidArgument listing `known` for an
 /// unknown architecture or a device older than all of them.
-Target target_for_device(const TargetRequest& request, std::span<const int> known,
+Target target_for_device(const DeviceTarget& device, std::span<const int> known,
                          const std::string& version);
 
 /// Target for code of `kind` without a device. Empty `arch`: compute_80 for PTX; for a cubin

@@ -202,10 +202,10 @@ Array append_qkv(const NewTokens& tokens, const Array& key_cache, const Array& v
   call.q_norm = head_weights(planned, options.q_weight, "q_weight", heads.q, on);
   call.k_norm = head_weights(planned, options.k_weight, "k_weight", heads.q, on);
   call.tables = qkv_tables(planned, options, heads.q, on);
-  require_append_vector(options.turns, heads.q, "rope_positions", ScalarType::int32,
+  require_append_vector(options.rope_positions, heads.q, "rope_positions", ScalarType::int32,
                         {shape[0], shape[2]});
-  if (options.turns) {
-    planned.used.push_back(contiguous(*options.turns, on));
+  if (options.rope_positions) {
+    planned.used.push_back(contiguous(*options.rope_positions, on));
     call.positions = planned.used.back().address();
   }
   Array out = Array::empty(heads.q.device(), shape, heads.q.type(), on);

@@ -20,7 +20,7 @@ struct AppendQkv {
   void* out;
   HeadStrides q_at, out_at;
   HeadWeights q_norm, k_norm;
-  RopeTables tables;     ///< cos is null: nothing turns
+  RopeTables tables;     ///< cos is null: nothing rotates
   const int* positions;  ///< in the tables, of each token; null: places in the cache
   int heads;
   float eps;
@@ -152,8 +152,8 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
   T* const out = static_cast<T*>(call.out) + batch * call.out_at.batch + head * call.out_at.head +
                  token * call.out_at.token;
   const float scale = part == 0 || side.scales == nullptr ? 1.0f : side.scales[head];
-  const bool turns = part < 2 && call.tables.cos != nullptr;
-  if (turns) {
+  const bool rotates = part < 2 && call.tables.cos != nullptr;
+  if (rotates) {
     row.angle = call.positions == nullptr
                     ? static_cast<long long>(cache.positions[batch]) + token
                     : call.positions[static_cast<long long>(batch) * cache.tokens + token];
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
     const int column = (i * Width + lane) * N;
     if (column >= packs * N) continue;
     columns[i].normalize(row.factor, row.weights, column);
-    if (turns && column < 2 * call.tables.half)
+    if (rotates && column < 2 * call.tables.half)
       turn<Interleaved>(columns[i], row, call.tables, column);
     if (part == 0) {
       store(out + column, columns[i], scale);

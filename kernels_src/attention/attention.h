@@ -84,7 +84,7 @@ struct AppendOptions {
   std::optional<Array> cos = std::nullopt, sin = std::nullopt;
   bool interleaved = false;
   /// int32 (batch, tokens): rows of the tables; without them those of the places in the cache.
-  std::optional<Array> turns = std::nullopt;
+  std::optional<Array> rope_positions = std::nullopt;
   CachePlaces places{};
 };
 

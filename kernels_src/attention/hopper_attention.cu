@@ -14,9 +14,9 @@ enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
 /// Warpgroups begin their products one after the other: the next one's run while this one has its
 /// softmax. Barriers 1, 2 and 3.
 template <int kGroups>
-struct Turns {
+struct PingPong {
   int group;
-  __device__ __forceinline__ explicit Turns(int of) : group(of) {
+  __device__ __forceinline__ explicit PingPong(int of) : group(of) {
     if (kGroups > 1 && group == kGroups - 1) let_pass(1, 256);
   }
   __device__ __forceinline__ void begin() const {
@@ -88,7 +88,7 @@ struct Attending {
   const Shared<Of>& shared;
   const TensorMap& map_out;
   const AttentionCall& call;
-  const Turns<Of::kGroups>& turns;
+  const PingPong<Of::kGroups>& ping_pong;
   int group, warp, lane;
   float scale, inner;  // of scores to units of log2; before the cap
   Ring<Of::kStages> k_ring, v_ring;
@@ -237,14 +237,14 @@ struct Attending {
         q_ring.advance();
         wait_for_queries();
       }
-      turns.begin();
+      ping_pong.begin();
       begin_scores(s);
       if (kLate && leaves) {
-        turns.end();
+        ping_pong.end();
         leave();
       }
       begin_sums(out, weights, adds);
-      if (!kLate || !leaves) turns.end();
+      if (!kLate || !leaves) ping_pong.end();
       queued = adds = true;
       if (kAhead && ends) {
         before = here;
@@ -255,9 +255,9 @@ struct Attending {
       wait_for_products<1>();
       take_scores(s);
     }
-    turns.begin();
+    ping_pong.begin();
     begin_sums(out, weights, adds);
-    turns.end();
+    ping_pong.end();
     wait_for_products<0>();
     take_sums(out, weights);
     give_owed();
@@ -272,13 +272,13 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   const int group = same_in_warp(static_cast<int>(threadIdx.x / 128)) - 1;
   const int warp = same_in_warp(static_cast<int>(threadIdx.x / 32 % 4));
   const int lane = threadIdx.x % 32;
-  const Turns<Of::kGroups> turns(group);
+  const PingPong<Of::kGroups> ping_pong(group);
   constexpr bool kHasCap = kExtras == kCapped, kAhead = Of::kPlaces > 1;
   const float scale = kExtras == kBiased ? 1.0f : (kHasCap ? call.soft_cap : call.scale) * kLog2E;
-  Attending<T, Of, kExtras> of{shared, map_out, call,
-                               turns,  group,   warp,
-                               lane,   scale,   kHasCap ? call.scale / call.soft_cap : 0.0f,
-                               {},     {},      {},
+  Attending<T, Of, kExtras> of{shared,    map_out, call,
+                               ping_pong, group,   warp,
+                               lane,      scale,   kHasCap ? call.scale / call.soft_cap : 0.0f,
+                               {},        {},      {},
                                {}};
   float s[Of::kKeys / 2], out[Of::kValueDim / 2];
   unsigned weights[Of::kKeys / 16][4];
@@ -286,9 +286,9 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   while (of.view.left > 0) {
     of.wait_for_queries();
     of.wait_for_keys();
-    if constexpr (kAhead) turns.begin();
+    if constexpr (kAhead) ping_pong.begin();
     of.begin_scores(s);
-    if constexpr (kAhead) turns.end();
+    if constexpr (kAhead) ping_pong.end();
     wait_for_products<0>();
     of.take_scores(s);
     of.run(s, out, weights);
@@ -296,7 +296,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
     of.take_part();
     of.q_ring.advance();
   }
-  turns.leave();
+  ping_pong.leave();
 }
 
 /// Launched with Of::kThreads threads. Dynamic shared memory: queries of each warpgroup, stages of
@@ -309,7 +309,7 @@ __global__ void __launch_bounds__(Of::kBound, 1)
                      const __grid_constant__ TensorMap map_v,
                      const __grid_constant__ TensorMap map_out,
                      const __grid_constant__ AttentionCall call,
-                     const __grid_constant__ Plan plan) {
+                     const __grid_constant__ HopperPlan plan) {
   extern __shared__ __align__(1024) unsigned char storage[];
   const Shared<Of> shared(storage);
   const Maps maps{map_q, map_k, map_v, map_out};

@@ -26,9 +26,9 @@ constexpr std::int64_t kFinishThreads = 256;
 constexpr std::int64_t kFewBackwardQueries = 16;
 constexpr double kHeadQueries = 131072;  // queries times the square of the heads at a time
 
-/// `Plan` of gradient_part.cuh.
+/// `BackwardPlan` of gradient_part.cuh.
 struct BackwardPlan {
-  CUdeviceptr sums = 0, turns = 0;
+  CUdeviceptr sums = 0, counters = 0;
   std::int32_t heads, key_tiles, section, query_tiles;
   std::int32_t q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
 };
@@ -213,17 +213,17 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   const std::int64_t tiles = batches * call.heads * plan.query_tiles;
   const Array delta = Array::empty(device, of.made.lse->shape(), ScalarType::float32, on);
   const Array sums = Array::empty(device, {tiles, kBackwardSums}, ScalarType::float32, on);
-  const Array turns = Array::empty(device, {tiles + 1}, ScalarType::uint32, on);
+  const Array counters = Array::empty(device, {tiles + 1}, ScalarType::uint32, on);
   made.call.delta = delta.address();
   plan.sums = sums.address();
-  plan.turns = turns.address();
+  plan.counters = counters.address();
   const auto kernel = [&](BackwardStep step) -> const Kernel& {
     return backward_kernel(step, of, shape).on(device);
   };
   const std::int64_t lanes = shape.value_dim <= 64 ? 8 : 16;
   launch(kernel(BackwardStep::rows),
          backward_config(tiles_of(delta.size() * lanes, kFinishThreads), kFinishThreads, 0, on),
-         call, made.call, turns.address(), tiles + 1);
+         call, made.call, counters.address(), tiles + 1);
   const int keys = static_cast<int>(kBackwardKeys);
   const CUtensorMap q = head_map(of.q, call.q_at, batches, call.heads, call.queries, shape.queries);
   const CUtensorMap grad =
@@ -236,7 +236,7 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
          made.call, plan);
   launch(kernel(BackwardStep::queries), backward_config(tiles, kFinishThreads, 0, on), call,
          made.call, plan);
-  for (const Array* each : {&delta, &sums, &turns}) each->use_on(on);
+  for (const Array* each : {&delta, &sums, &counters}) each->use_on(on);
 }
 
 }  // namespace kernwright::kernels

@@ -318,7 +318,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                     const __grid_constant__ TensorMap map_k,
                     const __grid_constant__ TensorMap map_v,
                     const __grid_constant__ AttentionCall call,
-                    const __grid_constant__ Gradients more, const __grid_constant__ Plan plan) {
+                    const __grid_constant__ Gradients more,
+                    const __grid_constant__ BackwardPlan plan) {
   extern __shared__ __align__(1024) unsigned char storage[];
   const Shared<Of> shared(storage);
   const Maps maps{map_q, map_grad, map_k, map_v};
@@ -327,7 +328,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     prefetch(map_grad);
     prefetch(map_k);
     prefetch(map_v);
-    *shared.number = atomicAdd(plan.turns, 1u);
+    *shared.number = atomicAdd(plan.counters, 1u);
     shared.init();
   }
   __syncthreads();
@@ -393,9 +394,9 @@ __global__ void __launch_bounds__(256)
 /// Behind it: sums become the gradient of the queries; tiles to which no block added are 0. A block
 /// of 256 threads a tile, those of a head follow each other, heads those of a batch.
 template <typename T, typename Of>
-__global__ void __launch_bounds__(256)
-    finish_queries(const __grid_constant__ AttentionCall call,
-                   const __grid_constant__ Gradients more, const __grid_constant__ Plan plan) {
+__global__ void __launch_bounds__(256) finish_queries(const __grid_constant__ AttentionCall call,
+                                                      const __grid_constant__ Gradients more,
+                                                      const __grid_constant__ BackwardPlan plan) {
   using Eight = Pack<T, 8>;
   int tile = blockIdx.x % plan.query_tiles, batch = blockIdx.x / plan.query_tiles / call.heads;
   const int head = blockIdx.x / plan.query_tiles % call.heads;
@@ -408,7 +409,7 @@ __global__ void __launch_bounds__(256)
   const int stored = call.q_starts != nullptr ? sequence.queries : call.queries;
   if (tile * Of::kQueries >= stored) return;
   const long long index = Part<Of>::tile_of(call, plan, sequence, batch, head) + tile;
-  const bool has_sums = tile * Of::kQueries < sequence.queries && plan.turns[1 + index] != 0;
+  const bool has_sums = tile * Of::kQueries < sequence.queries && plan.counters[1 + index] != 0;
   const float4* const sums = reinterpret_cast<const float4*>(plan.sums + index * kSums);
   T* const to = static_cast<T*>(more.dq) + sequence.q_place(more.dq_at) + head * more.dq_at.head;
   const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;

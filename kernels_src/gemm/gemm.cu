@@ -63,7 +63,7 @@ struct Direct : Types {
       // The parity of a stage tells two rounds apart, no more: the next tile's come after this
       // one's.
       if (Of::kAlternates && step + 1 == steps && self.lane == 0) {
-        shared.turns[self.group ^ 1].arrive();
+        shared.order[self.group ^ 1].arrive();
       }
       wait_for_products<1>();
       if (step > 0) give_back<Of::kCluster>(shared.empty[previous], self.lane);
@@ -77,7 +77,7 @@ struct Direct : Types {
       give_back<Of::kCluster>(shared.empty[previous], self.lane);
       return;
     }
-    if (Of::kAlternates && self.lane == 0) shared.turns[self.group ^ 1].arrive();
+    if (Of::kAlternates && self.lane == 0) shared.order[self.group ^ 1].arrive();
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
 #pragma unroll

@@ -172,9 +172,9 @@ std::span<const GemmTile> gemm_tiles(bool promotes) noexcept {
 }
 
 void require_gemm_tile(const GemmTile& tile, bool promotes) {
-  const int unit = 64 * (tile.turns ? 1 : std::max(1, tile.groups));
+  const int unit = 64 * (tile.ping_pong ? 1 : std::max(1, tile.groups));
   const char* wrong = nullptr;
-  if (tile.groups < 1 || tile.groups > 2 || (tile.turns && tile.groups != 2)) {
+  if (tile.groups < 1 || tile.groups > 2 || (tile.ping_pong && tile.groups != 2)) {
     wrong = "has 1 or 2 groups, 2 that take turns";
   } else if (tile.rows < unit || tile.rows > 256 || tile.rows % unit != 0) {
     wrong = "has at most 256 rows, a multiple of 64 for each group";
@@ -209,7 +209,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const double out = rows * columns * static_cast<double>(choice.splits > 1 ? 4 : size.out_bytes) /
                      kOutBytesPerCycle;
   // The end of a tile costs nothing while the other group multiplies, except at the very end.
-  const double ends = tile.turns ? out + waves * 100 : waves * out;
+  const double ends = tile.ping_pong ? out + waves * 100 : waves * out;
   const double step = std::max({products, loads, memory_cycles(size, tile)});
   double cost = kCyclesOfStart + std::max(waves * steps * step, floor_cycles(size)) + ends;
   if (tile.cluster > 1) cost += kCyclesOfCluster;
@@ -246,7 +246,7 @@ GemmChoice choose_gemm(const GemmSize& size) {
 std::string describe(const GemmChoice& choice) {
   const GemmTile& tile = choice.tile;
   std::string text = format("{}x{}, {} stages, {} groups{}", tile.rows, tile.columns, tile.stages,
-                            tile.groups, tile.turns ? " in turn" : "");
+                            tile.groups, tile.ping_pong ? " in turn" : "");
   if (tile.cluster > 1) text += format(", clusters of {}", tile.cluster);
   if (choice.splits > 1) text += format(", {} splits", choice.splits);
   return text;

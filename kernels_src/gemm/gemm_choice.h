@@ -13,8 +13,8 @@ struct GemmTile {
   int rows = 128, columns = 128;  ///< of the result, made at once by a block
   int stages = 4;                 ///< of 128 bytes of the inner dimension, under way
   int groups = 2;                 ///< multiplying warpgroups
-  bool turns = false;  ///< each has tiles of its own: one ends while the other multiplies
-  int cluster = 1;     ///< blocks with tiles below each other; they share their loads of b
+  bool ping_pong = false;  ///< each has tiles of its own: one ends while the other multiplies
+  int cluster = 1;         ///< blocks with tiles below each other; they share their loads of b
   bool operator==(const GemmTile&) const = default;
 
   int threads() const noexcept { return (groups + 1) * 128; }

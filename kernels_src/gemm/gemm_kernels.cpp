@@ -95,7 +95,7 @@ std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
                                : format("{}", of.sums == GemmSums::of_blocks);
   return format("{}gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, {}, {}, {}{}>",
                 of.sums == GemmSums::direct ? "" : "promoted_", in, device_type(of.out), tile.rows,
-                tile.columns, tile.stages, tile.groups, tile.turns, tile.cluster, sums,
+                tile.columns, tile.stages, tile.groups, tile.ping_pong, tile.cluster, sums,
                 kStores[static_cast<int>(of.store)], short_epilogue_type(epilogue),
                 work_suffix(of.work));
 }
@@ -150,7 +150,10 @@ const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilog
   InstanceKey key;
   add_epilogue(key, epilogue);
   key.type(of.a).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
-  key.add(of.tile.stages, 6).add(of.tile.groups, 2).add(of.tile.turns, 1).add(of.tile.cluster, 3);
+  key.add(of.tile.stages, 6)
+      .add(of.tile.groups, 2)
+      .add(of.tile.ping_pong, 1)
+      .add(of.tile.cluster, 3);
   key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2).add(of.sums, 2).type(of.b);
   key.add(of.work, 2);
   return family.instance(key, [&] { return gemm_name(of, epilogue); });

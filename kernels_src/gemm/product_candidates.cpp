@@ -98,7 +98,7 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
     for (const int splits : splits_near(modelled, key.inner, may_split)) {
       all.push_back(
           {product_plan_of(ProductKernel::gemm, {tile.rows, tile.columns, tile.stages, tile.groups,
-                                                 tile.turns, tile.cluster, splits}),
+                                                 tile.ping_pong, tile.cluster, splits}),
            gemm_cost(size, choose_gemm(size, tile, splits))});
     }
   }

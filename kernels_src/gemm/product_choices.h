@@ -18,7 +18,7 @@ namespace kernwright::kernels {
 enum class ProductKernel : std::uint8_t {
   rule,    ///< as without a table
   skinny,  ///< gemv/skinny.h: kernel, warps, rows, unroll, hint, splits, ahead, stages
-  gemm,    ///< gemm.cu: rows, columns, stages, groups, turns, cluster, splits
+  gemm,    ///< gemm.cu: rows, columns, stages, groups, ping_pong, cluster, splits
   mma,     ///< mma_gemm.cu: rows, columns, stages, splits
   fma      ///< fma_gemm.cu: rows, columns, of a thread, depth, stages, splits
 };

@@ -106,7 +106,7 @@ struct Promoted : Types {
           __syncwarp();  // all have read their scales
           give_back<Of::kCluster>(shared.empty[ring.stage], self.lane);
           if (Of::kAlternates && step + 1 == steps && self.lane == 0) {
-            shared.turns[self.group ^ 1].arrive();
+            shared.order[self.group ^ 1].arrive();
           }
         }
         add(sums[wave], part, of_a[wave], of_b, blocks_end);

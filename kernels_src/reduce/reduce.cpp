@@ -22,7 +22,7 @@ namespace kernwright::kernels {
 
 namespace {
 
-/// Parameters of the kernels, laid out as Plan<Index> of reduce.cu.
+/// Parameters of the kernels, laid out as those of reduce.cu.
 template <typename Index>
 struct ReduceParameters {
   AxesWalk kept, reduced;

@@ -12,7 +12,7 @@ constexpr int kColumnLoads = 8;
 
 /// The places of elements and results.
 template <typename Index>
-struct Plan {
+struct ReduceParameters {
   Walk<2, 4> kept;
   Walk<2, 4> reduced;
   Index outputs;   ///< results
@@ -48,7 +48,7 @@ __device__ __forceinline__ void store(const typename Op::State& state, char* to,
 /// Adds the packs `first`, `first` + `step` ... below `count`, each at its element
 /// `begin` + number * kPack and the address place(element), to kPack parts.
 template <typename Op, int kPack, int kLoads, typename Index, typename PlaceOfElement>
-__device__ __forceinline__ void gather(typename Op::Part* part, const Plan<Index>& plan,
+__device__ __forceinline__ void gather(typename Op::Part* part, const ReduceParameters<Index>& plan,
                                        Index begin, Index first, Index step, Index count,
                                        PlaceOfElement place) {
   using Elements = Pack<typename Op::Input, kPack>;
@@ -72,7 +72,8 @@ __device__ __forceinline__ void gather(typename Op::Part* part, const Plan<Index
 
 /// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread.
 template <typename Op, int kPack, int kLoads, typename Index>
-__device__ __forceinline__ typename Op::State gather_row(const char* from, const Plan<Index>& plan,
+__device__ __forceinline__ typename Op::State gather_row(const char* from,
+                                                         const ReduceParameters<Index>& plan,
                                                          Index begin, Index end, int lane) {
   using Element = typename Op::Input;
   typename Op::Part part[kPack];
@@ -127,7 +128,7 @@ struct Combine {
 template <typename Op, int kPack, int kLoads, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_rows(char* __restrict__ to, const char* __restrict__ from,
-                const Partial<typename Op::State> partial, const Plan<Index> plan) {
+                const Partial<typename Op::State> partial, const ReduceParameters<Index> plan) {
   const Index segment = blockIdx.x % plan.segments;
   const Index first = blockIdx.x / plan.segments * (kBlock / plan.lanes);
   const Index mine = first + threadIdx.x / plan.lanes;
@@ -199,7 +200,8 @@ __device__ __forceinline__ typename Op::State combine_columns(typename Op::State
 /// A thread's share of the segments' states of the result whose first one is at `states`.
 template <typename Op, typename Index>
 __device__ __forceinline__ typename Op::State joined(const typename Op::State* states,
-                                                     const Plan<Index>& plan, bool lives) {
+                                                     const ReduceParameters<Index>& plan,
+                                                     bool lives) {
   typename Op::State state = Op::close(Op::begin());
   const Index step = kBlock / plan.lanes;
   for (Index s = threadIdx.x / plan.lanes; lives && s < plan.segments; s += step) {
@@ -214,7 +216,7 @@ __device__ __forceinline__ typename Op::State joined(const typename Op::State* s
 template <typename Op, int kPack, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_columns(char* __restrict__ to, const char* __restrict__ from,
-                   const Partial<typename Op::State> partial, const Plan<Index> plan,
+                   const Partial<typename Op::State> partial, const ReduceParameters<Index> plan,
                    long long apart) {
   const Index segment = blockIdx.x % plan.segments, group = blockIdx.x / plan.segments;
   const Index column = group * plan.lanes + threadIdx.x % plan.lanes;

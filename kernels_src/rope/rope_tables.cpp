@@ -84,10 +84,10 @@ double stretched_base(const RopeRule& rule, double stretch) {
   return rule.base * std::pow(stretch, dim / (dim - 2));
 }
 
-/// The pair (as a real number) that makes `turns` turns over the original positions.
-double pair_of_turns(const RopeRule& rule, double turns) {
-  return static_cast<double>(rule.dim) * std::log(rule.original / (turns * 2 * std::numbers::pi)) /
-         (2 * std::log(rule.base));
+/// The pair (as a real number) with that many full rotations over the original positions.
+double pair_of_rotations(const RopeRule& rule, double rotations) {
+  return static_cast<double>(rule.dim) *
+         std::log(rule.original / (rotations * 2 * std::numbers::pi)) / (2 * std::log(rule.base));
 }
 
 FrequencyRule frequency_rule(const RopeRule& rule) {
@@ -108,7 +108,8 @@ FrequencyRule frequency_rule(const RopeRule& rule) {
       break;
     }
     case RopeScaling::yarn: {
-      double low = pair_of_turns(rule, rule.beta_fast), high = pair_of_turns(rule, rule.beta_slow);
+      double low = pair_of_rotations(rule, rule.beta_fast),
+             high = pair_of_rotations(rule, rule.beta_slow);
       if (rule.truncate) low = std::floor(low), high = std::ceil(high);
       low = std::max(low, 0.0);
       high = std::min(high, static_cast<double>(rule.dim - 1));

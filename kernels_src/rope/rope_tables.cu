@@ -28,10 +28,10 @@ __device__ double frequency(const FrequencyRule& rule, int pair, int half) {
     return scaled * ramp + plain * (1 - ramp);
   }
   if (rule.kind == 2) {
-    const double turns = rule.original * plain / kTurn;
-    if (turns > rule.high) return plain;
-    if (turns < rule.low) return scaled;
-    const double smooth = (turns - rule.low) / (rule.high - rule.low);
+    const double rotations = rule.original * plain / kTurn;
+    if (rotations > rule.high) return plain;
+    if (rotations < rule.low) return scaled;
+    const double smooth = (rotations - rule.low) / (rule.high - rule.low);
     return (1 - smooth) * scaled + smooth * plain;
   }
   return scaled;

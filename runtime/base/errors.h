@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/diagnostic.h"
-#include "base/fault_report.h"
+#include "base/fault.h"
 
 #include <cstdint>
 #include <stdexcept>
@@ -102,12 +102,11 @@ class DeviceLost : public DriverError {
   using DriverError::DriverError;
 };
 
-/// A finding of the simulated device during a launch.
+/// The exception of a fault that ended a launch on the simulated device.
 class DeviceFault : public Error {
  public:
-  explicit DeviceFault(FaultReport finding)
-      : Error(finding.to_string()), report(std::move(finding)) {}
-  FaultReport report;
+  explicit DeviceFault(Fault fault) : Error(fault.to_string()), report(std::move(fault)) {}
+  Fault report;
 };
 
 /// A tuning store could not be read or written. `code` is the system's errno. Python: also OSError.

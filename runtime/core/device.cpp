@@ -175,7 +175,7 @@ CUresult Device::synchronize_within(std::chrono::nanoseconds timeout) {
                        launches.empty() ? "" : "; last launches: ", launches));
 }
 
-void Device::throw_fault(FaultReport report) {
+void Device::throw_fault(Fault report) {
   for (const LaunchHistory::Entry& entry : history_.entries()) {
     if (entry.kernel.lowered_hash != KernelTag::hash(report.kernel)) continue;
     report.place_texts([&](const std::string& file) {
@@ -208,7 +208,7 @@ void Device::fail(CUresult result, const char* call, const std::string& object,
                   const SourceOrigin& origin) {
   if (lost()) throw_lost();  // what a call still in progress says is of no interest any more
   if (simulated_) {
-    FaultReport report;
+    Fault report;
     if (api_.kwTakeReport(state_->context.load(std::memory_order_relaxed), &report) ==
         CUDA_SUCCESS) {
       report.place_texts(

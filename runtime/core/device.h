@@ -110,7 +110,7 @@ class Device {
   friend class DeviceRegistry;
   Device(DeviceRegistry& registry, const DriverApi& api, bool simulated, int ordinal,
          CUdevice device, int generation = 0);
-  [[noreturn]] void throw_fault(FaultReport report);
+  [[noreturn]] void throw_fault(Fault report);
   [[noreturn]] void throw_lost() const;
   void throw_kept_fault();
   CUresult synchronize_within(std::chrono::nanoseconds timeout);

@@ -36,15 +36,15 @@ std::optional<unsigned> parse_hex(std::string_view text) {
   return value;
 }
 
-std::optional<DeviceRequest> try_parse(std::string_view text) {
-  if (text.empty() || text == "auto") return DeviceRequest{};
+std::optional<DeviceSelector> try_parse(std::string_view text) {
+  if (text.empty() || text == "auto") return DeviceSelector{};
   const std::size_t colon = text.find(':');
   const std::string_view word = text.substr(0, colon);
-  DeviceRequest request;
+  DeviceSelector request;
   if (word == "cuda") {
-    request.kind = DeviceRequest::Kind::cuda;
+    request.kind = DeviceSelector::Kind::cuda;
   } else if (word == "sim") {
-    request.kind = DeviceRequest::Kind::sim;
+    request.kind = DeviceSelector::Kind::sim;
   } else {
     return std::nullopt;
   }
@@ -74,7 +74,7 @@ std::optional<PciAddress> parse_pci_address(std::string_view text) {
   return PciAddress{*domain, *bus, *slot, *function};
 }
 
-DeviceRequest parse_device_request(std::string_view text) {
+DeviceSelector parse_device_selector(std::string_view text) {
   if (const auto request = try_parse(text)) return *request;
   throw DeviceNotFound(
       format("'{}' names no device: use auto, cuda, cuda:N, sim or sim:N", printable(text)));
@@ -144,7 +144,7 @@ namespace {
 
 /// For the simulated device; its report names the wrong setting.
 [[noreturn]] void refuse_start(const DriverApi& api, CUresult result) {
-  FaultReport report;
+  Fault report;
   const bool told = api.kwTakeReport(nullptr, &report) == CUDA_SUCCESS && !report.message.empty();
   if (told && result == CUDA_ERROR_INVALID_VALUE) throw InvalidArgument(report.message);
   throw DriverError("the simulated device did not start: " + describe_result(api, result) +
@@ -170,11 +170,11 @@ const std::vector<Device*>& DeviceRegistry::simulated() {
 
 const std::vector<Device*>& DeviceRegistry::devices() {
   const auto request = try_parse(options_.wanted);
-  const auto kind = request ? request->kind : DeviceRequest::Kind::automatic;
+  const auto kind = request ? request->kind : DeviceSelector::Kind::automatic;
   const List& cuda = *cuda_.load();
-  if (kind == DeviceRequest::Kind::cuda) return cuda;
-  if (kind == DeviceRequest::Kind::automatic && !cuda.empty()) return cuda;
-  if (kind == DeviceRequest::Kind::automatic) log_fallback();
+  if (kind == DeviceSelector::Kind::cuda) return cuda;
+  if (kind == DeviceSelector::Kind::automatic && !cuda.empty()) return cuda;
+  if (kind == DeviceSelector::Kind::automatic) log_fallback();
   return simulated();
 }
 
@@ -211,7 +211,7 @@ Device& DeviceRegistry::by_index(int index) {
   const std::vector<Device*>& list = devices();
   if (list.empty()) {
     const auto request = try_parse(options_.wanted);
-    if (request && request->kind == DeviceRequest::Kind::cuda) require_cuda();
+    if (request && request->kind == DeviceSelector::Kind::cuda) require_cuda();
   }
   return at(list, index, std::to_string(index));
 }
@@ -253,11 +253,11 @@ Device& DeviceRegistry::by_name(std::string_view name) {
         printable(name), list_devices()));
   }
   switch (request->kind) {
-    case DeviceRequest::Kind::cuda:
+    case DeviceSelector::Kind::cuda:
       return at(require_cuda(), std::max(request->index, 0), name);
-    case DeviceRequest::Kind::sim:
+    case DeviceSelector::Kind::sim:
       return at(simulated(), std::max(request->index, 0), name);
-    case DeviceRequest::Kind::automatic:
+    case DeviceSelector::Kind::automatic:
       break;
   }
   if (const List& cuda = *cuda_.load(); !cuda.empty()) return *cuda.front();

@@ -16,7 +16,7 @@ namespace kernwright {
 class Device;
 
 /// A parsed device name: "auto", "cuda", "cuda:N", "sim" or "sim:N".
-struct DeviceRequest {
+struct DeviceSelector {
   enum class Kind { automatic, cuda, sim };
   Kind kind = Kind::automatic;
   int index = -1;  ///< -1: the first one
@@ -32,7 +32,7 @@ struct PciAddress {
 std::optional<PciAddress> parse_pci_address(std::string_view text);
 
 /// Reads a device name. Throws DeviceNotFound with the allowed names for anything else.
-DeviceRequest parse_device_request(std::string_view text);
+DeviceSelector parse_device_selector(std::string_view text);
 
 /// The devices of one real driver and of one simulated driver, made lazily and kept. Thread-safe.
 class DeviceRegistry {

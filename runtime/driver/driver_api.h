@@ -1,7 +1,7 @@
 // The one seam to a GPU: a table of the driver functions that driver_api.def lists.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "driver/driver_types.h"
 
 #include <span>

@@ -49,7 +49,7 @@ Transfer TransferLane::submit(CUdeviceptr on_device, void* on_host, std::size_t 
     job.after.emplace(device_, false).record(after);
   }
   const std::shared_ptr<Transfer::State> state = job.state;
-  const std::vector<InFlight> landed = take_landed();  // dropped at the end, without the lock
+  const std::vector<KeptObject> finished = take_finished();  // dropped at the end, without the lock
   std::unique_lock lock(mutex_);
   if (job.is_page_locked && jobs_.empty() && !is_serving_) {
     is_serving_ = true;  // so that nobody overtakes while the lock is open
@@ -83,7 +83,7 @@ void TransferLane::stop() noexcept {
   } catch (const std::exception& error) {
     log_release_failure("a transfer engine", error.what());
   }
-  in_flight_.clear();
+  kept_.clear();
   stream_ = {};  // here, as the thread may let go of the lane later
 }
 
@@ -134,7 +134,7 @@ void TransferLane::serve(Job& job) {
   }
   if (job.keep == nullptr) return;
   const std::lock_guard lock(mutex_);
-  in_flight_.push_back({job.state->device_part, std::move(job.keep)});
+  kept_.push_back({job.state->device_part, std::move(job.keep)});
 }
 
 /// Into pageable memory the driver copies before it returns, faster than through the ring: 15.8
@@ -150,21 +150,21 @@ void TransferLane::copy_directly(const Job& job) {
 }
 
 /// Objects kept by finished copies.
-std::vector<TransferLane::InFlight> TransferLane::take_landed() {
-  std::vector<InFlight> candidates;
+std::vector<TransferLane::KeptObject> TransferLane::take_finished() {
+  std::vector<KeptObject> candidates;
   {
     const std::lock_guard lock(mutex_);
-    candidates.swap(in_flight_);
+    candidates.swap(kept_);
   }
-  const auto landed =
+  const auto finished =
       std::stable_partition(candidates.begin(), candidates.end(),
-                            [](const InFlight& entry) { return !entry.event.done(); });
-  std::vector<InFlight> gone(std::make_move_iterator(landed),
-                             std::make_move_iterator(candidates.end()));
-  candidates.erase(landed, candidates.end());
+                            [](const KeptObject& entry) { return !entry.event.done(); });
+  std::vector<KeptObject> gone(std::make_move_iterator(finished),
+                               std::make_move_iterator(candidates.end()));
+  candidates.erase(finished, candidates.end());
   const std::lock_guard lock(mutex_);
-  in_flight_.insert(in_flight_.end(), std::make_move_iterator(candidates.begin()),
-                    std::make_move_iterator(candidates.end()));
+  kept_.insert(kept_.end(), std::make_move_iterator(candidates.begin()),
+               std::make_move_iterator(candidates.end()));
   return gone;
 }
 

@@ -56,16 +56,16 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
     bool is_used = false;        ///< that copy may be on its way
   };
 
-  /// An object read or written by a copy on the stream. The lane's thread never drops it: to let an
-  /// object of a caller go may need a lock of that caller.
-  struct InFlight {
+  /// An object kept for a copy on the stream that reads or writes it. The lane's thread never drops
+  /// it: to let an object of a caller go may need a lock of that caller.
+  struct KeptObject {
     Event event;
     std::shared_ptr<const void> keep;
   };
 
   void run();
   void enter_context() noexcept;
-  std::vector<InFlight> take_landed();
+  std::vector<KeptObject> take_finished();
   void serve(Job& job);
   void copy_directly(const Job& job);
   void stage_up(const Job& job);
@@ -82,7 +82,7 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
-  std::vector<InFlight> in_flight_;
+  std::vector<KeptObject> kept_;
   bool is_serving_ = false;  // a job is being served, by the thread or by a caller
   bool has_thread_ = false;
   bool stopping_ = false;

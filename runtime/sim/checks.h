@@ -99,7 +99,7 @@ void check_input(std::uint64_t address, std::span<const std::byte> before,
 /// For a person, one finding after the other; "no findings" for none. `total` of their scope counts
 /// also those without room in the list.
 std::string findings_text(std::span<const Finding> findings, std::uint64_t total = 0);
-/// An array of objects; the keys are those of Finding and FaultReport.
+/// An array of objects; the keys are those of Finding and Fault.
 std::string findings_json(std::span<const Finding> findings);
 
 }  // namespace kernwright::sim

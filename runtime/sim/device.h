@@ -38,7 +38,7 @@ void set_print_sink(PrintSink sink);
 /// same order. Makes the devices like cuInit; throws InvalidArgument for a wrong environment.
 void set_schedule_seed(std::optional<std::uint64_t> seed);
 
-/// Turns on reports of unordered accesses to the same bytes (a FaultReport of kind race, at the
+/// Turns on reports of unordered accesses to the same bytes (a Fault of kind race, at the
 /// call that runs the later one). KERNWRIGHT_CHECKS with `streams` does the same. Costs a bitmap of
 /// the bytes touched by each kernel. Each call forgets the known accesses.
 void set_stream_checks(bool on);
@@ -47,13 +47,13 @@ void set_stream_checks(bool on);
 /// useless here: every later call returns the code, until cuDevicePrimaryCtxReset.
 void set_sticky_errors(bool on);
 
-/// Whether each FaultReport left for kwTakeReport is written to the log too, as an error: for
+/// Whether each Fault left for kwTakeReport is written to the log too, as an error: for
 /// programs without knowledge of reports.
 void set_report_log(bool on) noexcept;
 
 /// `is_interrupted` tells whether a signal to end a launch was received. The launching thread asks
 /// some 20 times a second, with locks held, so it must not call this library. The launch ends with
-/// a FaultReport of kind interrupted, wherever it is, and the context stays usable. Null: none.
+/// a Fault of kind interrupted, wherever it is, and the context stays usable. Null: none.
 void set_interrupt_check(bool (*is_interrupted)()) noexcept;
 
 /// Logged findings name lines of files: `first_line_of` returns the first line of the text of

@@ -1,7 +1,7 @@
 // A debugger's view of one thread of a launch on a simulated device: its steps, in order.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "driver/driver_api.h"
 
 #include <array>
@@ -76,8 +76,8 @@ struct Trace {
   /// The block or thread is outside the launch, so the launch ran without a trace.
   bool outside = false;
   std::vector<TraceStep> steps;
-  std::uint64_t total = 0;           ///< steps that the thread did, kept or not
-  std::optional<FaultReport> fault;  ///< what stopped the launch, whichever thread did it
+  std::uint64_t total = 0;     ///< steps that the thread did, kept or not
+  std::optional<Fault> fault;  ///< what stopped the launch, whichever thread did it
 
   std::string to_json() const;
   /// The executed lines, each with its instructions and their changes. `source` has the text of the

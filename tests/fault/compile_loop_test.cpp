@@ -132,13 +132,13 @@ TEST_CASE("compile faults: a cache remembers no failure, and what it remembers n
   };
   Source source;
   source.text = kText;
-  TargetWish wish;
-  wish.kind = CodeKind::ptx;
-  wish.arch = "compute_80";
+  TargetRequest target;
+  target.kind = CodeKind::ptx;
+  target.arch = "compute_80";
   const ProgramOptions options;
   const ScannedSource declared = scan_source(source.text);
   const ProgramFields fields = program_fields(source, options);
-  const CodeRequest request{source, options, declared, fields, wish};
+  const CodeRequest request{source, options, declared, fields, target};
   for (std::uint64_t call = 1; call < 200; ++call) {
     CAPTURE(call);
     const auto cache = new_cache();

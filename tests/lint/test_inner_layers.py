@@ -3,7 +3,7 @@
 import re
 
 # Layers of a module from the ground up, one a folder. Files in the module's own folder are its
-# surface: plain data for every layer.
+# surface (SURFACE).
 LAYERS = {
     "jit": ("source", "signature", "compile", "cache"),
     "runtime/sim": ("numeric", "ptx", "mem", "code", "exec", "ops", "check", "observe", "device"),
@@ -21,34 +21,68 @@ UPWARD = {
     "bindings": set(),
     "runtime/sim": set(),
 }
+# Headers in a module's own folder, each with the lowest layer that may include it. None: it stands
+# above all layers. Those for the lowest layer are plain data; in `tune`, the configuration space.
+SURFACE = {
+    "jit": {"object_code.h": "source", "found_code.h": "source", "program.h": None},
+    "tune": dict.fromkeys(
+        (
+            *("configuration_set.h", "hash_map.h", "random.h", "restriction.h", "space.h"),
+            *("expression.h", "expression_arithmetic.h", "expression_bounds.h"),
+            *("expression_lexer.h", "expression_tree.h", "space_conditions.h", "value.h"),
+        ),
+        "store",
+    ),
+    "bindings": {},
+    "runtime/sim": {
+        "tensor_map.h": "numeric",
+        "checks.h": "check",
+        "line_profile.h": "observe",
+        "trace.h": "observe",
+        "device.h": "device",
+    },
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".inc", ".def"}
 
 
+def level(module, path):
+    """The number of the layer of `path` (below the module); None where it has none."""
+    layers = LAYERS[module]
+    if "/" not in path:
+        layer = SURFACE[module].get(path)
+        return len(layers) if layer is None else layers.index(layer)
+    folder = path.split("/")[0]
+    return layers.index(folder) if folder in layers else None
+
+
 def upward_includes(module, path, text):
     """ "file -> included" for each include of `path` (below the module) that points upward."""
-    layers = LAYERS[module]
     prefix = module.removeprefix("runtime/") + "/"
+    own = level(module, path)
     for name in INCLUDE.findall(text):
         other = name.removeprefix(prefix)
-        folder = other.split("/")[0]
-        if other == name or folder not in layers or path.split("/")[0] not in layers:
+        if other == name or own is None:
             continue
-        if layers.index(folder) > layers.index(path.split("/")[0]):
+        its = level(module, other)
+        if its is not None and its > own:
             yield f"{path} -> {other}"
 
 
 def test_no_layer_inside_a_module_includes_a_higher_one(root, tracked):
     for module, known in UPWARD.items():
-        found, folders = set(), set()
+        found, folders, surface = set(), set(), set()
         for file in tracked:
             path = file.as_posix().removeprefix(module + "/")
             if path == file.as_posix() or file.suffix not in SUFFIXES:
                 continue
             if "/" in path:
                 folders.add(path.split("/")[0])
+            elif path.endswith(".h"):
+                surface.add(path)
             found |= set(upward_includes(module, path, (root / file).read_text()))
         assert folders == set(LAYERS[module]), "a folder has no layer, or a layer no folder"
+        assert surface == set(SURFACE[module]), "SURFACE lacks a header, or names one that is gone"
         assert not found - known, f"{module}: {sorted(found - known)}"
         assert not known - found, f"{module}: gone, take it from UPWARD: {sorted(known - found)}"
 
@@ -57,3 +91,15 @@ def test_the_lint_finds_an_upward_include():
     text = '#include "jit/cache/pack.h"\n#include "jit/source/source.h"\n#include "base/log.h"\n'
     assert list(upward_includes("jit", "compile/x.h", text)) == ["compile/x.h -> cache/pack.h"]
     assert not list(upward_includes("jit", "cache/x.h", text))
+    assert not list(upward_includes("jit", "program.cpp", text))
+    assert list(upward_includes("jit", "object_code.h", text)) == ["object_code.h -> cache/pack.h"]
+
+
+def test_the_lint_finds_an_include_of_the_surface():
+    text = '#include "jit/program.h"\n#include "jit/object_code.h"\n'
+    assert list(upward_includes("jit", "compile/x.h", text)) == ["compile/x.h -> program.h"]
+    assert list(upward_includes("jit", "found_code.h", text)) == ["found_code.h -> program.h"]
+    assert not list(upward_includes("jit", "lazy_kernel.cpp", text))
+    text = '#include "sim/trace.h"\n'
+    assert list(upward_includes("runtime/sim", "exec/x.h", text)) == ["exec/x.h -> trace.h"]
+    assert not list(upward_includes("runtime/sim", "observe/x.h", text))

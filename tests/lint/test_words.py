@@ -17,6 +17,21 @@ MAX_PER_LINE = 0.25
 PICTURES = re.compile(r"\b(?:houses?|referees?|rooms|ground floor|upper floors?)\b", re.IGNORECASE)
 READ_BY_CONTRIBUTORS = {".md", ".cmake"}
 
+# Pictures in names, too: the field says lock, claim, pending, target, ping-pong, rotation.
+PICTURES_IN_NAMES = {
+    *("cell", "cells", "crew", "depart", "departs", "departure", "departures", "doubt"),
+    *("doubtful", "doubts", "flight", "flights", "platform", "platforms", "polls", "turns"),
+    *("wish", "wished", "wishes"),
+}
+# Names that say what they are: a table has cells.
+FITTING_NAMES = {"line_cells", "cells_of"}
+NO_NAMES = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])*'""",
+    re.DOTALL,
+)
+NAME = re.compile(r"[A-Za-z_]\w*")
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
 
 def comments(text):
     for line in text.splitlines():
@@ -83,6 +98,45 @@ def test_parts_of_the_project_have_the_names_of_the_field(root, tracked):
         for match in PICTURES.finditer((root / path).read_text())
     ]
     assert not problems, "\n".join(problems)
+
+
+def pictures_in_names(text):
+    """Names outside of comments and strings with a word of PICTURES_IN_NAMES."""
+    for name in NAME.findall(NO_NAMES.sub(" ", text)):
+        words = {word.lower() for word in WORD.findall(name)}
+        if words & PICTURES_IN_NAMES and name not in FITTING_NAMES:
+            yield name
+
+
+def test_names_have_the_words_of_the_field(root, tracked):
+    sources = [path for path in tracked if path.parts[0] in CODE and path.suffix in SOURCES]
+    names = {path: set(pictures_in_names((root / path).read_text())) for path in sources}
+    problems = [f"{path}: {', '.join(sorted(found))}" for path, found in names.items() if found]
+    problems += [f"{path}: its name" for path in sources if [*pictures_in_names(path.stem)]]
+    assert not problems, "\n".join(problems)
+
+
+def test_fitting_names_are_all_in_use(root, tracked):
+    text = "\n".join(
+        (root / path).read_text()
+        for path in tracked
+        if path.parts[0] in CODE and path.suffix in SOURCES
+    )
+    assert set(NAME.findall(text)) >= FITTING_NAMES
+
+
+def test_the_lint_finds_pictures_in_names():
+    text = """int k = in_flight(kTurns);  // a wish
+    struct CompileFlight { TargetWish wish_; };  /* cells */
+    auto text = "two polls", raw = R"x(int cell; " platform)x";
+    for (char c : {'"', 'a'}) turn_off(1'000, departure->swish, HTTPCrew);
+    line_cells(counts);
+    """
+    assert list(pictures_in_names(text)) == [
+        *("in_flight", "kTurns", "CompileFlight", "TargetWish", "wish_"),
+        *("departure", "HTTPCrew"),
+    ]
+    assert list(pictures_in_names("object_in_flight")) == ["object_in_flight"]
 
 
 def test_the_lint_finds_comments():

@@ -34,7 +34,7 @@ def caches_of(dim, cache, page, value_dim=None):
     return [kw.ones(shape, cache) for shape in shapes], options
 
 
-def one_by_one(qkv, caches, cos, sin, weights, eps, interleaved, turns, **options):
+def one_by_one(qkv, caches, cos, sin, weights, eps, interleaved, positions, **options):
     """What append_qkv() does, by the functions for each step."""
     q, k, v = nn.split_qkv(qkv, HEADS, KV_HEADS) if isinstance(qkv, kw.Array) else qkv
     q, k = (x if w is None else nn.rms_norm(x, w, eps)
@@ -42,7 +42,7 @@ def one_by_one(qkv, caches, cos, sin, weights, eps, interleaved, turns, **option
     places = kw.asarray(POSITIONS)
     if cos is not None:
         steps = kw.asarray(POSITIONS[:, None] + np.arange(TOKENS, dtype=np.int32))
-        q, k = nn.rope(q, k, cos, sin, positions=steps if turns is None else turns,
+        q, k = nn.rope(q, k, cos, sin, positions=steps if positions is None else positions,
                        interleaved=interleaved)  # fmt: skip
     q, k, v = (kw.permute_dims(x, (0, 2, 1, 3)) for x in (q, k, v))
     nn.append_cache(k, v, *caches, places, **options)
@@ -72,10 +72,12 @@ def test_equal_to_the_functions_one_by_one(dtype, dim, rotary, cache, page, inte
     cos, sin = nn.rope_tables(20, rotary, scaling={"rope_type": "linear", "factor": 2.0})
     weight = kw.asarray(normal(dim, dtype=dtype, seed=1))
     wide = kw.asarray(normal(dim, seed=2))
-    turns = kw.asarray(np.random.default_rng(3).integers(0, 20, (BATCH, TOKENS)).astype(np.int32))
+    rope_positions = kw.asarray(
+        np.random.default_rng(3).integers(0, 20, (BATCH, TOKENS)).astype(np.int32)
+    )
     for weights, tables, where in [
         ((None, None), (cos, sin), None),
-        ((weight, wide), (cos, sin), turns),
+        ((weight, wide), (cos, sin), rope_positions),
         ((None, weight), (None, None), None),
     ]:
         ours, options = caches_of(dim, cache, page)

@@ -238,12 +238,12 @@ def test_python_runs_on_while_a_kernel_compiles(monkeypatch):
     compiled = []
     thread = threading.Thread(target=lambda: compiled.append(kernel.compile()))
     thread.start()
-    turns = 0
+    rounds = 0
     while thread.is_alive():
         thread.join(0.0005)
-        turns += 1
+        rounds += 1
     assert compiled == [kernel]
-    assert turns > 2
+    assert rounds > 2
 
 
 FORK = """

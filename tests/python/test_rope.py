@@ -18,8 +18,8 @@ def plain(dim, base=10000.0):
 def yarn(dim, base, factor, original, fast=32.0, slow=1.0):
     """As transformers' _compute_yarn_parameters, in float64."""
 
-    def pair(turns):
-        return dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
+    def pair(rotations):
+        return dim * math.log(original / (rotations * 2 * math.pi)) / (2 * math.log(base))
 
     low, high = max(math.floor(pair(fast)), 0), min(math.ceil(pair(slow)), dim - 1)
     ramp = np.clip((np.arange(dim // 2) - low) / (high - low if high != low else 0.001), 0, 1)
@@ -350,9 +350,9 @@ def test_scores_of_pope_are_polar():
     q, k = values((1, 4, 1, 8)), values((1, 4, 1, 8), seed=1)
     cos, sin = nn.rope_tables(4, 16)
     a, b = (wide(nn.pope(kw.asarray(v), cos, sin).numpy())[0, :, 0] for v in (q, k))
-    turns = (np.arange(4)[:, None] - np.arange(4))[..., None] * 10000.0 ** (-np.arange(8) / 8)
+    angles = (np.arange(4)[:, None] - np.arange(4))[..., None] * 10000.0 ** (-np.arange(8) / 8)
     sizes = np.logaddexp(0, wide(q))[0, :, None, 0] * np.logaddexp(0, wide(k))[0, None, :, 0]
-    np.testing.assert_allclose(a @ b.T, (sizes * np.cos(turns)).sum(axis=-1), rtol=1e-5)
+    np.testing.assert_allclose(a @ b.T, (sizes * np.cos(angles)).sum(axis=-1), rtol=1e-5)
 
 
 def test_attention_temperature():

@@ -116,8 +116,8 @@ def test_dtypes():
     np.testing.assert_array_equal(kw.cumulative_sum(kw.asarray(flags)).numpy(), np.cumsum(flags))
     wrapped = kw.cumulative_sum(kw.asarray(small), dtype="int16")
     np.testing.assert_array_equal(wrapped.numpy(), np.cumsum(small, dtype=np.int16))
-    turns = np.exp(1j * RNG.standard_normal(20_000)).astype(np.complex64)
-    close(kw.cumulative_prod(kw.asarray(turns)), np.cumprod(turns.astype(np.complex128)), 1e-4)
+    phases = np.exp(1j * RNG.standard_normal(20_000)).astype(np.complex64)
+    close(kw.cumulative_prod(kw.asarray(phases)), np.cumprod(phases.astype(np.complex128)), 1e-4)
     halves = RNG.random(3000).astype(np.float16)
     got = kw.cumulative_sum(kw.asarray(halves))
     assert got.dtype == np.float16

@@ -94,11 +94,11 @@ def coordinates_of(geometry, normalized, filter, seed=1, reach=1.7):
         return x, y, z, rng.integers(0, shape[0] // 6, N)
     result = []
     for extent in (shape[::-1][:axes] + (1, 1))[:3]:
-        cells = rng.integers(-int(extent * reach), int(extent * (1 + reach)), N)
+        texels = rng.integers(-int(extent * reach), int(extent * (1 + reach)), N)
         inner = rng.uniform(0.02, 0.98, N)
         if filter == "linear":  # in sixteenths, so that weights are exact, and one in between
             inner = np.where(rng.random(N) < 0.5, np.round(inner * 16) / 16, inner)
-        place = cells + inner
+        place = texels + inner
         result.append((place / extent if normalized else place).astype(np.float32))
     layers = shape[0] if options else 1
     return (*result, rng.integers(0, layers, N))
@@ -107,8 +107,8 @@ def coordinates_of(geometry, normalized, filter, seed=1, reach=1.7):
 def directions(rng, extent):
     """Directions that meet a face well inside a texel and away from the cube's edges."""
     face = rng.integers(0, 6, N)
-    cell = rng.integers(0, extent, (2, N)) + rng.uniform(0.05, 0.95, (2, N))
-    s, t = 2 * cell / extent - 1
+    texels = rng.integers(0, extent, (2, N)) + rng.uniform(0.05, 0.95, (2, N))
+    s, t = 2 * texels / extent - 1
     one = np.ones(N)
     table = [(one, -t, -s), (-one, -t, s), (s, one, t), (s, -one, -t), (s, -t, one), (-s, -t, -one)]
     m = rng.uniform(0.5, 3, N)

@@ -29,18 +29,18 @@ def cost(config):
 def test_a_search_asks_each_configuration_once_until_none_is_left(name):
     space = bowl()
     search = Strategy(space, name, seed=4)
-    seen, flying = [], []
+    seen, pending = [], []
     chooser = random.Random(1)
     while asked := search.ask(chooser.randrange(1, 6)):
         assert all(config in space for config in asked)
         seen += asked
-        flying += asked
-        chooser.shuffle(flying)
-        while len(flying) > 7:
-            config = flying.pop()
+        pending += asked
+        chooser.shuffle(pending)
+        while len(pending) > 7:
+            config = pending.pop()
             search.tell(dict(config), cost(config))
-        assert search.in_flight == len(flying)
-    for config in flying:
+        assert search.pending == len(pending)
+    for config in pending:
         search.tell(config, cost(config))
     assert len(seen) == len(set(seen)) == len(space) == search.told
     assert search.best == {"x": 7, "y": 3, "mode": "row"}

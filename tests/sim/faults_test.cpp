@@ -30,7 +30,7 @@ class Faults {
     return result;
   }
 
-  FaultReport report;
+  Fault report;
 
  private:
   const CurrentDevice& device_;
@@ -60,7 +60,7 @@ TEST_CASE("sim faults: an access past the end names allocation, distance, block,
   for_each_text(device, [&](Faults& faults) {
     const CUdeviceptr x = device.allocate(100 * sizeof(int));
     CHECK(faults.launch("write_past_end", 2, 64, x, 100) == CUDA_ERROR_ILLEGAL_ADDRESS);
-    const FaultReport& report = faults.report;
+    const Fault& report = faults.report;
     CHECK(report.kind == FaultKind::bounds);
     CHECK(report.kernel == "write_past_end");
     CHECK(report.line == 4);

@@ -133,7 +133,7 @@ KernelCase read_case(const Json& row) {
 void check(const DriverApi& api, CUresult result, const char* call) {
   if (result == CUDA_SUCCESS) return;
   const char* name = result_name(result);
-  FaultReport report;
+  Fault report;
   const bool told = api.kwTakeReport(nullptr, &report) == CUDA_SUCCESS;
   throw std::runtime_error(format("{}: {}\n{}", call, name == nullptr ? "unknown" : name,
                                   told ? report.to_string() : ""));

@@ -84,7 +84,7 @@ TEST_CASE("sim kernels: every PTX text of the corpus for 8.0 and older loads") {
     INFO(name);
     CUmodule module = nullptr;
     const CUresult result = device.api.cuModuleLoadData(&module, text.c_str());
-    const FaultReport report = device.report();
+    const Fault report = device.report();
     INFO(report.to_string());
     CHECK(result == (newer ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS));
     if (result != CUDA_SUCCESS) continue;
@@ -119,7 +119,7 @@ TEST_CASE("sim kernels: printf comes out in the order of blocks and threads, ass
     limit = 4;
     CHECK(device.api.cuLaunchKernel(function, 1, 1, 1, 4, 1, 1, 0, nullptr, parameters, nullptr) ==
           CUDA_ERROR_ASSERT);
-    const FaultReport report = device.report();
+    const Fault report = device.report();
     CHECK(report.kind == FaultKind::assertion);
     CHECK(report.line == 6);
     CHECK(report.thread[0] == 3);

@@ -40,7 +40,7 @@ Bytes eat(ByteReader& in, Files&) {
 }
 
 Bytes fail(ByteReader& in, Files&) {
-  FaultReport report;
+  Fault report;
   report.kind = FaultKind::race;
   report.message = "two of them";
   report.file = "a.cu";

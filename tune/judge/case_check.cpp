@@ -12,7 +12,7 @@ namespace kernwright {
 namespace {
 
 JudgeFinding finding_of(const sim::Finding& found) {
-  const FaultReport& fault = found.fault;
+  const Fault& fault = found.fault;
   return {.kind = fault_kind_name(fault.kind),
           .message = fault.message,
           .hint = found.hint,
@@ -155,7 +155,7 @@ void CaseCheck::look_at(const HostCase& of, const LaunchOutcome& outcome, Attemp
 void CaseCheck::look_at_findings(const CheckReport& report, Attempt& attempt) const {
   for (const sim::Finding& each : report.findings) attempt.findings.push_back(finding_of(each));
   if (report.findings.empty()) return;
-  const FaultReport& first = report.findings.front().fault;
+  const Fault& first = report.findings.front().fault;
   attempt.status = VerdictStatus::finding;
   for (const sim::Finding& each : report.findings) {
     if (each.fault.kind == FaultKind::timeout) attempt.status = VerdictStatus::timeout;

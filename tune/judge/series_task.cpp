@@ -150,7 +150,7 @@ std::vector<double> time_series(RemoteDevice& device, std::span<const SeriesLaun
                                 const WaitLimits& limits) {
   if (series.size() < 2) throw InvalidArgument("a series has two launches or more");
   const DeviceFacts& facts = device.facts(limits);
-  TargetRequest target;
+  DeviceTarget target;
   target.compute_capability = facts.capability.number();
   target.is_simulated = facts.is_simulated;
   const std::string gate_code = stream_gate_code(target)->serialize();

@@ -154,7 +154,7 @@ Measurement measure(RemoteDevice& device, const RemoteLaunch& launch, const Meas
   }
   std::string gate_code;
   if (!facts.is_simulated) {
-    TargetRequest target;
+    DeviceTarget target;
     target.compute_capability = facts.capability.number();
     gate_code = stream_gate_code(target)->serialize();
   }

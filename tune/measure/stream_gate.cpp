@@ -62,20 +62,20 @@ std::optional<double> clock_mhz(const ClockStamp& begin, const ClockStamp& end,
   return 1000.0 * static_cast<double>(end.cycles - begin.cycles) / static_cast<double>(span);
 }
 
-std::shared_ptr<const ObjectCode> stream_gate_code(const TargetRequest& target) {
+std::shared_ptr<const ObjectCode> stream_gate_code(const DeviceTarget& target) {
   Source source;
   source.text = kSource;
   source.name = "stream_gate.cu";
   const ProgramOptions options;
   const ScannedSource declared = scan_source(source.text);
   const ProgramFields fields = program_fields(source, options);
-  TargetWish wish;
-  wish.device = target;
-  return CodeCache::process().get({source, options, declared, fields, std::move(wish)}).code;
+  TargetRequest wanted;
+  wanted.device = target;
+  return CodeCache::process().get({source, options, declared, fields, std::move(wanted)}).code;
 }
 
 std::shared_ptr<const ObjectCode> stream_gate_code(Device& device) {
-  TargetRequest target;
+  DeviceTarget target;
   target.compute_capability = device.compute_capability().number();
   target.is_simulated = device.is_simulated();
   return stream_gate_code(target);
@@ -87,12 +87,12 @@ StreamGate::StreamGate(Device& device, const ObjectCode& code)
 StreamGate::StreamGate(Device& device, const Module& module, const ObjectCode& code)
     : gate_(module, code.kernel("kernwright_gate")),
       stamp_(module, code.kernel("kernwright_stamp")),
-      memory_(device, sizeof(Cells)),
-      cells_(new (memory_.data()) Cells{}) {}
+      memory_(device, sizeof(SharedState)),
+      state_(new (memory_.data()) SharedState{}) {}
 
 void StreamGate::close(const Stream& stream, std::uint64_t limit_ns) {
-  std::uint32_t* open_count = &cells_->open_count;
-  ClockStamp* stamp = &cells_->opened;
+  std::uint32_t* open_count = &state_->open_count;
+  ClockStamp* stamp = &state_->opened;
   const std::uint32_t number = closed_ + 1;
   const std::array<const void*, 4> values = {&open_count, &number, &limit_ns, &stamp};
   std::array<void*, 4> arguments;
@@ -102,11 +102,11 @@ void StreamGate::close(const Stream& stream, std::uint64_t limit_ns) {
 }
 
 void StreamGate::open() noexcept {
-  std::atomic_ref(cells_->open_count).store(closed_, std::memory_order_release);
+  std::atomic_ref(state_->open_count).store(closed_, std::memory_order_release);
 }
 
 void StreamGate::stamp(const Stream& stream) {
-  ClockStamp* stamp = &cells_->stamped;
+  ClockStamp* stamp = &state_->stamped;
   const std::array<void*, 1> arguments = {&stamp};
   stamp_.launch({.stream = stream}, arguments);
 }

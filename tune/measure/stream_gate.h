@@ -27,7 +27,7 @@ std::optional<double> clock_mhz(const ClockStamp& begin, const ClockStamp& end,
                                 std::uint64_t least_ns);
 
 /// The gate's kernels for a device, through the usual caches. Throws NvrtcNotFound.
-std::shared_ptr<const ObjectCode> stream_gate_code(const TargetRequest& target);
+std::shared_ptr<const ObjectCode> stream_gate_code(const DeviceTarget& target);
 std::shared_ptr<const ObjectCode> stream_gate_code(Device& device);
 
 /// A GPU's only. One gate is closed at a time; not thread-safe.
@@ -43,11 +43,11 @@ class StreamGate {
   void stamp(const Stream& stream);
 
   // Valid when the stream is done.
-  const ClockStamp& begin() const noexcept { return cells_->opened; }  ///< when the gate ended
-  const ClockStamp& end() const noexcept { return cells_->stamped; }
+  const ClockStamp& begin() const noexcept { return state_->opened; }  ///< when the gate ended
+  const ClockStamp& end() const noexcept { return state_->stamped; }
 
  private:
-  struct Cells {
+  struct SharedState {
     std::uint32_t open_count;  ///< written by the host, read by the kernel that waits
     std::uint32_t padding[31];
     ClockStamp opened, stamped;
@@ -56,7 +56,7 @@ class StreamGate {
 
   Kernel gate_, stamp_;
   PinnedBuffer memory_;
-  Cells* cells_;
+  SharedState* state_;
   std::uint32_t closed_ = 0;  ///< gates so far
 };
 

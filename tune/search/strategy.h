@@ -22,7 +22,7 @@ struct StrategyOptions {
 };
 
 /// Proposes configurations and learns from their cost. It measures nothing. Results may come late,
-/// in another order or never: configurations without a result are in flight. The same seed and the
+/// in another order or never: configurations without a result are pending. The same seed and the
 /// same sequence of calls give the same proposals on every machine.
 ///
 /// Configurations are named by their index in the space. Not thread-safe.
@@ -44,7 +44,7 @@ class Strategy {
 
   const Space& space() const { return space_; }
   std::size_t told() const { return told_.size(); }
-  std::size_t in_flight() const { return seen_.size() - told_.size(); }
+  std::size_t pending() const { return seen_.size() - told_.size(); }
   /// The cheapest so far; nothing before the first success.
   std::optional<std::uint64_t> best() const { return best_; }
   std::optional<double> best_cost() const { return best_ ? cost_of(*best_) : std::nullopt; }

@@ -48,7 +48,7 @@ void write(ByteWriter& out, const sim::Finding& finding) {
 
 sim::Finding read_finding(ByteReader& in) {
   sim::Finding finding;
-  finding.fault = read_fault_report(in);
+  finding.fault = read_fault(in);
   for (std::string* text : {&finding.what, &finding.space, &finding.value, &finding.hint}) {
     *text = read_text(in);
   }

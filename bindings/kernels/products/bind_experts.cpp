@@ -32,8 +32,8 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
   if (activation) of.activation = {kernels::activation_from_name(*activation)};
   if (gate) of.gate = {kernels::activation_from_name(*gate)};
   if (tile) {
-    const auto& [rows, columns, stages, groups, turns, cluster] = *tile;
-    of.tile = kernels::GemmTile{rows, columns, stages, groups, turns, cluster};
+    const auto& [rows, columns, stages, groups, ping_pong, cluster] = *tile;
+    of.tile = kernels::GemmTile{rows, columns, stages, groups, ping_pong, cluster};
   }
   if (mma_tile) {
     const auto& [rows, columns, stages] = *mma_tile;
@@ -52,8 +52,8 @@ Array grouped_gradient(py::handle grad, py::handle x, py::handle numbers, const 
                               .by_mma = by_mma};
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
   if (tile) {
-    const auto& [rows, columns, stages, groups, turns, cluster] = *tile;
-    of.tile = kernels::GemmTile{rows, columns, stages, groups, turns, cluster};
+    const auto& [rows, columns, stages, groups, ping_pong, cluster] = *tile;
+    of.tile = kernels::GemmTile{rows, columns, stages, groups, ping_pong, cluster};
   }
   return on_current_stream(of.x, [&](const Stream& stream) { return of.run(stream); });
 }

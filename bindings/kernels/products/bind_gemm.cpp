@@ -16,8 +16,8 @@ namespace {
 using TileNumbers = std::tuple<int, int, int, int, bool, int>;
 
 kernels::GemmTile tile_of(const TileNumbers& of) {
-  const auto& [rows, columns, stages, groups, turns, cluster] = of;
-  return {rows, columns, stages, groups, turns, cluster};
+  const auto& [rows, columns, stages, groups, ping_pong, cluster] = of;
+  return {rows, columns, stages, groups, ping_pong, cluster};
 }
 
 /// Rows, columns, stages.
@@ -95,7 +95,7 @@ Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle 
 py::list tiles(bool promotes) {
   py::list all;
   for (const kernels::GemmTile& tile : kernels::gemm_tiles(promotes)) {
-    all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.turns,
+    all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong,
                               tile.cluster));
   }
   return all;

@@ -29,7 +29,7 @@ __device__ __forceinline__ void clear_values(unsigned char* values, int from, in
 /// A thread numbers the block's parts for the others: divisions take long.
 template <typename Of>
 __device__ __forceinline__ void number_parts(const Shared<Of>& shared, const AttentionCall& call,
-                                             const Plan& plan) {
+                                             const HopperPlan& plan) {
   Parts<Of> parts{call, plan};
   Ring<kParts> ring;
   int steps = 0;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void number_parts(const Shared<Of>& shared, const Att
 /// A warp loads queries, keys and values, the last keys first.
 template <typename Of>
 __device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps& maps,
-                                           const AttentionCall& call, const Plan& plan) {
+                                           const AttentionCall& call, const HopperPlan& plan) {
   const int lane = threadIdx.x;
   Ring<Of::kStages> k_ring, v_ring;
   Ring<Of::kPlaces> q_ring;

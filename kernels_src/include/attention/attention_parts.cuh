@@ -31,7 +31,7 @@ struct Tile {
 
 /// How the work is shared out. Heads of all batches are numbered; `section` of them are worked on
 /// at the same time, as their keys and values fit the L2 cache.
-struct Plan {
+struct HopperPlan {
   int tiles, row_tiles, section;  // tiles of all splits
   // Factors of batches and heads for a place in the maps: 0 if all share one.
   int q_batch, q_head, k_batch, k_head, v_batch, v_head;
@@ -106,7 +106,7 @@ struct Shared {
 template <typename Of>
 struct Parts {
   const AttentionCall& call;
-  const Plan& plan;
+  const HopperPlan& plan;
   int begin = 0;
   bool back = false;
 

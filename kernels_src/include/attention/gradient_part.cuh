@@ -39,9 +39,9 @@ struct Tile {
 /// How the work is shared out: heads of keys are numbered, those of all batches where sequences are
 /// not packed; `section` of them are worked on at the same time. Sums are kept of `query_tiles`
 /// tiles of each head, of packed sequences of all.
-struct Plan {
-  float* sums;      // kSums of each tile
-  unsigned* turns;  // blocks begun; of each tile, blocks done with adding
+struct BackwardPlan {
+  float* sums;         // kSums of each tile
+  unsigned* counters;  // blocks begun; of each tile, blocks done with adding
   int heads, key_tiles, section, query_tiles;
   // Factors of batches and heads for a place in the maps: 0 if all share one.
   int q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
@@ -135,7 +135,7 @@ struct Part {
   long long first_tile;  // the number of the first tile of the batch and its first head
   Sequence sequence;
 
-  __device__ __forceinline__ Part(const AttentionCall& call, const Plan& plan, int tile_,
+  __device__ __forceinline__ Part(const AttentionCall& call, const BackwardPlan& plan, int tile_,
                                   int kv_head_, int batch_)
       : tile(tile_),
         first_key(tile_ * kKeys),
@@ -151,7 +151,8 @@ struct Part {
     first_tile = tile_of(call, plan, sequence, batch, 0);
   }
   /// See sequence_of().
-  __device__ __forceinline__ static long long tile_of(const AttentionCall& call, const Plan& plan,
+  __device__ __forceinline__ static long long tile_of(const AttentionCall& call,
+                                                      const BackwardPlan& plan,
                                                       const Sequence& sequence, int batch,
                                                       int head) {
     const bool packed = call.q_starts != nullptr;
@@ -199,7 +200,7 @@ __device__ __forceinline__ void load_rows(unsigned char* to, const TensorMap& ma
 /// A warp loads keys and values, then tiles of queries and gradients.
 template <typename Of>
 __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& maps,
-                                          const AttentionCall& call, const Plan& plan,
+                                          const AttentionCall& call, const BackwardPlan& plan,
                                           const Part<Of>& part) {
   const int lane = threadIdx.x % 32;
   const Sequence& sequence = part.sequence;
@@ -323,7 +324,7 @@ __device__ __forceinline__ void order_copies() {
 /// memory, each in its turn. The first block of a tile writes.
 template <typename Of>
 __device__ __forceinline__ void add_sums(const Shared<Of>& shared, const AttentionCall& call,
-                                         const Plan& plan, const Part<Of>& part, int set) {
+                                         const BackwardPlan& plan, const Part<Of>& part, int set) {
   unsigned parity = 0;
   int step = kSumSets - 1 - set;
   float4* const from = shared.sums + set * (kSums / 4);
@@ -333,7 +334,7 @@ __device__ __forceinline__ void add_sums(const Shared<Of>& shared, const Attenti
     const long long index =
         part.first_tile + static_cast<long long>(head) * plan.query_tiles + tile;
     const unsigned turn = part.turn(call, tile);
-    unsigned* const count = plan.turns + 1 + index;
+    unsigned* const count = plan.counters + 1 + index;
     float* const to = plan.sums + index * kSums;
     shared.sums_full[set].wait(parity);
     parity ^= 1;

@@ -53,7 +53,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
       ring.advance(deep.steps);
       continue;
     }
-    if (Of::kAlternates) shared.turns[self.group].wait((number / 2 + self.group + 1) & 1);
+    if (Of::kAlternates) shared.order[self.group].wait((number / 2 + self.group + 1) & 1);
     typename Work::Sums sums;
     const int column = at.column * kColumnsOf<Of, Finish>;
     Part part{deep.begin / kDepth, deep.steps, kDepth};
@@ -103,7 +103,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
       shared.empty[stage].init(kTakers);
     }
     if constexpr (Of::kAlternates) {
-      for (int group = 0; group < 2; ++group) shared.turns[group].init(4);
+      for (int group = 0; group < 2; ++group) shared.order[group].init(4);
     }
     Mbarrier::publish();
   }

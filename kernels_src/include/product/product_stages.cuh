@@ -15,19 +15,19 @@ constexpr int kSwizzled = 64;      // columns that a box of the result has
 constexpr int kBox = kWarpRows * kSwizzled * 2;
 
 /// rows x columns of the result are made at once from `stages` stages. `groups` warpgroups share
-/// the rows; with kTurns each has tiles of its own instead, and they take turns. `cluster` blocks
-/// have tiles below each other and share what they load of B.
-template <int rows, int columns, int stages, int groups, bool kTurns, int cluster>
+/// the rows; with kPingPong each has tiles of its own instead, and they take turns. `cluster`
+/// blocks have tiles below each other and share what they load of B.
+template <int rows, int columns, int stages, int groups, bool kPingPong, int cluster>
 struct Tile {
   static constexpr int kRows = rows, kColumns = columns, kStages = stages, kGroups = groups;
   static constexpr int kCluster = cluster, kThreads = (groups + 1) * 128;
-  static constexpr bool kAlternates = kTurns;
-  static constexpr int kGroupRows = kTurns ? rows : rows / groups;
+  static constexpr bool kAlternates = kPingPong;
+  static constexpr int kGroupRows = kPingPong ? rows : rows / groups;
   static constexpr int kWaves = kGroupRows / 64;  // of 64 rows, of a warpgroup
   static constexpr int kBytesOfA = rows * kLine, kBytesOfB = columns * kLine;
   static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
   static constexpr int kSums = columns / 2;  // of a thread and a wave
-  static_assert(!kTurns || groups == 2);
+  static_assert(!kPingPong || groups == 2);
 };
 
 /// The dimension along which the operands' elements follow each other: if set, not the inner one.
@@ -84,7 +84,7 @@ struct Shared {
   static constexpr int kStagingOfWarp = Work::kStore == kDirect ? 0 : 2 * kBox;
   unsigned char *base, *staging, *beside;
   Mbarrier *full, *empty;
-  Mbarrier* turns;  // of warpgroups that take turns: a tile's stages have all come
+  Mbarrier* order;  // of warpgroups that take turns: a tile's stages have all come
 
   __device__ explicit Shared(unsigned char* at)
       : base(at),
@@ -92,8 +92,8 @@ struct Shared {
         beside(staging + Of::kGroups * 4 * kStagingOfWarp),
         full(reinterpret_cast<Mbarrier*>(beside + kStages * Work::kBytesBeside)),
         empty(full + kStages),
-        turns(empty + kStages) {}
-  __device__ void* table() const { return turns + 2; }
+        order(empty + kStages) {}
+  __device__ void* table() const { return order + 2; }
   __device__ unsigned char* a(int stage) const { return base + stage * Of::kStageBytes; }
   __device__ unsigned char* b(int stage) const { return a(stage) + Of::kBytesOfA; }
   __device__ unsigned char* more(int stage) const { return beside + stage * Work::kBytesBeside; }

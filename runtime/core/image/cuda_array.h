@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/scalar_type.h"
-#include "core/object_in_flight.h"
+#include "core/tracked_object.h"
 #include "driver/driver_api.h"
 
 #include <cstddef>
@@ -53,10 +53,10 @@ class CudaArray {
   void copy_from_device(CUdeviceptr from, const Stream& stream = {});
   void copy_to_device(CUdeviceptr to, const Stream& stream = {}) const;
 
-  /// See ObjectInFlight::use_on(); copies say it themselves.
+  /// See TrackedObject::use_on(); copies say it themselves.
   void use_on(const Stream& stream) const { object_->use_on(stream); }
   /// For what reads the array and holds it alive.
-  const std::shared_ptr<ObjectInFlight>& object() const noexcept { return object_; }
+  const std::shared_ptr<TrackedObject>& object() const noexcept { return object_; }
   /// "a 2-D array of (480, 640) elements, 4 x uint8 on cuda:0"
   std::string identify() const;
 
@@ -66,7 +66,7 @@ class CudaArray {
   void wait_for(const CUDA_MEMCPY3D& box, const Stream& stream, const char* call) const;
 
   CUDA_ARRAY3D_DESCRIPTOR descriptor_{};
-  std::shared_ptr<ObjectInFlight> object_;
+  std::shared_ptr<TrackedObject> object_;
 };
 
 }  // namespace kernwright

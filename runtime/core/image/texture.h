@@ -44,9 +44,9 @@ class TextureObject {
   CUtexObject handle() const noexcept { return object_->handle(); }
   Device& device() const noexcept { return object_->device(); }
   const TextureOptions& options() const noexcept { return options_; }
-  /// See ObjectInFlight::use_on(); launch() says it itself.
+  /// See TrackedObject::use_on(); launch() says it itself.
   void use_on(const Stream& stream) const { object_->use_on(stream); }
-  const std::shared_ptr<ObjectInFlight>& object() const noexcept { return object_; }
+  const std::shared_ptr<TrackedObject>& object() const noexcept { return object_; }
   /// "texture over a 2-D array of (480, 640) elements, 4 x uint8 on cuda:0"
   std::string identify() const { return object_->name(); }
 
@@ -56,7 +56,7 @@ class TextureObject {
               std::shared_ptr<const void> owner);
 
   TextureOptions options_;
-  std::shared_ptr<ObjectInFlight> object_;
+  std::shared_ptr<TrackedObject> object_;
 };
 
 /// A reference to a surface object over a CUDA array made with CudaArrayOptions::surface; else as
@@ -68,14 +68,14 @@ class SurfaceObject {
   CUsurfObject handle() const noexcept { return object_->handle(); }
   Device& device() const noexcept { return object_->device(); }
   void use_on(const Stream& stream) const { object_->use_on(stream); }
-  const std::shared_ptr<ObjectInFlight>& object() const noexcept { return object_; }
+  const std::shared_ptr<TrackedObject>& object() const noexcept { return object_; }
   std::string identify() const { return object_->name(); }
 
  private:
-  std::shared_ptr<ObjectInFlight> object_;
+  std::shared_ptr<TrackedObject> object_;
 };
 
-/// An argument that is the handle of an object in flight.
+/// An argument that is the handle of a tracked object.
 template <typename Object>
 struct HandleArgument {
   static ArgumentView view(const Object& object) {

@@ -23,16 +23,16 @@ BlockCheck::BlockCheck(CheckedLaunch& launch, const WatchedBlocks& blocks)
       rules(where, order, parts),
       findings(where),
       arrivals(findings),
-      lost(where, findings, doubts),
+      lost(where, findings, slow),
       regions(launch.shadow),
-      unwritten(where, regions, shared, findings, doubts),
+      unwritten(where, regions, shared, findings, slow),
       lanes(*this),
       copies(*this),
       races(*this),
       proxy(*this),
       cluster(*this),
       schedule(blocks.warps) {
-  doubts.set(Doubts::kPauses, launch.seed != 0);
+  slow.set(SlowPath::kPauses, launch.seed != 0);
   if (init) unwritten.enable(blocks.shared_bytes, blocks.local_bytes);
 }
 

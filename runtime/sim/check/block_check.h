@@ -5,7 +5,6 @@
 #include "sim/check/checked_launch.h"
 #include "sim/check/copies/async_copies.h"
 #include "sim/check/copies/async_proxy.h"
-#include "sim/check/doubts.h"
 #include "sim/check/flow/lost_values.h"
 #include "sim/check/history/known_regions.h"
 #include "sim/check/history/shared_history.h"
@@ -20,6 +19,7 @@
 #include "sim/check/race/speculated.h"
 #include "sim/check/race/touch.h"
 #include "sim/check/report/block_findings.h"
+#include "sim/check/slow_path.h"
 #include "sim/exec/warp/lane_memory.h"
 #include "sim/exec/watcher.h"
 
@@ -48,7 +48,7 @@ class BlockCheck final : public Watcher {
   bool parts = false;   ///< CheckedProgram::kernel_orders_parts()
   bool alone = false;   ///< no other worker runs blocks of the launch
   bool inside = false;  ///< a checked handler runs: locate() need not look
-  Doubts doubts;
+  SlowPath slow;
   SpeculatedLoads loads;  ///< in front: each access asks whether there are any
   SharedHistory shared;
   /// Records the postponed reads; set with the first of them.
@@ -69,7 +69,7 @@ class BlockCheck final : public Watcher {
   RandomSchedule schedule;  ///< under a seed
 
   const std::uint32_t* warp_order() override {
-    return doubts.pauses() ? schedule.warp_order() : nullptr;
+    return slow.pauses() ? schedule.warp_order() : nullptr;
   }
   /// Checked handlers make their own checks; these are for all other accesses.
   void located(const Op* op, Warp& warp, int lane, const LaneAccess& access) override;

@@ -42,8 +42,8 @@ const CheckedOp* BlockPlace::op_at(std::uint32_t site) const {
 Breadth BlockPlace::breadth_of(const WordAccess& access, Shadow other, Told told) const {
   const std::uint32_t its_block = access.mixed ? owner(other) : block;
   if (told == Told::one_of_several) {
-    if ((other & kManyBlocks) != 0) return access.global ? Breadth::grid : Breadth::cluster;
-    if (its_block == block) return (other & kManyWarps) != 0 ? Breadth::block : Breadth::warp;
+    if (is_by_many_blocks(other)) return access.global ? Breadth::grid : Breadth::cluster;
+    if (its_block == block) return is_by_many_warps(other) ? Breadth::block : Breadth::warp;
   }
   if (its_block != block)
     return cluster_of(its_block) == cluster_of(block) ? Breadth::cluster : Breadth::grid;

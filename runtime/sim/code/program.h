@@ -1,7 +1,7 @@
 // A module after decoding: two code arrays with the same indices, and the tables they refer to.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "sim/code/op.h"
 #include "sim/ptx/ast.h"
 

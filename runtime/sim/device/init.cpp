@@ -105,7 +105,7 @@ void calls::cuGetProcAddress(const char* symbol, void** function, int cuda_versi
 }
 
 /// `context` may be null. The finding belongs to the thread with the error code.
-void calls::kwTakeReport(CUcontext, FaultReport* report) {
+void calls::kwTakeReport(CUcontext, Fault* report) {
   require(report != nullptr);
   require(take_report(*report), CUDA_ERROR_NOT_FOUND);
 }

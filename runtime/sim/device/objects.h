@@ -1,7 +1,7 @@
 // The objects behind the handles of the simulated driver.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "driver/driver_types.h"
 #include "sim/check/order/vector_clock.h"
 #include "sim/device/module/loader.h"

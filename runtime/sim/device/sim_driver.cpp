@@ -21,7 +21,7 @@ std::atomic<SimDriver*> g_sim_driver{nullptr};
 std::atomic<bool> g_forked{false};
 std::mutex g_init_mutex;
 
-thread_local std::optional<FaultReport> t_report;
+thread_local std::optional<Fault> t_report;
 std::atomic<bool> g_reports_are_logged{false};
 
 /// Least device memory and page-locked memory of a process with little address space.
@@ -256,7 +256,7 @@ void set_sticky_errors(bool on) {
 
 void fail_with(CUresult code, FaultKind kind, std::string message, std::uint64_t address,
                std::uint64_t size, std::string allocation) {
-  FaultReport report;
+  Fault report;
   report.kind = kind;
   report.message = std::move(message);
   report.address = address;
@@ -267,7 +267,7 @@ void fail_with(CUresult code, FaultKind kind, std::string message, std::uint64_t
 
 void set_report_log(bool on) noexcept { g_reports_are_logged = on; }
 
-void leave_report(FaultReport report) noexcept {
+void leave_report(Fault report) noexcept {
   if (g_reports_are_logged) {
     try {
       log(LogLevel::error, "simulated device: {}", report.to_string());
@@ -278,7 +278,7 @@ void leave_report(FaultReport report) noexcept {
 }
 void forget_report() noexcept { t_report.reset(); }
 
-bool take_report(FaultReport& report) {
+bool take_report(Fault& report) {
   if (!t_report) return false;
   report = std::move(*t_report);
   t_report.reset();

@@ -23,7 +23,7 @@ namespace kernwright::sim {
 /// Leaves a driver function with an error code, and with a report where there is something to tell.
 struct Failure {
   CUresult code;
-  std::optional<FaultReport> report{};
+  std::optional<Fault> report{};
 };
 
 [[noreturn]] inline void fail(CUresult code) { throw Failure{code, {}}; }
@@ -119,9 +119,9 @@ std::shared_ptr<Mark> submit(const StreamUse& use, Work&& work,
                              std::vector<std::shared_ptr<Mark>> after = {});
 
 /// The thread's last finding, for kwTakeReport.
-void leave_report(FaultReport report) noexcept;
+void leave_report(Fault report) noexcept;
 void forget_report() noexcept;
-bool take_report(FaultReport& report);
+bool take_report(Fault& report);
 
 template <auto kBody>
 struct Guarded;

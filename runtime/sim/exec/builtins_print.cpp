@@ -108,7 +108,7 @@ const Op* call_assertfail(const Op* op, Warp& warp, const BuiltinCall& call) {
              format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.",
                     *file, line, *name, block[0], block[1], block[2], warp.tid[0][i],
                     warp.tid[1][i], warp.tid[2][i], *message));
-  FaultReport& fault = warp.block->fault;
+  Fault& fault = warp.block->fault;
   fault.file = *file;
   fault.line = static_cast<int>(line);
   if (const int others = std::popcount(call.mask) - 1; others > 0)

@@ -95,7 +95,7 @@ bool TraceRecorder::begin(const LaunchContext& launch) {
   return true;
 }
 
-void TraceRecorder::end(const FaultReport* fault) {
+void TraceRecorder::end(const Fault* fault) {
   if (!active_) return;
   active_ = false;
   if (fault != nullptr) trace_.fault = *fault;

@@ -21,7 +21,7 @@ class TraceRecorder {
   /// A launch of the function begins: whether it is the one to trace.
   bool begin(const LaunchContext& launch);
   /// The fault at the end; null for a good end.
-  void end(const FaultReport* fault);
+  void end(const Fault* fault);
   const Trace& trace() const noexcept { return trace_; }
 
   /// Whether the thread is in the warp, and its lane.

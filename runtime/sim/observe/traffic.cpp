@@ -2,8 +2,8 @@
 #include "sim/observe/traffic.h"
 
 #include "sim/exec/warp/lane_memory.h"
+#include "sim/observe/memory_request.h"
 #include "sim/observe/observer.h"
-#include "sim/observe/request.h"
 #include "sim/ptx/isa.h"
 
 #include <bit>
@@ -15,7 +15,7 @@ using ptx::Space;
 
 /// The requests of one instruction.
 struct Requests {
-  WarpRequest global, shared, local;
+  MemoryRequest global, shared, local;
   bool reaches_others = false;  ///< shared memory of other blocks
 };
 
@@ -38,14 +38,14 @@ void add(Requests& requests, const Warp& warp, int lane, Space space, std::uint6
   }
 }
 
-void add_atomic(LineCounts& counts, const WarpRequest& request) {
+void add_atomic(LineCounts& counts, const MemoryRequest& request) {
   if (request.mask == 0) return;
   ++counts.atomics;
   counts.atomic_threads += static_cast<std::uint64_t>(std::popcount(request.mask));
   counts.atomic_passes += same_address_passes(request);
 }
 
-void add_global(LineCounts& counts, const WarpRequest& request, bool store) {
+void add_global(LineCounts& counts, const MemoryRequest& request, bool store) {
   if (request.mask == 0) return;
   const GlobalTraffic traffic = global_traffic(request);
   ++(store ? counts.global_stores : counts.global_loads);
@@ -55,7 +55,7 @@ void add_global(LineCounts& counts, const WarpRequest& request, bool store) {
   counts.global_lines += traffic.lines;
 }
 
-void add_shared(LineCounts& counts, const WarpRequest& request, bool store) {
+void add_shared(LineCounts& counts, const MemoryRequest& request, bool store) {
   if (request.mask == 0) return;
   const SharedTraffic traffic = shared_traffic(request);
   ++(store ? counts.shared_stores : counts.shared_loads);
@@ -63,7 +63,7 @@ void add_shared(LineCounts& counts, const WarpRequest& request, bool store) {
   counts.shared_ideal_wavefronts += traffic.ideal_wavefronts;
 }
 
-void add_local(LineCounts& counts, const WarpRequest& request, bool store) {
+void add_local(LineCounts& counts, const MemoryRequest& request, bool store) {
   if (request.mask == 0) return;
   ++(store ? counts.local_stores : counts.local_loads);
   for (const std::uint8_t bytes : request.bytes) counts.local_bytes += bytes;

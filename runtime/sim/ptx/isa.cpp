@@ -61,10 +61,10 @@ std::vector<IsaRow> make_rows() {
   return rows;
 }
 
-constexpr std::string_view kHandlerNames[] = {
-#define KW_HANDLER(name) #name,
+constexpr bool kComputes[] = {
+#define KW_HANDLER(name) false,
+#define KW_COMPUTE(name) true,
 #include "sim/ptx/handlers.inc"
-#undef KW_HANDLER
 };
 
 [[noreturn]] void table_error(const IsaRow& row, std::string_view what) {
@@ -353,11 +353,6 @@ const IsaRow* match(std::string_view opcode, Modifiers& modifiers) {
   return matches.front();
 }
 
-std::string_view handler_name(Handler handler) noexcept {
-  const auto index = static_cast<std::size_t>(handler);
-  if (index >= std::size(kHandlerNames)) return "?";
-  const std::string_view name = kHandlerNames[index];
-  return name.ends_with('_') ? name.substr(0, name.size() - 1) : name;
-}
+bool computes(Handler handler) noexcept { return kComputes[static_cast<std::size_t>(handler)]; }
 
 }  // namespace kernwright::sim::ptx

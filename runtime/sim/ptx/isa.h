@@ -13,8 +13,8 @@ namespace kernwright::sim::ptx {
 /// The executor of a row. One handler serves many types: the op family's selector reads Modifiers.
 enum class Handler : std::uint16_t {
 #define KW_HANDLER(name) name,
+#define KW_COMPUTE(name) name,
 #include "sim/ptx/handlers.inc"
-#undef KW_HANDLER
   count_
 };
 
@@ -40,6 +40,7 @@ std::span<const IsaRow> isa_rows();
 /// On success fills `modifiers`.
 const IsaRow* match(std::string_view opcode, Modifiers& modifiers);
 
-std::string_view handler_name(Handler handler) noexcept;
+/// Whether it is a KW_COMPUTE of handlers.inc.
+bool computes(Handler handler) noexcept;
 
 }  // namespace kernwright::sim::ptx

@@ -22,17 +22,17 @@ struct Thread {
   std::array<Word32, RandomProgram::kLocals> local{};
 };
 
-using Cells = std::vector<Word64>;
+using Slots = std::vector<Word64>;
 
 class Block {
  public:
   Block(const RandomProgram& program, const std::vector<Word32>& input, unsigned index,
-        Cells& global, int broken)
+        Slots& global, int broken)
       : program_(program),
         input_(input),
         index_(index),
         threads_(program.block()),
-        cells_(global.size(), Word64{RandomProgram::kCellStart} << 32 | RandomProgram::kCellStart),
+        slots_(global.size(), Word64{RandomProgram::kSlotStart} << 32 | RandomProgram::kSlotStart),
         global_(global),
         broken_(broken) {
     for (unsigned t = 0; t < threads_.size(); ++t) {
@@ -55,7 +55,7 @@ class Block {
   }
 
   const std::vector<Thread>& threads() const { return threads_; }
-  const Cells& cells() const { return cells_; }
+  const Slots& slots() const { return slots_; }
 
  private:
   template <typename F>
@@ -201,12 +201,12 @@ class Block {
 
   void apply(const ProgramNode& node, Thread& thread) {
     const AtomicOperation& op = atomic_operations()[node.number];
-    Word64& cell = (node.masked ? global_ : cells_)[node.number];
+    Word64& slot = (node.masked ? global_ : slots_)[node.number];
     if (op.wide) {
-      cell = op.apply(cell, wide(thread, node.a));
+      slot = op.apply(slot, wide(thread, node.a));
     } else {
-      const Word64 low = op.apply(cell & 0xffffffff, narrow(thread, node.a)) & 0xffffffff;
-      cell = cell >> 32 << 32 | low;
+      const Word64 low = op.apply(slot & 0xffffffff, narrow(thread, node.a)) & 0xffffffff;
+      slot = slot >> 32 << 32 | low;
     }
   }
 
@@ -268,8 +268,8 @@ class Block {
   const std::vector<Word32>& input_;
   unsigned index_;
   std::vector<Thread> threads_;
-  Cells cells_;
-  Cells& global_;
+  Slots slots_;
+  Slots& global_;
   int broken_;
 };
 
@@ -282,7 +282,7 @@ std::vector<Word32> interpret(const RandomProgram& program, int broken) {
     to.push_back(static_cast<Word32>(word));
     to.push_back(static_cast<Word32>(word >> 32));
   };
-  Cells global(atomic_operations().size());
+  Slots global(atomic_operations().size());
   for (unsigned i = 0; i < program.grid(); ++i) {
     Block block(program, input, i, global, broken);
     block.run();
@@ -290,9 +290,9 @@ std::vector<Word32> interpret(const RandomProgram& program, int broken) {
       result.insert(result.end(), thread.r.begin(), thread.r.end());
       for (const Word64 word : thread.w) append(result, word);
     }
-    for (const Word64 cell : block.cells()) append(tail, cell);
+    for (const Word64 slot : block.slots()) append(tail, slot);
   }
-  for (const Word64 cell : global) append(tail, cell);
+  for (const Word64 slot : global) append(tail, slot);
   result.insert(result.end(), tail.begin(), tail.end());
   return result;
 }

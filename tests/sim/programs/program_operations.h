@@ -58,11 +58,11 @@ struct WarpOperation {
 };
 std::span<const WarpOperation> warp_operations();
 
-/// An atomic instruction whose order does not matter: $a (or $A) goes to the cell [$p]. `apply`
+/// An atomic instruction whose order does not matter: $a (or $A) goes to the slot [$p]. `apply`
 /// gives its new value.
 struct AtomicOperation {
   const char* text;
-  Word64 (*apply)(Word64 cell, Word64 a);
+  Word64 (*apply)(Word64 slot, Word64 a);
   bool wide = false;
 };
 std::span<const AtomicOperation> atomic_operations();

@@ -16,38 +16,38 @@ constexpr std::string_view kBegin = R"(.version 7.0
 .address_size 64
 {functions}.visible .entry random_program(.param .u64 in, .param .u64 out) {{
 .shared .align 16 .b8 exchange[512];
-.shared .align 16 .b8 cells[{cell_bytes}];
+.shared .align 16 .b8 slots[{slot_bytes}];
 .local .align 8 .b8 locals[{local_bytes}];
 .reg .b32 %r<{registers}>; .reg .b64 %w<{wide}>;
 .reg .b32 %t, %n, %i, %blk, %who, %old;
-.reg .b64 %in, %at, %to, %by, %local, %cells, %global, %old64;
+.reg .b64 %in, %at, %to, %by, %local, %slots, %global, %old64;
 .reg .pred %first;
 mov.u32 %blk, %ctaid.x;
 mov.u32 %i, %tid.x;
 mad.lo.u32 %t, %blk, {block}, %i;
 ld.param.u64 %in, [in];
 ld.param.u64 %to, [out];
-add.s64 %cells, %to, {first_cell};
-add.s64 %global, %to, {global_cell};
+add.s64 %slots, %to, {first_slot};
+add.s64 %global, %to, {global_slot};
 mad.wide.u32 %at, %t, {input_bytes}, %in;
 mad.wide.u32 %to, %t, {output_bytes}, %to;
 mov.u64 %local, locals;
 mov.u32 %who, {full};
 setp.ge.u32 %first, %i, 32;
 @%first mov.u32 %who, {last};
-setp.lt.u32 %first, %i, {cell_words};
+setp.lt.u32 %first, %i, {slot_words};
 shl.b32 %n, %i, 2;
-mov.u32 %old, cells;
+mov.u32 %old, slots;
 add.u32 %n, %n, %old;
-@%first st.shared.b32 [%n], {cell_start};
+@%first st.shared.b32 [%n], {slot_start};
 bar.sync 0;
 )";
 
-/// The shared cells of the block go behind the threads' words.
+/// The shared slots of the block go behind the threads' words.
 constexpr std::string_view kEnd = R"(bar.sync 0;
 @!%first ret;
 ld.shared.b32 %old, [%n];
-mad.wide.u32 %by, %blk, {cell_bytes}, %cells;
+mad.wide.u32 %by, %blk, {slot_bytes}, %slots;
 mad.wide.u32 %by, %i, 4, %by;
 st.global.b32 [%by], %old;
 ret;
@@ -131,7 +131,7 @@ class Printer {
           result += node.masked ? "global" : "shared";
           break;
         default:
-          result += node.masked ? "%global+" : "cells+";
+          result += node.masked ? "%global+" : "slots+";
           result += std::to_string(8 * node.number);
           break;
       }
@@ -310,16 +310,16 @@ class Printer {
 
 std::string RandomProgram::ptx() const {
   const unsigned last = block() > 32 ? block() - 32 : block();
-  const std::size_t cell_bytes = 4 * cell_words();
+  const std::size_t slot_bytes = 4 * slot_words();
   std::string text =
       format(fmt::runtime(kBegin), fmt::arg("functions", kFunctionText),
-             fmt::arg("cell_bytes", cell_bytes), fmt::arg("local_bytes", 4 * kLocals),
+             fmt::arg("slot_bytes", slot_bytes), fmt::arg("local_bytes", 4 * kLocals),
              fmt::arg("registers", kRegisters), fmt::arg("wide", kWideRegisters),
-             fmt::arg("block", block()), fmt::arg("first_cell", 4 * first_cell()),
-             fmt::arg("global_cell", 4 * (first_cell() + grid() * cell_words())),
+             fmt::arg("block", block()), fmt::arg("first_slot", 4 * first_slot()),
+             fmt::arg("global_slot", 4 * (first_slot() + grid() * slot_words())),
              fmt::arg("input_bytes", 4 * kInputs), fmt::arg("output_bytes", 4 * kOutputs),
              fmt::arg("full", ~0u), fmt::arg("last", last == 32 ? ~0u : (1u << last) - 1),
-             fmt::arg("cell_words", cell_words()), fmt::arg("cell_start", Word32{kCellStart}));
+             fmt::arg("slot_words", slot_words()), fmt::arg("slot_start", Word32{kSlotStart}));
   for (unsigned i = 0; i < kLocals; ++i)
     text += format("st.local.b32 [%local+{}], {};\n", 4 * i, i);
   for (unsigned i = 0; i < kInputs; ++i) {
@@ -335,7 +335,7 @@ std::string RandomProgram::ptx() const {
     text += format("st.global.b32 [%to+{}], %r{};\n", 4 * i, i);
   for (unsigned i = 0; i < kWideRegisters; ++i)
     text += format("st.global.b64 [%to+{}], %w{};\n", 4 * kRegisters + 8 * i, i);
-  return text + format(fmt::runtime(kEnd), fmt::arg("cell_bytes", cell_bytes));
+  return text + format(fmt::runtime(kEnd), fmt::arg("slot_bytes", slot_bytes));
 }
 
 }  // namespace kernwright::sim

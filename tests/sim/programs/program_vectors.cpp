@@ -37,15 +37,15 @@ ProgramVector read_vector(std::istringstream& line) {
 }
 
 std::string place_of(const RandomProgram& program, std::size_t word) {
-  if (word < program.first_cell()) {
+  if (word < program.first_slot()) {
     const std::size_t thread = word / RandomProgram::kOutputs, at = word % RandomProgram::kOutputs;
     if (at < RandomProgram::kRegisters) return format("thread {}, %r{}", thread, at);
     return format("thread {}, %w{}", thread, (at - RandomProgram::kRegisters) / 2);
   }
-  const std::size_t cell = (word - program.first_cell()) / 2;
-  const std::size_t cells = RandomProgram::cell_words() / 2, block = cell / cells;
-  return block == program.grid() ? format("global cell {}", cell % cells)
-                                 : format("cell {} of block {}", cell % cells, block);
+  const std::size_t slot = (word - program.first_slot()) / 2;
+  const std::size_t slots = RandomProgram::slot_words() / 2, block = slot / slots;
+  return block == program.grid() ? format("global slot {}", slot % slots)
+                                 : format("slot {} of block {}", slot % slots, block);
 }
 
 }  // namespace

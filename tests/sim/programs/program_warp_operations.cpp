@@ -146,22 +146,22 @@ constexpr WarpOperation kWarp[] = {
 
 // $o is shared or global. Numbers are small integers: their sums do not depend on the order.
 constexpr AtomicOperation kAtomic[] = {
-    {"red.$o.add.u32 [$p], $a;", [](W cell, W a) -> W { return static_cast<U>(cell + a); }},
+    {"red.$o.add.u32 [$p], $a;", [](W slot, W a) -> W { return static_cast<U>(slot + a); }},
     {"atom.$o.min.s32 %old, [$p], $a;",
-     [](W cell, W a) { return s(static_cast<U>(a)) < s(static_cast<U>(cell)) ? a : cell; }},
-    {"atom.$o.max.u32 %old, [$p], $a;", [](W cell, W a) { return std::max(cell, a); }},
-    {"red.$o.and.b32 [$p], $a;", [](W cell, W a) { return cell & a; }},
-    {"red.$o.or.b32 [$p], $a;", [](W cell, W a) { return cell | a; }},
-    {"atom.$o.xor.b32 %old, [$p], $a;", [](W cell, W a) { return cell ^ a; }},
+     [](W slot, W a) { return s(static_cast<U>(a)) < s(static_cast<U>(slot)) ? a : slot; }},
+    {"atom.$o.max.u32 %old, [$p], $a;", [](W slot, W a) { return std::max(slot, a); }},
+    {"red.$o.and.b32 [$p], $a;", [](W slot, W a) { return slot & a; }},
+    {"red.$o.or.b32 [$p], $a;", [](W slot, W a) { return slot | a; }},
+    {"atom.$o.xor.b32 %old, [$p], $a;", [](W slot, W a) { return slot ^ a; }},
     {"atom.$o.inc.u32 %old, [$p], 1000;",
-     [](W cell, W) -> W { return cell >= 1000 ? 0 : cell + 1; }},
+     [](W slot, W) -> W { return slot >= 1000 ? 0 : slot + 1; }},
     {"{ .reg .b32 n; .reg .f32 x; and.b32 n, $a, 7; cvt.rn.f32.u32 x, n; red.$o.add.f32 [$p], x; }",
-     [](W cell, W a) -> W { return bits(f(cell) + static_cast<float>(a & 7)); }},
-    {"red.$o.add.u64 [$p], $A;", [](W cell, W a) { return cell + a; }, true},
-    {"atom.$o.max.s64 %old64, [$p], $A;", [](W cell, W a) { return l(a) > l(cell) ? a : cell; },
+     [](W slot, W a) -> W { return bits(f(slot) + static_cast<float>(a & 7)); }},
+    {"red.$o.add.u64 [$p], $A;", [](W slot, W a) { return slot + a; }, true},
+    {"atom.$o.max.s64 %old64, [$p], $A;", [](W slot, W a) { return l(a) > l(slot) ? a : slot; },
      true},
-    {"red.$o.min.u64 [$p], $A;", [](W cell, W a) { return std::min(cell, a); }, true},
-    {"atom.$o.xor.b64 %old64, [$p], $A;", [](W cell, W a) { return cell ^ a; }, true},
+    {"red.$o.min.u64 [$p], $A;", [](W slot, W a) { return std::min(slot, a); }, true},
+    {"atom.$o.xor.b64 %old64, [$p], $A;", [](W slot, W a) { return slot ^ a; }, true},
 };
 
 constexpr Condition kConditions[] = {

@@ -27,7 +27,7 @@ struct ProgramNode {
     choice,          ///< bodies[a & 3], by brx.idx
     warp,            ///< `number` of warp_operations()
     exchange,        ///< through shared memory, with barriers; five ways, by `number`
-    atomic,          ///< `number` of atomic_operations(), on a cell of its own
+    atomic,          ///< `number` of atomic_operations(), on a slot of its own
     local,           ///< stores b at index a of an array, loads d at index c
     gather,          ///< loads word a of the input
     call,            ///< 0: halve(a, b), 1: descend(a, immediate), 2: one of these by c & 1
@@ -54,14 +54,14 @@ struct ProgramContext {
 };
 
 /// A kernel `random_program(in, out)`. Each thread reads kInputs words of `in` and writes kOutputs
-/// words to `out`; behind them lie the shared cells of each block and the global ones. The same
+/// words to `out`; behind them lie the shared slots of each block and the global ones. The same
 /// seed gives the same program everywhere.
 class RandomProgram {
  public:
   static constexpr unsigned kInputs = 8, kRegisters = 16, kWideRegisters = 4;
   static constexpr unsigned kOutputs = kRegisters + 2 * kWideRegisters;
   static constexpr unsigned kLocals = 8;            ///< words of a thread's array
-  static constexpr Word32 kCellStart = 0x3f800000;  ///< each word of the shared cells
+  static constexpr Word32 kSlotStart = 0x3f800000;  ///< each word of the shared slots
 
   explicit RandomProgram(std::uint64_t seed);
 
@@ -71,10 +71,10 @@ class RandomProgram {
   unsigned block() const { return seed_ % 10 == 0 ? 32 : seed_ % 10 == 5 ? 45 : 64; }
   unsigned threads() const { return grid() * block(); }
   /// Words of `out`.
-  std::size_t words() const { return first_cell() + std::size_t{grid() + 1} * cell_words(); }
-  /// Where the shared cells of block 0 begin; the global ones come last.
-  std::size_t first_cell() const { return std::size_t{threads()} * kOutputs; }
-  static std::size_t cell_words() { return 2 * atomic_operations().size(); }
+  std::size_t words() const { return first_slot() + std::size_t{grid() + 1} * slot_words(); }
+  /// Where the shared slots of block 0 begin; the global ones come last.
+  std::size_t first_slot() const { return std::size_t{threads()} * kOutputs; }
+  static std::size_t slot_words() { return 2 * atomic_operations().size(); }
 
   std::string ptx() const;
   /// Edge values and random ones.

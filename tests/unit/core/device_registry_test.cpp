@@ -32,20 +32,20 @@ DeviceRegistry::Options options(std::string wanted, bool cuda, const char* reaso
 }  // namespace
 
 TEST_CASE("device names: what is accepted and what is refused") {
-  using Kind = DeviceRequest::Kind;
-  CHECK(parse_device_request("auto").kind == Kind::automatic);
-  CHECK(parse_device_request("").kind == Kind::automatic);
-  CHECK(parse_device_request("cuda").kind == Kind::cuda);
-  CHECK(parse_device_request("cuda").index == -1);
-  CHECK(parse_device_request("cuda:3").index == 3);
-  CHECK(parse_device_request("sim").kind == Kind::sim);
-  CHECK(parse_device_request("sim:0").index == 0);
+  using Kind = DeviceSelector::Kind;
+  CHECK(parse_device_selector("auto").kind == Kind::automatic);
+  CHECK(parse_device_selector("").kind == Kind::automatic);
+  CHECK(parse_device_selector("cuda").kind == Kind::cuda);
+  CHECK(parse_device_selector("cuda").index == -1);
+  CHECK(parse_device_selector("cuda:3").index == 3);
+  CHECK(parse_device_selector("sim").kind == Kind::sim);
+  CHECK(parse_device_selector("sim:0").index == 0);
   for (const char* wrong : {"gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999", "sim: 1",
                             "CUDA", "cuda:0:1", "simulated", "auto:1"}) {
     CAPTURE(wrong);
-    CHECK_THROWS_AS(parse_device_request(wrong), DeviceNotFound);
+    CHECK_THROWS_AS(parse_device_selector(wrong), DeviceNotFound);
   }
-  CHECK(contains(message_of<DeviceNotFound>([] { parse_device_request("gpu"); }), "'gpu'"));
+  CHECK(contains(message_of<DeviceNotFound>([] { parse_device_selector("gpu"); }), "'gpu'"));
 }
 
 TEST_CASE("registry: auto takes the first GPU, and the simulated device is there as well") {

@@ -178,7 +178,7 @@ TEST_CASE("simulated device: a report becomes its own exception and nothing is l
   Device& device = fresh_simulated();
   CHECK(device.is_simulated());
   device.note_launch(KernelTag("scale<float, 4>", "_Z5scale"), {nullptr, 31, resolve});
-  FaultReport report;
+  Fault report;
   report.kind = FaultKind::bounds;
   report.message = "write of 4 bytes outside every allocation";
   report.kernel = "_Z5scale";

@@ -372,7 +372,7 @@ void fill_copies(DriverApi& api) {
           (CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width, std::size_t height,
            CUstream),
           return set_bytes(to, pitch, value, width, height););
-  KW_FAKE(kwTakeReport, (CUcontext, FaultReport * report),
+  KW_FAKE(kwTakeReport, (CUcontext, Fault * report),
           if (!fake().report) return CUDA_ERROR_NOT_FOUND;
           *report = *fake().report; fake().report.reset(); return CUDA_SUCCESS;);
   KW_FAKE(kwSetResourceImage, (const void* cubin, std::size_t bytes),

@@ -1,7 +1,7 @@
 // A driver table over host memory: handles, counts and failures that a test can plan.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "core/device_registry.h"
 #include "driver/driver_api.h"
 
@@ -63,9 +63,9 @@ class FakeDriver {
 
   // What happened.
   std::vector<FakeLaunch> launches;
-  std::optional<FaultReport> report;  ///< what kwTakeReport hands out next
-  std::string image;                  ///< the last one loaded
-  std::string resource_image;         ///< of the last kwSetResourceImage
+  std::optional<Fault> report;  ///< what kwTakeReport hands out next
+  std::string image;            ///< the last one loaded
+  std::string resource_image;   ///< of the last kwSetResourceImage
   std::vector<std::pair<int, CUresult>> notes;
 
   /// Internal to the table: counts the call and says whether it is to fail.

@@ -119,7 +119,7 @@ TEST_CASE("module: the resource cubin goes to the simulated device only") {
   Module::load(simulated, kPtx);
   CHECK(FakeDriver::get().calls("kwSetResourceImage") == 2);
 
-  FaultReport report;
+  Fault report;
   report.kind = FaultKind::unsupported;
   report.opcode = "wgmma.fence";
   report.ptx_line = 5;

@@ -23,7 +23,7 @@ TEST_CASE("driver table: no slot is ever null and each says NOT_SUPPORTED") {
   CHECK(address == 42);
   CHECK(api.cuCtxSynchronize() == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(api.cuLaunchKernelEx(nullptr, nullptr, nullptr, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
-  FaultReport report;
+  Fault report;
   CHECK(api.kwTakeReport(nullptr, &report) == CUDA_ERROR_NOT_SUPPORTED);
 }
 

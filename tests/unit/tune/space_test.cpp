@@ -81,12 +81,12 @@ TEST_CASE("space: poll can end a search, and the next one begins anew") {
     sum += (i == 0 ? "p" : " + p") + std::to_string(i) + " * p" + std::to_string(i);
   }
   space.require("(" + sum + ") % 1009 == 5");
-  int polls = 0;
+  int calls = 0;
   const auto stop = [&] {
-    if (++polls == 2) throw Interrupted("stopped");
+    if (++calls == 2) throw Interrupted("stopped");
   };
   CHECK_THROWS_AS(space.configurations(stop), Interrupted);
-  CHECK(polls == 2);
+  CHECK(calls == 2);
   space.require("p6 == p5").require("p5 == p4").require("p4 == p3").require("p3 == p2");
   CHECK(space.size() > 0);
 }

@@ -117,11 +117,11 @@ class ElementwiseKernel:
         given = len(args) > len(self.inputs)
         return str(self._plan(self._values(args), given, size).text)
 
-    def _plan(self, values: list[Any], given: bool, size: int | None) -> _Plan:
+    def _plan(self, values: list[Any], given: bool, size: int | None) -> _ElementwisePlan:
         named = {str(i): v for i, v in enumerate(values)}
         key = (signature_of(named), given, size)
         if key not in self._plans:
-            self._plans[key] = _Plan(self, values, given, size)
+            self._plans[key] = _ElementwisePlan(self, values, given, size)
         return self._plans[key]  # type: ignore[no-any-return]
 
     def _values(self, args: tuple[Any, ...]) -> list[Any]:
@@ -144,7 +144,7 @@ class ElementwiseKernel:
         return taken
 
 
-class _Plan:
+class _ElementwisePlan:
     """The kernel for one combination of shapes, dtypes and strides."""
 
     def __init__(

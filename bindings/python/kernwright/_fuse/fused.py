@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernwright._fuse.arguments import signature_of, take
-from kernwright._fuse.plan import Plan, make_plan
+from kernwright._fuse.plan import FusionPlan, make_plan
 from kernwright._fuse.trace import Fusible, Statements, recording
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -32,7 +32,7 @@ class Fused(Fusible):
         self._signature = None if parameters is not None else inspect.signature(function)
         self._simple = _simple_parameters(self._signature)
         self._forbid = forbid
-        self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._plans: OrderedDict[Any, FusionPlan] = OrderedDict()
         self._recording: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -51,7 +51,7 @@ class Fused(Fusible):
         found = itertools.chain.from_iterable(plan.kernels for plan in self._plans.values())
         return list({id(kernel): kernel for kernel in found}.values())
 
-    def _plan(self, values: dict[str, Any]) -> Plan:
+    def _plan(self, values: dict[str, Any]) -> FusionPlan:
         key = signature_of(values)
         plan = self._plans.get(key)
         if plan is None:

@@ -34,7 +34,7 @@ def compiled(text: str, name: str, options: tuple[str, ...] = ()) -> Kernel:
     return _kernels[key]
 
 
-class Plan:
+class FusionPlan:
     """The launches for one combination of shapes, dtypes and strides."""
 
     def __init__(self, name: str, arrays: list[str], copied: set[str], scalars: list[str]) -> None:
@@ -130,7 +130,7 @@ class Plan:
 
 
 def make_plan(function: Callable[..., Any], values: dict[str, Any], name: str,
-              forbid: str | None) -> Plan:  # fmt: skip
+              forbid: str | None) -> FusionPlan:  # fmt: skip
     """Traces `function` with what stands for `values`."""
     graph = Graph()
     arrays = [key for key, value in values.items() if isinstance(value, Array)]
@@ -148,7 +148,7 @@ def make_plan(function: Callable[..., Any], values: dict[str, Any], name: str,
             given[key] = Value(graph, graph.scalar(scalars.index(key), dtype, weak))
         else:
             given[key] = value
-    plan = Plan(name, arrays, copied, scalars)
+    plan = FusionPlan(name, arrays, copied, scalars)
     returned = _call(function, given)
     _check_returned(name, returned)
     if forbid and any(node.op == "reduce" for node in graph.nodes()):

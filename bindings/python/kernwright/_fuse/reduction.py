@@ -23,7 +23,7 @@ from kernwright._fuse.parameters import (
     type_names,
     type_of,
 )
-from kernwright._fuse.plan import Plan, _leaf
+from kernwright._fuse.plan import FusionPlan, _leaf
 from kernwright._fuse.pycuda import c_arguments
 from kernwright._fuse.trace import Statements
 from kernwright._fuse.values import Value
@@ -138,7 +138,7 @@ class ReductionKernel:
         self.map_expr, self.reduce_expr, self.post_map_expr = map_expr, reduce_expr, post_map_expr
         self.identity = None if identity is None or str(identity) == "" else str(identity)
         self.name, self.reduce_type, self.preamble = _identifier(name), reduce_type, preamble
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, FusionPlan] = {}
 
     def __call__(
         self, *args: Any, out: Any = None, axis: Any = None, keepdims: bool = False,
@@ -172,7 +172,7 @@ class ReductionKernel:
     def params(self) -> list[Parameter]:
         return [*self.inputs, *self.outputs]
 
-    def _outs(self, plan: Plan, out: Any) -> list[Array] | None:
+    def _outs(self, plan: FusionPlan, out: Any) -> list[Array] | None:
         if out is None:
             return None
         outs = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -184,13 +184,13 @@ class ReductionKernel:
                 )
         return outs
 
-    def _plan(self, values: dict[str, Any], axis: Any, keepdims: bool) -> Plan:
+    def _plan(self, values: dict[str, Any], axis: Any, keepdims: bool) -> FusionPlan:
         key = (signature_of(values), tuple(axis) if isinstance(axis, list) else axis, keepdims)
         if key not in self._plans:
             self._plans[key] = self._make(values, axis, keepdims)
         return self._plans[key]
 
-    def _make(self, values: dict[str, Any], axis: Any, keepdims: bool) -> Plan:
+    def _make(self, values: dict[str, Any], axis: Any, keepdims: bool) -> FusionPlan:
         graph = Graph()
         arrays = [k for k, v in values.items() if isinstance(v, Array)]
         scalars = [k for k in values if k not in arrays]
@@ -215,7 +215,7 @@ class ReductionKernel:
         plain = tuple(n for n in nodes if n.shape == ())
         roots = [graph.call(f"finish_{p.name}", (combined, *plain), combined.shape, dtype)
                  for p, dtype in zip(self.outputs, outputs, strict=True)]  # fmt: skip
-        plan = Plan(self.name, arrays, copied, scalars)
+        plan = FusionPlan(self.name, arrays, copied, scalars)
         plan.preamble = self._text(decided, wide, [n.shape == () for n in nodes])
         plan.build_nodes(roots, graph, values)
         plan._is_tuple = len(roots) > 1
@@ -303,7 +303,7 @@ class CReduction:
             + ", ".join([*declared, "const long long i"]) + f") {{\n  return {mapped};\n}}\n\n"
             + _combine_text(reduce_expr, kind)
         )  # fmt: skip
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, FusionPlan] = {}
 
     def __call__(self, *args: Any, stream: Any = None, out: Any = None) -> Array:
         """The result as an array of no dimensions."""
@@ -326,13 +326,13 @@ class CReduction:
         taken = c_arguments(self.name, self.parameters, args, copies=True)
         return {p.name: v for p, v in zip(self.parameters, taken, strict=True)}
 
-    def _plan(self, values: dict[str, Any]) -> Plan:
+    def _plan(self, values: dict[str, Any]) -> FusionPlan:
         key = signature_of(values)
         if key not in self._plans:
             self._plans[key] = self._make(values)
         return self._plans[key]
 
-    def _make(self, values: dict[str, Any]) -> Plan:
+    def _make(self, values: dict[str, Any]) -> FusionPlan:
         graph = Graph()
         arrays = [p.name for p in self.parameters if p.is_pointer]
         scalars = [p.name for p in self.parameters if not p.is_pointer]
@@ -349,7 +349,7 @@ class CReduction:
                 nodes.append(graph.scalar(scalars.index(p.name), dtype, weak))
         mapped = graph.call("map_element", (*nodes, graph.place((count,))), (count,), self.dtype)
         root = graph.combine(mapped, (0,), [], self.dtype, ("CombineTwo", self.neutral))
-        plan = Plan(self.name, arrays, set(), scalars)
+        plan = FusionPlan(self.name, arrays, set(), scalars)
         plan.preamble = self._text
         plan.build_nodes([root], graph, values)
         return plan

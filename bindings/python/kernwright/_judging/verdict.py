@@ -12,7 +12,7 @@ from kernwright.errors import Diagnostic
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class JudgeFinding:
     """One thing that a check found: `kind` is bounds, init, race, sync, ...; `line` counts the
     kernel's text from 1 (0: unknown), `other_line` is that of a race's other access."""
 
@@ -87,7 +87,7 @@ class Verdict:
     status: str
     reason: str
     diagnostics: list[Diagnostic]
-    findings: list[Finding]
+    findings: list[JudgeFinding]
     cases: list[Case]
     timing: Timing | None
     baseline: Timing | None
@@ -139,7 +139,7 @@ def _diagnostic_text(diagnostic: Diagnostic) -> str:
     return f"{place}: {diagnostic.severity}: {diagnostic.message}"
 
 
-def _finding_text(finding: Finding) -> str:
+def _finding_text(finding: JudgeFinding) -> str:
     hint = f" ({finding.hint})" if finding.hint else ""
     return f"{finding.file}:{finding.line}: {finding.kind}: {finding.message}{hint}"
 
@@ -156,8 +156,8 @@ def _timing(data: dict[str, Any] | None) -> Timing | None:
     return Timing(**{**data, "interval": (low, high)})
 
 
-def _finding(data: dict[str, Any]) -> Finding:
-    return Finding(**{**data, "block": tuple(data["block"]), "thread": tuple(data["thread"])})
+def _finding(data: dict[str, Any]) -> JudgeFinding:
+    return JudgeFinding(**{**data, "block": tuple(data["block"]), "thread": tuple(data["thread"])})
 
 
 def _case(data: dict[str, Any]) -> Case:

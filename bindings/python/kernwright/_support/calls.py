@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import kernwright
 from kernwright import _core
 from kernwright._support.culprit import (
-    Finding,
+    Culprit,
     called,
     described,
     find,
@@ -58,7 +58,7 @@ _KINDS = {  # pybind11's annotations: words, and what it takes
 class _Said(NamedTuple):
     """The parts of an error, kept in it: the function called by the user can say it again."""
 
-    finding: Finding
+    finding: Culprit
     text: str  # what Python said, "" where the finding is ours
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
@@ -145,9 +145,9 @@ def _explain(
     parameter, words = wrong
     value = given[parameter.name]
     if words is None:
-        found = Finding(parameter.name, f"of {short(value)} is out of range", value)
+        found = Culprit(parameter.name, f"of {short(value)} is out of range", value)
         return _kept(ArgumentRangeError(f"{_head(call)}{found}"), found)
-    found = Finding(parameter.name, f"is {words}, got {described(value)}", value)
+    found = Culprit(parameter.name, f"is {words}, got {described(value)}", value)
     return _kept(ArgumentError(f"{_head(call)}{found}"), found)
 
 
@@ -208,7 +208,7 @@ def _said_again(error: Error, call: str, given: dict[str, Any]) -> Error | None:
     return _kept(error, found, said.text)
 
 
-def _kept(error: Made, finding: Finding, text: str = "") -> Made:
+def _kept(error: Made, finding: Culprit, text: str = "") -> Made:
     setattr(error, _MARK, _Said(finding, text))
     return error
 

@@ -49,7 +49,7 @@ _NO_NUMBERS = ("did not contain a loop", "could not be promoted", "Cannot cast u
 _NOT_FINITE = ("cannot convert float infinity", "cannot convert float NaN")
 
 
-class Finding(NamedTuple):
+class Culprit(NamedTuple):
     """The argument to blame, "" for none; the words about it; its value."""
 
     name: str
@@ -60,13 +60,13 @@ class Finding(NamedTuple):
         return f"{self.name} {self.words}" if self.name else self.words
 
 
-def find(text: str, given: Mapping[str, Any]) -> Finding:
+def find(text: str, given: Mapping[str, Any]) -> Culprit:
     """Names the argument in Python's message; `text` as it is where none is to blame for sure."""
     found = _broken(text, given) or _misused(text, given) or _too_large(text, given)
-    return found or Finding("", _with_arguments(text, given))
+    return found or Culprit("", _with_arguments(text, given))
 
 
-def _misused(text: str, given: Mapping[str, Any]) -> Finding | None:
+def _misused(text: str, given: Mapping[str, Any]) -> Culprit | None:
     for pattern, kind in _WANTED:
         match = re.fullmatch(pattern, text)
         if match:
@@ -78,19 +78,19 @@ def _misused(text: str, given: Mapping[str, Any]) -> Finding | None:
     match = re.fullmatch(r"'([\w.]+)' object has no attribute '\w+'", text)
     if match:
         guilty = _of_type(match[1].rpartition(".")[2], given)
-        return guilty and Finding(guilty[0], f"cannot be {described(guilty[1])}", guilty[1])
+        return guilty and Culprit(guilty[0], f"cannot be {described(guilty[1])}", guilty[1])
     if any(words in text for words in _NO_NUMBERS):
         odd = [item for item in given.items() if _is_no_number(item[1])]
         return _wrong(odd[0], "a number") if len(odd) == 1 else None
     return None
 
 
-def _broken(text: str, given: Mapping[str, Any]) -> Finding | None:
+def _broken(text: str, given: Mapping[str, Any]) -> Culprit | None:
     """A str with half of a surrogate pair: no character of UTF-8."""
     if "surrogates not allowed" in text or "of type str where another" in text:
         for name, value in given.items():
             if isinstance(value, str) and not is_utf8(value):
-                return Finding(name, f"has a lone surrogate, got {described(value)}", value)
+                return Culprit(name, f"has a lone surrogate, got {described(value)}", value)
     return None
 
 
@@ -98,10 +98,10 @@ def is_utf8(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _wrong(guilty: tuple[str, Any] | None, kind: str) -> Finding | None:
+def _wrong(guilty: tuple[str, Any] | None, kind: str) -> Culprit | None:
     if guilty is None:
         return None
-    return Finding(guilty[0], f"is {kind}, got {described(guilty[1])}", guilty[1])
+    return Culprit(guilty[0], f"is {kind}, got {described(guilty[1])}", guilty[1])
 
 
 def _is_no_number(value: Any) -> bool:
@@ -114,16 +114,16 @@ def _is_no_number(value: Any) -> bool:
     return getattr(dtype, "kind", "O") not in "biufc"
 
 
-def _too_large(text: str, given: Mapping[str, Any]) -> Finding | None:
+def _too_large(text: str, given: Mapping[str, Any]) -> Culprit | None:
     if any(words in text for words in _NOT_FINITE):
         for name, value in _numbers(given):
             if isinstance(value, float) and value - value != 0:
-                return Finding(name, f"is a finite number, got {value}", value)
+                return Culprit(name, f"is a finite number, got {value}", value)
     if any(words in text for words in _TOO_LARGE):
         for limit in (2**63, 2**31):
             for name, value in _numbers(given):
                 if isinstance(value, int) and not -limit <= value < limit:
-                    return Finding(name, f"of {short(value)} is out of range", value)
+                    return Culprit(name, f"of {short(value)} is out of range", value)
     return None
 
 

@@ -41,12 +41,12 @@ _LARGEST_FACTOR = 512
 def _roots(kind: str, n: int, m: int, sign: int, dtype: str, device: Any) -> Array:
     """Constants of a transform on a device."""
     if kind == "matrix":
-        turns = (np.arange(n)[:, None] * np.arange(n)[None, :] % n) / n
+        cycles = (np.arange(n)[:, None] * np.arange(n)[None, :] % n) / n
     elif kind == "twist":  # of rows of m, n elements in all
-        turns = (np.arange(n // m)[:, None] * np.arange(m)[None, :] % n) / n
+        cycles = (np.arange(n // m)[:, None] * np.arange(m)[None, :] % n) / n
     else:  # the chirp
-        turns = (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / (2 * n)
-    return asarray(np.exp(sign * 2j * np.pi * turns).astype(dtype), device=device)
+        cycles = (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / (2 * n)
+    return asarray(np.exp(sign * 2j * np.pi * cycles).astype(dtype), device=device)
 
 
 def _constant(kind: str, n: int, m: int, sign: int, like: Array) -> Array:

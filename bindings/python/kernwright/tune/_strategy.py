@@ -26,7 +26,7 @@ class Strategy:
     >>> search.best, search.best_cost
 
     Nothing is measured here. Results may come late and in any order; what was asked and not told is
-    in flight, and any number may be. The same seed and the same sequence of calls give the same
+    pending, and any number may be. The same seed and the same sequence of calls give the same
     configurations. The space is copied; threads may share a strategy.
 
     "portfolio" (a forest's bound, neighbours of the best, differential evolution and random ones,
@@ -87,9 +87,9 @@ class Strategy:
         return self._core.told()
 
     @property
-    def in_flight(self) -> int:
+    def pending(self) -> int:
         """How many were asked and not told yet."""
-        return self._core.in_flight()
+        return self._core.pending()
 
     def __repr__(self) -> str:
         return f"Strategy({self.name!r}, {self.space!r}: {self.told} told, best {self.best_cost})"

@@ -73,7 +73,7 @@ bool AsyncCopies::is_twin(const WordAccess& access, Shadow& write) {
   const CopyOrigin& origin = origins_[access.word];
   if (write == 0 || check_.order.is_forgotten(write, false)) return false;
   if (writer == nullptr || writer->kind != CheckKind::copy || !origin.is_repeated_by(*copying_)) {
-    prior = std::max(prior, is_under_way(write) ? 0 : write & ~kAside);  // of the word's bytes
+    prior = std::max(prior, is_under_way(write) ? 0 : write & ~kContended);  // of the word's bytes
     return false;
   }
   prior = std::max(prior, origin.prior);
@@ -88,7 +88,7 @@ bool AsyncCopies::is_twin(const WordAccess& access, Shadow& write) {
 
 /// Adds the current copy to those named by the shadow.
 void AsyncCopies::join_twins(Shadow& write) {
-  const Shadow said = (is_contended(write) ? write & ~kAside : write) | kAllBytes;
+  const Shadow said = uncontended(write) | kAllBytes;
   CopyTwins& twins = twins_[copying_->to];
   if (copying_->twins != 0) return;  // by another word
   if (twins.number == 0 || twins.stamp != said) {
@@ -121,7 +121,7 @@ void AsyncCopies::end_twin(CopyTwins& twins, Shadow before, Shadow* shadow) {
   // The last two lanes of a warp stand for all of it: a lane's own accesses need the other one.
   const auto same_warp = [&](Shadow one) { return ((one ^ *shadow) & (kWarpMask | kAsync)) == 0; };
   const auto beside = std::find_if(twins.over.rbegin(), twins.over.rend(), [&](Shadow one) {
-    return same_warp(one) && (*shadow & kAsync) == 0 && thread_of(one) != thread_of(*shadow);
+    return same_warp(one) && !is_by_copy(*shadow) && thread_of(one) != thread_of(*shadow);
   });
   const Shadow second = beside == twins.over.rend() ? 0 : *beside;
   std::erase_if(twins.over, same_warp);
@@ -136,10 +136,10 @@ void AsyncCopies::end_twin(CopyTwins& twins, Shadow before, Shadow* shadow) {
   // The end of a copy with an mbarrier cannot stand beside others: its bit would mean that the copy
   // is still under way.
   const auto plain = std::find_if(twins.over.rbegin(), twins.over.rend(),
-                                  [](Shadow one) { return (one & kAsync) == 0; });
+                                  [](Shadow one) { return !is_by_copy(one); });
   if (*shadow != 0 && plain != twins.over.rend()) *shadow = *plain;
   std::erase(twins.over, *shadow);
-  if ((*shadow & kAsync) != 0 || *shadow == 0) twins.over.clear();
+  if (is_by_copy(*shadow) || *shadow == 0) twins.over.clear();
 }
 
 /// The copy ended: its shadows get the value `shadow`, once all its twins ended too.
@@ -176,7 +176,7 @@ void AsyncCopies::restamp_words(const AsyncCopy& copy, Shadow before, Shadow sha
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
     Shadow& write = check_.shared.write[word];
     check_.shared.restamp(write, before, shadow, others);
-    if ((write & kExact) == 0) continue;
+    if (!is_by_bytes(write)) continue;
     Shadow* const bytes = check_.shared.bytes_of_word(word);
     for (int b = 0; b < 4; ++b) {
       const bool over = shadow != 0 && !is_under_way(shadow);

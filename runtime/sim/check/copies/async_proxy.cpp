@@ -29,9 +29,9 @@ AsyncCopy AsyncProxy::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
   owner->copies.begin_bulk(copy, from, owner == &check_);
   if (!check_.race) return copy;
   const CheckedOp& info = check_.ops[copy.op];
-  const Shadow aside = owner == &check_ ? 0 : kAside;
+  const Shadow elsewhere = owner == &check_ ? 0 : kContended;
   copy.stamp = check_.stamp_of(info, warp.thread(lane)) | kAllBytes |
-               (info.strong ? kStrong | aside : kUnderWay);
+               (info.strong ? kStrong | elsewhere : kUnderWay);
   if (copy.source != 0) check_.copies.begin_read(copy);
   if (to.bytes != 0) write_by_copy(op, warp, lane, rank, to, copy.stamp);
   check_.new_tick();  // the copy's end tells nothing of what the warp does from now on
@@ -95,7 +95,7 @@ void AsyncProxy::restamp_global(const Piece& piece, F is, Shadow shadow) {
     for (std::uint64_t word = (part.address % kRegionBytes + 3) / 4; word < end / 4; ++word) {
       part.region->by_word(word);
       Shadow& write = part.region->write[word];
-      if ((write & kExact) == 0 && is(write)) write = shadow;
+      if (!is_by_bytes(write) && is(write)) write = shadow;
     }
   });
 }
@@ -196,7 +196,7 @@ std::array<Shadow, 4> AsyncProxy::writes_of_bytes(const LaneTouch& touch, std::u
                                                   Shadow write) {
   std::array<Shadow, 4> bytes{};
   AccessHistory& there = check_.races.history(touch);
-  const Shadow* const shadows = (write & kExact) != 0 ? there.bytes_of_word(word) : nullptr;
+  const Shadow* const shadows = is_by_bytes(write) ? there.bytes_of_word(word) : nullptr;
   for (std::uint32_t b = 0; b < 4; ++b)
     bytes[b] =
         shadows != nullptr ? check_.rules.last_write(there.hidden, shadows[b]) : byte_of(write, b);
@@ -261,10 +261,10 @@ Shadow AsyncProxy::write_of_map(std::uint64_t address) {
   const std::uint64_t word = address % kRegionBytes / 4;
   there.by_word(word);
   const Shadow write = check_.rules.last_write(there.hidden, there.write[word]);
-  if (write == 0 || is_of_one_thread(write)) return write & ~kAside;
+  if (write == 0 || is_of_one_thread(write)) return write & ~kLookCloser;
   Shadow last = 0;
   for (const Shadow one : writes_of_bytes({.region = &there}, word, write))
-    last = std::max(last, one & ~kAside);
+    last = std::max(last, one & ~kLookCloser);
   return last;
 }
 

@@ -25,8 +25,7 @@ inline bool is_one_of(ptx::Handler handler, std::initializer_list<ptx::Handler> 
 /// Each lane's result comes from its own operands, and memory is left alone.
 inline bool works_by_lane(const ptx::Instruction& one) {
   const ptx::Handler handler = one.row->handler;
-  return handler == ptx::Handler::mov || handler == ptx::Handler::cvt ||
-         (handler >= ptx::Handler::add && handler <= ptx::Handler::slct);
+  return handler == ptx::Handler::mov || handler == ptx::Handler::cvt || ptx::computes(handler);
 }
 
 /// Calls f(register, is_written) for each register of the operand.

@@ -7,7 +7,7 @@ namespace kernwright::sim {
 
 void LostValues::clear() {
   all_.clear();
-  doubts_.set(Doubts::kLost, false);
+  slow_.set(SlowPath::kLost, false);
 }
 
 /// Null: the uses of the op's result are unknown.
@@ -37,7 +37,7 @@ void LostValues::put(const Warp& warp, std::uint32_t source, const Value& value)
     known.add(lane, value.from[static_cast<std::size_t>(lane)]);
   }
   if (known.lanes == 0) all_.erase({warp.frame, source});
-  doubts_.set(Doubts::kLost, !all_.empty());
+  slow_.set(SlowPath::kLost, !all_.empty());
 }
 
 void LostValues::shuffle(const Op* op, const Warp& warp, const ShuffleSources& read) {

@@ -1,9 +1,9 @@
 // Values of shuffles from lanes outside the mask, and their uses.
 #pragma once
 
-#include "sim/check/doubts.h"
 #include "sim/check/flow/shuffle_flow.h"
 #include "sim/check/report/block_findings.h"
+#include "sim/check/slow_path.h"
 #include "sim/exec/warp/warp.h"
 
 #include <array>
@@ -15,11 +15,11 @@
 
 namespace kernwright::sim {
 
-/// The lost values of a block. Sets `doubts` while there are any.
+/// The lost values of a block. Sets `slow` while there are any.
 class LostValues {
  public:
-  LostValues(const BlockPlace& place, BlockFindings& findings, Doubts& doubts)
-      : place_(place), findings_(findings), doubts_(doubts) {}
+  LostValues(const BlockPlace& place, BlockFindings& findings, SlowPath& slow)
+      : place_(place), findings_(findings), slow_(slow) {}
 
   void clear();
   /// The warp's active lanes have done a shuffle. Needed where some source is lost, or others are.
@@ -48,7 +48,7 @@ class LostValues {
 
   const BlockPlace& place_;
   BlockFindings& findings_;
-  Doubts& doubts_;
+  SlowPath& slow_;
   std::map<Key, Value> all_;
 };
 

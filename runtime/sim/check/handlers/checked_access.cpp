@@ -268,10 +268,10 @@ template <bool kMasked>
 const Op* checked(const Op* op, Warp& warp) {
   BlockCheck& check = BlockCheck::of(warp);
   const CheckedOp& info = check.ops[warp.op_index(op)];
-  if (check.doubts.pauses() && !info.guarded && info.bytes != 0 && check.schedule.pause(op, warp))
+  if (check.slow.pauses() && !info.guarded && info.bytes != 0 && check.schedule.pause(op, warp))
     return nullptr;
   check.inside = true;
-  if (check.doubts.follows()) [[unlikely]]
+  if (check.slow.follows()) [[unlikely]]
     tell_of_uses(op, warp, check, info);
   if (check.loads.any && info.takes) [[unlikely]]
     check.loads.take(op, warp);
@@ -297,7 +297,7 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
   const CheckedOp& info = check.ops[warp.op_index(op)];
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
   const std::uint32_t epoch = check.shared.read_epoch;
-  if (epoch == 0 || check.doubts.any() || plan.epoch < check.shared.block_epoch)
+  if (epoch == 0 || check.slow.any() || plan.epoch < check.shared.block_epoch)
     return checked<false>(op, warp);
   if (plan.epoch != epoch) {
     const auto pattern = static_cast<Pattern>(plan.pattern);
@@ -321,7 +321,7 @@ const Op* checked_global(const Op* op, Warp& warp) {
   const auto pattern = static_cast<Pattern>(site.pattern);
   const bool halves = pattern == Pattern::half_contiguous;
   const bool runs = (halves || pattern == Pattern::contiguous) && (op->flags & kAddress32) == 0 &&
-                    !check.doubts.any();
+                    !check.slow.any();
   if (runs && plan<false, Form::global>(op, warp, site, info.bytes) != nullptr) {
     const std::uint64_t base =
         warp.reg<std::uint64_t>(op->a)[0] + static_cast<std::uint64_t>(op->imm);
@@ -340,7 +340,7 @@ const Op* checked_indexed(const Op* op, Warp& warp) {
   const CheckedOp& access = check.ops[index + 1];
   const MemorySite& site = warp.worker->sites.data()[op[1].site];
   std::uint64_t base = 0;
-  if (!check.doubts.any() && find_elements(op, warp, site, access.bytes, base) &&
+  if (!check.slow.any() && find_elements(op, warp, site, access.bytes, base) &&
       check_run<kMode>(check, warp, access, base))
     return check.ops[index].full(op, warp);
   return handler_alone(*op)(op, warp);

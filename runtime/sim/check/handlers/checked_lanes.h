@@ -23,20 +23,20 @@ struct ShadowView {
   [[gnu::always_inline]] bool is_past(Shadow shadow) const {
     // No barrier of this block orders other blocks' reads.
     if constexpr (kGlobal)
-      return (shadow < launch) | ((shadow - first < floor - first) & ((shadow & kManyBlocks) == 0));
+      return (shadow < launch) | ((shadow - first < floor - first) & !is_by_many_blocks(shadow));
     return shadow < floor;
   }
   /// An access to the same bytes by the same thread, or long ago. `mine` is the stamp with the
   /// thread and its own value for `bytes`.
   [[gnu::always_inline]] bool is_harmless(Shadow shadow, Shadow mine) const {
-    constexpr Shadow kOthers = kGlobal ? kExact | kAside : kExact | kAside | kAsync;
+    constexpr Shadow kOthers = kGlobal ? kExact | kLookCloser : kExact | kLookCloser | kAsync;
     const bool same = ((shadow ^ mine) & (kThreadMask | kOthers | kAllBytes)) == 0;
     if constexpr (kGlobal) return is_past(shadow) | (same & is_own(shadow));
     return is_past(shadow) | same;
   }
   /// Whether a write may follow this read.
   [[gnu::always_inline]] bool is_free(Shadow last, Shadow mine) const {
-    return is_past(last) | (((last & kMany) == 0) & is_harmless(last, mine));
+    return is_past(last) | (!is_by_many(last) & is_harmless(last, mine));
   }
   /// Whether reader() can tell of two reads at once: they are of the same bytes of the word.
   [[gnu::always_inline]] bool is_alike(Shadow old, Shadow mine) const {

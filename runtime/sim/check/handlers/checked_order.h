@@ -81,7 +81,7 @@ inline void find_lost_sources(const Warp& warp, ShuffleSources& read) {
   check.meet(op, warp, check.sync ? read.members.data() : nullptr);
   if (!check.sync) return next;
   find_lost_sources(warp, read);
-  if (read.lost != 0 || check.doubts.follows()) [[unlikely]]
+  if (read.lost != 0 || check.slow.follows()) [[unlikely]]
     check.lost.shuffle(op, warp, read);
   return next;
 }

@@ -138,7 +138,7 @@ template <bool kGlobal, bool kReads>
         old &= ~write & (write - view.launch) & ~read & (read - view.launch);
         old &= granule.write == kByWord ? ~std::uint64_t{0} : 0;
       }
-      if ((old & kAside) != 0) continue;
+      if (old >> 63 != 0) continue;
     }
     KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
       if constexpr (kGlobal) {
@@ -173,13 +173,13 @@ template <bool kGlobal, bool kReads>
   const std::uint64_t word = at / 4;
   const Granule& granule = region.granules[word / kGranuleWords];
   if ((granule.write != kByWord) | (granule.read != kByWord)) return false;
-  if ((region.write[word] & kExact) == 0) return false;
+  if (!is_by_bytes(region.write[word])) return false;
   const Shadow* const shadows = region.exact + 8 * word + at % 4;
   bool known = true;
   for (std::uint32_t i = 0; i < bytes; ++i) {
     const Shadow read = shadows[4 + i];
     const bool now = (read ^ view.stamp) >> kTickShift == 0;
-    const bool by_many = ((read & kManyBlocks) != 0) | (now & ((read & kManyWarps) != 0));
+    const bool by_many = is_by_many_blocks(read) | (now & is_by_many_warps(read));
     known &= view.is_past(shadows[i]) & (read >= view.launch) & by_many;
   }
   return known;

@@ -23,7 +23,7 @@ template <bool kGlobal>
 [[gnu::always_inline]] inline bool is_of_same_row(const ShadowView<kGlobal>& view, Shadow shadow,
                                                   Shadow mine) {
   const std::uint32_t row = (kRowOfBytes >> bytes_of(mine) & 1) != 0 ? kRowOfBytes : kRowOfHalves;
-  return (row >> bytes_of(shadow) & 1) != 0 && (shadow & kMany) == 0 &&
+  return (row >> bytes_of(shadow) & 1) != 0 && !is_by_many(shadow) &&
          view.is_harmless(shadow & ~kAllBytes, mine & ~kAllBytes);
 }
 

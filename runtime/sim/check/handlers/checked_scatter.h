@@ -77,10 +77,10 @@ class RegionLocks {
   const Shadow mine = check.order.stamp | Shadow{touch.info->site} << kSiteShift | kAllBytes |
                       warp.index * std::uint32_t{kLanes};
   // Shadows of neighbours mostly come next.
-  constexpr std::size_t kCellsOfLine = 64 / sizeof(Shadow);
+  constexpr std::size_t kShadowsOfLine = 64 / sizeof(Shadow);
   for (std::uint32_t i = 0; i < kLanes; ++i) {
     *shadows[i] = mine + i;
-    __builtin_prefetch(shadows[i] + kCellsOfLine, 1);
+    __builtin_prefetch(shadows[i] + kShadowsOfLine, 1);
   }
   return true;
 }

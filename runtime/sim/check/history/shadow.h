@@ -24,22 +24,20 @@ inline constexpr Shadow kAllBytes = Shadow{15} << kBytesShift;
 inline constexpr int kSiteShift = 18;
 inline constexpr std::uint32_t kMostSites = (1u << 14) - 1;  ///< this site: the place is not known
 
-// Flags of a write.
-inline constexpr Shadow kStrong = 1 << 10;  ///< an atomic operation, relaxed or volatile access
-inline constexpr Shadow kVolatileWrite = 1 << 11;  ///< strong between warps only
-inline constexpr Shadow kAsync = 1 << 12;          ///< by a copy, not by the thread that issued it
-// Flags of a read. The shadow names the last reader; these say that it was not the only one.
-inline constexpr Shadow kManyLanes = 1 << 10;   ///< lanes of one warp
-inline constexpr Shadow kManyWarps = 1 << 11;   ///< warps of one block
-inline constexpr Shadow kManyBlocks = 1 << 12;  ///< blocks
+// Bits 10 to 12 and 63, by what the shadow is of. That of a read names the last reader.
+//       write                                         read: not by that one alone, but by
+//   10  atomic operation, relaxed or volatile access  lanes of one warp
+//   11  of those: strong between warps only           warps of one block
+//   12  by a copy, not by the thread that issued it   blocks
+//   63  is_contended(); with bit 12 is_under_way()    other blocks of the cluster
+inline constexpr Shadow kStrong = 1 << 10, kVolatileWrite = 1 << 11, kAsync = 1 << 12;
+inline constexpr Shadow kManyLanes = 1 << 10, kManyWarps = 1 << 11, kManyBlocks = 1 << 12;
 inline constexpr Shadow kMany = kManyLanes | kManyWarps | kManyBlocks;
-/// In a write's shadow: single bytes have shadows of their own, this one and its read shadow mean
-/// nothing.
+/// In front of a tick of 31 bits, for both: the floor says nothing of this shadow.
+inline constexpr Shadow kLookCloser = Shadow{1} << 63, kContended = kLookCloser;
+inline constexpr Shadow kReadElsewhere = kLookCloser, kUnderWay = kContended | kAsync;
+/// Of a write: single bytes have shadows of their own, this one and its read shadow mean nothing.
 inline constexpr Shadow kExact = 1 << 13;
-/// In front of a tick: the floor says nothing of this shadow, look closer. Ticks have 31 bits.
-inline constexpr Shadow kAside = Shadow{1} << 63;
-/// In a write's shadow: a copy under way, without a wait so far, issued by the thread at the tick.
-inline constexpr Shadow kUnderWay = kAside | kAsync;
 inline constexpr Shadow kExactWord = Shadow{0xffffffff} << kTickShift | kExact | kThreadMask;
 
 /// The common shadow of sixteen neighbouring words that warps access as one: word i by thread
@@ -56,12 +54,21 @@ inline constexpr std::uint64_t kGranuleBytes = 4 * kGranuleWords;
 inline constexpr Shadow kByWord = kExactWord;
 
 inline std::uint32_t tick_of(Shadow shadow) {
-  return static_cast<std::uint32_t>((shadow & ~kAside) >> kTickShift);
+  return static_cast<std::uint32_t>((shadow & ~kLookCloser) >> kTickShift);
 }
+inline bool is_strong(Shadow write) { return (write & kStrong) != 0; }
+inline bool is_volatile_write(Shadow write) { return (write & kVolatileWrite) != 0; }
+inline bool is_by_copy(Shadow write) { return (write & kAsync) != 0; }
+inline bool is_by_bytes(Shadow write) { return (write & kExact) != 0; }
+/// A copy that nobody waited for yet, issued by the thread at the tick.
 inline bool is_under_way(Shadow write) { return (write & kUnderWay) == kUnderWay; }
 /// A write from another block of the cluster, or an atomic operation that hides others
 /// (HiddenAccesses).
-inline bool is_contended(Shadow write) { return (write & kUnderWay) == kAside; }
+inline bool is_contended(Shadow write) { return (write & kUnderWay) == kContended; }
+inline Shadow uncontended(Shadow one) { return is_contended(one) ? one & ~kContended : one; }
+inline bool is_by_many(Shadow read) { return (read & kMany) != 0; }
+inline bool is_by_many_warps(Shadow read) { return (read & kManyWarps) != 0; }
+inline bool is_by_many_blocks(Shadow read) { return (read & kManyBlocks) != 0; }
 inline std::uint32_t thread_of(Shadow shadow) {
   return static_cast<std::uint32_t>(shadow & kThreadMask);
 }

@@ -29,7 +29,7 @@ Shadow* SharedHistory::bytes_of_word(std::uint64_t word) {
 }
 
 void SharedHistory::stamp_word(std::uint64_t word, Shadow stamp_of_copy) {
-  if ((write[word] & kExact) == 0) {
+  if (!is_by_bytes(write[word])) {
     write[word] = stamp_of_copy;
   } else {
     std::fill_n(bytes_of_word(word), 4, stamp_of_copy);
@@ -45,7 +45,7 @@ void SharedHistory::restamp(Shadow& shadow, Shadow before, Shadow now,
     return;
   }
   hidden[&shadow] = others;
-  shadow |= kAside;
+  shadow |= kContended;
 }
 
 }  // namespace kernwright::sim

@@ -25,7 +25,7 @@ void InitCheck::enable(std::uint64_t shared_bytes, std::uint64_t local_bytes) {
 
 void InitCheck::begin() {
   loads_.clear();
-  doubts_.set(Doubts::kUnwritten, false);
+  slow_.set(SlowPath::kUnwritten, false);
   std::fill(shared_bits_.begin(), shared_bits_.end(), ~std::uint64_t{0});
   std::fill(local_bits_.begin(), local_bits_.end(), ~std::uint64_t{0});
 }
@@ -91,7 +91,7 @@ void InitCheck::note_load(const Op* op, const Warp& warp, int lane, const LaneTo
                           std::uint64_t bits, bool padded, bool partly) {
   const auto i = static_cast<std::uint32_t>(lane);
   UnwrittenLoad& load = loads_.add({warp.frame, warp.op_index(op)}, i);
-  doubts_.set(Doubts::kUnwritten, true);
+  slow_.set(SlowPath::kUnwritten, true);
   if (padded) load.padded |= 1u << i;
   if (partly) load.partly |= 1u << i;
   load.bits[i] = bits;
@@ -149,7 +149,7 @@ void InitCheck::note_parameters(const Op* op, const Warp& warp) {
 
 void InitCheck::forget_loads(const Op* op, const Warp& warp) {
   loads_.forget({warp.frame, warp.op_index(op)}, warp.mask);
-  doubts_.set(Doubts::kUnwritten, loads_.any());
+  slow_.set(SlowPath::kUnwritten, loads_.any());
 }
 
 void InitCheck::settle_loads(const Op* op, Warp& warp, Space space,

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "sim/check/block_place.h"
-#include "sim/check/doubts.h"
 #include "sim/check/history/known_regions.h"
 #include "sim/check/history/shared_history.h"
 #include "sim/check/init/unwritten_loads.h"
 #include "sim/check/report/block_findings.h"
+#include "sim/check/slow_path.h"
 #include "sim/exec/copy/watched_copy.h"
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace kernwright::sim {
 
 class InitCheck {
  public:
-  /// Sets `doubts` while some lane holds an unwritten loaded value.
+  /// Sets `slow` while some lane holds an unwritten loaded value.
   InitCheck(const BlockPlace& place, KnownRegions& regions, SharedHistory& history,
-            BlockFindings& findings, Doubts& doubts)
-      : place_(place), regions_(regions), history_(history), findings_(findings), doubts_(doubts) {}
+            BlockFindings& findings, SlowPath& slow)
+      : place_(place), regions_(regions), history_(history), findings_(findings), slow_(slow) {}
 
   std::uint64_t* shared = nullptr;  ///< bitmap of shared memory; null: nobody asks (poison.h)
   std::uint64_t* local = nullptr;   ///< of local memory, bytes in the order of Worker::local
@@ -77,7 +77,7 @@ class InitCheck {
   KnownRegions& regions_;
   SharedHistory& history_;
   BlockFindings& findings_;
-  Doubts& doubts_;
+  SlowPath& slow_;
   std::vector<std::uint64_t> shared_bits_, local_bits_;
   UnwrittenLoads loads_;
   std::vector<Copy> copies_;

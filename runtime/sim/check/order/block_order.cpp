@@ -19,7 +19,7 @@ Shadow shadow_at(std::uint32_t tick) { return Shadow{tick} << kTickShift; }
 
 BlockOrder::BlockOrder(const BlockPlace& place, std::uint32_t warps)
     : launch_floor(shadow_at(place.launch.first_tick)), place_(place), warps_(warps) {
-  static_assert(Ticks::kChunks <= 1u << (31 - Ticks::kChunkShift), "kAside is a tick's bit");
+  static_assert(Ticks::kChunks <= 1u << (31 - Ticks::kChunkShift), "kLookCloser is a tick's bit");
 }
 
 bool BlockOrder::begin(bool parts) {

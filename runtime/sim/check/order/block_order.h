@@ -37,7 +37,7 @@ class BlockOrder {
   // Whether accesses are ordered. All take the currently acting warp.
   /// Whether the shadow is too old to matter for any access.
   bool is_forgotten(Shadow shadow, bool global) const {
-    const Shadow when = is_contended(shadow) ? shadow & ~kAside : shadow;
+    const Shadow when = uncontended(shadow);
     return shadow == 0 || (global ? when < launch_floor : !place_.clustered && when < floor);
   }
   /// `copied`: the shadow of a copy; its end was told by an mbarrier.
@@ -45,8 +45,8 @@ class BlockOrder {
                   bool copied = false) const;
   /// The same for the shadow of a write or a copy.
   bool is_write_ordered(Shadow shadow, const Warp& warp, int lane, bool global) const {
-    if ((shadow & kAsync) == 0) return is_ordered(shadow, warp, lane, global);
-    return (shadow & kAside) == 0 && is_ordered(shadow, warp, lane, global, true);
+    if (!is_by_copy(shadow)) return is_ordered(shadow, warp, lane, global);
+    return (shadow & kLookCloser) == 0 && is_ordered(shadow, warp, lane, global, true);
   }
   /// Whether a proxy fence known to the warp came after the write.
   bool is_proxied(Shadow write, const Warp& warp) const;

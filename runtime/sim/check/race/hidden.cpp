@@ -32,7 +32,7 @@ void RaceCheck::look_at_hidden(const WordAccess& access, Shadow& write) {
 
 /// The access becomes the word's last write, or an atomic read of it.
 void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine) {
-  const Shadow old = is_contended(write) ? write & ~kAside : write;
+  const Shadow old = uncontended(write);
   const bool was_contended = is_contended(write);
   if (!access.info.strong) {  // who races with what this one hides races with this one
     if (was_contended) history(access.touch).hidden.erase(&write);
@@ -52,7 +52,7 @@ void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine)
   if (list.empty()) {
     all.erase(&write);
   } else {
-    write |= kAside;
+    write |= kContended;
   }
 }
 
@@ -71,7 +71,7 @@ void RaceCheck::spread_hidden(const WordAccess& access, const Shadow& write, Sha
     }
     if (own.empty()) continue;
     all[bytes + b] = std::move(own);
-    bytes[b] |= kAside;
+    bytes[b] |= kContended;
   }
 }
 

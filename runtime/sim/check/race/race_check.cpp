@@ -23,7 +23,7 @@ bool RaceCheck::same_value(const WordAccess& access, Shadow other) const {
   if (access.info.kind != CheckKind::store) return false;
   // An atomic operation's result is right only in this order: in another order it would add to the
   // store.
-  if ((other & kStrong) != 0 && (other & kVolatileWrite) == 0) return false;
+  if (is_strong(other) && !is_volatile_write(other)) return false;
   const LaneTouch& touch = access.touch;
   const std::array<std::byte, 16> mine =
       stored_value(access.op, access.warp, access.info, access.lane);
@@ -70,7 +70,7 @@ WordAccess RaceCheck::access_of(const Op* op, Warp& warp, int lane, const LaneTo
           info,
           global,
           global || where_.clustered,
-          touch.owner != nullptr ? mine | kAside : mine};
+          touch.owner != nullptr ? mine | kLookCloser : mine};
 }
 
 void RaceCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
@@ -165,9 +165,9 @@ void RaceCheck::look_at_readers(const WordAccess& access, Shadow& read) {
 
 /// Whether there are more readers than the one in the shadow, possibly later than the floor.
 bool RaceCheck::hides_readers(const WordAccess& access, Shadow read) const {
-  if ((read & kMany) == 0 || (access.global && read < order_.launch_floor)) return false;
+  if (!is_by_many(read) || (access.global && read < order_.launch_floor)) return false;
   const bool of_this_block =
-      !access.mixed || ((read & kManyBlocks) == 0 && where_.owner(read) == where_.block);
+      !access.mixed || (!is_by_many_blocks(read) && where_.owner(read) == where_.block);
   // Else none of them came later than the shadow says.
   return !of_this_block || read >= order_.floor;
 }
@@ -209,7 +209,7 @@ void RaceCheck::note_reader(const WordAccess& access, Shadow& read, Shadow mine)
   const bool keep =
       !check_.parts && (flags & kMany) != 0 && (other_block || tick_of(old) == tick_of(mine));
   // The owner's barriers say nothing of readers in other blocks.
-  if (!access.global && (flags & kManyBlocks) != 0) flags |= kAside;
+  if (!access.global && (flags & kManyBlocks) != 0) flags |= kReadElsewhere;
   read = (keep ? old : mine) | flags;
 }
 

@@ -71,7 +71,7 @@ class RaceReport {
         owner_(race.access.mixed ? place.owner(race.other) : place.block),
         thread_(thread_of(race.other)),
         by_copy_(race.other_wrote && race.missing == Missing::order && !race.access.global &&
-                 (race.other & kAsync) != 0),
+                 is_by_copy(race.other)),
         same_time_(tick_of(race.other) == race.tick &&
                    site_of(race.other) == race.access.info.site),
         breadth_(race.missing != Missing::order || by_copy_
@@ -86,10 +86,10 @@ class RaceReport {
     const LaunchContext& launch = *access().warp.worker->launch;
     there.block = coordinates(owner_, launch.grid);
     there.thread = coordinates(thread_, launch.block);
-    there.what = !race_.other_wrote                    ? "read"
-                 : (race_.other & kStrong) == 0        ? "write"
-                 : (race_.other & kVolatileWrite) != 0 ? "volatile write"
-                                                       : "atomic access";
+    there.what = !race_.other_wrote               ? "read"
+                 : !is_strong(race_.other)        ? "write"
+                 : is_volatile_write(race_.other) ? "volatile write"
+                                                  : "atomic access";
     if (other_op_ != nullptr) there.what = what_of(*other_op_, there.what);
     there.thread_known = race_.told != Told::one_of_several && !by_copy_;
     if (race_.told != Told::hidden) there.value = other_value(memory);

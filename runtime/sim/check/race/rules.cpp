@@ -14,8 +14,8 @@ constexpr std::size_t kMostApart = 64;
 
 Conduct RaceRules::conduct_of(Shadow shadow) const {
   Conduct conduct;
-  conduct.strong = (shadow & kStrong) != 0;
-  conduct.is_volatile = (shadow & kVolatileWrite) != 0;
+  conduct.strong = is_strong(shadow);
+  conduct.is_volatile = is_volatile_write(shadow);
   if (const CheckedOp* const op = place_.op_at(site_of(shadow)); op != nullptr) {
     conduct.reads = op->kind == CheckKind::load;
     conduct.swaps = op->swaps;
@@ -24,9 +24,7 @@ Conduct RaceRules::conduct_of(Shadow shadow) const {
   return conduct;
 }
 
-bool RaceRules::is_load(Shadow write) const {
-  return (write & kStrong) != 0 && conduct_of(write).reads;
-}
+bool RaceRules::is_load(Shadow write) const { return is_strong(write) && conduct_of(write).reads; }
 
 bool RaceRules::conflicts(Shadow write, const WordAccess& access) const {
   const Conduct other = conduct_of(write);

@@ -9,7 +9,7 @@ namespace kernwright::sim {
 /// Gives the bytes their own shadows if one pair cannot tell the threads of the bytes.
 void RaceCheck::examine_word(const WordAccess& access, Shadow& write, Shadow& read,
                              std::uint32_t bytes) {
-  if ((write & kExact) != 0) return examine_bytes(access, write, read, bytes);
+  if (is_by_bytes(write)) return examine_bytes(access, write, read, bytes);
   const auto differs = [&](Shadow shadow) {
     if (bytes == 15 && bytes_of(shadow) == 15) return false;
     if (order_.is_forgotten(shadow, access.global)) return false;
@@ -25,7 +25,7 @@ void RaceCheck::examine_word(const WordAccess& access, Shadow& write, Shadow& re
   for (std::uint32_t b = 0; b < 4; ++b) {
     shadows[b] = byte_of(write, b);
     shadows[4 + b] = byte_of(read, b);
-    if (!check_.parts || (shadows[4 + b] & kMany) == 0) continue;
+    if (!check_.parts || !is_by_many(shadows[4 + b])) continue;
     ReaderLists& lists = history(access.touch).readers;
     if (const auto list = lists.find(&read); list != lists.end()) {
       std::vector<Shadow> same = list->second;
@@ -59,7 +59,7 @@ void RaceCheck::examine_bytes(const WordAccess& access, Shadow& write, Shadow& r
   const bool unread = std::all_of(shadows + 4, shadows + 8, [&](Shadow shadow) {
     return order_.is_forgotten(shadow, access.global);
   });
-  const bool one_reader = same(shadows + 4) && (!check_.parts || (shadows[4] & kMany) == 0);
+  const bool one_reader = same(shadows + 4) && (!check_.parts || !is_by_many(shadows[4]));
   if (is_contended(shadows[0]) || !same(shadows) || (!unread && !one_reader)) return;
   write = shadows[0] | kAllBytes;
   read = unread ? 0 : shadows[4] | kAllBytes;
@@ -69,7 +69,7 @@ bool RaceCheck::forget_bytes(GlobalRegion* region, std::uint64_t begin, std::uin
   AccessHistory& there = history({.region = region});
   bool changed = false;
   for (std::uint64_t word = begin; word < begin + count; ++word) {
-    if ((there.write[word] & kExact) == 0) continue;
+    if (!is_by_bytes(there.write[word])) continue;
     const Shadow* const shadows = there.bytes_of_word(word);
     const auto past = [&](Shadow shadow) { return order_.is_forgotten(shadow, region != nullptr); };
     if (!std::all_of(shadows, shadows + 8, past)) continue;

@@ -29,7 +29,7 @@ Finding BlockFindings::describe(const Op* op, const Warp& warp, int lane, FaultK
   const Place& place = program.places[warp.op_index(op)];
   Finding finding;
   finding.what = std::move(what);
-  FaultReport& fault = finding.fault;
+  Fault& fault = finding.fault;
   fault.kind = kind;
   fault.kernel = program.functions[warp.worker->launch->function].name;
   const ptx::SourceLine source = warp.source_of(op, lane);
@@ -80,7 +80,7 @@ void BlockFindings::uninitialised(const Op* op, Warp& warp, int lane, const Lane
       describe(op, warp, lane, FaultKind::init,
                what_of(place_.launch.program.ops[warp.op_index(op)], verb_of(touch.mode)));
   finding.space = noun_of(touch.space);
-  FaultReport& fault = finding.fault;
+  Fault& fault = finding.fault;
   fault.address = touch.address;
   fault.access_size = touch.bytes;
   finding.value = hexadecimal(bytes, touch.bytes);

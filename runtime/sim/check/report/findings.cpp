@@ -18,7 +18,7 @@ bool same_line(const Place& a, const Place& b) {
 }
 
 bool same_place(const Finding& a, const Finding& b) {
-  const FaultReport &x = a.fault, &y = b.fault;
+  const Fault &x = a.fault, &y = b.fault;
   if (x.kind != y.kind || !same_line(x, y) || x.kernel != y.kernel || a.code != b.code ||
       a.space != b.space || a.what != b.what || a.other.has_value() != b.other.has_value()) {
     return false;

@@ -1,7 +1,7 @@
 // Findings of the checks: their contents, and the list for collecting them.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 
 #include <array>
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace kernwright::sim {
 /// The other access of a race, or the other barrier of a divergence.
 struct OtherAccess {
   std::string what;    ///< "write", "read", "atomic access", "barrier"
-  int line = 0;        ///< as FaultReport::line; 0 when not known
-  int first_line = 1;  ///< as FaultReport::first_line
+  int line = 0;        ///< as Fault::line; 0 when not known
+  int first_line = 1;  ///< as Fault::first_line
   int ptx_line = 0;
   std::string file;
   std::string opcode;
@@ -33,7 +33,7 @@ enum class Breadth : std::uint8_t { none, warp, block, cluster, grid, copy };
 
 /// One finding of a check, with the number of its repetitions.
 struct Finding {
-  FaultReport fault;  ///< the access at which it showed
+  Fault fault;        ///< the access at which it showed
   std::string what;   ///< as OtherAccess::what
   std::string space;  ///< "global memory", "shared memory", "local memory"; empty where none is
   std::string value;  ///< as OtherAccess::value

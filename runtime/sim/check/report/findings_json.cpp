@@ -22,7 +22,7 @@ Json other_json(const OtherAccess& other) {
 }
 
 Json finding_json(const Finding& finding) {
-  const FaultReport& fault = finding.fault;
+  const Fault& fault = finding.fault;
   return {{"kind", fault_kind_name(fault.kind)},
           {"message", fault.message},
           {"hint", finding.hint},

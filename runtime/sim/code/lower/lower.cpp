@@ -52,11 +52,10 @@ bool may_spin(const ptx::Instruction& inst) {
 /// Arithmetic on registers, without side effects.
 bool is_pure(const ptx::Instruction& inst) {
   const Handler handler = inst.row->handler;
-  if (inst.modifiers.cc) return false;
-  if (handler == Handler::addc || handler == Handler::subc || handler == Handler::madc)
-    return false;
-  return handler == Handler::mov || handler == Handler::cvt || handler == Handler::cvta ||
-         (handler >= Handler::add && handler <= Handler::slct);
+  const bool carries = inst.modifiers.cc || handler == Handler::addc || handler == Handler::subc ||
+                       handler == Handler::madc;
+  return !carries && (handler == Handler::mov || handler == Handler::cvt ||
+                      handler == Handler::cvta || ptx::computes(handler));
 }
 
 /// Moves whole registers; addresses of global and constant memory are generic ones already.

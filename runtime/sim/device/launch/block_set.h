@@ -42,7 +42,7 @@ class BlockSet {
   void drop_behind(std::uint64_t cluster);
 
   /// After a finding.
-  const FaultReport& fault() const noexcept { return failed_.runner->fault(); }
+  const Fault& fault() const noexcept { return failed_.runner->fault(); }
   std::uint64_t faulty_cluster() const noexcept { return failed_.cluster; }
 
  private:

@@ -103,7 +103,7 @@ void ClusterRunner::give_up_waiting() noexcept {
   for (Member& member : members_) member.runner->give_up_waiting();
 }
 
-const FaultReport& ClusterRunner::fault() const noexcept {
+const Fault& ClusterRunner::fault() const noexcept {
   for (const Member& member : members_) {
     if (member.runner->fault().kind != FaultKind::none) return member.runner->fault();
   }

@@ -32,7 +32,7 @@ class ClusterRunner {
   std::uint64_t waited_instructions() const noexcept;
   void give_up_waiting() noexcept;
   /// After `faulted`.
-  const FaultReport& fault() const noexcept;
+  const Fault& fault() const noexcept;
 
  private:
   struct Member {

@@ -93,7 +93,7 @@ class Grid {
     return true;
   }
 
-  void report(std::uint64_t cluster, const FaultReport& fault) {
+  void report(std::uint64_t cluster, const Fault& fault) {
     const std::lock_guard lock(mutex_);
     if (together_ ? faulty_ != kNoFault : cluster >= faulty_) return;
     faulty_ = cluster;
@@ -109,7 +109,7 @@ class Grid {
   std::atomic<std::uint64_t> aside_{0};  // blocks that wait, of all workers
   std::atomic<std::uint64_t> faulty_{kNoFault};
   std::mutex mutex_;  // guards fault_ and failure_
-  FaultReport fault_;
+  Fault fault_;
   std::exception_ptr failure_;
   std::vector<PrintBuffer> prints_;
   std::vector<AccessLog> logs_;  // empty when nobody asks

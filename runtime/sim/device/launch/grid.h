@@ -1,7 +1,7 @@
 // Runs all blocks of a launch over host threads.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "sim/exec/block/stop_request.h"
 #include "sim/exec/warp/warp.h"
 
@@ -17,9 +17,8 @@ inline void look(const LaunchContext& launch) noexcept {
 }
 
 struct GridResult {
-  std::optional<FaultReport>
-      fault;            ///< of the block with the lowest linear index among those failed
-  std::string printed;  ///< what device code printed, in block order
+  std::optional<Fault> fault;  ///< of the block with the lowest linear index among those failed
+  std::string printed;         ///< what device code printed, in block order
 };
 
 /// Runs the grid on up to `width` host threads, the caller's included. `launch.print` and its sink

@@ -30,7 +30,7 @@ CUresult result_of(FaultKind kind) {
   }
 }
 
-void check_shape(const Function& function, const FunctionInfo& info, const LaunchRequest& launch) {
+void check_shape(const Function& function, const FunctionInfo& info, const LaunchCall& launch) {
   const DeviceProfile& profile = device_profile();
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const auto most_threads =
@@ -57,7 +57,7 @@ constexpr std::uint64_t kPortableClusterBlocks = 8, kLargestClusterBlocks = 16;
 
 /// Blocks of a cluster: the function's own where it names them, else the launch's.
 std::array<std::uint32_t, 3> cluster_of(const Function& function, const FunctionInfo& info,
-                                        const LaunchRequest& launch) {
+                                        const LaunchCall& launch) {
   constexpr std::array<std::uint32_t, 3> kNone{};
   std::array<std::uint32_t, 3> cluster = launch.cluster;
   if (info.required_cluster != kNone) {
@@ -98,7 +98,7 @@ std::vector<std::byte> from_extra(const FunctionInfo& info, void** extra) {
   return {begin, begin + info.parameter_bytes};
 }
 
-std::vector<std::byte> pack_parameters(const FunctionInfo& info, const LaunchRequest& launch) {
+std::vector<std::byte> pack_parameters(const FunctionInfo& info, const LaunchCall& launch) {
   require(launch.parameters == nullptr || launch.extra == nullptr);
   if (launch.extra != nullptr) return from_extra(info, launch.extra);
   std::vector<std::byte> block(info.parameter_bytes);
@@ -121,7 +121,7 @@ std::uint64_t residents(const Function& function, const std::array<std::uint32_t
 }
 
 /// A cooperative grid must be resident as a whole, cluster by cluster.
-void check_resident(const Function& function, const LaunchRequest& launch,
+void check_resident(const Function& function, const LaunchCall& launch,
                     const std::array<std::uint32_t, 3>& cluster) {
   const std::uint64_t fitting = residents(function, launch.block, launch.shared_bytes);
   const std::uint64_t blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
@@ -231,7 +231,7 @@ void set_text_places(int (*first_line_of)(std::string_view, std::string_view)) n
 namespace {
 
 /// Memory of another device is out of bounds like any other; the message says so.
-void explain_foreign_memory(FaultReport& fault, const SimDevice& own) {
+void explain_foreign_memory(Fault& fault, const SimDevice& own) {
   if (fault.kind != FaultKind::bounds) return;
   for (const auto& device : sim_driver().devices) {
     if (device.get() == &own || device->memory.find_own(fault.address).end == 0) continue;
@@ -251,7 +251,7 @@ const CUlaunchAttributeValue* last_attribute(const CUlaunchConfig& config, CUlau
   return nullptr;
 }
 
-KernelWork prepare(const LaunchRequest& launch, const Context& context) {
+KernelWork prepare(const LaunchCall& launch, const Context& context) {
   KernelWork work;
   work.handle = launch.function;
   work.function = find_function(launch.function);

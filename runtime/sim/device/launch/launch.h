@@ -8,7 +8,7 @@ namespace kernwright::sim {
 struct StreamUse;
 
 /// Parameters as cuLaunchKernel takes them.
-struct LaunchRequest {
+struct LaunchCall {
   CUfunction function = nullptr;
   std::array<std::uint32_t, 3> grid{}, block{};
   std::uint32_t shared_bytes = 0;
@@ -20,7 +20,7 @@ struct LaunchRequest {
 
 /// Checks the launch against the device and the function, and copies its parameters. Throws
 /// Failure.
-KernelWork prepare(const LaunchRequest& launch, const Context& context);
+KernelWork prepare(const LaunchCall& launch, const Context& context);
 
 /// The last of several attributes with the same id; null without any.
 const CUlaunchAttributeValue* last_attribute(const CUlaunchConfig& config, CUlaunchAttributeID id);

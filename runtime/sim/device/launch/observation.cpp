@@ -14,7 +14,7 @@ Observation::Wanted Observation::begin(CUfunction function, const LaunchContext&
 }
 
 void Observation::end(const Wanted& wanted, const ObservedLaunch& launch, std::uint32_t entry,
-                      const FaultReport* fault) {
+                      const Fault* fault) {
   if (wanted.trace) trace->end(fault);
   if (wanted.counts) profile->add(launch.program.program, entry, launch.total());
 }

@@ -20,7 +20,7 @@ struct Observation {
   Wanted begin(CUfunction function, const LaunchContext& launch);
   /// The launch ended, on `fault` unless this is null.
   void end(const Wanted& wanted, const ObservedLaunch& launch, std::uint32_t entry,
-           const FaultReport* fault);
+           const Fault* fault);
 };
 
 }  // namespace kernwright::sim

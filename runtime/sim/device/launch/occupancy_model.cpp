@@ -45,7 +45,7 @@ std::size_t shared_per_block(std::size_t bytes) {
 
 }  // namespace
 
-int resident_blocks(const OccupancyRequest& request) {
+int resident_blocks(const BlockResources& request) {
   const Limits& limit = limits();
   const std::size_t shared = request.static_shared + request.dynamic_shared;
   if (request.block_threads <= 0 || shared > limit.shared) return 0;

@@ -6,7 +6,7 @@
 namespace kernwright::sim {
 
 /// The resources of a launch; bytes and 32-bit registers.
-struct OccupancyRequest {
+struct BlockResources {
   int block_threads = 0;
   int registers = 0;  ///< of one thread
   std::size_t static_shared = 0;
@@ -16,7 +16,7 @@ struct OccupancyRequest {
 /// Resident blocks on one multiprocessor, 0 when not even one fits. Threads, blocks, registers
 /// (given out in units of 256 per warp) and shared memory (units of 128 bytes, 1 KiB reserved per
 /// block) each set a limit; the smallest counts.
-int resident_blocks(const OccupancyRequest& request);
+int resident_blocks(const BlockResources& request);
 
 /// Largest block size allowed by registers, a multiple of the warp.
 int max_block_threads(int registers);

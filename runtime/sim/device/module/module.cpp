@@ -54,7 +54,7 @@ std::string without_place(const ptx::PtxError& error) {
                                       : std::string(error.what());
   }
   options.write_error_log(message);
-  FaultReport report;
+  Fault report;
   report.kind = error.opcode.empty() ? FaultKind::invalid_ptx : FaultKind::unsupported;
   report.message = without_place(error);
   report.file = error.file;

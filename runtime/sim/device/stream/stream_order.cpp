@@ -68,8 +68,8 @@ std::string line(const OrderedWork& work, const Touched& range) {
                 verb(work, range.kind), range.end - range.begin, range.begin);
 }
 
-FaultReport report(const OrderedWork& mine, const OrderedWork& other, const Overlap& overlap) {
-  FaultReport result;
+Fault report(const OrderedWork& mine, const OrderedWork& other, const Overlap& overlap) {
+  Fault result;
   result.kind = FaultKind::race;
   result.address = std::max(overlap.mine.begin, overlap.other.begin);
   result.access_size = std::min(overlap.mine.end, overlap.other.end) - result.address;
@@ -166,14 +166,14 @@ void StreamOrder::sweep() {
   }
 }
 
-std::optional<FaultReport> StreamOrder::note(const std::shared_ptr<const OrderedWork>& work,
-                                             const std::vector<Touched>& touched, bool settled) {
+std::optional<Fault> StreamOrder::note(const std::shared_ptr<const OrderedWork>& work,
+                                       const std::vector<Touched>& touched, bool settled) {
   std::map<std::uint64_t, std::vector<Touched>> parts;
   for (const Touched& range : touched) parts[allocation_of(range.begin)].push_back(range);
   const std::lock_guard lock(mutex_);
   constexpr std::size_t kSweepEvery = 1024;
   if (settled && ++notes_ % kSweepEvery == 0) sweep();
-  std::optional<FaultReport> finding;
+  std::optional<Fault> finding;
   for (auto& [allocation, ranges] : parts) {
     std::vector<Entry>& entries = entries_[allocation];
     if (settled) drop_known(entries);

@@ -6,7 +6,7 @@
 // The order in which they happened to run does not matter.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "sim/check/order/vector_clock.h"
 #include "sim/exec/warp/access_log.h"
 
@@ -54,8 +54,8 @@ class StreamOrder {
 
   /// `work` touched `touched`. `settled`: no issued work is still waiting, so the host's knowledge
   /// can be forgotten. Returns the first conflict.
-  std::optional<FaultReport> note(const std::shared_ptr<const OrderedWork>& work,
-                                  const std::vector<Touched>& touched, bool settled);
+  std::optional<Fault> note(const std::shared_ptr<const OrderedWork>& work,
+                            const std::vector<Touched>& touched, bool settled);
   /// An allocation begins or ends without regard to streams.
   void forget(std::uint64_t address);
 

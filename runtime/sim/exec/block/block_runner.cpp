@@ -147,7 +147,7 @@ BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
 
 BlockRunner::~BlockRunner() = default;
 
-const FaultReport& BlockRunner::fault() const noexcept { return state_->block.fault; }
+const Fault& BlockRunner::fault() const noexcept { return state_->block.fault; }
 
 void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   State& state = *state_;
@@ -155,7 +155,7 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.block.ctaid = ctaid;
   state.block.linear_index =
       ctaid[0] + std::uint64_t{grid[0]} * (ctaid[1] + std::uint64_t{grid[1]} * ctaid[2]);
-  if (state.block.fault.kind != FaultKind::none) state.block.fault = FaultReport{};
+  if (state.block.fault.kind != FaultKind::none) state.block.fault = Fault{};
   std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
   const Warp& any = state.warps.front();
   if (any.reserved_shared != 0)

@@ -28,7 +28,7 @@ class BlockRunner {
 
   /// Runs block `ctaid`. Returns false when it stopped on a finding; fault() then has it.
   bool run(std::array<std::uint32_t, 3> ctaid);
-  const FaultReport& fault() const noexcept;
+  const Fault& fault() const noexcept;
 
   /// For blocks that wait for each other (cooperative launches): start(), then advance() as often
   /// as it returns `running`, blocks in turn. Each call gives every warp one time slice: until it

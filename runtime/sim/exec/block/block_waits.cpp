@@ -22,7 +22,7 @@ constexpr std::uint32_t kPlainRounds = 1024;
 
 /// A longer loop, or one with barriers in it, may as well work on shared data with atomics. So more
 /// of it is needed until a launch counts as endless.
-constexpr std::uint64_t kDoubtfulWeight = 8;
+constexpr std::uint64_t kWorkingWeight = 8;
 
 }  // namespace
 
@@ -62,9 +62,9 @@ void BlockWaits::count(RoundKind kind, bool met, const std::vector<Warp>& warps)
     return;
   }
   if (kind == RoundKind::idle) ++idle_rounds_;
-  const bool doubtful = met || kind == RoundKind::plain || ran > kFewInstructions * warps.size();
+  const bool may_work = met || kind == RoundKind::plain || ran > kFewInstructions * warps.size();
   const std::uint64_t spent = spent_ - spent_before;
-  waited_ += doubtful ? spent / kDoubtfulWeight : spent;
+  waited_ += may_work ? spent / kWorkingWeight : spent;
 }
 
 }  // namespace kernwright::sim

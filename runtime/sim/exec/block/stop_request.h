@@ -1,7 +1,7 @@
 // Ends a launch early: a signal, or more time than it may take.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 
 #include <atomic>
 #include <chrono>

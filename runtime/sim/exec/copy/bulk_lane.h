@@ -1,7 +1,7 @@
 // One thread's bulk copy: its operands, their memory, findings.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "sim/exec/copy/bulk_copies.h"
 #include "sim/exec/copy/bulk_ops.h"
 #include "sim/exec/copy/watched_copy.h"

@@ -56,8 +56,8 @@ ptx::SourceLine Warp::source_of(const Op* op, int lane) const {
 const Op* Warp::fault(const Op* op, FaultKind kind, int lane, std::uint64_t address,
                       std::uint64_t size, std::string message) {
   const Place& place = program->places[op_index(op)];
-  FaultReport& report = block->fault;
-  report = FaultReport{};
+  Fault& report = block->fault;
+  report = Fault{};
   report.kind = kind;
   report.message = std::move(message);
   report.kernel = program->functions[worker->launch->function].name;

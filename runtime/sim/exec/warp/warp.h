@@ -1,7 +1,7 @@
 // The run-time state for handlers: a warp's running split, its block, its worker.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "sim/code/op.h"
 #include "sim/exec/warp/memory_site.h"
 #include "sim/mem/memory.h"
@@ -171,7 +171,7 @@ struct Block {
   Warpgroups* warpgroups = nullptr;  ///< exec/warp/warpgroup.h
   std::uint64_t linear_index = 0;
   bool overspent = false;  ///< its warps together ran more than they may
-  FaultReport fault;
+  Fault fault;
 };
 
 /// The common data of a launch's blocks.

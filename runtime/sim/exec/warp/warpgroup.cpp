@@ -55,7 +55,7 @@ Warpgroups::Part& Warpgroups::part_of(const Warp& warp) {
   return group_of(warp).parts[warp.index % kWarpgroupWarps];
 }
 
-bool Warpgroups::in_flight(const Warp& warp) {
+bool Warpgroups::has_pending(const Warp& warp) {
   if (groups_.empty()) return false;
   const Part& part = part_of(warp);
   return !part.open.empty() || !part.groups.empty();
@@ -201,7 +201,7 @@ bool Warpgroups::release(Block& block) {
 
 const Op* touch_product_registers(const Op* op, Warp& warp) {
   Warpgroups& products = *warp.block->warpgroups;
-  if (!products.in_flight(warp)) return op + 1;
+  if (!products.has_pending(warp)) return op + 1;
   if (op->flags != 0) {
     const std::uint32_t holds = warp.pred(op->c);
     if (((op->flags == 1 ? holds : ~holds) & warp.mask) == 0) return op + 1;

@@ -49,7 +49,7 @@ class Warpgroups {
   /// Releases threads whose awaited warps have committed by now.
   bool release(Block& block);
 
-  bool in_flight(const Warp& warp);
+  bool has_pending(const Warp& warp);
   /// An instruction reads and writes these registers: ends the products with these registers.
   void touch(const Op* op, Warp& warp, Registers reads, Registers writes);
 

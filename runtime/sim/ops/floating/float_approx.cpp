@@ -71,13 +71,13 @@ inline double cosine_polynomial(double r) {
                 1.0);
 }
 
-/// sin(x + kQuarter * pi / 2) as GPUs compute it: x in turns is rounded to single precision first,
-/// so that the error grows with x, and from 2^24 turns on every x is a multiple of 2 pi.
+/// sin(x + kQuarter * pi / 2) as GPUs compute it: x in cycles is rounded to single precision first,
+/// so that the error grows with x, and from 2^24 cycles on every x is a multiple of 2 pi.
 template <int kQuarter>
 struct Circular {
   float operator()(float x) const {
-    const float turns = x * 0x1.45f306p-3f;  // 1 / (2 pi)
-    const double quarters = 4.0 * (std::fabs(turns) < 0x1p24f ? turns : std::copysign(0.0f, x));
+    const float cycles = x * 0x1.45f306p-3f;  // 1 / (2 pi)
+    const double quarters = 4.0 * (std::fabs(cycles) < 0x1p24f ? cycles : std::copysign(0.0f, x));
     const double shifted = quarters + kRound;
     const double r = (quarters - (shifted - kRound)) * 0x1.921fb54442d18p0;  // pi / 2
     const std::uint64_t quadrant = raw(shifted) + kQuarter;

@@ -105,7 +105,8 @@ TEST_CASE("cache key: any change of what decides the result changes it") {
   }
 }
 
-TEST_CASE("cache key: where the text stands, the timeout and the wished arch do not decide it") {
+TEST_CASE(
+    "cache key: where the text stands, the timeout and the arch of the request do not decide it") {
   Request r = request();
   r.source.first_line = 77;
   r.options.timeout = std::chrono::milliseconds(5);

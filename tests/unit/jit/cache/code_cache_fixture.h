@@ -53,8 +53,8 @@ struct InstalledNvrtc {
 struct OwnedRequest {
   explicit OwnedRequest(const std::string& text, const std::string& arch = "sm_90") {
     source.text = text;
-    wish.kind = CodeKind::cubin;
-    wish.arch = arch;
+    target.kind = CodeKind::cubin;
+    target.arch = arch;
     refresh();
   }
   /// After the source or the options were changed.
@@ -62,13 +62,13 @@ struct OwnedRequest {
     declared = scan_source(source.text);
     fields = program_fields(source, options);
   }
-  CodeRequest get() const { return {source, options, declared, fields, wish}; }
+  CodeRequest get() const { return {source, options, declared, fields, target}; }
 
   Source source;
   ProgramOptions options;
   ScannedSource declared;
   ProgramFields fields;
-  TargetWish wish;
+  TargetRequest target;
 };
 
 struct CodeCacheFolder : CacheFolder {

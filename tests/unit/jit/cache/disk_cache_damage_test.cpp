@@ -46,7 +46,7 @@ TEST_CASE("disk cache: every truncation of an entry is a miss, then stored anew"
   CacheFolder folder;
   DiskCache cache(folder.options());
   REQUIRE(store(cache, "a", "code"));
-  cache.depart(key_for("x"), {}, {});  // opens the lock file
+  cache.claim(key_for("x"), {}, {});  // opens the lock file
   cache.wait_for_sweep();
   const std::string path = folder.entry();
   const std::string whole = read_text(path);
@@ -62,7 +62,7 @@ TEST_CASE("disk cache: every single flipped bit of an entry is a miss, then stor
   CacheFolder folder;
   DiskCache cache(folder.options());
   REQUIRE(store(cache, "a", "code"));
-  cache.depart(key_for("x"), {}, {});
+  cache.claim(key_for("x"), {}, {});
   cache.wait_for_sweep();
   const std::string path = folder.entry();
   const std::string whole = read_text(path);
@@ -108,9 +108,9 @@ TEST_CASE("disk cache: any call may fail with any error, while looking up and wh
           const std::string before = fetch(cache, "a");
           CHECK((before.empty() || before == "code"));
           {
-            const DiskCache::Departure departure =
-                cache.depart(key_for("a"), {}, std::chrono::milliseconds(0));
-            CHECK((!departure.code || departure.code->code == "code"));
+            const DiskCache::CompileClaim claim =
+                cache.claim(key_for("a"), {}, std::chrono::milliseconds(0));
+            CHECK((!claim.code || claim.code->code == "code"));
           }
           store(cache, "a", "code");
           const std::string after = fetch(cache, "a");
@@ -188,7 +188,7 @@ TEST_CASE("disk cache: a folder that cannot be trusted is not used at all") {
     CHECK_FALSE(store(cache, "b", "y"));
     CHECK(fetch(cache, "b").empty());
     cache.discard(key_for("a"));
-    CHECK_FALSE(cache.depart(key_for("a"), {}, {}).flight);
+    CHECK_FALSE(cache.claim(key_for("a"), {}, {}).lock);
     CHECK(cache.list().empty());
     CHECK(cache.clear().entries == 0);
     CHECK(warnings.texts.size() == before + 1);
@@ -249,7 +249,7 @@ TEST_CASE("disk cache: planted entries are never read") {
   std::filesystem::remove(folder.objects() + "/lock");
   std::filesystem::create_symlink(elsewhere, folder.objects() + "/lock");
   DiskCache other(folder.options());
-  CHECK_FALSE(other.depart(key_for("b"), {}, {}).flight);
+  CHECK_FALSE(other.claim(key_for("b"), {}, {}).lock);
   CHECK(store(other, "b", "y"));
 }
 

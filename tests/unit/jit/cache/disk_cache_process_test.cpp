@@ -69,7 +69,7 @@ TEST_CASE("disk cache: killed anywhere while storing, the next process finds its
     const pid_t child = start_child([&] {
       const test::EnvironmentGuard guard("KERNWRIGHT_FAULT_KILL", place);
       DiskCache cache(folder.options());
-      const auto departure = cache.depart(key_for("a"), {}, {});
+      const auto claim = cache.claim(key_for("a"), {}, {});
       store(cache, "a", "y");
       cache.wait_for_sweep();
       return 0;
@@ -81,7 +81,7 @@ TEST_CASE("disk cache: killed anywhere while storing, the next process finds its
     const std::string found = fetch(cache, "a");
     CHECK((found.empty() || found == "y"));
     // The lock went with its process.
-    CHECK(cache.depart(key_for("a"), {}, {}).flight);
+    CHECK(cache.claim(key_for("a"), {}, {}).lock);
     CHECK(store(cache, "a", "y"));
     cache.wait_for_sweep();
     CHECK(folder.temporaries().empty());
@@ -93,17 +93,17 @@ TEST_CASE("disk cache: killed anywhere while storing, the next process finds its
 TEST_CASE("disk cache: who waits for another process's compile gets its result") {
   CacheFolder folder;
   DiskCache compiling(folder.options()), waiting(folder.options());
-  DiskCache::Departure first = compiling.depart(key_for("a"), {}, {});
-  REQUIRE(first.flight);
+  DiskCache::CompileClaim first = compiling.claim(key_for("a"), {}, {});
+  REQUIRE(first.lock);
   // Another key is not kept waiting.
-  CHECK(waiting.depart(key_for("b"), {}, {}).flight);
+  CHECK(waiting.claim(key_for("b"), {}, {}).lock);
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     store(compiling, "a", "x");
-    first.flight.reset();
+    first.lock.reset();
   });
-  const DiskCache::Departure second =
-      waiting.depart(key_for("a"), {}, std::chrono::milliseconds(20'000));
+  const DiskCache::CompileClaim second =
+      waiting.claim(key_for("a"), {}, std::chrono::milliseconds(20'000));
   other.join();
   REQUIRE(second.code.has_value());
   CHECK(second.code->code == "x");
@@ -112,18 +112,18 @@ TEST_CASE("disk cache: who waits for another process's compile gets its result")
 TEST_CASE("disk cache: who waits for a compile that fails or takes too long compiles itself") {
   CacheFolder folder;
   DiskCache compiling(folder.options()), waiting(folder.options());
-  DiskCache::Departure first = compiling.depart(key_for("a"), {}, {});
-  REQUIRE(first.flight);
-  const auto too_long = waiting.depart(key_for("a"), {}, std::chrono::milliseconds(20));
-  CHECK_FALSE(too_long.flight);
+  DiskCache::CompileClaim first = compiling.claim(key_for("a"), {}, {});
+  REQUIRE(first.lock);
+  const auto too_long = waiting.claim(key_for("a"), {}, std::chrono::milliseconds(20));
+  CHECK_FALSE(too_long.lock);
   CHECK_FALSE(too_long.code.has_value());
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    first.flight.reset();
+    first.lock.reset();
   });
-  const auto failed = waiting.depart(key_for("a"), {}, std::chrono::milliseconds(20'000));
+  const auto failed = waiting.claim(key_for("a"), {}, std::chrono::milliseconds(20'000));
   other.join();
-  CHECK(failed.flight);
+  CHECK(failed.lock);
   CHECK_FALSE(failed.code.has_value());
 }
 
@@ -132,9 +132,9 @@ TEST_CASE("disk cache: where locks do not work nobody waits") {
   DiskCache cache(folder.options());
   for (const int error : {ENOLCK, ESTALE, EIO, ENOSYS}) {
     folder.system.fail(test::FsCall::try_lock, error, 1, true);
-    const auto departure = cache.depart(key_for("a"), {}, std::chrono::milliseconds(20'000));
-    CHECK_FALSE(departure.flight);
-    CHECK_FALSE(departure.code.has_value());
+    const auto claim = cache.claim(key_for("a"), {}, std::chrono::milliseconds(20'000));
+    CHECK_FALSE(claim.lock);
+    CHECK_FALSE(claim.code.has_value());
     CHECK(store(cache, "a", "x"));
     folder.system.heal();
   }

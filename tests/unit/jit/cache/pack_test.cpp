@@ -42,11 +42,11 @@ struct Asker : CodeCacheFolder {
     request.source.first_line = 30;
     request.options = options;
     request.refresh();
-    TargetRequest device;
+    DeviceTarget device;
     device.compute_capability = capability;
     device.is_simulated = simulated;
-    request.wish.arch.clear();
-    request.wish.device = device;
+    request.target.arch.clear();
+    request.target.device = device;
     CodeRequest wanted = request.get();
     wanted.names = std::move(names);
     wanted.with_lines = simulated;

@@ -51,7 +51,7 @@ TEST_CASE("record: requests of several processes become the items of a pack") {
   wanted.names = {"fill<float>"};
   record_request(wanted);
   record_request(wanted);
-  wanted.wish.arch = "sm_80";
+  wanted.target.arch = "sm_80";
   record_request(wanted);
   const auto items = read_record(path);
   REQUIRE(items.size() == 1);

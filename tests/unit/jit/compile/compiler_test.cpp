@@ -347,13 +347,13 @@ TEST_CASE("compiler: types are asked for again when a text was blamed for what p
   FakeNvrtc::get().failing = {0, 1};
   const auto saved = Compiler(nvrtc).compile(request_for("__global__ void k() {}"));
   CHECK(saved.trace->attempts == 4);
-  CHECK_FALSE(saved.trace->is_doubtful);
+  CHECK_FALSE(saved.trace->is_provisional);
   CHECK(contains(FakeNvrtc::get().source, "kernwright_probe"));
   FakeNvrtc::get().compiled = 0;
   FakeNvrtc::get().failing = {0, 1, 3};
-  const auto doubtful = Compiler(nvrtc).compile(request_for("__global__ void k() {}"));
-  CHECK(doubtful.trace->attempts == 5);
-  CHECK(doubtful.trace->is_doubtful);
+  const auto provisional = Compiler(nvrtc).compile(request_for("__global__ void k() {}"));
+  CHECK(provisional.trace->attempts == 5);
+  CHECK(provisional.trace->is_provisional);
 }
 
 TEST_CASE("compiler: bad sources and options are refused before the compiler sees them") {

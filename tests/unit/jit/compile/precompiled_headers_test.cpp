@@ -121,7 +121,7 @@ TEST_CASE("precompiled headers: where their heap cannot be had a compile goes on
   const ObjectCode code = Compiler(nvrtc).compile(request);
   CHECK(code.trace->attempts == 2);
   CHECK(code.trace->minimal);
-  CHECK_FALSE(code.trace->is_doubtful);
+  CHECK_FALSE(code.trace->is_provisional);
   CHECK(use_of(code) == PchUse::none);
   CHECK(contains(fake.source, "kernwright_probe"));
   // Other headers find the heap as it is.

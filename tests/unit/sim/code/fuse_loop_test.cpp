@@ -13,10 +13,10 @@ using namespace kernwright::sim::testing;
 
 namespace {
 
-constexpr std::uint32_t kMostTurns = 9;
+constexpr std::uint32_t kMostRounds = 9;
 
 /// Adds `step` to a number until `comparison`, whose operands are %i and %e in some order, fails or
-/// the turns are used up.
+/// the rounds are used up.
 std::string counting_kernel(const std::string& comparison, const std::string& sum) {
   return std::string(kHeader) +
          ".visible .entry k(.param .u64 start, .param .u64 step, .param .u64 bound, "
@@ -27,7 +27,7 @@ std::string counting_kernel(const std::string& comparison, const std::string& su
          "mad.wide.u32 %o, %t, 12, %o;\nld.global.u32 %i, [%a];\nld.global.u32 %s, [%b];\n"
          "ld.global.u32 %e, [%c];\nmov.u32 %n, 0;\nLOOP:\nadd.u32 %n, %n, 1;\n"
          "setp.ge.u32 %q, %n, " +
-         std::to_string(kMostTurns) + ";\n@%q bra DONE;\n" + sum + comparison +
+         std::to_string(kMostRounds) + ";\n@%q bra DONE;\n" + sum + comparison +
          "@%p bra LOOP;\nDONE:\nst.global.u32 [%o], %n;\nst.global.u32 [%o+4], %i;\n"
          "selp.u32 %n, 1, 0, %p;\nst.global.u32 [%o+8], %n;\nret;\n}\n";
 }
@@ -54,7 +54,7 @@ struct Counted {
   std::vector<std::uint32_t> start, step, bound;
 };
 
-/// Lanes that take as many turns all, mostly, or each its own number; near zero and where signs
+/// Lanes that take as many rounds all, mostly, or each its own number; near zero and where signs
 /// end.
 Counted random_loops(std::mt19937& random) {
   Counted made;
@@ -88,15 +88,15 @@ void expect_counts(const std::string& comparison, const std::string& sum, const 
         {.block = 32}));
     const auto got = machine.download<std::uint32_t>(out, 96);
     for (std::size_t lane = 0; lane < 32; ++lane) {
-      std::uint32_t turns = 0, number = loops.start[lane];
+      std::uint32_t rounds = 0, number = loops.start[lane];
       bool last = false;
-      while (++turns < kMostTurns) {
+      while (++rounds < kMostRounds) {
         number += loops.step[lane];
         last = holds(number, loops.bound[lane]);
         if (!last) break;
       }
       INFO("round " << round << " lane " << lane);
-      CHECK(got[3 * lane] == turns);
+      CHECK(got[3 * lane] == rounds);
       CHECK(got[3 * lane + 1] == number);
       CHECK(got[3 * lane + 2] == (last ? 1 : 0));
     }

@@ -81,7 +81,7 @@ TEST_CASE("large module: one block, many registers that live at once") {
   for (int i = 0; i < kCount; ++i) text += "add.u32 %r2, %r2, %x" + std::to_string(i) + ";\n";
   text += "cvt.u64.u32 %d1, %r2;\nst.global.u64 [%out], %d1;\nret;";
   CHECK(seconds_to_load(kernel(text)) < kSeconds);
-  check_cells(kernel(text), {.block = 2}, [](std::uint64_t i) {
+  check_words(kernel(text), {.block = 2}, [](std::uint64_t i) {
     return (std::uint64_t{kCount} * i + std::uint64_t{kCount} * (kCount - 1) / 2) & 0xffffffff;
   });
 }
@@ -98,7 +98,7 @@ TEST_CASE("large module: a chain of copies, backwards through the text") {
   text +=
       "DONE:\ncvt.u64.u32 %d1, %x" + std::to_string(kCount) + ";\nst.global.u64 [%out], %d1;\nret;";
   CHECK(seconds_to_load(kernel(text)) < kSeconds);
-  check_cells(kernel(text), {.block = 33}, [](std::uint64_t i) { return i; });
+  check_words(kernel(text), {.block = 33}, [](std::uint64_t i) { return i; });
 }
 
 TEST_CASE("large module: one loop with many ways back to its head") {

@@ -44,8 +44,8 @@ class CurrentDevice {
     return values;
   }
   /// The thread's last finding; kind none when there is none.
-  FaultReport report() const {
-    FaultReport result;
+  Fault report() const {
+    Fault result;
     api.kwTakeReport(context, &result);
     return result;
   }

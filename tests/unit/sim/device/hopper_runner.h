@@ -69,13 +69,12 @@ class HopperRunner {
            body + "\nret;\n}\n";
   }
 
-  FaultReport run(const std::string& body, const std::vector<std::uint64_t>& params,
-                  const std::string& globals = {}) {
+  Fault run(const std::string& body, const std::vector<std::uint64_t>& params,
+            const std::string& globals = {}) {
     return launch(module_text(body, params.size(), false, globals), pack(nullptr, params));
   }
-  FaultReport run_with_map(const TensorMapParameters& map, const std::string& body,
-                           const std::vector<std::uint64_t>& params,
-                           const std::string& globals = {}) {
+  Fault run_with_map(const TensorMapParameters& map, const std::string& body,
+                     const std::vector<std::uint64_t>& params, const std::string& globals = {}) {
     const auto bytes = encode_tensor_map(map);
     return launch(module_text(body, params.size(), true, globals), pack(bytes.data(), params));
   }
@@ -88,8 +87,8 @@ class HopperRunner {
     return packed;
   }
 
-  FaultReport launch(const std::string& text, const std::vector<std::byte>& packed,
-                     const std::string& entry = "k") {
+  Fault launch(const std::string& text, const std::vector<std::byte>& packed,
+               const std::string& entry = "k") {
     const LoadedModule module(text, memory);
     LaunchContext request;
     request.program = &module.program();
@@ -130,12 +129,12 @@ class HopperRunner {
     for (std::size_t i = 0; i < total.size(); ++i) {
       counts.emplace_back(request.program->places[i].opcode, total[i]);
     }
-    return result.fault.value_or(FaultReport{});
+    return result.fault.value_or(Fault{});
   }
 };
 
 /// Fails the test with the report's text when there was a finding.
-inline void require_fine(const FaultReport& report) {
+inline void require_fine(const Fault& report) {
   INFO(report.to_string());
   REQUIRE(report.kind == FaultKind::none);
 }

@@ -98,7 +98,7 @@ TEST_CASE("sim peers: a kernel reaches another device's memory only while access
     return result == CUDA_SUCCESS ? api.cuCtxSynchronize() : result;
   };
   CHECK(launch() == CUDA_ERROR_ILLEGAL_ADDRESS);
-  const FaultReport report = first.report();
+  const Fault report = first.report();
   CHECK(report.kind == FaultKind::bounds);
   CHECK(report.message.find("memory of device 1, to which device 0 has no peer access") !=
         std::string::npos);

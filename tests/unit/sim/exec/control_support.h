@@ -1,4 +1,4 @@
-// Kernels over one array of 8-byte cells, one per thread: what the control tests share.
+// Kernels over one array of 8-byte words, one per thread: what the control tests share.
 #pragma once
 
 #include "unit/sim/exec/exec_support.h"
@@ -12,7 +12,7 @@
 
 namespace kernwright::sim::testing {
 
-/// A kernel with one pointer parameter; `body` finds the thread's number in %t, its 8-byte cell's
+/// A kernel with one pointer parameter; `body` finds the thread's number in %t, its 8-byte word's
 /// address in %out and may use registers %r0..%r9, %d0..%d9, %p0..%p9.
 inline std::string kernel(const std::string& body, const std::string& before = "") {
   return kHeader + before +
@@ -24,8 +24,8 @@ inline std::string kernel(const std::string& body, const std::string& before = "
 }
 
 struct Outcome {
-  std::vector<std::uint64_t> cells;
-  std::optional<FaultReport> fault;
+  std::vector<std::uint64_t> words;
+  std::optional<Fault> fault;
 };
 
 inline Outcome run(const std::string& text, Machine::Shape shape) {
@@ -35,17 +35,17 @@ inline Outcome run(const std::string& text, Machine::Shape shape) {
   const std::uint64_t out = machine.upload(std::vector<std::uint64_t>(threads, 0));
   Outcome outcome;
   outcome.fault = machine.run(*program, {out}, shape);
-  outcome.cells = machine.download<std::uint64_t>(out, threads);
+  outcome.words = machine.download<std::uint64_t>(out, threads);
   return outcome;
 }
 
-inline void check_cells(const std::string& text, Machine::Shape shape,
+inline void check_words(const std::string& text, Machine::Shape shape,
                         const std::function<std::uint64_t(std::uint64_t)>& expect) {
   const Outcome outcome = run(text, shape);
   if (outcome.fault) FAIL(outcome.fault->to_string());
-  for (std::size_t i = 0; i < outcome.cells.size(); ++i) {
+  for (std::size_t i = 0; i < outcome.words.size(); ++i) {
     INFO("thread " << i);
-    REQUIRE(outcome.cells[i] == expect(i));
+    REQUIRE(outcome.words[i] == expect(i));
   }
 }
 

@@ -2,7 +2,7 @@
 // table.
 #pragma once
 
-#include "base/fault_report.h"
+#include "base/fault.h"
 #include "sim/code/program.h"
 #include "sim/exec/block/block_runner.h"
 #include "sim/mem/memory.h"
@@ -46,8 +46,8 @@ class Machine {
     std::uint64_t budget = 0;
   };
   /// Runs the only entry of `program` with 64-bit parameters. The finding, if there was one.
-  std::optional<FaultReport> run(const Program& program, const std::vector<std::uint64_t>& params,
-                                 Shape shape) {
+  std::optional<Fault> run(const Program& program, const std::vector<std::uint64_t>& params,
+                           Shape shape) {
     LaunchContext launch;
     launch.program = &program;
     for (std::uint32_t f = 0; f < program.functions.size(); ++f) {

@@ -1,5 +1,5 @@
 // The cost of a warp's access against counts by brute force, and the patterns of the textbooks.
-#include "sim/observe/request.h"
+#include "sim/observe/memory_request.h"
 
 #include <doctest/doctest.h>
 
@@ -13,8 +13,8 @@ using namespace kernwright::sim;
 namespace {
 
 template <typename F>
-WarpRequest request(std::uint32_t bytes, F address, std::uint32_t mask = kAllLanes) {
-  WarpRequest made;
+MemoryRequest request(std::uint32_t bytes, F address, std::uint32_t mask = kAllLanes) {
+  MemoryRequest made;
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((mask >> lane & 1) != 0) made.add(lane, static_cast<std::uint64_t>(address(lane)), bytes);
   }
@@ -22,7 +22,7 @@ WarpRequest request(std::uint32_t bytes, F address, std::uint32_t mask = kAllLan
 }
 
 /// Every byte that the lanes of [first, end) touch, with multiplicity.
-std::multiset<std::uint64_t> bytes_of(const WarpRequest& r, int first = 0, int end = kLanes) {
+std::multiset<std::uint64_t> bytes_of(const MemoryRequest& r, int first = 0, int end = kLanes) {
   std::multiset<std::uint64_t> all;
   for (int lane = first; lane < end; ++lane) {
     const auto l = static_cast<std::size_t>(lane);
@@ -38,7 +38,7 @@ std::size_t units(const std::multiset<std::uint64_t>& bytes, std::uint64_t unit)
   return found.size();
 }
 
-std::uint32_t slow_wavefronts(const WarpRequest& r, int group) {
+std::uint32_t slow_wavefronts(const MemoryRequest& r, int group) {
   std::uint32_t sum = 0;
   for (int first = 0; first < kLanes; first += group) {
     std::map<std::uint64_t, std::set<std::uint64_t>> banks;
@@ -95,7 +95,7 @@ TEST_CASE("request: bank conflicts of the usual patterns") {
   CHECK(shared(16, 16).ideal_wavefronts == 4);
   CHECK(shared(16, 0).wavefronts == 4);
   CHECK(shared(16, 128).wavefronts == 32);
-  const WarpRequest one = request(
+  const MemoryRequest one = request(
       16, [](int) { return 0; }, 1u << 9);
   CHECK(shared_traffic(one).wavefronts == 1);
   CHECK(shared_traffic(one).ideal_wavefronts == 1);
@@ -110,7 +110,7 @@ TEST_CASE("request: atomics, local memory, and nobody at all") {
   CHECK(local_sectors(request(8, [](int) { return 8; })) == 8);
   CHECK(local_sectors(request(1, [](int) { return 9; })) == 4);
   CHECK(local_sectors(request(4, [](int lane) { return 4 * lane; })) == 32);
-  const WarpRequest none;
+  const MemoryRequest none;
   CHECK(global_traffic(none).sectors == 0);
   CHECK(global_traffic(none).ideal_sectors == 0);
   CHECK(shared_traffic(none).wavefronts == 0);
@@ -124,7 +124,7 @@ TEST_CASE("request: random accesses cost what counting byte by byte says") {
     const std::uint32_t bytes = 1u << random() % 5;
     const std::uint32_t window = 1u << (4 + random() % 9);
     const std::uint32_t mask = random() % 3 == 0 ? kAllLanes : static_cast<std::uint32_t>(random());
-    const WarpRequest r = request(
+    const MemoryRequest r = request(
         bytes, [&](int) { return 4096 + random() % window / bytes * bytes; }, mask);
     const auto all = bytes_of(r);
     const GlobalTraffic traffic = global_traffic(r);

@@ -29,8 +29,8 @@ TEST_CASE("lop3 with a predicate joins d != 0 with another predicate") {
         const bool other = i % 2 == 0, q = is_and ? value != 0 && other : value != 0 || other;
         return std::uint64_t{value} | (q ? std::uint64_t{1} << 32 : 0);
       };
-      check_cells(text, {.grid = 2, .block = 32}, expect);
-      check_cells(text, {.grid = 3, .block = 21}, expect);
+      check_words(text, {.grid = 2, .block = 32}, expect);
+      check_words(text, {.grid = 3, .block = 21}, expect);
     }
   }
   CHECK_THROWS(compile(kernel("lop3.or.b32 %r5, %t, %r2, %r3, 1, %p1;\nret;")));
@@ -43,7 +43,7 @@ TEST_CASE("one value in braces is that value, as Triton writes loads and stores"
       "mov.b32 {%r3}, %r2;\nmov.b32 %r4, {%r3};\nadd.u32 %r4, %r4, 1;\n"
       "st.global.b32 [%out], {%r4};\n@!%p1 st.volatile.global.b32 [%out], {9};\nret;");
   const auto expect = [](std::uint64_t i) { return i < 20 ? i << 32 | (i + 1) : 9; };
-  check_cells(text, {.grid = 1, .block = 32}, expect);
+  check_words(text, {.grid = 1, .block = 32}, expect);
   CHECK_THROWS(compile(kernel("mov.b32 {%r2}, {%t};\nret;")));
   CHECK_THROWS(compile(kernel("mov.u32 %r2, {%t};\nret;")));
   CHECK_THROWS(compile(kernel("add.u32 %r2, {%t}, 1;\nret;")));
@@ -70,8 +70,8 @@ TEST_CASE("128-bit registers are packed, moved, stored, loaded and taken apart")
     const std::uint64_t t = i, u = i + 7;
     return (3 | u << 32) ^ (u | t << 32);
   };
-  check_cells(with_registers, {.grid = 1, .block = 32}, expect);
-  check_cells(with_registers, {.grid = 2, .block = 21}, expect);
+  check_words(with_registers, {.grid = 1, .block = 32}, expect);
+  check_words(with_registers, {.grid = 2, .block = 21}, expect);
 }
 
 TEST_CASE("alloca gives each thread its own memory, in calls too, until stackrestore") {
@@ -96,8 +96,8 @@ TEST_CASE("alloca gives each thread its own memory, in calls too, until stackres
       "mov.b64 %d6, {%r4, %r7};\nst.global.u64 [%out], %d6;\nret;",
       before);
   const auto expect = [](std::uint64_t i) { return i * (i % 5 + 1) | std::uint64_t{3} << 32; };
-  check_cells(text, {.grid = 1, .block = 64}, expect);
-  check_cells(text, {.grid = 2, .block = 45}, expect);
+  check_words(text, {.grid = 1, .block = 64}, expect);
+  check_words(text, {.grid = 2, .block = 45}, expect);
 }
 
 TEST_CASE("alloca: a stack that is used up is a finding") {
@@ -113,12 +113,12 @@ TEST_CASE("alloca: a stack that is used up is a finding") {
 TEST_CASE("counters of performance, driver registers and fourth components read as zero") {
   for (const std::string reg :
        {"%pm0", "%pm7", "%envreg0", "%envreg31", "%tid.w", "%ntid.w", "%ctaid.w", "%nctaid.w"}) {
-    check_cells(kernel("mov.u32 %r2, " + reg +
+    check_words(kernel("mov.u32 %r2, " + reg +
                        ";\ncvt.u64.u32 %d2, %r2;\n"
                        "st.global.u64 [%out], %d2;\nret;"),
                 {}, [](std::uint64_t) { return 0; });
   }
-  check_cells(kernel("mov.u64 %d2, %pm3_64;\nst.global.u64 [%out], %d2;\nret;"), {},
+  check_words(kernel("mov.u64 %d2, %pm3_64;\nst.global.u64 [%out], %d2;\nret;"), {},
               [](std::uint64_t) { return 0; });
   for (const std::string reg : {"%pm8", "%pm", "%pm_64", "%pm00", "%envreg32", "%envreg-1"}) {
     CAPTURE(reg);

@@ -158,9 +158,20 @@ TEST_CASE("isa: operand specifications are consistent") {
     if (operands.rule == OperandRule::listed) {
       CHECK(operands.specs.size() >= operands.required);
     }
-    CHECK(handler_name(row.handler) != "?");
+    CHECK(row.handler < Handler::count_);
     CHECK(row.min_sm >= 0);
     CHECK(row.min_sm <= 90);
+  }
+}
+
+TEST_CASE("isa: arithmetic, logic, comparisons and selects compute on registers alone") {
+  for (const Handler handler : {Handler::add, Handler::madc, Handler::lop3, Handler::prmt,
+                                Handler::fma, Handler::testp, Handler::set, Handler::slct}) {
+    CHECK(computes(handler));
+  }
+  for (const Handler handler : {Handler::mov, Handler::ld, Handler::shfl, Handler::atom,
+                                Handler::bra, Handler::mma, Handler::vadd, Handler::setmaxnreg}) {
+    CHECK_FALSE(computes(handler));
   }
 }
 

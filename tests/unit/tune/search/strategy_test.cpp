@@ -74,7 +74,7 @@ TEST_CASE("strategy: each visits every configuration once, whatever is late") {
       CHECK(order.size() == space.size());
       CHECK(std::set<std::uint64_t>(order.begin(), order.end()).size() == space.size());
       CHECK(strategy->ask(3).empty());
-      CHECK(strategy->in_flight() == 0);
+      CHECK(strategy->pending() == 0);
       CHECK(strategy->best_cost() == least_cost(space));
     }
   }
@@ -121,7 +121,7 @@ TEST_CASE("strategy: warm starts come first, foreign results are learnt from") {
     strategy->tell(3, 5.0);
     CHECK(strategy->told() == 1);
     CHECK(strategy->ask(2) == std::vector<std::uint64_t>{7, 20});
-    CHECK(strategy->in_flight() == 2);
+    CHECK(strategy->pending() == 2);
     strategy->tell(7, std::nullopt);
     strategy->tell(20, 4.0);
     CHECK(strategy->best() == 20U);

@@ -16,7 +16,7 @@ ObjectCode code_for(RemoteDevice& device, const std::string& text) {
   request.source.text = text;
   request.source.name = "test.cu";
   request.options.lineinfo = true;
-  TargetRequest target;
+  DeviceTarget target;
   target.compute_capability = device.facts().capability.number();
   target.is_simulated = device.facts().is_simulated;
   request.target = target_for_device(target, nvrtc().archs, nvrtc().version());

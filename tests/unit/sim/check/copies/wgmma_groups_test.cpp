@@ -61,7 +61,7 @@ std::string change_by_first(const std::string& place, const std::string& value) 
 }
 
 struct Ran {
-  FaultReport report;
+  Fault report;
   std::vector<float> sums;
   std::vector<Finding> findings;
 };

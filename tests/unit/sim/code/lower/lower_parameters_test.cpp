@@ -200,7 +200,7 @@ TEST_CASE("parameter: an indexed struct is read through its address, from any sp
         "mov.b64 %d3, s; cvta.local.u64 %d3, %d3; add.u64 %d3, %d3, %d2; ld.b64 %d4, [%d3];"}) {
     CAPTURE(load);
     for (const unsigned block : {32u, 7u}) {
-      check_cells(struct_kernel(index + load + "\nst.param.b64 [r], %d4;"), {.block = block},
+      check_words(struct_kernel(index + load + "\nst.param.b64 [r], %d4;"), {.block = block},
                   [](std::uint64_t i) { return i % 2 == 0 ? i : i * 2 + 1; });
     }
   }
@@ -208,7 +208,7 @@ TEST_CASE("parameter: an indexed struct is read through its address, from any sp
 
 TEST_CASE("parameter: what is written through the address is what the name and the address read") {
   const auto expect = [](std::uint64_t i) { return (i + 100) * 1000 + i * 2 + 1; };
-  check_cells(struct_kernel(R"(
+  check_words(struct_kernel(R"(
     mov.b64 %d1, s;
     ld.local.b64 %d2, [%d1];
     add.u64 %d2, %d2, 100;
@@ -225,7 +225,7 @@ TEST_CASE("parameter: what is written through the address is what the name and t
 }
 
 TEST_CASE("parameter: a generic access by a name reaches shared and local memory") {
-  check_cells(kernel(R"(
+  check_words(kernel(R"(
     .shared .align 8 .b8 sv[4096];
     .local .align 8 .b8 lv[16];
     cvt.u64.u32 %d1, %t;

@@ -41,7 +41,7 @@ void check_words(const std::string& body,
       out.insert(out.end(), result.begin(), result.end());
     }
     const std::uint64_t memory = runner.upload(in);
-    const FaultReport report = runner.run(load_text(body), {memory});
+    const Fault report = runner.run(load_text(body), {memory});
     INFO(body, "\n", report.to_string());
     REQUIRE(report.kind == FaultKind::none);
     CHECK(runner.download<std::uint32_t>(memory, in.size()) == out);

@@ -227,9 +227,8 @@ std::vector<Call> harmless() {
                                                 {}, {});),
         CALL(cuTensorMapReplaceAddress, wrong_on_90(), true,
              return api.cuTensorMapReplaceAddress(scratch<CUtensorMap>(), nullptr);),
-        CALL(kwTakeReport, CUDA_ERROR_NOT_FOUND, true,
-             api.kwTakeReport(nullptr, scratch<FaultReport>());
-             return api.kwTakeReport(nullptr, scratch<FaultReport>());),
+        CALL(kwTakeReport, CUDA_ERROR_NOT_FOUND, true, api.kwTakeReport(nullptr, scratch<Fault>());
+             return api.kwTakeReport(nullptr, scratch<Fault>());),
         CALL(kwSetResourceImage, kOk, true, return api.kwSetResourceImage(nullptr, 0);),
   };
 }

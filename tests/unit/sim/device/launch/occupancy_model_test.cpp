@@ -76,11 +76,11 @@ TEST_CASE("occupancy model: the largest block that registers allow") {
 TEST_CASE("occupancy model: available dynamic shared memory keeps the number of blocks") {
   for (int blocks = 1; blocks <= 32; ++blocks) {
     const std::size_t available = available_dynamic_shared(blocks, 512);
-    const OccupancyRequest request{
+    const BlockResources request{
         .block_threads = 32, .registers = 16, .static_shared = 512, .dynamic_shared = available};
     INFO(blocks);
     CHECK(resident_blocks(request) >= blocks);
-    OccupancyRequest more = request;
+    BlockResources more = request;
     more.dynamic_shared += 128;
     if (blocks > 1) CHECK(resident_blocks(more) < blocks);
   }

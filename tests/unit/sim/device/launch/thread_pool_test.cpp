@@ -75,8 +75,8 @@ cpu_set_t one(int processor) {
 }
 
 /// The processors of worker 1 in a use by a caller that stays on `processor`. The worker sets
-/// itself to `wish` behind that.
-cpu_set_t seen_from(int processor, const cpu_set_t* wish = nullptr) {
+/// itself to `wanted` behind that.
+cpu_set_t seen_from(int processor, const cpu_set_t* wanted = nullptr) {
   const cpu_set_t only = one(processor);
   REQUIRE(sched_setaffinity(0, sizeof only, &only) == 0);
   std::atomic<bool> called{false};
@@ -87,7 +87,7 @@ cpu_set_t seen_from(int processor, const cpu_set_t* wish = nullptr) {
       return;
     }
     seen = processors_of(0);
-    if (wish != nullptr) CHECK(sched_setaffinity(0, sizeof *wish, wish) == 0);
+    if (wanted != nullptr) CHECK(sched_setaffinity(0, sizeof *wanted, wanted) == 0);
     called = true;
   });
   return seen;

@@ -31,7 +31,7 @@ TEST_CASE("sim memory: allocate, inform, free, and the ways to get it wrong") {
   CHECK(device.report().kind == FaultKind::bounds);
   CHECK(api.cuMemFree(address) == CUDA_SUCCESS);
   CHECK(api.cuMemFree(address) == CUDA_ERROR_INVALID_VALUE);
-  const FaultReport report = device.report();
+  const Fault report = device.report();
   CHECK(report.kind == FaultKind::use_after_free);
   CHECK(report.message.find("cuMemFree of 0x") == 0);
   CHECK(api.cuMemFree(0) == CUDA_SUCCESS);
@@ -77,7 +77,7 @@ TEST_CASE("sim memory: a copy outside an allocation is refused with a report, no
   const CUdeviceptr a = device.upload(std::vector<int>(16, 3));
   std::vector<int> host(32, 9);
   CHECK(api.cuMemcpyHtoD(a + 4, host.data(), 64) == CUDA_ERROR_INVALID_VALUE);
-  FaultReport report = device.report();
+  Fault report = device.report();
   CHECK(report.kind == FaultKind::bounds);
   CHECK(report.address == a + 4);
   CHECK(report.access_size == 64);

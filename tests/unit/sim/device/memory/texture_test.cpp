@@ -357,7 +357,7 @@ TEST_CASE("sim textures: handles are found out after their end") {
   // The array goes before its texture.
   CHECK(device.api.cuArrayDestroy(array) == CUDA_SUCCESS);
   CHECK(device.fetch(next, 1) != CUDA_SUCCESS);
-  FaultReport report = device.report();
+  Fault report = device.report();
   CHECK(report.kind == FaultKind::use_after_free);
   CHECK(report.message == "a 1-D array of (16) elements behind a texture object was destroyed");
   CHECK(device.fetch(42, 1) != CUDA_SUCCESS);

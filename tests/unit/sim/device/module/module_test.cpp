@@ -193,7 +193,7 @@ TEST_CASE("sim module: what cannot run is refused with a log and a report") {
   CHECK(load(std::string(kHeader) + ".visible .entry k() { frobnicate.u32 %r1; }") ==
         CUDA_ERROR_INVALID_PTX);
   CHECK(says("frobnicate"));
-  FaultReport report = device.report();
+  Fault report = device.report();
   CHECK(report.kind == FaultKind::unsupported);
   CHECK(report.opcode.find("frobnicate") == 0);
   CHECK(report.ptx_line == 4);

@@ -10,8 +10,8 @@ using namespace kernwright::sim;
 
 namespace {
 
-constexpr int kCells = 2, kEvents = 2, kStreams = 4;
-using Cells = std::array<std::uint32_t, kCells>;
+constexpr int kWords = 2, kEvents = 2, kStreams = 4;
+using Words = std::array<std::uint32_t, kWords>;
 
 enum class Kind { push, copy, fill, record, wait };
 
@@ -19,7 +19,7 @@ enum class Kind { push, copy, fill, record, wait };
 struct Step {
   Kind kind;
   int stream;
-  int a, b;  ///< cells, or an event
+  int a, b;  ///< words, or an event
   std::uint32_t value;
 };
 
@@ -29,7 +29,7 @@ std::vector<Step> random_program(std::mt19937& random, int length) {
   std::vector<Step> program;
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   while (static_cast<int>(program.size()) < length) {
-    Step step{kKinds[below(10)], 1 + below(kStreams - 1), below(kCells), below(kCells),
+    Step step{kKinds[below(10)], 1 + below(kStreams - 1), below(kWords), below(kWords),
               static_cast<std::uint32_t>(program.size() + 1)};
     if (below(8) == 0) step.stream = 0;  // rarely: the default stream orders much
     if (step.kind == Kind::record || step.kind == Kind::wait) step.a = below(kEvents);
@@ -41,12 +41,12 @@ std::vector<Step> random_program(std::mt19937& random, int length) {
   return program;
 }
 
-Cells after(const Step& step, Cells cells) {
+Words after(const Step& step, Words words) {
   const auto a = static_cast<std::size_t>(step.a), b = static_cast<std::size_t>(step.b);
-  if (step.kind == Kind::push) cells[a] = cells[a] * 31 + step.value;
-  if (step.kind == Kind::copy) cells[a] = cells[b];
-  if (step.kind == Kind::fill) cells[a] = step.value;
-  return cells;
+  if (step.kind == Kind::push) words[a] = words[a] * 31 + step.value;
+  if (step.kind == Kind::copy) words[a] = words[b];
+  if (step.kind == Kind::fill) words[a] = step.value;
+  return words;
 }
 
 /// The model: which earlier steps must be over before each step, by the rules of the programming
@@ -72,29 +72,29 @@ class Model {
       if (program[j].kind == Kind::record) recorded[program[j].a] = j;
       needs_.push_back(needs);
     }
-    visit(0, Cells{});
+    visit(0, Words{});
   }
-  const std::set<Cells>& results() const { return results_; }
+  const std::set<Words>& results() const { return results_; }
 
  private:
-  void visit(unsigned done, const Cells& cells) {
-    if (!seen_.insert({done, cells}).second) return;
-    if (done == (1u << program_.size()) - 1) results_.insert(cells);
+  void visit(unsigned done, const Words& words) {
+    if (!seen_.insert({done, words}).second) return;
+    if (done == (1u << program_.size()) - 1) results_.insert(words);
     for (std::size_t i = 0; i < program_.size(); ++i) {
       if ((done >> i & 1) != 0 || (needs_[i] & ~done) != 0) continue;
-      visit(done | 1u << i, after(program_[i], cells));
+      visit(done | 1u << i, after(program_[i], words));
     }
   }
 
   const std::vector<Step>& program_;
   std::vector<unsigned> needs_;
-  std::set<std::pair<unsigned, Cells>> seen_;
-  std::set<Cells> results_;
+  std::set<std::pair<unsigned, Words>> seen_;
+  std::set<Words> results_;
 };
 
 class Machine {
  public:
-  Machine() : cells_(device_.words(kCells)) {
+  Machine() : words_(device_.words(kWords)) {
     streams_ = {nullptr, device_.stream(CU_STREAM_DEFAULT), device_.stream(CU_STREAM_DEFAULT),
                 device_.stream()};
   }
@@ -102,19 +102,19 @@ class Machine {
     for (const CUstream stream : streams_) {
       if (stream != nullptr) device_.api.cuStreamDestroy(stream);
     }
-    device_.api.cuMemFree(cells_);
+    device_.api.cuMemFree(words_);
   }
 
-  Cells run(const std::vector<Step>& program) {
+  Words run(const std::vector<Step>& program) {
     const DriverApi& api = device_.api;
     std::array<CUevent, kEvents> events{};
     for (CUevent& event : events) event = device_.event();
-    REQUIRE(api.cuMemsetD32(cells_, 0, kCells) == CUDA_SUCCESS);
+    REQUIRE(api.cuMemsetD32(words_, 0, kWords) == CUDA_SUCCESS);
     REQUIRE(api.cuCtxSynchronize() == CUDA_SUCCESS);
     for (const Step& step : program) {
       const CUstream stream = streams_[static_cast<std::size_t>(step.stream)];
-      const CUdeviceptr a = cells_ + 4 * static_cast<unsigned>(step.a);
-      const CUdeviceptr b = cells_ + 4 * static_cast<unsigned>(step.b);
+      const CUdeviceptr a = words_ + 4 * static_cast<unsigned>(step.a);
+      const CUdeviceptr b = words_ + 4 * static_cast<unsigned>(step.b);
       CUresult result = CUDA_SUCCESS;
       switch (step.kind) {
         case Kind::push:
@@ -137,15 +137,15 @@ class Machine {
     }
     REQUIRE(api.cuCtxSynchronize() == CUDA_SUCCESS);
     for (const CUevent event : events) api.cuEventDestroy(event);
-    const auto words = device_.download<std::uint32_t>(cells_, kCells);
-    Cells result;
+    const auto words = device_.download<std::uint32_t>(words_, kWords);
+    Words result;
     std::copy(words.begin(), words.end(), result.begin());
     return result;
   }
 
  private:
   StreamDevice device_;
-  CUdeviceptr cells_;
+  CUdeviceptr words_;
   std::array<CUstream, kStreams> streams_;
 };
 
@@ -158,14 +158,14 @@ TEST_CASE("sim streams: random programs give allowed results only, and all of th
   for (int round = 0; round < 600; ++round) {
     const std::vector<Step> program = random_program(random, 4 + round % 9);
     const Model model(program);
-    const std::set<Cells>& allowed = model.results();
-    std::set<Cells> seen;
+    const std::set<Words>& allowed = model.results();
+    std::set<Words> seen;
     // Few results must all be found; where there are many, some must.
     const bool few = allowed.size() <= 4;
     for (std::uint64_t seed = 0; seed < (few ? 400u : 25u) && seen.size() < allowed.size();
          ++seed) {
       const Seeded seeded(seed * 7919 + static_cast<unsigned>(round));
-      const Cells result = machine.run(program);
+      const Words result = machine.run(program);
       INFO("program ", round, ", seed ", seed);
       REQUIRE(allowed.count(result) == 1);
       seen.insert(result);

@@ -40,7 +40,7 @@ struct Checked : StreamDevice {
   CUstream a, b;
   CUevent mark;
   CUdeviceptr x;
-  FaultReport last;
+  Fault last;
 };
 
 std::vector<std::optional<std::uint64_t>> schedules() { return {std::nullopt, 1, 2, 3, 4}; }
@@ -146,7 +146,7 @@ TEST_CASE("stream order: memory freed while another stream uses it is found eith
     REQUIRE(device.push(device.b, y, 1) == CUDA_SUCCESS);
     CUresult result = api.cuMemFreeAsync(y, device.a);
     if (result == CUDA_SUCCESS) result = api.cuCtxSynchronize();
-    const FaultReport report = device.report();
+    const Fault report = device.report();
     CHECK((report.kind == FaultKind::race || report.kind == FaultKind::use_after_free));
     CHECK(result != CUDA_SUCCESS);
     api.cuCtxSynchronize();
@@ -194,7 +194,7 @@ TEST_CASE("stream order: random programs, against reachability over their edges"
   int racing = 0, clean = 0;
   for (int round = 0; round < 300; ++round) {
     struct Step {
-      int stream, cell;
+      int stream, word;
       bool reads;
     };
     std::vector<Step> steps;
@@ -225,17 +225,17 @@ TEST_CASE("stream order: random programs, against reachability over their edges"
           break;
         default: {
           const Step step{stream, static_cast<int>(random() % 4), random() % 2 == 0};
-          const CUdeviceptr cell = device.x + 4 * static_cast<unsigned>(step.cell);
+          const CUdeviceptr word = device.x + 4 * static_cast<unsigned>(step.word);
           const CUdeviceptr own = device.x + 64 + 4 * static_cast<unsigned>(i);
           const unsigned order = known | of_host;
           for (std::size_t j = 0; j < steps.size(); ++j) {
-            if (steps[j].cell != step.cell || (steps[j].reads && step.reads)) continue;
+            if (steps[j].word != step.word || (steps[j].reads && step.reads)) continue;
             expected |= (order >> j & 1) == 0;
           }
           known |= of_host | 1u << steps.size();
           steps.push_back(step);
-          result = step.reads ? device.api.cuMemcpyDtoDAsync(own, cell, 4, streams[stream])
-                              : device.push(streams[stream], cell, 1);
+          result = step.reads ? device.api.cuMemcpyDtoDAsync(own, word, 4, streams[stream])
+                              : device.push(streams[stream], word, 1);
         }
       }
     }

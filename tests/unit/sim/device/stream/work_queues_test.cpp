@@ -196,7 +196,7 @@ TEST_CASE("sim queue: what goes wrong shows at the next call that waits, once, w
   REQUIRE(device.broken(a) == CUDA_SUCCESS);
   REQUIRE(device.push(b, x, 1) == CUDA_SUCCESS);
   CHECK(api.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
-  const FaultReport report = device.report();
+  const Fault report = device.report();
   CHECK(report.kind == FaultKind::bounds);
   CHECK(report.kernel == "broken");
   CHECK(api.cuCtxSynchronize() == CUDA_SUCCESS);

@@ -236,7 +236,7 @@ TEST_CASE("im2col: findings, and what is no instruction") {
   tiled.pixels = 0;
   tiled.lower = tiled.upper = {};
   tiled.box = {4, 1, 1, 1};
-  const FaultReport of_tiled = report(tiled, tensor_load(4, "im2col"), columns.arguments(out));
+  const Fault of_tiled = report(tiled, tensor_load(4, "im2col"), columns.arguments(out));
   CHECK(of_tiled.kind == FaultKind::bounds);
   CHECK(contains(of_tiled.message, "the instruction is one for im2col, the tensor map is not"));
   const std::string store =
@@ -252,7 +252,7 @@ TEST_CASE("im2col: findings, and what is no instruction") {
       outside.pixels[0][2] =
           over < 0 ? outside.map.lower[1] - 1
                    : static_cast<std::int64_t>(outside.map.extent[2]) + outside.map.upper[1];
-      const FaultReport found = report(outside.map, copy, outside.arguments(out));
+      const Fault found = report(outside.map, copy, outside.arguments(out));
       CHECK(found.kind == FaultKind::bounds);
       CHECK(contains(found.message, "coordinate 2 is " + std::to_string(outside.pixels[0][2]) +
                                         ": an im2col copy begins at a pixel of the map's box"));

@@ -212,7 +212,7 @@ TEST_CASE("interleaved copies: findings name the coordinates as the instruction 
   for (std::size_t d = 0; d < 4; ++d) {
     Slices outside = tiled;
     outside.origin[d] = -1;
-    const FaultReport found = report(outside, store);
+    const Fault found = report(outside, store);
     CHECK(found.kind == FaultKind::bounds);
     CHECK(contains(found.message, "coordinate " + std::to_string(d) + " is -1: copies to global"));
   }
@@ -222,7 +222,7 @@ TEST_CASE("interleaved copies: findings name the coordinates as the instruction 
   for (std::size_t d = 0; d < 2; ++d) {
     Slices outside = columns;
     outside.origin[d] = static_cast<std::int64_t>(outside.map.extent[d]);
-    const FaultReport found = report(outside, tensor_load(4, "im2col"));
+    const Fault found = report(outside, tensor_load(4, "im2col"));
     CHECK(found.kind == FaultKind::bounds);
     CHECK(contains(found.message, "coordinate " + std::to_string(d) + " is " +
                                       std::to_string(outside.origin[d]) +
@@ -238,7 +238,7 @@ TEST_CASE("interleaved copies: findings name the coordinates as the instruction 
   Slices freed = tiled;  // the last slice lies behind the allocation
   freed.map.address = tensor + (1 << 20) - 16;
   freed.origin = {1, 0, 0, 0, 0};
-  const FaultReport found = report(freed, tensor_load(4, "tile"));
+  const Fault found = report(freed, tensor_load(4, "tile"));
   CHECK(found.kind == FaultKind::bounds);
   CHECK(contains(found.message, "out of bounds"));
 }

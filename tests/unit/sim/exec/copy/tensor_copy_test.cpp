@@ -244,7 +244,7 @@ TEST_CASE("tensor copies: findings") {
   const std::uint64_t out = runner.allocate(64);
   const auto finding = [&](const TensorMapParameters& used, const std::string& copy, FaultKind kind,
                            const std::string& part, std::uint64_t offset = 0) {
-    const FaultReport report =
+    const Fault report =
         runner.run_with_map(used, set_up(2) + "@!%p1 bra END;\n" + copy + "\nEND:\n",
                             {out, offset, 0, 0, 0}, kTileShared);
     INFO(report.to_string());
@@ -287,7 +287,7 @@ TEST_CASE("tensor copies: findings") {
   large.box[1] = 64;
   finding(large, load, FaultKind::bounds, "out of bounds");
   HopperRunner zeros;
-  const FaultReport report =
+  const Fault report =
       zeros.launch(HopperRunner::module_text(set_up(2) + "@!%p1 bra END;\n" + load + "\nEND:\n", 5,
                                              true, kTileShared),
                    std::vector<std::byte>(128 + 40));

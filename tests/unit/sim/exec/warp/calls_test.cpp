@@ -40,7 +40,7 @@ const std::string kIndirectCall = "mov.b64 %d, odd; call (b), %d, (a), proto;";
 
 TEST_CASE("recursion: the budget ends calls that take for ever, direct and indirect ones") {
   for (const std::string& call : {std::string(), kIndirectCall}) {
-    check_cells(tree(call, 9), {.block = 40, .budget = 1 << 20},
+    check_words(tree(call, 9), {.block = 40, .budget = 1 << 20},
                 [](std::uint64_t) { return std::uint64_t{512}; });
     const Outcome outcome = run(tree(call, 500), {.block = 40, .budget = 1 << 20});
     REQUIRE(outcome.fault);
@@ -106,7 +106,7 @@ DONE:
   const Outcome outcome = run(kernel(body, wait), {.block = 64, .budget = 1 << 22});
   INFO((outcome.fault ? outcome.fault->to_string() : std::string()));
   CHECK_FALSE(outcome.fault);
-  CHECK(outcome.cells.at(0) == 9);
+  CHECK(outcome.words.at(0) == 9);
 }
 
 /// A function with `live` 64-bit registers that live across its call of itself.
@@ -144,7 +144,7 @@ TEST_CASE("recursion: frames of functions that returned make room for others") {
     functions += text;
     body += "{ .param .b32 a; st.param.b32 [a], 0; call " + name + ", (a); }\n";
   }
-  check_cells(kernel(body + "st.global.u64 [%out], 5;\nret;", functions), {.block = 3},
+  check_words(kernel(body + "st.global.u64 [%out], 5;\nret;", functions), {.block = 3},
               [](std::uint64_t) { return std::uint64_t{5}; });
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("divergent loops with break and continue give each lane its own count"
     st.global.u64 [%out], %d1;
     ret;)";
   for (const unsigned block : {1u, 31u, 32u, 33u, 256u}) {
-    check_cells(kernel(body), {.grid = 2, .block = block}, [](std::uint64_t t) {
+    check_words(kernel(body), {.grid = 2, .block = block}, [](std::uint64_t t) {
       std::uint64_t n = t + 1, steps = 0;
       for (; n != 1; ++steps) n = n % 2 == 0 ? n / 2 : 3 * n + 1;
       return steps;
@@ -51,7 +51,7 @@ TEST_CASE("guards on any instruction touch only lanes whose predicate holds") {
     @%p0 add.u64 %d1, %d1, %d2;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body), {.block = 64},
+  check_words(kernel(body), {.block = 64},
               [](std::uint64_t t) { return t % 4 == 1 ? std::uint64_t{112} : std::uint64_t{200}; });
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("brx.idx sends each lane to its own target") {
   STORE:
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body), {.block = 48}, [](std::uint64_t t) {
+  check_words(kernel(body), {.block = 48}, [](std::uint64_t t) {
     return std::vector<std::uint64_t>{10, 20, 30, 10}[t % 4];
   });
 }
@@ -117,7 +117,7 @@ OUT:
       ld.param.b64 %d5, [b]; }
     st.global.u64 [%out], %d5;
     ret;)";
-  check_cells(kernel(body, functions), {.block = 64}, [](std::uint64_t t) {
+  check_words(kernel(body, functions), {.block = 64}, [](std::uint64_t t) {
     const std::uint64_t n = t % 12;
     if (t % 2 != 0) return 2 * n;
     std::uint64_t f = 1;
@@ -165,7 +165,7 @@ OUT:
     cvt.u64.u32 %d1, %r3;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body, functions), {.block = 96},
+  check_words(kernel(body, functions), {.block = 96},
               [](std::uint64_t t) { return (t % 16) * (t % 16 + 1) / 2; });
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("barriers order shared memory between warps") {
     cvt.u64.u32 %d1, %r6;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body), {.grid = 2, .block = 128},
+  check_words(kernel(body), {.grid = 2, .block = 128},
               [](std::uint64_t t) { return t % 128 + 10; });
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("bar.red counts and combines predicates of the whole block") {
     cvt.u64.u32 %d1, %r2;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body), {.block = 100}, [](std::uint64_t) { return std::uint64_t{1037}; });
+  check_words(kernel(body), {.block = 100}, [](std::uint64_t) { return std::uint64_t{1037}; });
 }
 
 TEST_CASE("named barriers: producers arrive, consumers wait, counts are whole warps") {
@@ -231,7 +231,7 @@ TEST_CASE("named barriers: producers arrive, consumers wait, counts are whole wa
     cvt.u64.u32 %d1, %r5;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body), {.block = 64},
+  check_words(kernel(body), {.block = 64},
               [](std::uint64_t t) { return t < 32 ? t + 32 : std::uint64_t{0}; });
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("threads that returned early do not hold up a barrier; lanes may come 
     st.global.u64 [%out], %d1;
   OUT:
     ret;)";
-  check_cells(kernel(body), {.block = 64}, [](std::uint64_t t) {
+  check_words(kernel(body), {.block = 64}, [](std::uint64_t t) {
     return t >= 40 ? std::uint64_t{0} : t % 2 == 0 ? 2 : 1;
   });
 }
@@ -303,7 +303,7 @@ TEST_CASE("a spin lock inside a warp makes progress") {
     cvt.u64.u32 %d1, %r5;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body), {.block = 96, .budget = 1000000},
+  check_words(kernel(body), {.block = 96, .budget = 1000000},
               [](std::uint64_t) { return std::uint64_t{96}; });
 }
 
@@ -330,7 +330,7 @@ TEST_CASE("a warp may wait for a flag that another warp or lane sets later") {
     cvt.u64.u32 %d1, %r3;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body), {.block = 64, .budget = 1000000},
+  check_words(kernel(body), {.block = 64, .budget = 1000000},
               [](std::uint64_t) { return std::uint64_t{9}; });
 }
 
@@ -359,7 +359,7 @@ TEST_CASE("the warps of a block have a budget of their own, twice that of one") 
     st.global.u64 [%out], %d1;
     ret;)";
   // Three instructions an iteration: 60000 of each warp.
-  check_cells(kernel(body), {.block = 96, .budget = 100000},
+  check_words(kernel(body), {.block = 96, .budget = 100000},
               [](std::uint64_t) { return std::uint64_t{20000}; });
   const Outcome outcome = run(kernel(body), {.block = 256, .budget = 100000});
   REQUIRE(outcome.fault);
@@ -369,7 +369,7 @@ TEST_CASE("the warps of a block have a budget of their own, twice that of one") 
 
 TEST_CASE("what takes long counts for several instructions in the budget") {
   const auto loop_of = [](const std::string& work, int times) {
-    return kernel(".shared .align 8 .b64 cell;\nmov.u32 %r2, 0;\nmov.u32 %r3, cell;\nLOOP:\n" +
+    return kernel(".shared .align 8 .b64 word;\nmov.u32 %r2, 0;\nmov.u32 %r3, word;\nLOOP:\n" +
                   work + "\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p0, %r2, " + std::to_string(times) +
                   ";\n@%p0 bra LOOP;\nret;");
   };
@@ -400,7 +400,7 @@ TEST_CASE("special registers") {
     cvt.u64.u32 %d1, %r2;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body), {.grid = 3, .block = 96}, [](std::uint64_t t) {
+  check_words(kernel(body), {.grid = 3, .block = 96}, [](std::uint64_t t) {
     const std::uint64_t lane = t % 96 % 32, warp = t % 96 / 32;
     return lane + 100 * warp + 1000 * (3 + 3) + 100000 * lane;
   });
@@ -419,7 +419,7 @@ TEST_CASE("mov packs and unpacks vectors") {
     mov.b64 %d3, {%r2, %r5};
     st.global.u64 [%out], %d3;
     ret;)";
-  check_cells(kernel(body), {.block = 33}, [](std::uint64_t t) {
+  check_words(kernel(body), {.block = 33}, [](std::uint64_t t) {
     const std::uint64_t value = 0x1122334455667788 + t;
     return (value >> 32) << 32 | (value & 0xffff) << 16 | value >> 48;
   });
@@ -437,7 +437,7 @@ TEST_CASE("dynamic shared memory follows the static and begins poisoned") {
     st.global.u64 [%out], %d1;
     st.shared.u32 [dynamic+4], 0;
     ret;)";
-  check_cells(kernel(body, before), {.grid = 2, .block = 1, .shared = 64},
+  check_words(kernel(body, before), {.grid = 2, .block = 1, .shared = 64},
               [](std::uint64_t) { return std::uint64_t{0xcdcdcdcd00000010}; });
 }
 
@@ -452,7 +452,7 @@ TEST_CASE("registers that are read before they are written are zero in every blo
     add.u64 %d7, %d7, 1;
     st.global.u64 [%out], %d7;
     ret;)";
-  check_cells(kernel(body), {.grid = 3, .block = 64},
+  check_words(kernel(body), {.grid = 3, .block = 64},
               [](std::uint64_t) { return std::uint64_t{1}; });
 }
 

@@ -17,7 +17,7 @@ TEST_CASE("*.sync waits for named lanes and reports those that never come") {
     bar.warp.sync 0xffffffff;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(both), {.block = 32},
+  check_words(kernel(both), {.block = 32},
               [](std::uint64_t t) { return t < 16 ? std::uint64_t{1} : std::uint64_t{2}; });
   const std::string never = R"(
     setp.lt.u32 %p0, %r1, 16;
@@ -61,7 +61,7 @@ TEST_CASE("bar.warp.sync: lanes meet from several places where they name the sam
     cvt.u64.u32 %d1, %r6;
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(sides), {.block = 32},
+  check_words(kernel(sides), {.block = 32},
               [](std::uint64_t t) { return (t ^ 16) + 100 + (t < 16 ? 1000 : 0); });
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("bar.warp.sync: pairs of lanes meet on their own, wherever they are") 
   OUT:
     st.global.u64 [%out], %d1;
     ret;)";
-  check_cells(kernel(body), {.block = 32}, [](std::uint64_t t) {
+  check_words(kernel(body), {.block = 32}, [](std::uint64_t t) {
     return t >= 16 ? std::uint64_t{2} : t < 5 ? std::uint64_t{3} : std::uint64_t{1};
   });
 }

@@ -94,7 +94,7 @@ TEST_CASE("cp.async: both ends are checked") {
 }
 
 /// Two warps; the result of `body` in %r2 goes to p0[tid].
-std::vector<std::uint32_t> run_barrier(const std::string& body, FaultReport* fault = nullptr) {
+std::vector<std::uint32_t> run_barrier(const std::string& body, Fault* fault = nullptr) {
   OpsRunner runner;
   runner.block = {64, 1, 1};
   const auto to = runner.upload(std::vector<std::uint32_t>(64, 99));
@@ -158,7 +158,7 @@ TEST_CASE("cp.async.mbarrier.arrive: with .noinc it counts, without it the count
 }
 
 TEST_CASE("mbarrier: use before init and too many arrivals are findings") {
-  FaultReport fault;
+  Fault fault;
   run_barrier("mov.b64 %d3, 0; st.shared.b64 [bar], %d3; mbarrier.arrive.shared.b64 %d1, [%r1];\n",
               &fault);
   CHECK(fault.kind == FaultKind::sync);

@@ -179,7 +179,7 @@ TEST_CASE("bulk copies: findings") {
   HopperRunner runner;
   const std::uint64_t in = runner.upload(counted(512));
   const auto finding = [&](const std::string& copy, FaultKind kind, const std::string& part) {
-    const FaultReport report =
+    const Fault report =
         runner.run(kSetUp + "@!%p1 bra END;\n" + copy + "\nEND:\n", {in, in}, kShared);
     INFO(report.to_string());
     CHECK(report.kind == kind);

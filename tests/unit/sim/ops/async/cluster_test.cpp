@@ -243,7 +243,7 @@ TEST_CASE("clusters: findings") {
   runner.cluster = {2, 1, 1};
   const std::uint64_t out = runner.upload(std::vector<std::uint32_t>(64));
   const auto finding = [&](const std::string& body, FaultKind kind, const std::string& part) {
-    const FaultReport report = runner.run(kWhoAmI + body, {out}, kShared);
+    const Fault report = runner.run(kWhoAmI + body, {out}, kShared);
     INFO(report.to_string());
     CHECK(report.kind == kind);
     CHECK(contains(report.message, part));
@@ -297,7 +297,7 @@ TEST_CASE("mbarrier: a phase that never ends is a finding, with seeds and in clu
       runner.grid = {blocks, 1, 1};
       if (blocks > 1) runner.cluster = {blocks, 1, 1};
       runner.seed = seed;
-      const FaultReport report = runner.run(R"(
+      const Fault report = runner.run(R"(
 mov.u32 %r2, bar;
 setp.eq.u32 %p1, %r0, 0;
 @%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
@@ -307,7 +307,7 @@ WAIT:
 mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
 @!%p2 bra WAIT;
 )",
-                                            {}, kShared);
+                                      {}, kShared);
       CHECK(report.kind == FaultKind::sync);
       CHECK(contains(report.message, "never ends"));
       CHECK(contains(report.opcode, "mbarrier.try_wait"));
@@ -453,7 +453,7 @@ TEST_CASE("clusters: a block of a cooperative grid that never arrives is found")
   runner.cooperative = true;
   const std::uint64_t x = runner.upload(std::vector<std::uint32_t>(128));
   // The second block of each cluster skips the cluster's barrier and waits at one of its own.
-  const FaultReport report = runner.run(kWhoAmI + R"(
+  const Fault report = runner.run(kWhoAmI + R"(
 setp.eq.u32 %p1, %r10, 1;
 @%p1 bra OWN;
 barrier.cluster.arrive;
@@ -468,7 +468,7 @@ mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0;
 @!%p3 bra WAIT;
 END:
 )",
-                                        {x}, kShared);
+                                  {x}, kShared);
   INFO(report.to_string());
   CHECK(report.kind == FaultKind::sync);
 }

@@ -352,13 +352,13 @@ TEST_CASE("approximations stay within the bounds of the PTX manual") {
   CHECK(worst(
             "cos.approx.f32 %d, %a;", [](double x) { return std::cos(x); }, false, beyond_pi) <
         std::exp2(-20.9));
-  static constexpr auto in_turns =
+  static constexpr auto in_cycles =
       [](double x) {  // but for the last rounding all of the error is here
-        const double turns = static_cast<float>(x) * 0.15915494f;
-        return 2 * M_PI * (turns - std::round(turns));
+        const double cycles = static_cast<float>(x) * 0.15915494f;
+        return 2 * M_PI * (cycles - std::round(cycles));
       };
-  const auto sine = [](double x) { return std::sin(in_turns(x)); };
-  const auto cosine = [](double x) { return std::cos(in_turns(x)); };
+  const auto sine = [](double x) { return std::sin(in_cycles(x)); };
+  const auto cosine = [](double x) { return std::cos(in_cycles(x)); };
   CHECK(worst("sin.approx.f32 %d, %a;", sine, false, none) < half_ulp);
   CHECK(worst("cos.approx.f32 %d, %a;", cosine, false, none) < half_ulp);
   CHECK(worst(
@@ -383,7 +383,7 @@ TEST_CASE("approximations: special values") {
   CHECK(std::isnan(one("lg2.approx.f32 %d, %a;", -1.0f)));
   CHECK(one("lg2.approx.f32 %d, %a;", INFINITY) == INFINITY);
   CHECK(std::isnan(one("sin.approx.f32 %d, %a;", INFINITY)));
-  CHECK(one("cos.approx.f32 %d, %a;", 1e20f) == 1.0f);  // a whole number of turns
+  CHECK(one("cos.approx.f32 %d, %a;", 1e20f) == 1.0f);  // a whole number of cycles
   CHECK(bits(one("sin.approx.f32 %d, %a;", -1e20f)) == 0x80000000u);
   CHECK(one("tanh.approx.f32 %d, %a;", 50.0f) == 1.0f);
   CHECK(one("rsqrt.approx.f32 %d, %a;", 0.0f) == INFINITY);

@@ -84,7 +84,7 @@ void check(const Source& source, const std::string& to) {
   const auto threads = static_cast<std::uint32_t>(input.size() / 2);
   runner.block = {threads, 1, 1};
   const std::uint64_t memory = runner.upload(input);
-  const FaultReport report = runner.run(body, {memory});
+  const Fault report = runner.run(body, {memory});
   INFO(to, " of ", source.type, ": ", report.to_string());
   REQUIRE(report.kind == FaultKind::none);
   const auto counts = runner.download<std::uint32_t>(memory, std::size_t{threads} * 4);

@@ -86,7 +86,7 @@ TEST_CASE(
       for (std::size_t at = 0; (at = early.find(wait, at)) != std::string::npos; ++at)
         early.replace(at, wait.size(), "wgmma.wait_group.sync.aligned 1;");
       runner.checks.sync = true;
-      const FaultReport report = runner.launch(early, packed, "hopper_gemm");
+      const Fault report = runner.launch(early, packed, "hopper_gemm");
       std::size_t races = 0, touches = 0;
       for (const Finding& finding : runner.findings) {
         touches += finding.what == "register";

@@ -189,8 +189,8 @@ TEST_CASE("wgmma.sp: the second half of B is in flight too") {
     runner.checks.race = race;
     const std::uint64_t in = runner.upload(std::vector<std::uint32_t>(128, 0x3c003c00));
     const std::uint64_t out = runner.upload(std::vector<float>(128));
-    FaultReport report = runner.run(kUniform + change + kWaitAndKeep, {in, out, 0x44444444},
-                                    ".shared .align 128 .b8 space[640];\n");
+    Fault report = runner.run(kUniform + change + kWaitAndKeep, {in, out, 0x44444444},
+                              ".shared .align 128 .b8 space[640];\n");
     return std::make_pair(report, runner.findings.size());
   };
   CHECK(run("", true).second == 0);
@@ -252,7 +252,7 @@ std::string refusal(const std::string& instruction) {
   HopperRunner runner;
   runner.block = {128, 1, 1};
   try {
-    const FaultReport report =
+    const Fault report =
         runner.run("mov.u32 %r1, space;\nmov.b64 %d5, 0xc000000800080000;\n" + instruction, {},
                    ".shared .align 1024 .b8 space[4096];\n");
     return report.kind == FaultKind::none ? std::string() : report.message;

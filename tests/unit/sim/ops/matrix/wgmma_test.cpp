@@ -73,12 +73,11 @@ TEST_CASE("wgmma: all widths of halves") {
 TEST_CASE("wgmma: a descriptor that leaves shared memory is a finding") {
   HopperRunner runner;
   runner.block = {128, 1, 1};
-  const FaultReport report =
-      runner.run(R"(
+  const Fault report = runner.run(R"(
 mov.b64 %d4, 0x4000004000010000;
 wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d4, %d4, 0, 1, 1, 0, 0;
 )",
-                 {}, ".shared .align 128 .b8 space[1024];\n.shared .b32 other;\n");
+                                  {}, ".shared .align 128 .b8 space[1024];\n.shared .b32 other;\n");
   INFO(report.to_string());
   CHECK(report.kind == FaultKind::bounds);
   CHECK(contains(report.opcode, "wgmma"));

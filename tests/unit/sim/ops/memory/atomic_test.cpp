@@ -10,7 +10,8 @@
 namespace kernwright::sim {
 namespace {
 
-/// Each lane applies `op` to cell[tid % cells] with operand values[tid]; old values go to `old`.
+/// Each lane applies `op` to location[tid % locations] with operand values[tid]; old values go to
+/// `old`.
 template <typename T>
 struct Case {
   std::string op;
@@ -19,7 +20,7 @@ struct Case {
 
 template <typename T>
 void check(const std::string& type, const std::vector<Case<T>>& cases, const std::vector<T>& values,
-           const std::vector<T>& cells, const std::string& space) {
+           const std::vector<T>& locations, const std::string& space) {
   const std::string size = std::to_string(sizeof(T)), bits = "b" + std::to_string(sizeof(T) * 8);
   const std::string v = sizeof(T) == 8 ? "%d20" : "%r20", o = sizeof(T) == 8 ? "%d21" : "%r21";
   for (const auto& one : cases) {
@@ -43,15 +44,15 @@ void check(const std::string& type, const std::vector<Case<T>>& cases, const std
                       " [%d7], " + o + ";\n"
                 : "");
     OpsRunner runner;
-    const auto cell = runner.upload(cells), old = runner.allocate(32 * sizeof(T));
+    const auto location = runner.upload(locations), old = runner.allocate(32 * sizeof(T));
     INFO("atom" << space << "." << one.op << "." << type);
-    REQUIRE(runner.run(body, {cell, runner.upload(values), old}).message == "");
-    std::vector<T> expected = cells, seen(32);
+    REQUIRE(runner.run(body, {location, runner.upload(values), old}).message == "");
+    std::vector<T> expected = locations, seen(32);
     for (std::size_t i = 0; i < 32; ++i) {
       seen[i] = expected[i % 4];
       expected[i % 4] = one.apply(seen[i], values[i]);
     }
-    CHECK(runner.download<T>(cell, 4) == expected);
+    CHECK(runner.download<T>(location, 4) == expected);
     CHECK(runner.download<T>(old, 32) == seen);
   }
 }
@@ -128,7 +129,7 @@ TEST_CASE("atom.cas: 16, 32 and 64 bits swap only on equality") {
        {std::pair{"16", "%h"}, std::pair{"32", "%r"}, std::pair{"64", "%d"}}) {
     const std::string b = bits, r = reg;
     OpsRunner runner;
-    const auto cell = runner.upload<std::uint64_t>({5});
+    const auto location = runner.upload<std::uint64_t>({5});
     const auto old = runner.upload(std::vector<std::uint64_t>(32, 0));
     // Lane i replaces i + 5 by i + 6: in lane order each lane finds its value.
     const auto report = runner.run(
@@ -141,9 +142,9 @@ TEST_CASE("atom.cas: 16, 32 and 64 bits swap only on equality") {
             "21;\n"
             "st.global.b" +
             b + " [%d1], " + r + "22;\n",
-        {cell, old});
+        {location, old});
     REQUIRE(report.message == "");
-    CHECK(runner.download<std::uint64_t>(cell, 1)[0] == 37);
+    CHECK(runner.download<std::uint64_t>(location, 1)[0] == 37);
     const auto seen = runner.download<std::uint64_t>(old, 32);
     for (std::size_t i = 0; i < 32; ++i) CHECK(seen[i] == i + 5);
   }
@@ -153,11 +154,11 @@ TEST_CASE("atom.cas and atom.exch of 128 bits: both halves at once, lanes in ord
   for (const std::string space : {".global", ".shared", ""}) {
     CAPTURE(space);
     OpsRunner runner;
-    const auto cell = runner.upload<std::uint64_t>({5, 105, 0, 0});
+    const auto location = runner.upload<std::uint64_t>({5, 105, 0, 0});
     const auto old = runner.upload(std::vector<std::uint64_t>(128, 0));
     const std::string first = space == ".shared" ? "%r5" : "%d0", base = first + "+16";
-    // Lane i replaces (i + 5, i + 105) by (i + 6, i + 106), and puts (i, ~i) into the next cell; a
-    // last comparison differs in the high half alone.
+    // Lane i replaces (i + 5, i + 105) by (i + 6, i + 106), and puts (i, ~i) into the next
+    // location; a last comparison differs in the high half alone.
     const auto report = runner.run(
         ".reg .b128 %q<8>;\nld.param.u64 %d0, [p0]; ld.param.u64 %d1, [p1];\n"
         "mul.wide.u32 %d2, %r0, 32; add.s64 %d1, %d1, %d2; cvt.u64.u32 %d3, %r0;\n"
@@ -176,9 +177,9 @@ TEST_CASE("atom.cas and atom.exch of 128 bits: both halves at once, lanes in ord
                  ? "bar.sync 0; ld.shared.b128 %q5, [%r5]; st.global.b128 [%d0], %q5;\n"
                    "ld.shared.b128 %q5, [%r5+16]; st.global.b128 [%d0+16], %q5;\n"
                  : ""),
-        {cell, old}, ".shared .align 16 .b8 tile[32];");
+        {location, old}, ".shared .align 16 .b8 tile[32];");
     REQUIRE(report.message == "");
-    CHECK(runner.download<std::uint64_t>(cell, 4) ==
+    CHECK(runner.download<std::uint64_t>(location, 4) ==
           std::vector<std::uint64_t>{37, 137, 31, ~std::uint64_t{31}});
     const auto seen = runner.download<std::uint64_t>(old, 128);
     for (std::size_t i = 0; i < 32; ++i) {
@@ -195,7 +196,7 @@ TEST_CASE("atom.cas of 128 bits: blocks on several host threads lose nothing") {
   OpsRunner runner;
   runner.threads = 3;
   runner.grid = {60, 1, 1};
-  const auto cell = runner.upload<std::uint64_t>({0, 7, 0, 0});
+  const auto location = runner.upload<std::uint64_t>({0, 7, 0, 0});
   const auto report = runner.run(
       ".reg .b128 %q<4>;\nld.param.u64 %d0, [p0]; mov.b64 %d1, 0; mov.b64 %d2, 0;\n"
       "AGAIN: add.s64 %d3, %d1, 1; add.s64 %d4, %d2, 3;\n"
@@ -203,18 +204,18 @@ TEST_CASE("atom.cas of 128 bits: blocks on several host threads lose nothing") {
       "atom.global.cas.b128 %q2, [%d0], %q0, %q1; mov.b128 {%d5, %d6}, %q2;\n"
       "setp.eq.u64 %p1, %d5, %d1; setp.eq.and.u64 %p1, %d6, %d2, %p1;\n"
       "mov.b64 %d1, %d5; mov.b64 %d2, %d6; @!%p1 bra AGAIN;\n",
-      {cell});
+      {location});
   REQUIRE(report.message == "");
-  CHECK(runner.download<std::uint64_t>(cell, 2) == std::vector<std::uint64_t>{1920, 5767});
+  CHECK(runner.download<std::uint64_t>(location, 2) == std::vector<std::uint64_t>{1920, 5767});
   const std::string misaligned =
       ".reg .b128 %q<4>;\nld.param.u64 %d0, [p0]; mov.b128 %q0, {%d0, %d0};\n"
       "atom.exch.b128 %q1, [%d0+8], %q0;\n";
-  CHECK(runner.run(misaligned, {cell}).kind == FaultKind::alignment);
+  CHECK(runner.run(misaligned, {location}).kind == FaultKind::alignment);
 }
 
 TEST_CASE("red and atom.noftz on halves: one rounding, subnormals kept, both halves of a pair") {
   OpsRunner runner;
-  const auto cells =
+  const auto locations =
       runner.upload<std::uint16_t>({0x3c00, 0x0001, 0x3c00, 0x7bff, 0x3f80, 0x0001, 0, 0});
   const auto report = runner.run(
       "setp.ne.u32 %p1, %r0, 0; @%p1 bra DONE; ld.param.u64 %d0, [p0];\n"
@@ -223,27 +224,27 @@ TEST_CASE("red and atom.noftz on halves: one rounding, subnormals kept, both hal
       "mov.b32 %r1, 0x7bff0c00; red.global.add.noftz.f16x2 [%d0+4], %r1;\n"  // 1 + 2^-12, overflow
       "mov.b16 %h1, 0x3b80; red.global.add.noftz.bf16 [%d0+8], %h1;\n"  // 1 + 2^-8: tie to even
       "mov.b16 %h1, 0x0002; red.global.add.noftz.bf16 [%d0+10], %h1;\nDONE:\n",
-      {cells});
+      {locations});
   REQUIRE(report.message == "");
-  CHECK(runner.download<std::uint16_t>(cells, 6) ==
+  CHECK(runner.download<std::uint16_t>(locations, 6) ==
         std::vector<std::uint16_t>{0x3c01, 0x0004, 0x3c00, 0x7c00, 0x3f80, 0x0003});
 }
 
 TEST_CASE("red on vectors of floats adds element by element") {
   OpsRunner runner;
-  const auto cells = runner.upload<float>({1, 2, 3, 4});
+  const auto locations = runner.upload<float>({1, 2, 3, 4});
   const auto report = runner.run(
       "ld.param.u64 %d0, [p0]; mov.f32 %f1, 0f3f800000; mov.f32 %f2, 0f40000000;\n"
       "red.global.add.v4.f32 [%d0], {%f1, %f2, %f1, %f2};\n"
       "atom.global.add.v2.f32 {%f3, %f4}, [%d0], {%f1, %f1};\n",
-      {cells});
+      {locations});
   REQUIRE(report.message == "");
-  CHECK(runner.download<float>(cells, 4) == std::vector<float>{1 + 64, 2 + 96, 3 + 32, 4 + 64});
+  CHECK(runner.download<float>(locations, 4) == std::vector<float>{1 + 64, 2 + 96, 3 + 32, 4 + 64});
 }
 
 TEST_CASE("red: vectors of halves take the smaller or larger value, numbers before NaN") {
   OpsRunner runner;
-  const auto cells =
+  const auto locations =
       runner.upload<std::uint16_t>({0x3c00, 0x7fff, 0x8000, 0x4000, 0x3c00, 0x3c00, 0, 0});
   const auto report = runner.run(
       "setp.ne.u32 %p1, %r0, 0; @%p1 bra DONE; ld.param.u64 %d0, [p0];\n"
@@ -252,9 +253,9 @@ TEST_CASE("red: vectors of halves take the smaller or larger value, numbers befo
       "mov.b32 %r1, 0x40003800; mov.b32 %r2, 0; red.global.min.noftz.v2.f16x2 [%d0+8], {%r1, "
       "%r2};\n"
       "DONE:\n",
-      {cells});
+      {locations});
   REQUIRE(report.message == "");
-  CHECK(runner.download<std::uint16_t>(cells, 8) ==
+  CHECK(runner.download<std::uint16_t>(locations, 8) ==
         std::vector<std::uint16_t>{0x4000, 0x3c00, 0x0000, 0x4000, 0x3800, 0x3c00, 0, 0});
 }
 
@@ -263,14 +264,14 @@ TEST_CASE("atomics of blocks on several host threads lose nothing") {
   runner.threads = 3;
   runner.grid = {300, 1, 1};
   runner.block = {96, 1, 1};
-  const auto cells = runner.upload(std::vector<std::uint64_t>(4, 0));
+  const auto locations = runner.upload(std::vector<std::uint64_t>(4, 0));
   const auto report = runner.run(
       "ld.param.u64 %d0, [p0]; mov.u32 %r1, 1; red.global.add.u32 [%d0], %r1;\n"
       "mov.f32 %f1, 0f3f800000; red.global.add.f32 [%d0+8], %f1; mov.b64 %d1, 1;\n"
       "atom.global.add.u64 %d2, [%d0+16], %d1; mov.u32 %r2, 6; red.global.inc.u32 [%d0+24], %r2;\n",
-      {cells});
+      {locations});
   REQUIRE(report.message == "");
-  const auto result = runner.download<std::uint64_t>(cells, 4);
+  const auto result = runner.download<std::uint64_t>(locations, 4);
   CHECK(result[0] == 28800);
   CHECK(std::bit_cast<float>(static_cast<std::uint32_t>(result[1])) == 28800.0f);
   CHECK(result[2] == 28800);
@@ -279,23 +280,23 @@ TEST_CASE("atomics of blocks on several host threads lose nothing") {
 
 TEST_CASE("only the lanes of a divergent warp take part") {
   OpsRunner runner;
-  const auto cell = runner.upload<std::uint32_t>({0});
+  const auto location = runner.upload<std::uint32_t>({0});
   const auto report = runner.run(
       "ld.param.u64 %d0, [p0]; and.b32 %r1, %r0, 3; setp.ne.u32 %p1, %r1, 1; @%p1 bra DONE;\n"
       "atom.global.add.u32 %r2, [%d0], %r0;\nDONE:\n",
-      {cell});
+      {location});
   REQUIRE(report.message == "");
-  CHECK(runner.download<std::uint32_t>(cell, 1)[0] == 1 + 5 + 9 + 13 + 17 + 21 + 25 + 29);
+  CHECK(runner.download<std::uint32_t>(location, 1)[0] == 1 + 5 + 9 + 13 + 17 + 21 + 25 + 29);
 }
 
 TEST_CASE("an atomic outside its allocation, misaligned or on constant memory is a finding") {
   OpsRunner runner;
-  const auto cell = runner.allocate(8);
+  const auto location = runner.allocate(8);
   const std::string body = "ld.param.u64 %d0, [p0]; red.global.add.u32 [%d0], %r0;\n";
-  const auto outside = runner.run(body, {cell + 8});
+  const auto outside = runner.run(body, {location + 8});
   CHECK(outside.kind == FaultKind::bounds);
   CHECK(outside.message.find("atomic access of 4 bytes") != std::string::npos);
-  CHECK(runner.run(body, {cell + 2}).kind == FaultKind::alignment);
+  CHECK(runner.run(body, {location + 2}).kind == FaultKind::alignment);
   const auto constant = runner.run("mov.u64 %d1, c; atom.add.u32 %r1, [%d1], %r0;\n", {0},
                                    ".const .align 4 .u32 c = 1;");
   CHECK(constant.kind == FaultKind::bounds);

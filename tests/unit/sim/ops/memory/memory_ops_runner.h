@@ -61,12 +61,12 @@ class OpsRunner {
   }
 
   /// Runs the kernel; the report's kind is none when all went well.
-  FaultReport run(const std::string& body, const std::vector<std::uint64_t>& params,
-                  const std::string& globals = {}) {
+  Fault run(const std::string& body, const std::vector<std::uint64_t>& params,
+            const std::string& globals = {}) {
     return run_text(module_text(body, params.size(), globals), params);
   }
 
-  FaultReport run_text(const std::string& text, const std::vector<std::uint64_t>& params) {
+  Fault run_text(const std::string& text, const std::vector<std::uint64_t>& params) {
     const LoadedModule module(text, memory);
     LaunchContext launch;
     launch.program = &module.program();
@@ -88,8 +88,8 @@ class OpsRunner {
   }
 
  private:
-  FaultReport run_blocks(const LaunchContext& launch) const {
-    std::vector<FaultReport> reports(static_cast<std::size_t>(threads));
+  Fault run_blocks(const LaunchContext& launch) const {
+    std::vector<Fault> reports(static_cast<std::size_t>(threads));
     const auto work = [&](std::size_t first) {
       BlockRunner runner(launch);
       for (std::uint32_t b = static_cast<std::uint32_t>(first); b < grid[0];
@@ -103,7 +103,7 @@ class OpsRunner {
     for (std::size_t t = 1; t < reports.size(); ++t) pool.emplace_back(work, t);
     work(0);
     for (std::thread& thread : pool) thread.join();
-    for (const FaultReport& report : reports)
+    for (const Fault& report : reports)
       if (report.kind != FaultKind::none) return report;
     return {};
   }

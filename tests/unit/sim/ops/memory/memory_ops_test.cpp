@@ -174,7 +174,7 @@ TEST_CASE("ld and st: values in wider registers of another kind keep their bits,
   OpsRunner runner;
   const std::vector<std::uint32_t> words{0x89abcdef, 0x01234567, 0xfedcba98, 0x76543210};
   const auto from = runner.upload(words), to = runner.upload(std::vector<std::uint32_t>(16, ~0u));
-  const FaultReport report = runner.run(
+  const Fault report = runner.run(
       "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1];\n"
       "setp.ne.u32 %p1, %r0, 0; @%p1 bra END;\n"
       "ld.global.b16 %f1, [%d1]; st.global.b32 [%d2], %f1;\n"
@@ -198,8 +198,8 @@ TEST_CASE("ld and st: values in wider registers of another kind keep their bits,
 
 TEST_CASE("ld: sink elements are skipped and a destination may be the address register") {
   OpsRunner runner;
-  const auto cell = runner.upload<std::uint64_t>({11, 22});
-  const auto pointer = runner.upload<std::uint64_t>({cell});
+  const auto location = runner.upload<std::uint64_t>({11, 22});
+  const auto pointer = runner.upload<std::uint64_t>({location});
   const auto to = runner.allocate(16);
   const auto report = runner.run(
       "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1];\n"

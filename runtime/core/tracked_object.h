@@ -15,17 +15,17 @@ class Device;
 
 /// A CUDA array, a texture or a surface: destroyed when the last reference to it is gone and the
 /// work that use_on() named is done. Thread-safe.
-class ObjectInFlight : public std::enable_shared_from_this<ObjectInFlight> {
+class TrackedObject : public std::enable_shared_from_this<TrackedObject> {
  public:
   /// Ends the object; runs with the device's context current.
   using Destroy = CUresult (*)(const DriverApi& api, std::uint64_t handle);
 
   /// Takes the handle over. `owner` is what the object reads and holds alive.
-  ObjectInFlight(Device& device, std::uint64_t handle, Destroy destroy, std::string name,
-                 std::shared_ptr<const void> owner = {});
-  ~ObjectInFlight();
-  ObjectInFlight(const ObjectInFlight&) = delete;
-  ObjectInFlight& operator=(const ObjectInFlight&) = delete;
+  TrackedObject(Device& device, std::uint64_t handle, Destroy destroy, std::string name,
+                std::shared_ptr<const void> owner = {});
+  ~TrackedObject();
+  TrackedObject(const TrackedObject&) = delete;
+  TrackedObject& operator=(const TrackedObject&) = delete;
 
   std::uint64_t handle() const noexcept { return handle_; }
   /// The handle's bytes, for arguments.
@@ -49,9 +49,9 @@ class ObjectInFlight : public std::enable_shared_from_this<ObjectInFlight> {
   std::shared_ptr<Handle> owned_;
 };
 
-/// A new ObjectInFlight; where it cannot be made, the handle is destroyed.
-std::shared_ptr<ObjectInFlight> own_object(Device& device, std::uint64_t handle,
-                                           ObjectInFlight::Destroy destroy, std::string name,
-                                           std::shared_ptr<const void> owner = {});
+/// A new TrackedObject; where it cannot be made, the handle is destroyed.
+std::shared_ptr<TrackedObject> own_object(Device& device, std::uint64_t handle,
+                                          TrackedObject::Destroy destroy, std::string name,
+                                          std::shared_ptr<const void> owner = {});
 
 }  // namespace kernwright

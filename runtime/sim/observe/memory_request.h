@@ -9,7 +9,7 @@
 namespace kernwright::sim {
 
 /// The lanes of a warp with a common access to one space. Addresses are those within the space.
-struct WarpRequest {
+struct MemoryRequest {
   std::uint32_t mask = 0;
   std::array<std::uint64_t, kLanes> address{};
   std::array<std::uint8_t, kLanes> bytes{};  ///< a lane with 0 touches nothing
@@ -30,7 +30,7 @@ struct GlobalTraffic {
   std::uint32_t sectors = 0, lines = 0;
   std::uint32_t ideal_sectors = 0;  ///< that the different bytes would fill without gaps
 };
-GlobalTraffic global_traffic(const WarpRequest& request);
+GlobalTraffic global_traffic(const MemoryRequest& request);
 
 struct SharedTraffic {
   /// Passes over the banks: for each group of lanes (32 up to 4 bytes a lane, 16 for 8, 8 for 16)
@@ -38,12 +38,12 @@ struct SharedTraffic {
   std::uint32_t wavefronts = 0;
   std::uint32_t ideal_wavefronts = 0;  ///< one for each group with an active lane
 };
-SharedTraffic shared_traffic(const WarpRequest& request);
+SharedTraffic shared_traffic(const MemoryRequest& request);
 
 /// Sectors of local memory, where the 32-bit words of a warp's lanes lie side by side.
-std::uint32_t local_sectors(const WarpRequest& request);
+std::uint32_t local_sectors(const MemoryRequest& request);
 
 /// The most lanes with the same address: their atomic operations come one after the other.
-std::uint32_t same_address_passes(const WarpRequest& request);
+std::uint32_t same_address_passes(const MemoryRequest& request);
 
 }  // namespace kernwright::sim

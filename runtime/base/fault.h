@@ -1,4 +1,4 @@
-// An error found by a simulated device: place, thread, memory. Plain data.
+// A fault of a kernel on a simulated device: kind, place, thread, memory. Plain data.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace kernwright {
 
-/// Kinds of findings; the spelling for users comes from fault_kind_name().
+/// Kinds of faults; the spelling for users comes from fault_kind_name().
 enum class FaultKind : std::uint8_t {
   none,
   bounds,          ///< access outside every allocation
@@ -28,7 +28,7 @@ enum class FaultKind : std::uint8_t {
 /// "bounds", "alignment", "use-after-free", "init", "race", "sync", "trap", "assert", ...
 const char* fault_kind_name(FaultKind kind) noexcept;
 
-/// Another place of the program in a finding: a waiting thread and its line. As in FaultReport.
+/// Another place of the program in a fault: a waiting thread and its line. As in Fault.
 struct FaultPlace {
   std::string what;  ///< "warp 2: lanes 0x0000ffff wait for a barrier"
   std::string file;
@@ -41,8 +41,10 @@ struct FaultPlace {
   std::string to_string() const;
 };
 
-/// One finding. Zero or empty where a field does not apply.
-struct FaultReport {
+/// What went wrong, where, and in which thread. A DeviceFault is the exception of a fault that
+/// ended a launch. A sim::Finding is a fault in the list of the checks: with the other access, a
+/// hint and a count. Zero or empty where a field does not apply.
+struct Fault {
   FaultKind kind = FaultKind::none;
   std::string message;  ///< one line for a person, without the location
   std::string kernel;   ///< entry function that ran (lowered name)

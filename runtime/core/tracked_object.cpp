@@ -1,5 +1,5 @@
 // Waiting for the work that uses an object, then ending it.
-#include "core/object_in_flight.h"
+#include "core/tracked_object.h"
 
 #include "base/errors.h"
 #include "base/log_sink.h"
@@ -11,7 +11,7 @@
 namespace kernwright {
 
 /// Ends the driver's object when the last reference goes, which may be at a capture's end.
-struct ObjectInFlight::Handle {
+struct TrackedObject::Handle {
   Device& device;
   std::uint64_t value;
   Destroy destroy;
@@ -38,27 +38,27 @@ struct ObjectInFlight::Handle {
   }
 };
 
-ObjectInFlight::ObjectInFlight(Device& device, std::uint64_t handle, Destroy destroy,
-                               std::string name, std::shared_ptr<const void> owner)
+TrackedObject::TrackedObject(Device& device, std::uint64_t handle, Destroy destroy,
+                             std::string name, std::shared_ptr<const void> owner)
     : device_(device),
       handle_(handle),
       name_(name),
       owned_(std::make_shared<Handle>(device, handle, destroy, std::move(name), std::move(owner))) {
 }
 
-std::shared_ptr<ObjectInFlight> own_object(Device& device, std::uint64_t handle,
-                                           ObjectInFlight::Destroy destroy, std::string name,
-                                           std::shared_ptr<const void> owner) {
+std::shared_ptr<TrackedObject> own_object(Device& device, std::uint64_t handle,
+                                          TrackedObject::Destroy destroy, std::string name,
+                                          std::shared_ptr<const void> owner) {
   try {
-    return std::make_shared<ObjectInFlight>(device, handle, destroy, std::move(name),
-                                            std::move(owner));
+    return std::make_shared<TrackedObject>(device, handle, destroy, std::move(name),
+                                           std::move(owner));
   } catch (...) {
     destroy(device.driver(), handle);
     throw;
   }
 }
 
-ObjectInFlight::~ObjectInFlight() {
+TrackedObject::~TrackedObject() {
   const ReleaseGuard guard(device_);
   if (!guard) return;
   try {
@@ -77,7 +77,7 @@ ObjectInFlight::~ObjectInFlight() {
     static_cast<void>(new std::shared_ptr<Handle>(std::move(owned_)));
 }
 
-void ObjectInFlight::use_on(const Stream& stream) {
+void TrackedObject::use_on(const Stream& stream) {
   const Stream user = stream ? stream : Stream::legacy(device_);
   if (any_capture()) {
     const std::shared_ptr<Capture> capture = capture_of(user);

@@ -1,5 +1,5 @@
 // How a finding of the simulated device is written for a person.
-#include "base/fault_report.h"
+#include "base/fault.h"
 
 #include "base/format.h"
 #include "base/readable_name.h"
@@ -71,20 +71,20 @@ std::string FaultPlace::to_string() const {
   return place.empty() ? what : what + " at " + place;
 }
 
-void FaultReport::renumber_assertion() {
+void Fault::renumber_assertion() {
   const std::string place = format("{}:{}:", file, line);
   if (kind != FaultKind::assertion || first_line <= 1 || !message.starts_with(place)) return;
   message = format("{}:{}:{}", file, line + first_line - 1, message.substr(place.size()));
 }
 
-std::string FaultReport::further_lines() const {
+std::string Fault::further_lines() const {
   std::string text;
   for (const FaultPlace& place : places) text += (text.empty() ? "" : "\n") + place.to_string();
   if (!text.empty() && !details.empty()) text += '\n';
   return text + details;
 }
 
-std::string FaultReport::to_string() const {
+std::string Fault::to_string() const {
   std::string text = std::string(fault_kind_name(kind)) + ": ";
   if (at_load(kind) && line > 0) text += source_place(file, line, first_line) + ": ";
   if (at_load(kind) && line <= 0 && ptx_line > 0) text += format("PTX line {}: ", ptx_line);

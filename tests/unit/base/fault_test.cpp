@@ -1,5 +1,5 @@
 // How findings of the simulated device are written.
-#include "base/fault_report.h"
+#include "base/fault.h"
 
 #include "base/errors.h"
 
@@ -9,8 +9,8 @@
 
 using namespace kernwright;
 
-TEST_CASE("fault report: everything that is known is told") {
-  FaultReport report;
+TEST_CASE("fault: everything that is known is told") {
+  Fault report;
   report.kind = FaultKind::bounds;
   report.message = "write of 4 bytes past the end";
   report.kernel = "saxpy";
@@ -33,8 +33,8 @@ TEST_CASE("fault report: everything that is known is told") {
         "one more thread");
 }
 
-TEST_CASE("fault report: a text inside a file is told by the file's line and by its own") {
-  FaultReport report;
+TEST_CASE("fault: a text inside a file is told by the file's line and by its own") {
+  Fault report;
   report.kind = FaultKind::trap;
   report.message = "trap";
   report.file = "app.py";
@@ -45,8 +45,8 @@ TEST_CASE("fault report: a text inside a file is told by the file's line and by 
   CHECK(report.to_string() == "trap: trap\n  at line 4");
 }
 
-TEST_CASE("fault report: who waits where is told in the same way") {
-  FaultReport report;
+TEST_CASE("fault: who waits where is told in the same way") {
+  Fault report;
   report.kind = FaultKind::sync;
   report.message = "threads wait";
   report.file = "app.py";
@@ -72,8 +72,8 @@ TEST_CASE("fault report: who waits where is told in the same way") {
         "warp 1 waits at sync.h:7");
 }
 
-TEST_CASE("fault report: unknown parts leave no trace") {
-  FaultReport report;
+TEST_CASE("fault: unknown parts leave no trace") {
+  Fault report;
   report.kind = FaultKind::unsupported;
   report.message = "unknown instruction";
   CHECK(report.to_string() == "unsupported: unknown instruction");
@@ -84,7 +84,7 @@ TEST_CASE("fault report: unknown parts leave no trace") {
         "unsupported: PTX line 9: unknown instruction\n  at PTX line 9: foo.bar\n  in k");
 }
 
-TEST_CASE("fault report: every kind has a spelling of its own") {
+TEST_CASE("fault: every kind has a spelling of its own") {
   std::set<std::string> names;
   for (int i = 0; i <= static_cast<int>(FaultKind::invalid_ptx); ++i) {
     CHECK(names.insert(fault_kind_name(static_cast<FaultKind>(i))).second);
@@ -94,7 +94,7 @@ TEST_CASE("fault report: every kind has a spelling of its own") {
 }
 
 TEST_CASE("errors: DeviceFault carries the report and its text") {
-  FaultReport report;
+  Fault report;
   report.kind = FaultKind::race;
   report.message = "two writes";
   const DeviceFault fault(report);

@@ -1,5 +1,5 @@
 // Counts sectors, lines, banks and equal addresses of a warp's access.
-#include "sim/observe/request.h"
+#include "sim/observe/memory_request.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@ namespace {
 
 /// Calls f(lane, address, bytes) for each lane with an access.
 template <typename F>
-void each_access(const WarpRequest& request, F f) {
+void each_access(const MemoryRequest& request, F f) {
   for (std::uint32_t m = request.mask; m != 0; m &= m - 1) {
     const auto lane = static_cast<std::size_t>(std::countr_zero(m));
     if (request.bytes[lane] != 0) f(lane, request.address[lane], request.bytes[lane]);
@@ -49,7 +49,7 @@ class Numbers {
   std::size_t count_ = 0;
 };
 
-std::uint64_t different_bytes(const WarpRequest& request) {
+std::uint64_t different_bytes(const MemoryRequest& request) {
   std::array<std::pair<std::uint64_t, std::uint64_t>, kLanes> ranges;
   std::size_t count = 0;
   each_access(request, [&](std::size_t, std::uint64_t address, std::uint64_t bytes) {
@@ -67,7 +67,7 @@ std::uint64_t different_bytes(const WarpRequest& request) {
 }
 
 /// Number of lanes served together.
-int lanes_of_group(const WarpRequest& request) {
+int lanes_of_group(const MemoryRequest& request) {
   std::uint32_t widest = 0;
   each_access(request, [&](std::size_t, std::uint64_t, std::uint32_t bytes) {
     widest = std::max(widest, bytes);
@@ -77,7 +77,7 @@ int lanes_of_group(const WarpRequest& request) {
 
 }  // namespace
 
-GlobalTraffic global_traffic(const WarpRequest& request) {
+GlobalTraffic global_traffic(const MemoryRequest& request) {
   GlobalTraffic traffic;
   Numbers sectors, lines;
   each_access(request, [&](std::size_t, std::uint64_t address, std::uint32_t bytes) {
@@ -92,7 +92,7 @@ GlobalTraffic global_traffic(const WarpRequest& request) {
   return traffic;
 }
 
-SharedTraffic shared_traffic(const WarpRequest& request) {
+SharedTraffic shared_traffic(const MemoryRequest& request) {
   SharedTraffic traffic;
   const int group = lanes_of_group(request);
   for (int first = 0; first < kLanes; first += group) {
@@ -110,7 +110,7 @@ SharedTraffic shared_traffic(const WarpRequest& request) {
   return traffic;
 }
 
-std::uint32_t local_sectors(const WarpRequest& request) {
+std::uint32_t local_sectors(const MemoryRequest& request) {
   Numbers sectors;
   each_access(request, [&](std::size_t lane, std::uint64_t address, std::uint32_t bytes) {
     for (std::uint64_t word = address / 4; word <= (address + bytes - 1) / 4; ++word)
@@ -119,7 +119,7 @@ std::uint32_t local_sectors(const WarpRequest& request) {
   return sectors.count();
 }
 
-std::uint32_t same_address_passes(const WarpRequest& request) {
+std::uint32_t same_address_passes(const MemoryRequest& request) {
   std::array<std::uint64_t, kLanes> addresses;
   std::size_t count = 0;
   each_access(request, [&](std::size_t, std::uint64_t address, std::uint32_t) {
