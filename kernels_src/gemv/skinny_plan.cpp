@@ -27,24 +27,24 @@ bool is_large_skinny(const SkinnyShape& shape) {
   return shape.n * shape.k >= std::int64_t{1} << 24;
 }
 
-// ---- weights of float8_e4m3fn and more than 8 rows of x: measured on an H100
+// ---- weights of one byte and more than 8 rows of x: measured on an H100
 
-constexpr std::int64_t kFloat8SkinnyRows = 4096;     ///< of weights, at least
-constexpr std::int64_t kFloat8SkinnySize = 1 << 25;  ///< numbers of weights of a middle size
+constexpr std::int64_t kByteSkinnyRows = 4096;     ///< of weights, at least
+constexpr std::int64_t kByteSkinnySize = 1 << 25;  ///< numbers of weights of a middle size
 
-bool is_float8_skinny(const SkinnyShape& shape) {
+bool is_byte_skinny(const SkinnyShape& shape) {
   return shape.clusters && shape.batches == 1 && shape.m > 8 &&
-         shape.weight_type == ScalarType::float8_e4m3fn && shape.n >= kFloat8SkinnyRows;
+         scalar_size(shape.weight_type) == 1 && shape.n >= kByteSkinnyRows;
 }
 
 /// Whether each warp reads x again, instead of once for a block.
-bool takes_float8_tiles(const SkinnyShape& shape) {
-  if (!is_float8_skinny(shape)) return false;
-  return shape.m <= 16 || (shape.m <= 32 && shape.n * shape.k <= kFloat8SkinnySize);
+bool takes_byte_tiles(const SkinnyShape& shape) {
+  if (!is_byte_skinny(shape)) return false;
+  return shape.m <= 16 || (shape.m <= 32 && shape.n * shape.k <= kByteSkinnySize);
 }
 
 /// Two tiles of rows of the weights share the loads of x.
-void plan_float8_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
+void plan_byte_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const bool many = shape.m <= 16 && shape.n >= std::int64_t{64} * shape.multiprocessors;
   choose_skinny(plan.rows, 2);
   choose_skinny(plan.warps, many ? 4 : 8);
@@ -56,8 +56,7 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
   choose_skinny(plan.columns, std::bit_ceil(tiles));
-  if (plan.kernel == SkinnyKernel::tiles && takes_float8_tiles(shape))
-    plan_float8_tiles(shape, plan);
+  if (plan.kernel == SkinnyKernel::tiles && takes_byte_tiles(shape)) plan_byte_tiles(shape, plan);
   choose_skinny(plan.warps, 8);
   choose_skinny(plan.rows, 1);
   choose_skinny(plan.stages, 4);
@@ -103,7 +102,7 @@ void plan_skinny_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
   choose_skinny(plan.warps, 4);
   // Blocks with fewer rows of the weights, and so more of them, but where there are very many.
-  const bool low = is_float8_skinny(shape) &&
+  const bool low = is_byte_skinny(shape) &&
                    (shape.m <= 32 || shape.n < std::int64_t{256} * shape.multiprocessors);
   choose_skinny(plan.rows, low ? 1 : 2);
   if (plan.unroll < 2) {
@@ -187,7 +186,7 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
       wanted == SkinnyKernel::ring) {
     return wanted;
   }
-  if (shape.m > 8) return takes_float8_tiles(shape) ? SkinnyKernel::tiles : SkinnyKernel::staged;
+  if (shape.m > 8) return takes_byte_tiles(shape) ? SkinnyKernel::tiles : SkinnyKernel::staged;
   const bool dots = wanted == SkinnyKernel::chosen && skinny_dots(shape);
   return dots ? SkinnyKernel::dot : SkinnyKernel::tiles;
 }

@@ -36,20 +36,20 @@ std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const Sk
   return table + plan.warps * (stages + sums) + of_x;
 }
 
-/// Units of k whose x a warp may keep in registers, of which blocks of 16 warps have fewer.
-std::int64_t most_held_units(int warps) { return warps > 8 ? 2 : 4; }
+constexpr std::int64_t kMostHeldUnits = 4;  ///< whose x a warp may keep in registers
+
+/// Two blocks of eight warps wait for each other less than one of 16, if x stays in registers.
+bool has_packed_halves(const PackedWeights& w, std::int64_t m) {
+  return m == 1 && packed_units(w, 8) <= kMostHeldUnits;
+}
 
 SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan) {
   plan.kernel = SkinnyKernel::ring;
   plan.rows = m == 1 ? 1 : 0;
-  // Two blocks of eight warps wait for each other less than one of 16, if x stays in registers.
-  const bool halves =
-      plan.rows == 1 && w.format != PackedFormat::nf4 && packed_units(w, 8) <= most_held_units(8);
-  choose_packed(plan.warps, halves ? 8 : 16);
+  choose_packed(plan.warps, has_packed_halves(w, m) ? 8 : 16);
   choose_packed(plan.stages, plan.rows == 1 ? 3 : 2);
   const std::int64_t units = packed_units(w, plan.warps);
-  const bool held = plan.rows == 1 && units <= most_held_units(plan.warps);
-  plan.columns = held ? static_cast<int>(units) : 0;
+  plan.columns = plan.rows == 1 && units <= kMostHeldUnits ? static_cast<int>(units) : 0;
   plan.unroll = 0;
   plan.splits = 1;
   return plan;
@@ -70,7 +70,10 @@ bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan&
   if (plan != SkinnyPlan{}) return plan.stages > 0;
   // Each block has a tile, and each of 16 warps a part of k.
   if ((w.n + 15) / 16 < device.multiprocessors || w.k <= std::int64_t{15} * 256) return false;
-  const bool measured = w.format == PackedFormat::nf4 || (w.format == PackedFormat::q4_k && m == 1);
+  const bool halves =
+      has_packed_halves(w, m) && (w.format == PackedFormat::q5_k || w.format == PackedFormat::q6_k);
+  const bool measured =
+      halves || w.format == PackedFormat::nf4 || (w.format == PackedFormat::q4_k && m == 1);
   return measured && fits_packed_ring(w, m, plan_packed_ring(w, m, plan), device);
 }
 

@@ -49,7 +49,7 @@ def test_each_format_of_the_weights(of, dtype):
 
 @pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
 def test_more_rows_with_weights_of_one_byte(dtype):
-    """Plans that large float8 weights take on Hopper."""
+    """Plans that large weights take on Hopper."""
     with kw.checks("memory", "init", "race", "sync"):
         for m, plan in [
             (16, (TILES, 4, 2, 2, 1, 1)),

@@ -39,6 +39,16 @@ TEST_CASE("packed plan: large weights of NF4 and Q4_K take rings") {
   }
 }
 
+TEST_CASE("packed plan: one row of Q5_K and Q6_K takes a ring where its x stays in registers") {
+  for (const PackedFormat format : {PackedFormat::q5_k, PackedFormat::q6_k}) {
+    CHECK(plan_packed(weights_of(format, 8192, 8192), 1, {}, kHopper).columns == 4);
+    const PackedWeights longer = weights_of(format, 4096, 14336);
+    CHECK(plan_packed(longer, 1, {}, kHopper).kernel != SkinnyKernel::ring);
+    const SkinnyPlan two = plan_packed(weights_of(format, 8192, 8192), 2, {}, kHopper);
+    CHECK(two.kernel != SkinnyKernel::ring);
+  }
+}
+
 TEST_CASE("packed plan: two blocks of a ring for one row share a multiprocessor") {
   const PackedWeights w = weights_of(PackedFormat::q4_k, 14336, 4096);
   const SkinnyPlan one = plan_packed(w, 1, {}, kHopper);

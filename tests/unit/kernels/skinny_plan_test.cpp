@@ -85,7 +85,7 @@ TEST_CASE("skinny plan: two blocks with boxes fit a multiprocessor, and splits a
   CHECK(many.splits == 8);
 }
 
-TEST_CASE("skinny plan: weights of float8_e4m3fn and more than 8 rows of x") {
+TEST_CASE("skinny plan: weights of one byte and more than 8 rows of x") {
   const auto plan = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     SkinnyShape shape = hopper_rows(m, n, k);
     shape.weight_type = ScalarType::float8_e4m3fn;
