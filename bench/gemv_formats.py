@@ -20,7 +20,8 @@ SHAPES = [(14336, 4096), (8192, 8192), (4096, 4096), (4096, 14336)]
 ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 FEW = 64  # most rows of the kernel for few rows
 GROUP = 128
-PARAMETERS = ("warps", "rows", "columns", "unroll", "splits")
+PARAMETERS = ("warps", "rows", "columns", "unroll", "splits", "stages")
+RING_ROWS = 8  # of x, that rings of copies take
 Timer = Callable[[list[Callable[[], Any]]], float]
 
 
@@ -130,6 +131,8 @@ def plans(m: int) -> Iterator[tuple[int, ...]]:
     if m > FEW:
         yield from itertools.product([4, 8], [1, 2], [8, 16], [2, 3], [1, 2, 4])
         return
+    if m <= RING_ROWS:
+        yield from itertools.product([8, 16], [0], [0], [0], [0], [2, 3, 4, 5])
     tiles = 1
     while tiles * 8 < m:
         tiles *= 2

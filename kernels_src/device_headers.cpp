@@ -36,6 +36,9 @@
 #include "kernels_src/include/posted.cuh.h"
 #include "kernels_src/include/product/mbarrier.cuh.h"
 #include "kernels_src/include/product/own_epilogue.cuh.h"
+#include "kernels_src/include/product/packed_arrays.cuh.h"
+#include "kernels_src/include/product/packed_ring.cuh.h"
+#include "kernels_src/include/product/packed_scales.cuh.h"
 #include "kernels_src/include/product/packed_walk.cuh.h"
 #include "kernels_src/include/product/packed_weights.cuh.h"
 #include "kernels_src/include/product/product_epilogue.cuh.h"
@@ -105,6 +108,9 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(ordered_scan),
     KW_HEADER(overlap),
     KW_HEADER(own_epilogue),
+    KW_HEADER(packed_arrays),
+    KW_HEADER(packed_ring),
+    KW_HEADER(packed_scales),
     KW_HEADER(packed_walk),
     KW_HEADER(packed_weights),
     KW_HEADER(philox),

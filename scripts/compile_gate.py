@@ -46,7 +46,8 @@ FROM_AMPERE = (
     *("packed_gemm", "packed_product", "repack"),
 )
 OLDEST = {f"{name}.cu": 80 for name in FROM_AMPERE}
-OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90, "packed_ring.cu": 90}
+OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
+OLDEST |= {"packed_one.cu": 90, "packed_ring.cu": 90}
 # Sources with wgmma, for compute capability 9.0 alone.
 HOPPER_ALONE = (
     *(f"kernels_src/attention/{name}.cu" for name in ("hopper_attention", "hopper_backward")),

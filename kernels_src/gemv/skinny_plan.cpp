@@ -27,10 +27,36 @@ bool is_large_skinny(const SkinnyShape& shape) {
   return shape.n * shape.k >= std::int64_t{1} << 24;
 }
 
+// ---- weights of one byte and more than 8 rows of x: measured on an H100
+
+constexpr std::int64_t kByteSkinnyRows = 4096;     ///< of weights, at least
+constexpr std::int64_t kByteSkinnySize = 1 << 25;  ///< numbers of weights of a middle size
+
+bool is_byte_skinny(const SkinnyShape& shape) {
+  return shape.clusters && shape.batches == 1 && shape.m > 8 &&
+         scalar_size(shape.weight_type) == 1 && shape.n >= kByteSkinnyRows;
+}
+
+/// Whether each warp reads x again, instead of once for a block.
+bool takes_byte_tiles(const SkinnyShape& shape) {
+  if (!is_byte_skinny(shape)) return false;
+  return shape.m <= 16 || (shape.m <= 32 && shape.n * shape.k <= kByteSkinnySize);
+}
+
+/// Two tiles of rows of the weights share the loads of x.
+void plan_byte_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
+  const bool many = shape.m <= 16 && shape.n >= std::int64_t{64} * shape.multiprocessors;
+  choose_skinny(plan.rows, 2);
+  choose_skinny(plan.warps, many ? 4 : 8);
+  choose_skinny(plan.unroll, many ? 2 : 1);
+  if (plan.hint < 0) plan.hint = 1;
+}
+
 void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
   choose_skinny(plan.columns, std::bit_ceil(tiles));
+  if (plan.kernel == SkinnyKernel::tiles && takes_byte_tiles(shape)) plan_byte_tiles(shape, plan);
   choose_skinny(plan.warps, 8);
   choose_skinny(plan.rows, 1);
   choose_skinny(plan.stages, 4);
@@ -75,7 +101,10 @@ constexpr int kMostSkinnyCluster = 8;
 void plan_skinny_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
   choose_skinny(plan.warps, 4);
-  choose_skinny(plan.rows, 2);
+  // Blocks with fewer rows of the weights, and so more of them, but where there are very many.
+  const bool low = is_byte_skinny(shape) &&
+                   (shape.m <= 32 || shape.n < std::int64_t{256} * shape.multiprocessors);
+  choose_skinny(plan.rows, low ? 1 : 2);
   if (plan.unroll < 2) {
     plan.unroll = 4;
     while (plan.unroll > 2 && skinny_shared_bytes(shape, plan) > kSkinnyStagedBytes) --plan.unroll;
@@ -83,8 +112,9 @@ void plan_skinny_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
   const std::int64_t depth = std::int64_t{128} / scalar_size(shape.weight_type);
   const std::int64_t rows = std::int64_t{16} * plan.rows * plan.warps;
   const std::int64_t chunks = skinny_parts(shape.k, depth);
+  const std::int64_t most = low ? 2 : kMostSkinnyCluster;
   choose_skinny_splits(plan, 2 * shape.multiprocessors, skinny_parts(shape.n, rows) * shape.batches,
-                       std::min<std::int64_t>(kMostSkinnyCluster, chunks / 4));
+                       std::min<std::int64_t>(most, chunks / 4));
   plan.clustered = shape.clusters && plan.splits > 1 && plan.splits <= kMostSkinnyCluster;
 }
 
@@ -161,7 +191,7 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
       wanted == SkinnyKernel::ring) {
     return wanted;
   }
-  if (shape.m > 8) return SkinnyKernel::staged;
+  if (shape.m > 8) return takes_byte_tiles(shape) ? SkinnyKernel::tiles : SkinnyKernel::staged;
   const bool dots = wanted == SkinnyKernel::chosen && skinny_dots(shape);
   return dots ? SkinnyKernel::dot : SkinnyKernel::tiles;
 }

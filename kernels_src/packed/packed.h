@@ -101,7 +101,7 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream = {});
 
 // ---- for the sources of this folder
 
-/// As in packed_weights.cuh.
+/// As in packed_arrays.cuh.
 struct PackedArrays {
   std::array<CUdeviceptr, PackedWeights::kParts> parts{};
   std::uint32_t rows = 0, k = 0, blocks = 0, tile_rows = 1, tile_blocks = 1, tiles_across = 1,

@@ -8,6 +8,8 @@
 #include "kernels_src/operands.h"
 #include "kernels_src/packed/packed.h"
 #include "kernels_src/packed/packed_gemm.cu.h"
+#include "kernels_src/packed/packed_one.cu.h"
+#include "kernels_src/packed/packed_plan.h"
 #include "kernels_src/packed/packed_product.cu.h"
 #include "kernels_src/packed/packed_ring.cu.h"
 
@@ -23,6 +25,11 @@ constexpr std::int64_t kPackedRows = 512;                           ///< of x, w
 
 const Family& packed_family() {
   static const auto& made = *new Family("packed_product.cu", text::packed_product_cu);
+  return made;
+}
+
+const Family& packed_one_family() {
+  static const auto& made = *new Family("packed_one.cu", text::packed_one_cu);
   return made;
 }
 
@@ -44,134 +51,6 @@ struct PackedProblem {
   std::uint32_t m = 0, n = 0, k = 0, splits = 1, scale_step = 0, ahead = 0;
   float factor = 1;
 };
-
-void choose(int& parameter, std::int64_t value) {
-  if (parameter <= 0) parameter = static_cast<int>(value);
-}
-
-// ---- of up to eight rows on Hopper: blocks that stay, and copies on their way to them
-
-constexpr std::int64_t kRingRows = 8;
-constexpr std::int64_t kPairTableBytes = 32768;  // as PairTable in packed_weights.cuh
-
-/// Whether one row of x may take the kernel for it.
-bool has_packed_one(const PackedWeights& w) {
-  return w.format == PackedFormat::int4 || w.format == PackedFormat::nf4 ||
-         w.format == PackedFormat::q4_0 || w.format == PackedFormat::q4_k;
-}
-
-/// Units of two blocks that a warp has.
-std::int64_t packed_units(const PackedWeights& w, int warps) {
-  return ((w.k + 255) / 256 + warps - 1) / warps;
-}
-
-std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
-  const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
-  const std::int64_t stages = plan.stages * packed_stage_bytes(w), sums = 2 * 16 * 4 * m;
-  const std::int64_t of_x = m == 1 ? (w.k + 255) / 256 * 32 : 0;
-  return table + plan.warps * (stages + sums) + of_x;
-}
-
-SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan) {
-  plan.kernel = SkinnyKernel::ring;
-  plan.rows = m == 1 && has_packed_one(w) ? 1 : 0;
-  choose(plan.warps, 16);
-  choose(plan.stages, plan.rows == 1 ? 3 : 2);
-  plan.columns = plan.unroll = 0;
-  plan.splits = 1;
-  return plan;
-}
-
-bool fits_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
-                      Device& device) {
-  constexpr std::int64_t kBarriers = 2048;  // no more than these bytes
-  return plan.warps <= 16 && plan.stages <= 8 &&
-         std::has_single_bit(static_cast<unsigned>(plan.warps)) &&
-         packed_ring_shared(w, m, plan) + kBarriers <=
-             device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-}
-
-/// Whether `plan` names stages, or nothing and the ring is measured to be faster.
-bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
-                       Device& device) {
-  if (m > kRingRows || !overlaps_launches(device)) return false;
-  if (plan != SkinnyPlan{}) return plan.stages > 0;
-  // Each block has a tile, and each of 16 warps a part of k.
-  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  const std::int64_t tiles = (w.n + 15) / 16;
-  if (tiles < processors || w.k <= 15 * 256) return false;
-  return w.format == PackedFormat::nf4 &&
-         fits_packed_ring(w, m, plan_packed_ring(w, m, plan), device);
-}
-
-// ---- of up to 64 rows
-
-/// The one place that decides how a product of few rows is cut.
-SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
-                       std::int64_t multiprocessors) {
-  const std::int64_t blocks = (w.k + 127) / 128;
-  choose(plan.columns, std::bit_ceil(static_cast<unsigned>((m + 7) / 8)));
-  // Two tiles of rows share the loads of x, if enough blocks remain.
-  const bool shared = (plan.columns == 2 || plan.columns == 4) && w.n >= 32 * multiprocessors;
-  choose(plan.rows, shared ? 2 : 1);
-  choose(plan.warps, blocks >= 16 ? 8 : 4);
-  const bool bytes = w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block;
-  const int loads = plan.columns * plan.rows == 1 ? 4 : plan.columns * plan.rows == 2 ? 2 : 1;
-  choose(plan.unroll, std::max(1, bytes ? loads / 2 : loads));
-  const std::int64_t chunks = (blocks + plan.unroll - 1) / plan.unroll;
-  const std::int64_t across =
-      ((w.n + 15) / 16 + plan.rows - 1) / std::max<std::int64_t>(1, plan.rows);
-  choose(plan.splits, std::clamp<std::int64_t>(multiprocessors / std::max<std::int64_t>(1, across),
-                                               1, std::max<std::int64_t>(1, chunks / plan.warps)));
-  return plan;
-}
-
-void check_packed_plan(const SkinnyPlan& plan, std::int64_t m) {
-  const bool fits = plan.warps <= 32 && plan.rows <= 4 && plan.columns <= 8 && plan.unroll <= 8 &&
-                    plan.columns * 8 >= m && plan.splits <= 65535 &&
-                    std::has_single_bit(static_cast<unsigned>(plan.warps));
-  if (!fits) throw InvalidArgument("there is no such plan of a product with packed weights");
-}
-
-// ---- of more rows: a plan's rows and columns are tiles of a warp, unroll is the count of stages
-
-/// Blocks of the grid but for the splits.
-std::int64_t packed_gemm_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
-  const std::int64_t height = std::int64_t{16} * plan.rows * plan.warps;
-  const std::int64_t width = std::int64_t{8} * plan.columns;
-  return (w.n + height - 1) / height * ((m + width - 1) / width);
-}
-
-/// As StagedColumns in packed_gemm.cu.
-std::int64_t packed_gemm_shared(const PackedWeights& w, const SkinnyPlan& plan) {
-  const bool short_runs = w.format == PackedFormat::q6_k || w.format == PackedFormat::nvfp4;
-  return std::int64_t{plan.unroll} * plan.columns * 8 * (128 + (short_runs ? 16 : 32)) * 2;
-}
-
-SkinnyPlan plan_packed_gemm(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
-                            std::int64_t multiprocessors) {
-  // Tiles of 64 rows of x where the last one of 128 would be half empty.
-  choose(plan.columns, (m - 1) % 128 < 64 && m <= 320 ? 8 : 16);
-  choose(plan.warps, 4);
-  choose(plan.unroll, plan.columns > 8 ? 2 : 3);
-  if (plan.rows <= 0) {
-    plan.rows = 2;
-    if (packed_gemm_blocks(w, m, plan) < multiprocessors) plan.rows = 1;
-  }
-  const std::int64_t blocks = packed_gemm_blocks(w, m, plan);
-  choose(plan.splits, std::clamp<std::int64_t>(multiprocessors / blocks, 1,
-                                               std::max<std::int64_t>(1, (w.k + 127) / 128 / 4)));
-  return plan;
-}
-
-void check_packed_gemm_plan(const PackedWeights& w, const SkinnyPlan& plan, Device& device) {
-  const bool fits = (plan.warps == 4 || plan.warps == 8) && plan.rows <= 2 &&
-                    (plan.columns == 8 || plan.columns == 16) && plan.unroll >= 2 &&
-                    plan.unroll <= 4 && plan.splits <= 65535 &&
-                    packed_gemm_shared(w, plan) <=
-                        device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  if (!fits) throw InvalidArgument("there is no such plan of a product with packed weights");
-}
 
 /// `array` as (rows, columns): a view where its strides allow, else a copy. Rows have no gaps.
 Array packed_rows(const Array& array, std::int64_t rows, std::int64_t columns, std::uint64_t align,
@@ -221,19 +100,32 @@ const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& 
   });
 }
 
-const LazyKernel& packed_ring_kernel(const PackedLinearCall& call, SkinnyPlan plan) {
-  const PackedWeights& w = call.weights;
-  const bool one = plan.rows == 1;
-  // With NF4 the registers are better left to the products.
-  const bool held = w.format != PackedFormat::nf4 && packed_units(w, plan.warps) == 1;
-  const bool last = one ? held : w.k % 128 == 0;
-  plan.columns = last ? 1 : 0;
-  const std::uint64_t key = packed_product_key(call, plan).add(packed_key(w), kPackedKeyBits);
-  return packed_ring_family().instance(key, [&] {
-    return format("{}<{}, {}, {}, {}, {}, {}>", one ? "packed_one" : "packed_ring",
-                  device_type(call.x.type()), packed_device_format(w, call.x.type()),
-                  packed_activation(call), plan.warps, plan.stages, last);
+const LazyKernel& packed_one_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
+  const std::uint64_t key =
+      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
+  return packed_one_family().instance(key, [&] {
+    return format("packed_one<{}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
+                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
+                  plan.warps, plan.stages, plan.columns);
   });
+}
+
+const LazyKernel& packed_ring_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
+  const PackedWeights& w = call.weights;
+  const bool whole = w.k % 128 == 0;
+  const std::uint64_t key =
+      packed_product_key(call, plan).add(packed_key(w), kPackedKeyBits).add(whole, 1);
+  return packed_ring_family().instance(key, [&] {
+    return format("packed_ring<{}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
+                  packed_device_format(w, call.x.type()), packed_activation(call), plan.warps,
+                  plan.stages, whole);
+  });
+}
+
+const LazyKernel& packed_kernel_of(const PackedLinearCall& call, std::int64_t rows,
+                                   const SkinnyPlan& plan) {
+  if (plan.kernel != SkinnyKernel::ring) return packed_kernel(call, plan, rows > kSkinnyRows);
+  return rows == 1 ? packed_one_kernel(call, plan) : packed_ring_kernel(call, plan);
 }
 
 const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
@@ -243,48 +135,16 @@ const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
   });
 }
 
-SkinnyPlan packed_plan(const PackedLinearCall& call, std::int64_t rows, bool many) {
-  Device& device = call.x.device();
-  if (takes_packed_ring(call.weights, rows, call.plan, device)) {
-    const SkinnyPlan ring = plan_packed_ring(call.weights, rows, call.plan);
-    if (!fits_packed_ring(call.weights, rows, ring, device))
-      throw InvalidArgument("there is no such plan of a product with packed weights");
-    return ring;
-  }
-  if (call.plan.stages > 0)
-    throw InvalidArgument("there is no such plan of a product with packed weights");
-  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  const auto plan = many ? plan_packed_gemm : plan_packed;
-  const SkinnyPlan made = plan(call.weights, rows, call.plan, processors);
-  if (many) {
-    check_packed_gemm_plan(call.weights, made, device);
-  } else {
-    check_packed_plan(made, rows);
-  }
-  return made;
-}
-
 LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const SkinnyPlan& plan,
-                           bool many, const Stream& on) {
-  if (plan.kernel == SkinnyKernel::ring) {
-    Device& device = w.parts[0]->device();
-    const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    return {.grid = {static_cast<std::uint32_t>(std::min((w.n + 15) / 16, processors))},
-            .block = {static_cast<std::uint32_t>(plan.warps) * 32},
-            .shared_bytes = static_cast<std::uint32_t>(packed_ring_shared(w, rows, plan)),
-            .stream = on,
-            .programmatic_dependent = true};
-  }
-  const std::int64_t blocks =
-      many ? packed_gemm_blocks(w, rows, plan) : (w.n + 16 * plan.rows - 1) / (16 * plan.rows);
-  LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(plan.splits)};
-  config.block = {static_cast<std::uint32_t>(plan.warps) * 32};
-  if (many) config.shared_bytes = static_cast<std::uint32_t>(packed_gemm_shared(w, plan));
-  config.stream = on;
-  config.programmatic_dependent =
-      !many && plan.columns == 1 && overlaps_launches(w.parts[0]->device());
-  return config;
+                           const PackedDevice& device, const Stream& on) {
+  const bool early =
+      plan.kernel == SkinnyKernel::ring || (rows <= kSkinnyRows && plan.columns == 1);
+  return {.grid = {static_cast<std::uint32_t>(packed_blocks(w, rows, plan, device)),
+                   static_cast<std::uint32_t>(plan.splits)},
+          .block = {static_cast<std::uint32_t>(plan.warps) * 32},
+          .shared_bytes = static_cast<std::uint32_t>(packed_shared_bytes(w, rows, plan)),
+          .stream = on,
+          .programmatic_dependent = device.overlapping && early};
 }
 
 /// Whether blocks fetch their weights while the kernel in front still runs: where each warp loads
@@ -298,8 +158,8 @@ bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan) {
 Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stream& on) {
   const PackedWeights& w = call.weights;
   Device& device = call.x.device();
-  const bool many = rows > kSkinnyRows;
-  const SkinnyPlan plan = packed_plan(call, rows, many);
+  const PackedDevice limits = packed_device(device);
+  const SkinnyPlan plan = plan_packed(w, rows, call.plan, limits);
   const Array x = packed_columns(call, rows, on);
   Array result = Array::empty(device, {rows, w.n}, x.type(), on);
   std::vector<Array> used = {x, result};
@@ -321,12 +181,9 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   p.n = static_cast<std::uint32_t>(w.n);
   p.k = static_cast<std::uint32_t>(w.k);
   p.splits = static_cast<std::uint32_t>(plan.splits);
-  LaunchConfig config = packed_launch(w, rows, plan, many, on);
-  const bool ring = plan.kernel == SkinnyKernel::ring;
+  LaunchConfig config = packed_launch(w, rows, plan, limits, on);
   p.ahead = config.programmatic_dependent && packed_fetches(w, plan) ? 1 : 0;
-  const LazyKernel& kernel =
-      ring ? packed_ring_kernel(call, plan) : packed_kernel(call, plan, many);
-  launch(kernel.on(device), config, p, packed_arrays(w));
+  launch(packed_kernel_of(call, rows, plan).on(device), config, p, packed_arrays(w));
   if (plan.splits > 1) {
     config.grid = {static_cast<std::uint32_t>((result.size() + 255) / 256)};
     config.block = {256};

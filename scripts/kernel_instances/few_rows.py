@@ -34,7 +34,7 @@ def product(of: str, form: str, rest: str) -> str:
 
 
 def ring(of: str, form: str, rest: str) -> str:
-    """The name of a kernel with up to eight rows on Hopper."""
+    """The name of a kernel with two to eight rows on Hopper."""
     return f"packed_ring<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
@@ -103,9 +103,12 @@ FEW_ROWS: dict[str, list[str]] = {
     ],
     "packed_ring.cu": [
         *(ring(BRAIN, form, "Identity, 16, 2, true") for form in FORMATS),
-        *(one(BRAIN, FORMATS[i], "Identity, 16, 2, true") for i in (*range(7), 9)),
         ring("Float16", FORMATS[4], "Silu, 8, 3, false"),
-        one("Float16", FORMATS[9], "Identity, 16, 3, false"),
+    ],
+    "packed_one.cu": [
+        *(one(BRAIN, form, "Identity, 16, 2, 1") for form in FORMATS),
+        *(one("Float16", FORMATS[i], "Silu, 16, 2, 0") for i in (4, 9, 11)),
+        one(BRAIN, FORMATS[9], "Identity, 8, 3, 4"),
     ],
     "packed_product.cu": [
         *(product(BRAIN, form, "Identity, 8, 1, 1, 4") for form in FORMATS),

@@ -48,6 +48,18 @@ def test_each_format_of_the_weights(of, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
+def test_more_rows_with_weights_of_one_byte(dtype):
+    """Plans that large weights take on Hopper."""
+    with kw.checks("memory", "init", "race", "sync"):
+        for m, plan in [
+            (16, (TILES, 4, 2, 2, 1, 1)),
+            (31, (TILES, 8, 2, 1, 1, 1)),
+            (64, (STAGED, 4, 1, 4, 0, 2)),
+        ]:
+            check(values((m, 528), "bfloat16", m), weights((70, 528), dtype), plan)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
 @pytest.mark.parametrize("of", ["bfloat16", "float16", "float32"])
 def test_every_code_is_exact(of, dtype):
     codes = np.arange(256, dtype=np.uint8).view(np.int8 if dtype == "int8" else E4M3)

@@ -91,3 +91,35 @@ TEST_CASE("skinny plan: blocks with boxes fit the multiprocessors, and splits a 
       plan_skinny(hopper_rows(64, 64, 64), {.kernel = SkinnyKernel::wgmma, .splits = 16});
   CHECK(many.splits == 8);
 }
+
+TEST_CASE("skinny plan: weights of one byte and more than 8 rows of x") {
+  const auto plan = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    SkinnyShape shape = hopper_rows(m, n, k);
+    shape.weight_type = ScalarType::float8_e4m3fn;
+    shape.width = 16;
+    shape.boxes = false;
+    return plan_skinny(shape, {});
+  };
+  // The kernel of tiles, where x is short or the weights are not too large.
+  SkinnyPlan made = plan(16, 4096, 4096);
+  CHECK(made.kernel == SkinnyKernel::tiles);
+  CHECK(made.rows == 2);
+  CHECK(made.warps == 8);
+  CHECK(made.hint == 1);
+  made = plan(16, 14336, 4096);
+  CHECK(made.kernel == SkinnyKernel::tiles);
+  CHECK(made.warps == 4);
+  CHECK(made.unroll == 2);
+  CHECK(plan(32, 6144, 4096).kernel == SkinnyKernel::tiles);
+  CHECK(plan(32, 14336, 4096).kernel == SkinnyKernel::staged);
+  CHECK(plan(33, 6144, 4096).kernel == SkinnyKernel::staged);
+  CHECK(plan(16, 1024, 4096).kernel == SkinnyKernel::staged);
+  // Blocks of 64 rows of the weights, and at most two of them share k.
+  made = plan(64, 4096, 4096);
+  CHECK(made.rows * made.warps * 16 == 64);
+  CHECK(made.unroll == 4);
+  CHECK(made.splits == 2);
+  CHECK(plan(64, 14336, 4096).splits == 1);
+  CHECK(plan(64, 128256, 4096).rows == 2);
+  CHECK(plan(64, 1024, 4096).splits == 8);
+}

@@ -1,0 +1,117 @@
+// Products of up to eight rows with quantised weights on Hopper: blocks stay, and copies of what
+// comes next are on their way to shared memory. Each warp has a part of k, in one tile of 16 rows
+// of the weights after the other.
+#pragma once
+
+#include <kernwright/packed_walk.cuh>
+
+namespace kernwright {
+
+/// A warp's stages, and which of its units of two blocks comes next.
+template <typename Format, int Warps, int Stages>
+struct PackedRing {
+  using Stage = PackedStage<Format>;
+  static constexpr unsigned kBytes = Stages * Stage::kBytes;
+  unsigned char* memory;
+  Mbarrier* full;
+  unsigned lane, tiles, blocks, first, count;
+  unsigned next_tile, next_unit, stage, parity;
+
+  /// By all lanes. The weights may be fetched while the kernel in front still runs.
+  __device__ __forceinline__ void start(const PackedArrays& weights, unsigned char* memory_of_warp,
+                                        Mbarrier* barriers, unsigned warp, unsigned rows) {
+    memory = memory_of_warp;
+    full = barriers;
+    lane = threadIdx.x % 32;
+    tiles = (rows + 15) / 16;
+    blocks = weights.blocks;
+    const unsigned units = (blocks + 1) / 2, each = (units + Warps - 1) / Warps;
+    first = min(warp * each, units);
+    count = min(each, units - first);
+    stage = parity = 0;
+    if (lane == 0) {
+#pragma unroll
+      for (int i = 0; i < Stages; ++i) full[i].init(1);
+      Mbarrier::publish();
+    }
+    rewind();
+    for (int i = 0; i < Stages; ++i) issue<true>(weights, i);
+    rewind();
+  }
+  __device__ __forceinline__ void fill(const PackedArrays& weights) {
+    for (int i = 0; i < Stages; ++i) issue<false>(weights, i);
+  }
+  __device__ __forceinline__ const unsigned char* wait() {
+    full[stage].wait(parity);
+    return memory + stage * Stage::kBytes;
+  }
+  /// After all reads of the stage: they are done long before the copy's first bytes come.
+  __device__ __forceinline__ void advance(const PackedArrays& weights) {
+    __syncwarp();
+    issue<false>(weights, stage);
+    if (++stage == Stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+  /// The arrays of a unit in its stage.
+  __device__ __forceinline__ static PackedArrays copied(const PackedArrays& weights,
+                                                        const unsigned char* here) {
+    PackedArrays made = weights;
+    made.codes = here;
+    made.high = here + Stage::kHigh;
+    if constexpr (Stage::Scales::kScaleBytes > 0) made.scales = here + Stage::kScales;
+    made.more = here + Stage::kMore;
+    return made;
+  }
+
+ private:
+  __device__ __forceinline__ void rewind() {
+    next_tile = blockIdx.x;
+    next_unit = 0;
+  }
+  /// The next unit, to a stage or (kFetch) to the second level of cache.
+  template <bool kFetch>
+  __device__ __forceinline__ void issue(const PackedArrays& weights, unsigned to_stage) {
+    if (count == 0 || next_tile >= tiles) return;
+    const unsigned at = (first + next_unit) * 2, some = min(2, blocks - at);
+    const UInt64 block = static_cast<UInt64>(next_tile) * blocks + at;
+    if (lane == 0) {
+      Mbarrier& bar = full[to_stage];
+      unsigned char* const stage_at = memory + to_stage * Stage::kBytes;
+      unsigned bytes = 0;
+      Stage::each(weights, block, block / 2, some,
+                  [&](unsigned, const UInt8*, unsigned size) { bytes += size; });
+      if (!kFetch) bar.arrive_expecting(bytes);
+      Stage::each(weights, block, block / 2, some,
+                  [&](unsigned to, const UInt8* from, unsigned size) {
+                    if (kFetch) {
+                      fetch_bulk(from, size);
+                    } else {
+                      copy_bulk(stage_at + to, from, size, bar);
+                    }
+                  });
+    }
+    if (++next_unit == count) {
+      next_unit = 0;
+      next_tile += gridDim.x;
+    }
+  }
+};
+
+/// The sums of all warps for a tile, of p.m rows of x: `parts` has p.m * 16 of each warp. Those of
+/// two tiles that follow each other lie apart, so the block meets once for each.
+template <typename T, typename Act, int Warps>
+__device__ __forceinline__ void add_ring_warps(const SkinnyProblem& p, unsigned tile,
+                                               const float* parts) {
+  __syncthreads();
+  for (unsigned i = threadIdx.x; i < 16 * p.m; i += Warps * 32) {
+    const unsigned m = i / 16, n = tile * 16 + i % 16;
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < Warps; ++w) sum += parts[w * p.m * 16 + i];
+    if (n < p.n) finish_sum<T, Act>(p, 0, m, n, sum);
+  }
+}
+
+}  // namespace kernwright

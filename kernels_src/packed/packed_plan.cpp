@@ -1,0 +1,177 @@
+// The choice among the kernels for packed weights and their parameters.
+#include "kernels_src/packed/packed_plan.h"
+
+#include "base/errors.h"
+#include "core/device.h"
+#include "kernels_src/family.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kernwright::kernels {
+namespace {
+
+void choose_packed(int& parameter, std::int64_t value) {
+  if (parameter <= 0) parameter = static_cast<int>(value);
+}
+
+[[noreturn]] void refuse_packed_plan() {
+  throw InvalidArgument("there is no such plan of a product with packed weights");
+}
+
+// ---- of up to eight rows on Hopper: blocks that stay, and copies on their way to them
+
+constexpr std::int64_t kRingRows = 8;
+constexpr std::int64_t kPairTableBytes = 32768;  // as PairTable in packed_weights.cuh
+
+/// Units of two blocks that a warp has.
+std::int64_t packed_units(const PackedWeights& w, int warps) {
+  return ((w.k + 255) / 256 + warps - 1) / warps;
+}
+
+std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
+  const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
+  const std::int64_t stages = plan.stages * packed_stage_bytes(w), sums = 2 * 16 * 4 * m;
+  const std::int64_t of_x = m == 1 ? (w.k + 255) / 256 * 64 : 0;
+  return table + plan.warps * (stages + sums) + of_x;
+}
+
+constexpr std::int64_t kMostHeldUnits = 4;  ///< whose x a warp may keep in registers
+
+/// Two blocks of eight warps wait for each other less than one of 16, if x stays in registers.
+bool has_packed_halves(const PackedWeights& w, std::int64_t m) {
+  return m == 1 && packed_units(w, 8) <= kMostHeldUnits;
+}
+
+SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan) {
+  plan.kernel = SkinnyKernel::ring;
+  plan.rows = m == 1 ? 1 : 0;
+  choose_packed(plan.warps, has_packed_halves(w, m) ? 8 : 16);
+  choose_packed(plan.stages, plan.rows == 1 ? 3 : 2);
+  const std::int64_t units = packed_units(w, plan.warps);
+  plan.columns = plan.rows == 1 && units <= kMostHeldUnits ? static_cast<int>(units) : 0;
+  plan.unroll = 0;
+  plan.splits = 1;
+  return plan;
+}
+
+bool fits_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                      const PackedDevice& device) {
+  constexpr std::int64_t kBarriers = 2048;  // no more than these bytes
+  return plan.warps <= 16 && plan.stages <= 8 &&
+         std::has_single_bit(static_cast<unsigned>(plan.warps)) &&
+         packed_ring_shared(w, m, plan) + kBarriers <= device.shared_bytes;
+}
+
+/// Whether `plan` names stages, or nothing and the ring is measured to be faster.
+bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                       const PackedDevice& device) {
+  if (m > kRingRows || !device.overlapping) return false;
+  if (plan != SkinnyPlan{}) return plan.stages > 0;
+  // Each block has a tile, and each of 16 warps a part of k.
+  if ((w.n + 15) / 16 < device.multiprocessors || w.k <= std::int64_t{15} * 256) return false;
+  const bool halves =
+      has_packed_halves(w, m) && (w.format == PackedFormat::q5_k || w.format == PackedFormat::q6_k);
+  const bool measured =
+      halves || w.format == PackedFormat::nf4 || (w.format == PackedFormat::q4_k && m == 1);
+  return measured && fits_packed_ring(w, m, plan_packed_ring(w, m, plan), device);
+}
+
+// ---- of up to 64 rows
+
+SkinnyPlan plan_packed_tiles(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
+                             std::int64_t multiprocessors) {
+  const std::int64_t blocks = (w.k + 127) / 128;
+  choose_packed(plan.columns, std::bit_ceil(static_cast<unsigned>((m + 7) / 8)));
+  // Two tiles of rows share the loads of x, if enough blocks remain.
+  const bool shared = (plan.columns == 2 || plan.columns == 4) && w.n >= 32 * multiprocessors;
+  choose_packed(plan.rows, shared ? 2 : 1);
+  choose_packed(plan.warps, blocks >= 16 ? 8 : 4);
+  const bool bytes = w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block;
+  const int loads = plan.columns * plan.rows == 1 ? 4 : plan.columns * plan.rows == 2 ? 2 : 1;
+  choose_packed(plan.unroll, std::max(1, bytes ? loads / 2 : loads));
+  const std::int64_t chunks = (blocks + plan.unroll - 1) / plan.unroll;
+  const std::int64_t across =
+      ((w.n + 15) / 16 + plan.rows - 1) / std::max<std::int64_t>(1, plan.rows);
+  choose_packed(plan.splits,
+                std::clamp<std::int64_t>(multiprocessors / std::max<std::int64_t>(1, across), 1,
+                                         std::max<std::int64_t>(1, chunks / plan.warps)));
+  const bool fits = plan.warps <= 32 && plan.rows <= 4 && plan.columns <= 8 && plan.unroll <= 8 &&
+                    plan.columns * 8 >= m && plan.splits <= 65535 &&
+                    std::has_single_bit(static_cast<unsigned>(plan.warps));
+  if (!fits) refuse_packed_plan();
+  return plan;
+}
+
+// ---- of more rows
+
+std::int64_t packed_gemm_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
+  const std::int64_t height = std::int64_t{16} * plan.rows * plan.warps;
+  const std::int64_t width = std::int64_t{8} * plan.columns;
+  return (w.n + height - 1) / height * ((m + width - 1) / width);
+}
+
+/// As StagedColumns in packed_gemm.cu.
+std::int64_t packed_gemm_shared(const PackedWeights& w, const SkinnyPlan& plan) {
+  const bool short_runs = w.format == PackedFormat::q6_k || w.format == PackedFormat::nvfp4;
+  return std::int64_t{plan.unroll} * plan.columns * 8 * (128 + (short_runs ? 16 : 32)) * 2;
+}
+
+SkinnyPlan plan_packed_gemm(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
+                            const PackedDevice& device) {
+  // Tiles of 64 rows of x where the last one of 128 would be half empty.
+  choose_packed(plan.columns, (m - 1) % 128 < 64 && m <= 320 ? 8 : 16);
+  choose_packed(plan.warps, 4);
+  choose_packed(plan.unroll, plan.columns > 8 ? 2 : 3);
+  if (plan.rows <= 0) {
+    plan.rows = 2;
+    if (packed_gemm_blocks(w, m, plan) < device.multiprocessors) plan.rows = 1;
+  }
+  const std::int64_t blocks = packed_gemm_blocks(w, m, plan);
+  choose_packed(plan.splits,
+                std::clamp<std::int64_t>(device.multiprocessors / blocks, 1,
+                                         std::max<std::int64_t>(1, (w.k + 127) / 128 / 4)));
+  const bool fits = (plan.warps == 4 || plan.warps == 8) && plan.rows <= 2 &&
+                    (plan.columns == 8 || plan.columns == 16) && plan.unroll >= 2 &&
+                    plan.unroll <= 4 && plan.splits <= 65535 &&
+                    packed_gemm_shared(w, plan) <= device.shared_bytes;
+  if (!fits) refuse_packed_plan();
+  return plan;
+}
+
+}  // namespace
+
+PackedDevice packed_device(const Device& device) {
+  return {.multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+          .shared_bytes = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+          .overlapping = overlaps_launches(device)};
+}
+
+SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan wanted,
+                       const PackedDevice& device) {
+  if (takes_packed_ring(w, m, wanted, device)) {
+    const SkinnyPlan ring = plan_packed_ring(w, m, wanted);
+    if (!fits_packed_ring(w, m, ring, device)) refuse_packed_plan();
+    return ring;
+  }
+  if (wanted.stages > 0) refuse_packed_plan();
+  if (m > kSkinnyRows) return plan_packed_gemm(w, m, wanted, device);
+  return plan_packed_tiles(w, m, wanted, device.multiprocessors);
+}
+
+std::int64_t packed_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                           const PackedDevice& device) {
+  if (plan.kernel == SkinnyKernel::ring) {
+    const std::int64_t resident = plan.rows == 1 ? 16 / plan.warps : 1;
+    return std::min((w.n + 15) / 16, resident * device.multiprocessors);
+  }
+  if (m > kSkinnyRows) return packed_gemm_blocks(w, m, plan);
+  return (w.n + 16 * plan.rows - 1) / (16 * plan.rows);
+}
+
+std::int64_t packed_shared_bytes(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
+  if (plan.kernel == SkinnyKernel::ring) return packed_ring_shared(w, m, plan);
+  return m > kSkinnyRows ? packed_gemm_shared(w, plan) : 0;
+}
+
+}  // namespace kernwright::kernels

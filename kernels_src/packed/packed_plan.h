@@ -1,0 +1,31 @@
+// How products with packed weights are cut among blocks.
+#pragma once
+
+#include "kernels_src/packed/packed.h"
+
+namespace kernwright::kernels {
+
+/// What plans depend on of a device.
+struct PackedDevice {
+  std::int64_t multiprocessors = 1;
+  std::int64_t shared_bytes = 0;  ///< that a block may have
+  /// Kernels may begin before the one in front has ended, and bulk copies reach shared memory.
+  bool overlapping = false;
+};
+PackedDevice packed_device(const Device& device);
+
+/// `wanted` with all open points chosen: the one place for such decisions. Throws InvalidArgument
+/// where no kernel has such a plan. Of the rings `rows` is 1 for the kernel of one row, and
+/// `columns` how many units of k a warp keeps the x of. Of more than kSkinnyRows rows of x `rows`
+/// and `columns` are tiles of a warp, `unroll` is the count of stages.
+SkinnyPlan plan_packed(const PackedWeights& weights, std::int64_t m, SkinnyPlan wanted,
+                       const PackedDevice& device);
+
+/// Blocks of the grid but for the splits.
+std::int64_t packed_blocks(const PackedWeights& weights, std::int64_t m, const SkinnyPlan& plan,
+                           const PackedDevice& device);
+/// Dynamic shared memory of a block.
+std::int64_t packed_shared_bytes(const PackedWeights& weights, std::int64_t m,
+                                 const SkinnyPlan& plan);
+
+}  // namespace kernwright::kernels

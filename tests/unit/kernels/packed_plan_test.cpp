@@ -1,0 +1,78 @@
+// Which kernel a product with packed weights takes, and how it is cut.
+#include "kernels_src/packed/packed_plan.h"
+
+#include "base/errors.h"
+
+#include <doctest/doctest.h>
+
+using namespace kernwright;
+using namespace kernwright::kernels;
+
+namespace {
+
+constexpr PackedDevice kHopper = {
+    .multiprocessors = 132, .shared_bytes = 232448, .overlapping = true};
+
+PackedWeights weights_of(PackedFormat format, std::int64_t n, std::int64_t k) {
+  PackedWeights w;
+  w.format = format;
+  w.n = n;
+  w.k = k;
+  const bool grouped = format == PackedFormat::int4 || format == PackedFormat::nf4;
+  w.group = grouped ? 64 : 0;
+  return w;
+}
+
+}  // namespace
+
+TEST_CASE("packed plan: large weights of NF4 and Q4_K take rings") {
+  for (const PackedFormat format : {PackedFormat::nf4, PackedFormat::q4_k}) {
+    const PackedWeights w = weights_of(format, 14336, 4096);
+    CHECK(plan_packed(w, 1, {}, kHopper).kernel == SkinnyKernel::ring);
+    const bool more = plan_packed(w, 2, {}, kHopper).kernel == SkinnyKernel::ring;
+    CHECK(more == (format == PackedFormat::nf4));
+    CHECK(plan_packed(w, 9, {}, kHopper).kernel != SkinnyKernel::ring);
+    const PackedWeights few = weights_of(format, 2048, 4096),
+                        flat = weights_of(format, 14336, 3840);
+    CHECK(plan_packed(few, 1, {}, kHopper).kernel != SkinnyKernel::ring);
+    CHECK(plan_packed(flat, 1, {}, kHopper).kernel != SkinnyKernel::ring);
+  }
+}
+
+TEST_CASE("packed plan: one row of Q5_K and Q6_K takes a ring where its x stays in registers") {
+  for (const PackedFormat format : {PackedFormat::q5_k, PackedFormat::q6_k}) {
+    CHECK(plan_packed(weights_of(format, 8192, 8192), 1, {}, kHopper).columns == 4);
+    const PackedWeights longer = weights_of(format, 4096, 14336);
+    CHECK(plan_packed(longer, 1, {}, kHopper).kernel != SkinnyKernel::ring);
+    const SkinnyPlan two = plan_packed(weights_of(format, 8192, 8192), 2, {}, kHopper);
+    CHECK(two.kernel != SkinnyKernel::ring);
+  }
+}
+
+TEST_CASE("packed plan: two blocks of a ring for one row share a multiprocessor") {
+  const PackedWeights w = weights_of(PackedFormat::q4_k, 14336, 4096);
+  const SkinnyPlan one = plan_packed(w, 1, {}, kHopper);
+  CHECK(one.warps == 8);
+  CHECK(one.columns == 2);  // units of k, whose x stays in registers
+  CHECK(packed_blocks(w, 1, one, kHopper) == 264);
+  CHECK(2 * (packed_shared_bytes(w, 1, one) + 2048) <= 233472);
+  CHECK(packed_blocks(weights_of(PackedFormat::q4_k, 40, 4096), 1, one, kHopper) == 3);
+  CHECK(plan_packed(weights_of(PackedFormat::q4_k, 8192, 8192), 1, {}, kHopper).columns == 4);
+  const SkinnyPlan longer =
+      plan_packed(weights_of(PackedFormat::q4_k, 4096, 16640), 1, {}, kHopper);
+  CHECK(longer.warps == 16);
+  CHECK(longer.columns == 0);
+}
+
+TEST_CASE("packed plan: what no kernel takes is refused") {
+  const PackedWeights w = weights_of(PackedFormat::q8_0, 4096, 4096);
+  CHECK_THROWS_AS(plan_packed(w, 1, {.stages = 7}, kHopper), InvalidArgument);
+  CHECK_THROWS_AS(plan_packed(w, 9, {.stages = 2}, kHopper), InvalidArgument);
+  CHECK_THROWS_AS(plan_packed(w, 9, {.columns = 1}, kHopper), InvalidArgument);
+  CHECK_THROWS_AS(plan_packed(w, 65, {.warps = 2}, kHopper), InvalidArgument);
+  PackedDevice older = kHopper;
+  older.overlapping = false;
+  CHECK_THROWS_AS(plan_packed(w, 1, {.stages = 2}, older), InvalidArgument);
+  CHECK(plan_packed(weights_of(PackedFormat::nf4, 4096, 4096), 1, {}, older).kernel !=
+        SkinnyKernel::ring);
+}
