@@ -23,8 +23,6 @@ PICTURES_IN_NAMES = {
     *("doubtful", "doubts", "flight", "flights", "platform", "platforms", "polls", "turns"),
     *("wish", "wished", "wishes"),
 }
-# Names that say what they are: a table has cells.
-FITTING_NAMES = {"line_cells", "cells_of"}
 NO_NAMES = re.compile(
     r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])*'""",
     re.DOTALL,
@@ -104,7 +102,7 @@ def pictures_in_names(text):
     """Names outside of comments and strings with a word of PICTURES_IN_NAMES."""
     for name in NAME.findall(NO_NAMES.sub(" ", text)):
         words = {word.lower() for word in WORD.findall(name)}
-        if words & PICTURES_IN_NAMES and name not in FITTING_NAMES:
+        if words & PICTURES_IN_NAMES:
             yield name
 
 
@@ -114,15 +112,6 @@ def test_names_have_the_words_of_the_field(root, tracked):
     problems = [f"{path}: {', '.join(sorted(found))}" for path, found in names.items() if found]
     problems += [f"{path}: its name" for path in sources if [*pictures_in_names(path.stem)]]
     assert not problems, "\n".join(problems)
-
-
-def test_fitting_names_are_all_in_use(root, tracked):
-    text = "\n".join(
-        (root / path).read_text()
-        for path in tracked
-        if path.parts[0] in CODE and path.suffix in SOURCES
-    )
-    assert set(NAME.findall(text)) >= FITTING_NAMES
 
 
 def test_the_lint_finds_pictures_in_names():

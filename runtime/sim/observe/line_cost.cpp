@@ -156,7 +156,7 @@ constexpr LineColumn kColumns[] = {
 /// "-" where there is nothing to tell.
 std::string number(std::uint64_t value) { return value == 0 ? "-" : format("{}", value); }
 
-std::vector<std::string> cells(const LineCounts& c, double share) {
+std::vector<std::string> column_texts(const LineCounts& c, double share) {
   const std::uint64_t requests = global_requests(c);
   const std::uint64_t shared = shared_requests(c);
   return {
@@ -221,9 +221,9 @@ LineTable line_table(std::span<const LineCounts> rows, const LineCounts& total) 
   table.columns.assign(std::begin(kColumns), std::end(kColumns));
   for (const LineCounts& counts : rows) {
     table.shares.push_back(ratio(line_cost(counts), whole));
-    table.rows.push_back(cells(counts, table.shares.back()));
+    table.rows.push_back(column_texts(counts, table.shares.back()));
   }
-  table.total = cells(total, 1);
+  table.total = column_texts(total, 1);
   table.advice.resize(rows.size());
   for (const std::size_t i : worst(rows, whole)) table.advice[i] = line_advice(rows[i]);
   drop_empty_columns(table);
