@@ -72,6 +72,12 @@ FEW_ROWS: dict[str, list[str]] = {
         "skinny_columns<BFloat16, Float8E4M3, Identity, 8, 4, 4, 8>",
         "skinny_columns<Float16, Int8, Silu, 1, 1, 4, 8>",
     ],
+    "skinny_row.cu": [
+        f"skinny_row<{of}, {weights}, {act}, {warps}, {units}>"
+        for of, act in (("BFloat16", "Identity"), ("Float16", "Silu"))
+        for weights in ("Float8E4M3", "Int8")
+        for warps, units in ((8, 1), (16, 1), (14, 2))
+    ],
     "skinny_staged.cu": [
         f"skinny_staged<{of}, {weights}<{of}>, Identity, 4, 2, {columns}, 4, {clustered}>"
         for of, weights in (("BFloat16", "PlainWeights"), ("Float16", "Int8Weights"))
