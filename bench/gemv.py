@@ -31,7 +31,7 @@ COLD_BYTES = 400e6
 BLOCK = 1 << 22
 TOLERANCE = 1e-2
 PARAMETERS = ("kernel", "warps", "rows", "unroll", "hint", "splits", "ahead", "stages")
-TILES, DOT, STAGED, RING = 1, 2, 5, 6
+TILES, DOT, STAGED, RING, ROW = 1, 2, 5, 6, 8
 
 
 class Product(NamedTuple):
@@ -192,6 +192,8 @@ def candidates(product: Product) -> dict[str, Any]:
         plans += [plan for plan in tiles if plan[2] * plan[3] * max(1, m // 8) <= 8]
         ring = itertools.product([RING], [4, 8], [1, 2], [1, 2, 4], [0], [1], [0], [3, 4, 6, 8])
         plans += [plan for plan in ring if 16 <= plan[1] * plan[2] * plan[3] * plan[7] <= 72]
+    if m == 1 and product.weights[0].dtype.itemsize == 1:
+        plans += [(ROW, warps, 0, 0) for warps in (4, 8, 14, 16)]
     if m <= 2:
         plans += itertools.product([DOT], [4, 8], [1, 2, 4], [2, 4, 8])
     if m > 4:
@@ -208,7 +210,7 @@ def candidates(product: Product) -> dict[str, Any]:
             product,
             [
                 (*best[:4], hint, best[5] if len(best) > 5 else 1, ahead, *best[7:])
-                for hint in ((0,) if kernel in (STAGED, RING) else (0, 1, 2))
+                for hint in ((0,) if kernel in (STAGED, RING, ROW) else (0, 1, 2))
                 for ahead in (0, 2, 4, 8, 16)
             ],
         )

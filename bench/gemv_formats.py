@@ -20,7 +20,8 @@ SHAPES = [(14336, 4096), (8192, 8192), (4096, 4096), (4096, 14336)]
 ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 FEW = 64  # most rows of the kernel for few rows
 GROUP = 128
-PARAMETERS = ("warps", "rows", "columns", "unroll", "splits", "stages")
+PARAMETERS = ("warps", "rows", "columns", "unroll", "splits", "stages", "kernel")
+ROW_KERNEL = 8  # of one row, without a ring
 RING_ROWS = 8  # of x, that rings of copies take
 Timer = Callable[[list[Callable[[], Any]]], float]
 
@@ -131,6 +132,9 @@ def plans(m: int) -> Iterator[tuple[int, ...]]:
     if m > FEW:
         yield from itertools.product([4, 8], [1, 2], [8, 16], [2, 3], [1, 2, 4])
         return
+    if m == 1:
+        for warps, unroll in [(16, 1), (16, 2), (8, 1), (8, 2), (4, 2), (4, 4)]:
+            yield warps, 0, 0, unroll, 0, 0, ROW_KERNEL
     if m <= RING_ROWS:
         yield from itertools.product([8, 16], [0], [0], [0], [0], [2, 3, 4, 5])
     tiles = 1

@@ -37,6 +37,7 @@
 #include "kernels_src/include/product/mbarrier.cuh.h"
 #include "kernels_src/include/product/own_epilogue.cuh.h"
 #include "kernels_src/include/product/packed_arrays.cuh.h"
+#include "kernels_src/include/product/packed_lanes.cuh.h"
 #include "kernels_src/include/product/packed_ring.cuh.h"
 #include "kernels_src/include/product/packed_scales.cuh.h"
 #include "kernels_src/include/product/packed_walk.cuh.h"
@@ -109,6 +110,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(overlap),
     KW_HEADER(own_epilogue),
     KW_HEADER(packed_arrays),
+    KW_HEADER(packed_lanes),
     KW_HEADER(packed_ring),
     KW_HEADER(packed_scales),
     KW_HEADER(packed_walk),

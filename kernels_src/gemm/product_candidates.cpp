@@ -163,6 +163,10 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& i
     into.push_back(
         product_plan_of(ProductKernel::skinny, {static_cast<int>(kernel), 4, 0, 0, -1, 0, -1, 0}));
   }
+  if (key.b_turned && is_half(key.a) && key.rows == 1 && scalar_size(key.b) == 1) {
+    constexpr int kRow = static_cast<int>(SkinnyKernel::row);
+    into.push_back(product_plan_of(ProductKernel::skinny, {kRow, 0, 0, 0, -1, 0, -1, 0}));
+  }
 }
 
 bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
@@ -170,7 +174,7 @@ bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
   const auto within = [](int value, int least, int most) {
     return value >= least && value <= most;
   };
-  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 7) &&
+  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 8) &&
          (n[1] == 0 || n[1] == 4 || n[1] == 8) && within(n[2], 0, 2) && within(n[3], 0, 4) &&
          within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&
          within(n[7], 0, n[0] == 7 ? 8 : 4);

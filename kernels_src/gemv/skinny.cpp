@@ -4,18 +4,13 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/copy/copy.h"
-#include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemm/product_choices.h"
-#include "kernels_src/gemv/skinny.cu.h"
-#include "kernels_src/gemv/skinny_columns.cu.h"
-#include "kernels_src/gemv/skinny_staged.cu.h"
-#include "kernels_src/gemv/skinny_wgmma.cu.h"
+#include "kernels_src/gemv/skinny_kernels.h"
 #include "kernels_src/operands.h"
 
 #include <algorithm>
 #include <limits>
-#include <string>
 #include <utility>
 
 namespace kernwright::kernels {
@@ -53,138 +48,6 @@ struct SkinnyJob {
   SkinnyProblem problem;
   Stream stream;
 };
-
-const Family& skinny_family() {
-  static const auto& made = *new Family("skinny.cu", text::skinny_cu);
-  return made;
-}
-
-const Family& skinny_column_family() {
-  static const auto& made = *new Family("skinny_columns.cu", text::skinny_columns_cu);
-  return made;
-}
-
-const Family& skinny_staged_family() {
-  static const auto& made = *new Family("skinny_staged.cu", text::skinny_staged_cu);
-  return made;
-}
-
-const Family& skinny_wgmma_family() {
-  static const auto& made = *new Family("skinny_wgmma.cu", text::skinny_wgmma_cu);
-  return made;
-}
-
-const char* skinny_activation(const SkinnyJob& job) {
-  return job.activation ? activation_type(*job.activation) : "Identity";
-}
-
-InstanceKey skinny_key(const SkinnyJob& job, SkinnyKernel which) {
-  const int activation = job.activation ? static_cast<int>(*job.activation) + 1 : 0;
-  const SkinnyPlan& plan = job.plan;
-  return InstanceKey()
-      .add(which, 3)
-      .type(job.shape.x_type)
-      .type(job.shape.weight_type)
-      .add(activation, 5)
-      .add(plan.warps, 6)
-      .add(plan.rows, 6)
-      .add(plan.columns, 6)
-      .add(plan.unroll, 5)
-      .add(plan.hint, 2)
-      .add(plan.width, 5)
-      .add(plan.stages, 4)
-      .add(which == SkinnyKernel::wgmma ? job.shape.by_columns : plan.clustered, 1);
-}
-
-std::string skinny_weights_format(const SkinnyShape& shape) {
-  const char* const name = shape.weight_type == ScalarType::int8            ? "Int8Weights"
-                           : shape.weight_type == ScalarType::float8_e4m3fn ? "Float8Weights"
-                                                                            : "PlainWeights";
-  return format("{}<{}>", name, device_type(shape.x_type));
-}
-
-const LazyKernel& skinny_tiles_kernel(const SkinnyJob& job) {
-  const SkinnyPlan& plan = job.plan;
-  return skinny_family().instance(skinny_key(job, job.plan.kernel), [&] {
-    const bool ring = plan.kernel == SkinnyKernel::ring;
-    return format("skinny_{}<{}, {}, {}, {}, {}, {}, {}, {}>", ring ? "ring" : "tiles",
-                  device_type(job.shape.x_type), skinny_weights_format(job.shape),
-                  skinny_activation(job), plan.warps, plan.rows, plan.columns, plan.unroll,
-                  ring ? plan.stages : plan.hint);
-  });
-}
-
-const LazyKernel& skinny_dot_kernel(const SkinnyJob& job) {
-  const SkinnyPlan& plan = job.plan;
-  return skinny_family().instance(skinny_key(job, SkinnyKernel::dot), [&] {
-    return format("skinny_dot<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
-                  device_type(job.shape.weight_type), skinny_activation(job), plan.width,
-                  plan.columns, plan.rows, plan.unroll, plan.warps, plan.hint);
-  });
-}
-
-const LazyKernel& skinny_column_tiles_kernel(const SkinnyJob& job) {
-  const SkinnyPlan& plan = job.plan;
-  return skinny_column_family().instance(skinny_key(job, SkinnyKernel::column_tiles), [&] {
-    return format("skinny_column_tiles<{}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
-                  skinny_activation(job), plan.warps, plan.columns, plan.unroll, plan.hint);
-  });
-}
-
-const LazyKernel& skinny_columns_kernel(const SkinnyJob& job) {
-  const SkinnyPlan& plan = job.plan;
-  return skinny_column_family().instance(skinny_key(job, SkinnyKernel::columns), [&] {
-    return format("skinny_columns<{}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
-                  device_type(job.shape.weight_type), skinny_activation(job), plan.width,
-                  plan.columns, plan.unroll, plan.warps);
-  });
-}
-
-const LazyKernel& skinny_staged_kernel(const SkinnyJob& job) {
-  const SkinnyPlan& plan = job.plan;
-  return skinny_staged_family().instance(skinny_key(job, SkinnyKernel::staged), [&] {
-    return format("skinny_staged<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
-                  skinny_weights_format(job.shape), skinny_activation(job), plan.warps, plan.rows,
-                  plan.columns, plan.unroll, plan.clustered);
-  });
-}
-
-const LazyKernel& skinny_wgmma_kernel(const SkinnyJob& job) {
-  const SkinnyPlan& plan = job.plan;
-  return skinny_wgmma_family().instance(skinny_key(job, SkinnyKernel::wgmma), [&] {
-    return format("skinny_wgmma<{}, {}, {}, {}, {}, {}>", device_type(job.shape.x_type),
-                  skinny_activation(job), plan.warps, plan.columns, plan.stages,
-                  job.shape.by_columns);
-  });
-}
-
-const LazyKernel& skinny_kernel(const SkinnyJob& job) {
-  switch (job.plan.kernel) {
-    case SkinnyKernel::tiles:
-    case SkinnyKernel::ring:
-      return skinny_tiles_kernel(job);
-    case SkinnyKernel::column_tiles:
-      return skinny_column_tiles_kernel(job);
-    case SkinnyKernel::columns:
-      return skinny_columns_kernel(job);
-    case SkinnyKernel::staged:
-      return skinny_staged_kernel(job);
-    case SkinnyKernel::wgmma:
-      return skinny_wgmma_kernel(job);
-    default:
-      return skinny_dot_kernel(job);
-  }
-}
-
-const LazyKernel& skinny_splits_kernel(const SkinnyJob& job) {
-  SkinnyJob plain = {};
-  plain.shape.x_type = job.shape.x_type;
-  plain.activation = job.activation;
-  plain.plan.hint = 0;
-  return skinny_family().instance(skinny_key(plain, SkinnyKernel::chosen), [&] {
-    return format("add_splits<{}, {}>", device_type(job.shape.x_type), skinny_activation(job));
-  });
-}
 
 // ---- checks
 
@@ -398,6 +261,11 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
     case SkinnyKernel::staged:
     case SkinnyKernel::wgmma:
       return {skinny_blocks(job.shape.n, 16 * plan.rows * plan.warps), 1};
+    case SkinnyKernel::row: {
+      const int resident = job.shape.multiprocessors * (16 / plan.warps);  // as in skinny_row.cu
+      return {std::min(skinny_blocks(job.shape.n, plan.rows), static_cast<std::uint32_t>(resident)),
+              1};
+    }
     default:
       break;
   }
@@ -423,7 +291,7 @@ CUtensorMap skinny_map(const Array& array, int row_dimension, int box_rows) {
 }
 
 void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
-  const Kernel& kernel = skinny_kernel(job).on(job.x.device());
+  const Kernel& kernel = skinny_kernel({job.shape, job.plan, job.activation}).on(job.x.device());
   const bool by_columns = job.shape.by_columns;
   if (job.plan.kernel == SkinnyKernel::wgmma) {
     const auto turn = [](const Array& of) { return skinny_stride(of, 3) != 0 ? 1 : 0; };
@@ -455,7 +323,7 @@ void run_skinny(const SkinnyJob& job) {
       .programmatic_dependent = overlapping};
   launch_skinny(job, config);
   if (!skinny_adds_later(job.plan)) return;
-  launch(skinny_splits_kernel(job).on(device),
+  launch(skinny_splits_kernel({job.shape, job.plan, job.activation}).on(device),
          {.grid = {skinny_blocks(job.out.size(), 256)},
           .block = {256},
           .stream = job.stream,

@@ -95,6 +95,50 @@ void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
                        lanes / (std::int64_t{2} * plan.warps * plan.unroll));
 }
 
+// ---- weights of one byte and one row of x
+
+constexpr std::int64_t kSkinnyRowPart = 512;     ///< of k, of a warp
+constexpr int kSkinnyRowWarps = 16;              ///< of all blocks of a multiprocessor, at most
+constexpr std::int64_t kMostSkinnyRowParts = 2;  ///< of a warp
+
+/// Warps of a multiprocessor with blocks of so many.
+std::int64_t resident_row_warps(std::int64_t warps) {
+  return warps > kSkinnyRowWarps ? 0 : kSkinnyRowWarps / warps * warps;
+}
+
+/// Of a block, so that a multiprocessor has as many as it can; with one part of k rather than two.
+std::int64_t skinny_row_warps(std::int64_t k) {
+  const std::int64_t one = std::max<std::int64_t>(1, skinny_parts(k, kSkinnyRowPart));
+  const std::int64_t two = skinny_parts(one, 2);
+  return resident_row_warps(one) >= resident_row_warps(two) ? one : two;
+}
+
+/// 16-bit x, and rows that begin at multiples of 16 bytes, are what all tensor core kernels want.
+bool fits_skinny_row(const SkinnyShape& shape) {
+  return shape.m == 1 && shape.batches == 1 && scalar_size(shape.weight_type) == 1 &&
+         shape.k <= kSkinnyRowPart * kSkinnyRowWarps * kMostSkinnyRowParts;
+}
+
+/// Sizes as those that were measured on an H100: of long rows which fill the multiprocessors.
+bool takes_skinny_row(const SkinnyShape& shape) {
+  return fits_skinny_row(shape) && shape.clusters && is_large_skinny(shape) &&
+         shape.k > 6 * kSkinnyRowPart && shape.n >= std::int64_t{8} * shape.multiprocessors &&
+         resident_row_warps(skinny_row_warps(shape.k)) >= 14;
+}
+
+void plan_skinny_row(const SkinnyShape& shape, SkinnyPlan& plan) {
+  const bool fits = plan.warps >= 1 && plan.warps <= kSkinnyRowWarps &&
+                    shape.k <= kSkinnyRowPart * kMostSkinnyRowParts * plan.warps;
+  if (!fits) plan.warps = static_cast<int>(skinny_row_warps(shape.k));
+  plan.rows = 8;
+  plan.columns = 1;
+  const std::int64_t parts = skinny_parts(shape.k, kSkinnyRowPart * plan.warps);
+  plan.unroll = static_cast<int>(std::max<std::int64_t>(1, parts));
+  plan.hint = 0;
+  plan.splits = 1;
+  if (plan.ahead < 0) plan.ahead = 1;
+}
+
 constexpr int kSkinnyStagedBytes = 98304;  ///< that every device of capability 8.0 and newer has
 constexpr int kMostSkinnyCluster = 8;
 
@@ -187,6 +231,10 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
                                                    : SkinnyKernel::columns;
   }
   if (!halves || wanted == SkinnyKernel::dot) return SkinnyKernel::dot;
+  const bool row = wanted == SkinnyKernel::row
+                       ? fits_skinny_row(shape)
+                       : wanted == SkinnyKernel::chosen && takes_skinny_row(shape);
+  if (row) return SkinnyKernel::row;
   if (wanted == SkinnyKernel::tiles || wanted == SkinnyKernel::staged ||
       wanted == SkinnyKernel::ring) {
     return wanted;
@@ -230,6 +278,9 @@ SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
       break;
     case SkinnyKernel::wgmma:
       plan_skinny_wgmma(shape, wanted);
+      break;
+    case SkinnyKernel::row:
+      plan_skinny_row(shape, wanted);
       break;
     default:
       plan_skinny_dot(shape, wanted);

@@ -18,6 +18,7 @@ enum class SkinnyKernel : std::uint8_t {
   staged,        ///< on the tensor cores, weights and x through shared memory
   ring,          ///< as tiles, weights through shared memory
   wgmma,         ///< on Hopper's tensor cores, weights of either neighbours, in boxes
+  row,           ///< one row of x in registers of blocks that stay, weights of one byte
 };
 
 /// The parameters of the kernels in skinny.cu and skinny_columns.cu; 0 or less leaves the choice to
@@ -27,7 +28,7 @@ struct SkinnyPlan {
   int warps = 0;    ///< of a block, which share k
   int rows = 0;     ///< of weights with neighbours along k: tiles of 16 that a block has, or rows
   int columns = 0;  ///< of x: tiles of 8, or single ones
-  int unroll = 0;   ///< loads of a row in flight; stages of the staged kernel
+  int unroll = 0;   ///< loads of a row in flight; stages of the staged kernel; parts of k of a warp
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
   int splits = 0;   ///< blocks that share the k of the same rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended

@@ -12,6 +12,7 @@
 #include "kernels_src/packed/packed_plan.h"
 #include "kernels_src/packed/packed_product.cu.h"
 #include "kernels_src/packed/packed_ring.cu.h"
+#include "kernels_src/packed/packed_row.cu.h"
 
 #include <algorithm>
 #include <bit>
@@ -35,6 +36,11 @@ const Family& packed_one_family() {
 
 const Family& packed_ring_family() {
   static const auto& made = *new Family("packed_ring.cu", text::packed_ring_cu);
+  return made;
+}
+
+const Family& packed_row_family() {
+  static const auto& made = *new Family("packed_row.cu", text::packed_row_cu);
   return made;
 }
 
@@ -122,8 +128,19 @@ const LazyKernel& packed_ring_kernel(const PackedLinearCall& call, const SkinnyP
   });
 }
 
+const LazyKernel& packed_row_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
+  const std::uint64_t key =
+      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
+  return packed_row_family().instance(key, [&] {
+    return format("packed_row<{}, {}, {}, {}, {}>", device_type(call.x.type()),
+                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
+                  plan.warps, plan.unroll);
+  });
+}
+
 const LazyKernel& packed_kernel_of(const PackedLinearCall& call, std::int64_t rows,
                                    const SkinnyPlan& plan) {
+  if (plan.kernel == SkinnyKernel::row) return packed_row_kernel(call, plan);
   if (plan.kernel != SkinnyKernel::ring) return packed_kernel(call, plan, rows > kSkinnyRows);
   return rows == 1 ? packed_one_kernel(call, plan) : packed_ring_kernel(call, plan);
 }
@@ -145,13 +162,6 @@ LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const Skin
           .shared_bytes = static_cast<std::uint32_t>(packed_shared_bytes(w, rows, plan)),
           .stream = on,
           .programmatic_dependent = device.overlapping && early};
-}
-
-/// Whether blocks fetch their weights while the kernel in front still runs: where each warp loads
-/// once. Later loads would wait behind the fetches.
-bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan) {
-  return plan.kernel != SkinnyKernel::ring && plan.rows == 1 && plan.splits == 1 &&
-         (w.k + 127) / 128 <= std::int64_t{plan.warps} * plan.unroll;
 }
 
 /// Up to kPackedRows rows of 16-bit numbers, which are views or copies of those of the call.

@@ -29,6 +29,11 @@ std::int64_t packed_units(const PackedWeights& w, int warps) {
   return ((w.k + 255) / 256 + warps - 1) / warps;
 }
 
+/// Each block has a tile, and each of 16 warps a part of k.
+bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device) {
+  return (w.n + 15) / 16 >= device.multiprocessors && w.k > std::int64_t{15} * 256;
+}
+
 std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
   const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
   const std::int64_t stages = plan.stages * packed_stage_bytes(w), sums = 2 * 16 * 4 * m;
@@ -68,13 +73,40 @@ bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan&
                        const PackedDevice& device) {
   if (m > kRingRows || !device.overlapping) return false;
   if (plan != SkinnyPlan{}) return plan.stages > 0;
-  // Each block has a tile, and each of 16 warps a part of k.
-  if ((w.n + 15) / 16 < device.multiprocessors || w.k <= std::int64_t{15} * 256) return false;
+  if (!fills_packed_warps(w, device)) return false;
   const bool halves =
       has_packed_halves(w, m) && (w.format == PackedFormat::q5_k || w.format == PackedFormat::q6_k);
   const bool measured =
       halves || w.format == PackedFormat::nf4 || (w.format == PackedFormat::q4_k && m == 1);
   return measured && fits_packed_ring(w, m, plan_packed_ring(w, m, plan), device);
+}
+
+// ---- of one row, straight into registers: measured on an H100
+
+constexpr std::int64_t kRowUnits = 16;  ///< that a block loads at once, and fetches ahead
+
+SkinnyPlan plan_packed_row(const PackedWeights& w, SkinnyPlan plan) {
+  const bool at_once = w.format == PackedFormat::q4_k && packed_units(w, 1) <= kRowUnits;
+  choose_packed(plan.warps, at_once ? 16 : 8);
+  choose_packed(plan.unroll, at_once || w.format == PackedFormat::nf4 ? 1 : 2);
+  const bool fits = plan.warps <= 16 && plan.unroll <= 4 && plan.stages <= 0 &&
+                    std::has_single_bit(static_cast<unsigned>(plan.warps * plan.unroll)) &&
+                    plan.warps * plan.unroll <= 32;
+  if (!fits) refuse_packed_plan();
+  plan.rows = plan.columns = plan.splits = 1;
+  return plan;
+}
+
+/// Whether `plan` names the kernel, or nothing and it is measured to be faster.
+bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                      const PackedDevice& device) {
+  if (m != 1) return false;
+  if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::row;
+  if (!device.overlapping || !fills_packed_warps(w, device)) return false;
+  if (w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block) return false;
+  // Between them Q4_K has a ring with x in registers.
+  return packed_units(w, 1) <= kRowUnits ||
+         (w.format == PackedFormat::q4_k && packed_units(w, 8) > kMostHeldUnits);
 }
 
 // ---- of up to 64 rows
@@ -149,6 +181,12 @@ PackedDevice packed_device(const Device& device) {
 
 SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan wanted,
                        const PackedDevice& device) {
+  const bool row = takes_packed_row(w, m, wanted, device);
+  if (wanted.kernel != SkinnyKernel::chosen && !row) refuse_packed_plan();
+  if (row) {
+    wanted.kernel = SkinnyKernel::row;
+    return plan_packed_row(w, wanted);
+  }
   if (takes_packed_ring(w, m, wanted, device)) {
     const SkinnyPlan ring = plan_packed_ring(w, m, wanted);
     if (!fits_packed_ring(w, m, ring, device)) refuse_packed_plan();
@@ -157,6 +195,12 @@ SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan wanted
   if (wanted.stages > 0) refuse_packed_plan();
   if (m > kSkinnyRows) return plan_packed_gemm(w, m, wanted, device);
   return plan_packed_tiles(w, m, wanted, device.multiprocessors);
+}
+
+bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan) {
+  if (plan.kernel == SkinnyKernel::row) return packed_units(w, 1) <= kRowUnits;
+  return plan.kernel != SkinnyKernel::ring && plan.rows == 1 && plan.splits == 1 &&
+         (w.k + 127) / 128 <= std::int64_t{plan.warps} * plan.unroll;
 }
 
 std::int64_t packed_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
@@ -171,6 +215,7 @@ std::int64_t packed_blocks(const PackedWeights& w, std::int64_t m, const SkinnyP
 
 std::int64_t packed_shared_bytes(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
   if (plan.kernel == SkinnyKernel::ring) return packed_ring_shared(w, m, plan);
+  if (plan.kernel == SkinnyKernel::row) return w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
   return m > kSkinnyRows ? packed_gemm_shared(w, plan) : 0;
 }
 

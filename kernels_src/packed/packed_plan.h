@@ -15,11 +15,16 @@ struct PackedDevice {
 PackedDevice packed_device(const Device& device);
 
 /// `wanted` with all open points chosen: the one place for such decisions. Throws InvalidArgument
-/// where no kernel has such a plan. Of the rings `rows` is 1 for the kernel of one row, and
-/// `columns` how many units of k a warp keeps the x of. Of more than kSkinnyRows rows of x `rows`
-/// and `columns` are tiles of a warp, `unroll` is the count of stages.
+/// where no kernel has such a plan. The kernel may be named if it is SkinnyKernel::row, of one row,
+/// whose `unroll` is of units of two blocks. Of the rings `rows` is 1 for the kernel of one row,
+/// and `columns` how many units of k a warp keeps the x of. Of more than kSkinnyRows rows of x
+/// `rows` and `columns` are tiles of a warp, `unroll` is the count of stages.
 SkinnyPlan plan_packed(const PackedWeights& weights, std::int64_t m, SkinnyPlan wanted,
                        const PackedDevice& device);
+
+/// Whether blocks fetch their weights while the kernel in front still runs: where few loads come
+/// later, which would wait behind the fetches.
+bool packed_fetches(const PackedWeights& weights, const SkinnyPlan& plan);
 
 /// Blocks of the grid but for the splits.
 std::int64_t packed_blocks(const PackedWeights& weights, std::int64_t m, const SkinnyPlan& plan,

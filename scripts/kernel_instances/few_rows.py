@@ -43,6 +43,11 @@ def one(of: str, form: str, rest: str) -> str:
     return f"packed_one<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
+def row(of: str, form: str, rest: str) -> str:
+    """The name of a product with one row whose weights go straight into registers."""
+    return f"packed_row<{of}, Packed<{form.format(of)}>, {rest}>"
+
+
 def many(of: str, form: str, rest: str) -> str:
     """The name of a kernel with more rows."""
     return f"packed_gemm<{of}, Packed<{form.format(of)}>, {rest}>"
@@ -71,6 +76,12 @@ FEW_ROWS: dict[str, list[str]] = {
         "skinny_columns<Float32, Float32, Identity, 4, 8, 4, 8>",
         "skinny_columns<BFloat16, Float8E4M3, Identity, 8, 4, 4, 8>",
         "skinny_columns<Float16, Int8, Silu, 1, 1, 4, 8>",
+    ],
+    "skinny_row.cu": [
+        f"skinny_row<{of}, {weights}, {act}, {warps}, {units}>"
+        for of, act in (("BFloat16", "Identity"), ("Float16", "Silu"))
+        for weights in ("Float8E4M3", "Int8")
+        for warps, units in ((8, 1), (16, 1), (14, 2))
     ],
     "skinny_staged.cu": [
         f"skinny_staged<{of}, {weights}<{of}>, Identity, 4, 2, {columns}, 4, {clustered}>"
@@ -109,6 +120,12 @@ FEW_ROWS: dict[str, list[str]] = {
         *(one(BRAIN, form, "Identity, 16, 2, 1") for form in FORMATS),
         *(one("Float16", FORMATS[i], "Silu, 16, 2, 0") for i in (4, 9, 11)),
         one(BRAIN, FORMATS[9], "Identity, 8, 3, 4"),
+    ],
+    "packed_row.cu": [
+        *(row(BRAIN, form, "Identity, 8, 2") for form in FORMATS),
+        *(row("Float16", FORMATS[i], "Silu, 8, 2") for i in (0, 9, 11, 13)),
+        *(row(of, FORMATS[4], "Identity, 8, 1") for of in (BRAIN, "Float16")),
+        row(BRAIN, FORMATS[9], "Identity, 16, 1"),
     ],
     "packed_product.cu": [
         *(product(BRAIN, form, "Identity, 8, 1, 1, 4") for form in FORMATS),

@@ -13,7 +13,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 nn = kw.nn
 E4M3 = ml_dtypes.float8_e4m3fn
-TILES, DOT, COLUMN_TILES, STAGED, RING, WGMMA = 1, 2, 3, 5, 6, 7
+TILES, DOT, COLUMN_TILES, STAGED, RING, WGMMA, ROW = 1, 2, 3, 5, 6, 7, 8
 
 
 def weights(shape, dtype, seed=1):
@@ -59,6 +59,48 @@ def test_more_rows_with_weights_of_one_byte(dtype):
             check(values((m, 528), "bfloat16", m), weights((70, 528), dtype), plan)
 
 
+ROW_SHAPES = [(1, 16), (8, 512), (77, 2048 + 16), (150, 528), (9, 4608), (19, 8192 + 272)]
+
+
+def one_row(dtype):
+    """Blocks that stay, where rows, parts of k and tiles of a block end early."""
+    with kw.checks("memory", "init", "race", "sync"):
+        for number, (n, k) in enumerate(ROW_SHAPES):
+            of = "float16" if number % 2 else "bfloat16"
+            check(values((1, k), of, number + 2), weights((n, k), dtype), (ROW,), of)
+        # Blocks with several tiles: the last of them has none, or ends early.
+        for n, k, warps in [(8 * 132 * 3 - 5, 528, 16), (8 * 132 * 2 + 3, 4624, 9)]:
+            check(values((1, k), "bfloat16", 9), weights((n, k), dtype), (ROW, warps))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
+def test_one_row_with_weights_of_one_byte(dtype):
+    one_row(dtype)
+
+
+def test_one_row_ends_as_others_do():
+    """Scale of one number or of each row, bias, activation, residual; NaN stays in its row."""
+    n, k = 37, 1040
+    x, w = values((1, k), "bfloat16"), weights((n, k + 16), "float8_e4m3fn")
+    w[5, 3] = w[36, k - 1] = np.nan
+    bias, residual = values((n,), "bfloat16", 2), values((1, n), "bfloat16", 3)
+    for scale in (np.full(1, 0.5, np.float32), values((n,), "float32", 4)):
+        got = product(kw.asarray(x), kw.asarray(w)[:, :k], (ROW,), scale=kw.asarray(scale),
+                      bias=kw.asarray(bias), residual=kw.asarray(residual), activation="silu",
+                      factor=2)  # fmt: skip
+        sums = 2 * scale * (wide(x) @ wide(w[:, :k]).T) + wide(bias)
+        assert_close(got, sums / (1 + np.exp(-sums)) + wide(residual), "bfloat16", 8)
+        assert np.array_equal(np.isnan(wide(got.numpy()))[0].nonzero()[0], [5, 36])
+
+
+def test_one_row_of_other_sizes_takes_another_kernel():
+    for n, k, first in [(9, 16384 + 16, 0), (9, 40, 0), (9, 512, 1)]:
+        x, w = values((1, k), "bfloat16"), weights((n, k + 16), "int8")
+        got = product(kw.asarray(x), kw.asarray(w)[:, first : first + k], (ROW,))
+        expected = wide(x) @ wide(w[:, first : first + k]).T
+        assert np.linalg.norm(wide(got.numpy()) - expected) < 4e-3 * np.linalg.norm(expected)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
 @pytest.mark.parametrize("of", ["bfloat16", "float16", "float32"])
 def test_every_code_is_exact(of, dtype):
@@ -67,8 +109,9 @@ def test_every_code_is_exact(of, dtype):
     places = np.arange(256) % 32
     w[np.arange(256), places] = codes
     x = np.ones((1, 32), TYPES[of])
-    got = wide(product(kw.asarray(x), kw.asarray(w)).numpy())[0]
-    assert np.array_equal(got, wide(codes), equal_nan=True)
+    for plan in ((), (ROW,)):
+        got = wide(product(kw.asarray(x), kw.asarray(w), plan).numpy())[0]
+        assert np.array_equal(got, wide(codes), equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
@@ -301,11 +344,14 @@ def test_every_kernel_on_a_newer_device():
     if not kw.current_device().is_simulated:
         pytest.skip("the device is what it is")
     program = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-    program += "from test_gemv import boxes_of_some_rows, boxes_under_all_checks, every_kernel\n"
+    program += "from test_gemv import *\n"
     program += "every_kernel()\nboxes_under_all_checks()\nboxes_of_some_rows()\n"
+    program += "for dtype in ('int8', 'float8_e4m3fn'): one_row(dtype)\n"
+    program += "check(values((1, 4096), 'bfloat16'), weights((4097, 4096), 'int8'))\n"
     ended = run_child(program + "print('right', end='')", timeout=300,
-                      KERNWRIGHT_SIM_CAPABILITY="9.0")  # fmt: skip
+                      KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_LOG="debug")  # fmt: skip
     assert (ended.code, ended.out) == (0, "right"), ended.err
+    assert "launch skinny_row<BFloat16, Int8, Identity, 8, 1>" in ended.err  # chosen
 
 
 def test_boxes_of_some_rows_on_a_gpu():

@@ -1,9 +1,6 @@
 """Packed weights: their numbers bit by bit, products against NumPy in float64."""
 
-import os
 import pickle
-import subprocess
-import sys
 
 import ml_dtypes
 import numpy as np
@@ -120,7 +117,8 @@ def test_narrow_numbers():
 
 
 def product(x, packed, *plan):
-    """By a plan: warps, tiles of rows and columns, loads or stages, splits, stages of a ring."""
+    """By a plan: warps, tiles of rows and columns, loads or stages, splits, stages of a ring, and
+    the kernel where it is that of one row."""
     spec, arrays = packed._spec, packed._arrays
     return kw._core._packed_linear(x, spec, arrays, None, None, "", list(plan))
 
@@ -296,88 +294,6 @@ def test_no_reference_to_the_blocks():
         part[...] = 0
     same(quant.unpack(packed), np.ascontiguousarray(numbers))
     assert (quant.unpack(tiles).numpy() == 1).all()
-
-
-RING = """
-import sys
-sys.path.insert(0, {folder!r})
-import numpy as np, kernwright as kw
-from test_packed_weights import SHAPES, TYPES, check, made, product
-rows = ("bfloat16", 1, 4, 2), ("float16", 8, 2, 3), ("float16", 1, 2, 3)
-for name in ("gptq 128", "gptq_v2 32", "nf4", "nf4 double", "q4_k", "q5_k", "q8_0",
-             "q6_k", "mxfp4", "nvfp4", "fp8_block"):
-    shapes = [*SHAPES[name], (48 if name != "fp8_block" else 136, 2048)][-2:]
-    cases = [*zip(shapes, rows), (shapes[1], rows[2])]
-    if name in ("nf4", "fp8_block"):
-        cases.append((shapes[0], rows[1]))
-    for (n, k), (dtype, m, warps, stages) in cases:
-        packed, numbers = made(name, n, k)
-        x = np.random.default_rng(m).normal(size=(m, k)) / 64
-        x = kw.asarray(x.astype(TYPES[dtype]))
-        with kw.checks("memory", "init", "race", "sync"):
-            got = product(x, packed, warps, 0, 0, 0, 0, stages)
-        check(got, x.numpy(), numbers, dtype)
-"""
-
-
-def test_rings_of_copies_on_a_newer_device():
-    """Up to eight rows of x, where blocks stay and copy what comes next: every format."""
-    launched = run_on_hopper(RING, KERNWRIGHT_LOG="debug")
-    assert "launch packed_one<" in launched and "launch packed_ring<" in launched
-
-
-CHOSEN = """
-import sys
-sys.path.insert(0, {folder!r})
-import numpy as np, kernwright as kw
-from test_packed_weights import check
-n, k = 16 * 132 - 3, 4096
-made = kw.random.normal((n, k), seed=1).astype("float32")
-bias = kw.random.normal((n,), seed=2).astype("bfloat16")
-for name, rows in (("nf4", (1, 3, 9)), ("q4_k", (1, 2))):
-    packed = kw.nn.quant.pack(kw.nn.quant.quantize(made, name), name, shape=(n, k))
-    numbers = kw.nn.quant.unpack(packed).numpy()
-    for m in rows:
-        x = kw.asarray(np.random.default_rng(m).normal(size=(m, k)) / 64).astype("bfloat16")
-        got = kw.nn.linear(x, packed, bias)
-        check(got, x.numpy(), numbers, "bfloat16", bias=bias.numpy())
-"""
-
-
-def test_what_few_rows_take_on_a_newer_device():
-    launched = run_on_hopper(CHOSEN, KERNWRIGHT_LOG="debug")
-    names = ("packed_one<", "packed_ring<", "packed_tiles<")
-    assert [launched.count(f"launch {name}") for name in names] == [2, 1, 2]
-
-
-HOPPER = """
-import sys
-sys.path.insert(0, {folder!r})
-import numpy as np, kernwright as kw
-from test_packed_weights import check, made
-with kw.checks("memory", "init", "race", "sync"):
-    for name in ("q4_k", "nvfp4", "fp8_block", "gptq act64"):
-        packed, numbers = made(name, 24, k := 256)
-        x = kw.asarray(np.random.default_rng(0).normal(size=(9, k)) / 64).astype("bfloat16")
-        check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
-        x = kw.asarray(np.random.default_rng(1).normal(size=(70, k)) / 64).astype("bfloat16")
-        check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
-"""
-
-
-def run_on_hopper(text, **more):
-    text = text.format(folder=os.path.dirname(__file__))
-    environment = {**os.environ, "KERNWRIGHT_DEVICE": "sim", **more}
-    environment["KERNWRIGHT_SIM_CAPABILITY"] = "9.0"
-    result = subprocess.run(
-        [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=240
-    )
-    assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
-    return result.stderr
-
-
-def test_under_all_checks_of_a_newer_device():
-    run_on_hopper(HOPPER)
 
 
 def test_graph():

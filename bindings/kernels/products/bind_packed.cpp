@@ -54,8 +54,8 @@ Array unpack_weights(const PackedShape& shape, const py::tuple& parts, const py:
   });
 }
 
-/// `plan` is (warps, rows, columns, unroll, splits, stages) as benchmarks name it; missing ones are
-/// chosen.
+/// `plan` is (warps, rows, columns, unroll, splits, stages, kernel) as benchmarks name it; missing
+/// ones are chosen.
 Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& parts, py::handle bias,
                     py::handle residual, const std::string& activation,
                     const std::vector<int>& plan) {
@@ -70,6 +70,10 @@ Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& par
   for (int* const each : {&call.plan.warps, &call.plan.rows, &call.plan.columns, &call.plan.unroll,
                           &call.plan.splits, &call.plan.stages}) {
     if (at < plan.size()) *each = plan[at++];
+  }
+  if (at < plan.size()) {
+    if (plan[at] < 0 || plan[at] > 8) throw InvalidArgument("a plan's kernel is 0 to 8");
+    call.plan.kernel = static_cast<kernels::SkinnyKernel>(plan[at]);
   }
   return on_current_stream(call.x,
                            [&](const Stream& on) { return kernels::packed_linear(call, on); });

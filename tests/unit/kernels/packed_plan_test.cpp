@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 using namespace kernwright;
 using namespace kernwright::kernels;
 
@@ -27,12 +29,12 @@ PackedWeights weights_of(PackedFormat format, std::int64_t n, std::int64_t k) {
 
 TEST_CASE("packed plan: large weights of NF4 and Q4_K take rings") {
   for (const PackedFormat format : {PackedFormat::nf4, PackedFormat::q4_k}) {
-    const PackedWeights w = weights_of(format, 14336, 4096);
+    const PackedWeights w = weights_of(format, 8192, 8192);
     CHECK(plan_packed(w, 1, {}, kHopper).kernel == SkinnyKernel::ring);
     const bool more = plan_packed(w, 2, {}, kHopper).kernel == SkinnyKernel::ring;
     CHECK(more == (format == PackedFormat::nf4));
     CHECK(plan_packed(w, 9, {}, kHopper).kernel != SkinnyKernel::ring);
-    const PackedWeights few = weights_of(format, 2048, 4096),
+    const PackedWeights few = weights_of(format, 2048, 8192),
                         flat = weights_of(format, 14336, 3840);
     CHECK(plan_packed(few, 1, {}, kHopper).kernel != SkinnyKernel::ring);
     CHECK(plan_packed(flat, 1, {}, kHopper).kernel != SkinnyKernel::ring);
@@ -49,17 +51,56 @@ TEST_CASE("packed plan: one row of Q5_K and Q6_K takes a ring where its x stays 
   }
 }
 
+TEST_CASE("packed plan: one row with k of about 4096 goes straight into registers") {
+  struct Case {
+    PackedFormat format;
+    int warps, unroll;
+  };
+  for (const Case& each : {Case{PackedFormat::q4_k, 16, 1}, Case{PackedFormat::nf4, 8, 1},
+                           Case{PackedFormat::int4, 8, 2}, Case{PackedFormat::q4_0, 8, 2},
+                           Case{PackedFormat::q5_k, 8, 2}, Case{PackedFormat::q6_k, 8, 2},
+                           Case{PackedFormat::mxfp4, 8, 2}, Case{PackedFormat::nvfp4, 8, 2}}) {
+    const PackedWeights w = weights_of(each.format, 4090, 4096);
+    const SkinnyPlan plan = plan_packed(w, 1, {}, kHopper);
+    CHECK(plan.kernel == SkinnyKernel::row);
+    CHECK(plan.warps == each.warps);
+    CHECK(plan.unroll == each.unroll);
+    CHECK(packed_fetches(w, plan));
+    CHECK(packed_blocks(w, 1, plan, kHopper) == 256);
+    CHECK(packed_shared_bytes(w, 1, plan) == (each.format == PackedFormat::nf4 ? 32768 : 0));
+    const auto takes = [&](std::int64_t n, std::int64_t k, std::int64_t m) {
+      const PackedWeights other = weights_of(each.format, n, k);
+      return plan_packed(other, m, {}, kHopper).kernel == SkinnyKernel::row;
+    };
+    CHECK_FALSE(takes(4096, 4096, 2));
+    CHECK_FALSE(takes(2048, 4096, 1));
+    CHECK_FALSE(takes(4096, 3840, 1));
+    CHECK_FALSE(takes(8192, 8192, 1));
+    CHECK(takes(4096, 14336, 1) == (each.format == PackedFormat::q4_k));
+  }
+  const PackedWeights longer = weights_of(PackedFormat::q4_k, 4096, 14336);
+  const SkinnyPlan plan = plan_packed(longer, 1, {}, kHopper);
+  CHECK(plan.warps == 8);
+  CHECK(plan.unroll == 2);
+  CHECK_FALSE(packed_fetches(longer, plan));
+  for (const PackedFormat format : {PackedFormat::q8_0, PackedFormat::fp8_block}) {
+    const PackedWeights w = weights_of(format, 4096, 4096);
+    CHECK(plan_packed(w, 1, {}, kHopper).kernel != SkinnyKernel::row);
+    const SkinnyPlan asked = {.kernel = SkinnyKernel::row, .warps = 4, .unroll = 4};
+    CHECK(plan_packed(w, 1, asked, kHopper).kernel == SkinnyKernel::row);
+  }
+}
+
 TEST_CASE("packed plan: two blocks of a ring for one row share a multiprocessor") {
-  const PackedWeights w = weights_of(PackedFormat::q4_k, 14336, 4096);
+  const PackedWeights w = weights_of(PackedFormat::q4_k, 14336, 4352);
   const SkinnyPlan one = plan_packed(w, 1, {}, kHopper);
   CHECK(one.warps == 8);
-  CHECK(one.columns == 2);  // units of k, whose x stays in registers
+  CHECK(one.columns == 3);  // units of k, whose x stays in registers
   CHECK(packed_blocks(w, 1, one, kHopper) == 264);
   CHECK(2 * (packed_shared_bytes(w, 1, one) + 2048) <= 233472);
-  CHECK(packed_blocks(weights_of(PackedFormat::q4_k, 40, 4096), 1, one, kHopper) == 3);
+  CHECK(packed_blocks(weights_of(PackedFormat::q4_k, 40, 4352), 1, one, kHopper) == 3);
   CHECK(plan_packed(weights_of(PackedFormat::q4_k, 8192, 8192), 1, {}, kHopper).columns == 4);
-  const SkinnyPlan longer =
-      plan_packed(weights_of(PackedFormat::q4_k, 4096, 16640), 1, {}, kHopper);
+  const SkinnyPlan longer = plan_packed(weights_of(PackedFormat::nf4, 4096, 16640), 1, {}, kHopper);
   CHECK(longer.warps == 16);
   CHECK(longer.columns == 0);
 }
@@ -70,6 +111,14 @@ TEST_CASE("packed plan: what no kernel takes is refused") {
   CHECK_THROWS_AS(plan_packed(w, 9, {.stages = 2}, kHopper), InvalidArgument);
   CHECK_THROWS_AS(plan_packed(w, 9, {.columns = 1}, kHopper), InvalidArgument);
   CHECK_THROWS_AS(plan_packed(w, 65, {.warps = 2}, kHopper), InvalidArgument);
+  SkinnyPlan row = {.kernel = SkinnyKernel::row};
+  CHECK_THROWS_AS(plan_packed(w, 2, row, kHopper), InvalidArgument);
+  for (const auto& [warps, unroll] : {std::pair{32, 1}, {16, 4}, {3, 1}, {2, 8}}) {
+    row.warps = warps;
+    row.unroll = unroll;
+    CHECK_THROWS_AS(plan_packed(w, 1, row, kHopper), InvalidArgument);
+  }
+  CHECK_THROWS_AS(plan_packed(w, 1, {.kernel = SkinnyKernel::dot}, kHopper), InvalidArgument);
   PackedDevice older = kHopper;
   older.overlapping = false;
   CHECK_THROWS_AS(plan_packed(w, 1, {.stages = 2}, older), InvalidArgument);

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 using namespace kernwright;
 using namespace kernwright::kernels;
 
@@ -90,6 +92,65 @@ TEST_CASE("skinny plan: blocks with boxes fit the multiprocessors, and splits a 
   const SkinnyPlan many =
       plan_skinny(hopper_rows(64, 64, 64), {.kernel = SkinnyKernel::wgmma, .splits = 16});
   CHECK(many.splits == 8);
+}
+
+TEST_CASE("skinny plan: one row of x with weights of one byte") {
+  const auto shape_of = [](std::int64_t n, std::int64_t k) {
+    SkinnyShape shape = hopper_rows(1, n, k);
+    shape.weight_type = ScalarType::int8;
+    shape.width = 16;
+    shape.boxes = false;
+    return shape;
+  };
+  struct Case {
+    std::int64_t n, k;
+    int warps, parts;
+  };
+  for (const Case& each : {Case{14336, 4096, 8, 1}, Case{8192, 8192, 16, 1},
+                           Case{4096, 14336, 14, 2}, Case{4096, 5120, 5, 2}}) {
+    const SkinnyPlan plan = plan_skinny(shape_of(each.n, each.k), {});
+    CAPTURE(each.k);
+    CHECK(plan.kernel == SkinnyKernel::row);
+    CHECK(plan.warps == each.warps);
+    CHECK(plan.unroll == each.parts);
+    CHECK(plan.ahead == 1);
+    CHECK(plan.splits == 1);
+  }
+  const auto takes = [](const SkinnyShape& shape) {
+    return plan_skinny(shape, {}).kernel == SkinnyKernel::row;
+  };
+  CHECK_FALSE(takes(shape_of(1024, 4096)));   // small
+  CHECK_FALSE(takes(shape_of(1024, 16384)));  // fewer tiles than multiprocessors
+  CHECK_FALSE(takes(shape_of(14336, 3072)));  // short
+  CHECK_FALSE(takes(shape_of(4096, 11264)));  // leaves warps idle
+  CHECK_FALSE(takes(shape_of(4096, 16400)));  // x does not fit the registers
+  for (const auto change : {0, 1, 2, 3, 4}) {
+    SkinnyShape other = shape_of(4096, 4096);
+    if (change == 0) other.m = 2;
+    if (change == 1) other.clusters = other.overlapping = false;
+    if (change == 2) other.width = 8;
+    if (change == 3) other.batches = 2;
+    if (change == 4) other.x_type = ScalarType::float32;
+    CAPTURE(change);
+    CHECK_FALSE(takes(other));
+  }
+  // Whoever asks for it gets it where it fits, and tiles elsewhere.
+  const SkinnyPlan row = {.kernel = SkinnyKernel::row};
+  for (const std::int64_t k : {0, 16, 512, 4112, 11264, 16384}) {
+    const SkinnyPlan plan = plan_skinny(shape_of(9, k), row);
+    CAPTURE(k);
+    CHECK(plan.kernel == SkinnyKernel::row);
+    CHECK(plan.warps >= 1);
+    CHECK(plan.warps <= 16);
+    CHECK((plan.unroll == 1 || plan.unroll == 2));
+    CHECK(std::int64_t{plan.warps} * plan.unroll * 512 >= k);
+  }
+  CHECK(plan_skinny(shape_of(9, 16400), row).kernel == SkinnyKernel::tiles);
+  for (const auto& [wanted, warps] : {std::pair{9, 9}, {4, 4}, {3, 8}, {17, 8}}) {
+    const SkinnyPlan plan =
+        plan_skinny(shape_of(9, 4096), {.kernel = SkinnyKernel::row, .warps = wanted});
+    CHECK(plan.warps == warps);
+  }
 }
 
 TEST_CASE("skinny plan: weights of one byte and more than 8 rows of x") {

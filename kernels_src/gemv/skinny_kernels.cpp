@@ -1,0 +1,166 @@
+// Which instance of which kernel a product with few rows launches.
+#include "kernels_src/gemv/skinny_kernels.h"
+
+#include "base/format.h"
+#include "kernels_src/gemv/skinny.cu.h"
+#include "kernels_src/gemv/skinny_columns.cu.h"
+#include "kernels_src/gemv/skinny_row.cu.h"
+#include "kernels_src/gemv/skinny_staged.cu.h"
+#include "kernels_src/gemv/skinny_wgmma.cu.h"
+
+#include <string>
+
+namespace kernwright::kernels {
+namespace {
+
+const Family& skinny_family() {
+  static const auto& made = *new Family("skinny.cu", text::skinny_cu);
+  return made;
+}
+
+const Family& skinny_column_family() {
+  static const auto& made = *new Family("skinny_columns.cu", text::skinny_columns_cu);
+  return made;
+}
+
+const Family& skinny_staged_family() {
+  static const auto& made = *new Family("skinny_staged.cu", text::skinny_staged_cu);
+  return made;
+}
+
+const Family& skinny_row_family() {
+  static const auto& made = *new Family("skinny_row.cu", text::skinny_row_cu);
+  return made;
+}
+
+const Family& skinny_wgmma_family() {
+  static const auto& made = *new Family("skinny_wgmma.cu", text::skinny_wgmma_cu);
+  return made;
+}
+
+const char* skinny_activation(const SkinnyInstance& of) {
+  return of.activation ? activation_type(*of.activation) : "Identity";
+}
+
+InstanceKey skinny_key(const SkinnyInstance& of, SkinnyKernel which) {
+  const int activation = of.activation ? static_cast<int>(*of.activation) + 1 : 0;
+  const SkinnyPlan& plan = of.plan;
+  return InstanceKey()
+      .add(which, 4)
+      .type(of.shape.x_type)
+      .type(of.shape.weight_type)
+      .add(activation, 5)
+      .add(plan.warps, 6)
+      .add(plan.rows, 6)
+      .add(plan.columns, 6)
+      .add(plan.unroll, 5)
+      .add(plan.hint, 2)
+      .add(plan.width, 5)
+      .add(plan.stages, 4)
+      .add(which == SkinnyKernel::wgmma ? of.shape.by_columns : plan.clustered, 1);
+}
+
+std::string skinny_weights_format(const SkinnyShape& shape) {
+  const char* const name = shape.weight_type == ScalarType::int8            ? "Int8Weights"
+                           : shape.weight_type == ScalarType::float8_e4m3fn ? "Float8Weights"
+                                                                            : "PlainWeights";
+  return format("{}<{}>", name, device_type(shape.x_type));
+}
+
+const LazyKernel& skinny_tiles_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_family().instance(skinny_key(of, of.plan.kernel), [&] {
+    const bool ring = plan.kernel == SkinnyKernel::ring;
+    return format("skinny_{}<{}, {}, {}, {}, {}, {}, {}, {}>", ring ? "ring" : "tiles",
+                  device_type(of.shape.x_type), skinny_weights_format(of.shape),
+                  skinny_activation(of), plan.warps, plan.rows, plan.columns, plan.unroll,
+                  ring ? plan.stages : plan.hint);
+  });
+}
+
+const LazyKernel& skinny_dot_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_family().instance(skinny_key(of, SkinnyKernel::dot), [&] {
+    return format("skinny_dot<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
+                  device_type(of.shape.weight_type), skinny_activation(of), plan.width,
+                  plan.columns, plan.rows, plan.unroll, plan.warps, plan.hint);
+  });
+}
+
+const LazyKernel& skinny_column_tiles_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_column_family().instance(skinny_key(of, SkinnyKernel::column_tiles), [&] {
+    return format("skinny_column_tiles<{}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
+                  skinny_activation(of), plan.warps, plan.columns, plan.unroll, plan.hint);
+  });
+}
+
+const LazyKernel& skinny_columns_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_column_family().instance(skinny_key(of, SkinnyKernel::columns), [&] {
+    return format("skinny_columns<{}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
+                  device_type(of.shape.weight_type), skinny_activation(of), plan.width,
+                  plan.columns, plan.unroll, plan.warps);
+  });
+}
+
+const LazyKernel& skinny_staged_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_staged_family().instance(skinny_key(of, SkinnyKernel::staged), [&] {
+    return format("skinny_staged<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
+                  skinny_weights_format(of.shape), skinny_activation(of), plan.warps, plan.rows,
+                  plan.columns, plan.unroll, plan.clustered);
+  });
+}
+
+const LazyKernel& skinny_wgmma_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_wgmma_family().instance(skinny_key(of, SkinnyKernel::wgmma), [&] {
+    return format("skinny_wgmma<{}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
+                  skinny_activation(of), plan.warps, plan.columns, plan.stages,
+                  of.shape.by_columns);
+  });
+}
+
+const LazyKernel& skinny_row_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_row_family().instance(skinny_key(of, SkinnyKernel::row), [&] {
+    return format("skinny_row<{}, {}, {}, {}, {}>", device_type(of.shape.x_type),
+                  device_type(of.shape.weight_type), skinny_activation(of), plan.warps,
+                  plan.unroll);
+  });
+}
+
+}  // namespace
+
+const LazyKernel& skinny_kernel(const SkinnyInstance& of) {
+  switch (of.plan.kernel) {
+    case SkinnyKernel::tiles:
+    case SkinnyKernel::ring:
+      return skinny_tiles_kernel(of);
+    case SkinnyKernel::column_tiles:
+      return skinny_column_tiles_kernel(of);
+    case SkinnyKernel::columns:
+      return skinny_columns_kernel(of);
+    case SkinnyKernel::staged:
+      return skinny_staged_kernel(of);
+    case SkinnyKernel::wgmma:
+      return skinny_wgmma_kernel(of);
+    case SkinnyKernel::row:
+      return skinny_row_kernel(of);
+    default:
+      return skinny_dot_kernel(of);
+  }
+}
+
+const LazyKernel& skinny_splits_kernel(const SkinnyInstance& of) {
+  SkinnyInstance plain;
+  plain.shape.x_type = of.shape.x_type;
+  plain.activation = of.activation;
+  plain.plan.hint = 0;
+  return skinny_family().instance(skinny_key(plain, SkinnyKernel::chosen), [&] {
+    return format("add_splits<{}, {}>", device_type(of.shape.x_type), skinny_activation(of));
+  });
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,159 @@
+// Products of one row with weights of one byte: blocks stay, and their x stays in registers.
+#include <kernwright/skinny.cuh>
+#include <kernwright/skinny_weights.cuh>
+
+using namespace kernwright;
+
+// A block has all of k and eight rows of the weights after the other. A warp has `Units` parts of
+// 512 of k, of which a lane has 16 each. The weights of the next unit are on their way to registers
+// while those of this one are multiplied.
+
+constexpr unsigned kTileRows = 8, kPart = 512;
+
+/// What 16 bytes of weights hold.
+__device__ __forceinline__ void spread_weights(Float8E4M3, const Words& raw, float (&values)[16]) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const auto bytes = static_cast<unsigned short>(raw.word[i / 2] >> i % 2 * 16);
+    const unsigned pair = pair_of_e4m3(Float16(), bytes);
+    values[2 * i] = to_compute(Float16{static_cast<UInt16>(pair)});
+    values[2 * i + 1] = to_compute(Float16{static_cast<UInt16>(pair >> 16)});
+  }
+}
+/// 0x4b000000 with a lower byte of v + 128 is 2^23 + 128 + v.
+__device__ __forceinline__ void spread_weights(Int8, const Words& raw, float (&values)[16]) {
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    const unsigned moved = raw.word[i / 4] ^ 0x80808080u;
+    const unsigned bits = __byte_perm(moved, 0x4b000000u, 0x7540 + i % 4);
+    values[i] = __uint_as_float(bits) - 8388736.0f;
+  }
+}
+
+/// Sums over all lanes of eight numbers each: lane l gets that of number l / 4.
+__device__ __forceinline__ float sum_of_quad(float (&sums)[kTileRows], unsigned lane) {
+#pragma unroll
+  for (int step = kTileRows / 2; step >= 1; step /= 2) {
+    const bool upper = lane & (step * 4);
+#pragma unroll
+    for (int i = 0; i < step; ++i) {
+      const float give = upper ? sums[i] : sums[i + step], keep = upper ? sums[i + step] : sums[i];
+      sums[i] = keep + __shfl_xor_sync(~0u, give, step * 4);
+    }
+  }
+  sums[0] += __shfl_xor_sync(~0u, sums[0], 1);
+  return sums[0] + __shfl_xor_sync(~0u, sums[0], 2);
+}
+
+/// What a lane has of x and of the weights.
+template <typename T, typename W, int Units>
+struct RowLane {
+  using Raw = Words[kTileRows];
+  const W* weights;
+  Int64 row;
+  unsigned at, n, k;
+  unsigned x[Units][8];
+
+  __device__ __forceinline__ RowLane(const SkinnyProblem& p, const WeightRows<W>& of, unsigned warp,
+                                     unsigned lane)
+      : weights(of.data), row(of.row), at(warp * Units * kPart + lane * 16), n(p.n), k(p.k) {}
+
+  /// Those of unit `u` for eight rows. Rows beyond the last are not loaded, and not stored either.
+  __device__ __forceinline__ void load(unsigned tile, int u, Raw& raw) const {
+    const unsigned from = at + u * kPart, first = tile * kTileRows;
+    if (first >= n || from >= k) return;
+    const W* each = weights + static_cast<Int64>(first) * row + from;
+#pragma unroll
+    for (unsigned r = 0; r < kTileRows; ++r, each += row) {
+      if (first + r < n) raw[r] = load_once<0>(each);
+    }
+  }
+
+  /// Zeros beyond the end of k.
+  __device__ __forceinline__ void load_x(const SkinnyProblem& p) {
+#pragma unroll
+    for (int i = 0; i < Units * 2; ++i) {
+      const unsigned from = at + i / 2 * kPart + i % 2 * 8;
+      Words words = {};
+      if (from < k) words = *reinterpret_cast<const Words*>(static_cast<const T*>(p.x) + from);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) x[i / 2][i % 2 * 4 + j] = words.word[j];
+    }
+  }
+
+  __device__ __forceinline__ void multiply(const Raw& raw, int u, float (&sums)[kTileRows]) const {
+    float xs[16];
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      xs[i] = to_compute(T{static_cast<UInt16>(x[u][i / 2] >> i % 2 * 16)});
+    }
+#pragma unroll
+    for (unsigned r = 0; r < kTileRows; ++r) {
+      float values[16];
+      spread_weights(W(), raw[r], values);
+#pragma unroll
+      for (int i = 0; i < 16; ++i) sums[r] += values[i] * xs[i];
+    }
+  }
+};
+
+/// The first tile's bytes to the second level of cache, but for what is no whole part of a row.
+template <typename W>
+__device__ __forceinline__ void fetch_tile(const SkinnyProblem& p, const WeightRows<W>& weights) {
+  const unsigned parts = p.k / kPart;
+  for (unsigned i = threadIdx.x; i < kTileRows * parts; i += blockDim.x) {
+    const unsigned row = blockIdx.x * kTileRows + i / parts;
+    if (row < p.n) {
+      const Int64 first = static_cast<Int64>(row) * weights.row;
+      fetch_bulk(weights.data + first + i % parts * kPart, kPart);
+    }
+  }
+}
+
+/// One row of x, of at most Warps * Units * 512 elements. It and the rows of the weights begin at
+/// multiples of 16 bytes, and k is a multiple of 16.
+template <typename T, typename W, typename Act, int Warps, int Units>
+__global__ void __launch_bounds__(Warps * 32, 16 / Warps)
+    skinny_row(const __grid_constant__ SkinnyProblem p,
+               const __grid_constant__ WeightRows<W> weights) {
+  // With more units buffers would have what is left of another unit where k has ended.
+  static_assert(Units == 1 || Units == 2, "each of two buffers has one unit");
+  constexpr int kTurns = Units == 1 ? 2 : 1;  // of tiles, after which buffers are the same again
+  __shared__ float parts[2][Warps][kTileRows];
+  const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+  const unsigned tiles = (p.n + kTileRows - 1) / kTileRows;
+  let_next_begin();
+  if (p.ahead > 0) fetch_tile(p, weights);
+  wait_for_previous();
+  RowLane<T, W, Units> mine(p, weights, warp, lane);
+  Words raw[2][kTileRows] = {};
+  mine.load(blockIdx.x, 0, raw[0]);
+  mine.load_x(p);
+  unsigned turn = 0;
+  for (unsigned first = blockIdx.x; first < tiles; first += kTurns * gridDim.x) {
+#pragma unroll
+    for (int t = 0; t < kTurns; ++t) {
+      const unsigned tile = first + t * gridDim.x;
+      if (tile >= tiles) break;
+      float sums[kTileRows] = {};
+#pragma unroll
+      for (int u = 0; u < Units; ++u) {
+        const int now = (t * Units + u) % 2;
+        const bool last = u == Units - 1;
+        mine.load(last ? tile + gridDim.x : tile, last ? 0 : u + 1, raw[now ^ 1]);
+        mine.multiply(raw[now], u, sums);
+      }
+      const float sum = sum_of_quad(sums, lane);
+      if (lane % 4 == 0) parts[turn][warp][lane / 4] = sum;
+      __syncthreads();
+      const unsigned n = tile * kTileRows + threadIdx.x;
+      if (threadIdx.x < kTileRows && n < p.n) {
+        float all = 0;
+#pragma unroll
+        for (int w = 0; w < Warps; ++w) all += parts[turn][w][threadIdx.x];
+        finish_sum<T, Act>(p, 0, 0, n, all);
+      }
+      turn ^= 1;
+    }
+  }
+}

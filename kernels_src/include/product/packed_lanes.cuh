@@ -1,0 +1,183 @@
+// Products of one row with quantised weights: what a lane has of a unit of two blocks, 256 of k.
+#pragma once
+
+#include <kernwright/packed_weights.cuh>
+#include <kernwright/skinny.cuh>
+
+namespace kernwright {
+
+// Each of the eight columns of a product of tiles takes the x of 32 values of a unit, so a lane has
+// the sums of two columns, and multiplies them with their scales when the unit is done. Groups of
+// 16 have sums of their own: those of the first and of the second half of all columns.
+
+/// The place of block `u` of a unit, for half the rows of a tile.
+__device__ __forceinline__ PackedPlace place_in_unit(const PackedPlace& first, unsigned u,
+                                                     unsigned half) {
+  return {first.block + u, first.pair, first.at + u, first.tile, first.line, half};
+}
+
+/// What a lane multiplies its sums with: of rows lane / 4 and 8 more, of two columns each.
+template <typename Format>
+struct LaneScales {
+  static constexpr int kSums = Format::kGroup == 16 ? 2 : 1;
+  float scale[kSums][4], offset[kSums][4];
+
+  /// Blocks beyond those of the weights count nothing.
+  __device__ __forceinline__ void load(const PackedArrays& from, const PackedPlace& first,
+                                       unsigned lane, unsigned blocks) {
+    unsigned u = lane % 4 / 2;
+    const bool there = first.at + u < blocks;
+    if (!there) u = 0;
+#pragma unroll
+    for (unsigned half = 0; half < 2; ++half) {
+      const auto raw = Format::Scales::load(from, place_in_unit(first, u, half));
+      const auto made = raw.ready();
+#pragma unroll
+      for (unsigned i = 0; i < 2 * kSums; ++i) {
+        const unsigned group = ((lane % 2 * 2 + i % 2) * 32 + i / 2 * 16) / Format::kGroup;
+        const unsigned to = half * 2 + i % 2;
+        const float value = made.of(group);
+        scale[i / 2][to] = there ? value : 0.0f;
+        if constexpr (Format::kOffset)
+          offset[i / 2][to] = there ? Format::offset(made, group, value) : 0.0f;
+      }
+    }
+  }
+};
+
+/// A lane's own x of a unit, of column lane / 4; and the sums of columns lane % 4 * 2 and the next.
+template <typename T, typename Format>
+struct OwnColumn {
+  static constexpr int kSums = LaneScales<Format>::kSums, kRun = Format::kRun;
+  unsigned x[4];
+  float sums[kSums][2];
+
+  __device__ __forceinline__ void load(const SkinnyProblem& p, unsigned unit, unsigned lane) {
+#pragma unroll
+    for (int i = 0; i < 8 / kRun; ++i) {
+      const unsigned at = unit * 256 + lane / 4 * 32 + i * 16 + lane % 4 * kRun;
+      Pack<UInt32, kRun / 2> pack = {};
+      if (at < p.k)
+        pack = *reinterpret_cast<const Pack<UInt32, kRun / 2>*>(static_cast<const T*>(p.x) + at);
+#pragma unroll
+      for (int j = 0; j < kRun / 2; ++j) x[i * (kRun / 2) + j] = pack.value[j];
+    }
+  }
+  __device__ __forceinline__ void add() {
+    constexpr unsigned kOne = PairBits<T>::kOne;
+    float all[kSums][4] = {};
+    multiply_tile(T(), all[0], kOne, kOne, kOne, kOne, x[0], x[1]);
+    multiply_tile(T(), all[kSums - 1], kOne, kOne, kOne, kOne, x[2], x[3]);
+#pragma unroll
+    for (int i = 0; i < 2 * kSums; ++i) sums[i / 2][i % 2] = all[i / 2][i % 2];
+  }
+  /// Where the sums of a unit are kept. The lanes with the same sums write them once.
+  __device__ __forceinline__ static float2* kept(float* memory, unsigned unit, int i,
+                                                 unsigned lane) {
+    return reinterpret_cast<float2*>(memory) + (unit * kSums + i) * 4 + lane % 4;
+  }
+  __device__ __forceinline__ void keep(float* memory, unsigned unit, unsigned lane) const {
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      if (lane < 4) *kept(memory, unit, i, lane) = make_float2(sums[i][0], sums[i][1]);
+    }
+  }
+  __device__ __forceinline__ void recall(float* memory, unsigned unit, unsigned lane) {
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      const float2 both = *kept(memory, unit, i, lane);
+      sums[i][0] = both.x;
+      sums[i][1] = both.y;
+    }
+  }
+};
+
+/// What decode_masked() wants; 0 for codes without it.
+template <typename Codes>
+struct CodeMask {
+  static constexpr unsigned kValue = 0;
+};
+template <typename T, int Bits>
+struct CodeMask<WholeCodes<T, Bits>> {
+  static constexpr unsigned kValue = WholeCodes<T, Bits>::kMask;
+};
+
+/// What a lane has of a unit of weights.
+template <typename T, typename Format>
+struct LaneUnit {
+  using Codes = typename Format::Codes;
+  using Column = OwnColumn<T, Format>;
+  static constexpr int kSums = Column::kSums;
+  typename Codes::Raw raw[2][2];
+  LaneScales<Format> scales;
+
+  /// `first` is the place of the unit's first block. `Copied`: it is in shared memory.
+  template <bool Copied>
+  __device__ __forceinline__ void load(const PackedArrays& from, const PackedPlace& first,
+                                       unsigned lane, unsigned blocks) {
+#pragma unroll
+    for (unsigned u = 0; u < 2; ++u)
+#pragma unroll
+      for (unsigned half = 0; half < 2; ++half) {
+        raw[u][half] = {};
+        const PackedPlace place = place_in_unit(first, u, half);
+        if (place.at < blocks) raw[u][half] = Codes::template load<Copied>(from, place, lane);
+      }
+    scales.load(from, first, lane, blocks);
+  }
+
+  __device__ __forceinline__ void decode(int u, int half, int part, unsigned mask,
+                                         const PairTable& table, unsigned (&pairs)[4]) const {
+    if constexpr (TakesPairTable<Codes>::kValue) {
+      table.decode(raw[u][half].low.word[part], pairs);
+    } else if constexpr (CodeMask<Codes>::kValue != 0) {
+      Codes::decode_masked(raw[u][half], part, mask, pairs);
+    } else {
+      Codes::decode(raw[u][half], part, pairs);
+    }
+  }
+
+  /// Adds its products with x to the sums of two rows.
+  __device__ __forceinline__ void multiply(const Column& column, unsigned lane, unsigned mask,
+                                           const PairTable& table, float (&rows)[2]) const {
+    unsigned own;  // unknown to the compiler, which would keep all that it chooses in registers
+    asm volatile("mov.b32 %0, %1;" : "=r"(own) : "r"(lane / 4));
+    float sums[2][4] = {};
+#pragma unroll
+    for (int part = 0; part < 4; ++part)
+#pragma unroll
+      for (int u = 0; u < 2; ++u) {
+        unsigned upper[4], lower[4], x[4];
+        decode(u, 0, part, mask, table, upper);
+        decode(u, 1, part, mask, table, lower);
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          x[j] = own == static_cast<unsigned>(u * 4 + part) ? column.x[j] : 0;
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          multiply_tile(T(), sums[kSums == 2 ? h : u], upper[2 * h], lower[2 * h], upper[2 * h + 1],
+                        lower[2 * h + 1], x[2 * h], x[2 * h + 1]);
+        }
+      }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int h = 0; h < kSums; ++h) {
+        const float sum = kSums == 2 ? sums[h][i] : sums[0][i] + sums[1][i];
+        rows[i / 2] += scales.scale[h][i] * sum;
+        if constexpr (Format::kOffset) rows[i / 2] -= scales.offset[h][i] * column.sums[h][i % 2];
+      }
+  }
+};
+
+/// By the lanes of a warp: the sums of two rows each to those of 16.
+__device__ __forceinline__ void keep_rows(float (&rows)[2], unsigned lane, float* of_warp) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    rows[half] += __shfl_xor_sync(~0u, rows[half], 1);
+    rows[half] += __shfl_xor_sync(~0u, rows[half], 2);
+    if (lane % 4 == 0) of_warp[half * 8 + lane / 4] = rows[half];
+  }
+}
+
+}  // namespace kernwright

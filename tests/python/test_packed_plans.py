@@ -1,0 +1,124 @@
+"""Which kernels products with few rows and packed weights launch, on simulated devices."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from test_packed_weights import SHAPES
+
+# Blocks whose warps have some units, one, or none; rows beyond the last of a tile.
+ROW = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import SHAPES, TYPES, check, made, product
+rows = ("bfloat16", 8, 2), ("float16", 16, 1), ("bfloat16", 4, 1)
+for name in SHAPES:
+    shapes = [SHAPES[name][-1], (40 if name != "fp8_block" else 136, 2048 + 256)]
+    if name in ("nf4", "q4_0"):
+        shapes[0] = (1, shapes[0][1])
+    if "act" in name:
+        shapes = shapes[:1] * 2
+    for (n, k), (dtype, warps, unroll) in [*zip(shapes, rows), (shapes[-1], rows[2])]:
+        packed, numbers = made(name, n, k)
+        x = np.random.default_rng(warps).normal(size=(1, k)) / 64
+        x = kw.asarray(x.astype(TYPES[dtype]))
+        with kw.checks("memory", "init", "race", "sync"):
+            got = product(x, packed, warps, 0, 0, unroll, 0, 0, 8)
+        check(got, x.numpy(), numbers, dtype)
+"""
+
+
+@pytest.mark.parametrize("capability", ["8.0", "9.0"])
+def test_one_row_straight_into_registers(capability):
+    launched = run_on(capability, ROW, KERNWRIGHT_LOG="debug")
+    assert launched.count("launch packed_row<") == 3 * len(SHAPES)
+
+
+RING = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import SHAPES, TYPES, check, made, product
+rows = ("bfloat16", 1, 4, 2), ("float16", 8, 2, 3), ("float16", 1, 2, 3)
+for name in ("gptq 128", "gptq_v2 32", "nf4", "nf4 double", "q4_k", "q5_k", "q8_0",
+             "q6_k", "mxfp4", "nvfp4", "fp8_block"):
+    shapes = [*SHAPES[name], (48 if name != "fp8_block" else 136, 2048)][-2:]
+    cases = [*zip(shapes, rows), (shapes[1], rows[2])]
+    if name in ("nf4", "fp8_block"):
+        cases.append((shapes[0], rows[1]))
+    for (n, k), (dtype, m, warps, stages) in cases:
+        packed, numbers = made(name, n, k)
+        x = np.random.default_rng(m).normal(size=(m, k)) / 64
+        x = kw.asarray(x.astype(TYPES[dtype]))
+        with kw.checks("memory", "init", "race", "sync"):
+            got = product(x, packed, warps, 0, 0, 0, 0, stages)
+        check(got, x.numpy(), numbers, dtype)
+"""
+
+
+def test_rings_of_copies_on_a_newer_device():
+    """Up to eight rows of x, where blocks stay and copy what comes next: every format."""
+    launched = run_on_hopper(RING, KERNWRIGHT_LOG="debug")
+    assert "launch packed_one<" in launched and "launch packed_ring<" in launched
+
+
+CHOSEN = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import check
+n, k = 16 * 132 - 3, 4352
+made = kw.random.normal((n, k), seed=1).astype("float32")
+bias = kw.random.normal((n,), seed=2).astype("bfloat16")
+residual = kw.random.normal((9, n), seed=3).astype("bfloat16")
+for name, k, rows in (("nf4", 4096, (1, 3, 9)), ("q4_k", 4096, (1, 2)), ("q4_k", 4352, (1,))):
+    packed = kw.nn.quant.pack(kw.nn.quant.quantize(made[:, :k], name), name, shape=(n, k))
+    numbers = kw.nn.quant.unpack(packed).numpy()
+    for m in rows:
+        x = kw.asarray(np.random.default_rng(m).normal(size=(m, k)) / 64).astype("bfloat16")
+        got = kw.nn.linear(x, packed, bias, residual=residual[:m])
+        more = dict(bias=bias.numpy(), residual=residual[:m].numpy())
+        check(got, x.numpy(), numbers, "bfloat16", **more)
+"""
+
+
+def test_what_few_rows_take_on_a_newer_device():
+    launched = run_on_hopper(CHOSEN, KERNWRIGHT_LOG="debug")
+    names = ("packed_row<", "packed_one<", "packed_ring<", "packed_tiles<")
+    assert [launched.count(f"launch {name}") for name in names] == [2, 1, 1, 2]
+
+
+HOPPER = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import check, made
+with kw.checks("memory", "init", "race", "sync"):
+    for name in ("q4_k", "nvfp4", "fp8_block", "gptq act64"):
+        packed, numbers = made(name, 24, k := 256)
+        x = kw.asarray(np.random.default_rng(0).normal(size=(9, k)) / 64).astype("bfloat16")
+        check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
+        x = kw.asarray(np.random.default_rng(1).normal(size=(70, k)) / 64).astype("bfloat16")
+        check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
+"""
+
+
+def run_on_hopper(text, **more):
+    return run_on("9.0", text, **more)
+
+
+def run_on(capability, text, **more):
+    text = text.format(folder=os.path.dirname(__file__))
+    environment = {**os.environ, "KERNWRIGHT_DEVICE": "sim", **more}
+    environment["KERNWRIGHT_SIM_CAPABILITY"] = capability
+    result = subprocess.run(
+        [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
+    return result.stderr
+
+
+def test_under_all_checks_of_a_newer_device():
+    run_on_hopper(HOPPER)
