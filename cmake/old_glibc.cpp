@@ -50,6 +50,7 @@ FORWARD(pthread_rwlock_rdlock, "GLIBC_2.2.5");
 FORWARD(pthread_rwlock_unlock, "GLIBC_2.2.5");
 FORWARD(pthread_rwlock_wrlock, "GLIBC_2.2.5");
 FORWARD(pthread_setaffinity_np, "GLIBC_2.3.4");
+FORWARD(pthread_sigmask, "GLIBC_2.2.5");
 
 // What the headers of glibc 2.38 make of strtol and its kin. They read "0b1" as a binary number in
 // base 0 and 2; the older ones read a zero and stop. Nothing here reads numbers in these bases.

@@ -123,7 +123,7 @@ def test_the_lint_finds_pictures_in_names():
     """
     assert list(pictures_in_names(text)) == [
         *("in_flight", "kTurns", "CompileFlight", "TargetWish", "wish_"),
-        *("departure", "HTTPCrew"),
+        *("departure", "HTTPCrew", "line_cells"),
     ]
     assert list(pictures_in_names("object_in_flight")) == ["object_in_flight"]
 

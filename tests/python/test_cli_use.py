@@ -257,7 +257,7 @@ def test_lint_counts_one_as_one(folder):
 
 def test_cache_counts_one_as_one(folder, tmp_path):
     environment = {"KERNWRIGHT_CACHE": "disk", "KERNWRIGHT_CACHE_DIR": str(tmp_path / "cache")}
-    assert kernwright("cache", "clear", **environment).stdout == "removed 0 entries, 0 bytes\n"
+    assert kernwright("cache", "clear", **environment).stdout == "removed 0 entries, 0 B\n"
     made = kernwright(
         "compile", "a.cu", "--arch", "sm_90", "-o", str(tmp_path / "a"), cwd=folder, **environment
     )

@@ -222,7 +222,9 @@ def test_a_forked_child_has_a_log_of_its_own():
         env={**os.environ, "KERNWRIGHT_LOG": ""},
     )  # fmt: skip
     parent, child = ran.stdout.split()
-    assert sorted(ran.stderr.splitlines()) == sorted([f"{parent} parent"] + [f"{child} child"] * 3)
+    # Python 3.12 warns of every fork of a process with threads.
+    said = [line for line in ran.stderr.splitlines() if "multi-threaded, use of fork" not in line]
+    assert sorted(said) == sorted([f"{parent} parent"] + [f"{child} child"] * 3)
 
 
 ENDING = """

@@ -144,7 +144,7 @@ def test_ptx_as_text_in_every_form(tmp_path, front):
 
 def test_code_of_another_kind_says_what_it_is(tmp_path):
     cubin = kw.Program(TEXT).compile("cubin").code
-    with pytest.raises(kw.InvalidArgument, match=r"a cubin for sm_.*PTX is wanted: from_cubin\(\)"):
+    with pytest.raises(kw.InvalidArgument, match=r"a cubin for sm_.*not PTX: load it with from_cubin\(\)"):
         kw.ObjectCode.from_ptx(cubin)
     with pytest.raises(kw.InvalidArgument, match=r"PTX for .*a cubin is wanted: from_ptx\(\)"):
         kw.ObjectCode.from_cubin(PTX)

@@ -248,7 +248,7 @@ def test_differences(dtype, axis, n):
 
 
 def test_differences_refuse():
-    with pytest.raises(kw.InvalidArgument, match="n is -1"):
+    with pytest.raises(kw.InvalidArgument, match="n must be at least 0, got -1"):
         kw.diff(kw.ones(3), n=-1)
     with pytest.raises((kw.InvalidArgument, IndexError)):
         kw.diff(kw.ones(()))

@@ -16,18 +16,18 @@ constexpr std::string_view kBegin = R"(.version 7.0
 .address_size 64
 {functions}.visible .entry random_program(.param .u64 in, .param .u64 out) {{
 .shared .align 16 .b8 exchange[512];
-.shared .align 16 .b8 slots[{slot_bytes}];
+.shared .align 16 .b8 cells[{slot_bytes}];
 .local .align 8 .b8 locals[{local_bytes}];
 .reg .b32 %r<{registers}>; .reg .b64 %w<{wide}>;
 .reg .b32 %t, %n, %i, %blk, %who, %old;
-.reg .b64 %in, %at, %to, %by, %local, %slots, %global, %old64;
+.reg .b64 %in, %at, %to, %by, %local, %cells, %global, %old64;
 .reg .pred %first;
 mov.u32 %blk, %ctaid.x;
 mov.u32 %i, %tid.x;
 mad.lo.u32 %t, %blk, {block}, %i;
 ld.param.u64 %in, [in];
 ld.param.u64 %to, [out];
-add.s64 %slots, %to, {first_slot};
+add.s64 %cells, %to, {first_slot};
 add.s64 %global, %to, {global_slot};
 mad.wide.u32 %at, %t, {input_bytes}, %in;
 mad.wide.u32 %to, %t, {output_bytes}, %to;
@@ -37,7 +37,7 @@ setp.ge.u32 %first, %i, 32;
 @%first mov.u32 %who, {last};
 setp.lt.u32 %first, %i, {slot_words};
 shl.b32 %n, %i, 2;
-mov.u32 %old, slots;
+mov.u32 %old, cells;
 add.u32 %n, %n, %old;
 @%first st.shared.b32 [%n], {slot_start};
 bar.sync 0;
@@ -47,7 +47,7 @@ bar.sync 0;
 constexpr std::string_view kEnd = R"(bar.sync 0;
 @!%first ret;
 ld.shared.b32 %old, [%n];
-mad.wide.u32 %by, %blk, {slot_bytes}, %slots;
+mad.wide.u32 %by, %blk, {slot_bytes}, %cells;
 mad.wide.u32 %by, %i, 4, %by;
 st.global.b32 [%by], %old;
 ret;
@@ -131,7 +131,7 @@ class Printer {
           result += node.masked ? "global" : "shared";
           break;
         default:
-          result += node.masked ? "%global+" : "slots+";
+          result += node.masked ? "%global+" : "cells+";
           result += std::to_string(8 * node.number);
           break;
       }
