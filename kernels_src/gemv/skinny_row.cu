@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
                const __grid_constant__ WeightRows<W> weights) {
   // With more units buffers would have what is left of another unit where k has ended.
   static_assert(Units == 1 || Units == 2, "each of two buffers has one unit");
-  constexpr int kTurns = Units == 1 ? 2 : 1;  // of tiles, after which buffers are the same again
+  constexpr int kPeriod = Units == 1 ? 2 : 1;  // of tiles, after which buffers are the same again
   __shared__ float parts[2][Warps][kTileRows];
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   const unsigned tiles = (p.n + kTileRows - 1) / kTileRows;
@@ -130,9 +130,9 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   mine.load(blockIdx.x, 0, raw[0]);
   mine.load_x(p);
   unsigned turn = 0;
-  for (unsigned first = blockIdx.x; first < tiles; first += kTurns * gridDim.x) {
+  for (unsigned first = blockIdx.x; first < tiles; first += kPeriod * gridDim.x) {
 #pragma unroll
-    for (int t = 0; t < kTurns; ++t) {
+    for (int t = 0; t < kPeriod; ++t) {
       const unsigned tile = first + t * gridDim.x;
       if (tile >= tiles) break;
       float sums[kTileRows] = {};

@@ -144,9 +144,13 @@ def test_ptx_as_text_in_every_form(tmp_path, front):
 
 def test_code_of_another_kind_says_what_it_is(tmp_path):
     cubin = kw.Program(TEXT).compile("cubin").code
-    with pytest.raises(kw.InvalidArgument, match=r"a cubin for sm_.*not PTX: load it with from_cubin\(\)"):
+    with pytest.raises(
+        kw.InvalidArgument, match=r"a cubin for sm_.*not PTX: load it with from_cubin\(\)"
+    ):
         kw.ObjectCode.from_ptx(cubin)
-    with pytest.raises(kw.InvalidArgument, match=r"PTX for .*a cubin is wanted: from_ptx\(\)"):
+    with pytest.raises(
+        kw.InvalidArgument, match=r"PTX for .*not a cubin: load it with from_ptx\(\)"
+    ):
         kw.ObjectCode.from_cubin(PTX)
     for front, what in (
         (b"\x50\xed\x55\xba\x01\x00\x10\x00", "a fat binary; take a cubin.*cuobjdump"),

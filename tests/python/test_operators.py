@@ -148,7 +148,9 @@ def test_lists_are_not_compared_by_identity(other):
     a = kw.ones(3)
     for op in [operator.eq, operator.ne, operator.lt, operator.add, operator.and_]:
         for sides in ((a, other), (other, a)):
-            with pytest.raises(kw.ArgumentError, match=r"a (list|tuple) cannot be an operand.*asarray"):
+            with pytest.raises(
+                kw.ArgumentError, match=r"a (list|tuple) cannot be an operand.*asarray"
+            ):
                 op(*sides)
     with pytest.raises(kw.ArgumentError):
         a += other
