@@ -5,7 +5,7 @@
 
 The slanted roof is the memory's rate, the flat one that of the tensor cores. A point is one subject
 in one row of results/<subject>.json. Failed or wrong rows are left out and named. A device not in
-ROOFS gets only points. Needs matplotlib, unlike the rest of the project.
+ROOFS gets only points. Needs matplotlib.
 """
 
 from __future__ import annotations

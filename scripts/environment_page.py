@@ -34,7 +34,10 @@ logging.getLogger("kernwright").setLevel(logging.INFO)   # the library's level f
 - No thread waits for handlers within the library, and handlers run with none of its locks held. A
   message of the main thread is a record when its call has returned. Others are delivered by a
   thread, which exists only while there are some. When 4096 wait for slow handlers, the next ones
-  are lines of stderr.
+  are lines of stderr. A message is there within some 50 ms: a process that crashes, or ends by
+  `os._exit` or `exec` before, loses it. `KERNWRIGHT_LOG` writes each at once.
+- `logging.config` disables loggers that it does not name, unless `disable_existing_loggers` is
+  false. A disabled logger is silent.
 - `logging.getLogger("kernwright").addHandler(logging.NullHandler())` silences them. A forked child
   has a log of its own.
 - With `KERNWRIGHT_LOG` set, messages up to that level are lines of stderr, as in C++, and the

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -32,7 +33,7 @@ namespace kernwright::python {
 namespace {
 
 namespace py = pybind11;
-using Clock = std::chrono::system_clock;
+using Clock = std::chrono::steady_clock;
 
 // The main thread delivers what it logs itself, as soon as it runs Python code again. It has this
 // long before the courier does.
@@ -45,7 +46,8 @@ constexpr std::size_t kMostWaiting = 4096;
 struct LogEntry {
   LogLevel level;
   std::string text;
-  Clock::time_point time;
+  std::chrono::system_clock::time_point time;
+  Clock::time_point posted;
   pthread_t thread;
   bool is_mains;
 };
@@ -67,18 +69,28 @@ PyObject* receiver = nullptr;  ///< (level, text, seconds, thread); read and wri
 
 bool is_main_thread() noexcept { return ::syscall(SYS_gettid) == ::getpid(); }
 
-/// NOTE: without objects that let go of Python's when they go: a thread that comes back too late
-/// from Python, at the end of the interpreter, is made to exit from here.
-void hand_over(const LogEntry& entry) {
-  if (receiver == nullptr) return write_log_line(entry.level, entry.text);
+/// False after an exception that handlers of `logging` do not catch (Ctrl-C), which is set then: it
+/// is for the program of the main thread. The courier has none to tell.
+///
+/// NOTE: no objects here that release Python's objects in their destructors: a thread that returns
+/// too late from Python, at the end of the interpreter, is made to exit from here.
+bool hand_over(const LogEntry& entry, bool is_courier) {
+  if (receiver == nullptr) {
+    write_log_line(entry.level, entry.text);
+    return true;
+  }
   const std::chrono::duration<double> seconds = entry.time.time_since_epoch();
   const auto size = static_cast<Py_ssize_t>(entry.text.size());
   PyObject* const text = PyUnicode_DecodeUTF8(entry.text.data(), size, "replace");
   PyObject* const result =
       PyObject_CallFunction(receiver, "sNdk", log_level_name(entry.level), text, seconds.count(),
                             static_cast<unsigned long>(entry.thread));  // NOLINT: the type of "k"
-  if (result == nullptr) PyErr_WriteUnraisable(receiver);
+  if (result == nullptr) {
+    if (!is_courier && PyErr_ExceptionMatches(PyExc_Exception) == 0) return false;
+    PyErr_WriteUnraisable(receiver);
+  }
   Py_XDECREF(result);
+  return true;
 }
 
 /// Waits for another thread that delivers, with the GIL given up and not for long: that one may
@@ -99,17 +111,36 @@ std::optional<LogEntry> take_entry(Mailbox& box, bool is_courier) {
   return entry;
 }
 
-/// Hands over what is there, in order. With the GIL. At the end the courier leaves it to the main
-/// thread.
-void deliver(Mailbox& box, bool is_courier) {
-  for (std::size_t left = take_turn(box); left > 0; --left) {
-    const std::optional<LogEntry> entry = take_entry(box, is_courier);
-    if (!entry) break;
-    hand_over(*entry);
+/// Hands over the entries that are there, in order. With the GIL. At the end the courier leaves it
+/// to the main thread. False where hand_over() is; the other entries wait then.
+bool deliver(Mailbox& box, bool is_courier) {
+  bool goes_on = true;
+  for (std::size_t left = take_turn(box); goes_on && left > 0; --left) {
+    try {
+      const std::optional<LogEntry> entry = take_entry(box, is_courier);
+      if (!entry) break;
+      goes_on = hand_over(*entry, is_courier);
+    } catch (const std::exception&) {
+      // Out of memory: a failing log must not change the program's work.
+    }
   }
   const std::lock_guard lock(box.mutex);
   --box.deliveries;
   box.changed.notify_all();
+  return goes_on;
+}
+
+int deliver_in_main(void* unused) noexcept;
+
+/// Asks the main thread to deliver. Without our lock: Python may give its own up meanwhile.
+void tell_main(Mailbox& box) {
+  {
+    const std::lock_guard lock(box.mutex);
+    if (std::exchange(box.is_main_told, true)) return;
+  }
+  if (Py_AddPendingCall(&deliver_in_main, nullptr) == 0) return;
+  const std::lock_guard lock(box.mutex);
+  box.is_main_told = false;  // the courier has it
 }
 
 int deliver_in_main(void* /*unused*/) noexcept {
@@ -119,27 +150,37 @@ int deliver_in_main(void* /*unused*/) noexcept {
       const std::lock_guard lock(box.mutex);
       box.is_main_told = false;
     }
-    const py::error_scope raised;  // by the code that was interrupted
-    deliver(box, false);
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);  // of the interrupted code
+    if (deliver(box, false)) {
+      PyErr_Restore(type, value, trace);
+      return 0;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    tell_main(box);  // of what waits still
+    return -1;
   } catch (...) {
-    // Out of memory: a failing log must not change the program's work.
+    return 0;  // no lock to be had: a failing log must not change the program's work
   }
-  return 0;
 }
 
 /// Whether the first entry waits for the courier, or has waited for the main thread long enough.
 bool is_due(const Mailbox& box) {
   if (box.waiting.empty()) return false;
   const LogEntry& first = box.waiting.front();
-  return !first.is_mains || Clock::now() - first.time >= kMainsTurn;
+  return !first.is_mains || Clock::now() - first.posted >= kMainsTurn;
 }
 
 void run_courier(Mailbox& box) {
   std::unique_lock lock(box.mutex);
   Clock::time_point last = Clock::now();
-  while (!box.is_closed && Clock::now() - last < kCouriersRest) {
-    const auto nap = box.waiting.empty() ? kCouriersRest : kMainsTurn;
-    box.changed.wait_for(lock, nap, [&] { return is_due(box) || box.is_closed; });
+  while (!box.is_closed && (!box.waiting.empty() || Clock::now() - last < kCouriersRest)) {
+    const bool rests = box.waiting.empty();
+    box.changed.wait_for(lock, rests ? kCouriersRest : kMainsTurn, [&] {
+      return box.is_closed || is_due(box) || (rests && !box.waiting.empty());
+    });
     if (box.is_closed || !is_due(box)) continue;
     lock.unlock();
     // Nothing gives the GIL up when this thread is made to exit: see hand_over().
@@ -172,14 +213,16 @@ void start_courier(Mailbox& box) {
 
 void post(LogLevel level, std::string_view text) {
   Mailbox& box = mailbox();
-  const std::lock_guard lock(box.mutex);
-  if (box.is_closed || box.waiting.size() >= kMostWaiting) return write_log_line(level, text);
   const bool is_mains = is_main_thread();
-  box.waiting.push_back({level, std::string(text), Clock::now(), ::pthread_self(), is_mains});
-  if (is_mains && !box.is_main_told)
-    box.is_main_told = Py_AddPendingCall(&deliver_in_main, nullptr) == 0;
-  if (!box.has_courier) start_courier(box);
-  box.changed.notify_all();
+  {
+    const std::lock_guard lock(box.mutex);
+    if (box.is_closed || box.waiting.size() >= kMostWaiting) return write_log_line(level, text);
+    box.waiting.push_back({level, std::string(text), std::chrono::system_clock::now(), Clock::now(),
+                           ::pthread_self(), is_mains});
+    if (!box.has_courier) start_courier(box);
+    box.changed.notify_all();
+  }
+  if (is_mains) tell_main(box);
 }
 
 /// At the end of the program: what is on its way arrives, what comes later goes to stderr.
@@ -193,7 +236,7 @@ void close_log() {
     box.changed.notify_all();
     box.changed.wait_for(lock, kLastPatience, [&] { return !box.has_courier; });
   }
-  deliver(box, false);
+  if (!deliver(box, false)) throw py::error_already_set();
 }
 
 LogLevel level_of(const std::string& name) {

@@ -34,9 +34,14 @@ bool is_promoted(const ProductKey& key) {
 /// Sums of integers are not split.
 bool is_whole(const ProductKey& key) { return key.a == ScalarType::int8; }
 
-/// Whether gemm.cu or promoted_gemm.cu make such a product.
+/// Whether gemm.cu or promoted_gemm.cu make such a product. Sums of integers and of float8 are not
+/// rounded to the operands' type there, as matmul() does.
 bool has_gemm(const ProductKey& key) {
-  if (is_gemm_float8(key.a)) return is_gemm_float8(key.b) && key.sums != ProductSums::tf32;
+  const bool is_float = is_half_float(key.out) || key.out == ScalarType::float32;
+  if (is_gemm_float8(key.a)) {
+    return is_gemm_float8(key.b) && is_float && key.sums != ProductSums::tf32;
+  }
+  if (is_whole(key) && !is_float && key.out != ScalarType::int32) return false;
   if (key.a != key.b || is_promoted(key)) return false;
   if (key.a == ScalarType::float32) return key.sums == ProductSums::tf32;
   return key.sums == ProductSums::plain && (is_half_float(key.a) || is_whole(key));
@@ -174,6 +179,11 @@ bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
   const auto within = [](int value, int least, int most) {
     return value >= least && value <= most;
   };
+  if (key.sums != ProductSums::plain || key.out != key.a) return false;
+  // The last one is of one row and weights of one byte.
+  if (n[0] == static_cast<int>(SkinnyKernel::row) && (key.rows != 1 || scalar_size(key.b) != 1)) {
+    return false;
+  }
   return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 8) &&
          (n[1] == 0 || n[1] == 4 || n[1] == 8) && within(n[2], 0, 2) && within(n[3], 0, 4) &&
          within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&

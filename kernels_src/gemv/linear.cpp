@@ -7,6 +7,7 @@
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/gemm/gemm.h"
 #include "kernels_src/gemm/gemm_kernels.h"
+#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/gemv/skinny.h"
 #include "kernels_src/matmul/matmul.h"
 #include "kernels_src/operands.h"
@@ -133,14 +134,14 @@ constexpr std::int64_t kTileColumns = 4096;
 constexpr std::int64_t kTileElements = std::int64_t{1} << 24;
 
 /// Whether tiles of 64 rows (gemm.cu) are faster: with more than 32 rows of x and many columns of b
-/// (k, n), each of which lies in one piece. Measured on an H100.
+/// (k, n), each of which lies in one piece. Measured on an H100; a table's plan comes first.
 bool prefers_tiles(const Array& x, std::int64_t rows, const Array& b) {
   const std::int64_t k = b.shape()[0], n = b.shape()[1];
   if (rows <= kTileRows || rows > kSkinnyRows) return false;
   if (n < kTileColumns || n * k < kTileElements) return false;
   const auto dense = static_cast<std::int64_t>(scalar_size(b.type()));
   return is_half_float(x.type()) && x.type() == b.type() && b.strides()[0] == dense &&
-         x.device().capabilities().wgmma;
+         x.device().capabilities().wgmma && !product_plan(x.device(), product_key(x, b, x.type()));
 }
 
 /// x of few rows, any dimensions in front, times b of two.

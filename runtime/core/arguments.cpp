@@ -43,12 +43,12 @@ std::string describe(const ArgumentView& view) {
 
 void store_number(const Place& place, const ArgumentView& view, ArgumentSlot& slot) {
   const ScalarType to = *place.parameter().scalar;
-  if (*view.scalar == to) {
-    std::memcpy(slot.data(), view.data, view.size);
-    return;
-  }
   if (scalar_size(to) > slot.size())
     refuse(place, wrong_size_text(place.parameter(), describe(view), view.size));
+  if (*view.scalar == to) {
+    std::memcpy(slot.data(), view.data, scalar_size(to));
+    return;
+  }
   const Number number = Number::read(*view.scalar, view.data);
   switch (encode(number, to, slot.data())) {
     case Fit::exact:

@@ -227,6 +227,54 @@ def test_a_forked_child_has_a_log_of_its_own():
     assert sorted(said) == sorted([f"{parent} parent"] + [f"{child} child"] * 3)
 
 
+INTERRUPTED = """
+import logging, signal, time
+import kernwright as kw
+from kernwright import _core
+class Slow(logging.Handler):
+    def emit(self, record):
+        if record.getMessage() == "slow":
+            time.sleep(20)
+        print(record.getMessage(), flush=True)
+logging.getLogger("kernwright").addHandler(Slow())
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.5)
+try:
+    _core._log_warning("slow")
+    for _ in range(100):
+        time.sleep(0.02)
+    print("lost")
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+_core._log_warning("after")
+"""
+
+
+def test_ctrl_c_in_a_handler_interrupts_the_program():
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "KERNWRIGHT_LOG": ""},
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout.split()) == (0, ["interrupted", "after"]), ran.stderr
+
+
+DISABLED = """
+import logging.config, time
+import kernwright as kw
+from kernwright import _core
+logging.config.dictConfig({"version": 1})
+_core._log_warning("not heard")
+time.sleep(0.5)
+logging.getLogger("kernwright").disabled = False
+_core._log_warning("heard")
+"""
+
+
+def test_a_disabled_logger_is_silent_until_it_is_enabled():
+    heard = [line for line in run(DISABLED) if "heard" in line]
+    assert len(heard) == 1 and "not heard" not in heard[0]
+
+
 ENDING = """
 import logging, threading
 import kernwright as kw

@@ -311,6 +311,18 @@ def test_every_candidate_of_narrow_numbers_gives_the_result_of_the_rule(kind, de
     assert _core._with_product(["gemm", 128, 100, 4, 2, 0, 1, 1], product.run) is not None
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
+def test_a_table_leaves_the_dtype_of_a_result(device, dtype):
+    a, b = kw.ones((40, 64), dtype), kw.ones((64, 48), dtype)
+    before = kw.matmul(a, b)
+    types, shape, _, plans = _core._product(a, b)
+    assert plans == [] and types == f"{dtype}.{dtype}.{dtype}.nn"
+    use({shape: ["gemm", 128, 128, 6, 2, 1, 1, 1]}, device, types)
+    after = kw.matmul(a, b)
+    assert after.dtype == before.dtype == a.dtype
+    np.testing.assert_array_equal(after.astype("float32").numpy(), before.astype("float32").numpy())
+
+
 def test_sums_have_names():
     a, b = kw.ones((8, 16)), kw.ones((16, 8))
     assert _core._product(a, b, None, "tf32")[0] == "float32.float32.float32.nn.tf32"

@@ -55,6 +55,8 @@ def _record(level: int, text: str, seconds: float, thread: int) -> logging.LogRe
 
 
 def _receive(level: str, text: str, seconds: float, thread: int) -> None:
+    if _logger.disabled:
+        return
     if _logger.hasHandlers():
         _logger.handle(_record(_LEVELS[level], text, seconds, thread))
     else:

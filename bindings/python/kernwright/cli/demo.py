@@ -159,7 +159,12 @@ def output_path(given: str | None) -> pathlib.Path:
     """The file named, else a new one in the folder of temporary files."""
     if given is not None:
         return pathlib.Path(writable(given))
-    file, path = tempfile.mkstemp(prefix="kernwright-demo-", suffix=".png")
+    try:
+        file, path = tempfile.mkstemp(prefix="kernwright-demo-", suffix=".png")
+    except OSError as error:
+        raise UsageError(
+            f"no temporary file for the picture: {error}; name one by --output"
+        ) from error
     os.close(file)
     return pathlib.Path(path)
 
@@ -205,7 +210,12 @@ def run(arguments: argparse.Namespace) -> int:
         spent = sum(chain.times[launch] for launch in launches)
         print(f"{name:<11} {spent:8.3f} ms on the device, largest difference {difference:.2g}")
     output = output_path(arguments.output)
-    write_picture(output, panels(image, results))
+    try:
+        write_picture(output, panels(image, results))
+    except OSError as error:
+        if arguments.output is None:
+            output.unlink(missing_ok=True)
+        raise UsageError(f"the picture cannot be written: {error}") from error
     print(f"picture     {output}")
     show_wrong_launch(chain)
     if not worst < 1e-5:

@@ -19,7 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FAMILY",
         help="softmax, norm, reduce ...; all without one",
     )
-    parser.add_argument("--dtype", action="append", help="element type to measure with; repeatable")
+    parser.add_argument(
+        "--dtype",
+        action="append",
+        help="element type to measure with; repeatable. "
+        "Of products also float8_e4m3fn[.fast, .blocks], int8 and tf32",
+    )
     parser.add_argument(
         "--tiny", action="store_true", help="small arrays, as on the simulated device"
     )

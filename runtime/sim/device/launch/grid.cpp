@@ -95,7 +95,7 @@ class Grid {
 
   void report(std::uint64_t cluster, const Fault& fault) {
     const std::lock_guard lock(mutex_);
-    if (together_ ? faulty_ != kNoFault : cluster >= faulty_) return;
+    if (cluster >= faulty_) return;
     faulty_ = cluster;
     fault_ = fault;
   }
