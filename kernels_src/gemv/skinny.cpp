@@ -291,7 +291,8 @@ CUtensorMap skinny_map(const Array& array, int row_dimension, int box_rows) {
 }
 
 void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
-  const Kernel& kernel = skinny_kernel({job.shape, job.plan, job.activation}).on(job.x.device());
+  const SkinnyInstance instance{job.shape, job.plan, job.activation};
+  const Kernel& kernel = skinny_kernel(instance).on(job.x.device());
   const bool by_columns = job.shape.by_columns;
   if (job.plan.kernel == SkinnyKernel::wgmma) {
     const auto turn = [](const Array& of) { return skinny_stride(of, 3) != 0 ? 1 : 0; };
