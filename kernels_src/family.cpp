@@ -5,7 +5,7 @@
 #include "core/device.h"
 #include "kernels_src/device_headers.h"
 
-#include <mutex>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -48,18 +48,11 @@ Family::Family(std::string name, std::string_view text)
                        std::move(options), ProgramScope::named);
       }()) {}
 
-const LazyKernel* Family::find(std::uint64_t key) const {
-  const std::shared_lock lock(mutex_);
-  const auto found = instances_.find(key);
-  return found == instances_.end() ? nullptr : found->second.get();
-}
-
 const LazyKernel& Family::add(std::uint64_t key, std::vector<std::string> names) const {
   std::string first = std::move(names.front());
   names.erase(names.begin());
   auto made = std::make_unique<LazyKernel>(program_, std::move(first), std::move(names));
-  const std::unique_lock lock(mutex_);
-  return *instances_.try_emplace(key, std::move(made)).first->second;
+  return instances_.add(key, std::move(made));
 }
 
 void InstanceKey::refuse(std::uint64_t number, int bits) const {

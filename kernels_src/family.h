@@ -5,17 +5,15 @@
 #include "core/kernel.h"
 #include "core/launch/launch_config.h"
 #include "jit/program.h"
+#include "kernels_src/instance_table.h"
 
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
 #include <vector>
 
 namespace kernwright::kernels {
@@ -37,7 +35,7 @@ class Family {
   /// the name for `key`.
   template <typename Expression>
   const LazyKernel& instance(std::uint64_t key, const Expression& expression) const {
-    if (const LazyKernel* known = find(key)) [[likely]]
+    if (const LazyKernel* known = instances_.find(key)) [[likely]]
       return *known;
     if constexpr (std::is_convertible_v<decltype(expression()), std::string>) {
       return add(key, {expression()});
@@ -48,12 +46,10 @@ class Family {
   const Program& program() const noexcept { return program_; }
 
  private:
-  const LazyKernel* find(std::uint64_t key) const;
   const LazyKernel& add(std::uint64_t key, std::vector<std::string> names) const;
 
   Program program_;
-  mutable std::shared_mutex mutex_;
-  mutable std::unordered_map<std::uint64_t, std::unique_ptr<LazyKernel>> instances_;
+  mutable InstanceTable instances_;
 };
 
 /// Packs choices into the number that Family::instance() wants, each into `bits` of its own. A

@@ -95,11 +95,18 @@ Array* array_of(PyObject* object) noexcept {
 
 py::object new_array_object(Array&& array) {
   static const py::detail::type_info* const type = py::detail::get_type_info(typeid(Array), true);
-  auto object = py::reinterpret_steal<py::object>(py::detail::make_new_instance(type->type));
+  static_assert(sizeof(Unlocked<Array>) <=
+                py::detail::instance_simple_holder_in_ptrs() * sizeof(void*));
+  auto object = py::reinterpret_steal<py::object>(type->type->tp_alloc(type->type, 0));
+  if (!object) throw py::error_already_set();
   auto* const made = reinterpret_cast<py::detail::instance*>(object.ptr());
+  made->simple_layout = true;  // all else is zero, as pybind11 has it in a new object
   made->owned = true;
-  made->get_value_and_holder().value_ptr() = new Array(std::move(array));
-  type->init_instance(made, nullptr);
+  py::detail::value_and_holder place = made->get_value_and_holder();
+  auto* const value = new Array(std::move(array));
+  place.value_ptr() = value;
+  new (std::addressof(place.holder<Unlocked<Array>>())) Unlocked<Array>(value);
+  place.set_holder_constructed();
   return object;
 }
 

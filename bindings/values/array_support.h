@@ -13,8 +13,9 @@ namespace py = pybind11;
 /// The Array inside a Python object, or null when it is none. Costs one comparison for ours.
 Array* array_of(PyObject* object) noexcept;
 
-/// The Python object of a new array. As py::cast(), without the search for an object that is
-/// known already: half its cost.
+/// The Python object of a new array. As py::cast(), for a third of its cost: pybind11's list of
+/// objects by address does not get to know it, so a later cast of a reference to the same Array
+/// makes another object.
 py::object new_array_object(Array&& array);
 
 /// An int or a sequence of ints. Throws ArgumentError for anything else, InvalidArgument below 0

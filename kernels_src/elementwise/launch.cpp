@@ -103,9 +103,10 @@ std::int64_t widest_pack(const ElementwiseCall& call, const Array& result) {
   return heavy ? std::min(pack, kHeavyPack) : pack;
 }
 
-/// Halves `pack` until `bytes` is a multiple of packs of elements of `size`.
+/// Halves `pack` until `bytes` is a multiple of packs of elements of `size`. Both are powers of
+/// two: divisions would be a good part of a small call's time, here and below.
 void narrow_to(std::int64_t& pack, std::uint64_t bytes, std::size_t size) {
-  while (pack > 1 && bytes % (static_cast<std::uint64_t>(pack) * size) != 0) pack /= 2;
+  while (pack > 1 && (bytes & (static_cast<std::uint64_t>(pack) * size - 1)) != 0) pack >>= 1;
 }
 
 /// The kernel's arguments: result, count, view if any, operands.
@@ -164,16 +165,18 @@ void launch_flat(const ElementwiseCall& call, const Array& result, Variant varia
   }
   const std::int64_t count = result.size();
   // Few of them: half a pack for each thread of a block is faster than half the threads (H100).
-  const bool few = are_few(count / pack, result.device());
+  const bool few = are_few(count >> std::countr_zero(unsigned(pack)), result.device());
   const bool halved = few && pack > 1 && info(call.operation).code != OperationInfo::Code::HEAVY;
   if (halved) pack /= 2;
   const std::uint32_t threads = few && !halved ? kFewThreads : kThreads;
   variant.pack = static_cast<int>(pack);
   variant.packs = packs_of(call, result, pack);
   const std::int64_t per_block = pack * variant.packs * threads;
-  const std::int64_t single = count / pack + count % pack;  // packs, and elements behind them
-  const std::int64_t blocks =
-      variant.packs == 1 ? (single + threads - 1) / threads : (count + per_block - 1) / per_block;
+  // Packs, and elements behind them.
+  const std::int64_t single = (count >> std::countr_zero(unsigned(pack))) + (count & (pack - 1));
+  const std::int64_t blocks = variant.packs == 1
+                                  ? (single + threads - 1) >> std::countr_zero(threads)
+                                  : (count + per_block - 1) / per_block;
   variant.wide = count > kNarrowLimit - per_block;
   Arguments(call, result.address())
       .launch(kernel_for(call, result, variant), {blocks, threads}, variant.wide, count, nullptr,

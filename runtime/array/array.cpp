@@ -55,7 +55,7 @@ Array Array::over(std::shared_ptr<void> owner, Buffer& buffer, Shape shape, Scal
   Array array;
   array.device_ = &buffer.device();
   array.address_ = buffer.address();
-  array.size_ = static_cast<std::int64_t>(bytes / element);
+  array.size_ = element_count(shape);
   array.strides_ = contiguous_strides(shape, element);
   array.shape_ = std::move(shape);
   array.type_ = type;

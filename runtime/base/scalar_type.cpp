@@ -1,4 +1,4 @@
-// Sizes, names and classes of the element types.
+// Names and classes of the element types.
 #include "base/scalar_type.h"
 
 #include <array>
@@ -11,33 +11,32 @@ enum class Class : std::uint8_t { boolean, signed_integer, unsigned_integer, flo
 
 struct Row {
   std::string_view name;
-  std::uint8_t size;
   Class kind;
 };
 
 // In the order of ScalarType.
 constexpr std::array<Row, kScalarTypeCount> kRows = {{
-    {"bool", 1, Class::boolean},
-    {"int8", 1, Class::signed_integer},
-    {"int16", 2, Class::signed_integer},
-    {"int32", 4, Class::signed_integer},
-    {"int64", 8, Class::signed_integer},
-    {"uint8", 1, Class::unsigned_integer},
-    {"uint16", 2, Class::unsigned_integer},
-    {"uint32", 4, Class::unsigned_integer},
-    {"uint64", 8, Class::unsigned_integer},
-    {"float16", 2, Class::floating},
-    {"bfloat16", 2, Class::floating},
-    {"float32", 4, Class::floating},
-    {"float64", 8, Class::floating},
-    {"float8_e4m3fn", 1, Class::floating},
-    {"float8_e5m2", 1, Class::floating},
-    {"complex64", 8, Class::complex},
-    {"complex128", 16, Class::complex},
+    {"bool", Class::boolean},
+    {"int8", Class::signed_integer},
+    {"int16", Class::signed_integer},
+    {"int32", Class::signed_integer},
+    {"int64", Class::signed_integer},
+    {"uint8", Class::unsigned_integer},
+    {"uint16", Class::unsigned_integer},
+    {"uint32", Class::unsigned_integer},
+    {"uint64", Class::unsigned_integer},
+    {"float16", Class::floating},
+    {"bfloat16", Class::floating},
+    {"float32", Class::floating},
+    {"float64", Class::floating},
+    {"float8_e4m3fn", Class::floating},
+    {"float8_e5m2", Class::floating},
+    {"complex64", Class::complex},
+    {"complex128", Class::complex},
 }};
 static_assert(static_cast<int>(ScalarType::complex128) + 1 == kScalarTypeCount);
 
-constexpr Row kUnknown = {"unknown", 0, Class::boolean};
+constexpr Row kUnknown = {"unknown", Class::boolean};
 
 constexpr const Row& row(ScalarType type) noexcept {
   const auto index = static_cast<std::size_t>(type);
@@ -45,8 +44,6 @@ constexpr const Row& row(ScalarType type) noexcept {
 }
 
 }  // namespace
-
-std::size_t scalar_size(ScalarType type) noexcept { return row(type).size; }
 
 std::string_view scalar_name(ScalarType type) noexcept { return row(type).name; }
 

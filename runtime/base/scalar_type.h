@@ -30,8 +30,15 @@ enum class ScalarType : std::uint8_t {
 
 inline constexpr int kScalarTypeCount = 17;
 
-/// Size of one element in bytes.
-std::size_t scalar_size(ScalarType type) noexcept;
+/// Of one element in bytes, in the order of ScalarType. Powers of two.
+inline constexpr std::uint8_t kScalarSizes[kScalarTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8,
+                                                                2, 2, 4, 8, 1, 1, 8, 16};
+
+/// Size of one element in bytes. Every launch asks for it many times, so it is no call.
+constexpr std::size_t scalar_size(ScalarType type) noexcept {
+  const auto index = static_cast<std::size_t>(type);
+  return index < kScalarTypeCount ? kScalarSizes[index] : 0;
+}
 /// NumPy's or ml_dtypes' name: "bool", "int8", ..., "bfloat16", "float8_e4m3fn", "complex64".
 std::string_view scalar_name(ScalarType type) noexcept;
 /// The type of that name, or nothing.

@@ -1,6 +1,7 @@
 // How dimensions are merged, turned round and ordered; no device is needed.
 #include "kernels_src/walk_plan.h"
 
+#include "array/shape.h"
 #include "base/errors.h"
 
 #include <doctest/doctest.h>
