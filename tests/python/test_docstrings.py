@@ -1,4 +1,4 @@
-"""Every public name tells what it is: docstrings, signatures, and examples that are true."""
+"""Every public name has a docstring and a signature, and the examples are true."""
 
 import ast
 import doctest
@@ -25,7 +25,7 @@ TAKE = "__global__ void take(const float* x, int n) {}"
 
 
 def public_names():
-    """Each public object by its dotted name: functions, classes, and what these have."""
+    """Each public object by its dotted name: functions, classes, and their members."""
     found = {}
     for home in ("", *MODULES):
         module = importlib.import_module(f"kernwright.{home}" if home else "kernwright")
@@ -128,7 +128,7 @@ def test_bound_methods_have_no_self():
 
 
 def special_members():
-    """Special methods that the stubs describe, where Python lets their text be changed."""
+    """Special methods in the stubs, if Python lets their text be changed."""
     found = {}
     for scope, node in stubbed():
         if scope and node.name.startswith("__") and ast.get_docstring(node):
