@@ -148,7 +148,7 @@ def test_who_reads_from_whom_and_who_uses_it():
     assert "lane 26 reads from lane 30 in a shuffle" in str(finding)
     assert finding.thread == (26, 0, 0)
     assert finding.lines == (3, 4)
-    assert finding.count == 2  # a sum of 32 or more means the lane itself
+    assert finding.count == 2  # lanes 26 and 27: from lane 28 on, a lane reads its own value
     assert "launch whole warps" in finding.hint
 
 

@@ -36,8 +36,8 @@ class PoolResource final : public MemoryResource,
  public:
   struct Options {
     std::size_t smallest_segment = std::size_t{2} << 20;  ///< bytes
-    /// A segment is an eighth of the reserved bytes or as large as the request, whichever is more,
-    /// but at most this large.
+    /// A segment is as large as the request, or an eighth of the reserved bytes if that is more.
+    /// The eighth is at most this large.
     std::size_t largest_step = std::size_t{256} << 20;
     /// Reserved bytes over the peak of the used ones. Before the pool would exceed it, it gives
     /// free segments back.
