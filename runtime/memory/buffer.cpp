@@ -168,7 +168,7 @@ bool Buffer::defer_release() noexcept {
 }
 
 bool Buffer::try_release() noexcept {
-  // The last copy of a stream and of a resource ends with a word to the driver.
+  // The last copy of a stream and of a resource ends with a call of the driver.
   const bool ends_alone = !stream_ && resource_.use_count() > 1;
   if (address_ == 0 || !ends_alone || users_.load() != nullptr || is_recording_activity() ||
       !resource_->try_release(address_, bytes_, stream_)) {

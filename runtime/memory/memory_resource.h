@@ -45,7 +45,7 @@ class MemoryResource {
   virtual MemoryStats stats() const = 0;
   /// The current allocations, in the order of allocation.
   virtual std::vector<AllocationRecord> records() const = 0;
-  /// Use over time, oldest first; empty where nobody keeps it.
+  /// Use over time, oldest first; empty without a record of it.
   virtual std::vector<HistorySample> history() const { return {}; }
   /// Gives cached memory back until at most `bytes_to_keep` are reserved, or nothing more can be
   /// given; waits for work that uses it. Returns the bytes given back.
