@@ -43,7 +43,7 @@ struct PackGrid {
   LaunchConfig config{};
 };
 /// `many`: packs a thread of large arrays, where no table says. Kernels of many instructions a pack
-/// take 1: their loads would not be on their way together.
+/// take 1: their loads would not be in flight together.
 PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream,
                    LaunchChoice choice = LaunchChoice::activation_packs, int many = 4);
 

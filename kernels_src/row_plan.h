@@ -43,8 +43,8 @@ struct RowTile {
   /// Blocks for `rows` of them, which are at most 2^31 - 1 blocks.
   std::uint32_t blocks(std::int64_t rows) const noexcept;
 };
-/// Threads hold `values` elements, or twice as many where else a warp or the largest block (of
-/// `max_threads`) would not do.
+/// The tile for rows of `n` elements. A thread holds `values` elements, or up to twice as many if a
+/// single warp, or a block of `max_threads`, is enough then.
 RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads = 1024);
 
 /// Whether every thread has its `items` packs of a row, and every block all its rows.
@@ -58,7 +58,7 @@ struct RowChunks {
   std::uint32_t blocks = 1;  ///< of all rows
 };
 inline constexpr int kChunkThreads = 256;
-/// Up to `values` elements a thread, fewer where the device had too few blocks.
+/// Chunks with up to `values` elements for each thread, or fewer to give the device enough blocks.
 RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int values);
 
 /// Whether rows longer than 16384 are better shared by blocks, as there are fewer than half as many

@@ -47,7 +47,7 @@ Array without_owner(const Array& words) {
 /// Words of a dead stream, or of a living one.
 struct WordsOfOne {
   Array words;
-  std::optional<Event> used;  ///< after the last launch; none: nobody knows when it is done
+  std::optional<Event> used;  ///< after the last launch; none: its end is unknown
 };
 
 /// Words of dead streams, for later streams. They are never freed: the freeing could happen below a

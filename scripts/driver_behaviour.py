@@ -37,8 +37,8 @@ def how_it_ended(child):
 def sticky(part):
     lines = ["## Sticky errors", ""]
     lines += [
-        "Each error was provoked in a process of its own. *After* is what a kernel launched "
-        "there came to; *reset* is `cuDevicePrimaryCtxReset`.",
+        "Each error was provoked in a process of its own. *After* is the result of a kernel "
+        "launched afterwards; *reset* is `cuDevicePrimaryCtxReset`.",
         "",
     ]
     rows = []
@@ -56,7 +56,7 @@ def sticky(part):
                 found.get("driver", {}).get("ended", "-"),
             ]
         )
-    header = ["error", "first told as", "another device after", "another context after",
+    header = ["error", "first result", "another device after", "another context after",
               "reset: result, ms", "the device after the reset", "exit code"]  # fmt: skip
     lines += table(header, rows)
     kinds = [name for name, found in part.items() if found.get("driver", {}).get("findings")]
@@ -90,11 +90,11 @@ def images(part):
         "",
     ]
     rows = [[name, answers] for name, answers in part.get("answers", {}).items()]
-    return lines + table(["what was done", "answers, with how often"], rows)
+    return lines + table(["damage", "results, each with its number"], rows)
 
 
 def launches(part):
-    lines = ["## Launch dimensions", "", "What the driver says, and what the library does.", ""]
+    lines = ["## Launch dimensions", "", "The results of the driver and of the library.", ""]
     rows = [[name, *found] for name, found in part["findings"].items()]
     lines += table(["launch", "driver", "library", "opting in to shared memory"], rows)
     differ = part.get("differ", [])
@@ -104,7 +104,7 @@ def launches(part):
 
 def captures(part):
     lines = ["## Calls during a capture", ""]
-    lines += ["Each cell: what the call returned; then, what ending the capture returned."]
+    lines += ["Each cell has the result of the call, then that of the end of the capture."]
     lines += ["The stream waits for the default stream only where the column says blocking.", ""]
     calls = {}
     for key, value in part["findings"].items():
@@ -125,7 +125,7 @@ def churn(part):
         if "each of 500 kept" in child["findings"]:
             kept.append([name, child["findings"]["each of 500 kept"]])
     header = ["made and dropped", "rounds", "us each", "device bytes per 1000",
-              "host bytes per 1000", "open files more"]  # fmt: skip
+              "host bytes per 1000", "more open files"]  # fmt: skip
     lines += table(header, rows)
     return lines + table(["500 kept at once", "each"], kept)
 
@@ -140,8 +140,8 @@ def plain(title, text):
             if not isinstance(child, dict):
                 lines += [f"{name}: {cell(child)}", ""]
                 continue
-            head = name or "what"
-            lines += table([head, "answer"], child.get("findings", {}).items())
+            head = name or "case"
+            lines += table([head, "result"], child.get("findings", {}).items())
             lines += how_it_ended(child)
         return lines
 
@@ -154,9 +154,9 @@ SECTIONS = {
     "launches": launches,
     "captures": captures,
     "churn": churn,
-    "compiling": plain("Compiling", "How quick a compile ends that nobody waits for, and what "
+    "compiling": plain("Compiling", "The time to end a cancelled compile, and the files that "
                        "sources can make NVRTC read."),
-    "versions": plain("Code of other versions", "What `cuModuleLoadData` says."),
+    "versions": plain("Code of other versions", "The results of `cuModuleLoadData`."),
     "checks": plain("The cost of checks", "From Python, the median of nine loops."),
 }  # fmt: skip
 
@@ -169,8 +169,8 @@ def page(document):
         "",
         f"Measured on {machine['devices']} x {machine['device']} with a driver of CUDA "
         f"{driver // 1000}.{driver % 1000 // 10} by `tests/gpu/measure_unknowns.py`; written by "
-        "`scripts/driver_behaviour.py`. Other drivers may answer otherwise: the library relies on "
-        "none of this beyond what its tests check on every device.",
+        "`scripts/driver_behaviour.py`. Other drivers may behave differently: the library relies "
+        "only on behaviour that its tests check on every device.",
         "",
     ]
     for name, section in SECTIONS.items():

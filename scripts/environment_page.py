@@ -10,8 +10,8 @@ INTRODUCTION = """\
 # Environment variables
 
 Written by `scripts/environment_page.py` from the library's own table. An invalid value raises an
-error with the variable and the allowed values. A misspelt name is warned of. `kernwright doctor`
-shows the variables that are set.
+error with the variable and the allowed values. A misspelt name causes a warning.
+`kernwright doctor` shows the variables that are set.
 
 | variable | default | values | meaning |
 |---|---|---|---|

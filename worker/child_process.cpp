@@ -195,7 +195,7 @@ void ChildProcess::kill() noexcept {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;
     }
-    // It may have gigabytes to give back: a thread waits for that, and nobody else.
+    // It may have gigabytes to give back: a thread of its own waits for that.
     has_ended_ = true;
     try {
       std::thread([id = id_] { ::waitpid(id, nullptr, 0); }).detach();

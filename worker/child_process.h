@@ -37,7 +37,7 @@ class ChildProcess {
   Channel& channel() noexcept { return channel_; }
   pid_t id() const noexcept { return id_; }
 
-  /// Bytes of memory that it has resident; 0 when it has ended.
+  /// Its resident bytes; 0 once it has ended.
   std::uint64_t resident_bytes() const;
 
   /// Ends it at once, and waits up to 20 ms for its end. Does nothing to an ended one.

@@ -23,7 +23,7 @@ struct CompilerPlaces {
 
 /// The NVRTC found by this search in the worker, opened once. Throws NvrtcNotFound.
 NvrtcFacts nvrtc_of(Worker& worker, const NvrtcSearch& search, const WaitLimits& limits = {});
-/// Has the worker open it while nobody waits: see Worker::post().
+/// Has the worker open it, without waiting: see Worker::post().
 void prepare_nvrtc(Worker& worker, const NvrtcSearch& search);
 
 /// The result and the exceptions are those of a CompileService; `stamp` is the expected NVRTC's,

@@ -5,7 +5,7 @@
 
 namespace kernwright {
 
-/// Bytes that this process and its children may use: of the machine, or of their control group.
+/// Bytes of memory for this process and its children: of the machine, or of their control group.
 std::uint64_t memory_of_machine();
 
 /// Resident bytes at which a worker is killed: half of that, at least 1 GiB. The parent watches its

@@ -1,4 +1,4 @@
-// The exception types that travel, and their fields.
+// The exception types of replies, and their fields.
 #include "worker/reply.h"
 
 #include <string>
@@ -48,7 +48,7 @@ void write(ByteWriter& out, const std::vector<LogLine>& log) {
   }
 }
 
-/// Logs what the worker did.
+/// Logs the worker's lines in this process.
 void log_again(ByteReader& in) {
   for (std::uint32_t n = in.u32(); n > 0; --n) {
     const auto level = static_cast<LogLevel>(in.u8());

@@ -16,11 +16,11 @@ struct LogLine {
   std::string text;
 };
 
-/// The message for a result, and what was logged on the way.
+/// The message for a result and for the lines logged on the way.
 std::vector<std::byte> result_reply(const std::vector<LogLine>& log,
                                     std::span<const std::byte> result);
 
-/// The message for an exception; types that are not known travel as Error.
+/// The message for an exception; unknown types become Error.
 std::vector<std::byte> error_reply(const std::vector<LogLine>& log,
                                    const std::exception_ptr& error);
 

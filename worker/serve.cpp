@@ -36,7 +36,7 @@ void close_descriptors_above(int last) {
 #endif
 }
 
-/// Returns once nobody holds the other end of the socket, whatever a task does meanwhile.
+/// Returns once the other end of the socket is closed, whatever a task does meanwhile.
 void wait_for_end(int channel) {
   pollfd entry{channel, POLLRDHUP, 0};
   constexpr short kEnds = POLLRDHUP | POLLHUP | POLLERR;

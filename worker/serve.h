@@ -16,7 +16,7 @@ inline constexpr int kOverflowExitCode = 119;
 
 /// Does the tasks from the socket `channel`, one after the other, on a thread of their own. Once
 /// the other end is closed the process ends, be it in the middle of a task (exit code 0, no
-/// destructor runs): nobody is left to want its result. Throws Error when it cannot begin.
+/// destructor runs): its result has no receiver. Throws Error when it cannot begin.
 /// Descriptors above the standard ones and `channel` are closed first. For a process of its own.
 [[noreturn]] void serve_worker(int channel, const TaskTable& tasks);
 

@@ -112,7 +112,7 @@ void Worker::post(const WorkerTask& task) {
   } catch (const PeerGone&) {
     kill();
   } catch (...) {
-    kill();  // a part of the message may be on its way
+    kill();  // a part of the message may have been sent
     throw;
   }
 }

@@ -48,12 +48,12 @@ struct WorkerOptions {
   std::uint64_t memory_limit = 0;
 };
 
-/// One call's task, by name, and what goes with it.
+/// One call's task: its name, its request and its descriptors.
 struct WorkerTask {
   std::string name;     ///< of a row of worker_tasks()
-  std::string subject;  ///< what messages call it: "the compile of kernel.cu"
+  std::string subject;  ///< its name in messages: "the compile of kernel.cu"
   std::span<const std::byte> request;
-  std::span<const int> files{};  ///< descriptors that the worker gets duplicates of
+  std::span<const int> files{};  ///< descriptors; the worker gets duplicates
 };
 
 /// Starts its process when first needed and keeps it between tasks. The process ends with this
@@ -68,12 +68,11 @@ class Worker {
   /// ProcessNotStarted.
   void start();
 
-  /// Starts the process and has it do the task while nobody waits. What comes of it is dropped, be
-  /// it an error. For short requests. Does nothing where tasks run in_process. Throws
-  /// ProcessNotStarted.
+  /// Starts the process, sends it the task and returns. The task's result or error is dropped. For
+  /// short requests. Does nothing where tasks run in_process. Throws ProcessNotStarted.
   void post(const WorkerTask& task);
 
-  /// Does the task and waits for its result. Throws what the task throws, with its type; Timeout,
+  /// Does the task and waits for its result. Throws the task's exception with its type; Timeout,
   /// Cancelled or Interrupted as `limits` say; WorkerLost. In the last four cases the process is
   /// gone.
   Message run(const WorkerTask& task, const WaitLimits& limits = {});
@@ -83,15 +82,15 @@ class Worker {
 
   /// Id of the process; -1 when there is none. This process's own if tasks run in_process.
   pid_t process_id() const noexcept;
-  /// Whether there is a process that kill() would end.
+  /// Whether a process was started and not ended.
   bool has_process() const noexcept { return process_ != nullptr; }
-  /// Bytes of memory that the process has resident; 0 when there is none.
+  /// Resident bytes of the process; 0 without a process.
   std::uint64_t resident_bytes() const {
     return process_ == nullptr ? 0 : process_->resident_bytes();
   }
   /// Processes started so far.
   int starts() const noexcept { return starts_; }
-  /// Whether the process has done a task: one that never has may be unable to run at all.
+  /// Whether the process has done a task. Before its first answer it may be unable to run at all.
   bool has_answered() const noexcept { return has_answered_; }
 
  private:
@@ -105,7 +104,7 @@ class Worker {
   std::unique_ptr<ProcessFolder> folder_;  ///< the process's $TMPDIR, which must outlive it
   std::unique_ptr<ChildProcess> process_;
   int starts_ = 0;
-  int unread_ = 0;  ///< replies to post() that are still to come
+  int unread_ = 0;  ///< replies to post() still to come
   bool has_answered_ = false;
 };
 

@@ -8,11 +8,11 @@
 
 namespace kernwright {
 
-/// Up to `size` workers with the same options, started when first needed and used again. What
-/// Worker says of processes holds for each. Thread-safe; must outlive its leases.
+/// Up to `size` workers with the same options, started when first needed and used again. For each,
+/// the rules of Worker about processes hold. Thread-safe; must outlive its leases.
 class WorkerPool {
  public:
-  /// A process that nobody needed for so long is ended.
+  /// The pool ends a process after so long without a lease.
   static constexpr std::chrono::seconds kIdle{120};
 
   /// Throws InvalidArgument for a size of 0. `idle` of 0: no process is ended for want of work.
@@ -23,7 +23,7 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  /// A worker that nobody else uses, given back by the destructor.
+  /// A worker for one user, given back by the destructor.
   class Lease {
    public:
     Lease(WorkerPool& pool, std::unique_ptr<Worker> worker);
@@ -39,7 +39,7 @@ class WorkerPool {
     std::unique_ptr<Worker> worker_;
   };
 
-  /// The free worker that was used last, since its caches are the warmest; waits while all are in
+  /// The free worker of the latest lease, since its caches are the warmest; waits while all are in
   /// use. Throws Timeout, Cancelled or Interrupted as `limits` say.
   Lease lease(const WaitLimits& limits = {});
 
@@ -47,7 +47,7 @@ class WorkerPool {
   void warm_up(unsigned count);
 
   unsigned size() const noexcept;
-  /// Processes started so far, without those of workers that are in use.
+  /// Processes started so far by the workers without a lease.
   int starts() const;
 
  private:

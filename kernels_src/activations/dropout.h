@@ -1,4 +1,4 @@
-// Dropout with a mask that nobody stores.
+// Dropout without a stored mask.
 #pragma once
 
 #include "array/array.h"

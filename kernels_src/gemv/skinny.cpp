@@ -139,7 +139,7 @@ std::uint64_t skinny_row_bits(const Array& array, std::int64_t count, int from_e
          static_cast<std::uint64_t>(skinny_stride(array, from_end) | skinny_stride(array, 3));
 }
 
-/// Elements of a load of the weights, with which x may be loaded too.
+/// Sets the number of elements of one load of the weights; x can be loaded in the same packs.
 void find_skinny_widths(SkinnyJob& job) {
   SkinnyShape& shape = job.shape;
   const int of_x = pack_width(shape.x_type, {skinny_row_bits(job.x, shape.k, 2)});

@@ -9,7 +9,7 @@ using namespace kernwright;
 
 // The weights are the side of 16 rows, x the side of 8 columns. A sum over k may run in any order.
 // So a lane loads 16 bytes of either operand, and takes them as its parts of the two fragments: no
-// shared memory on the way. The warps of a block share k.
+// shared memory in between. The warps of a block share k.
 
 template <typename T, typename Weights, int RowTiles, int ColTiles>
 struct TileWalk {
@@ -63,7 +63,7 @@ struct TileWalk {
         }
       }
     }
-    __syncwarp();  // all loads are on their way before the first of them is waited for
+    __syncwarp();  // all loads are in flight before the wait for the first of them
 #pragma unroll
     for (int u = 0; u < Unroll; ++u) {
       unsigned x[ColTiles][kValues / 2];
@@ -134,9 +134,9 @@ __global__ void __launch_bounds__(Warps * 32) skinny_tiles(SkinnyProblem p, Weig
   }
 }
 
-/// The same with weights on their way to shared memory, `Stages` steps of `Unroll` loads for each
-/// warp: more is in flight than registers hold. A lane reads what it has copied itself, so nobody
-/// waits for anybody.
+/// The same with copies of the weights to shared memory: `Stages` steps of `Unroll` loads for each
+/// warp are in flight, more than registers hold. A lane reads only its own copies, so lanes do not
+/// wait for each other.
 template <typename T, typename Weights, typename Act, int Warps, int RowTiles, int ColTiles,
           int Unroll, int Stages>
 __global__ void __launch_bounds__(Warps * 32) skinny_ring(SkinnyProblem p, Weights weights) {

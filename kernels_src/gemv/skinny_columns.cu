@@ -49,7 +49,7 @@ struct ColumnWalk {
         raw[u][j] = {};
         if (Whole || at < k) raw[u][j] = load_once<Hint>(weights + at * weight_row);
       }
-    __syncwarp();  // all loads are on their way before the first of them is waited for
+    __syncwarp();  // all loads are in flight before the wait for the first of them
 #pragma unroll
     for (int u = 0; u < Unroll; ++u) multiply<Whole>(raw[u], from + u * 16 + lane_k);
   }

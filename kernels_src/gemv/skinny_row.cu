@@ -5,8 +5,8 @@
 using namespace kernwright;
 
 // A block has all of k and eight rows of the weights after the other. A warp has `Units` parts of
-// 512 of k, of which a lane has 16 each. The weights of the next unit are on their way to registers
-// while those of this one are multiplied.
+// 512 of k, of which a lane has 16 each. Loads of the weights of the next unit are in flight while
+// those of this one are multiplied.
 
 constexpr unsigned kTileRows = 8, kPart = 512;
 

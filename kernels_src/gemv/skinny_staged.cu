@@ -14,7 +14,7 @@ struct Stage {
   static constexpr int kValues = Weights::kValues;
   static constexpr unsigned kThreads = Warps * 32, kRows = Warps * RowTiles * 16;
   static constexpr unsigned kColumns = ColTiles * 8, kDepth = 8 * kValues;  ///< along k
-  static constexpr unsigned kUnits = kValues;  ///< of 16 bytes, of a row of x
+  static constexpr unsigned kUnits = kValues;  ///< units of 16 bytes in a row of x
   static constexpr unsigned kSwap = kValues == 8 ? 4 : 1;
   static constexpr unsigned kBytes = kRows * 128 + kColumns * kUnits * 16;
 

@@ -1,5 +1,5 @@
-// Values that blocks of a launch tell each other. A word of 32 bits travels with a mark beside it,
-// in one store of 64 bits: whoever sees the mark has the word, in one trip to memory.
+// Values shared between the blocks of a launch. A word of 32 bits has a mark beside it, in one
+// store of 64 bits: a load that returns the mark returns the word, too.
 #pragma once
 
 #include <kernwright/elements.cuh>

@@ -51,7 +51,7 @@ __device__ __forceinline__ void for_held(int lane, int packs, Visit visit) {
   }
 }
 
-/// All loads are on their way before the first is waited for. Slots past the row become `filler`.
+/// All loads are in flight before the wait for the first. Slots past the row become `filler`.
 template <int V, int Items, int Width, typename T>
 __device__ __forceinline__ void load_held(Compute<T> (&held)[V * Items], const T* row, int lane,
                                           int packs, Compute<T> filler) {

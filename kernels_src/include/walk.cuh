@@ -19,7 +19,7 @@ struct WalkOffsets {
 };
 
 /// The loop is unrolled, so every index into the parameter is a constant. It leaves at the last
-/// dimension, where the rest is the index. Views nobody asks for cost nothing.
+/// dimension, where the rest is the index. Unused views cost nothing.
 template <typename Index, int Views, int Dims, typename Offset>
 __device__ __forceinline__ WalkOffsets<Views, Offset> walk_offsets(
     const Walk<Views, Dims, Offset>& view, Index i) {

@@ -55,7 +55,7 @@ __global__ void add_segments(char* __restrict__ to, const T* __restrict__ values
     Compute<T> sum[N];
 #pragma unroll
     for (int n = 0; n < N; ++n) sum[n] = to_compute(total.value[n]);
-    // Several rows at once are on their way, and are added one after the other.
+    // Loads of several rows are in flight, and are added one after the other.
     for (bool more = true; more; j += kAhead) {
       bool mine[kAhead];
       long long from[kAhead];

@@ -40,7 +40,7 @@ struct LogitsPlan {
 
 constexpr int kStreamedPacks = 3, kMostSlots = 13;  // of a thread: in registers, in shared memory
 constexpr int kFewestStreamed = 2048;               // packs: shorter rows fit few registers
-constexpr int kStreamedThreads = 1024;              // of a multiprocessor
+constexpr int kStreamedThreads = 1024;              // of all blocks of a multiprocessor
 
 /// For rows of whole packs that the streaming kernel holds on the chip, or nothing.
 std::optional<LogitsPlan> plan_streamed(const Device& device, std::int64_t rows, std::int64_t packs,

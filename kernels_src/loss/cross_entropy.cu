@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(Threads)
       write(next + i, shared[i]);
     next += shared_packs;
     for (int p = next + thread; p < parts.packs; p += 4 * Threads) {
-      Pack<T, N> again[4];  // all four are on their way before the first is written
+      Pack<T, N> again[4];  // all four loads are in flight before the first write
 #pragma unroll
       for (int k = 0; k < 4; ++k)
         if (p + k * Threads < parts.packs) again[k] = pack_at(p + k * Threads);

@@ -202,9 +202,9 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
     });
 }
 
-/// The same for rows of exactly V * Items * Threads elements. The next Depth rows are on their way
-/// to shared memory, each thread's packs to places of its own. What is computed of an element stays
-/// in registers.
+/// The same for rows of exactly V * Items * Threads elements. Copies of the next Depth rows to
+/// shared memory are in flight, each thread's packs to places of its own. Values computed of an
+/// element stay in registers.
 template <typename T, typename W, int V, int Items, int Threads, int Kind, int Depth>
 __global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
     norm_backward_flow(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,

@@ -22,10 +22,10 @@ struct Tensors {
 
 struct Settings {
   double rate, beta1, beta2, epsilon, decay, momentum, dampening;
-  const float* rates;  // one, instead of `rate`
-  const Int64* steps;  // one, added to `step`
+  const float* rates;  // null, or one number to use instead of `rate`
+  const Int64* steps;  // null, or one number to add to `step`
   Int64 step;          // from 1 on, with what is added
-  const float* scale;  // one, for all gradients
+  const float* scale;  // null, or one factor for all gradients
   UInt64 seed;
   bool nesterov, maximize;
 };

@@ -9,8 +9,8 @@
 
 namespace kernwright::kernels {
 
-/// A seed, and how many elements were drawn before: whoever adds the number of elements of each
-/// call to `offset` never draws the same numbers twice. `counter`, one uint64 on the device, is
+/// A seed, and the number of elements drawn before: add the number of elements of each call to
+/// `offset`, and no numbers are drawn twice. `counter`, one uint64 on the device, is
 /// added to the offset when the kernel runs: a graph that also calls advance_counter() draws new
 /// numbers each time it is launched.
 struct RandomState {

@@ -7,7 +7,7 @@
 using namespace kernwright;
 
 constexpr int kBlock = 256;
-/// Loads of a thread of columns that are on their way at once.
+/// Loads of a thread of columns in flight at once.
 constexpr int kColumnLoads = 8;
 
 /// The places of elements and results.
@@ -124,7 +124,7 @@ struct Combine {
 };
 
 /// For elements that are neighbours along a reduced axis. A result has `lanes` threads, a power of
-/// two up to 32, or a block. kLoads: loads of a thread on their way at once.
+/// two up to 32, or a block. kLoads: loads of a thread in flight at once.
 template <typename Op, int kPack, int kLoads, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_rows(char* __restrict__ to, const char* __restrict__ from,

@@ -10,7 +10,7 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::int64_t kReduceWidestLoad = 16;
-/// More parts than this in a thread take registers that loads on their way need.
+/// More parts in a thread take registers needed by loads in flight.
 constexpr std::int64_t kReduceWidestPack = 8;
 /// Packs of a thread that are worth a segment of their own.
 constexpr std::int64_t kReduceShortestPart = 8;

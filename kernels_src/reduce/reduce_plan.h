@@ -12,7 +12,7 @@ namespace kernwright::kernels {
 inline constexpr std::int64_t kLongestPart = 64;
 /// Threads of a block.
 inline constexpr std::int64_t kReduceBlock = 256;
-/// Loads of a thread that are on their way at once, where it has as many.
+/// Loads of a thread in flight at once, where it has as many.
 inline constexpr int kReduceLoads = 8;
 
 struct ReducePlan {

@@ -32,7 +32,7 @@ enum class Reduction : std::uint8_t {
   logsumexp,
 };
 
-/// The name in messages: "sum". The other way round nothing for an unknown one.
+/// The name in messages: "sum"; and the reduction with this name, or nothing.
 std::string_view reduction_name(Reduction op) noexcept;
 std::optional<Reduction> reduction_from_name(std::string_view name) noexcept;
 

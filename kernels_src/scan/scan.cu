@@ -11,7 +11,7 @@ using namespace kernwright;
 constexpr int kTileThreads = 512;
 constexpr int kRowThreads = 256;
 constexpr int kColumnThreads = 128;
-/// Elements of a thread of a column that are on their way at once.
+/// Elements of a thread of a column in flight at once.
 constexpr int kLoads = 4;
 
 /// A warp for each row, chunk after chunk.
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kTileThreads)
     if (lane == 0) before[warp] = theirs;
   }
   __syncthreads();
-  // Nobody of this block waits any more. The count is on its way while results are stored.
+  // No thread of this block waits any more. The count is in flight while results are stored.
   const bool arrived_last = threadIdx.x == 0 && arrives_last(posts.done, gridDim.x);
   Carry carry = to_carry<Op>(Op::none());
   for (int w = 0; w * 32 < tile; ++w) carry = Op::combine(carry, before[w]);
@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(kTileThreads)
     if (lane == 0) carries[kWarps] = before;
   }
   __syncthreads();
-  // Nobody of this block looks back any more. The count is on its way while results are stored.
+  // No thread of this block looks back any more. The count is in flight while results are stored.
   const bool arrived_last = threadIdx.x == 0 && arrives_last(all.done, gridDim.x);
   mine.store(to, plan, Op::combine(carries[kWarps], inside));
   if (threadIdx.x == 0) last = arrived_last;

@@ -15,8 +15,8 @@ inline constexpr int kFaultKillStatus = 42;
 /// KERNWRIGHT_FAULT_KILL names the place, else calls the function set by a test. Thread-safe.
 void reach_fault_point(const char* name);
 
-/// Called with the name of each place on its way, on the thread that gets there; an empty function
-/// restores silence. For tests.
+/// Called with the name of each fault point reached, on the thread that reaches it; an empty
+/// function ends this. For tests.
 void set_fault_callback(std::function<void(std::string_view)> callback);
 
 }  // namespace kernwright

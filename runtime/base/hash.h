@@ -1,6 +1,6 @@
-// XXH3 of 128 bits, the fast hash: for tables in memory, and to notice changes and damage that
-// nobody intends (journals, saved object code, unpacked headers). Whoever tries can make two texts
-// with one hash. Keys of caches and packs therefore use base/sha256.h.
+// XXH3 of 128 bits, the fast hash: for tables in memory, and to notice accidental changes and
+// damage (journals, saved object code, unpacked headers). Two texts with one hash can be made on
+// purpose. Keys of caches and packs therefore use base/sha256.h.
 #pragma once
 
 #include <compare>

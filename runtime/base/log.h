@@ -1,4 +1,4 @@
-// A line of the library's log, formatted only when somebody reads it.
+// A line of the library's log, formatted only if it is written.
 #pragma once
 
 #include "base/format.h"
@@ -8,7 +8,7 @@
 
 namespace kernwright {
 
-/// Formats and writes, but only when the level is enabled; a failure to format is swallowed.
+/// Formats and writes, but only when the level is enabled; a failure to format is ignored.
 template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> pattern, Args&&... args) noexcept {
   if (!log_enabled(level)) return;

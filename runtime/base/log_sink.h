@@ -20,7 +20,7 @@ void set_log_level(LogLevel level) noexcept;
 
 /// Takes the messages instead of the default sink, one line to stderr each. An empty function
 /// restores the default. The sink runs on the logging thread, with no lock held, and may log or
-/// replace the sink itself; its exceptions are swallowed.
+/// replace the sink itself; its exceptions are ignored.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 void set_log_sink(LogSink sink);
 

@@ -1,4 +1,4 @@
-// Text that somebody gave, as a line of a message may hold it.
+// Foreign text, in a form for one line of a message.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Files that somebody named, read with a limit: a pipe or a device would hold the reader for ever.
+// Files named by a user, read with a limit: a pipe or a device would block the reader for ever.
 #pragma once
 
 #include <cstddef>

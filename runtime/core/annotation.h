@@ -10,7 +10,7 @@ namespace kernwright {
 
 /// Names the time from its construction to its end: a range of NVTX's domain "Kernwright" when a
 /// tool listens, and an activity of kind `annotation` in a recording in progress at both moments.
-/// Ends on the thread that began it, inside out. Costs two loads when nobody listens.
+/// Ends on the thread that began it, inside out. Costs two loads without a listening tool.
 class Annotation {
  public:
   explicit Annotation(const std::string& name);

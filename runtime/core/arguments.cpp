@@ -13,7 +13,7 @@
 namespace kernwright {
 namespace {
 
-/// One argument on its way to its parameter.
+/// One argument, before its conversion to the parameter.
 struct Place {
   const KernelSignature& signature;
   std::size_t index;
@@ -63,7 +63,7 @@ void store_number(const Place& place, const ArgumentView& view, ArgumentSlot& sl
 void store_pointer(const Place& place, const ArgumentView& view, ArgumentSlot& slot) {
   const Parameter& parameter = place.parameter();
   static_assert(sizeof view.address == sizeof slot);
-  // The common kinds, told at a glance.
+  // The common kinds, recognised by their type alone.
   const bool fits = parameter.scalar == view.scalar && view.scalar &&
                     parameter.pointee_size <= scalar_size(*view.scalar) &&
                     (!view.read_only || parameter.pointee_const);

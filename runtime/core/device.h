@@ -60,7 +60,7 @@ class Device {
   bool lost() const noexcept;
 
   /// Destroys the primary context with all that is in it, memory of other libraries in this process
-  /// included, and makes a new one; usable after a sticky error, if the driver plays along. This
+  /// included, and makes a new one; usable after a sticky error, if the driver allows it. This
   /// object then stays lost. Its streams, buffers and kernels raise DeviceLost, and their
   /// destructors do not call the driver. The returned object is the device from now on, also for
   /// Runtime. Page-locked memory made on the device is unmapped: it must not be touched any more.

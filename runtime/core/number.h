@@ -1,4 +1,4 @@
-// A number of any type, on its way into a kernel's parameter or an array.
+// A number of any type, to be converted for a kernel's parameter or an array.
 #pragma once
 
 #include "base/scalar_type.h"

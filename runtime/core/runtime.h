@@ -19,7 +19,7 @@ class Runtime {
  public:
   static Runtime& get();
 
-  /// Makes the simulated device known. Called once by whoever links it (bindings, tests, examples);
+  /// Makes the simulated device known. Called once by a program linked with it (bindings, tests);
   /// `core` itself never includes it. `factory` must return the same table each time. Throws Error
   /// once the devices were listed, unless it is the factory that is registered already.
   static void register_sim(const DriverApi& (*factory)());

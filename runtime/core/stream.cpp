@@ -55,7 +55,7 @@ class OwnedStreams {
     auto node = streams_.extract({&device, handle});
     return node.empty() ? Attachments() : std::move(node.mapped().attachments);
   }
-  /// Null for a stream of somebody else.
+  /// Null for a borrowed stream.
   std::shared_ptr<void> find(const Device& device, CUstream handle) {
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find({&device, handle});

@@ -72,7 +72,7 @@ TrackedObject::~TrackedObject() {
   } catch (const std::exception& error) {
     log_release_failure(name_, error.what());
   }
-  // A leaked handle is the lesser evil to one freed while a kernel still uses it.
+  // A leaked handle is better than one freed while a kernel still uses it.
   if (any_capture() || device_.driver().cuCtxSynchronize() != CUDA_SUCCESS)
     static_cast<void>(new std::shared_ptr<Handle>(std::move(owned_)));
 }

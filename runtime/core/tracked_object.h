@@ -33,8 +33,8 @@ class TrackedObject : public std::enable_shared_from_this<TrackedObject> {
   Device& device() const noexcept { return device_; }
   const std::string& name() const noexcept { return name_; }
 
-  /// Work queued on `stream` until now uses the object: whoever drops the last reference waits for
-  /// it. An empty stream is the legacy one. The graph of a captured one keeps the object. For
+  /// Work queued on `stream` until now uses the object: dropping the last reference waits for it.
+  /// An empty stream is the legacy one. The graph of a captured one keeps the object. For
   /// objects that own_object() made.
   void use_on(const Stream& stream);
 

@@ -1,4 +1,4 @@
-// Keeping account of live allocations, and telling who holds them.
+// The account of live allocations, and its report by place.
 #include "memory/allocation_ledger.h"
 
 #include "base/byte_text.h"

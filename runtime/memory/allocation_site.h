@@ -5,11 +5,11 @@
 
 namespace kernwright {
 
-/// The place that this thread's allocations are charged to at the moment; unknown by default.
+/// The place in the program for this thread's allocations at the moment; unknown by default.
 const LaunchSite& current_allocation_site() noexcept;
 
-/// Charges this thread's allocations to `site` while it lives, unless an outer scope does already:
-/// the outermost caller is the one that a reader looks for.
+/// Sets the place of this thread's allocations to `site` while it lives, unless an outer scope did:
+/// reports name the outermost caller.
 class AllocationSiteScope {
  public:
   explicit AllocationSiteScope(const LaunchSite& site) noexcept;

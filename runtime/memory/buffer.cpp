@@ -20,7 +20,7 @@
 namespace kernwright {
 namespace {
 
-/// Every device has a legacy stream of handle 0; an empty stream is that of `device`.
+/// Every device has a legacy stream of handle 0; an empty stream is the one of `device`.
 bool is_same_stream(const Stream& a, const Stream& b, const Device& device) noexcept {
   if (a.handle() != b.handle() || a.handle() == kStreamPerThread) return false;
   if (a.handle() != nullptr) return true;
@@ -32,8 +32,8 @@ bool is_same_stream(const Stream& a, const Stream& b, const Device& device) noex
 struct Buffer::Users {
   struct User {
     Stream stream;
-    /// For a stream that somebody else may destroy: where its work stood at the last use. Streams
-    /// of our own are kept alive here, and asked only when the memory is freed.
+    /// For a borrowed stream: its work until the last use, since others may destroy the stream. Own
+    /// streams are kept alive here, and queried only when the memory is freed.
     std::optional<Event> last_use;
   };
   std::mutex mutex;
@@ -128,10 +128,10 @@ void Buffer::order_after_users() {
   }
 }
 
-/// Makes the buffer's stream wait for all others that used the memory, or the host when the driver
-/// refuses; false when nothing helped.
+/// Makes the buffer's stream wait for the work of all other users, or the host when the driver
+/// refuses; false when both fail.
 bool Buffer::wait_for_users() noexcept {
-  // In a forked child, at exit and on a lost device nothing runs any more that could be waited for.
+  // In a forked child, at exit and on a lost device there is no running work to wait for.
   if (!may_call_driver() || device().lost()) return true;
   try {
     order_after_users();
@@ -168,7 +168,7 @@ bool Buffer::defer_release() noexcept {
 }
 
 bool Buffer::try_release() noexcept {
-  // The last copy of a stream and of a resource ends with a word to the driver.
+  // The last copy of a stream and of a resource ends with a call of the driver.
   const bool ends_alone = !stream_ && resource_.use_count() > 1;
   if (address_ == 0 || !ends_alone || users_.load() != nullptr || is_recording_activity() ||
       !resource_->try_release(address_, bytes_, stream_)) {
@@ -186,8 +186,7 @@ void Buffer::release() noexcept {
     }
     const bool has_users = users_.load() != nullptr;
     if (has_users && any_capture() && may_call_driver() && defer_release()) return;
-    // Memory that a stream may still use must not be handed out again: leaking it is the lesser
-    // evil.
+    // A stream may still use the memory. A leak is better than a second owner.
     if (!has_users || wait_for_users()) resource_->deallocate(address_, bytes_, stream_);
   }
   address_ = 0;

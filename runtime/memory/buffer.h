@@ -45,12 +45,12 @@ class Buffer {
   /// the memory used again, in the order of that stream.
   bool is_kept_by(Capture& capture, const Stream& stream) const;
 
-  /// Frees the memory where that needs no word to the driver and no wait for another thread; the
-  /// buffer is empty then. Else returns false and changes nothing.
+  /// Frees the memory if it can without a call of the driver and without waiting for another
+  /// thread; the buffer is empty then. Else returns false and changes nothing.
   bool try_release() noexcept;
 
-  /// Makes the buffer's own stream wait for the work of all others that used the memory. The stream
-  /// must not be captured.
+  /// Makes the buffer's own stream wait for the uses on all other streams. The stream must not be
+  /// captured.
   void order_after_users();
 
  private:
@@ -65,7 +65,7 @@ class Buffer {
   Stream stream_;
   CUdeviceptr address_ = 0;
   std::size_t bytes_ = 0;
-  std::atomic<Users*> users_ = nullptr;  ///< owned: streams beside stream_ that used the memory
+  std::atomic<Users*> users_ = nullptr;  ///< owned: streams of uses, beside stream_
 };
 
 }  // namespace kernwright

@@ -1,4 +1,4 @@
-// The resource that arrays of a device come from.
+// The resource of new arrays, for each device.
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
@@ -16,7 +16,7 @@ namespace {
 struct DefaultResources {
   struct Entry {
     std::shared_ptr<MemoryResource> first;    ///< made by the library, kept for good
-    std::shared_ptr<MemoryResource> current;  ///< what new arrays come from
+    std::shared_ptr<MemoryResource> current;  ///< of new arrays
   };
   std::mutex mutex;
   std::map<const Device*, Entry> by_device;

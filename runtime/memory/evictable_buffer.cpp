@@ -98,7 +98,7 @@ EvictableBuffer::Queue& EvictableBuffer::Queue::of(Device& device) {
   return *queue;
 }
 
-/// The first of the queue that nobody is busy with, locked.
+/// The first of the queue that is not locked; locks it.
 std::pair<std::shared_ptr<EvictableBuffer::State>, std::unique_lock<std::mutex>>
 EvictableBuffer::Queue::choose() {
   // The last reference to a buffer must not go while the queue is locked.

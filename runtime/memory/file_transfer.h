@@ -16,8 +16,8 @@ namespace kernwright {
 
 class Device;
 
-/// Copies through a ring of page-locked memory, so that a part of the file is read while those
-/// before it are on their way. An open file of the caller's; `name` is for messages. Its destructor
+/// Copies through a ring of page-locked memory: a part of the file is read while copies of parts
+/// before it are in flight. An open file of the caller's; `name` is for messages. Its destructor
 /// lets copies go on. Not thread-safe.
 class FileTransfer {
  public:

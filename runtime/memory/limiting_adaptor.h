@@ -1,4 +1,4 @@
-// A resource with a limit on what its users have at once.
+// A resource with a limit on its bytes in use.
 #pragma once
 
 #include "memory/resource_adaptor.h"
@@ -7,21 +7,20 @@
 
 namespace kernwright {
 
-/// Refuses what would bring the bytes in use above the limit, without asking upstream. Thread-safe.
+/// Refuses allocations beyond the limit, without asking upstream. Thread-safe.
 class LimitingAdaptor final : public ResourceAdaptor {
  public:
-  /// Throws InvalidArgument for a limit of 0 bytes, which would allow nothing.
+  /// Throws InvalidArgument for a limit of 0 bytes.
   LimitingAdaptor(std::shared_ptr<MemoryResource> upstream, std::size_t limit);
 
-  /// Throws OutOfMemory, which names the limit, above it.
+  /// Throws OutOfMemory above the limit; the message names it.
   CUdeviceptr allocate(std::size_t bytes, const Stream& stream) override;
   void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) override;
   void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
   std::string name() const override { return "LimitingAdaptor"; }
   /// Upstream's, with this adaptor's limit and refusals.
   MemoryStats stats() const override;
-  /// Throws InvalidArgument below what is in use; 0 allows nothing more, so it needs nothing in
-  /// use.
+  /// Throws InvalidArgument below the bytes in use. 0 forbids all allocations.
   void set_limit(std::size_t bytes) override;
 
  private:

@@ -1,4 +1,4 @@
-// The common part of resources, and the resources that ask the driver for each allocation.
+// The common part of resources, and the resources without a cache.
 #include "memory/memory_resource.h"
 
 #include "base/errors.h"
@@ -152,7 +152,7 @@ CUresult DeviceResource::take(CUdeviceptr& address, std::size_t bytes, const Str
 }
 
 CUresult DeviceResource::give(CUdeviceptr address, const Stream&, const char*& call) noexcept {
-  // cuMemFree waits for all work of the context, so that no stream has to be considered.
+  // cuMemFree waits for all work of the context, on every stream.
   call = "cuMemFree";
   return device_.driver().cuMemFree(address);
 }
@@ -191,7 +191,7 @@ CUresult AsyncResource::give(CUdeviceptr address, const Stream& stream,
   const std::shared_ptr<Capture> capture =
       pool_ == nullptr ? nullptr : capture_of(device_, stream.handle());
   if (capture != nullptr) {
-    // Memory of before the capture: what was recorded may use it, and is not to free it.
+    // Memory from before the capture: the recorded work may use it, and must not free it.
     const auto free_later = [&device = device_, address, stream] {
       ReleaseGuard guard(device);
       if (!guard) return;
@@ -216,7 +216,7 @@ MemoryStats AsyncResource::use_of_device(std::uint64_t free, std::uint64_t total
 MemoryStats AsyncResource::stats() const {
   MemoryStats stats = DriverResource::stats();
   if (pool_ == nullptr) return stats;
-  // The driver's pool may serve other libraries too: what it holds beyond our use counts as cached.
+  // The driver's pool may serve other libraries too: all it holds beyond our use counts as cached.
   const MemoryStats use = pool_use(device_.driver(), pool_);
   stats.reserved = std::max(stats.used, use.reserved);
   stats.reserved_peak = std::max(stats.reserved_peak, std::max(stats.reserved, use.reserved_peak));

@@ -26,26 +26,26 @@ class MemoryResource {
   /// Aligned to at least 256. Throws OutOfMemory; InvalidArgument for 0 bytes, more than 2^63 - 1,
   /// and a stream of another device.
   virtual CUdeviceptr allocate(std::size_t bytes, const Stream& stream) = 0;
-  /// The address when memory at hand serves at once, without a word to the driver and without
-  /// waiting for it; else 0. Throws as allocate() for what can never be had.
+  /// The address if cached memory serves at once, without a call of the driver and without waiting;
+  /// else 0. Throws InvalidArgument as allocate().
   virtual CUdeviceptr try_allocate(std::size_t bytes, const Stream& stream);
-  /// Throws InvalidArgument, and changes nothing, for memory that is not allocated (any more) or of
-  /// another size; otherwise the driver's errors.
+  /// Throws InvalidArgument, and changes nothing, for memory not (any more) allocated or of another
+  /// size; otherwise the driver's errors.
   virtual void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) = 0;
-  /// Releases and returns true where that needs no word to the driver and no wait for another
-  /// thread; else returns false and changes nothing.
+  /// Releases and returns true if it can without a call of the driver and without waiting for
+  /// another thread; else returns false and changes nothing.
   virtual bool try_release(CUdeviceptr, std::size_t, const Stream&) noexcept { return false; }
-  /// As release(), but what is refused is logged: for destructors.
+  /// As release(), but logs errors instead of throwing: for destructors.
   virtual void deallocate(CUdeviceptr address, std::size_t bytes,
                           const Stream& stream) noexcept = 0;
   virtual Device& device() const = 0;
 
-  /// "PoolResource": what messages and reports call it.
+  /// The name in messages and reports: "PoolResource".
   virtual std::string name() const = 0;
   virtual MemoryStats stats() const = 0;
   /// The current allocations, in the order of allocation.
   virtual std::vector<AllocationRecord> records() const = 0;
-  /// Use over time, oldest first; empty where nobody keeps it.
+  /// Use over time, oldest first; empty without a record of it.
   virtual std::vector<HistorySample> history() const { return {}; }
   /// Gives cached memory back until at most `bytes_to_keep` are reserved, or nothing more can be
   /// given; waits for work that uses it. Returns the bytes given back.
@@ -65,8 +65,8 @@ class MemoryResource {
   virtual bool is_host_accessible() const noexcept { return false; }
 };
 
-/// A resource that asks the driver for each allocation, and records it. Out of memory, or above its
-/// limit, it lets others give memory back (reclaim.h) and tries again.
+/// Asks the driver for each allocation, and records it. Out of memory, or above its limit, it lets
+/// others give memory back (reclaim.h) and tries again.
 class DriverResource : public MemoryResource {
  public:
   explicit DriverResource(Device& device) : device_(device), graph_blocks_(device) {}
@@ -86,7 +86,7 @@ class DriverResource : public MemoryResource {
   virtual CUresult take(CUdeviceptr& address, std::size_t bytes, const Stream& stream,
                         const char*& call) = 0;
   virtual CUresult give(CUdeviceptr address, const Stream& stream, const char*& call) noexcept = 0;
-  /// Bytes used and reserved, for the message of OutOfMemory; all that is not free by default.
+  /// Bytes used and reserved, for the message of OutOfMemory; by default all but the free ones.
   virtual MemoryStats use_of_device(std::uint64_t free, std::uint64_t total) const;
 
   Device& device_;
@@ -95,7 +95,7 @@ class DriverResource : public MemoryResource {
  private:
   CUdeviceptr try_take(std::size_t bytes, const Stream& stream, bool& over_limit);
 
-  GraphBlocks graph_blocks_;  ///< what was allocated in captures
+  GraphBlocks graph_blocks_;  ///< allocations of captures
 };
 
 /// cuMemAlloc and cuMemFree: synchronous, no reuse.
@@ -111,9 +111,9 @@ class DeviceResource final : public DriverResource {
   CUresult give(CUdeviceptr address, const Stream& stream, const char*& call) noexcept override;
 };
 
-/// cuMemAllocAsync and cuMemFreeAsync on the driver's default pool, with a release threshold that
-/// keeps freed memory for reuse. Behaves as DeviceResource where the device has no pools. When the
-/// driver is out of memory, the pool is trimmed and the allocation tried once more.
+/// cuMemAllocAsync and cuMemFreeAsync on the driver's default pool. Its release threshold keeps
+/// freed memory for reuse. Behaves as DeviceResource where the device has no pools. When the driver
+/// is out of memory, the pool is trimmed and the allocation tried once more.
 class AsyncResource final : public DriverResource {
  public:
   explicit AsyncResource(Device& device);
@@ -130,10 +130,10 @@ class AsyncResource final : public DriverResource {
   CUmemoryPool pool_ = nullptr;  ///< the device's own, never destroyed; null without pools
 };
 
-/// Throws InvalidArgument for sizes that no resource serves and for a stream of another device.
+/// Throws InvalidArgument for 0 bytes, for 2^63 bytes or more and for a stream of another device.
 void require_allocatable(const Device& device, std::size_t bytes, const Stream& stream);
 
-/// Throws InvalidArgument for a limit below what is in use.
+/// Throws InvalidArgument for a limit below the bytes in use.
 [[noreturn]] void throw_limit_below_use(const Device& device, std::size_t limit,
                                         std::uint64_t used);
 
@@ -146,8 +146,8 @@ bool may_release(const Device& device) noexcept;
                                       const std::vector<AllocationRecord>& held,
                                       const std::string& why = {});
 
-/// The resource that arrays of `device` come from: a PoolResource over a DeviceResource unless
-/// another one was set. Process-wide.
+/// The resource of new arrays on `device`: a PoolResource over a DeviceResource unless another one
+/// was set. Process-wide.
 std::shared_ptr<MemoryResource> default_resource(Device& device);
 /// The same when there is one already, else null. Calls no driver.
 std::shared_ptr<MemoryResource> known_default_resource(const Device& device);

@@ -1,4 +1,4 @@
-// Page-locked buffers, and those that wait for the device before they are reused.
+// Page-locked buffers, and the list of those still in use by a device.
 #include "memory/pinned_buffer.h"
 
 #include "base/errors.h"
@@ -42,7 +42,7 @@ struct PendingList {
 };
 
 PendingList& pending() {
-  static auto* const instance = new PendingList;  // leaked on purpose, as what it holds
+  static auto* const instance = new PendingList;  // leaked on purpose, with its buffers
   return *instance;
 }
 
@@ -59,7 +59,7 @@ void free_host(MemoryResource& resource, void* data, std::size_t bytes) noexcept
   resource.deallocate(reinterpret_cast<CUdeviceptr>(data), bytes, {});
 }
 
-/// Frees what the device is done with.
+/// Frees the buffers without pending work.
 void free_done() noexcept {
   if (!may_call_driver()) return;
   PendingList& all = pending();
@@ -131,7 +131,7 @@ void PinnedBuffer::release() noexcept {
     const std::lock_guard lock(pending().mutex);
     pending().list.push_back(std::move(entry));
   } catch (const std::exception& error) {
-    // Memory that the device may still use is rather lost than handed out again.
+    // The device may still use the memory. A leak is better than a second owner.
     log_release_failure(format("pinned buffer of {} bytes", bytes), error.what());
   }
   free_done();

@@ -1,4 +1,4 @@
-// Page-locked host memory, which copies to and from a device go through at full speed.
+// Page-locked host memory, for copies to and from a device at full speed.
 #pragma once
 
 #include "memory/memory_resource.h"
@@ -20,8 +20,7 @@ class PinnedResource final : public DriverResource {
   MemoryStats use_of_device(std::uint64_t free, std::uint64_t total) const override;
 };
 
-/// The pool that PinnedBuffer and Python's pinned arrays come from: one for each device, kept for
-/// good.
+/// The pool of PinnedBuffer and of Python's pinned arrays: one for each device, never destroyed.
 std::shared_ptr<MemoryResource> pinned_resource(Device& device);
 
 }  // namespace kernwright

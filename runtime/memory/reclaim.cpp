@@ -1,4 +1,4 @@
-// The list of those who can give memory back.
+// The list of the reclaimers.
 #include "memory/reclaim.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Registry& registry() {
 
 thread_local int forbidden = 0;
 
-/// One call, during which the reclaimer is not withdrawn.
+/// One call; withdraw_reclaimer() waits for its end.
 std::size_t ask(Reclaimer* reclaimer, std::size_t bytes) {
   Registry& all = registry();
   {

@@ -13,19 +13,19 @@ class Reclaimer {
   virtual ~Reclaimer() = default;
   virtual Device& device() const = 0;
   /// Gives back about `bytes`, or as much as it can, and returns the amount. Never waits for a lock
-  /// that an allocation in progress may hold. Called with no lock held.
+  /// of an allocation in progress. Called with no lock held.
   virtual std::size_t reclaim(std::size_t bytes) = 0;
-  /// Later ones are asked when earlier ones gave too little: caches first, then data that has to be
-  /// moved.
+  /// Reclaimers of a higher order are asked when those before gave too little: caches come first,
+  /// then data to be moved.
   virtual int reclaim_order() const noexcept = 0;
 };
 
-/// Makes `reclaimer` known until it is withdrawn, which waits for a reclaim() in progress.
+/// Makes `reclaimer` known until it is withdrawn. Withdrawal waits for a reclaim() in progress.
 void register_reclaimer(Reclaimer& reclaimer);
 void withdraw_reclaimer(Reclaimer& reclaimer) noexcept;
 
-/// While it lives, reclaim_memory() gives nothing to this thread: for a search for memory that does
-/// its own reclaiming, and holds locks while it asks its upstream.
+/// While it lives, reclaim_memory() gives nothing to this thread. A pool does its own reclaiming,
+/// and holds locks while it asks its upstream.
 class NoReclaim {
  public:
   NoReclaim() noexcept;

@@ -5,7 +5,7 @@
 
 namespace kernwright {
 
-/// Passes every call on; kinds of it override what they add. As thread-safe as its upstream.
+/// Passes every call on; derived classes override some. As thread-safe as its upstream.
 class ResourceAdaptor : public MemoryResource {
  public:
   /// Throws InvalidArgument for a null upstream.

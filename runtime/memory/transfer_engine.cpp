@@ -1,4 +1,4 @@
-// The engine's two lanes, and waiting for what is on its way.
+// The engine's two lanes, and waiting for copies in flight.
 #include "memory/transfer_engine.h"
 
 #include "base/errors.h"
@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 
 void Transfer::wait(std::optional<std::chrono::nanoseconds> timeout) const {
   if (state_ == nullptr) return;
-  require_driver_allowed();  // in a forked child nobody serves the copy any more
+  require_driver_allowed();  // a forked child has no thread to serve the copy
   State& state = *state_;
   const auto late = [&]() -> Timeout {
     return Timeout(format("a transfer on {} is not done after {} s",

@@ -15,7 +15,7 @@ namespace kernwright {
 class Device;
 class TransferLane;
 
-/// A copy on its way. A shared reference; an empty one is done. Thread-safe.
+/// A copy in flight. A shared reference; an empty one is done. Thread-safe.
 class Transfer {
  public:
   Transfer() = default;
@@ -40,7 +40,7 @@ class Transfer {
 /// of other streams overlap. Page-locked memory is copied at once. Pageable memory has one thread
 /// for each direction, so the caller never waits. Uploads pass through that thread's ring of
 /// page-locked chunks; the driver writes downloads directly. Thread-safe. The destructor waits for
-/// copies on their way.
+/// copies in flight.
 class TransferEngine {
  public:
   struct Options {

@@ -52,7 +52,7 @@ Transfer TransferLane::submit(CUdeviceptr on_device, void* on_host, std::size_t 
   const std::vector<KeptObject> finished = take_finished();  // dropped at the end, without the lock
   std::unique_lock lock(mutex_);
   if (job.is_page_locked && jobs_.empty() && !is_serving_) {
-    is_serving_ = true;  // so that nobody overtakes while the lock is open
+    is_serving_ = true;  // keeps the order of the jobs while the lock is open
     lock.unlock();
     serve(job);
     lock.lock();

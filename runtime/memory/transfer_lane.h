@@ -1,4 +1,4 @@
-// One direction of a transfer engine: its stream, its staging ring and the thread that serves it.
+// One direction of a transfer engine: its stream, its staging ring and its thread.
 #pragma once
 
 #include "memory/buffer.h"
@@ -18,14 +18,14 @@ struct Transfer::State {
   std::mutex mutex;
   std::condition_variable changed;
   bool queued = false;         ///< device_part stands for the copy, unless there is a failure
-  std::exception_ptr failure;  ///< what the copy met before it was queued
+  std::exception_ptr failure;  ///< an error before the copy was queued
   Event device_part;
 
   void mark_queued(std::exception_ptr error = nullptr);
 };
 
-/// Serves the jobs of one direction in order. Shared with its thread. The thread is detached: a
-/// process that forks or exits leaves it behind.
+/// Serves the jobs of one direction in order. Shared with its thread. The thread is detached: it
+/// ends with the process, and a forked child has none.
 class TransferLane : public std::enable_shared_from_this<TransferLane> {
  public:
   enum class Direction { up, down };
@@ -37,7 +37,7 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
   const Stream& stream() const noexcept { return stream_; }
   Transfer submit(CUdeviceptr on_device, void* on_host, std::size_t bytes, const Stream& after,
                   std::shared_ptr<const void> keep);
-  /// Serves what is left, then ends the thread; returns when it has ended.
+  /// Serves the remaining jobs, then ends the thread; returns when it has ended.
   void stop() noexcept;
 
  private:
@@ -53,11 +53,11 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
   struct Chunk {
     PinnedBuffer memory;
     std::optional<Event> event;  ///< behind the last copy from it
-    bool is_used = false;        ///< that copy may be on its way
+    bool is_used = false;        ///< the copy may be in progress
   };
 
-  /// An object kept for a copy on the stream that reads or writes it. The lane's thread never drops
-  /// it: to let an object of a caller go may need a lock of that caller.
+  /// An object kept until a copy on the stream has read or written it. The lane's thread never
+  /// drops it: the destructor of a caller's object may need a lock of the caller.
   struct KeptObject {
     Event event;
     std::shared_ptr<const void> keep;

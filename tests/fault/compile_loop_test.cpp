@@ -22,7 +22,7 @@ const std::string kText =
     "template <typename T> __global__ void add(T* x, int n) { x[threadIdx.x] += T(n); }\n"
     "__global__ void twice(float* x) { x[threadIdx.x] *= 2; }\n";
 
-/// The newest NVRTC at hand, with calls that fail as planned.
+/// The newest NVRTC found, with calls failing by plan.
 struct FaultyNvrtc {
   FaultyNvrtc() { library.api = faults.api(); }
   FaultNvrtc faults{newest_nvrtc().api};
@@ -80,7 +80,7 @@ void fail_each_call(FaultyNvrtc& nvrtc, nvrtcResult result, FaultPlan::Repeat re
     CHECK((typed || message.empty()));
     CHECK((typed || may_pass(function)));
     if (typed) CHECK(message.size() > 20);
-    // A program whose creation or end was reported wrongly is nobody's any more.
+    // A program with a wrongly reported creation or end may be left over.
     const bool may_leave = function == "nvrtcDestroyProgram" ||
                            (function == "nvrtcCreateProgram" && moment == FaultPlan::Moment::after);
     if (!may_leave) CHECK(nvrtc.faults.live_programs() == programs);

@@ -235,7 +235,7 @@ std::vector<Scenario> core_scenarios() {
       on_device("streams", Seen::as_gpu, use_streams),
       on_device("events", Seen::as_gpu, use_events),
       on_device("tensor maps", Seen::as_gpu, use_tensor_maps),
-      // Destructors that cannot wait for events wait for the device.
+      // Where waiting for events fails, destructors wait for the device.
       on_device("textures", Seen::as_gpu, use_textures,
                 {"cuEventCreate", "cuEventRecord", "cuEventSynchronize"}),
       on_device("modules", Seen::as_gpu, use_modules),

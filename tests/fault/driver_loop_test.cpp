@@ -39,7 +39,7 @@ FaultPlan nth(std::uint64_t call, CUresult result,
   return plan;
 }
 
-/// No context, or that of another device.
+/// No context, or one of another device.
 CUcontext some_context(std::uint64_t number) {
   if (number % 2 == 0) return nullptr;
   static CUcontext of_last_device = [] {
@@ -76,7 +76,7 @@ void fail_each_call(const Scenario& scenario, const FaultPlan& first, Check&& ch
   FAIL("the scenario does not end");
 }
 
-/// Names of the driver's functions that sources of the library call through a table.
+/// Names of the driver's functions called by the library's sources through a table.
 std::set<std::string> called_functions() {
   std::set<std::string> names;
   const std::regex call("(?:\\.|->)(cu[A-Z]\\w+|kw[A-Z]\\w+)\\(");
@@ -98,13 +98,13 @@ std::set<std::string> called_functions() {
   return names;
 }
 
-/// Whether the library makes an error of its own of any failure of the function: without an answer
-/// a stream counts as one that is not captured.
+/// Whether the library reports any failure of the function as an error of its own. Without an
+/// answer, a stream counts as not captured.
 bool is_translated(const std::string& function) {
   return function == "cuStreamGetCaptureInfo" || function == "cuStreamIsCapturing";
 }
 
-/// Functions that the simulated device does not have: nothing behind them can be reached.
+/// Functions missing in the simulated device: the loop cannot reach code behind them.
 std::set<std::string> absent_functions() {
   std::set<std::string> names;
   const DriverApi& sim = sim::driver_api();
@@ -130,7 +130,7 @@ TEST_CASE("driver faults: each call fails once") {
       if (outcome.threw_error && !is_translated(outcome.function)) {
         CHECK(outcome.code == CUDA_ERROR_UNKNOWN);
       }
-      // The context that a reset asks for behind it, or the first one of all.
+      // The context made by a reset, or the first one of all.
       if (outcome.function != "cuDevicePrimaryCtxRetain") {
         CHECK(outcome.was_lost == (outcome.function == "cuDevicePrimaryCtxReset"));
       }

@@ -1,4 +1,4 @@
-// One fault driver for the process, and what a run under a plan came to.
+// One fault driver for the process, and the outcome of a run under a plan.
 #include "fault/fault_fixture.h"
 
 #include "base/errors.h"
@@ -19,8 +19,7 @@
 namespace kernwright::testing {
 namespace {
 
-/// Four devices, so that there are others beside the one that breaks, with most of the driver's
-/// functions.
+/// Four devices: some stay whole beside the failing one. They have most of the driver's functions.
 const bool is_set = setenv("KERNWRIGHT_SIM_DEVICES", "4", 1) == 0 &&
                     setenv("KERNWRIGHT_SIM_CAPABILITY", "9.0", 1) == 0;
 
@@ -91,7 +90,7 @@ CUcontext current_context() {
 }
 
 void empty_pools(DeviceRegistry& registry) {
-  for (const int index : {0, 2}) {  // what scenarios allocate on
+  for (const int index : {0, 2}) {  // scenarios allocate on these
     Device& device = registry.by_index(index);
     if (device.lost()) continue;
     default_resource(device)->trim();
@@ -135,7 +134,7 @@ Outcome run_under(const Scenario& scenario, const FaultPlan& plan, CUcontext cal
   }
   unwatched.cuCtxSetCurrent(nullptr);
   if (outcome.left_count > 0 || plan.repeat == FaultPlan::Repeat::forever) {
-    // What could not be ended or freed, such as a capture, must not be met by the next run.
+    // The next run must not find objects that could not be ended or freed, such as a capture.
     for (CUdevice device = 0; device < 4; ++device) unwatched.cuDevicePrimaryCtxReset(device);
   }
   return outcome;
@@ -143,7 +142,7 @@ Outcome run_under(const Scenario& scenario, const FaultPlan& plan, CUcontext cal
 
 bool may_pass(const Scenario& scenario, const std::string& function) {
   static const std::set<std::string> passing = {
-      // In destructors, which log what the driver refuses.
+      // In destructors: they log errors of the driver.
       "cuStreamDestroy", "cuEventDestroy", "cuModuleUnload", "cuMemFree", "cuMemFreeAsync",
       "cuMemFreeHost", "cuGraphDestroy", "cuGraphExecDestroy", "cuMemPoolDestroy", "cuArrayDestroy",
       "cuTexObjectDestroy", "cuSurfObjectDestroy", "cuCtxGetCurrent", "cuCtxSetCurrent",
@@ -151,7 +150,7 @@ bool may_pass(const Scenario& scenario, const std::string& function) {
       "cuGetErrorString", "cuGetErrorName", "cuModuleGetFunctionCount",
       "cuModuleEnumerateFunctions", "cuFuncGetName", "cuMemPoolGetAttribute", "cuMemGetInfo",
       "kwTakeReport",
-      // Whether a capture is under way: without an answer, the call itself meets what is wrong.
+      // Whether a capture is in progress: without an answer, the call itself fails.
       "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode", "cuStreamGetCaptureInfo",
       // The simulated device then estimates the kernels' resources itself.
       "kwSetResourceImage"};

@@ -63,8 +63,8 @@ struct TwoDevices {
   char host[256] = {};
 };
 
-/// Each one throws Exception, reaches the driver with nothing that does work, and leaves the
-/// current context alone.
+/// Each one throws Exception, calls the driver for nothing but queries, and leaves the current
+/// context alone.
 template <typename Exception>
 void check_refused(const std::vector<Misuse>& list) {
   const CUcontext before = current_context();
@@ -165,7 +165,7 @@ TEST_CASE("misuse: a forked child is told so at every call, and its destructors 
       {"graph", [&] { Graph(things->here).begin_capture(things->stream); }},
       {"reset", [&] { things->here.reset(); }},
   };
-  std::fflush(nullptr);  // else the child would write what is buffered once more
+  std::fflush(nullptr);  // else the child writes the buffered text once more
   const pid_t child = fork();
   if (child == 0) {
     const std::uint64_t calls = faults().calls();

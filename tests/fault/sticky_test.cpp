@@ -1,5 +1,5 @@
-// Errors after which a context can only be abandoned: DeviceLost for good, quick and quiet, on that
-// device alone; and reset(), after which the device works again.
+// Sticky errors: DeviceLost for good, quick and quiet, on one device alone. After reset() the
+// device works again.
 #include "array/array.h"
 #include "base/errors.h"
 #include "base/log.h"
@@ -82,7 +82,7 @@ struct Belongings {
     kernel.launch({.grid = {1}, .block = {64}, .stream = stream}, arguments);
   }
 
-  /// Every kind of call that would reach the driver.
+  /// Every kind of call to the driver.
   std::vector<std::pair<const char*, std::function<void()>>> uses() {
     std::vector<std::pair<const char*, std::function<void()>>> list;
     const auto add = [&](const char* name, std::function<void()> use) {
@@ -148,7 +148,7 @@ void check_works(Device& device) {
   }
 }
 
-/// Driver calls up to now, once threads that have just finished their work are done with theirs.
+/// Driver calls up to now, once finishing threads have made their last ones.
 std::uint64_t settled_calls() {
   std::uint64_t calls = faults().calls();
   for (int still = 0; still < 3; ++still) {
@@ -354,7 +354,7 @@ TEST_CASE("reset: a driver that makes no new context afterwards leaves the devic
   CHECK(contains(message, "Start a new process"));
   CHECK(device.lost());
   CHECK(message_of<DeviceLost>([&] { things.launch(); }) == message);
-  // A driver that thinks better of it is believed.
+  // The library believes a driver that works again.
   faults().disarm();
   check_works(device.reset());
 }
@@ -372,7 +372,7 @@ TEST_CASE("reset: what the driver refuses changes nothing, and can be tried agai
   CHECK_FALSE(device.lost());
   CHECK(&device.newest() == &device);
   CHECK_NOTHROW(things.launch());
-  // Once the context is gone, a device that cannot be made yet is made by the next reset.
+  // Once the context is gone, the next reset makes a device that could not be made before.
   plan.function = "cuDeviceGetName";
   faults().arm(plan);
   CHECK_THROWS_AS(device.reset(), Error);

@@ -1,4 +1,4 @@
-"""The CUDA driver through ctypes: what it does by itself, with no library of ours in between."""
+"""The CUDA driver through ctypes: its own behaviour, without our library in between."""
 
 import ctypes
 import json
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-# The names that libcuda exports where they differ from CUDA's own.
+# Exported names of libcuda that differ from CUDA's own.
 SYMBOLS = {
     name: name + "_v2"
     for name in (
@@ -70,7 +70,7 @@ class Driver:
         return (text.value or b"unknown").decode().removeprefix("CUDA_") + f" ({code})"
 
     def handle(self, name, *arguments):
-        """Calls a function whose first parameter receives a handle; raises what goes wrong."""
+        """Calls a function with a handle as its first parameter; raises on errors."""
         made = ctypes.c_void_p()
         self.must(name, ctypes.byref(made), *arguments)
         return made
@@ -110,7 +110,7 @@ class Driver:
 
 def compile_image(source, arch, kind="cubin"):
     """Object code of extern "C" kernels, in a process that leaves the GPU alone."""
-    if "KERNWRIGHT_TEST_LIBCUDA" in os.environ:  # a stand-in that reads PTX alone
+    if "KERNWRIGHT_TEST_LIBCUDA" in os.environ:  # a stand-in for PTX alone
         kind, arch = "ptx", arch.replace("sm", "compute")
     program = (
         "import sys, kernwright as kw\n"
@@ -131,7 +131,7 @@ def compile_image(source, arch, kind="cubin"):
 
 
 def text_section(image):
-    """Offset and size of the first .text section of a cubin; all of what is no ELF file."""
+    """Offset and size of the first .text section of a cubin; the whole of any other file."""
     if not image.startswith(b"\x7fELF"):
         return 64, len(image) - 64
     table, entry, count, names = struct.unpack_from("<Q10xHHH", image, 40)
@@ -144,7 +144,7 @@ def text_section(image):
 
 
 def emit(key, value):
-    """A finding of a child, told at once: what follows may end it."""
+    """A finding of a child, written at once: the next call may end it."""
     print(json.dumps([key, value]), flush=True)
 
 
@@ -170,7 +170,7 @@ def collect(arguments, timeout, **environment):
         try:
             key, value = json.loads(line)
         except ValueError:
-            continue  # what device code or the driver prints
+            continue  # output of device code or of the driver
         findings[key] = value
     result = {"findings": findings, "ended": ended, "seconds": round(time.monotonic() - start, 2)}
     if ended != 0 and err:
@@ -185,9 +185,9 @@ def timed(call):
     return result, round((time.perf_counter() - start) * 1e3, 3)
 
 
-# What the library runs on: the GPU, unless the driver is a stand-in.
+# The device of the library: the GPU, unless the driver is a stand-in.
 LIBRARY_DEVICE = "sim" if "KERNWRIGHT_TEST_LIBCUDA" in os.environ else "cuda"
-# The script whose `--part` runs a child's part.
+# The script with the option `--part` for a child's part.
 MAIN = pathlib.Path(__file__).resolve().with_name("measure_unknowns.py")
 SAXPY = """extern "C" __global__ void good(int* p) { p[0] = 42; }
 extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
@@ -199,7 +199,7 @@ extern "C" __global__ void shared(int* p) { extern __shared__ int s[]; if (p[1])
 
 
 def start():
-    """The driver with the primary context of device 0 current, and that context."""
+    """The driver with the primary context of device 0 current, and this context."""
     d = Driver()
     context = d.handle("cuDevicePrimaryCtxRetain", 0)
     d.must("cuCtxSetCurrent", context)

@@ -1,4 +1,4 @@
-"""Who finds what: compute-sanitizer on a GPU beside kw.checks on the simulated device.
+"""Findings compared: compute-sanitizer on a GPU beside kw.checks on the simulated device.
 
     python tests/gpu/sanitizer_table.py --jobs 8 --out sanitizer
 
@@ -64,14 +64,14 @@ def launch(bug: bug_corpus.Bug, place: str) -> None:
         bug.grid, bug.block, None, bug.shared, cooperative=bug.cooperative, cluster=bug.cluster
     )
     arguments = [argument(one) for one in bug.arguments]
-    freed.clear()  # now that no other argument can get the same address
+    freed.clear()  # from here on, no other argument can get the same address
     device.synchronize()
     kernel.launch(config, *arguments)
     device.synchronize()
 
 
 def simulated(bug: bug_corpus.Bug) -> dict[str, object]:
-    """Kinds and lines that kw.checks finds, in this process."""
+    """Kinds and lines found by kw.checks, in this process."""
     import kernwright as kw
 
     with kw.checks() as report:
@@ -141,7 +141,7 @@ def examine(bug: bug_corpus.Bug, sanitizer: str, limit: float) -> dict[str, obje
         "simulated": sim,
     }
     for tool in TOOLS:
-        # Codes that the driver returns are part of normal work, and no findings.
+        # Error codes of the driver are part of normal work, and no findings.
         command = [sanitizer, "--tool", tool, "--print-limit", "50"]
         command += ["--report-api-errors", "no"] if tool == "memcheck" else []
         status, output = run([*command, *me], "cuda", limit)
@@ -214,7 +214,7 @@ def main() -> None:
     sanitizer = find_sanitizer(options.sanitizer)
     bugs = [bug for bug in bug_corpus.bugs() if options.only in bug.name]
     options.out.mkdir(parents=True, exist_ok=True)
-    # What may hang comes last: it keeps the GPU busy until its time is up.
+    # Kernels that may hang come last: they keep the GPU busy until their time is up.
     bugs.sort(key=lambda bug: (bug.kind in ("sync", "deadlock"), bug.name))
     results: list[dict[str, object]] = []
     if options.known:

@@ -1,4 +1,4 @@
-"""Streams that run beside each other, their priorities, and what events measure."""
+"""Streams running beside each other, their priorities, and times between events."""
 
 import statistics
 import time
@@ -102,5 +102,5 @@ def test_a_stream_of_higher_priority_goes_first(gpu, wait):
     urgent, whole = small_ends_after(gpu, wait, priority=-5)
     equal, _ = small_ends_after(gpu, wait, priority=0)
     assert whole >= 20
-    assert urgent < 0.3 * whole  # it takes the first place that becomes free
+    assert urgent < 0.3 * whole  # it takes the first free place
     assert equal > 2 * urgent  # without it, it waits until all blocks of the other have begun

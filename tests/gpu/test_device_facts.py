@@ -1,4 +1,4 @@
-"""What a device says of itself, beside nvidia-smi and torch, which ask the driver on their own."""
+"""Facts of a device, beside nvidia-smi and torch, which ask the driver on their own."""
 
 import subprocess
 

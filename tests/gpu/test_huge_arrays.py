@@ -6,9 +6,9 @@ import pytest
 import kernwright as kw
 
 COUNT = 3_000_000_000
-# What must be free: three arrays of a byte each element, and what a scan or an index takes.
+# Needed free memory: three arrays of a byte each element, and memory of a scan or an index.
 NEEDED = 16 << 30
-# On both sides of what 31 and 32 bits count, at both ends, and somewhere.
+# On both sides of the limits of 31 and 32 bits, at both ends, and somewhere.
 PROBES = [0, 1, 2**31 - 1, 2**31, 2**31 + 1, 2_345_678_901, COUNT - 2, COUNT - 1]
 
 

@@ -56,7 +56,7 @@ ROOM = 32768
 
 
 def words(random, floating):
-    """Arguments that both kinds of map take."""
+    """Arguments for both kinds of map."""
     return {
         "swizzle": SWIZZLES[random.integers(4)],
         "l2_promotion": PROMOTIONS[random.integers(4)],
@@ -100,14 +100,14 @@ def random_map(random, is_im2col):
 
 
 def bytes_of(kernel, used, coordinates, offsets):
-    """What lies in shared memory behind one copy."""
+    """Shared memory after one copy."""
     out = kw.empty(ROOM, "uint8")
     kernel[1, 128, None, ROOM + 16](used, out, used.box_bytes, *coordinates, *offsets)
     return out.numpy().tobytes().hex()
 
 
 def corners(random, extents):
-    """Corners of a bounding box that holds a pixel at least."""
+    """Corners of a bounding box with a pixel at least."""
     lower = random.integers(-3, 2, 2).tolist()
     upper = random.integers(-1, 4, 2).tolist()
     for axis, extent in enumerate(extents):

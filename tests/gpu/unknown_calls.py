@@ -26,7 +26,7 @@ from raw_driver import (
 
 def launches(d):
     """(name, grid, block, shared bytes)"""
-    shared = d.attribute(97)  # the most that a block may opt in to
+    shared = d.attribute(97)  # the most for a block with opting in
     one = (1, 1, 1)
     for name, grid in {
         "grid x 0": (0, 1, 1),
@@ -102,7 +102,7 @@ def measure_launches():
     return child
 
 
-# ---- captures: which calls are refused, and which end the capture
+# ---- captures: refused calls, and calls that end the capture
 
 
 def capture_calls(d, t):
@@ -165,14 +165,14 @@ def capture_calls(d, t):
     }
 
 
-# What is gone when the call succeeded.
+# Objects destroyed by a successful call.
 DESTROYS = {"cuStreamDestroy, another": "other", "cuModuleUnload": "spare module"}
 
 
 def part_captures(path):
     d, _ = start()
     image = pathlib.Path(path).read_bytes()
-    # Mode and flags of the stream: 1 is one that does not wait for the default stream.
+    # Mode and flags of the stream: 1 means non-blocking.
     modes = {"global": (0, 1), "thread": (1, 1), "relaxed": (2, 1), "global, blocking": (0, 0)}
     names = list(capture_calls(d, {}))
     for mode, (value, flags) in modes.items():
@@ -215,7 +215,7 @@ def measure_captures():
         return collect([MAIN, "--part", "captures", file.name], 30)
 
 
-# ---- thousands of modules and streams: what stays behind
+# ---- thousands of modules and streams: memory left behind
 
 
 def rss():

@@ -1,4 +1,4 @@
-"""Parts of measure_unknowns: damaged code, code of other versions, compiles that are cancelled."""
+"""Parts of measure_unknowns: damaged code, code of other versions, cancelled compiles."""
 
 import ctypes
 import os
@@ -31,7 +31,7 @@ LONG = "\n".join(
 )
 
 
-# ---- damaged code: what loading it and launching it answers
+# ---- damaged code: errors of loading and of launching
 
 
 def damage(image):
@@ -107,7 +107,7 @@ def measure_images(budget=40):
     return {"answers": answers, "crashes": crashes, "contexts lost": lost, "ended": ended or "time"}
 
 
-# ---- compiling: how quick it ends, what it reads
+# ---- compiling: time of an end, files read
 
 
 def part_cancel():
@@ -197,7 +197,7 @@ def measure_compiling():
         }
 
 
-# ---- versions: code that is too new or of another architecture
+# ---- versions: code too new or of another architecture
 
 
 def part_versions(folder):

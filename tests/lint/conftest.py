@@ -1,4 +1,4 @@
-"""What the lints share: the repository's own files."""
+"""The fixtures of the lints: the repository's own files."""
 
 import pathlib
 import subprocess
@@ -15,7 +15,7 @@ def root():
 
 @pytest.fixture(scope="session")
 def tracked():
-    """Paths of the files under version control that exist, relative to the root."""
+    """Paths of the existing files under version control, relative to the root."""
     listing = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout

@@ -14,7 +14,7 @@ LAYERS = {
         *("worker", "tune", "judge", "libcuda", "cpp"),
     ),
 }
-# Includes that point upward today. This list only shrinks.
+# Includes pointing upward today. This list only shrinks.
 UPWARD = {
     "jit": set(),
     "tune": set(),
@@ -57,7 +57,7 @@ def level(module, path):
 
 
 def upward_includes(module, path, text):
-    """ "file -> included" for each include of `path` (below the module) that points upward."""
+    """ "file -> included" for each include of `path` (below the module) pointing upward."""
     prefix = module.removeprefix("runtime/") + "/"
     own = level(module, path)
     for name in INCLUDE.findall(text):

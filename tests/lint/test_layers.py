@@ -1,8 +1,8 @@
-"""A module includes only its own headers and those of the modules that it stands on."""
+"""A module includes only its own headers and those of the modules below it."""
 
 import re
 
-# Module -> modules that it may include directly or through them. README.md has the table.
+# Module -> modules for it to include, directly or through them. README.md has the table.
 ALLOWED = {
     "runtime/base": set(),
     "runtime/driver": {"runtime/base"},
@@ -29,7 +29,7 @@ SUFFIXES = {".h", ".cpp", ".inc", ".def"}
 
 
 def module_of(path):
-    """The module that a path belongs to, or None."""
+    """The module of a path, or None."""
     return next((module for module in ALLOWED if path.as_posix().startswith(module + "/")), None)
 
 

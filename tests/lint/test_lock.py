@@ -1,4 +1,4 @@
-"""Python's lock is given up and taken in one place, which knows when the interpreter ends."""
+"""The GIL is released and taken in one place. Only there is the end of the interpreter known."""
 
 import re
 

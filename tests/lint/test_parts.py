@@ -25,7 +25,7 @@ def without_comments(text):
 
 
 def end_of(text, begin):
-    """The place of the brace that closes the one at `begin`."""
+    """The place of the closing brace for the one at `begin`."""
     depth = 0
     for at in range(begin, len(text)):
         depth += (text[at] == "{") - (text[at] == "}")

@@ -8,7 +8,7 @@ CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "bindings"}
 SOURCES = {".h", ".cpp", ".py", ".pyi", ".cu", ".cuh", ".cmake", ".sh"}
 # Tables and generated text may be longer.
 TABLES = {".inc", ".def"}
-# One row per function, so that a row can be found and sorted as a line.
+# One row per function: a row can be found and sorted as a line.
 ROWS = {"runtime/driver/driver_api.def", "runtime/driver/nvrtc_api.def"}
 LONG_BY_NATURE = {
     "runtime/driver/driver_types.h",  # the driver's ABI, one table of declarations

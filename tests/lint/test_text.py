@@ -3,7 +3,7 @@
 import re
 
 BINARY = {".png", ".jpg", ".ptx.gz", ".gz", ".bin", ".npz", ".zst", ".xz"}
-# Words that say a thing is unfinished, and absolute paths of one machine.
+# Words for unfinished things, and absolute paths of one machine.
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home/\w+)/")
 

@@ -34,7 +34,7 @@ def test_mypy_on_the_stubs(root):
 
 
 def test_spelling(root, tracked):
-    """Of all but the tests, which misspell on purpose."""
+    """Of all but the tests; these misspell on purpose."""
     texts = {".md", ".py", ".pyi", ".h", ".cpp", ".cu", ".cuh", ".cmake", ".toml", ".sh"}
     files = [str(p) for p in tracked if p.suffix in texts and p.parts[0] != "tests"]
     run(root, str(BIN / "codespell"), "--toml", "pyproject.toml", *files)

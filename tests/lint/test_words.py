@@ -8,12 +8,14 @@ import tokenize
 import pytest
 
 CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "bindings"}
+MODULES = [f"runtime/{name}" for name in ("array", "base", "core", "driver", "memory", "sim")]
+MODULES += ["jit", "worker", "tune", "kernels_src", "bindings"]
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".inc", ".def"}
 RELATIVE = re.compile(r"\b(?:that|which|what|who|whose|whom)\b", re.IGNORECASE)
 COMMENT = re.compile(r"^\s*//+[/!<]*(.*)|(?<![:\"'])//[/!<]*\s(.*)$")
 MAX_PER_LINE = 0.25
 
-# Layers and modules are called so; who judges kernels is the judge.
+# The field says layers and modules. The part for judging kernels is the judge.
 PICTURES = re.compile(r"\b(?:houses?|referees?|rooms|ground floor|upper floors?)\b", re.IGNORECASE)
 READ_BY_CONTRIBUTORS = {".md", ".cmake"}
 
@@ -49,7 +51,7 @@ def told_in_python(text):
 
 
 def assert_few_relative_clauses(root, told, least):
-    """That, which, what, who, whose: at most one in four lines. `told`: by path, how it is read."""
+    """At most one word of RELATIVE in four lines. `told`: the reader of comments for each path."""
     lines, words, dense = 0, 0, []
     for path, read in told.items():
         found = list(read((root / path).read_text()))
@@ -66,11 +68,11 @@ def test_comments_have_few_relative_clauses(root, tracked):
     assert_few_relative_clauses(root, dict.fromkeys(paths, comments), 10_000)
 
 
-@pytest.mark.parametrize("module", ["runtime/sim", "jit", "tune", "kernels_src", "bindings"])
-def test_comments_of_each_big_module_have_few_relative_clauses(root, tracked, module):
+@pytest.mark.parametrize("module", MODULES)
+def test_comments_of_each_module_have_few_relative_clauses(root, tracked, module):
     paths = [path for path in tracked if path.as_posix().startswith(module + "/")]
     paths = [path for path in paths if path.suffix in SOURCES]
-    assert_few_relative_clauses(root, dict.fromkeys(paths, comments), 1_000)
+    assert_few_relative_clauses(root, dict.fromkeys(paths, comments), 100)
 
 
 def test_docstrings_have_few_relative_clauses(root, tracked):
@@ -80,8 +82,8 @@ def test_docstrings_have_few_relative_clauses(root, tracked):
     assert_few_relative_clauses(root, dict.fromkeys(paths, told_in_python), 4_000)
 
 
-@pytest.mark.parametrize("folder", ["bench", "examples", "scripts"])
-def test_programs_around_the_library_have_few_relative_clauses(root, tracked, folder):
+@pytest.mark.parametrize("folder", ["bench", "examples", "scripts", "tests"])
+def test_code_around_the_library_has_few_relative_clauses(root, tracked, folder):
     paths = [path for path in tracked if path.parts[0] == folder]
     paths = [path for path in paths if path.suffix in SOURCES | {".py"}]
     told = {path: told_in_python if path.suffix == ".py" else comments for path in paths}

@@ -65,7 +65,7 @@ def for_all_heads(q, k, v):
 
 
 def reference(q, k, v, mask=None, *, keep=1.0, **options):
-    """The result and the logarithms; `keep` is what weights are multiplied by."""
+    """The result and the logarithms; weights are multiplied by `keep`."""
     q, k, v = for_all_heads(q, k, v)
     weight, logarithms, _ = weights_of(q, k, mask, **options)
     return np.einsum("bhij,bhjd->bhid", weight * keep, v), logarithms

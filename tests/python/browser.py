@@ -1,4 +1,4 @@
-"""A headless Chromium that tests look at pages with, by its protocol over a pipe."""
+"""A headless Chromium for tests of pages, by its protocol over a pipe."""
 
 import contextlib
 import fcntl
@@ -24,12 +24,12 @@ WHY_NONE = "no browser: scripts/browser.sh, or name one in KERNWRIGHT_TEST_BROWS
 
 @functools.cache
 def find():
-    """The path of a Chromium that runs, or None."""
+    """The path of a working Chromium, or None."""
     return next(filter(runs, candidates()), None)
 
 
 def runs(program):
-    """Not so what some systems put there to tell how to install one."""
+    """Not a placeholder: some systems have one with advice to install a browser."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         said = subprocess.run([program, "--version"], capture_output=True, timeout=60)
         return said.returncode == 0
@@ -50,7 +50,7 @@ def candidates():
 
 
 class Browser:
-    """One page of a browser. `problems` gets what its console says and what it cannot load."""
+    """One page of a browser. `problems` gets the messages of its console and the failed loads."""
 
     def __init__(self, program, profile):
         to_browser, self.writes = (self._high(end) for end in os.pipe())
@@ -87,7 +87,7 @@ class Browser:
 
     @staticmethod
     def _high(file):
-        """The same file with a number that the browser's own do not meet."""
+        """The same file with a descriptor outside of the browser's own ones."""
         high = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 10)
         os.close(file)
         return high
@@ -146,11 +146,11 @@ class Browser:
             self.requests.append(about["request"]["url"])
 
     def go(self, url):
-        """Loads a page, all that it names included."""
+        """Loads a page with all its parts."""
         self.load(lambda: self.call("Page.navigate", url=url))
 
     def load(self, action):
-        """Does what leads to another page, and waits until all of that is there."""
+        """Does an action leading to another page, and waits for all its parts."""
         before = self._loaded
         action()
         while self._loaded == before:
@@ -177,7 +177,7 @@ class Browser:
         return value
 
     def too_wide(self):
-        """By how many pixels the page scrolls sideways, and what sticks out of it."""
+        """By how many pixels the page scrolls sideways, and the elements wider than it."""
         return self.ask(TOO_WIDE)
 
 

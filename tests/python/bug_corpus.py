@@ -1,10 +1,10 @@
-"""The faulty kernels of tests/sim/bugs: how each is launched, and which lines are at fault.
+"""The faulty kernels of tests/sim/bugs: their launches and the lines at fault.
 
 The second line of a file says `launch: grid=2 block=8x8 shared=64 cooperative args=...`, with
-`cluster=2` or `capability=9.0` for what takes clusters or a device that has them. An argument is
+`cluster=2` or `capability=9.0` for kernels of clusters or of newer devices. An argument is
 `f32*64:iota` (an array: iota, zeros, raw = not initialised, freed) or `i32:5` (a number). A comment
-`FINDS kind` marks each line that a finding of that kind must name; a second kind may follow. What
-stands under `#ifdef FIXED` mends the kernel.
+`FINDS kind` marks each line to be named by a finding of the kind; a second kind may follow. Lines
+under `#ifdef FIXED` mend the kernel.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Bug:
     shared: int
     cooperative: bool
     cluster: tuple[int, ...] | None
-    capability: str  # the least that it takes; empty: any
+    capability: str  # the least one for the kernel; empty: any
     arguments: tuple[Argument, ...]
     kind: str  # the main one
     lines: dict[str, set[int]]  # by kind

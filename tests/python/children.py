@@ -15,9 +15,9 @@ class Ended:
 
 
 def run_child(code, timeout=60, options=(), **environment):
-    """Runs a program to its end. A hang is a failure that shows what was printed until then."""
+    """Runs a program to its end. A hang is a failure with the output until then."""
     env = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
-    # Python 3.12 and newer warn of every fork of a process with threads, which drivers start.
+    # Python 3.12 and newer warn of every fork of a process with threads; drivers start some.
     options = (*options, "-W", "ignore:This process:DeprecationWarning")
     command = [sys.executable, *options, "-c", textwrap.dedent(code)]
     with subprocess.Popen(

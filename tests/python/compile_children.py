@@ -1,4 +1,4 @@
-"""Programs whose compiles do not end, and the processes that compile for them."""
+"""Programs with endless compiles, and the processes that compile for them."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def workers():
 
 
 def are_working():
-    """Whether one of them has a thread that runs or would, however busy the machine is."""
+    """Whether one of them has a running or ready thread, however busy the machine is."""
     for pid in workers():
         for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
             try:
@@ -45,8 +45,8 @@ def are_working():
 
 
 def at_rest():
-    """Whether none of them works. On a busy machine it takes a while until those are gone that were
-    killed, and until a new one is ready."""
+    """Whether none of them works. On a busy machine it takes a while until killed ones are gone and
+    a new one is ready."""
     end = time.monotonic() + 1.5
     quiet = 0
     while quiet < 10 and time.monotonic() < end:
@@ -56,12 +56,12 @@ def at_rest():
 
 
 def child(code, **environment):
-    """A Python that runs the code, with what stands above, for five minutes at most."""
+    """A Python with the code and the text above, for five minutes at most."""
     prelude = "import faulthandler, os, signal, sys, threading, time\n"
     prelude += "faulthandler.dump_traceback_later(280, exit=True)\n"
     prelude += f"sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
     prelude += "import kernwright as kw\nfrom compile_children import BOMB, at_rest, workers\n"
-    # A test run that was started in the background ignores SIGINT, and so would its children.
+    # A test run started in the background ignores SIGINT, and so would its children.
     prelude += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     return subprocess.Popen(
         # Python 3.12 and newer warn of every fork of a process with threads.
@@ -86,7 +86,7 @@ UNENDING = """
 
 
 def run_child(code, **environment):
-    """What it prints."""
+    """Its output."""
     with child(UNENDING + code, KERNWRIGHT_CACHE="off", **environment) as process:
         try:
             out, err = process.communicate(timeout=300)

@@ -1,4 +1,4 @@
-"""The device under test: KERNWRIGHT_DEVICE says which, the simulated one by default."""
+"""The device under test: the one of KERNWRIGHT_DEVICE, the simulated one by default."""
 
 import atexit
 import glob
@@ -25,7 +25,7 @@ if number and os.environ["KERNWRIGHT_DEVICE"] != "sim":
         mine = int(number) % len(gpus)
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus[mine] if visible else str(mine)
 
-# Its nodes are simulated: a host with a GPU that has no Ray has nothing to lose.
+# Its nodes are simulated: a host with a GPU and without Ray loses nothing.
 if os.environ["KERNWRIGHT_DEVICE"] != "sim" and not importlib.util.find_spec("ray"):
     collect_ignore = ["test_tune_cluster.py"]
 
@@ -49,7 +49,7 @@ def pytest_configure(config):
 
 
 class FailuresAtOnce:
-    """Names each failed test when it fails: a run that a time limit cuts off has told them."""
+    """Names each failed test when it fails, before a time limit may end the run."""
 
     def __init__(self, config):
         self.terminal = config.pluginmanager.get_plugin("terminalreporter")
@@ -63,7 +63,7 @@ class FailuresAtOnce:
 
 @pytest.fixture(autouse=True)
 def idle_device():
-    """Every test starts and ends on the default device; a fault that one leaves fails that one."""
+    """Every test starts and ends on the default device; a fault left by one fails this one."""
     before = kw.current_device()
     yield
     assert kw.current_device() == before

@@ -1,7 +1,7 @@
-"""Every public function, method and operator that computes, each with small arguments.
+"""Every public function, method and operator with a computation, each with small arguments.
 
 A Case calls one of them with arrays made from Specs. The tables are in operations_arrays.py,
-operations_library.py and operations_nn.py; test_every_operation.py says what holds for all.
+operations_library.py and operations_nn.py; test_every_operation.py has the rules for all.
 """
 
 import inspect
@@ -12,7 +12,7 @@ import numpy as np
 
 import kernwright as kw
 
-# What a case does besides computing on the device.
+# The actions of a case besides computing on the device.
 KERNELS = "kernels"  # queues work on the stream, copies nothing to or from the host
 VIEW = "view"  # queues nothing
 HOST = "host"  # copies to or from the host, and cannot be captured
@@ -114,7 +114,7 @@ class Table(list[Case]):
 
 
 def outputs(result: Any) -> list[Any]:
-    """The arrays in what a call returned."""
+    """The arrays in the result of a call."""
     if isinstance(result, kw.Array):
         return [result]
     if isinstance(result, dict):
@@ -125,11 +125,11 @@ def outputs(result: Any) -> list[Any]:
 
 
 def bits(arrays: list[Any]) -> list[tuple[Any, ...]]:
-    """Everything about arrays that two of them can differ in."""
+    """All properties of an array that may differ between two."""
     return [(a.shape, str(a.dtype), a.numpy().tobytes()) for a in arrays]
 
 
-# Members of classes that compute or hold what does.
+# Classes with computing members, or with members holding such.
 CLASSES = {
     "Array": kw.Array,
     "random.Generator": kw.random.Generator,
@@ -138,7 +138,7 @@ CLASSES = {
     "optim.AdamW": kw.optim.AdamW,
     "optim.Lion": kw.optim.Lion,
 }
-# Modules whose functions compute.
+# Modules of computing functions.
 MODULES = ("fft", "linalg", "nn", "optim", "random")
 
 

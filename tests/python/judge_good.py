@@ -1,4 +1,4 @@
-"""Some 200 right kernels in the styles that people and programs write them in, with their tasks.
+"""Some 200 right kernels in the styles of people and programs, with their tasks.
 
 `kernels()` gives (name, text, task); bench/judge.py judges all of them, a test some.
 """
@@ -116,7 +116,7 @@ __global__ void map(const {kind}* x, {kind}* y, int n) {{
 
 
 def in_place():
-    """What reads and writes the same array."""
+    """Arrays both read and written."""
     bodies = {
         "axpy": ("if (i < n) y[i] += a * x[i];", lambda a, x, y: y + a * x),
         "blend": (
@@ -170,7 +170,7 @@ WARPS = """  T mine = START;
   }"""
 DIRECT = """  int i = blockIdx.x * BLOCK + threadIdx.x;
   for (; i < n; i += gridDim.x * BLOCK) ATOMIC(out, x[i]);"""
-# The last block to arrive finishes: a counter in device memory, which it sets back.
+# The last block to arrive finishes: it counts in device memory and resets the counter.
 LAST = """  __shared__ T part[BLOCK];
   T mine = START;
   for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK)

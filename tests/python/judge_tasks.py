@@ -1,4 +1,4 @@
-"""Tasks that kernels of the tests are judged by."""
+"""The tasks of the judge's tests."""
 
 import numpy as np
 

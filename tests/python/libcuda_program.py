@@ -20,7 +20,7 @@ def run(code, **environment):
     )
 
 
-# What a program begins with: the library, a call that must succeed, and two kernels.
+# The beginning of a program: the library, a call that must succeed, and two kernels.
 BEGIN = r"""
 import ctypes, sys
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -84,7 +84,7 @@ def launch(function, pointers, name="cuLaunchKernel", stream=None):
 
 
 def passes(body, **environment):
-    """Runs a program that begins as above and asserts; returns what it wrote to stderr."""
+    """Runs a program with this beginning and its assertions; returns its stderr."""
     result = run(BEGIN + body + "\nprint('passed')\n", **environment)
     said = result.stdout + result.stderr
     assert result.returncode == 0 and result.stdout.endswith("passed\n"), said

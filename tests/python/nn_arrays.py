@@ -1,4 +1,4 @@
-"""What the tests of kw.nn share: values of every dtype, views of every kind, errors of a result."""
+"""Helpers of the tests of kw.nn: values of every dtype, views of every kind, errors of a result."""
 
 import ml_dtypes
 import numpy as np

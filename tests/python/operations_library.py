@@ -75,7 +75,7 @@ reductions = Table("reductions")
 for name in ("sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "all", "any",
              "count_nonzero", "logsumexp"):  # fmt: skip
     call = getattr(kw, name)
-    # Short rows, columns, and rows that several blocks share; the rest below.
+    # Short rows, columns, and rows shared by several blocks; the rest below.
     reductions.add(name, lambda x, f=call: f(x, axis=1), ROWS)
     reductions.add(name, lambda x, f=call: f(x, axis=0), s(99, 65, high=1))
     reductions.add(name, call, s(70000))

@@ -1,4 +1,4 @@
-"""Values for the tests of sorting and their order by a NumPy reference that has no NaN in it."""
+"""Values for the tests of sorting and their order by a NumPy reference without NaN."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
-"""wgmma.mma_async.sp against NumPy: what a process on a device of compute capability 9.0 runs.
+"""wgmma.mma_async.sp against NumPy, for a process on a device of compute capability 9.0.
 
 A is sparse: of every four elements of a row two are kept (tf32: one of two). The packed A is 64
-rows of 32 bytes, B is 64 bytes of k for each column, and metadata says which columns the kept
-elements stand for. Numbers are small and whole, so that every order of summing gives the same.
+rows of 32 bytes, B is 64 bytes of k for each column, and metadata gives the columns of the kept
+elements. Numbers are small and whole: every order of summing gives the same.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Product:
     sign_b: int = 1
     adds: bool = True
     satfinite: bool = False
-    slices: int = 0  # of 32 bytes (B: 64) of k that descriptors skip, in rows of 128 bytes
+    slices: int = 0  # of 32 bytes (B: 64) of k skipped by descriptors, in rows of 128 bytes
 
     @property
     def bytes_of_a(self) -> int:
@@ -82,7 +82,7 @@ def place(
         if mode == 0:  # to the next eight rows; to the next eight steps of k
             leading, stride = 128 * (count // 8), 128
             at = byte % 16 + row // 8 * stride + step % 8 * 16 + step // 8 * leading
-        else:  # to the rows that the pattern's row does not hold; to the next eight steps of k
+        else:  # to the rows outside of the pattern's row; to the next eight steps of k
             leading, stride = chunks * 8 * span, 8 * span
             at = byte % span + byte // span * leading + step % 8 * span + step // 8 * stride
     if mode:
@@ -100,7 +100,7 @@ def whole_numbers(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -
 
 
 def sparse(rng: np.random.Generator, whole: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Zeroes what is not kept; returns what is, and the four bits of each chunk of a row."""
+    """Zeroes all but the kept elements; returns these, and the four bits of each chunk of a row."""
     rows, k = whole.shape
     width = 2 if size == 4 else 4
     if width == 2:
@@ -118,7 +118,7 @@ def sparse(rng: np.random.Generator, whole: np.ndarray, size: int) -> tuple[np.n
 
 
 def metadata(rng: np.random.Generator, bits: np.ndarray, size: int, selector: int) -> np.ndarray:
-    """A word for each thread; of those that the selector does not name it is anything."""
+    """A word for each thread, arbitrary for those not named by the selector."""
     words = rng.integers(0, 2**32, 128, dtype=np.uint64)
     for thread in range(128):
         row, lane = thread // 32 * 16 + thread % 32 // 4, thread % 4
@@ -251,7 +251,7 @@ def products(d: str, a: str, b: str) -> list[Product]:
 
 
 def transposes(a: str) -> list[Product]:
-    """A or B with rows that follow each other, in every swizzle that holds them."""
+    """A or B with rows next to each other, in every swizzle with room for them."""
     return [
         Product(
             "f32",
@@ -270,7 +270,7 @@ def transposes(a: str) -> list[Product]:
 
 
 def check_infinities(d: str, a: str) -> None:
-    """What no index names takes no part, not even an infinity."""
+    """Elements without an index take no part, not even an infinity."""
     one = Product(d, a, a, 8, registers=True, mode_b=0)
     number = NUMBERS[a]
     width = 2 if one.bytes_of_a == 4 else 4

@@ -56,7 +56,7 @@ def slope_of(function, x):
 
 
 def smooth_values(n, dtype, seed=0):
-    """Values away from the kinks at 0, 1, 3 and 6 in which slopes jump."""
+    """Values away from the kinks at 0, 1, 3 and 6, where slopes jump."""
     x = np.random.default_rng(seed).uniform(-7, 7, n)
     near = np.abs(np.abs(x)[:, None] - np.array([0, 1, 3, 6])).min(axis=1) < 0.1
     return (x + 0.25 * near).astype(TYPES[dtype])

@@ -20,7 +20,7 @@ POSITIONS = np.array([4, 10], np.int32)  # the last token of the second has no p
 
 
 def caches_of(dim, cache, page, value_dim=None):
-    """Two caches and the options that say where places are; unused places hold ones."""
+    """Two caches and the options for places; unused places hold ones."""
     shapes = [(BATCH, KV_HEADS, PLACES, d) for d in (dim, value_dim or dim)]
     options = {}
     if page:
@@ -35,7 +35,7 @@ def caches_of(dim, cache, page, value_dim=None):
 
 
 def one_by_one(qkv, caches, cos, sin, weights, eps, interleaved, positions, **options):
-    """What append_qkv() does, by the functions for each step."""
+    """The steps of append_qkv() by the functions for each."""
     q, k, v = nn.split_qkv(qkv, HEADS, KV_HEADS) if isinstance(qkv, kw.Array) else qkv
     q, k = (x if w is None else nn.rms_norm(x, w, eps)
             for x, w in zip((q, k), weights, strict=True))  # fmt: skip

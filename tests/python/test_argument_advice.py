@@ -1,4 +1,4 @@
-"""What errors of arguments say to do: it works, and loses nothing that the kernel writes."""
+"""The remedies in errors of arguments: they work, and keep everything the kernel writes."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import kernwright as kw
 
 
 def advice(pointer, array):
-    """What the error of that argument says to do."""
+    """The remedy in the error of this argument."""
     kernel = kw.kernel(f"struct S {{ int a, b; }}; __global__ void f({pointer} p) {{ (void)p; }}")
     with pytest.raises(kw.ArgumentError) as caught:
         kernel[1, 1](array)

@@ -1,4 +1,4 @@
-"""Kernel arguments: every kind that is taken, and every mistake that is refused before a launch."""
+"""Kernel arguments: every accepted kind, and every mistake refused before a launch."""
 
 import ctypes
 import math

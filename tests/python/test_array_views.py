@@ -25,7 +25,7 @@ def test_view_is_numpys(source, target):
             continue
         try:
             found = x[cut].view(target)
-        except kw.InvalidArgument as error:  # the device's alignment, which NumPy does not want
+        except kw.InvalidArgument as error:  # the device's alignment; NumPy has no such rule
             assert "multiples of" in str(error)
             step = target.itemsize // (2 if target.kind == "c" else 1)
             pointer, strides = values[cut].ctypes.data - values.ctypes.data, values[cut].strides

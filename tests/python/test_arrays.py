@@ -1,4 +1,4 @@
-"""Arrays: creation, copies, views. NumPy says what is right."""
+"""Arrays: creation, copies, views, against NumPy."""
 
 import pickle
 import warnings
@@ -19,7 +19,7 @@ def numpy_dtype(name):
 
 
 def sample(shape, name, seed=0):
-    """Random bytes as elements, without NaN (whose bits a comparison would ignore)."""
+    """Random bytes as elements, without NaN: a comparison would ignore its bits."""
     rng = np.random.default_rng(seed)
     dtype = numpy_dtype(name)
     if name == "bool":

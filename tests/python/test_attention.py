@@ -176,7 +176,7 @@ def test_views():
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_dropout(dtype):
-    """With the identity as values the result shows which weights were kept."""
+    """With the identity as values, the result shows the kept weights."""
     host = operands(2, 2, 2, 70, 64, 64, dtype)
     q, k, v = on_device(host)
     identity = kw.broadcast_to(kw.eye(64, dtype=dtype), (2, 2, 64, 64))

@@ -1,4 +1,4 @@
-"""Compiling in the background, with a deadline, and what Ctrl-C does meanwhile."""
+"""Compiling in the background, with a deadline, and Ctrl-C meanwhile."""
 
 import concurrent.futures
 import os
@@ -23,7 +23,7 @@ def bomb(depth=14):
 
 
 def scale(factor=None):
-    """A kernel that nobody compiled before."""
+    """A kernel never compiled before."""
     number = next(serial) if factor is None else factor
     text = f"__global__ void scale(float* x) {{ x[threadIdx.x] *= {number}; }} // {os.getpid()}"
     return kw.kernel(text)
@@ -31,7 +31,7 @@ def scale(factor=None):
 
 @pytest.fixture
 def warm():
-    """A worker is there, so that what is timed is the compile."""
+    """A worker is there: the test times the compile alone."""
     scale().compile()
     yield
     assert at_rest()
@@ -179,7 +179,7 @@ def test_ctrl_c_ends_a_wait_within_100_ms_and_the_exit_is_clean(wait):
     assert process.returncode == 0, err
     assert err == ""
     words = out.split()
-    # A future that nobody waits for any more goes on.
+    # A future goes on without anybody waiting for it.
     rests = str("compile_async" not in wait)
     assert words[0] == "interrupted" and words[2:] == [rests, "healthy"]
     assert float(words[1]) < 0.1

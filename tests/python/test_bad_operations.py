@@ -1,4 +1,4 @@
-"""Every operation with arguments that do not fit: errors of this package, never a crash."""
+"""Every operation with wrong arguments: errors of this package, never a crash."""
 
 import inspect
 
@@ -9,20 +9,20 @@ from test_every_operation import CASES
 import kernwright as kw
 
 FIRST = list({case.name: case for case in reversed(CASES)}.values())[::-1]
-# What returns such an argument as it is, or NotImplemented.
+# Operations that return such an argument as it is, or NotImplemented.
 PASS_ON = ("from_dlpack", "asarray", "Array.__rmatmul__")
 EACH = pytest.mark.parametrize("case", FIRST, ids=[case.id for case in FIRST])
 
 
 def other_dtype(spec):
-    """What an operation may not be made for: NaN among whole numbers, complex among real ones."""
+    """Impossible operands of an operation: NaN among whole numbers, complex among real ones."""
     if spec.dtype in ("int32", "int64"):
         return kw.full(spec.shape, float("nan"), "float32")
     return kw.full(spec.shape, 1j, "complex64")
 
 
 def wrong_arguments(case):
-    """Lists of arguments, each with something that does not fit, under what it is."""
+    """Lists of arguments, each with a wrong one, under its description."""
     arguments = case.arguments()
     for i, spec in enumerate(case.specs):
         longer = (*spec.shape[:-1], spec.shape[-1] + 1) if spec.shape else (3,)
@@ -31,7 +31,7 @@ def wrong_arguments(case):
             "one axis more": lambda spec=spec: kw.ones((2, *spec.shape), spec.dtype),
             "never made": lambda: kw.Array.__new__(kw.Array),
         }
-        if i or not case.name.startswith("Array."):  # the first is what has the method
+        if i or not case.name.startswith("Array."):  # the first one has the method
             changes["of the host"] = lambda spec=spec: spec.values(1)
             changes["text"], changes["nothing"] = lambda: "text", lambda: None
         if case.group not in ("elementwise", "operators", "reductions", "creation", "methods"):
@@ -97,7 +97,7 @@ TAKE_OTHERS = [case for case in FIRST if case.specs and not case.name.startswith
 
 @pytest.mark.parametrize("case", TAKE_OTHERS, ids=[case.id for case in TAKE_OTHERS])
 def test_arrays_of_other_libraries(case):
-    """Misaligned, with gaps, through DLPack: the same result, or an error that says why not."""
+    """Misaligned, with gaps, through DLPack: the same result, or an error with the reason."""
     shifted = [
         spec._replace(layout="shifted" if i % 2 else "gaps") if spec.shape else spec
         for i, spec in enumerate(case.specs)

@@ -1,4 +1,4 @@
-"""kernwright bench: what is measured, kept and compared, and when it fails."""
+"""kernwright bench: measured, kept and compared values, and its failures."""
 
 import json
 import pathlib

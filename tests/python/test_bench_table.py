@@ -221,7 +221,7 @@ def test_parts_are_all_of_the_rows():
 
 
 class Peer:
-    """A peer whose arrays are ours."""
+    """A peer with arrays of ours."""
 
     version = "1.0"
 

@@ -1,4 +1,4 @@
-"""The disk cache among short processes: its limit and headers; which headers code is made of."""
+"""The disk cache among short processes: its limit, and the headers of the code in it."""
 
 import os
 import pickle
@@ -53,7 +53,7 @@ def test_processes_that_end_at_once_keep_the_limit(tmp_path):
         if sizes[-1] <= limit:
             break
     assert sizes[-1] <= limit, sizes
-    # What was stored last is still there.
+    # The last stored entry is still there.
     assert run(tmp_path, STORE.format(i=i) + "; print(kw.cache.info()['process']['compiles'])") == (
         "0\n"
     )

@@ -1,4 +1,4 @@
-"""What errors of calls say: the function by its public path, the argument, its value."""
+"""Errors of calls name the function by its public path, the argument and its value."""
 
 import copy
 import gc

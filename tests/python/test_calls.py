@@ -10,7 +10,7 @@ import pytest
 import kernwright as kw
 
 KERNEL = "__global__ void f(float* o, int n) { o[0] = n; }"
-# Words of the binding library, which say nothing to a user.
+# Words of the binding library, without a meaning for users.
 DUMPS = ("incompatible", "Unable to cast", "pybind", "C++ type", "kernwright::", "_core.")
 DUMPS += (
     "arg0",

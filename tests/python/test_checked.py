@@ -1,4 +1,4 @@
-"""Launches whose array checks are left out on request."""
+"""Launches without array checks, on request."""
 
 import numpy as np
 import pytest

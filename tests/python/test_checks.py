@@ -1,4 +1,4 @@
-"""kw.checks: what a block collects, how it is shown, and that it stops at the block's end."""
+"""kw.checks: the findings of a block, their text, and the end of checking with the block."""
 
 import json
 import pathlib
@@ -207,7 +207,7 @@ def test_the_variable_turns_checks_on_and_logs(tmp_path):
     [("x << 8", False), ("x & 0xffffff", False), ("x >> 8", True), ("x | 1", True)],
 )
 def test_bytes_that_an_operation_drops_are_not_used(value, uses):
-    """The last byte of `x` is the one that nobody wrote."""
+    """Nobody wrote the last byte of `x`."""
     kernel = kw.kernel(
         "__global__ void k(const unsigned* p, unsigned* out) {"
         f" unsigned x = p[0]; out[0] = ({value}) == 5u ? 1 : 2; }}"

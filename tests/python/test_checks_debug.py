@@ -1,5 +1,5 @@
-"""The init check of code without optimisation, which moves whole objects, padding too, through
-local memory, and sets bit fields in place."""
+"""The init check of code without optimisation. It moves whole objects through local memory, padding
+too, and sets bit fields in place."""
 
 import pathlib
 import sys
@@ -27,7 +27,7 @@ __device__ int sum(Padded p) { return p.c + (int)p.d; }
 __global__ void k(const int* x, int* y, int n) {
     int i = threadIdx.x, v = x[i];
 """
-# Kernels and what they compute from v and the thread's number.
+# Kernels and their results from v and the thread's number.
 RIGHT = {
     "functor": ("y[i] = apply(Plus(), v, 2);", lambda v, i: v + 2),
     "lambda": (

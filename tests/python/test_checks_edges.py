@@ -1,4 +1,4 @@
-"""Bulk tensor stores whose box reaches over the tensor's edge read only what they store."""
+"""Bulk tensor stores with a box over the tensor's edge read only the elements they store."""
 
 import itertools
 import random

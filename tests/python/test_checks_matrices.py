@@ -1,4 +1,4 @@
-"""kw.checks on wmma: tiles of a wider matrix are lines, and what lies between them is others'."""
+"""kw.checks on wmma: tiles of a wider matrix are lines, and memory between them is others'."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ import kernwright as kw
 pytestmark = pytest.mark.usefixtures("sim")
 
 # Each block multiplies its 16 columns of b and its warps 16 rows of a; factors go through shared
-# memory whose lines of 16 have eight halves behind them that nothing writes.
+# memory in lines of 16. Behind each line, eight halves stay unwritten.
 PRODUCT = """#include <mma.h>
 using namespace nvcuda;
 __global__ void product(const __half* a, const __half* b, float* c, int columns) {

@@ -1,4 +1,4 @@
-"""The race check on elements of one and two bytes that several warps and blocks read."""
+"""The race check on elements of one and two bytes, read by several warps and blocks."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ __global__ void own(TYPE* x, int n) {
 }"""
 
 
-# Neighbours in rows: of whole granules of 64 bytes, which warps touch as one, and of others.
+# Neighbours in rows: of whole granules of 64 bytes (warps touch them as one), and of others.
 ROWS = """__global__ void scale(TYPE* x, int n, int from) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[from + i] *= 3;

@@ -1,4 +1,4 @@
-"""The race check in every schedule: what atomics hide, early loads, the farthest finding."""
+"""The race check in every schedule: hidden by atomics, early loads, the farthest finding."""
 
 import os
 

@@ -1,5 +1,5 @@
-"""The init check of structs that are copied as a whole: their padding is nobody's mistake, on
-whichever way they go; a member that nobody wrote is, once it is used."""
+"""The init check of structs copied as a whole: unwritten padding is no mistake, on any way; an
+unwritten member is one, once it is used."""
 
 import random
 
@@ -115,7 +115,7 @@ class Way:
         kw.kernel(self.text, name=name, options=self.options)[BLOCKS, THREADS](*arguments)
 
     def go(self, name):
-        """One step from x to y, whichever way; what is not moved stays as it is."""
+        """One step from x to y in one of the ways; other bytes stay."""
         if name == "swap":
             self("swap", self.x, COUNT)
             return
@@ -155,7 +155,7 @@ def test_a_member_that_nobody_wrote_is_found_where_it_is_used(struct, member, na
         way.go(name)
         way.sums()
     assert {finding.kind for finding in report} == {"init"}
-    # Of a word none of which is written nobody knows that it is an object's.
+    # A wholly unwritten word does not show its object.
     places = [name, "sum"] if member == "c" else ["sum"]
     assert any(place in finding.kernel for finding in report for place in places), str(report)
 
@@ -179,7 +179,7 @@ def test_an_object_that_nobody_wrote_is_found_where_it_is_copied(name):
     assert all(name in finding.kernel for finding in report)
 
 
-# One line: compilers differ in the line that they give to a statement of several.
+# One line: compilers give different lines to a statement of several.
 LOAD = (
     'asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes'
     ' [%0], [%1], %2, [%3];" :: "r"(to), "l"(x), "r"(1024), "r"(at) : "memory");'
@@ -254,7 +254,7 @@ def test_random_structs_go_random_ways(seed):
     ways = choose.choices(ways, k=4)
     last = fields[-1][1]
     for left_out in ((), (last, f"{last}.y")):
-        if left_out:  # nobody follows what goes into a call
+        if left_out:  # the check does not follow values into a call
             ways = ["copy" if way == "by_value" else way for way in ways]
         with kw.checks("init") as report:
             way = Way(fields, left_out, debug=bool(seed % 2))

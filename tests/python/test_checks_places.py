@@ -1,4 +1,4 @@
-"""Where findings say that they are: a user's line, in whatever header it stands, not CUDA's."""
+"""The places of findings: a user's line, in any header, not CUDA's."""
 
 import pathlib
 

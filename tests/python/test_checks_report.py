@@ -1,4 +1,4 @@
-"""Reports of kw.checks: whose source is shown, how lines are numbered, what had no room."""
+"""Reports of kw.checks: the source shown, the numbers of lines, findings left out."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def races(kernel, limit=1000):
 
 
 def marked(report, style):
-    """(line, text) of each line of the page that stands out."""
+    """(line, text) of each highlighted line of the page."""
     rows = re.findall(
         rf"<span class={style}><span class=number> *([0-9]+)</span>  (.*?)</span>", report.to_html()
     )

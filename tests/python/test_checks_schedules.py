@@ -66,7 +66,7 @@ print(x.numpy()[0])
 
 
 def test_without_a_seed_blocks_run_in_their_order_however_many_threads_there_are():
-    # Block 0 is the last to write on any thread that does not also run the others behind it.
+    # Block 0 is the last to write on any thread, unless this thread also runs the others after it.
     program = """
 import kernwright as kw
 kernel = kw.kernel('''__global__ void late(int* x) {

@@ -1,5 +1,5 @@
-"""The sync check of what shuffles read from lanes that take no part: found where somebody uses it,
-and nowhere else."""
+"""The sync check of values shuffled from lanes that take no part: found at their use, and nowhere
+else."""
 
 import pathlib
 import sys
@@ -22,7 +22,7 @@ HEAD = """__global__ void k(const int* x, int* y, int n) {
     int i = threadIdx.x, v = x[i];
     """
 FULL, EIGHT = "0xffffffffu", "0xffu"
-# Kernels (n is 100), their number of threads, and what the mistake is.
+# Kernels (n is 100), their number of threads, and the mistake.
 USED = {
     "sum in a loop": (
         f"for (int d = n / 6; d; d /= 2) v += __shfl_xor_sync({FULL}, v, d); y[i] = v;",
@@ -148,7 +148,7 @@ def test_who_reads_from_whom_and_who_uses_it():
     assert "lane 26 reads from lane 30 in a shuffle" in str(finding)
     assert finding.thread == (26, 0, 0)
     assert finding.lines == (3, 4)
-    assert finding.count == 2  # what is 32 or more is the lane itself
+    assert finding.count == 2  # lanes 26 and 27: from lane 28 on, a lane reads its own value
     assert "launch whole warps" in finding.hint
 
 

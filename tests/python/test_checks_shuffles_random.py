@@ -1,5 +1,5 @@
-"""Random kernels with shuffles in which not all lanes take part, beside an interpreter that marks
-each lane's value as defined or not."""
+"""Random kernels with shuffles of some lanes, beside an interpreter. It marks each lane's value as
+defined or not."""
 
 import random
 
@@ -26,7 +26,7 @@ class Program:
         self.unrolled = self.rng.random() < 0.5
         self.body = self.operations(self.rng.randrange(3, 12), ("sum", "choice", "shuffle"), 0)
         self.result = self.rng.randrange(REGISTERS)
-        self.kept = self.rng.choice((0, *BITS))  # lanes with that bit drop the result
+        self.kept = self.rng.choice((0, *BITS))  # lanes with this bit drop the result
 
     def operations(self, count, kinds, depth):
         rng, made = self.rng, []
@@ -42,7 +42,7 @@ class Program:
                 made.append((kind, to, a, way, rng.choice(DISTANCES)))
             elif kind == "loop":
                 made.append((kind, rng.choice((2, 3)), self.operations(2, kinds, depth + 1)))
-            else:  # no shuffles: all lanes that take part come to each
+            else:  # no shuffles: all participating lanes come to each
                 made.append((kind, rng.choice(BITS), self.operations(2, ("sum", "choice"), 2)))
         return made
 

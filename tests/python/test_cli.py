@@ -1,4 +1,4 @@
-"""The command line: results, exit codes, and what a wrong use says."""
+"""The command line: results, exit codes, and messages for wrong use."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def kernwright(*arguments, cwd=None, **environment):
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """A run with nothing given: where it ran, its folder of temporary files, and what it said."""
+    """A run with nothing given: its folder, its temporary folder and its output."""
     folder, temporary = tmp_path_factory.mktemp("demo"), tmp_path_factory.mktemp("temporary")
     return folder, temporary, kernwright("demo", cwd=folder, TMPDIR=str(temporary))
 
@@ -91,7 +91,7 @@ def default_photograph():
 
 
 def answers(result):
-    """Who had the kernels at first, and again."""
+    """The sources of the kernels at first, and again."""
     assert result.returncode == 0, result.stdout + result.stderr
     return re.findall(r"^(?:first|again) .* answered by (.*)$", result.stdout, re.MULTILINE)
 

@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
     return path
 
 
-WRONG = {  # arguments -> what the sentence says
+WRONG = {  # arguments -> words of the message
     ("compile", "nowhere.cu"): "there is no file 'nowhere.cu'",
     ("compile", "folder"): "'folder' is a folder",
     ("compile", "empty.cu"): "empty.cu is empty",
@@ -272,7 +272,7 @@ def test_doctor_says_each_place_once_and_ends_with_a_verdict(tmp_path):
     lines = result.stdout.splitlines()
     assert lines[-1].startswith("verdict    no kernel runs here")
     told = [line for line in lines if nothing in line and not line.startswith("variable")]
-    assert len(told) == 2  # what is wrong, and the place with its reason
+    assert len(told) == 2  # the mistake, and the place with its reason
     assert "see nvrtc above" in result.stdout
 
     result = kernwright("doctor", KERNWRIGHT_CACHE="nonsense")

@@ -1,4 +1,4 @@
-"""Compiles in processes of their own: what happens to these, and what happens without them."""
+"""Compiles in processes of their own: their failures, and compiles without such processes."""
 
 import os
 import time
@@ -138,7 +138,7 @@ def test_workers_end_with_a_parent_that_is_killed():
     while time.monotonic() < end and any(os.path.exists(f"/proc/{pid}/cwd") for pid in pids):
         time.sleep(0.01)
     assert len(pids) == 2, err
-    for pid in pids:  # gone, or waiting for whoever collects what has ended
+    for pid in pids:  # gone, or waiting for a parent to collect them
         try:
             with open(f"/proc/{pid}/stat") as file:
                 assert file.read().rpartition(")")[2].split()[0] == "Z"
@@ -243,6 +243,6 @@ def test_a_worker_is_started_ahead_only_where_it_will_be_needed(tmp_path):
         return out.split()
 
     assert run(20, **disk) == ["1", "1"]
-    # Now the cache has the kernel, and knows which NVRTC it is from.
+    # Now the cache has the kernel with its NVRTC.
     assert run(0.5, **disk) == ["0", "0"]
     assert run(20, KERNWRIGHT_CACHE="off") == ["1", "1"]

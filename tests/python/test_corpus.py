@@ -1,4 +1,4 @@
-"""Whole kernels, compiled by the NVRTC that is installed, against what a GPU computed once."""
+"""Whole kernels, compiled by the installed NVRTC, against results recorded on a GPU."""
 
 import sys
 from pathlib import Path

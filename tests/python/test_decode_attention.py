@@ -218,7 +218,7 @@ def test_append(paged, cache):
 
 
 def test_a_model_that_writes_token_by_token():
-    """Appending to pages and decoding gives what attention over everything gives."""
+    """Appending to pages and decoding equals attention over everything."""
     q, k, v = operands(2, 4, 2, 6, 6, 64, "float16")
     whole = kw.nn.attention(*on_device((q, k, v)), is_causal=True, enable_gqa=True).numpy()
     pages = [kw.zeros((6, 2, 2, 64), "float16") for _ in range(2)]

@@ -167,7 +167,7 @@ def test_a_timeout_ends_the_wait(device):
     )
     spin.compile()
     stream = kw.Stream()
-    if device.is_simulated:  # whose clock does not run while it waits
+    if device.is_simulated:  # its clock stands still while it waits
         spin[1, 1, stream](1000)
         stream.synchronize(timeout=60)
         return

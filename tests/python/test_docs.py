@@ -25,7 +25,7 @@ def blocks(page):
 
 
 def runnable(code):
-    """The code, with each statement in a `with raises` whose last line says "# SomeError: ..."."""
+    """The code, with each statement in a `with raises` if its last line says "# SomeError: ..."."""
     lines = code.splitlines()
     for statement in reversed(ast.parse(code).body):
         raises = RAISES.search(lines[statement.end_lineno - 1])
@@ -54,7 +54,7 @@ PRELUDE = textwrap.dedent(
 )
 
 
-# Pages about what the simulated device alone can do.
+# Pages about the simulated device alone.
 OF_SIMULATED = ("checks", "trace_and_profile")
 
 

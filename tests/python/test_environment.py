@@ -1,4 +1,4 @@
-"""What the environment decides: NVRTC and its builtins, drivers, devices; a process each."""
+"""Settings of the environment: NVRTC and its builtins, drivers, devices; a process each."""
 
 import os
 import pathlib
@@ -28,7 +28,7 @@ def test_a_missing_nvrtc_names_the_places_searched(tmp_path):
             print(error)
         """,
         KERNWRIGHT_NVRTC=str(tmp_path / "nowhere"),
-        KERNWRIGHT_CACHE="memory",  # what is cached on the disk loads without NVRTC
+        KERNWRIGHT_CACHE="memory",  # code cached on the disk loads without NVRTC
     )
     assert "nowhere" in result.stdout and "KERNWRIGHT_NVRTC" in result.stdout, result.stderr
 
@@ -54,7 +54,7 @@ def test_missing_builtins_are_named(tmp_path):
         KERNWRIGHT_NVRTC=str(tmp_path / library.name),
         KERNWRIGHT_CACHE="memory",
     )
-    # A symbolic link leads to the folder that has the builtins; a bare copy has none beside it.
+    # A symbolic link leads to the folder with the builtins; a bare copy has none beside it.
     if not result.stdout:
         (tmp_path / library.name).unlink()
         (tmp_path / library.name).write_bytes(library.read_bytes())

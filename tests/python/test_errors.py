@@ -1,4 +1,4 @@
-"""The exceptions: their families, and that they travel between processes."""
+"""The exceptions: their families, and their way between processes."""
 
 import pickle
 

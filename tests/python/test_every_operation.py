@@ -1,4 +1,4 @@
-"""What holds for every operation: it can be captured, copies nothing, and gives the same bits."""
+"""The rules for every operation: it can be captured, copies nothing, and gives the same bits."""
 
 import numpy as np
 import operations_arrays
@@ -14,7 +14,7 @@ CASES = [case for table in TABLES for case in table]
 EVERY = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 ON_DEVICE = [case for case in CASES if case.kind != HOST]
 
-# Public callables that compute nothing by themselves, and why.
+# Public callables without a computation of their own, and the reason.
 NO_OPERATIONS = {
     "run the kernels of users": (
         "Kernel Module Program ProgramOptions ObjectCode LaunchConfig In InOut Out Pointer strided "

@@ -1,4 +1,4 @@
-"""Every operation on the simulated device with all that it can check: nothing is found."""
+"""Every operation on the simulated device under all checks: nothing is found."""
 
 import pytest
 from test_every_operation import CASES

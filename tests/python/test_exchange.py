@@ -28,7 +28,7 @@ class Other:
 
 
 class OldOther(Other):
-    """One that was written before DLPack had versions."""
+    """A capsule from before DLPack had versions."""
 
     def __dlpack__(self, stream=None):
         return super().__dlpack__(stream=stream)

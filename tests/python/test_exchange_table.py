@@ -1,4 +1,4 @@
-"""Arrays that offer DLPack's C exchange table: read by it, checked like any other argument."""
+"""Arrays with DLPack's C exchange table: read by it, checked like any other argument."""
 
 import ctypes
 
@@ -92,7 +92,7 @@ NEWER = Table(version=Version(2, 0), previous=ctypes.pointer(TABLE))
 
 
 class Lent:
-    """An array that nothing but the table gives away."""
+    """An array with the table alone."""
 
     __dlpack_c_exchange_api__ = capsule(TABLE)
 

@@ -32,7 +32,7 @@ def run(code, device="gpu"):
         KERNWRIGHT_DEVICE=wanted,
         KERNWRIGHT_SIM_DEVICES="3",
     )
-    # What a destructor cannot throw is logged.
+    # A destructor logs an error instead of throwing it.
     lines = [line for line in ended.err.splitlines() if "error: could not release cu" not in line]
     assert (ended.code, lines) == (0, [])
 
@@ -254,4 +254,4 @@ def test_mbarrier_faults_name_the_operand_at_fault(sim, what, count, message):
     """
     ended = run_child(program, KERNWRIGHT_DEVICE="sim")
     assert message in ended.out, ended.out + ended.err
-    assert "14829735431805717965" not in ended.out  # what nobody wrote
+    assert "14829735431805717965" not in ended.out  # the value of unwritten memory

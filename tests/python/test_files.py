@@ -1,4 +1,4 @@
-"""Arrays in files: what is read is what was written; damaged and hostile files are refused."""
+"""Arrays in files: a read returns the written array; damaged and hostile files are refused."""
 
 import json
 import os
@@ -256,7 +256,7 @@ with kw.SafeTensors(sys.argv[1]) as file:
 
 
 def test_memory_of_the_host_stays_bounded(sim, tmp_path):
-    """Of the simulated device, whose arrays are memory of the host: one array and three pieces."""
+    """Of the simulated device, with arrays in the host's memory: one array and three pieces."""
     path = tmp_path / "large.safetensors"
     megabytes = 96
     one = kw.ones((megabytes << 18,))

@@ -1,4 +1,4 @@
-"""kw.nn.fused_matmul: products that end in an expression, against NumPy in float64."""
+"""kw.nn.fused_matmul: products with an expression at the end, against NumPy in float64."""
 
 import os
 import subprocess

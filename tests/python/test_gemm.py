@@ -1,4 +1,4 @@
-"""Products of 16-bit floats with what follows them, against NumPy in float64.
+"""Products of 16-bit floats with an epilogue, against NumPy in float64.
 
 Devices below 9.0 do them another way: where the simulated device is one, all of this file runs once
 more in a process of its own, whose device is one of 9.0.
@@ -63,7 +63,7 @@ def close(result, expected, dtype="bfloat16"):
 
 
 def in_layout(x, turned):
-    """On the device: row-major, or with columns whose elements follow each other."""
+    """On the device: row-major or column-major."""
     return kw.asarray(np.ascontiguousarray(x.swapaxes(-1, -2))).mT if turned else kw.asarray(x)
 
 

@@ -1,4 +1,4 @@
-"""Products with few rows, kw.nn.linear() and what of matmul() takes them, against float64."""
+"""Products with few rows, by kw.nn.linear() and by matmul(), against float64."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_each_format_of_the_weights(of, dtype):
 
 @pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
 def test_more_rows_with_weights_of_one_byte(dtype):
-    """Plans that large weights take on Hopper."""
+    """Plans for large weights on Hopper."""
     with kw.checks("memory", "init", "race", "sync"):
         for m, plan in [
             (16, (TILES, 4, 2, 2, 1, 1)),
@@ -63,7 +63,7 @@ ROW_SHAPES = [(1, 16), (8, 512), (77, 2048 + 16), (150, 528), (9, 4608), (19, 81
 
 
 def one_row(dtype):
-    """Blocks that stay, where rows, parts of k and tiles of a block end early."""
+    """Persistent blocks, with early ends of rows, parts of k and tiles of a block."""
     with kw.checks("memory", "init", "race", "sync"):
         for number, (n, k) in enumerate(ROW_SHAPES):
             of = "float16" if number % 2 else "bfloat16"
@@ -270,7 +270,7 @@ def test_a_graph_replays_with_what_is_there_then():
 
 
 def every_kernel():
-    """Each kernel, with blocks that share k and with what is fetched ahead."""
+    """Each kernel, with blocks sharing k and with prefetched data."""
     with kw.checks("memory", "init", "race", "sync"):
         for plan in [
             (TILES, 8, 1, 4, 0, 2, 2),
@@ -286,7 +286,7 @@ def every_kernel():
 
 
 def boxes_of_some_rows():
-    """The kernel for Hopper: the layouts, shapes that end inside of boxes, splits, batches."""
+    """The kernel for Hopper: the layouts, shapes ending inside of boxes, splits, batches."""
     shapes = [(17, 64, 64), (33, 130, 528), (64, 200, 1040), (20, 5, 72), (9, 136, 8)]
     plans = [(WGMMA,), (WGMMA, 4, 0, 0, -1, 3, -1, 3), (WGMMA, 8, 0, 0, -1, 8)]
     for number, (m, n, k) in enumerate(shapes):

@@ -1,4 +1,4 @@
-"""No call of the driver is made with Python's lock held: it may wait for a thread that needs it."""
+"""No call of the driver with the GIL held: it may wait for a thread in need of the GIL."""
 
 import pytest
 from children import run_child

@@ -1,4 +1,4 @@
-"""Graphs: what a capture records and refuses, replay, updates, and what a graph keeps alive."""
+"""Graphs: recorded and refused calls of a capture, replay, updates, and kept objects."""
 
 import gc
 import os
@@ -193,7 +193,7 @@ def test_a_launch_on_the_legacy_stream_is_refused_while_a_stream_that_waits_for_
 
 
 def forbidden(kernels, x, stream, event):
-    """Every public call that a capture cannot contain."""
+    """Every public call forbidden in a capture."""
     host = np.ones(N, np.float32)
     scale = kernels["scale"]
     return {
@@ -421,7 +421,7 @@ def test_a_forked_child_is_told(kernels, x):
 
 
 def operations(x):
-    """Every public operation on arrays that makes work: what it gives on replay, or a refusal."""
+    """Every public operation with work on arrays: its result on replay, or a refusal."""
     host = np.arange(N, dtype=np.float32)
     return {
         "empty": (lambda: kw.empty(N), None),

@@ -1,6 +1,6 @@
-"""Objects that were never initialised, pickles that were tampered with, and what has no pickle.
+"""Objects never initialised, manipulated pickles, and types without a pickle.
 
-Each runs in a process of its own: what is tested for are crashes.
+Each runs in a process of its own: the tests look for crashes.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""What CUDA's headers write as inline PTX, in forms of their own."""
+"""Inline PTX of CUDA's headers, in forms of their own."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_a_kernel_with_it_runs(name, headers, device):
         kw.kernel(text)[1, 32](x)
         assert x.numpy()[0] == expected
     except kw.UnsupportedInstruction:
-        # It compiles; what the simulated device cannot run is no matter of headers.
+        # It compiles; whether the simulated device can run it is another question.
         assert device.is_simulated
 
 

@@ -58,7 +58,7 @@ def on_device(arrays):
 
 
 def compare(host, dtype="float16", device=None, **options):
-    """The options are those of the model, which the call has under other names."""
+    """The options are the model's, under the call's names."""
     names = {"causal": "is_causal", "query_lengths": "query_lengths", "alibi": "alibi"}
     left, right = options.get("left", -1), options.get("right", -1)
     given = {
@@ -226,7 +226,7 @@ def test_masks_and_alibi(forced, dim):
     host = operands(2, 4, 2, 140, 201, dim)
     slopes = random.random((2, 4)).astype("f4")
     seen = random.random((2, 1, 140, 201)) < 0.7
-    seen[:, :, 4] = False  # a query that sees nothing
+    seen[:, :, 4] = False  # a query without any key
     added = random.standard_normal((140, 201)).astype(np.float16)
     hidden = np.where(random.random((4, 1, 201)) < 0.5, -np.inf, 0.5).astype(np.float32)
     lengths = np.array([201, 77], np.int32)
@@ -248,7 +248,7 @@ def test_masks_and_alibi(forced, dim):
 
 @hopper_alone
 def test_lengths_of_batches(forced):
-    """What lies behind lengths takes no part, whatever it is."""
+    """Values behind the lengths take no part, even NaN."""
     q, k, v = operands(4, 2, 2, 150, 190, 64)
     queries, keys = np.array([150, 3, 0, 100], np.int32), np.array([5, 190, 20, 130], np.int32)
     host = (q, k.copy(), v.copy())
@@ -297,7 +297,7 @@ def test_packed_sequences(forced, most):
 
 @hopper_alone
 def test_views(forced):
-    """Tokens before heads, gaps, and what is repeated."""
+    """Tokens before heads, gaps, and repeated arrays."""
     host = operands(2, 2, 2, 140, 140, 64)
     first = [kw.asarray(x.swapaxes(1, 2).copy()) for x in host]
     compare(host, device=[kw.permute_dims(x, (0, 2, 1, 3)) for x in first])
@@ -325,7 +325,7 @@ def test_special_values(forced):
                              return_lse=True)  # fmt: skip
     assert (nothing.numpy()[0, 0, 35:] == 0).all()
     assert (lse.numpy()[0, 0, 35:] == -np.inf).all()
-    v[0, 0, 29] = np.nan  # of a key that these queries do not see
+    v[0, 0, 29] = np.nan  # of a key hidden from these queries
     for splits in (1, 2):
         _core._force_attention("hopper", (64, 2, 1, True), splits)
         few = attention(*on_device((k, k[:, :, :30], v[:, :, :30])), window=(5, 0)).numpy()
@@ -348,7 +348,7 @@ def test_scores_that_grow(forced, options):
 
 @hopper_alone
 def test_what_the_other_kernel_does():
-    """The choice falls by itself; who forces this kernel gets the reason."""
+    """The choice is automatic; a forced kernel raises the reason."""
     host = operands(1, 2, 2, 70, 90, 64)
     device = on_device(host)
     odd = [kw.asarray(np.concatenate([np.zeros(1, x.dtype), x.ravel()]))[1:].reshape(x.shape)

@@ -77,7 +77,7 @@ def assert_gradients(got, wanted, dtype="float16"):
 
 
 def compare(host, dtype="float16", device=None, **options):
-    """The options are those of the model, which the calls have under other names."""
+    """The options are the model's, under the calls' names."""
     given = {
         {"causal": "is_causal"}.get(name, name): value
         for name, value in options.items()
@@ -142,7 +142,7 @@ def test_masks_and_alibi(forced, dim):
     host = operands(2, 4, 2, 140, 201, dim)
     slopes = random.random((2, 4)).astype("f4")
     seen = random.random((2, 1, 140, 201)) < 0.7
-    seen[:, :, 4] = False  # a query that sees nothing
+    seen[:, :, 4] = False  # a query without any key
     added = random.standard_normal((140, 201)).astype(np.float16)
     hidden = np.where(random.random((4, 1, 201)) < 0.5, -np.inf, 0.5).astype(np.float32)
     lengths = np.array([201, 77], np.int32)
@@ -161,7 +161,7 @@ def test_masks_and_alibi(forced, dim):
 
 @hopper_alone
 def test_lengths_of_batches(forced):
-    """What lies behind lengths takes no part, whatever it is."""
+    """Values behind the lengths take no part, even NaN."""
     q, k, v, dy = operands(4, 2, 2, 150, 190, 64)
     queries, keys = np.array([150, 3, 0, 100], np.int32), np.array([5, 190, 20, 130], np.int32)
     host = [x.copy() for x in (q, k, v, dy)]
@@ -222,7 +222,7 @@ def test_many_packed_sequences(forced):
 
 @hopper_alone
 def test_views(forced):
-    """Tokens before heads, gaps, and what is repeated."""
+    """Tokens before heads, gaps, and repeated arrays."""
     host = operands(2, 2, 2, 140, 140, 64)
     first = [kw.asarray(x.swapaxes(1, 2).copy()) for x in host]
     compare(host, device=[kw.permute_dims(x, (0, 2, 1, 3)) for x in first])
@@ -233,13 +233,13 @@ def test_views(forced):
 
 @hopper_alone
 def test_special_values(forced):
-    """What is no number stays with those that see it."""
+    """NaN stays with the queries of its key."""
     host = operands(1, 1, 1, 140, 200, 64)
     host[0][0, 0, 139] = -0.0
     device = on_device(host)
     y, lse = nn.attention(*device[:3], is_causal=True, return_lse=True)
     value = host[2].copy()
-    value[0, 0, 150] = np.nan  # which no query sees
+    value[0, 0, 150] = np.nan  # of a key hidden from all queries
     device[2] = kw.asarray(value)
     got = nn.attention_backward(device[3], *device[:3], y, lse, is_causal=True)
     assert_gradients(got, gradients(*host, causal=True))
@@ -252,7 +252,7 @@ def test_special_values(forced):
 
 @hopper_alone
 def test_what_the_other_kernel_does():
-    """The choice falls by itself; who forces this kernel gets the reason."""
+    """The choice is automatic; a forced kernel raises the reason."""
     host = operands(1, 2, 2, 70, 90, 64)
     device = on_device(host)
     odd = [kw.asarray(np.concatenate([np.zeros(1, x.dtype), x.ravel()]))[1:].reshape(x.shape)

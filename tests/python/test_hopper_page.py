@@ -1,4 +1,4 @@
-"""docs/hopper_product.md quotes the example's text and what it prints."""
+"""docs/hopper_product.md quotes the example's text and its output."""
 
 import os
 import pathlib

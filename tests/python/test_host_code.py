@@ -1,4 +1,4 @@
-"""Sources written for nvcc: headers of the host, and host code that is left out."""
+"""Sources written for nvcc: headers of the host, and host code, left out for the device."""
 
 import subprocess
 import sys

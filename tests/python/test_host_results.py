@@ -1,4 +1,4 @@
-"""NumPy arrays that are copied back from a launch: overlapping ones, and what nobody wrote."""
+"""NumPy arrays copied back from a launch: overlapping ones, and elements never written."""
 
 import itertools
 
@@ -103,7 +103,7 @@ def test_what_is_written_to_an_input_is_found(sim, dtype, size):
                 f"changed {count} of its {bytes} bytes, the first at byte {at}",
             )
         ]
-    # A view that is not contiguous, and one of structs.
+    # A non-contiguous view, and one of structs.
     assert len(found(0, 1, values=np.zeros((2, size), dtype).T)) == 1
     assert len(found(0, 1, values=np.zeros(size, [("a", "u1"), ("b", dtype)]))) == 1
 

@@ -22,7 +22,7 @@ def same(found, expected):
 
 @st.composite
 def keys(draw, shape):
-    """A key for an array of that shape, with at least one array in it."""
+    """A key for an array of this shape, with at least one array in it."""
     common = draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=3))
     parts, axis = [], 0
     while axis < len(shape) and (axis < 1 or draw(st.booleans())):
@@ -53,7 +53,7 @@ def keys(draw, shape):
         masks = [p.ndim for p in used if isinstance(p, np.ndarray) and p.dtype.kind == "b"]
         taken = len(used) - len(masks) + sum(masks)
         if parts[-1] is not Ellipsis and taken < len(shape):
-            hypothesis.assume(False)  # what follows would stand at other axes
+            hypothesis.assume(False)  # the rest would stand at other axes
     hypothesis.assume(any(isinstance(part, np.ndarray) for part in parts))
     return tuple(parts)
 
@@ -227,7 +227,7 @@ def test_along_an_axis(dtype):
 
 
 def test_a_mask_beside_an_int():
-    """What a slice or None separates from it: the true elements come first."""
+    """A slice or None separates it from the rest: the true elements come first."""
     values, mask = np.arange(15.0).reshape(1, 3, 5), np.array([1, 0, 1, 1, 0], bool)
     for given in (np.arange(3.0)[:, None], np.arange(3.0)[None], np.float64(4), np.arange(9.0)):
         given = given.reshape(3, 3) if given.size == 9 else given
@@ -287,7 +287,7 @@ def test_adding_many_floats_is_numpys_to_the_last_bit():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "float16", "complex128"])
 @pytest.mark.parametrize("width", [1, 3, 8, 16, 96])
 def test_rows_are_added_in_packs_of_any_alignment(dtype, width):
-    """Rows that are neighbours, that begin askew, that are far apart, reversed, in columns."""
+    """Rows next to each other, misaligned, far apart, reversed, in columns."""
     rng = np.random.default_rng(width)
     values = rng.integers(-4, 5, (40, width)).astype(dtype)
     ids = rng.integers(-7, 7, 40)

@@ -1,4 +1,4 @@
-"""What Ctrl-C and a limit of time do to a launch on the simulated device."""
+"""Ctrl-C and limits of time during a launch on the simulated device."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def check(before):
     assert x.numpy()[0] >= before + 256
 """
 
-# A grid that takes some minutes.
+# A grid of some minutes.
 MANY = "count[1 << 30, 1](x)"
 
 LAUNCHES = {

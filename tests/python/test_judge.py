@@ -294,7 +294,7 @@ def test_a_single_array_is_for_the_argument_that_is_written(judge):
 
 
 class Tensor:
-    """What the judge uses of a torch.Tensor."""
+    """The attributes of a torch.Tensor used by the judge."""
 
     dtype = "torch.float64"
 

@@ -1,7 +1,7 @@
-"""Kernels that try to fool the judge, each refused for the right reason.
+"""Kernels with an attack on the judge, each refused for the right reason.
 
-The first line of each file in judge_attacks/ says what it tries, "expect:" the statuses that are
-right, "also:" those that are right too where the simulated device is not alone.
+The first line of each file in judge_attacks/ describes the attack, "expect:" has the right
+statuses, "also:" further ones for machines with a GPU, too.
 """
 
 import pathlib
@@ -38,7 +38,7 @@ def verdicts(judge):
 
 
 def patience(path):
-    """Seconds: few for what never ends."""
+    """Seconds: few for endless kernels."""
     return 3 if "timeout" in header(path, "expect") + header(path, "also") else 60
 
 

@@ -1,4 +1,4 @@
-"""The judge: launches that suit no kernel, and kernels that turn wrong after some launches."""
+"""The judge: launches unfit for any kernel, and kernels turning wrong after some launches."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_a_launch_that_no_kernel_can_have_is_the_task_s_fault(judge, shape):
 
 
 def late(launches):
-    """A kernel that is right in so many launches of its module."""
+    """A kernel with right results in so many launches of its module."""
     counts = "__shared__ int late; if (threadIdx.x == 0) late = count; __syncthreads();"
     then = f"if (i == 0) count = count + 1; if (late >= {launches}) return; if (i < n)"
     text = GOOD.replace("if (i < n)", f"{counts} {then}")
@@ -54,7 +54,7 @@ def test_how_many_launches_are_waited_for_is_the_seed_s(judge):
 
 
 def test_many_launches_of_what_is_costly_are_fewer(judge):
-    """Launches that nobody compares cost a bounded amount of work."""
+    """Launches without a comparison cost a bounded amount of work."""
     slow = GOOD.replace("if (i < n)", "int k = 0; while (k < 20000 + (n < 0)) ++k; if (i < n)")
     slow = slow.replace("+ 1", "+ 1 + (k - 20000)").replace("int k", "volatile int k")
     verdict = judge.judge(
@@ -66,7 +66,7 @@ def test_many_launches_of_what_is_costly_are_fewer(judge):
 
 
 def test_arrays_that_are_read_and_written_hold_their_inputs_before_each_launch(judge):
-    """An array of indices that a kernel follows and overwrites would lead it astray otherwise."""
+    """The kernel overwrites its indices: a second launch without new ones goes out of bounds."""
     text = """__global__ void follow(const float* x, int* next, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) next[i] = (int)x[next[i]] + 1000000;

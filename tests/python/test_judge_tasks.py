@@ -1,4 +1,4 @@
-"""Tasks of the judge: inputs from properties, and tasks that make no sense or cannot judge."""
+"""Tasks of the judge: inputs from properties, and contradictory or useless tasks."""
 
 import numpy as np
 import pytest
@@ -131,7 +131,7 @@ COUNT = """__global__ void count(const int* x, T* sum, int n) {
   if (blockIdx.x == 0 && threadIdx.x == 0) sum[0] = 3;
 }"""
 
-# What of a reference no kernel can write into an array of the type: refused; else compared.
+# References outside of the array's type: refused if no kernel could write them; else compared.
 EXPECTED = [
     ("int", "i4", np.array([0.5]), "cannot hold: .*0.5"),
     ("int", "i4", np.array([3.0]), "accepted"),
@@ -217,7 +217,7 @@ def test_inputs_that_differ_from_call_to_call(judge):
 
     with pytest.raises(kw.InvalidArgument, match="not deterministic"):
         judge.judge(GOOD, affine(inputs=inputs))
-    # What is written only may be left as it was allocated.
+    # Arrays only written may stay as allocated.
     left = affine(inputs=lambda s, c: (np.full(64, s % 7, "f4"), np.empty(64, "f4"), 64))
     assert judge.judge(GOOD, left).accepted
 

@@ -1,4 +1,4 @@
-"""The tools that agents have: as methods, and over the protocol by a server in its own process."""
+"""The tools of agents: as methods, and over the protocol by a server in its own process."""
 
 import asyncio
 import inspect

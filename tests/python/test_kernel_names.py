@@ -1,4 +1,4 @@
-"""Kernels that the text does not show: their names come from the compiler."""
+"""Kernels not visible in the text: their names come from the compiler."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_a_kernel_made_by_a_macro():
     module = kw.module(MADE)
     assert module.names == list(module) == ["mk"] and "mk" in module
     assert run(module["mk"]) == run(kw.kernel(MADE)) == 2
-    assert "mk" not in repr(module)  # which compiles nothing
+    assert "mk" not in repr(module)  # repr() compiles nothing
 
 
 def test_object_code_lists_it(sim):

@@ -1,4 +1,4 @@
-"""Kernels, modules and programs: from text to something that runs, and what goes wrong there."""
+"""Kernels, modules and programs: from text to code and launch, and their errors."""
 
 import os
 import pathlib

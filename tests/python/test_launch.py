@@ -1,4 +1,4 @@
-"""Launches: brackets, configurations, streams, and what is refused before anything is sent."""
+"""Launches: brackets, configurations, streams, and refusals before anything is sent."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A launch allocates no Python object: tracemalloc counts what Python's allocators hand out."""
+"""A launch allocates no Python object, by the count of tracemalloc."""
 
 import tracemalloc
 
@@ -15,7 +15,7 @@ __global__ void mix(float a, const float* x, float* y, int n, double d, long lon
 
 
 def allocated_by(call, times=5):
-    """Most bytes that Python held during one of the last calls beyond those held before it."""
+    """Most bytes held by Python during one of the last calls, beyond those held before it."""
     most = 0
     tracemalloc.start()
     try:

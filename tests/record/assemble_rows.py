@@ -1,4 +1,4 @@
-"""Assembles the programs of the ISA table's rows, and lists the opcodes that ptxas refuses.
+"""Assembles the programs of the ISA table's rows, and lists the opcodes refused by ptxas.
 
     python tests/record/assemble_rows.py RECORD_ROWS REFUSED FOLDER [--ptxas ptxas]
 
@@ -20,7 +20,7 @@ ERROR = re.compile(r"line (\d+); (?:error|fatal)\s*: (.*)")
 
 
 def assemble(job: tuple[str, Path]) -> dict[str, str]:
-    """One file; returns the refused opcodes with what ptxas says."""
+    """One file; returns the refused opcodes with the messages of ptxas."""
     ptxas, path = job
     command = [ptxas, "-arch=sm_90", "-O1", str(path), "-o", str(path.with_suffix(".cubin"))]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -19,7 +19,7 @@ BASIC = (
     "votes",
     "constant_memory",
 )
-# (suffix, sources or None for all, options); every set is compiled by each NVRTC that is given.
+# (suffix, sources or None for all, options); each given NVRTC compiles every set.
 VARIANTS: list[tuple[str, tuple[str, ...] | None, list[str]]] = [
     ("80", None, ["-arch=compute_80", "-lineinfo"]),
     ("75", ("saxpy", "atomics", "half_math", "float_math", "local_switch"), ["-arch=compute_75"]),
@@ -34,8 +34,8 @@ VARIANTS: list[tuple[str, tuple[str, ...] | None, list[str]]] = [
     ("90a", ("hopper_gemm",), ["-arch=compute_90a", "-lineinfo"]),
 ]
 
-# The probes: many small kernels each, of which only the oldest compiler's PTX is stored; those of
-# the others are made and checked anew by probe_nvrtc.py. libdevice's would be too large to keep.
+# The probes: many small kernels each. Only the oldest compiler's PTX is stored; probe_nvrtc.py
+# makes and checks the others anew. libdevice's would be too large to keep.
 PROBES: list[tuple[str, tuple[str, ...] | None, list[str]]] = [
     ("80", None, ["-arch=compute_80"]),
     ("75", ("probe_matrix", "probe_video"), ["-arch=compute_75"]),
@@ -45,10 +45,10 @@ NOT_STORED = ("probe_libdevice",)
 
 
 class Nvrtc:
-    """One NVRTC library and the folders of the headers that belong to it."""
+    """One NVRTC library and the folders of its headers."""
 
     def __init__(self, library: Path, includes: list[Path]) -> None:
-        # NVRTC opens its builtins by name alone, which finds a library that is already loaded.
+        # NVRTC opens its builtins by name alone, and so finds a library loaded before.
         for builtins in sorted(library.resolve().parent.glob("libnvrtc-builtins.so.*")):
             ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
         self.lib = ctypes.CDLL(str(library))
@@ -58,7 +58,7 @@ class Nvrtc:
         self.includes = includes or self._bundled_headers()
 
     def _bundled_headers(self) -> list[Path]:
-        """Unpacks the headers that NVRTC 13.3 and newer carry."""
+        """Unpacks the headers in NVRTC 13.3 and newer."""
         if not hasattr(self.lib, "nvrtcInstallBundledHeaders"):
             raise SystemExit(f"NVRTC {self.version} carries no headers: name their folders")
         root = Path(tempfile.mkdtemp(prefix="nvrtc_headers_"))
@@ -95,7 +95,7 @@ class Nvrtc:
 
 
 def prune(ptx: str, includes: list[Path]) -> str:
-    """Drops folder names and the many variables of library headers that nothing mentions."""
+    """Drops folder names and the many unused variables of library headers."""
     for folder in includes:
         ptx = ptx.replace(f"{folder}/", "include/")
     ptx = ptx.replace(f"{Path.cwd()}/", "")

@@ -1,4 +1,4 @@
-"""Writes down what real programs ask their allocator for, for the pool's tests to replay.
+"""Records the allocations of real programs, for the pool's tests to replay.
 
     python tests/record/record_allocations.py --out tests/unit/memory/traces
 
@@ -19,7 +19,7 @@ MAX_EVENTS = 12000
 
 
 class Recorder:
-    """Events with addresses as a program makes them; frees of what came before are dropped."""
+    """Events with a program's addresses; frees of earlier allocations are dropped."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

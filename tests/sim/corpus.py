@@ -1,4 +1,4 @@
-"""The cases of cases.json for Python: the inputs that the C++ tests make, launches, comparison."""
+"""The cases of cases.json for Python: the inputs of the C++ tests, launches, comparison."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def has_mma_header() -> bool:
 
 
 def lacks_headers_of(text: str) -> str:
-    """Names the package whose headers a text needs and this machine lacks; else empty."""
+    """The package of the headers needed by a text and missing on this machine; else empty."""
     if "#include <mma.h>" in text and not has_mma_header():
         return "nvidia-cuda-crt"
     if not any(f"#include <{folder}" in text for folder in ("cub/", "cuda/", "cooperative_gro")):
@@ -118,7 +118,7 @@ def run(case: dict[str, Any], device: kw.Device) -> list[np.ndarray]:
 
 
 def check(case: dict[str, Any], got: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    """Bit for bit, or within the case's tolerance for what a GPU computed."""
+    """Bit for bit, or within the case's tolerance for a GPU's results."""
     for index, row in enumerate(case["args"]):
         if "value" in row or row.get("order_dependent", False):
             continue
@@ -138,7 +138,7 @@ def check(case: dict[str, Any], got: list[np.ndarray], expected: list[np.ndarray
 
 
 def stored_results(case: dict[str, Any]) -> list[np.ndarray]:
-    """What a GPU computed; arrays that must stay as they were are the inputs."""
+    """A GPU's results; arrays that must stay as they were are the inputs."""
     results = load_vectors()[case["name"]]["results"]
     arrays = [make_argument(row) for row in case["args"]]
     for index, text in results.items():

@@ -1,6 +1,5 @@
-"""Compiles every source of the corpus with every NVRTC that is installed, for each architecture
-below Hopper with each option that changes the output, and for Hopper, and lets check_ptx load the
-results.
+"""Compiles every source of the corpus with every installed NVRTC, for each architecture below
+Hopper with each option that changes the output, and for Hopper. check_ptx loads the results.
 
 An NVRTC comes from the packages nvidia-cuda-nvrtc(-cu12) of an interpreter, from a toolkit, or from
 KERNWRIGHT_PROBE_NVRTC (LIBRARY[:INCLUDE...], several separated by spaces). Exit code 77 (skipped)
@@ -36,10 +35,10 @@ VARIANTS = {
     for name, options in OPTIONS.items()
 }
 VARIANTS["90a"] = ["-arch=compute_90a"]
-# What is no finding here: headers that a machine lacks or that are older than the source, and
-# faults of a compiler itself, by its version, the options and the source: what its log says.
+# No findings here: headers missing on a machine or older than the source, and faults of a compiler
+# itself, by its version, the options, the source, and words of its log.
 NOT_THERE = ("cannot open source file", 'identifier "htanh" is undefined')
-# Sources that use what is not there below an architecture.
+# The least architecture of sources with newer features.
 NEEDS = {"bfloat16_math": 80, "hopper_gemm": 90, "probe_tiles": 80, "votes": 80}
 KNOWN_FAULTS = {
     ("13.5", "debug", "probe_integers.cu"): "unsupported operation",

@@ -1,1 +1,1 @@
-// Holds the precompiled headers that all unit tests share.
+// Holds the precompiled headers of all unit tests.

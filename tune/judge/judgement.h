@@ -70,7 +70,7 @@ class Judgement {
   const JudgeDevices& devices_;
   const Submission& submission_;
   const Task& task_;
-  Verdict verdict_, of_baseline_;  ///< the latter is nobody's
+  Verdict verdict_, of_baseline_;  ///< the latter is never returned
   Party kernel_{verdict_};
   std::optional<Party> baseline_;
   std::vector<CaseRef> cases_;

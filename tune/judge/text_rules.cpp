@@ -148,7 +148,7 @@ void note_names(std::string_view text, int line, Names& names) {
   }
 }
 
-/// Also those of macros.
+/// The names in the text, in its directives and in the values of the task's defines.
 Names names_of(const Source& source, const Task& task) {
   Names names;
   note_names(source.text, 1, names);

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kLeastClockSpan = 100'000;   // ns
 constexpr std::uint64_t kMostClockSpan = 5'000'000;  // ns
 
-/// Opens the gate also when the work throws: nobody waits for its limit.
+/// Opens the gate also when the work throws: no wait for its limit.
 class OpenAtEnd {
  public:
   explicit OpenAtEnd(StreamGate& gate) : gate_(gate) {}

@@ -18,7 +18,7 @@ struct ClockStamp {
   std::uint64_t nanoseconds = 0;  ///< %globaltimer
   std::uint64_t cycles = 0;       ///< %clock64 of that SM
   std::uint32_t sm = 0;
-  std::uint32_t gave_up = 0;  ///< of a gate: nobody opened it in time
+  std::uint32_t gave_up = 0;  ///< of a gate: it was not opened in time
 };
 
 /// The SM clock between two stamps; nothing when they are of different SMs or less than `least_ns`

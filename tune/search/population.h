@@ -13,7 +13,7 @@ std::uint64_t differential_offspring(const ConfigurationSet& set,
                                      std::span<const std::uint64_t> members, std::size_t target,
                                      Random& random);
 
-/// Differential evolution: a place of the population goes to whoever is better.
+/// Differential evolution: a place of the population goes to the better configuration.
 class DifferentialEvolution : public Strategy {
  public:
   using Strategy::Strategy;

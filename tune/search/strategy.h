@@ -38,7 +38,7 @@ class Strategy {
   std::vector<std::uint64_t> ask(std::size_t count);
 
   /// The cost of a configuration (a time, say: less is better), nothing for a failed one. Also for
-  /// configurations nobody asked for: results of an earlier search. A second result for the same
+  /// configurations not asked for: results of an earlier search. A second result for the same
   /// configuration replaces the first. Throws InvalidArgument for NaN.
   void tell(std::uint64_t index, std::optional<double> cost);
 

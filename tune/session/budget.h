@@ -32,7 +32,7 @@ enum class SessionEnd : std::uint8_t {
   complete,   ///< every configuration was tried
   budget,     ///< a limit was reached
   target,     ///< a good enough one was found
-  cancelled,  ///< somebody stopped it
+  cancelled,  ///< stopped by the caller
 };
 
 /// "complete", "budget", "target", "cancelled": the member `reason` of a result.

@@ -20,7 +20,7 @@ struct PendingTrial {
     follows,  ///< waits for the trial with the same code
     running,
     ended,
-    outside,  ///< somebody else measures it
+    outside,  ///< measured elsewhere
   };
 
   Trial trial;

@@ -94,7 +94,7 @@ class Session {
   /// No new trials, and those in flight are given up. Thread-safe, also in a signal handler.
   void stop() noexcept;
 
-  /// A configuration for somebody else to measure, its number and index; nothing when the budget
+  /// A configuration to measure elsewhere, its number and index; nothing when the budget
   /// is used up.
   std::optional<Trial> ask();
   /// Its outcome: score, median or times for a correct one, or a status with its error. Throws

@@ -60,7 +60,7 @@ void Session::Engine::compiled(PendingTrial& pending) {
   trial.code = pending.compiled.code;
   trial.compile_s = pending.compiled.compile_s;
   if (trial.compile_s > 0) estimate_.learn(pending.choices, trial.compile_s);
-  if (end_) {  // nobody will run it
+  if (end_) {  // it will not be run
     pending_.erase(trial.number);
     return;
   }
@@ -132,7 +132,7 @@ const Trial& Session::Engine::settle(PendingTrial& pending) {
 // -- for foreign optimisers --------------------------------------------------------------------
 
 std::optional<Trial> Session::Engine::ask() {
-  final_.leave_out();  // times of somebody else's are taken as they are
+  final_.leave_out();  // times measured elsewhere are taken as they are
   while (tell_next()) {}
   if (const auto limit = reached_limit(options_.budget, spending())) end(*limit);
   while (may_ask()) {

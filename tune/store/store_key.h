@@ -53,7 +53,7 @@ std::string problem_bucket(const Value& value);
 /// Hexadecimal hash of everything with influence on a program's code: its text, options, headers in
 /// memory and on the disk. The machine, the compiler and the defines among `parameters` do not
 /// count. For object code, the hash of the code. Empty if only the preprocessor knows a header's
-/// name: then nobody can tell whether the code is the same. Reads the headers; throws as
+/// name: then the code may be another one. Reads the headers; throws as
 /// include_closure().
 std::string source_hash(const Program& program, std::span<const std::string> parameters);
 

@@ -23,7 +23,7 @@ class DevicePool {
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
 
-  /// A device that nobody else uses, given back by the destructor.
+  /// A device for one user, given back by the destructor.
   class Lease {
    public:
     Lease(DevicePool& pool, unsigned index) : pool_(&pool), index_(index) {}

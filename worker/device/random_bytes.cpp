@@ -9,7 +9,7 @@ namespace kernwright {
 static_assert(std::endian::native == std::endian::little);
 
 void random_bytes(std::uint64_t seed, std::uint64_t offset, std::span<std::byte> to) noexcept {
-  if (to.empty()) return;  // it may have no address, which memcpy must not be given
+  if (to.empty()) return;  // memcpy must not get a null address
   std::uint64_t index = offset / 8;
   std::size_t done = 0;
   if (const std::size_t skipped = offset % 8; skipped != 0) {

@@ -51,7 +51,7 @@ class RemoteDevice {
   std::uint64_t generation() const noexcept;
   /// Id of this process; -1 when there is none.
   pid_t process_id() const noexcept;
-  /// Processes of this device that were lost so far.
+  /// The number of processes lost so far.
   int losses() const noexcept;
   /// Ends the process at once, as a loss does.
   void kill() noexcept;
@@ -97,12 +97,11 @@ class RemoteDevice {
   void launch(const RemoteLaunch& launch, const WaitLimits& limits = {});
 
   /// Simulated device only, else InvalidArgument: launches between the two calls are checked and
-  /// counted. `init` knows the memory that is allocated between them; older memory counts as
-  /// written.
+  /// counted. `init` knows memory allocated between them; older memory counts as written.
   void begin_checks(const CheckOptions& options = {}, const WaitLimits& limits = {});
   CheckReport end_checks(const WaitLimits& limits = {});
-  /// One launch between begin_checks() and end_checks(). What stops it is among the
-  /// findings and not thrown, also the simulated device's own limits of time and instructions.
+  /// One launch between begin_checks() and end_checks(). An error that stops it is a finding and is
+  /// not thrown. The simulated device's own limits of time and instructions are findings, too.
   CheckReport check(const RemoteLaunch& launch, const CheckOptions& options = {},
                     const WaitLimits& limits = {});
 

@@ -255,7 +255,7 @@ class Device:
         """Whether a sticky error was seen: all that is done on the device raises DeviceLost."""
     def reset(self) -> None:
         """Destroys the device's context with all that is in it, for every library in the process,
-        and begins a new one: after a sticky error, if the driver plays along (else DeviceLost).
+        and begins a new one: after a sticky error, if the driver allows it (else DeviceLost).
 
         What was made on the device before raises DeviceLost from then on. Page-locked memory
         (``kw.pinned``) is unmapped: its arrays must not be touched any more.

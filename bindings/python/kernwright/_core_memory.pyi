@@ -48,28 +48,53 @@ class MemoryResource:
         below what is in use."""
 
 class DeviceResource(MemoryResource):
-    """The driver's plain device memory, without reuse."""
+    """The driver's plain device memory, without reuse.
+
+    >>> with kw.memory.use(kw.memory.DeviceResource()):
+    ...     x = kw.zeros(1000)
+    """
 
     def __init__(self, device: _DeviceLike = None) -> None: ...
 
 class AsyncResource(MemoryResource):
-    """The driver's own stream-ordered pool."""
+    """The driver's own stream-ordered pool.
+
+    >>> with kw.memory.use(kw.memory.AsyncResource()):
+    ...     x = kw.zeros(1000)
+    """
 
     def __init__(self, device: _DeviceLike = None) -> None: ...
 
 class ManagedResource(MemoryResource):
-    """Managed memory: its pages move to the host or the device that uses them."""
+    """Managed memory: its pages move to the host or the device that uses them.
+
+    >>> with kw.memory.use(kw.memory.ManagedResource()):
+    ...     x = kw.zeros(1000)
+    """
 
     def __init__(self, device: _DeviceLike = None) -> None: ...
 
 class PinnedResource(MemoryResource):
-    """Page-locked host memory, without reuse."""
+    """Page-locked host memory, without reuse.
+
+    >>> resource = kw.memory.PinnedResource()
+    >>> address = resource.allocate(1024)
+    >>> resource.deallocate(address, 1024)
+    """
 
     def __init__(self, device: _DeviceLike = None) -> None: ...
 
 class CallbackResource(MemoryResource):
     """Memory of another library: `allocate(bytes, stream)` gives an address and raises MemoryError
-    when there is none, `deallocate(address, bytes, stream)` takes it back."""
+    when there is none, `deallocate(address, bytes, stream)` takes it back.
+
+    >>> other = kw.memory.DeviceResource()    # here, another library's functions
+    >>> resource = kw.memory.CallbackResource(other.allocate, other.deallocate)
+    >>> with kw.memory.use(resource):
+    ...     x = kw.zeros(1000)
+    >>> resource.stats()["used"]
+    4000
+    """
 
     def __init__(
         self,

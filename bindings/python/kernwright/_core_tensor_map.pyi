@@ -25,6 +25,11 @@ class TensorMap:
     1 there, and whole slices; the kernel's coordinates are those of W, H, C/8 and N.
 
     A broken rule of the driver raises InvalidArgument with the rule and the values.
+
+    >>> x = kw.zeros((100, 200))
+    >>> tiles = kw.TensorMap(x, (32, 32), swizzle="128B")    # goes into a launch as an argument
+    >>> tiles.shape, tiles.box_bytes
+    ((100, 200), 4096)
     """
 
     def __init__(

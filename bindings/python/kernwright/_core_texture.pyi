@@ -28,6 +28,11 @@ class CudaArray:
     It lives as long as a texture or surface over it, and until their queued work is done. Dropping
     the last reference waits for that work. It may be used from any thread; order writes and reads
     of several threads by streams.
+
+    >>> image = kw.CudaArray((480, 640))
+    >>> image.set(np.ones((480, 640), np.float32))
+    >>> float(image.numpy().sum())
+    307200.0
     """
 
     def __init__(
@@ -103,6 +108,16 @@ class Texture:
 
     A broken rule raises InvalidArgument, which names it. The texture keeps its source alive, and
     launches and graphs keep the texture. It may be used from any threads.
+
+    >>> mean = kw.kernel('''
+    ... __global__ void mean(cudaTextureObject_t image, float* out) {
+    ...     out[0] = tex2D<float>(image, 1.0f, 0.5f);    // halfway between two pixels
+    ... }''')
+    >>> image, out = kw.CudaArray((1, 2)), kw.empty(1)
+    >>> image.set(np.array([[1, 3]], np.float32))
+    >>> mean[1, 1](kw.Texture(image, filter="linear"), out)
+    >>> float(out[0])
+    2.0
     """
 
     def __init__(
@@ -142,7 +157,17 @@ class Texture:
 class Surface:
     """An argument for a parameter `cudaSurfaceObject_t`. The kernel reads and writes its
     kw.CudaArray, made with `surface=True`. Keeps the array alive, and launches and graphs keep the
-    surface."""
+    surface.
+
+    >>> fill = kw.kernel('''
+    ... __global__ void fill(cudaSurfaceObject_t line) {
+    ...     surf1Dwrite(2.0f, line, threadIdx.x * sizeof(float));
+    ... }''')
+    >>> line = kw.CudaArray(8, surface=True)
+    >>> fill[1, 8](kw.Surface(line))
+    >>> float(line.numpy().sum())
+    16.0
+    """
 
     def __init__(self, source: CudaArray) -> None: ...
     @property

@@ -16,7 +16,7 @@ struct SourceLocation {
 /// `resolve(origin, position)` turns it into text later, possibly long after the launch and on
 /// another thread. So the target of `origin` must live as long as the process (a string literal, an
 /// interned code object that is never released). The resolver is called without any lock of this
-/// library held, so it may take an interpreter's lock. Its exceptions are swallowed; the place then
+/// library held, so it may take an interpreter's lock. Its exceptions are ignored; the place then
 /// counts as unknown.
 struct LaunchSite {
   using Resolver = SourceLocation (*)(const void* origin, std::uint64_t position);

@@ -77,8 +77,8 @@ void PoolResource::release_held(CUdeviceptr address, const Stream& stream) {
   release(address, bytes, stream);
 }
 
-/// Frees a block of an arena; the arena when that was its last one and nobody needs it any more.
-/// The lock is held.
+/// Frees a block of an arena. Detaches the arena after its last block, once its graph is gone. The
+/// caller holds the lock.
 std::shared_ptr<PoolResource::Arena> PoolResource::release_of_arena(CUdeviceptr address,
                                                                     std::size_t bytes,
                                                                     const Stream& stream) {
@@ -112,7 +112,7 @@ void PoolResource::drop_graph(const Arena& arena) noexcept {
   if (done != nullptr) give_back_arena(*done);
 }
 
-/// Gives the memory of an arena that nobody uses to the driver.
+/// Gives the memory of an unused arena to the driver.
 void PoolResource::give_back_arena(Arena& arena) noexcept {
   if (!may_release(device_)) return;
   try {

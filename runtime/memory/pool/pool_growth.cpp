@@ -18,8 +18,8 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return rest == 0 ? bytes : bytes + (unit - rest);
 }
 
-/// Whether the host may ask or mark the stream: not while it, or one that it waits for by itself,
-/// is captured. True as long as the caller has a CaptureHold.
+/// Whether the host may query the stream or record an event: not during a capture of it or of a
+/// stream it synchronises with. The answer holds as long as the caller has a CaptureHold.
 bool may_ask(const Stream& stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult result = stream.device().driver().cuStreamIsCapturing(stream.handle(), &status);
@@ -38,8 +38,8 @@ std::optional<Event> mark(const Stream& stream) {
 }  // namespace
 
 /// CUDA_SUCCESS when the work before the last free is done, CUDA_ERROR_NOT_READY when not. NOTE:
-/// called with the lock held, and a thread with the interpreter's lock may wait for it. So errors
-/// must be told later: their message asks for that lock.
+/// called with the lock held, and a thread with Python's GIL may wait for it. So the caller raises
+/// errors later: their messages need the GIL.
 CUresult PoolResource::Growth::ask(const Device& device,
                                    const State::FreeingStream& other) noexcept {
   const DriverApi& api = device.driver();
@@ -97,7 +97,7 @@ CUdeviceptr PoolResource::Growth::search(bool first) {
   if (const CUdeviceptr address = take_own()) return address;
   make_room();
   if (const CUdeviceptr address = grow(tight_segment())) return address;
-  // The driver has less than the pool thought: everything that can go goes, and once more.
+  // The driver has too little: give everything back, and try once more.
   if (give_back(pool_, 0) != 0) {
     if (const CUdeviceptr address = grow(tight_segment())) return address;
   }
@@ -110,10 +110,10 @@ CUdeviceptr PoolResource::Growth::take_own() {
   return block != nullptr ? state_.hand_out(block, bytes_, owner_, true) : 0;
 }
 
-/// Memory of a stream whose work is done becomes everybody's.
+/// A block of another stream without pending work. Its free memory then serves every stream.
 CUdeviceptr PoolResource::Growth::take_idle() {
   if (arena_ != nullptr) return 0;
-  // NOTE: the driver is asked under the lock, so that nothing is freed between answer and use.
+  // NOTE: the query runs under the lock. Otherwise memory could be freed between answer and use.
   std::unique_lock lock(state_.mutex);
   for (const SegmentHeap::Owner donor : heap_.donors(bytes_, owner_)) {
     const auto found = state_.streams.find(donor);
@@ -155,7 +155,8 @@ void PoolResource::Growth::settle_idle(PoolResource& pool) {
   state.crowded.store(false, std::memory_order_relaxed);
 }
 
-/// Makes `target` wait until `donor` is past the last free, which `freed` marks where nothing does.
+/// Makes `target` wait for the work of `donor` until the last free. Without an event of that free,
+/// it records `freed`.
 CUresult PoolResource::Growth::wait_for(const Stream& target, const State::FreeingStream& donor,
                                         const Event& freed) noexcept {
   const DriverApi& api = pool_.device_.driver();
@@ -197,7 +198,7 @@ std::size_t PoolResource::Growth::room() const {
   return state_.limit - std::min<std::size_t>(state_.limit, state_.stats.reserved);
 }
 
-/// The size of a new segment that leaves the overhead within bounds; 0 when none does.
+/// The size of a new segment within the bound of the overhead; 0 when there is none.
 std::size_t PoolResource::Growth::comfortable_segment() const {
   const Options& options = state_.options;
   const std::size_t tight = tight_segment();
@@ -235,7 +236,7 @@ CUdeviceptr PoolResource::Growth::grow(std::size_t segment_bytes) {
   MemoryResource& upstream = *pool_.upstream_;
   CUdeviceptr address = 0;
   try {
-    const NoReclaim ours;  // we hold locks that others may need
+    const NoReclaim ours;  // this thread holds locks of the pool
     address = upstream.allocate(segment_bytes, stream_);
   } catch (const OutOfMemory&) {
     return 0;
@@ -251,7 +252,7 @@ CUdeviceptr PoolResource::Growth::grow(std::size_t segment_bytes) {
 /// The request's block in a new segment. When this throws, the segment is not ours.
 CUdeviceptr PoolResource::Growth::add_segment(CUdeviceptr address, std::size_t segment_bytes) {
   const bool in_order = arena_ == nullptr && !pool_.upstream_->is_synchronous();
-  // Memory in the order of a stream that has no id of its own cannot be kept for it.
+  // The pool cannot keep memory for a stream without an id.
   const bool anonymous = owner_ == SegmentHeap::kSettled;
   if (in_order && anonymous) stream_.synchronize();
   const std::lock_guard lock(state_.mutex);

@@ -1,4 +1,4 @@
-// The pool's quick paths: memory that is at hand, and its return.
+// The pool's quick paths: cached memory, and its return.
 #include "memory/pool/pool_resource.h"
 
 #include "base/errors.h"
@@ -14,7 +14,8 @@
 namespace kernwright {
 namespace {
 
-/// Owners that stand for one free on a stream of which each thread has its own.
+/// Bit of the owners for one free on the per-thread stream, whose handle means another stream in
+/// each thread.
 constexpr std::uint64_t kAnonymous = std::uint64_t{1} << 63;
 
 std::shared_ptr<MemoryResource> require_upstream(std::shared_ptr<MemoryResource> upstream) {
@@ -153,7 +154,7 @@ CUdeviceptr PoolResource::allocate(std::size_t bytes, const Stream& stream) {
   return Growth(*this, bytes, stream).run();
 }
 
-/// Frees memory whose stream's handle stays valid: without a word to the driver.
+/// Frees memory without a call of the driver: the handle of the stream stays valid.
 void PoolResource::release(CUdeviceptr address, std::size_t bytes, const Stream& stream) {
   if (stream && &stream.device() != &device_) {
     throw InvalidArgument(
@@ -183,7 +184,7 @@ bool PoolResource::try_release(CUdeviceptr address, std::size_t bytes,
                                const Stream& stream) noexcept {
   if (!may_release(device_) || any_capture() || !State::stays_valid(stream)) return false;
   const std::unique_lock lock(state_->mutex, std::try_to_lock);
-  // A stream that frees for the first time is noted by release().
+  // release() notes the first free on a stream.
   const State::Owner owner = state_->owner_of(stream);
   if (!lock || state_->latest == nullptr || state_->latest_owner != owner) return false;
   State::Block* const block = state_->heap.find(address);
@@ -195,7 +196,7 @@ bool PoolResource::try_release(CUdeviceptr address, std::size_t bytes,
   return true;
 }
 
-/// Frees memory of a stream that may vanish: an event marks how far its work has come.
+/// Frees memory of a borrowed stream, which may vanish: an event marks the end of its work.
 void PoolResource::release_marked(CUdeviceptr address, std::size_t bytes, const Stream& stream) {
   const bool anonymous = stream.handle() == kStreamPerThread;
   State::Owner owner = stream.id();
@@ -227,7 +228,8 @@ void PoolResource::release_marked(CUdeviceptr address, std::size_t bytes, const 
   state_->note_freed(*block);
 }
 
-/// Streams that come and go leave memory behind, and are kept alive for it: not too many of them.
+/// Lets go of streams without pending work. The pool keeps streams alive for their free memory, and
+/// programs with many short-lived streams would otherwise keep them all.
 void PoolResource::let_idle_streams_go() {
   const ContextGuard guard(device_);
   const RelaxedCapture relaxed(device_);

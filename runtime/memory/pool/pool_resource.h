@@ -14,40 +14,40 @@
 namespace kernwright {
 
 /// Takes segments from an upstream resource, hands out blocks of size classes (size_class.h), and
-/// keeps what is freed. Thread-safe. An allocation is served, in this order, by
-///  - memory freed on the same stream, at once, and memory that nobody's work touches any more;
-///  - memory of another stream whose work is done;
-///  - a new segment, while what is reserved stays within `overhead` times the peak of what was
-///  used;
+/// keeps freed blocks. Thread-safe. An allocation is served, in this order, by
+///  - memory freed on the same stream, at once, and memory without pending work;
+///  - memory of another stream without pending work;
+///  - a new segment, while the reserved bytes stay within `overhead` times the peak of the used
+///    ones;
 ///  - memory of a busy stream: the new stream waits for it by an event, the host does not;
-///  - a new segment in place of free ones that are given back;
+///  - a new segment, after free segments were given back;
 ///  - a new segment after everything cached went back, also by other pools of the device, and after
 ///    evictable buffers were moved to the host;
-/// else it throws OutOfMemory, which says who holds what.
+/// else it throws OutOfMemory with a list of the largest users.
 ///
-/// While a Graph captures a stream, allocations on it come from memory of that graph, which keeps
+/// While a Graph captures a stream, allocations on it come from memory of the graph, which keeps
 /// it until its own end. Memory freed on it goes back after the capture.
 ///
-/// A stream that memory was freed on is kept alive while the memory waits for reuse, as long as
-/// there are few of them; memory of a borrowed stream is marked by an event instead, so that the
-/// stream may vanish.
+/// The pool keeps a stream alive while memory freed on it waits for reuse, as long as there are few
+/// of them. A borrowed stream may vanish: an event marks the end of its work instead.
 class PoolResource final : public MemoryResource,
                            public std::enable_shared_from_this<PoolResource>,
                            private Reclaimer {
  public:
   struct Options {
     std::size_t smallest_segment = std::size_t{2} << 20;  ///< bytes
-    /// A segment is an eighth of the reserved bytes if that is more than the request, but at most
-    /// this large.
+    /// A segment is as large as the request, or an eighth of the reserved bytes if that is more.
+    /// The eighth is at most this large.
     std::size_t largest_step = std::size_t{256} << 20;
-    /// Reserved over the peak of used: rather than grow beyond, free segments are given back.
+    /// Reserved bytes over the peak of the used ones. Before the pool would exceed it, it gives
+    /// free segments back.
     double overhead = 1.3;
-    /// Bytes reserved up to which the overhead is not looked at.
+    /// The overhead has no effect up to so many reserved bytes.
     std::size_t slack = std::size_t{16} << 20;
     std::size_t limit = 0;  ///< bytes reserved; 0: none
   };
 
-  /// Throws InvalidArgument for a null upstream and for options that make no sense.
+  /// Throws InvalidArgument for a null upstream and for options out of range.
   explicit PoolResource(std::shared_ptr<MemoryResource> upstream);
   PoolResource(std::shared_ptr<MemoryResource> upstream, Options options);
   /// Gives all unused memory back. Memory in use is lost, with a line in the log.

@@ -14,11 +14,11 @@
 
 namespace kernwright {
 
-/// Memory of one graph: what was allocated while it was captured. It is never given to others
-/// before the graph and every user are gone, because each launch uses the same addresses again.
+/// Memory of one graph, allocated while it was captured. It is never given to others before the
+/// graph and every user are gone, because each launch uses the same addresses again.
 struct PoolResource::Arena {
   SegmentHeap heap;
-  std::vector<Stream> streams;  ///< that memory was freed on
+  std::vector<Stream> streams;  ///< of the frees
   bool graph_gone = false;
   void note_stream(const Stream& stream);
 };
@@ -30,7 +30,7 @@ struct PoolResource::State {
   /// A stream on which memory was freed.
   struct FreeingStream {
     Stream stream;
-    /// For a stream that somebody else may destroy: where its work stood at the last free.
+    /// For a borrowed stream: its work until the last free. Others may destroy the stream.
     std::optional<Event> last_free;
   };
 
@@ -45,16 +45,16 @@ struct PoolResource::State {
     return stream.handle() == nullptr || stream.is_owned();
   }
   CUdeviceptr hand_out(Block* block, std::size_t bytes, Owner stream, bool hit) noexcept;
-  /// Throws InvalidArgument unless the block may be freed with that size.
+  /// Throws InvalidArgument unless the block may be freed with this size.
   void require_freeable(const Block* block, CUdeviceptr address, std::size_t bytes);
   void note_freed(const Block& block) noexcept;
-  /// The entry of the stream among those that memory is freed on.
+  /// The entry of the stream in the list of freeing streams.
   FreeingStream& freeing_stream(const Stream& stream, Owner owner);
   void forget_stream(Owner owner) noexcept;
   void sample(bool always) noexcept;
   void note_reserved(std::size_t bytes) noexcept;
   void note_given_back(std::size_t bytes) noexcept;
-  /// The arena with a block at `address`, and that block.
+  /// The arena with a block at `address`, and the block.
   std::pair<Arena*, Block*> find_in_arenas(CUdeviceptr address) const noexcept;
   std::shared_ptr<Arena> detach_if_done(const Arena* arena) noexcept;
 
@@ -67,10 +67,10 @@ struct PoolResource::State {
   std::unordered_map<Owner, FreeingStream> streams;
   FreeingStream* latest = nullptr;  ///< of `streams`: the one freed on last
   Owner latest_owner = 0;
-  std::size_t crowd = 16;  ///< more streams than this: those that are idle are let go
+  std::size_t crowd = 16;  ///< with more streams than this, the pool lets idle ones go
   std::atomic<bool> crowded{false};
   std::uint64_t clock = 0;        ///< counts frees
-  std::uint64_t anonymous = 0;    ///< frees on streams that no id stands for
+  std::uint64_t anonymous = 0;    ///< frees on streams without an id
   std::uint64_t block_bytes = 0;  ///< of blocks in use, arenas included
   std::size_t limit = 0;
   MemoryStats stats;  ///< but for padding, cached, limit, blocks, segments
@@ -78,7 +78,7 @@ struct PoolResource::State {
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };
 
-/// The search for memory of one request that cached memory of its stream did not serve.
+/// The search for memory of one request, after the cached memory of its stream.
 class PoolResource::Growth {
  public:
   Growth(PoolResource& pool, std::size_t bytes, const Stream& stream);
@@ -87,9 +87,9 @@ class PoolResource::Growth {
 
   CUdeviceptr run();
 
-  /// Waits for the work of every stream that freed memory; the memory is nobody's then.
+  /// Waits for the work of every freeing stream. Their free memory then serves every stream.
   static void settle_all(PoolResource& pool);
-  /// Memory of streams whose work is done becomes everybody's.
+  /// Lets free memory of streams without pending work serve every stream.
   static void settle_idle(PoolResource& pool);
   /// Gives settled free segments back until at most `keep` bytes are reserved. Returns the bytes.
   static std::size_t give_back(PoolResource& pool, std::size_t keep);

@@ -28,7 +28,7 @@ class SegmentHeap {
 
   enum class State : std::uint8_t {
     used,
-    held,     ///< given back by its user, but not to be had before a capture has ended
+    held,     ///< given back by its user, but not available before a capture has ended
     resting,  ///< free, not merged with its neighbours yet
     free,
   };
@@ -85,7 +85,7 @@ class SegmentHeap {
   Block* find(std::uint64_t address) const noexcept { return blocks_.find(address); }
   /// Takes a block that is used or held back, for `owner`. `stamp` orders it against settle().
   void give(Block* block, Owner owner, std::uint64_t stamp);
-  /// Memory freed by `owner` up to `stamp` is nobody's any more. Forgets an owner without memory.
+  /// Memory freed by `owner` up to `stamp` becomes settled. Forgets an owner without memory.
   void settle(Owner owner, std::uint64_t stamp);
   /// Owners that have, or had, free memory.
   std::vector<Owner> owners() const;

@@ -60,7 +60,7 @@ class CheckedLaunch final : public LaunchWatcher {
   /// A synchronisation variable as those within reach of each other see it.
   struct Variable {
     std::uint64_t address = 0;
-    std::uint64_t group = 0;  ///< the block or cluster; 0: everybody
+    std::uint64_t group = 0;  ///< the block or cluster; 0: all
     bool operator==(const Variable&) const = default;
   };
   /// The past published at the variable; null for none.

@@ -40,7 +40,7 @@ struct Liveness {
   std::vector<std::uint32_t> registers;  ///< by bit
   std::vector<std::uint32_t> bit_of;     ///< by register; kNoBit for those of one block
   BitRows in{0, 0}, out{0, 0};           ///< per block
-  bool everywhere = false;               ///< nobody knows where
+  bool everywhere = false;               ///< its place is unknown
 
   static constexpr std::uint32_t kNoBit = ~std::uint32_t{0};
 };

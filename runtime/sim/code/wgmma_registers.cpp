@@ -51,7 +51,7 @@ class RegisterLists {
     std::vector<Ref> registers;
     const auto add = [&](const Ref& list, std::vector<bool>& kind) {
       for (const Ref& element : function_.lists[list.index].elements) {
-        // NOTE: a constant in A's place is nobody's register.
+        // NOTE: a constant in A's place is no register.
         const bool is_register = element.kind == Ref::Kind::reg;
         registers.push_back(is_register ? name(element.index) : Ref{Ref::Kind::fixed, ~0u});
         if (is_register) kind[element.index] = true;

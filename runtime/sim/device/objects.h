@@ -164,7 +164,7 @@ struct SimDevice {
   const int ordinal;
   Memory memory;
   std::mutex context_mutex;          ///< guards the next two
-  std::shared_ptr<Context> primary;  ///< null while nobody retains it
+  std::shared_ptr<Context> primary;  ///< null while it is not retained
   unsigned retains = 0;
   CUcontext handle = nullptr;  ///< of the primary context, the same for ever
   std::shared_ptr<MemoryPool> default_pool;

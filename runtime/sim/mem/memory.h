@@ -44,7 +44,7 @@ class Memory {
  public:
   /// Reserves address space, no memory: sixteen times the capacity or more. If this is above half
   /// of the process's limit, the capacity is a half, a quarter, ... of `capacity_bytes`, at least
-  /// `least_bytes`. Throws OutOfMemory if even this cannot be had.
+  /// `least_bytes`. Throws OutOfMemory if even this is not available.
   Memory(std::uint64_t capacity_bytes, std::uint64_t least_bytes);
   /// With exactly this capacity.
   explicit Memory(std::uint64_t capacity_bytes) : Memory(capacity_bytes, capacity_bytes) {}

@@ -9,7 +9,7 @@
 
 namespace kernwright::sim {
 
-/// Used by whoever launches, one at a time.
+/// Used by the launching thread, one at a time.
 class LineProfileRecorder {
  public:
   explicit LineProfileRecorder(std::vector<CUfunction> functions)

@@ -45,7 +45,7 @@ class Observer final : public Watcher {
     std::array<std::uint32_t, kLanes> at{};
   };
 
-  LineCounts* counts_ = nullptr;   ///< by op; null: nobody counts
+  LineCounts* counts_ = nullptr;   ///< by op; null: not counted
   std::vector<Meeting> meetings_;  ///< by warp
 };
 

@@ -12,7 +12,7 @@
 
 namespace kernwright::sim {
 
-/// Used by the runner of the traced thread's block and by whoever launches, never at one time.
+/// Used by the runner of the traced thread's block and by the launching thread, never at one time.
 class TraceRecorder {
  public:
   explicit TraceRecorder(const TraceRequest& request);

@@ -1,5 +1,5 @@
-// No memory on the host at the first, second, ... allocation that the library makes: an exception,
-// nothing left behind, and the next run works.
+// Each host allocation of the library fails once: an exception, nothing left behind, and the next
+// run works.
 #include "base/errors.h"
 #include "base/log.h"
 #include "fault/fault_fixture.h"
@@ -83,7 +83,7 @@ struct Wrapper<member> {
   }
 };
 
-/// The faulty table, whose own allocations always succeed.
+/// The faulty table. Its own allocations always succeed.
 const DriverApi& sheltered_table() {
   static const DriverApi table = [] {
     DriverApi api;
@@ -96,7 +96,7 @@ const DriverApi& sheltered_table() {
   return table;
 }
 
-/// What a run whose `number`th allocation fails came to.
+/// The outcome of a run with a failing allocation, the one of this number.
 struct Run {
   bool failed = false;  ///< there were as many
   bool threw = false;
@@ -138,14 +138,14 @@ TEST_CASE("host memory: each allocation of every scenario fails once") {
   put_in_front(sheltered_table());
   for (const Scenario& scenario : all_scenarios()) {
     CAPTURE(scenario.name);
-    const Run first = run_with(scenario, 0);  // compiles, and makes what is made once
+    const Run first = run_with(scenario, 0);  // compiles, and makes objects of the whole process
     REQUIRE_FALSE(first.threw);
     for (std::uint64_t number = 1; number < 100000; ++number) {
       CAPTURE(number);
       logged = 0;
       const Run run = run_with(scenario, number);
       CAPTURE(run.message);
-      // A destructor without memory to note what it frees leaves it, and says so in the log.
+      // Without memory for its list, a destructor leaks the object and logs it.
       const bool said = !run.threw && logged.load() > 0;
       CHECK((run.left == "" || said));
       CHECK(run.context_restored);

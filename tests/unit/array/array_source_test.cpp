@@ -1,4 +1,4 @@
-// Arrays that another allocator makes.
+// Arrays of another allocator.
 #include "array/array_source.h"
 
 #include "base/errors.h"

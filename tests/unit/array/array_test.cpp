@@ -1,4 +1,4 @@
-// Arrays and their views, against a plain list of element numbers that follows NumPy's rules.
+// Arrays and their views, against a plain list of element numbers with NumPy's rules.
 #include "array/array.h"
 
 #include "base/errors.h"
@@ -38,7 +38,7 @@ Model make_model(const Shape& shape) {
   return model;
 }
 
-/// The model of a view whose element at `index` is the element of `from` at map(index).
+/// The model of a view with the element map(index) of `from` at `index`.
 template <typename Map>
 Model remap(const Model& from, const Shape& shape, Map map) {
   Model result{shape, {}};
@@ -117,7 +117,7 @@ void step(Array& array, Model& model, std::mt19937& random) {
       return;
     }
     default: {
-      // Reshape to one axis, where a view can do that: the elements keep their order.
+      // Reshape to one axis, if a view can do it: the elements keep their order.
       Shape to = random() % 2 == 0 ? Shape{-1} : Shape{array.size(), 1};
       try {
         array = array.reshape(to);

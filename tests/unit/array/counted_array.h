@@ -1,4 +1,4 @@
-// Arrays of 0, 1, 2, ... in order, and what is read back from arrays.
+// Arrays of 0, 1, 2, ... in order, and reading them back.
 #pragma once
 
 #include "array/array.h"

@@ -1,4 +1,4 @@
-// DLPack and __cuda_array_interface__: what goes out, what comes in, and what is refused.
+// DLPack and __cuda_array_interface__: export, import, and refusals.
 #include "array/interchange.h"
 
 #include "base/errors.h"
@@ -34,7 +34,7 @@ Device& simulated() {
   return Runtime::get().device("sim");
 }
 
-/// A tensor as another library would make it, which counts how often it was deleted.
+/// A tensor of another library. It counts calls of its deleter.
 struct Foreign {
   DLManagedTensorVersioned tensor{};
   std::vector<std::int64_t> shape{2, 3};

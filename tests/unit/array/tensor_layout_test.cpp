@@ -1,4 +1,4 @@
-// Arrays as tensors: what a map reads of them, and that their memory stays.
+// Arrays as tensors: the layout for a map, and the lifetime of their memory.
 #include "array/tensor_layout.h"
 
 #include "base/errors.h"

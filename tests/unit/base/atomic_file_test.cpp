@@ -1,4 +1,4 @@
-// Files that appear whole or not at all, whatever fails on the way.
+// Files appear whole or not at all, with a failure at each step.
 #include "base/atomic_file.h"
 
 #include "base/fault_point.h"

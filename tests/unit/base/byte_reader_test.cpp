@@ -68,7 +68,7 @@ TEST_CASE("byte writer: fields are little-endian") {
 TEST_CASE("byte reader: every truncation is an error, never a read past the end") {
   const ByteWriter writer = sample();
   for (std::size_t size = 0; size < writer.data().size(); ++size) {
-    // A copy of its own, so that a sanitizer sees a read past the end.
+    // A copy of its own: a sanitizer sees a read past its end.
     const std::vector<std::byte> cut(writer.data().begin(),
                                      writer.data().begin() + static_cast<std::ptrdiff_t>(size));
     ByteReader reader(cut, "sample");

@@ -9,7 +9,7 @@
 
 namespace kernwright::test {
 
-/// Starts `work` in a child that ends with its result; no destructor of this process runs there.
+/// Starts `work` in a child, which ends with its result; no destructor of this process runs there.
 inline pid_t start_child(const std::function<int()>& work) {
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("fork failed");

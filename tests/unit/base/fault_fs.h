@@ -1,4 +1,4 @@
-// A file system whose calls fail as a test plans, over the real one.
+// The real file system, with calls failing by a test's plan.
 #pragma once
 
 #include "base/file_system.h"
@@ -32,7 +32,7 @@ inline constexpr int kFsCalls = 15;
 
 class FaultFs final : public FileSystem {
  public:
-  /// The `nth` call of that kind from now on returns -error; all later ones too when `stays`.
+  /// The `nth` call of this kind from now on returns -error; all later ones too when `stays`.
   void fail(FsCall call, int error, int nth = 1, bool stays = false);
   /// The same for the `nth` call of any kind.
   void fail_any(int error, int nth, bool stays = false);
@@ -43,10 +43,10 @@ class FaultFs final : public FileSystem {
   /// Descriptors opened and not closed.
   int open_files() const { return open_; }
 
-  /// What a power failure leaves: files written and not synced lose their contents.
+  /// The effect of a power failure: files written and not synced lose their contents.
   void lose_unsynced();
 
-  std::size_t most_bytes = SIZE_MAX;  ///< that one read or write moves
+  std::size_t most_bytes = SIZE_MAX;  ///< at most so many for one read or write
   bool skips_sync = false;            ///< for speed
 
   int open(int directory, const char* name, int flags, mode_t mode) override;
@@ -83,7 +83,7 @@ class FaultFs final : public FileSystem {
   std::recursive_mutex mutex_;
 };
 
-/// Every error that a file system may answer with, as far as the cache meets them.
+/// The errors of file systems, as far as the cache may meet them.
 inline constexpr int kFsErrors[] = {ENOSPC, EIO, EROFS, EACCES, EINTR, ESTALE, ENOLCK, EXDEV};
 
 }  // namespace kernwright::test

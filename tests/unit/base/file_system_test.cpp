@@ -1,4 +1,4 @@
-// Partial reads and writes, interruptions, and who closes a descriptor.
+// Partial reads and writes, interruptions, and the owner of a descriptor.
 #include "base/file_system.h"
 
 #include "unit/base/fault_fs.h"

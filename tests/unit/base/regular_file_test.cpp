@@ -1,4 +1,4 @@
-// Files that somebody named: only regular ones, within a limit, and never a wait.
+// Files named by a user: only regular ones, within a limit, and never a wait.
 #include "base/regular_file.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ using namespace kernwright;
 
 namespace {
 
-/// A folder that goes with the test.
+/// A folder removed with the test.
 struct Folder {
   std::filesystem::path path = std::filesystem::temp_directory_path() /
                                ("kernwright_regular_file_" + std::to_string(::getpid()));

@@ -1,4 +1,4 @@
-// Which directories are trusted, and what is said of the others.
+// Trusted directories, and the messages about others.
 #include "base/secure_directory.h"
 
 #include "unit/base/environment_guard.h"
@@ -76,7 +76,7 @@ TEST_CASE("secure directory: links and files are refused") {
   std::filesystem::create_directory(folder / "real");
   std::filesystem::create_directory_symlink(folder / "real", folder / "link");
   CHECK(says(SecureDirectory::open(system, folder / "link"), "link"));
-  // A parent that is a link is the user's own affair.
+  // Links above the directory are allowed: the user made them.
   CHECK(static_cast<bool>(SecureDirectory::open(system, folder / "link/d")));
   write_text(folder / "file", "x");
   CHECK(says(SecureDirectory::open(system, folder / "file"), "not a folder"));
@@ -150,7 +150,7 @@ TEST_CASE("secure directory: a fixed path cannot be given to another folder") {
     const bool is_safe = mode == 0700 || mode == 01777;
     CHECK(path.starts_with("/proc/self/fd/") == !is_safe);
     const ino_t own = inode(path);
-    // What somebody who may write to the parent could do.
+    // An attack of somebody with the right to write to the parent.
     std::filesystem::rename(open_to_all + "/mine", open_to_all + "/aside");
     std::filesystem::create_directory(open_to_all + "/mine");
     if (!is_safe) CHECK(inode(path) == own);

@@ -1,4 +1,4 @@
-// A folder of a test that goes away with all that is in it.
+// A test's folder, removed with its contents.
 #pragma once
 
 #include <stdlib.h>

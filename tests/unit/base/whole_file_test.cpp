@@ -14,7 +14,7 @@ using namespace kernwright;
 
 namespace {
 
-/// A folder that goes with the test.
+/// A folder removed with the test.
 struct Folder {
   std::filesystem::path path = std::filesystem::temp_directory_path() /
                                ("kernwright_whole_file_" + std::to_string(::getpid()));

@@ -1,4 +1,4 @@
-// Typed arguments: conversion to what the kernel declares, and every refusal with its message.
+// Typed arguments: conversion to the kernel's types, and every refusal with its message.
 #include "core/arguments.h"
 
 #include "base/errors.h"

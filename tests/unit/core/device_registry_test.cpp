@@ -1,4 +1,4 @@
-// Which device is meant: every value of KERNWRIGHT_DEVICE with and without a driver or a GPU.
+// The choice of a device: every value of KERNWRIGHT_DEVICE with and without a driver or a GPU.
 #include "core/device_registry.h"
 
 #include "base/errors.h"

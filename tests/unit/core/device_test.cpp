@@ -1,4 +1,4 @@
-// Devices: properties, context guards, what results of the driver become, and being lost.
+// Devices: properties, context guards, errors for the driver's results, and a lost device.
 #include "core/device.h"
 
 #include "base/errors.h"

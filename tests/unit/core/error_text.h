@@ -1,4 +1,4 @@
-// Helpers of tests that look into messages: of exceptions, and of the log.
+// Helpers for tests of messages: those of exceptions, and those of the log.
 #pragma once
 
 #include "base/log.h"
@@ -9,7 +9,7 @@
 
 namespace kernwright::testing {
 
-/// The message of the Exception that `call` throws; other exceptions pass.
+/// The message of the Exception thrown by `call`; other exceptions pass.
 template <typename Exception, typename Call>
 std::string message_of(Call&& call) {
   try {
@@ -24,7 +24,7 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// Collects what is logged while it lives.
+/// Collects the lines logged while it lives.
 struct LogLines {
   LogLines() {
     set_log_sink([this](LogLevel, std::string_view text) { lines.emplace_back(text); });

@@ -1,4 +1,4 @@
-// Events: recording, waiting, timing, and what is refused.
+// Events: recording, waiting, timing, and refusals.
 #include "core/event.h"
 
 #include "base/errors.h"

@@ -33,7 +33,7 @@ CUcontext primary(int device) {
   return reinterpret_cast<CUcontext>(&contexts[device]);
 }
 
-/// What handles point to. Objects that a lost device leaves behind stay here.
+/// The objects behind handles. Those of a lost device stay here.
 std::map<const void*, std::unique_ptr<Object>>& objects() {
   static auto* const all = new std::map<const void*, std::unique_ptr<Object>>;
   return *all;
@@ -225,7 +225,7 @@ void fill_devices(DriverApi& api) {
           return CUDA_SUCCESS;);
 }
 
-/// A load that fails as planned still writes the driver's log.
+/// A load writes the driver's log even if it fails by plan.
 CUresult load_module(CUmodule* module, const void* image, unsigned count, CUjit_option* options,
                      void** values) {
   const std::lock_guard lock(fake().mutex);
@@ -468,7 +468,7 @@ std::unique_ptr<DeviceRegistry>& registry_slot() {
   return *slot;
 }
 
-/// Registries that were replaced: kept, because objects of a test may still refer to their devices.
+/// Replaced registries, kept because objects of a test may still refer to their devices.
 std::vector<std::unique_ptr<DeviceRegistry>>& retired() {
   static auto* const list = new std::vector<std::unique_ptr<DeviceRegistry>>;
   return *list;

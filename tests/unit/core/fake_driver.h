@@ -1,4 +1,4 @@
-// A driver table over host memory: handles, counts and failures that a test can plan.
+// A driver table over host memory: handles, counts and planned failures.
 #pragma once
 
 #include "base/fault.h"
@@ -16,7 +16,7 @@
 
 namespace kernwright::testing {
 
-/// A kernel that every module of the fake driver contains.
+/// A kernel of every module of the fake driver.
 struct FakeKernel {
   std::string name;
   std::vector<std::size_t> parameter_sizes;
@@ -26,7 +26,7 @@ struct FakeKernel {
   std::array<int, 3> required_cluster{0, 0, 0};
 };
 
-/// What a launch asked for.
+/// The arguments of a launch.
 struct FakeLaunch {
   std::string kernel;
   std::array<unsigned, 3> grid{}, block{};
@@ -45,13 +45,13 @@ class FakeDriver {
   const DriverApi& api() const { return api_; }
   void reset();
 
-  /// The calls number `skip` + 1 up to `skip` + `times` of that function return `result`, undone.
+  /// The calls number `skip` + 1 up to `skip` + `times` of the function return `result`, undone.
   void fail(const std::string& function, CUresult result, int times = 1, int skip = 0);
   int calls(const std::string& function);
   /// Objects made and not destroyed: "stream", "event", "module", "memory", "host".
   int live(const std::string& kind);
 
-  // What the machine is like; set before the devices are listed.
+  // The machine; set before the devices are listed.
   int device_count = 2;
   bool peers = true;                     ///< the devices reach each other's memory
   std::map<int, int> attributes;         ///< CUdevice_attribute to value, over the defaults
@@ -61,9 +61,9 @@ class FakeDriver {
   bool tells_parameters = true;                ///< cuFuncGetParamInfo exists
   std::string load_log;                        ///< put into the error log of a failing module load
 
-  // What happened.
+  // The calls so far.
   std::vector<FakeLaunch> launches;
-  std::optional<Fault> report;  ///< what kwTakeReport hands out next
+  std::optional<Fault> report;  ///< the next one for kwTakeReport
   std::string image;            ///< the last one loaded
   std::string resource_image;   ///< of the last kwSetResourceImage
   std::vector<std::pair<int, CUresult>> notes;
@@ -100,10 +100,10 @@ class FakeDriver {
 /// A registry over a reset fake driver, with its two GPUs, kept for the life of the process because
 /// devices are.
 DeviceRegistry& fake_registry();
-/// Resets the fake driver and makes new devices, so that nothing is latched or cached.
+/// Resets the fake driver and makes new devices: no error is latched, no value cached.
 Device& fresh_device(int index = 0);
 
-/// The context that is current in this thread.
+/// The current context of this thread.
 CUcontext fake_current_context();
 void set_fake_current_context(CUcontext context);
 

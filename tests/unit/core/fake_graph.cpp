@@ -29,7 +29,7 @@ struct Running {
   std::uint64_t id = 0;
   CUstream origin = nullptr;
   std::unique_ptr<Recorded> graph = std::make_unique<Recorded>();
-  std::map<CUstream, std::vector<Node*>> heads;  ///< what the next node of a stream waits for
+  std::map<CUstream, std::vector<Node*>> heads;  ///< the nodes before the next one of a stream
   bool broken = false;
 };
 

@@ -1,4 +1,4 @@
-// The part of the fake driver that captures streams and runs graphs.
+// The part of the fake driver for captures and graphs.
 #pragma once
 
 #include "unit/core/fake_driver.h"
@@ -10,9 +10,9 @@ void reset_captures();
 
 /// Adds a node instead of a launch when the launch's stream is being captured; true then.
 bool capture_launch(CUfunction function, const FakeLaunch& launch);
-/// Notes what an event of a captured stream stands for.
+/// Notes the nodes before an event recorded on a captured stream.
 void capture_event(CUevent event, CUstream stream);
-/// What a forbidden call of another library does to every capture in progress.
+/// The effect of another library's forbidden call on every capture in progress.
 void break_captures();
 
 }  // namespace kernwright::testing

@@ -1,4 +1,4 @@
-// Kernels: what is read once, what is checked before the driver, and what a launch hands over.
+// Kernels: attributes read once, checks before the driver's calls, and the arguments of a launch.
 #include "core/kernel.h"
 
 #include "base/errors.h"

@@ -1,4 +1,4 @@
-// fork and exit: what a child sees after initialisation, and that exit leaves the driver alone.
+// fork and exit: the state of a child after initialisation, and no call of the driver at exit.
 #include "core/lifecycle.h"
 
 #include "base/errors.h"
@@ -23,9 +23,9 @@ using testing::message_of;
 
 namespace {
 
-/// Runs `body` in a forked child, which ends with its result as exit code; returns that code.
+/// Runs `body` in a forked child with its result as exit code; returns this code.
 int in_child(const std::function<int()>& body) {
-  std::fflush(nullptr);  // else the child would write what is buffered once more
+  std::fflush(nullptr);  // else the child writes the buffered text once more
   const pid_t child = fork();
   if (child == 0) _exit(body());
   int status = 0;
@@ -64,7 +64,7 @@ TEST_CASE("exit: objects that are destroyed while the process exits leave the dr
   Device& device = testing::fresh_device();
   watch_process();
   const int code = in_child([&] {
-    // The child stands for a process of its own that exits with live objects.
+    // The child is a process of its own, exiting with live objects.
     detail::process_phase = ProcessPhase::running;
     static std::unique_ptr<Stream> stream;
     stream = std::make_unique<Stream>(Stream::create(device));
@@ -72,7 +72,7 @@ TEST_CASE("exit: objects that are destroyed while the process exits leave the dr
       stream.reset();
       if (FakeDriver::get().calls("cuStreamDestroy") != 0) _exit(9);
     });
-    // What the library's own handler does; it was registered earlier, so it would run later.
+    // As the library's own handler. It was registered earlier, so it would run later.
     detail::process_phase = ProcessPhase::exiting;
     const std::string text = message_of<Error>([&] { device.synchronize(); });
     if (!contains(text, "exiting")) return 5;

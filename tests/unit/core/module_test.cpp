@@ -1,4 +1,4 @@
-// Modules: loading, look-ups, and messages for what a driver refuses.
+// Modules: loading, look-ups, and messages for a driver's refusals.
 #include "core/module.h"
 
 #include "base/errors.h"

@@ -1,4 +1,4 @@
-// Numbers between types, against what C++ itself converts.
+// Numbers between types, against the conversions of C++.
 #include "core/number.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ using namespace kernwright;
 
 namespace {
 
-/// What `value`, read as `from`, becomes in `to`, compared with the conversion of C++.
+/// Compares `value`, read as `from` and converted to `to`, with the conversion of C++.
 template <typename To, typename From>
 void check_conversion(From value, ScalarType from, ScalarType to) {
   const Number number = Number::read(from, &value);

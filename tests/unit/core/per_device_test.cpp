@@ -1,4 +1,4 @@
-// One entry for each device, whatever threads meet, which stays where it is.
+// One entry for each device at a fixed address, with any number of threads.
 #include "core/per_device.h"
 
 #include "core/device.h"

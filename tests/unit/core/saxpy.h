@@ -1,4 +1,4 @@
-// A kernel as PTX and its signature, for tests that launch without a compiler.
+// A kernel as PTX and its signature, for launches without a compiler.
 #pragma once
 
 #include "core/kernel_signature.h"

@@ -1,5 +1,4 @@
-// The device that suites run on: simulated, or the GPU when KERNWRIGHT_DEVICE says cuda; all calls
-// recorded.
+// The device of a suite: simulated, or the GPU with KERNWRIGHT_DEVICE=cuda; all calls recorded.
 #pragma once
 
 #include "core/device.h"
@@ -13,7 +12,7 @@ namespace kernwright::testing {
 /// RecordingDriver; without a GPU, "cuda:0" and "cuda:1" are those of the fake driver.
 Device& test_device();
 
-/// Checks, when a test case ends, that it left nothing behind on the device and did nothing wrong.
+/// Checks at the end of a test case for objects left over on the device and for wrong calls.
 class Recorded {
  public:
   Recorded();

@@ -32,7 +32,8 @@ using kernwright::NvrtcApi;
 
 namespace {
 
-/// Whether two types are passed alike: kind, size, signedness, and for pointers what they point to.
+/// Whether two types are passed alike: kind, size, signedness, and for pointers the type behind
+/// them.
 template <typename Ours, typename Theirs>
 constexpr bool same_value();
 
@@ -52,7 +53,7 @@ constexpr bool same_pointee() {
   } else if constexpr (Complete<Ours> && Complete<Theirs>) {
     return same_value<std::remove_const_t<Ours>, std::remove_const_t<Theirs>>();
   } else {
-    return Complete<Ours> == Complete<Theirs>;  // handles: structs that nobody declares
+    return Complete<Ours> == Complete<Theirs>;  // handles: structs without a definition
   }
 }
 
@@ -61,7 +62,7 @@ constexpr bool is_number = std::is_integral_v<Type> || std::is_enum_v<Type>;
 
 template <typename Ours, typename Theirs>
 constexpr bool same_value() {
-  // CUDA 13 aligns CUtensorMap to more than CUDA 12 does: what is ours must satisfy both.
+  // CUDA 13 aligns CUtensorMap to more than CUDA 12 does: our type must satisfy both.
   if constexpr (sizeof(Ours) != sizeof(Theirs) || alignof(Ours) < alignof(Theirs)) {
     return false;
   } else if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) {
@@ -112,7 +113,7 @@ static_assert(!same_signature<void* (*)(), long (*)()>);
 #include "driver/driver_enums.def"
 #endif
 
-// The version in the name of NVIDIA's typedef is the version that we ask cuGetProcAddress for.
+// The version in the name of NVIDIA's typedef is the version for cuGetProcAddress.
 #define KW_DRIVER(name, symbol, since, need, parameters) \
   static_assert(same_signature<slots::name##_type, PFN_##name##_v##since>, #name);
 #define KW_DRIVER_EXTENSION(name, parameters)

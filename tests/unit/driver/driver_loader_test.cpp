@@ -1,4 +1,4 @@
-// Opening a driver library: what is taken, what is refused and in which words.
+// Opening a driver library: accepted ones, and refusals with their messages.
 #include "driver/driver_loader.h"
 
 #include "base/errors.h"
@@ -18,7 +18,7 @@ using testing::contains;
 
 namespace {
 
-/// The message of the DriverNotFound that opening throws; empty when it throws none.
+/// The message of the DriverNotFound for this library; empty without one.
 std::string refusal(const std::string& library) {
   try {
     open_cuda_driver(library);
@@ -60,7 +60,7 @@ TEST_CASE("driver loader: without cuGetProcAddress the versioned symbols serve")
   CHECK(driver.api.cuEventElapsedTime(nullptr, nullptr, nullptr) == 22000);
   CHECK(driver.api.cuStreamGetCaptureInfo(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) ==
         31030);
-  // Ours alone, also when a library exports that name.
+  // Our extension, even if a library exports the name.
   CHECK(driver.api.kwTakeReport(nullptr, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
 }
 

@@ -1,4 +1,4 @@
-// Planned faults: which call fails, with what, and what a broken context answers.
+// Planned faults: the failing call, its error, and the answers of a broken context.
 #include "driver/fault_driver.h"
 
 #include "base/errors.h"
@@ -16,7 +16,7 @@ using namespace kernwright;
 
 namespace {
 
-// The driver below counts what reaches it; contexts are those of devices 0 and 1.
+// The driver below counts the calls it gets; contexts are those of devices 0 and 1.
 std::atomic<int> real_calls = 0;
 thread_local CUcontext current = nullptr;
 

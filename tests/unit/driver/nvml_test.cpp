@@ -1,4 +1,4 @@
-// NVML as functions that may be missing.
+// NVML as functions, any of them possibly missing.
 #include "driver/nvml.h"
 
 #include "base/errors.h"

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder that goes with the test.
+/// A folder removed with the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -163,7 +163,7 @@ TEST_CASE("nvrtc loader: a library that is too old, partial or no library is pas
   folder.add("nvidia/cu15/lib", "libnvrtc.so.15", FAKE_CUDA, "");
   CHECK(contains(refusal(only_site_packages(folder)), "so it is no NVRTC"));
 
-  // A whole one after all of these serves, and the log tells of each that did not.
+  // A whole one after all of these serves. The log names each of the others.
   std::vector<std::string> lines;
   set_log_sink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
   folder.add("nvidia/cuda_nvrtc/lib", "libnvrtc.so.12", FAKE_NVRTC, "libnvrtc-builtins.so.12.4");
@@ -243,7 +243,7 @@ TEST_CASE("nvrtc loader: packages of conda lie below its environment") {
 
 namespace {
 
-/// Compiles a kernel for each kind of output, which needs the builtins library too.
+/// Compiles a kernel for each kind of output. Some need the builtins library, too.
 void check_real(const LoadedNvrtc& nvrtc) {
   CAPTURE(nvrtc.path);
   CHECK(nvrtc.major * 1000 + nvrtc.minor * 10 >= kOldestNvrtcVersion);

@@ -1,4 +1,4 @@
-// Which libraries and package folders are seen, and in which order.
+// The libraries and package folders found, and their order.
 #include "driver/nvrtc_places.h"
 
 #include "unit/base/temporary_directory.h"

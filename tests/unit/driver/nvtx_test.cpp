@@ -1,4 +1,4 @@
-// Ranges as a tool that listens to NVTX sees them.
+// Ranges as seen by a tool of NVTX.
 #include "driver/nvtx.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What the recording decorator notices, over a small driver that hands out numbers.
+// The findings of the recording decorator, over a small driver with numbers as handles.
 #include "driver/recording_driver.h"
 
 #include "base/errors.h"
@@ -239,7 +239,7 @@ TEST_CASE("recording driver: one at a time, and the table outlives it") {
     api = &recorder.api();
     CHECK_THROWS_AS(RecordingDriver{counting_driver()}, Error);
     CHECK(api->cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-    // Slots of the inner table that say NOT_SUPPORTED still do.
+    // Slots of the inner table without a function still return NOT_SUPPORTED.
     CHECK(api->cuCtxSynchronize() == CUDA_ERROR_NOT_SUPPORTED);
   }
   CHECK(api->cuCtxSetCurrent(nullptr) == CUDA_ERROR_DEINITIALIZED);

@@ -53,7 +53,7 @@ TEST_CASE("shared library: an opening in another thread is waited for") {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 namespace {
 
-/// Exit code of a child that ends while a thread of it opens the slow library.
+/// Exit code of a child with a thread that opens the slow library at the end of the process.
 int end_while_opening(bool waits) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -75,6 +75,6 @@ int end_while_opening(bool waits) {
 
 TEST_CASE("shared library: a process that waits ends well while one is opened") {
   CHECK(end_while_opening(true) == 7);
-  CHECK(end_while_opening(false) == 66);  // what it would come to
+  CHECK(end_while_opening(false) == 66);  // its exit code without a wait
 }
 #endif

@@ -1,4 +1,4 @@
-// An NVRTC whose answers a test plans: results, log, names.
+// An NVRTC with planned answers: results, log, names.
 #pragma once
 
 #include "driver/nvrtc_loader.h"
@@ -24,7 +24,7 @@ class FakeNvrtc {
   nvrtcResult create_result = NVRTC_SUCCESS;
   nvrtcResult compile_result = NVRTC_SUCCESS;
   std::string log;
-  std::set<int> failing;  ///< compiles, counted from 0, that fail whatever compile_result says
+  std::set<int> failing;  ///< these compiles, counted from 0, fail with any compile_result
   std::string ptx = ".visible .entry k(){ ret; }\n";
   std::string cubin =
       "\x7f"
@@ -33,7 +33,7 @@ class FakeNvrtc {
   std::chrono::milliseconds compile_time{0};   ///< asks the callback meanwhile, if there is one
   bool can_cancel = true;
 
-  // What was asked for.
+  // The calls so far.
   std::atomic<int> created = 0, destroyed = 0, compiled = 0;
   std::vector<std::string> options;
   std::string source, name;

@@ -1,4 +1,4 @@
-// Layers have the words that reports show.
+// The names of the cache's layers in reports.
 #include "jit/found_code.h"
 
 #include <doctest/doctest.h>

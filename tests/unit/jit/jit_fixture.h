@@ -1,5 +1,5 @@
-// Helpers of the jit room's tests: the NVRTC libraries at hand, short compiles, a folder that goes
-// away.
+// Helpers of the jit module's tests: the installed NVRTC libraries, short compiles, a temporary
+// folder.
 #pragma once
 
 #include "driver/nvrtc_loader.h"
@@ -15,10 +15,10 @@
 
 namespace kernwright::testing {
 
-/// Every NVRTC that can be opened here: KERNWRIGHT_NVRTC, the wheel beside Python, a toolkit, the
-/// system's. Throws when there is none: the tests of this room need one.
+/// Every NVRTC found: KERNWRIGHT_NVRTC, the wheel beside Python, a toolkit, the system's. Throws
+/// when there is none: the tests of this module need one.
 const std::vector<LoadedNvrtc>& real_nvrtcs();
-/// Those of that release and newer: for what older ones cannot do.
+/// Those of this release and newer ones: for features missing in older ones.
 std::vector<LoadedNvrtc> nvrtcs_from(int major, int minor);
 /// The newest of them.
 const LoadedNvrtc& newest_nvrtc();
@@ -33,7 +33,7 @@ void use_test_nvrtc();
 CompileRequest request_for(const std::string& text, std::vector<std::string> names = {},
                            CodeKind kind = CodeKind::ptx);
 
-/// The Exception that `call` throws; a test failure when it throws none.
+/// The Exception thrown by `call`; a test failure without one.
 template <typename Exception, typename Call>
 Exception thrown_by(Call&& call) {
   try {
@@ -44,7 +44,7 @@ Exception thrown_by(Call&& call) {
   throw std::logic_error("nothing was thrown");
 }
 
-/// A new folder, removed with all that is in it.
+/// A new folder, removed with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -1,4 +1,4 @@
-// Kernels that are compiled on first use.
+// Kernels compiled on first use.
 #include <doctest/doctest.h>
 
 #include <thread>

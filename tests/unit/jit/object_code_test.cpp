@@ -14,7 +14,7 @@ using namespace kernwright::testing;
 
 namespace {
 
-/// Every field set to something that is not its default.
+/// Every field with another value than its default.
 ObjectCode sample() {
   ObjectCode code;
   code.kind = CodeKind::ptx;

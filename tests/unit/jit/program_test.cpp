@@ -1,4 +1,4 @@
-// Programs on devices: what is compiled, what is loaded, and how often.
+// Programs on devices: compiles and loads, and their number.
 #include "jit/program.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ Source text(std::string source_text) {
   return source;
 }
 
-/// A GPU of the fake driver, of that compute capability, whose modules hold the kernels of kText.
+/// A GPU of the fake driver, of this compute capability; its modules hold the kernels of kText.
 Device& gpu(int major = 9, int minor = 0) {
   use_test_nvrtc();
   Device& device = fresh_device();
@@ -166,7 +166,7 @@ TEST_CASE("program: a cubin from the disk that the driver refuses is compiled an
     CHECK(stats().compiles == before.compiles + 1);
     CHECK(stats().stored == before.stored + 1);
   }
-  // What was compiled here and is refused, is refused; so is everything for another reason.
+  // A driver's refusal of code compiled here is an error, as any other failure of a load.
   CodeCache::process().clear_memory();
   Device& device = gpu();
   FakeDriver::get().fail("cuModuleLoadDataEx", static_cast<CUresult>(200), 2);

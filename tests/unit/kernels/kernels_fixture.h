@@ -1,4 +1,4 @@
-// The device that the kernel library's tests run on, and arrays with a copy of their bytes.
+// The device of the kernel library's tests, and arrays with a copy of their bytes.
 #pragma once
 
 #include "array/array.h"
@@ -18,8 +18,8 @@
 
 namespace kernwright::test {
 
-/// The device that KERNWRIGHT_DEVICE names: the first GPU, or the simulated device. After a reset
-/// its new object.
+/// The device of KERNWRIGHT_DEVICE: the first GPU, or the simulated device. After a reset its new
+/// object.
 inline Device& device() {
   static Device& chosen = [&]() -> Device& {
     Runtime::register_sim(&sim::driver_api);
@@ -29,7 +29,7 @@ inline Device& device() {
   return chosen.newest();
 }
 
-/// A new array whose bytes count up from 1 in steps of 7, so that no two neighbours are alike.
+/// A new array with bytes counting up from 1 in steps of 7: no two neighbours are alike.
 inline Array patterned(Shape shape, ScalarType type) {
   std::vector<unsigned char> bytes(static_cast<std::size_t>(element_count(shape)) *
                                    scalar_size(type));
@@ -64,7 +64,7 @@ inline void for_each_offset(const Shape& shape, const Shape& strides,
   }
 }
 
-/// The elements of `view`, row-major, picked out of `base` bytes that begin at `origin`.
+/// The elements of `view`, row-major, picked out of the bytes `base` beginning at `origin`.
 inline std::vector<unsigned char> gathered(const Array& view, CUdeviceptr origin,
                                            const std::vector<unsigned char>& base) {
   std::vector<unsigned char> result;

@@ -31,7 +31,7 @@ template <int N> __global__ void first(int* x) { *x = N * kSome; }
 template <int N> __global__ void second(int* x) { *x += N; }
 )";
 
-/// A text that no cache knows.
+/// A text in no cache.
 std::string new_text() {
   return kTwoKernels +
          format("// {}\n", std::chrono::steady_clock::now().time_since_epoch().count());

@@ -1,4 +1,4 @@
-// Which kernel a product with packed weights takes, and how it is cut.
+// The kernel of a product with packed weights, and its grid.
 #include "kernels_src/packed/packed_plan.h"
 
 #include "base/errors.h"
@@ -95,7 +95,7 @@ TEST_CASE("packed plan: two blocks of a ring for one row share a multiprocessor"
   const PackedWeights w = weights_of(PackedFormat::q4_k, 14336, 4352);
   const SkinnyPlan one = plan_packed(w, 1, {}, kHopper);
   CHECK(one.warps == 8);
-  CHECK(one.columns == 3);  // units of k, whose x stays in registers
+  CHECK(one.columns == 3);  // units of k; their x stays in registers
   CHECK(packed_blocks(w, 1, one, kHopper) == 264);
   CHECK(2 * (packed_shared_bytes(w, 1, one) + 2048) <= 233472);
   CHECK(packed_blocks(weights_of(PackedFormat::q4_k, 40, 4352), 1, one, kHopper) == 3);

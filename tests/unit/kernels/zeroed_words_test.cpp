@@ -1,4 +1,4 @@
-// Words that launches share. Each owner has its own; every launch leaves them zero.
+// Words shared by launches. Each owner has its own; every launch leaves them zero.
 #include "kernels_src/zeroed_words.h"
 
 #include "core/graph/graph.h"
@@ -60,7 +60,7 @@ void attention_is_right(const Stream& stream) {
   CHECK(last_of(kernels::cast(got.out, ScalarType::float32, stream), stream) == 1);
 }
 
-/// Kernels of each kind that counts blocks or posts values.
+/// Runs a kernel of each kind: those counting blocks, and those posting values.
 void sums_are_right(const Stream& stream) {
   const Array line = ones_of({70'000});
   const Array rows = ones_of({2, 60'000});
@@ -129,7 +129,7 @@ TEST_CASE("zeroed words: a stream that goes leaves its words to the next one") {
     CHECK(device().driver().cuStreamQuery(handle) == CUDA_ERROR_INVALID_HANDLE);
   }
   device().synchronize();
-  default_resource(device())->trim();  // memory that waits for the stream's next use keeps it
+  default_resource(device())->trim();  // memory waiting for the stream's next use keeps the stream
   CUstream next_handle = nullptr;
   std::vector<Stream> others;  // words of earlier streams may come first
   CUdeviceptr found = 0;

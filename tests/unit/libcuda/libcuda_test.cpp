@@ -11,7 +11,7 @@ using namespace kernwright;
 
 namespace {
 
-/// Open for good, as a driver is: what it holds for the whole process has no owner else.
+/// Open for good, as a driver is: nobody else owns its objects of the process.
 const SharedLibrary& library() {
   static std::string error;
   static const SharedLibrary instance = [] {

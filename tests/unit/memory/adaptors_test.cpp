@@ -1,4 +1,4 @@
-// What adaptors add: a limit, an account by line, planned failures.
+// Additions of adaptors: a limit, an account by line, planned failures.
 #include "base/errors.h"
 #include "core/device.h"
 #include "memory/allocation_site.h"
@@ -40,7 +40,7 @@ TEST_CASE("limiting adaptor: refuses what goes over, before upstream is asked") 
   limited.deallocate(second, 400, {});
   testing::FakeDriver::get().fail("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
   CHECK_THROWS_AS(limited.allocate(400, {}), OutOfMemory);
-  limited.deallocate(limited.allocate(400, {}), 400, {});  // what failed upstream counts as nothing
+  limited.deallocate(limited.allocate(400, {}), 400, {});  // failures upstream count as nothing
 }
 
 TEST_CASE("tracking adaptor: knows lines and sizes, and tells what is left at its end") {
@@ -72,7 +72,7 @@ TEST_CASE("failing adaptor: fails the chosen calls, and the program goes on") {
   Device& device = fresh_device();
   const auto failing =
       std::make_shared<FailingAdaptor>(std::make_shared<DeviceResource>(device), 2, 2);
-  // A pool over it asks again with a smaller segment, and survives what passes.
+  // A pool over it asks again with a smaller segment, and survives passing failures.
   PoolResource pool(failing);
   const CUdeviceptr first = pool.allocate(1 << 20, {});
   const CUdeviceptr second = pool.allocate(4 << 20, {});

@@ -80,7 +80,7 @@ TEST_CASE("buffer: freed after the work of every stream that used it") {
     Buffer buffer = make(device, 64, owner);
     buffer.use_on(owner);
     CHECK(FakeDriver::get().calls("cuEventRecord") == 0);
-    // A stream of our own is asked for its work when the memory is freed; one that may vanish, now.
+    // An own stream is queried when the memory is freed; one that may vanish, now.
     buffer.use_on(user);
     buffer.use_on(user);
     CHECK(FakeDriver::get().calls("cuEventRecord") == 0);

@@ -1,4 +1,4 @@
-// Evictable buffers: content that comes back bit for bit, in the right order of going.
+// Evictable buffers: content comes back bit for bit, and leaves in the right order.
 #include "memory/evictable_buffer.h"
 
 #include "base/errors.h"

@@ -1,4 +1,4 @@
-// Pages are there afterwards, no byte changes, and memory that is not there does no harm.
+// Pages are mapped afterwards, no byte changes, and unmapped memory does no harm.
 #include "memory/host_pages.h"
 
 #include <doctest/doctest.h>

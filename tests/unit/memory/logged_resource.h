@@ -1,4 +1,4 @@
-// An upstream for pools that has no memory and writes down what it is asked for.
+// An upstream for pools without memory. It records its calls.
 #pragma once
 
 #include "base/errors.h"
@@ -52,7 +52,7 @@ class LoggedResource final : public MemoryResource {
   std::vector<AllocationRecord> records() const override { return {}; }
   void set_limit(std::size_t) override {}
   bool is_synchronous() const noexcept override { return true; }
-  /// Whether all of [address, address + bytes) is memory that was taken and not given back.
+  /// Whether all of [address, address + bytes) is allocated memory.
   bool covers(CUdeviceptr address, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     auto next = live_.upper_bound(address);

@@ -1,4 +1,4 @@
-// Sizes, bytes and buffers that the tests of memory share.
+// Sizes, bytes and buffers for the tests of memory.
 #pragma once
 
 #include "core/device.h"
@@ -23,7 +23,7 @@ inline Bytes random_bytes(std::size_t count, unsigned seed) {
   return bytes;
 }
 
-/// Not of the default resource: a pool would keep what tests want to see given back.
+/// Not of the default resource: its pool would keep memory, and tests want to see it given back.
 inline Buffer unpooled_buffer(Device& device, std::size_t bytes) {
   return Buffer(std::make_shared<DeviceResource>(device), bytes, {});
 }

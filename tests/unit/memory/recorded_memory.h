@@ -1,4 +1,4 @@
-// Recorded for tests whose arrays come from the device's pool, which keeps what they free.
+// Recorded for tests with arrays of the device's pool, which keeps freed memory.
 #pragma once
 
 #include "memory/memory_resource.h"

@@ -1,4 +1,4 @@
-// Transfers by an engine: every size and kind of memory, order, failures, and what is kept.
+// Transfers by an engine: every size and kind of memory, order, failures, and kept objects.
 #include "memory/transfer_engine.h"
 
 #include "base/errors.h"

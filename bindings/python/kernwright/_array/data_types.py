@@ -64,7 +64,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 class finfo:
     """The limits of a floating type, given as one, as an array, or as a complex type, whose parts
-    they are then: bits, eps, max, min, smallest_normal, dtype."""
+    they are then: bits, eps, max, min, smallest_normal, dtype.
+
+    >>> kw.finfo("bfloat16").eps
+    0.0078125
+    """
 
     bits: int
     eps: float
@@ -95,7 +99,11 @@ class finfo:
 
 
 class iinfo:
-    """The limits of an integer type, given as one or as an array: bits, max, min, dtype."""
+    """The limits of an integer type, given as one or as an array: bits, max, min, dtype.
+
+    >>> kw.iinfo("int8").max
+    127
+    """
 
     bits: int
     max: int

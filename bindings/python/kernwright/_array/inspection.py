@@ -18,7 +18,12 @@ _STANDARD = (
 
 
 class __array_namespace_info__:
-    """Capabilities, devices and element types of `kernwright` as an array API namespace."""
+    """Capabilities, devices and element types of `kernwright` as an array API namespace.
+
+    >>> info = kw.__array_namespace_info__()
+    >>> info.default_dtypes()["real floating"]
+    dtype('float32')
+    """
 
     def __init__(self) -> None:
         pass

@@ -41,6 +41,11 @@ class SafeTensors(NamedArrays):
     the file raise StoreError. Arrays come to the device through 24 MB of page-locked memory, so
     that the host never holds one. `device` as for kw.empty(). Use it in a with-statement, or
     close() it.
+
+    >>> kw.save_safetensors("model.safetensors", {"w": kw.ones((2, 3))})
+    >>> with kw.SafeTensors("model.safetensors") as file:
+    ...     print(list(file), file.shape("w"), file.dtype("w"), float(file["w"].sum()))
+    ['w'] (2, 3) float32 6.0
     """
 
     metadata: dict[str, str]

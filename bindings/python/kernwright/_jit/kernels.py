@@ -140,7 +140,17 @@ def warmup(
 
 
 class Module:
-    """Kernels and variables of one source: ``m["name<float>"]``, ``m.symbol("coefficients")``."""
+    """Kernels and variables of one source: ``m["name<float>"]``, ``m.symbol("coefficients")``.
+
+    >>> m = kw.module('''
+    ... __device__ int steps;
+    ... __global__ void store(float* x) { *x = steps; }''')
+    >>> m.symbol("steps")[...] = 3
+    >>> x = kw.zeros(1)
+    >>> m["store"][1, 1](x)
+    >>> float(x[0])
+    3.0
+    """
 
     __slots__ = ("_kernels", "_program")
 
@@ -198,7 +208,9 @@ class Module:
     ) -> _core.Array | StructArray:
         """A __device__, __constant__ or __managed__ variable as an array over its memory.
 
-        An instance of a variable template ("table<3>") is found where a kernel uses it.
+        An instance of a variable template ("table<3>") is found where a kernel uses it. Instances
+        of kernel templates that are compiled later belong to a module of their own, with variables
+        of their own.
 
         Element type and shape are the variable's: an enum has its integer, a pointer uint64, a
         vector such as float4 one more dimension. A struct is a StructArray with NumPy's structured
@@ -221,7 +233,15 @@ class Module:
 
 
 class Program:
-    """A source and its options, compiled explicitly: ``Program(text).compile("cubin")``."""
+    """A source and its options, compiled explicitly: ``Program(text).compile("cubin")``.
+
+    >>> program = kw.Program("template <typename T> __global__ void one(T* x) { *x = 1; }")
+    >>> code = program.compile("ptx", names=["one<int>"])
+    >>> x = kw.zeros(1, "int32")
+    >>> code.kernel("one<int>")[1, 1](x)
+    >>> int(x[0])
+    1
+    """
 
     __slots__ = ("_program", "options")
 

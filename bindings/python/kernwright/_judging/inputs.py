@@ -86,6 +86,11 @@ class Inputs:
     `most_integer` in size.
 
     An object of this class is a function of a seed and a case, as kw.Task takes it.
+
+    >>> inputs = kw.Inputs(x="float32[n]", n="size", most=1000)
+    >>> x, n = inputs(0, 0)    # seed 0, case 0
+    >>> x.shape, n
+    ((1000,), 1000)
     """
 
     def __init__(

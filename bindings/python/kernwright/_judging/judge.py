@@ -51,6 +51,13 @@ class Judge:
     GPU is used by one at a time. `device` as KERNWRIGHT_DEVICE ("sim", "cuda:1"). Thread-safe.
 
     A context manager: its end waits for the submitted judgements, and ends the processes.
+
+    With text and task of the example of kw.Task:
+
+    >>> with kw.Judge(workers=2) as judge:
+    ...     futures = [judge.submit(each, task) for each in (text, text.replace("2 *", "3 *"))]
+    ...     [future.result().status for future in futures]
+    ['accepted', 'wrong']
     """
 
     def __init__(self, workers: int | None = None, *, device: str | None = None) -> None:

@@ -47,6 +47,19 @@ class Task:
     The functions run in this process, never in that of the kernel: those of one task one at a time,
     on any thread. Up to 256 MiB of cases are kept for judgements with the
     same seed: the same seed and case mean the same values.
+
+    >>> task = kw.Task(
+    ...     entry="twice",
+    ...     signature="const float* x, float* y, int n",
+    ...     inputs=kw.Inputs(x="float32[n]", y="float32[n]", n="size", most=1000),
+    ...     reference=lambda x, y, n: (None, 2 * x, None),
+    ... )
+    >>> text = '''__global__ void twice(const float* x, float* y, int n) {
+    ...     int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ...     if (i < n) y[i] = 2 * x[i];
+    ... }'''
+    >>> kw.judge(text, task).status
+    'accepted'
     """
 
     def __init__(

@@ -82,6 +82,15 @@ class Verdict:
     could be) or "cheating" (the result depends on earlier launches or on what memory held before; a
     const argument was changed; the text tells judged launches apart); `reason` says it in a
     sentence. `seed` replays the judgement. `floor` is the least time, in `timing`'s unit.
+
+    With text and task of the example of kw.Task:
+
+    >>> verdict = kw.judge(text.replace("2 *", "3 *"), task)
+    >>> verdict.accepted, verdict.status
+    (False, 'wrong')
+    >>> wrong = verdict.cases[-1].difference
+    >>> wrong.place, wrong.count == wrong.elements
+    ('[0]', True)
     """
 
     status: str

@@ -153,6 +153,11 @@ class annotate(contextlib.ContextDecorator):
     domain "Kernwright" in Nsight Systems and Nsight Compute, beside the ranges of launches, graphs
     and compiles. NVTX is used when a tool has started the program and the library is found (package
     nvidia-nvtx, or a toolkit). Entered and left on one thread; may be nested.
+
+    >>> with kw.profile() as profile, kw.annotate("first part"):
+    ...     saxpy[1, 256](2.0, x, y, n)
+    >>> sorted({each.kind for each in profile.activities})
+    ['annotation', 'kernel']
     """
 
     def __init__(self, name: str) -> None:

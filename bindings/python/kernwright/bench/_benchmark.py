@@ -26,6 +26,9 @@ class Case:
     of one run, from which GB/s and TFLOP/s follow. `check()` is called once, after `run()` has run
     once and is done: False, or an AssertionError, says that the result is wrong. `policy` is what
     the L2 cache holds before each run: "cold" (the default), "warm" or "graph" (for small kernels).
+
+    >>> x = kw.zeros(1000)
+    >>> case = kw.bench.Case(lambda: kw.exp(x), bytes=2 * x.nbytes, check=lambda: True)
     """
 
     run: Callable[[], object]
@@ -44,7 +47,15 @@ class Case:
 
 
 class Benchmark:
-    """A function with its axes. benchmark() makes it; called, it is the function itself."""
+    """A function with its axes. benchmark() makes it; called, it is the function itself.
+
+    >>> @kw.bench.benchmark(n=[1000, 2000], dtype=["float32"])
+    ... def add(n, dtype):
+    ...     x = kw.zeros(n, dtype)
+    ...     return kw.bench.Case(lambda: x + 1, bytes=2 * x.nbytes)
+    >>> list(add.points())
+    [{'n': 1000, 'dtype': 'float32'}, {'n': 2000, 'dtype': 'float32'}]
+    """
 
     def __init__(
         self, function: Callable[..., Any], name: str, axes: Mapping[str, Sequence[Value]]

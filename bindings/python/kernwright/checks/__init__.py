@@ -79,7 +79,13 @@ class CheckFailed(Error):
 
 @dataclasses.dataclass(frozen=True)
 class Other:
-    """The other access of a race, or the other barrier; fields as in Finding."""
+    """The other access of a race, or the other barrier; fields as in Finding.
+
+    With the report of the example of kw.checks:
+
+    >>> report[0].other.what, report[0].other.line
+    ('read', 2)
+    """
 
     what: str
     file: str
@@ -101,6 +107,12 @@ class Finding:
     `space` the kind of memory, `value` what was read or written, in hexadecimal. `block` and
     `thread` are those of its first occurrence. `details` has further lines, for instance the
     waiting threads. `kernel` is the name in the object code; texts and pages write it as in C++.
+
+    With the report of the example of kw.checks:
+
+    >>> finding = report[0]
+    >>> finding.what, finding.line, finding.space
+    ('write', 2, 'global memory')
     """
 
     kind: str
@@ -168,6 +180,12 @@ class Report:
     """What a `with kw.checks(...)` block found; a sequence of Finding, complete when it has ended.
 
     While the block runs, the findings so far.
+
+    With the report of the example of kw.checks:
+
+    >>> len(report), report.total, report.dropped
+    (1, 63, 0)
+    >>> report.save("report.html")
     """
 
     def __init__(self, scope: _core._CheckScope) -> None:
@@ -292,6 +310,9 @@ class schedule:
     usual order on one thread: blocks begin in the order of their numbers. Blocks nest: the
     innermost one decides, for the launches of all threads, and one outside of it goes on where it
     was.
+
+    >>> with kw.checks.schedule(7):
+    ...     saxpy[2, 128](2.0, x, y, n)
     """
 
     def __init__(self, seed: int | None) -> None:
@@ -313,7 +334,16 @@ class schedule:
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """Two schedules that do not agree: `with kw.checks.schedule(seed)` runs the second again."""
+    """Two schedules that do not agree: `with kw.checks.schedule(seed)` runs the second again.
+
+    >>> last = kw.kernel("__global__ void last(int* x) { *x = blockIdx.x; }")
+    >>> def run():
+    ...     x = kw.zeros(1, "int32")
+    ...     last[8, 1](x)
+    ...     return x.numpy()
+    >>> kw.checks.fuzz(run, count=20).what
+    'output'
+    """
 
     seed: int
     what: str  # "output", "finding" or "error"
@@ -413,6 +443,13 @@ class checks:
     and simulated devices. Findings of a launch go to the innermost block of the thread that
     launches. If that thread has entered none, they go to the block that was entered last. Each
     `with` has a report of its own; an object whose block is open cannot be entered again.
+
+    >>> shift = kw.kernel('''
+    ... __global__ void shift(float* x) { x[threadIdx.x] = x[threadIdx.x + 1]; }''')
+    >>> with kw.checks("race") as report:
+    ...     shift[1, 64](kw.zeros(65))
+    >>> [finding.kind for finding in report]
+    ['race']
     """
 
     schedule = schedule

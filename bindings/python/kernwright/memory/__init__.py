@@ -113,7 +113,11 @@ def set_limit(bytes: int | None, device: Any = None) -> None:
 
 class use:
     """Makes `resource` the one that new arrays of its device come from, at once. Earlier
-    allocations stay where they are. As a context manager, until the end of the block."""
+    allocations stay where they are. As a context manager, until the end of the block.
+
+    >>> with kw.memory.use(kw.memory.PoolResource(limit=1 << 30)):
+    ...     x = kw.zeros(1000)
+    """
 
     def __init__(self, resource: MemoryResource) -> None:
         self._previous = _core._memory_use(resource)
@@ -133,7 +137,13 @@ class use:
 
 class Snapshot:
     """A device's memory at one moment: segments with their blocks, statistics, and how use and
-    reservation changed since the resource was made. `data` is made of dicts, lists and numbers."""
+    reservation changed since the resource was made. `data` is made of dicts, lists and numbers.
+
+    >>> snapshot = kw.memory.snapshot()
+    >>> snapshot.save("memory.html")
+    >>> sorted(snapshot.data)
+    ['device', 'history', 'resource', 'segments', 'stats']
+    """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data

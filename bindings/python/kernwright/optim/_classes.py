@@ -117,7 +117,14 @@ class AdamW(_Optimizer):
 
 
 class Adam(AdamW):
-    """Adam, whose weight decay (0 by default) is part of the gradient: see adam()."""
+    """Adam, whose weight decay (0 by default) is part of the gradient: see adam().
+
+    >>> w = kw.ones(8)
+    >>> optimizer = kw.optim.Adam(w, lr=0.1)
+    >>> optimizer.step(kw.ones(8))
+    >>> float(w[0]) < 1
+    True
+    """
 
     _rule = staticmethod(_functions.adam)
 
@@ -134,7 +141,14 @@ class Adam(AdamW):
 
 
 class Lion(_Optimizer):
-    """Lion, which moves by the sign of an average: see lion() for the formula."""
+    """Lion, which moves by the sign of an average: see lion() for the formula.
+
+    >>> w = kw.ones(8)
+    >>> optimizer = kw.optim.Lion(w, lr=0.1)
+    >>> optimizer.step(kw.ones(8))
+    >>> float(w[0]) < 1
+    True
+    """
 
     _state_names = ("exp_avg",)
 
@@ -152,7 +166,14 @@ class Lion(_Optimizer):
 
 
 class SGD(_Optimizer):
-    """Gradient descent with momentum, Nesterov's too: see sgd() for the formula."""
+    """Gradient descent with momentum, Nesterov's too: see sgd() for the formula.
+
+    >>> w = kw.ones(8)
+    >>> optimizer = kw.optim.SGD(w, lr=0.1)
+    >>> optimizer.step(kw.ones(8))
+    >>> float(w[0]) < 1
+    True
+    """
 
     _state_names: tuple[str, ...] = ("momentum_buffer",)
 

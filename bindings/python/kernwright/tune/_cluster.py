@@ -50,9 +50,11 @@ def _raise(answer: tuple[str, str]) -> Any:
 class Cluster:
     """Devices of a Ray cluster, where a session compiles and runs its trials.
 
-    >>> ray.init("auto")
-    >>> session = kw.tune.Session(kernel, space, args, grid=..., block=..., devices=Cluster(8))
-    >>> session.run()
+    ::
+
+        ray.init("auto")
+        session = kw.tune.Session(kernel, space, args, grid=..., block=..., devices=Cluster(8))
+        session.run()
 
     Each of `devices` is an actor with one GPU (by default one for each GPU of the cluster);
     compiles are tasks of one processor, `compiles` at once (by default the processors that the

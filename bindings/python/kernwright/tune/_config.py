@@ -32,7 +32,12 @@ def mapping(value: Any, what: str) -> Mapping[str, Any]:
 
 class Config(Mapping[str, Value]):
     """A value for each parameter, in the parameters' order. Immutable and hashable; equal to any
-    mapping with the same names and values."""
+    mapping with the same names and values.
+
+    >>> config = kw.tune.Config(BLOCK=128, VEC=2)
+    >>> config["BLOCK"], config == {"BLOCK": 128, "VEC": 2}
+    (128, True)
+    """
 
     __slots__ = ("_values",)
 

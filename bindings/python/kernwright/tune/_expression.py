@@ -15,7 +15,7 @@ class Expression:
     bools; + - * / // % ** & | ^ << >> ~, comparisons in chains, `in` with a tuple or list, and, or,
     not, `a if c else b`, min, max, abs, int, float, bool. It means what Python means by it.
 
-    >>> Expression("-(-n // block)")(n=1000, block=256)
+    >>> kw.tune.Expression("-(-n // block)")(n=1000, block=256)
     4
 
     A text that is no such expression raises InvalidArgument with the column.

@@ -45,9 +45,15 @@ def _count(name: str, value: Any) -> int:
 class Online(_core.TunedCall):
     """A kernel in service: it tries other configurations now and then.
 
-    >>> serve = kernel.online(space, grid="-(-n // (BLOCK * V))", block="BLOCK")
-    >>> serve(x, y, n)                    # launched exactly once, by the best so far
-    >>> serve.config, serve.frozen, serve.overhead
+    >>> twice = kw.kernel('''__global__ void twice(const float* x, float* y, int n) {
+    ...     int i = blockIdx.x * BLOCK + threadIdx.x;
+    ...     if (i < n) y[i] = 2 * x[i];
+    ... }''')
+    >>> space = kw.tune.Space(BLOCK=[64, 128])
+    >>> serve = twice.online(space, grid="-(-n // BLOCK)", block="BLOCK")
+    >>> serve(x, y, x.size)    # launched exactly once, by the best so far
+    >>> serve.config in space, serve.frozen
+    (True, False)
 
     Every call launches the incumbent (the best configuration so far) on the caller's arguments, on
     the current stream. Trials may cost at most the share `overhead` of the time of these launches.

@@ -28,7 +28,15 @@ REFUSALS = 32  # calls in a row whose arguments have no shadows
 class OnlineTrial:
     """A configuration tried beside the incumbent. `status` has T4's words (correct,
     correctness, compile, runtime), "rolled back" and, before that is known, "running"; `ratio` is
-    its time by the incumbent's."""
+    its time by the incumbent's.
+
+    After the example of kw.tune.Online:
+
+    >>> while not serve.frozen:
+    ...     serve(x, y, x.size)
+    >>> [trial.status for trial in serve.trials]
+    ['correct']
+    """
 
     config: Config
     status: str = "running"

@@ -30,10 +30,12 @@ def _values(name: str, values: Any) -> tuple[Value, ...]:
 class Space:
     """The configurations of a kernel.
 
-    >>> space = Space(block=[32, 64, 128], tile=range(1, 9), vec=[1, 2, 4])
+    >>> space = kw.tune.Space(block=[32, 64, 128], tile=range(1, 9), vec=[1, 2, 4])
     >>> space.require("block * tile <= 512", "n % vec == 0", lambda tile, vec: tile >= vec)
+    Space(block: 3, tile: 8, vec: 3; 3 restrictions)
     >>> space = space.with_problem(n=4096)
-    >>> len(space), space[0], Config(block=32, tile=1, vec=1) in space
+    >>> len(space), space[0], kw.tune.Config(block=32, tile=1, vec=1) in space
+    (48, Config(block=32, tile=1, vec=1), True)
 
     Values are bools, ints of 64 bits, floats and strs. Configurations come in the order of
     itertools.product over the parameters as they were given. If that order would take much longer,

@@ -25,6 +25,12 @@ class Match:
 
     `differences` are pairs of a part of the key ("driver") and a text ("driver: 12080, not
     13000"); an exact hit has none.
+
+    After the example of kw.tune.Store:
+
+    >>> match = store.find(session.key)[0]
+    >>> match.exact, match.config == best.config
+    (True, True)
     """
 
     row: Row
@@ -68,8 +74,11 @@ def _sources(paths: tuple[Any, ...]) -> tuple[list[Any], list[tuple[str, bytes]]
 class Store:
     """Results of tuning in files of JSON lines.
 
-    >>> store = Store("tuned.jsonl")
-    >>> store = Store(importlib.resources.files("mypackage") / "tuned.jsonl", "own.jsonl")
+    After the example of kw.tune.Session:
+
+    >>> store = kw.tune.Store("tuned.jsonl")
+    >>> len(store), store.problems
+    (1, [])
 
     Several processes may append to one file while others read it; files merge with ``cat``. Lines
     that are damaged or of another version are skipped with a warning and never changed. Reading

@@ -19,11 +19,13 @@ def strategies() -> tuple[str, ...]:
 class Strategy:
     """A search through a space: ask() for configurations, measure them, tell() what they cost.
 
-    >>> search = Strategy(space, "portfolio", seed=0)
-    >>> while search.told < 200:
+    >>> space = kw.tune.Space(block=[32, 64, 128], tile=range(1, 9))
+    >>> search = kw.tune.Strategy(space, "portfolio", seed=0)
+    >>> while search.told < len(space):
     ...     for config in search.ask(8):
-    ...         search.tell(config, measure(config))    # seconds, or None for a failure
+    ...         search.tell(config, config["block"] / config["tile"])    # None for a failure
     >>> search.best, search.best_cost
+    (Config(block=32, tile=8), 4.0)
 
     Nothing is measured here. Results may come late and in any order; what was asked and not told is
     pending, and any number may be. The same seed and the same sequence of calls give the same

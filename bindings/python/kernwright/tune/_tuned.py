@@ -34,6 +34,12 @@ class Choice:
     """The launch for one problem on one device, and its reason.
 
     `config` is None for the kernel as it is. `launch` takes the kernel's arguments.
+
+    After the example of kw.tune.Tuned:
+
+    >>> choice = fast.choice(n=512)
+    >>> choice.from_store, choice.config == best.config
+    (True, True)
     """
 
     problem: Mapping[str, Value]
@@ -106,11 +112,14 @@ def _near_parts(near: bool | str | Iterable[str]) -> frozenset[str]:
 class Tuned(_core.TunedCall):
     """A kernel launched as a store says for the problem at hand.
 
-    >>> fast = kernel.tuned("tuned.jsonl")
-    >>> fast(x, y, n)                      # n of the arguments chooses configuration and grid
-    >>> fast[stream](x, y, n)
-    >>> fast.for_problem(n=4096)(x, y, n)  # chosen once
-    >>> print(fast.why)
+    After the example of kw.tune.Session:
+
+    >>> fast = kw.kernel(text).tuned("tuned.jsonl")
+    >>> fast(x, y, x.size)                # n chooses configuration and grid
+    >>> fast[kw.Stream()](x, y, x.size)
+    >>> fast.for_problem(n=512)(x, y, 512)    # chosen once
+    >>> fast.why.startswith("n=512 on ")
+    True
 
     Launches on the current stream, in stream order, as kernel[grid, block](...) does. The values of
     the problem that results name are the kernel's parameters of these names; `problem` names other

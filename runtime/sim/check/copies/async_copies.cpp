@@ -1,4 +1,4 @@
-// Asynchronous copies: under way from their issue until somebody waits.
+// Asynchronous copies: in flight from their issue until a thread waits for them.
 #include "sim/check/copies/async_copies.h"
 
 #include "sim/check/block_check.h"

@@ -1,5 +1,5 @@
-// Copies to a block's shared memory: under way from their issue until somebody waits, or an
-// mbarrier tells of their end.
+// Copies to a block's shared memory: in flight from their issue until a thread waits for them, or
+// until a phase of their mbarrier ends.
 #pragma once
 
 #include "sim/check/copies/copy_groups.h"

@@ -1,5 +1,5 @@
 // The work of the asynchronous proxy for a block: bulk copies, tensor copies and wgmma. These read
-// and write memory until somebody waits for them.
+// and write memory until a thread waits for them.
 #pragma once
 
 #include "sim/check/copies/async_reads.h"

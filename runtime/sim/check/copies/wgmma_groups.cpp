@@ -1,4 +1,4 @@
-// Groups of wgmma end where somebody waits for them.
+// Groups of wgmma end where a warp waits for them.
 #include "sim/check/copies/wgmma_groups.h"
 
 #include "sim/exec/warp/warpgroup.h"

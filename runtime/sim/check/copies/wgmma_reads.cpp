@@ -1,4 +1,4 @@
-// wgmma reads its matrices from shared memory until somebody waits for its group.
+// wgmma reads its matrices from shared memory until a warp waits for its group.
 #include "sim/check/block_check.h"
 #include "sim/check/copies/async_proxy.h"
 #include "sim/code/wgmma_matrix.h"

@@ -12,7 +12,7 @@ namespace kernwright::sim {
 /// Bytes of a load per lane, a bit each. Bytes in no set are never used.
 struct LoadedBytes {
   std::uint32_t now = ~std::uint32_t{0};  ///< are used by every lane that loads them
-  std::uint32_t later = 0;                ///< by the lanes for which a ValueUse says so
+  std::uint32_t later = 0;                ///< are used in the lanes given by a ValueUse
   std::uint32_t speculated = 0;           ///< of `later`: a selp takes them, and no lane for sure
   std::uint32_t passed = 0;               ///< go to a function, maybe within an object
   std::uint32_t alignment = 0;  ///< of an object that it reads a part of, or 0: find_object_loads()

@@ -1,4 +1,4 @@
-// The race check of a whole warp's access at a glance: shadows of neighbouring words side by side.
+// The race check of a whole warp's access at once: shadows of neighbouring words side by side.
 #pragma once
 
 #include "sim/check/block_check.h"
@@ -145,8 +145,8 @@ template <bool kWrites>
   }
 }
 
-/// `count` words from `word` on, word i by thread0 + (i >> shift): whether a glance is enough.
-/// Then the shadows are up to date.
+/// `count` words from `word` on, word i by thread0 + (i >> shift): whether this quick test is
+/// enough. Then the shadows are up to date.
 template <bool kWrites, bool kGlobal>
 [[gnu::always_inline]] inline bool touch_shadows(const ShadowView<kGlobal>& view, bool parts,
                                                  std::uint64_t word, std::uint32_t count,

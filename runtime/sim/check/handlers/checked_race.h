@@ -130,7 +130,7 @@ template <bool kGlobal, bool kReads>
       }
     }
     if constexpr (kGlobal && !kReads) {
-      // Mostly nobody has been there in this launch: a difference's top bit tells.
+      // Mostly these words are untouched in this launch: a difference's top bit tells.
       std::uint64_t old = ~std::uint64_t{0};
       KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
         const Granule& granule = view.granules[word[i] / kGranuleWords];

@@ -42,7 +42,7 @@ template <bool kGlobal>
   return same_time && code != 0 ? (mine & ~kAllBytes) | code << kBytesShift : 0;
 }
 
-/// The word at an edge of a row: whether a glance is enough. Then its shadows are up to date.
+/// The word at an edge of a row: whether the quick test is enough. Then its shadows are up to date.
 template <bool kWrites, bool kGlobal>
 [[gnu::always_inline]] inline bool touch_edge(const ShadowView<kGlobal>& view, std::uint64_t word,
                                               Shadow mine) {

@@ -11,8 +11,8 @@
 namespace kernwright::sim::KW_SIM_NS {
 
 /// Lane `first` + i, of `lanes` lanes, touches `info.bytes` bytes at base + i * info.bytes, inside
-/// an allocation. Whether a glance is enough; then both checks are done. False: look closer, from
-/// the start.
+/// an allocation. Whether the quick test is enough; then both checks are done. False: check each
+/// word, from the start.
 template <AccessKind kMode>
 [[gnu::noinline]] bool check_run(BlockCheck& check, const Warp& warp, const CheckedOp& info,
                                  std::uint64_t base, std::uint32_t first = 0,

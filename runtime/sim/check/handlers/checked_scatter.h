@@ -42,8 +42,8 @@ class RegionLocks {
          !check.copies.sources.meets(base - site.low, base + site.high);
 }
 
-/// Every lane stores one word, no two the same. Whether nobody touched these words in this launch;
-/// then the checks are done. False where there may be more to look at.
+/// Every lane stores one word, no two the same. Whether these words are untouched in this launch;
+/// then the checks are done. False: they need the other tests.
 [[gnu::noinline]] inline bool scatter(BlockCheck& check, const Warp& warp, const CheckSite& site,
                                       const WarpTouch& touch, std::uint64_t base) {
   std::array<Shadow*, kLanes> shadows;

@@ -1,5 +1,5 @@
 // Reads of a block's shared memory without a shadow yet. If nothing was written since the last
-// barrier of the whole block, a read is no race. It matters only if somebody writes before the next
+// barrier of the whole block, a read is no race. It matters only if a write follows before the next
 // barrier. So it is put on a list; most barriers throw the list away.
 #pragma once
 
@@ -68,7 +68,7 @@ struct LateReads {
 };
 
 /// Granules of shared memory written since the last barrier of the whole block: one bit each. The
-/// targets of asynchronous copies count as written until somebody waited.
+/// targets of asynchronous copies count as written until a thread has waited.
 class WrittenGranules {
  public:
   explicit WrittenGranules(std::uint64_t bytes)

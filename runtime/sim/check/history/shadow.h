@@ -60,7 +60,7 @@ inline bool is_strong(Shadow write) { return (write & kStrong) != 0; }
 inline bool is_volatile_write(Shadow write) { return (write & kVolatileWrite) != 0; }
 inline bool is_by_copy(Shadow write) { return (write & kAsync) != 0; }
 inline bool is_by_bytes(Shadow write) { return (write & kExact) != 0; }
-/// A copy that nobody waited for yet, issued by the thread at the tick.
+/// A copy that no thread has waited for yet, issued by the thread at the tick.
 inline bool is_under_way(Shadow write) { return (write & kUnderWay) == kUnderWay; }
 /// A write from another block of the cluster, or an atomic operation that hides others
 /// (HiddenAccesses).

@@ -21,7 +21,7 @@ class InitCheck {
             BlockFindings& findings, SlowPath& slow)
       : place_(place), regions_(regions), history_(history), findings_(findings), slow_(slow) {}
 
-  std::uint64_t* shared = nullptr;  ///< bitmap of shared memory; null: nobody asks (poison.h)
+  std::uint64_t* shared = nullptr;  ///< bitmap of shared memory; null: not checked (poison.h)
   std::uint64_t* local = nullptr;   ///< of local memory, bytes in the order of Worker::local
 
   /// Makes the bitmaps.

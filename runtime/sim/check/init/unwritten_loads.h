@@ -17,7 +17,7 @@ struct UnwrittenLoad {
   std::uint32_t lanes = 0;
   std::uint32_t partly = 0;                  ///< those who read written bytes too
   std::uint32_t padded = 0;                  ///< those who may have read an object with padding
-  std::array<std::uint64_t, kLanes> bits{};  ///< of the bytes that they read: nobody wrote them
+  std::array<std::uint64_t, kLanes> bits{};  ///< of the unwritten bytes in their loads
   std::array<std::uint64_t, kLanes> address{};
   std::array<std::uint8_t, kLanes> bytes{};
   std::array<ptx::Space, kLanes> space{};

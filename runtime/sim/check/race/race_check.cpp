@@ -1,4 +1,4 @@
-// The race check word by word, where a glance at the shadows did not settle it.
+// The race check word by word, where the quick test of the shadows did not settle it.
 #include "sim/check/race/race_check.h"
 
 #include "sim/check/block_check.h"
@@ -126,7 +126,7 @@ void RaceCheck::examine_shadows(const WordAccess& access, Shadow& write, Shadow&
   if (writes || access.info.site < kMostSites) note_write(access, write, mine);
 }
 
-/// Copies read global memory until somebody waits for them.
+/// Copies read global memory until a thread waits for them.
 void RaceCheck::look_at_sources(const WordAccess& access) {
   const std::uint64_t begin = access.touch.address, end = begin + access.touch.bytes;
   if (!check_.copies.sources.meets(begin, end)) return;

@@ -1,4 +1,4 @@
-// The race check word by word, where a glance at the shadows does not settle it.
+// The race check word by word, where the quick test of the shadows does not settle it.
 #pragma once
 
 #include "sim/check/block_place.h"

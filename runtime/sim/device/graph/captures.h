@@ -30,7 +30,7 @@ struct Capture {
   bool over = false;
 };
 
-/// Thread-safe. While nobody captures every function but begin() costs one load.
+/// Thread-safe. Without a capture every function but begin() costs one load.
 class Captures {
  public:
   void begin(const StreamUse& use, CUstreamCaptureMode mode);

@@ -116,7 +116,7 @@ CheckSet current_checks() {
 
 namespace {
 
-/// A finding about the argument of a launch, for whoever collects, or the log.
+/// A finding about the argument of a launch, for the open scope, or the log.
 void report_argument(SimDriver& instance, std::uint64_t address, std::string message,
                      std::string_view what, std::string_view hint) {
   std::vector<Finding> found(1);

@@ -112,7 +112,7 @@ class Grid {
   Fault fault_;
   std::exception_ptr failure_;
   std::vector<PrintBuffer> prints_;
-  std::vector<AccessLog> logs_;  // empty when nobody asks
+  std::vector<AccessLog> logs_;  // empty if accesses are not asked for
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ struct GridResult {
 /// (`launch.cluster`, a divisor of the grid) start together and on one host thread. After a finding
 /// no block or cluster behind it starts, while the ones before it still run: the same one is
 /// reported for any number of threads. Throws the errors of BlockRunner's constructor.
-/// `launch.accesses` takes the accesses of all blocks; null = nobody asks.
+/// `launch.accesses` takes the accesses of all blocks; null = no log.
 GridResult run_grid(const LaunchContext& launch, int width);
 
 /// The same for a grid whose blocks, in clusters or not, wait for each other: all are in flight

@@ -50,7 +50,7 @@ class Seat {
     if (processor == avoided_ || processor < 0 || processor >= CPU_SETSIZE) return;
     cpu_set_t now;
     if (pthread_getaffinity_np(thread_, sizeof now, &now) != 0) return;
-    if (avoided_ < 0 || !CPU_EQUAL(&now, &set_)) allowed_ = now;  // somebody else set it
+    if (avoided_ < 0 || !CPU_EQUAL(&now, &set_)) allowed_ = now;  // set by other code
     avoided_ = processor;
     set_ = allowed_;
     CPU_CLR(processor, &set_);

@@ -158,7 +158,7 @@ void StreamOrder::drop_known(std::vector<Entry>& entries) const {
       entries, [&](const Entry& entry) { return entry.work->step <= host_.of(entry.work->actor); });
 }
 
-/// Drops allocations that nobody uses any more.
+/// Drops allocations without a user.
 void StreamOrder::sweep() {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     drop_known(entry->second);

@@ -19,7 +19,7 @@ struct Barriers {
     bool reduces = false;                ///< a bar.red is among the arrivals
   };
   std::array<One, kBarrierCount> all;
-  std::uint32_t open = 0;   ///< bit i: somebody came to barrier i since its last release
+  std::uint32_t open = 0;   ///< bit i: a thread came to barrier i since its last release
   std::uint32_t warps = 0;  ///< of the block
 
   /// Forgets every arrival; a block of `warps` warps begins.

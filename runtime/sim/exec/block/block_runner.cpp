@@ -25,7 +25,7 @@ struct BlockRunner::State {
   Worker worker;
   Block block;
   Barriers barriers;
-  std::unique_ptr<Watcher> check, observer;  ///< null where nobody watches
+  std::unique_ptr<Watcher> check, observer;  ///< null without one
   std::vector<Warp::Schedule> schedules;
   std::vector<Warp> warps;
   std::vector<std::uint32_t> lanes;  ///< per warp: those that stand for threads
@@ -55,7 +55,7 @@ constexpr std::uint32_t kRoundsToLook = 16;
 /// slices of warps have no such read.
 constexpr std::uint32_t kBusyRounds = 64;
 
-/// Waits for an mbarrier run out this often, with nobody able to go on and no phase ending in
+/// Waits for an mbarrier run out this often, with no warp able to go on and no phase ending in
 /// between, before they count as endless.
 constexpr int kPatience = 64;
 

@@ -28,7 +28,7 @@ struct Cluster {
   int patience = 0;  ///< how often waits for an mbarrier may still run out before a phase ends
   std::uint64_t patient_phases = ~std::uint64_t{0};
 
-  /// Lets go whoever waits at barrier.cluster when all live threads of all blocks arrived.
+  /// Releases the warps at barrier.cluster when all live threads of all blocks arrived.
   bool release();
 };
 
@@ -41,7 +41,7 @@ struct ClusterMember {
   std::vector<std::uint32_t> arrived;  ///< per warp: lanes that arrived in the barrier's open phase
   std::vector<std::uint32_t> passed;   ///< per warp: lanes whose phase ended and that did not wait
   std::uint64_t seen_phases = 0;
-  std::uint32_t busy_rounds = 0;  ///< in a row, in which nobody did more than wait
+  std::uint32_t busy_rounds = 0;  ///< in a row, with waits alone
   BulkCopies copies;              ///< asynchronous ones that this block issued
 
   /// A block of `warps` warps begins.

@@ -195,10 +195,10 @@ struct LaunchContext {
   std::uint64_t residents = 1;  ///< blocks that the device holds at a time
   /// For a cooperative launch: %envreg1 (high half) and %envreg2; 0 in any other.
   std::uint64_t grid_workspace = 0;
-  AccessLog* accesses = nullptr;      ///< takes every access to global memory; null = nobody asks
-  LaunchWatcher* checks = nullptr;    ///< null = no check beyond `memory`
-  LaunchWatcher* observed = nullptr;  ///< traces or counts; null = nobody does
-  StopRequest* stop = nullptr;        ///< exec/block/stop_request.h; null = runs to its end
+  AccessLog* accesses = nullptr;           ///< takes every access to global memory; null = no log
+  LaunchWatcher* checks = nullptr;         ///< null = no check beyond `memory`
+  LaunchWatcher* observed = nullptr;       ///< traces or counts; null = no observer
+  StopRequest* stop = nullptr;             ///< exec/block/stop_request.h; null = runs to its end
   const TextureTable* textures = nullptr;  ///< exec/texture.h; null = there are none
 };
 

@@ -126,7 +126,7 @@ const Op* Warp::meet_anywhere(const Op* op) {
   Split& going_on = schedule->current();
   going_on.mask = complete;
   going_on.pc = here + 1;
-  if (worker->check != nullptr) {  // nobody runs the op again
+  if (worker->check != nullptr) {  // the op is not run again
     set_mask(complete);
     met_elsewhere = elsewhere;
     worker->check->meet(op, *this, members);

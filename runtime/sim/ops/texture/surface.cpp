@@ -18,7 +18,7 @@ enum class Outside : std::uint8_t { trap, clamp, zero };
 
 // Op::flags beside the geometry.
 constexpr int kOutsideShift = 3;
-constexpr std::uint32_t kSamples = 1 << 5;  ///< .p: x counts elements, values are converted
+constexpr std::uint32_t kSamples = 1 << 5;  ///< .p form: x counts elements, values are converted
 constexpr int kMemoryShift = 6;             ///< log2 of the bytes of one value in memory
 constexpr int kRegisterShift = 8;           ///< and of its register
 constexpr int kVectorShift = 10;            ///< log2 of the number of values

@@ -1,4 +1,4 @@
-// Graphs on the device under test: results, what is given back, and the order of forks.
+// Graphs on the device under test: results, memory given back, and the order of forks.
 #include "core/graph/graph.h"
 
 #include "base/errors.h"

@@ -1,5 +1,4 @@
-// Graphs: what is recorded and kept, updates in place or anew, and misuse that leaves all as it
-// was.
+// Graphs: recorded nodes and kept objects, updates in place or anew, and misuse without a trace.
 #include "core/graph/graph.h"
 
 #include "base/errors.h"
@@ -266,7 +265,7 @@ TEST_CASE("graph: what cannot be captured is refused before the driver, and the 
     CHECK_THROWS_AS(second.begin_capture(stream), CaptureError);
     CHECK(driver.calls("cuStreamSynchronize") + driver.calls("cuStreamQuery") == 0);
     CHECK(driver.calls("cuCtxSynchronize") + driver.calls("cuEventQuery") == 0);
-    // What has nothing to do with the capture goes on.
+    // Work outside of the capture goes on.
     other.synchronize();
     outside.synchronize();
     CHECK(other.done());

@@ -23,7 +23,7 @@ std::string cubin_header(unsigned abi, unsigned flags, unsigned machine = 190) {
 }  // namespace
 
 TEST_CASE("image: a cubin's architecture, from both layouts of its flags") {
-  // The flags that NVRTC 13.0 and 13.5 wrote for these architectures.
+  // The flags written by NVRTC 13.0 and 13.5 for these architectures.
   CHECK(describe_image(cubin_header(8, 0x06005004)).target == "sm_80");
   CHECK(describe_image(cubin_header(8, 0x06005a04)).target == "sm_90");
   CHECK(describe_image(cubin_header(8, 0x06007802)).target == "sm_120");

@@ -1,4 +1,4 @@
-// Tensor maps as values: axes and dimensions, what is refused with which words, other addresses.
+// Tensor maps as values: axes and dimensions, refusals with their messages, other addresses.
 #include "core/image/tensor_map.h"
 
 #include "base/errors.h"
@@ -40,7 +40,7 @@ std::string problem(Device& device, const TensorLayout& tensor,
   return message_of<InvalidArgument>([&] { TensorMap::tiled(device, tensor, box, options); });
 }
 
-/// Any parameters that the rules allow, in the tensor's own order.
+/// Any parameters within the rules, in the tensor's own order.
 struct Any {
   explicit Any(std::uint64_t seed) : random(seed) {}
   std::int64_t pick(std::int64_t low, std::int64_t high) {

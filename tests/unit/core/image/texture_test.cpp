@@ -1,4 +1,4 @@
-// CUDA arrays, textures and surfaces in C++: values, launches, lifetimes, what is refused.
+// CUDA arrays, textures and surfaces in C++: values, launches, lifetimes, refusals.
 #include "core/image/texture.h"
 
 #include "base/env.h"
@@ -19,7 +19,7 @@ using namespace kernwright::testing;
 
 namespace {
 
-/// twice(t, s): the surface gets twice what the texture has at a thread's place.
+/// twice(t, s): the surface gets twice the texture's value at a thread's place.
 constexpr const char* kTwice = R"(
 .version 7.0
 .target sm_80
@@ -159,7 +159,7 @@ TEST_CASE("textures: a fault that only the end of a texture waits for is told by
   const Kernel twice = load_twice(device);
   const Stream stream = Stream::create(device);
   const std::int64_t row[] = {8};
-  const auto launch_wrongly = [&] {  // a 1-D array, which the kernel takes for a 2-D one
+  const auto launch_wrongly = [&] {  // a 1-D array for a kernel with a 2-D read
     launch(twice, {.grid = {1}, .block = {1}, .stream = stream},
            TextureObject(CudaArray(device, row, ScalarType::float32)),
            SurfaceObject(CudaArray(device, kShape, ScalarType::float32, {.surface = true})));

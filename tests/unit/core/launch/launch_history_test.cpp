@@ -1,4 +1,4 @@
-// The ring of last launches: order, limits, forgetting, and writers that race readers.
+// The ring of last launches: order, limits, forgetting, and writers racing readers.
 #include "core/launch/launch_history.h"
 
 #include <doctest/doctest.h>

@@ -29,8 +29,8 @@ struct Floats {
     const ContextGuard guard(device);
     device.check(device.driver().cuMemAlloc(&address, 4 * count), "cuMemAlloc");
     device.check(device.driver().cuMemcpyHtoD(address, values.data(), 4 * count), "cuMemcpyHtoD");
-    // From pageable memory the copy may reach the device after the call, and not in the order of
-    // streams that do not block.
+    // From pageable memory the copy may reach the device after the call, and non-blocking streams
+    // do not wait for it.
     device.check(device.driver().cuStreamSynchronize(nullptr), "cuStreamSynchronize");
   }
   ~Floats() {

@@ -16,7 +16,7 @@ inline CacheKey key_for(const std::string& name) {
   return {std::move(fields), digest};
 }
 
-/// Small code that tells which one it is, with something in every field.
+/// Small code with a mark in its text, and something in every field.
 inline ObjectCode small_code(const std::string& text) {
   ObjectCode code;
   code.arch = "sm_90";
@@ -40,7 +40,7 @@ inline ObjectCode small_code(const std::string& text) {
   return code;
 }
 
-/// A cache in a folder of its own, over a file system that can fail.
+/// A cache in a folder of its own, over a file system with planned failures.
 struct CacheFolder {
   CacheFolder() { system.skips_sync = true; }
 
@@ -79,7 +79,7 @@ inline bool store(DiskCache& cache, const std::string& name, const std::string& 
   return cache.put(key_for(name), {}, {}, "f.cu", small_code(text));
 }
 
-/// The text stored under that name, or "" for a miss.
+/// The text stored under this name, or "" for a miss.
 inline std::string fetch(DiskCache& cache, const std::string& name) {
   const auto code = cache.get(key_for(name), {});
   return code ? code->code : std::string();

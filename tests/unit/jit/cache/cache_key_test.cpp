@@ -13,7 +13,7 @@ using namespace kernwright::testing;
 
 namespace {
 
-/// All that a key is made from.
+/// All inputs of a key.
 struct Request {
   Source source;
   ProgramOptions options;
@@ -37,7 +37,7 @@ Request request() {
 
 using Change = std::function<void(Request&)>;
 
-/// What decides the code on any machine.
+/// The inputs that decide the code on any machine.
 const std::vector<Change>& changes_of_code() {
   static const std::vector<Change> changes{
       [](Request&) {},
@@ -72,7 +72,7 @@ const std::vector<Change>& changes_of_code() {
   return changes;
 }
 
-/// What decides it on this machine besides.
+/// The inputs that decide it on this machine besides.
 const std::vector<Change>& changes_of_machine() {
   static const std::vector<Change> changes{
       [](Request& r) { r.source.name = "other.cu"; },

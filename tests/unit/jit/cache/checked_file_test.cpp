@@ -1,4 +1,4 @@
-// Reading of files that somebody else may have put there.
+// Reading files of unknown origin.
 #include "jit/cache/checked_file.h"
 
 #include <doctest/doctest.h>

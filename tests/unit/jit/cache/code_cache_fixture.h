@@ -1,4 +1,4 @@
-// A code cache over a planned NVRTC whose files lie in a folder of the test.
+// A code cache over a planned NVRTC, with its files in a folder of the test.
 #pragma once
 
 #include "base/errors.h"
@@ -12,7 +12,7 @@
 
 namespace kernwright::testing {
 
-/// An NVRTC that is installed in a folder, and counts how often it was opened.
+/// An NVRTC installed in a folder. It counts how often it was opened.
 struct InstalledNvrtc {
   explicit InstalledNvrtc(const std::string& folder, const std::string& builtins = "builtins")
       : library(folder + "/libnvrtc.so.13"), loaded(FakeNvrtc::get().reset()) {
@@ -49,7 +49,7 @@ struct InstalledNvrtc {
   bool is_missing = false;
 };
 
-/// A request that owns what it refers to.
+/// A request with the texts it refers to.
 struct OwnedRequest {
   explicit OwnedRequest(const std::string& text, const std::string& arch = "sm_90") {
     source.text = text;

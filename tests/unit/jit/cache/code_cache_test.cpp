@@ -1,4 +1,4 @@
-// Memory, disk and compiler: who answers, and what must never answer.
+// Memory, disk and compiler: the source of each answer, and code that must never be one.
 #include "jit/cache/code_cache.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The disk cache on bad days: damaged entries, failing calls, directories that cannot be trusted.
+// The disk cache with damaged entries, failing calls and untrusted directories.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,7 +77,7 @@ TEST_CASE("disk cache: a read that fails says nothing about the entry") {
   CacheFolder folder;
   DiskCache cache(folder.options());
   store(cache, "a", "x");
-  cache.wait_for_sweep();  // which would meet the failures
+  cache.wait_for_sweep();  // the sweep would meet the failures
   for (const FsCall call : {FsCall::open, FsCall::status, FsCall::read}) {
     for (const int error : {EIO, ESTALE, EACCES}) {
       folder.system.fail(call, error);
@@ -263,7 +263,7 @@ TEST_CASE("disk cache: a loss of power loses entries, never their truth") {
   folder.system.lose_unsynced();
   CHECK(fetch(cache, "a") == "x");
   CHECK(fetch(cache, "b").empty());
-  // A disk that lies about syncing: the entry is there, its contents are not.
+  // A disk that reports syncs it has not done: the entry is there, its contents are not.
   std::filesystem::resize_file(folder.entry(), 0);
   CHECK(fetch(cache, "a").empty());
   CHECK(store(cache, "a", "x"));

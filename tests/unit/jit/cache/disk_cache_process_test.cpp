@@ -22,7 +22,7 @@ constexpr int kKeys = 200;
 
 std::string text_of(int key) { return "code of " + std::to_string(key); }
 
-/// Asks for every key, beginning somewhere, and stores what is missing. 0 when all were right.
+/// Asks for every key, beginning somewhere, and stores the missing ones. 0 when all were right.
 int use_all_keys(CacheFolder& folder, int process) {
   DiskCache cache(folder.options());
   for (int i = 0; i < kKeys; ++i) {

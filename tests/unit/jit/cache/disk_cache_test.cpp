@@ -1,4 +1,4 @@
-// The disk cache: what is stored comes back whole or not at all.
+// The disk cache: stored entries come back whole or not at all.
 #include "jit/cache/disk_cache.h"
 
 #include <doctest/doctest.h>

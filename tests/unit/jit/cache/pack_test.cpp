@@ -1,4 +1,4 @@
-// Packs: written from sources and records, used without NVRTC, never for what they do not hold.
+// Packs: written from sources and records, used without NVRTC, and never for other requests.
 #include "jit/cache/pack.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ std::vector<PackEntry> write(const std::string& path, const std::vector<PackItem
   return write_pack(path, items, archs);
 }
 
-/// Asked for a device of that compute capability, by a cache that has no NVRTC.
+/// Asks for a device of this compute capability; its cache has no NVRTC.
 struct Asker : CodeCacheFolder {
   Asker() { nvrtc.is_missing = true; }
 
@@ -128,8 +128,8 @@ TEST_CASE("pack: equal inputs give equal bytes, whatever their order") {
 }
 
 TEST_CASE("pack: files of the golden kind still answer") {
-  // When this fails, packs that were shipped are of no use any more: raise the format's version (or
-  // kSchema of the keys) knowingly, and store a new file beside this one.
+  // If this fails, shipped packs are of no use any more: raise the format's version (or kSchema of
+  // the keys) knowingly, and store a new file beside this one.
   const std::string path = std::string(TEST_GOLDEN_FOLDER) + "/pack_object_v2.bin";
   if (std::getenv("KERNWRIGHT_WRITE_GOLDEN") != nullptr) write(path, {item(kScale)}, {"sm_80"});
   const PackGuard guard;

@@ -1,4 +1,4 @@
-// Phase times and spills, read from what the tools write and from a real compile.
+// Phase times and spills, read from the tools' output and from a real compile.
 #include "jit/compile/compile_profile.h"
 
 #include <doctest/doctest.h>

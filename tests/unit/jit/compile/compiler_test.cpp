@@ -1,4 +1,4 @@
-// From strings to object code with the real NVRTC, and what its failures turn into.
+// From strings to object code with the real NVRTC, and the errors of its failures.
 #include "jit/compile/compiler.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What the compiler is given to read.
+// The texts given to the compiler.
 #include "jit/compile/compiler_texts.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The syntax-only pass: places, hints, what it accepts, and what it costs.
+// The syntax-only pass: places, hints, accepted texts, and its cost.
 #include "jit/compile/lint.h"
 
 #include <doctest/doctest.h>

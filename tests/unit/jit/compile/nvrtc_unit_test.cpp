@@ -1,4 +1,4 @@
-// The owner of one NVRTC program, over a table that fails as planned.
+// The owner of one NVRTC program, over a table with planned failures.
 #include "jit/compile/nvrtc_unit.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// When precompiled headers are made, used and refused, and that they never change a result.
+// Precompiled headers: made, used and refused. They never change a result.
 #include "jit/compile/precompiled_headers.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ namespace {
 
 std::size_t fake_heap = 0;
 
-/// The fake with a heap whose address space ends at 1 GiB.
+/// The fake with a heap; its address space ends at 1 GiB.
 LoadedNvrtc fake_with_heap() {
   LoadedNvrtc nvrtc = FakeNvrtc::get().reset();
   fake_heap = std::size_t{256} << 20;
@@ -40,7 +40,7 @@ Hash128 stage_key(int number) { return hash_text(std::to_string(number)); }
 
 PchUse use_of(const ObjectCode& code) { return code.trace->pch; }
 
-/// A kernel with a name of its own, so that every compile is a new one.
+/// A kernel with a name of its own: every compile is a new one.
 CompileRequest fp16_request(const LoadedNvrtc& nvrtc, int number) {
   auto request =
       request_for("#include <cuda_fp16.h>\n#define FACTOR " + std::to_string(number + 2) +
@@ -89,10 +89,10 @@ TEST_CASE("precompiled headers: the slow path is never taken twice") {
   headers.done(good, NVRTC_SUCCESS, false);
   headers.done(headers.plan(nvrtc, stage_key(3), Tristate::on),
                NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED, false);
-  // A full heap: what is there is used, and nothing more is made.
+  // With a full heap, existing headers are used, and no new ones are made.
   CHECK(headers.plan(nvrtc, stage_key(4), Tristate::on).use == PchUse::none);
   CHECK(headers.plan(nvrtc, stage_key(2), Tristate::on).use == PchUse::use);
-  // One that NVRTC does not take is given up.
+  // After NVRTC refused one, it is used no more.
   headers.done(headers.plan(nvrtc, stage_key(2), Tristate::on), NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED,
                false);
   CHECK(headers.plan(nvrtc, stage_key(2), Tristate::on).use == PchUse::none);

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Runs `body` in a child that exits by exit(), so that exit handlers run; its exit status.
+/// Runs `body` in a child and its exit handlers by exit(); its exit status.
 template <typename Body>
 int in_child(Body&& body) {
   const pid_t child = ::fork();

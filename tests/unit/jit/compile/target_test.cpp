@@ -1,4 +1,4 @@
-// Which architecture serves which device.
+// The architecture for each device.
 #include "jit/compile/target.h"
 #include "jit/source/include_closure.h"
 

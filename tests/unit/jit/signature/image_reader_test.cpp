@@ -1,4 +1,4 @@
-// Cubins and PTX that somebody else compiled: what can be told of them.
+// Signatures from foreign cubins and PTX.
 #include "jit/signature/image_reader.h"
 
 #include <doctest/doctest.h>

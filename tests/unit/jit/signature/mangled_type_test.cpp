@@ -1,4 +1,4 @@
-// Reading of mangled names, with the host compiler as the one who mangles.
+// Reading of mangled names, made by the host compiler.
 #include "jit/signature/mangled_type.h"
 
 #include <doctest/doctest.h>
@@ -40,7 +40,7 @@ using namespace kernwright::testing;
 
 namespace {
 
-/// Spelling of the arguments of Probe<T...>, from the name that this compiler mangles it to.
+/// Spelling of the arguments of Probe<T...>, from its name mangled by this compiler.
 template <class... T>
 std::string spelled() {
   const TypeRef probe = demangle_name(std::string("_Z") + typeid(mangled::Probe<T...>).name());

@@ -261,7 +261,7 @@ TEST_CASE("probe: members of structs, wherever they are declared") {
     CHECK(box[3].scalar == ScalarType::int16);
     CHECK(box[4].scalar == ScalarType::uint64);
     for (const std::size_t i : {1, 2}) {
-      REQUIRE(p[i].fields.size() == 5);  // bytes 16 to 20 twice, and that they are of a union
+      REQUIRE(p[i].fields.size() == 5);  // bytes 16 to 20 twice, as members of a union
       CHECK(p[i].fields[1].name == "d");
       CHECK(p[i].fields[1].offset == 8);
       CHECK(p[i].fields[3].offset == 16);

@@ -74,7 +74,7 @@ TEST_CASE("signature: without a probe names and spellings say what is sure") {
   CHECK(p[4].kind == ParameterKind::vector);
   CHECK(p[4].offset == 32);
   CHECK(p[5].any_byte_pointee);
-  // A macro may mean another type by that word: the sizes tell.
+  // A macro may give this word another meaning: the sizes decide.
   const std::string other = ".entry k(.param .f64 k_0)";
   const KernelDeclaration renamed = find_kernels("__global__ void k(float a)").at(0);
   CHECK(signature_from_code("k", "k", other, &renamed).parameters[0].scalar == ScalarType::float64);

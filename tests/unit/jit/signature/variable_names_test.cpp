@@ -1,4 +1,4 @@
-// Names of variables that no name expression was asked for.
+// Names of variables without a name expression.
 #include "jit/signature/variable_names.h"
 
 #include <doctest/doctest.h>

@@ -18,7 +18,7 @@ using namespace kernwright::testing;
 
 namespace {
 
-/// An NVRTC of which only the path matters.
+/// An NVRTC with a path only.
 LoadedNvrtc library_at(const std::filesystem::path& path) {
   LoadedNvrtc nvrtc;
   nvrtc.path = path.string();
@@ -98,7 +98,7 @@ TEST_CASE("cuda headers: unpacked ones are whole again after any damage, and are
   fs::create_directory(headers);
   fs::permissions(headers, fs::perms::owner_all);
   CHECK(heals().size() == 1);
-  // The same size and time: only who reads the file sees it.
+  // The same size and time: only a read of the file can tell.
   const auto written = fs::last_write_time(file);
   { std::fstream(file, std::ios::in | std::ios::out) << "x"; }
   fs::last_write_time(file, written);

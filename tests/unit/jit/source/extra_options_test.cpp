@@ -1,5 +1,5 @@
-// Free-form options: what is refused says why, what is not reaches the compiler, and the next
-// compile works.
+// Free-form options: refusals with a reason, all others reach the compiler, and the next compile
+// works.
 #include "jit/source/extra_options.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What directives say about headers, compared with what the compiler reads.
+// Headers mentioned in directives, compared with the headers read by the compiler.
 #include "jit/source/header_mentions.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using MentionForm = HeaderMention::Form;
 
-/// The mention of a text with one, which is an #include. A text with joined lines is read twice.
+/// The mention of a text with one #include. A text with joined lines is read twice.
 HeaderMention only_mention(const std::string& text) {
   const HeaderMentions found = header_mentions(text);
   const std::size_t readings = text.find("\\") == std::string::npos ? 1 : 2;
@@ -36,7 +36,7 @@ bool mentions_probe(const std::string& text, const std::string& name) {
   });
 }
 
-/// Whether the compiler reads v.h, whose text is an error, when it compiles `text`.
+/// Whether the compiler reads v.h when it compiles `text`. The text of v.h is an error.
 bool reads_header(const std::string& text, const std::string& folder, const std::string& std) {
   Source source;
   source.text = text;
@@ -127,7 +127,7 @@ TEST_CASE("header mentions: macros keep the bodies that can name a header") {
 TEST_CASE("header mentions: nothing that the compiler reads is missed in random texts") {
   const TemporaryFolder folder;
   folder.write("v.h", "#pragma once\n#warning v.h was read\n");
-  // Pieces that directives, comments, strings and joined lines are made of.
+  // Pieces of directives, comments, strings and joined lines.
   const std::vector<std::string> pieces{"#",
                                         "%:",
                                         "include",

@@ -1,4 +1,4 @@
-// Which header in memory an #include means.
+// The header in memory for an #include.
 #include "jit/source/header_names.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What is left of a source without the host's code.
+// A source without the host's code.
 #include "jit/source/host_code.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ using namespace kernwright;
 
 namespace {
 
-/// What stays, with all blanks taken out; lines are checked to stay in place.
+/// The rest of the text, with all blanks taken out; checks the places of the lines.
 std::string left_of(const std::string& text) {
   KnownMacros macros;
   collect_macros(text, macros);

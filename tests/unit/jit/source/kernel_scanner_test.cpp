@@ -1,4 +1,4 @@
-// Which kernels and variables a text declares.
+// The kernels and variables declared in a text.
 #include "jit/source/kernel_scanner.h"
 
 #include <doctest/doctest.h>

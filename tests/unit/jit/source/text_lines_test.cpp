@@ -1,4 +1,4 @@
-// Lines on which a file has a text.
+// The lines of a text in a file.
 #include "jit/source/text_lines.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Conversions against references that search tables of all values instead of working on bits.
+// Conversions against references by search in tables of all values, without work on bits.
 #include "kernels_src/cast/cast.h"
 
 #include "unit/kernels/kernels_fixture.h"
@@ -43,7 +43,7 @@ struct Format {
     return (code & sign()) != 0 ? -value : value;
   }
 
-  /// The nearest code, the even one of two equally near; first_special() for what is beyond.
+  /// The nearest code, the even one of two equally near; first_special() beyond the range.
   unsigned encode(double x) const {
     const unsigned negative = std::signbit(x) ? sign() : 0;
     const double magnitude = std::fabs(x);
@@ -313,7 +313,7 @@ TEST_CASE("cast: everything but zero is true") {
   const std::vector<std::complex<float>> complex = {{0, 0}, {0, 1}, {2, 0}, {0, std::nanf("")}};
   CHECK(converted<unsigned char>(complex, ScalarType::complex64, ScalarType::boolean) ==
         Bytes{0, 1, 1, 1});
-  // What other libraries leave in a bool counts as true, and becomes 1.
+  // Any other byte of a bool counts as true, and becomes 1.
   const std::vector<unsigned char> loose = {0, 1, 2, 255};
   CHECK(converted<std::int32_t>(loose, ScalarType::boolean, ScalarType::int32) ==
         std::vector<std::int32_t>{0, 1, 1, 1});

@@ -24,7 +24,7 @@ void check_copy(const Array& base, const Array& view) {
   CHECK(same);
 }
 
-/// Copies into a view and checks that it took the elements and nothing else changed.
+/// Copies into a view and checks its elements and all bytes beside them.
 void check_copy_into(const Array& base, const Array& target, const Array& source) {
   CAPTURE(target.identify());
   auto expected = bytes_of(base);

@@ -1,4 +1,4 @@
-// Elementwise operations from C++: numbers as operands, results in place, what is refused.
+// Elementwise operations from C++: numbers as operands, results in place, refusals.
 #include "kernels_src/elementwise/elementwise.h"
 
 #include "base/errors.h"

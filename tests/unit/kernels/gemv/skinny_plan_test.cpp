@@ -1,4 +1,4 @@
-// Which kernel a product with few rows takes, and how it is cut.
+// The kernel of a product with few rows, and its grid.
 #include "kernels_src/gemv/skinny_plan.h"
 
 #include <doctest/doctest.h>

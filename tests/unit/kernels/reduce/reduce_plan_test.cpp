@@ -1,4 +1,4 @@
-// The shapes of launches of reductions and scans, for sizes that no test can run.
+// The launch shapes of reductions and scans, for sizes too large to run.
 #include "kernels_src/reduce/reduce_plan.h"
 
 #include "kernels_src/scan/scan_plan.h"
@@ -19,7 +19,7 @@ AxesPlan planned_axes(std::vector<Axis> kept, std::vector<Axis> reduced) {
   return {.from = 4096, .kept = std::move(kept), .reduced = std::move(reduced)};
 }
 
-/// No part of a thread is too long, nothing is left out, and the grid is one that can be launched.
+/// The parts of threads are short enough and cover everything, and the grid can be launched.
 void check_reduce_plan(const AxesPlan& axes, std::size_t size) {
   const ReducePlan plan = plan_reduction(axes, size, kProcessorsOfPlans);
   CAPTURE(axes.outputs());

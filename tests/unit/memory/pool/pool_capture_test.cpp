@@ -1,4 +1,4 @@
-// The pool in captures: a graph's memory is its own, and what is freed meanwhile waits.
+// The pool in captures: a graph's memory is its own, and frees of others wait.
 #include "base/errors.h"
 #include "core/device.h"
 #include "core/event.h"
@@ -40,7 +40,7 @@ TEST_CASE("pool in a capture: memory belongs to the graph until it and its users
     CHECK_THROWS_AS(pool->release(inside, kMiB, stream), InvalidArgument);
     CHECK_THROWS_AS(pool->release(kept, 999, stream), InvalidArgument);
   });
-  // What the graph uses at every launch is nobody else's.
+  // The graph uses its memory at every launch: nobody else gets it.
   std::vector<CUdeviceptr> others;
   for (int i = 0; i < 8; ++i) {
     others.push_back(pool->allocate(kMiB, stream));

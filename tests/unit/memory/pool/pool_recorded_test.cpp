@@ -1,5 +1,5 @@
-// The pool under what real programs asked their allocators for on a GPU: the files of
-// tests/unit/memory/traces, which tests/record/record_allocations.py writes.
+// The pool under allocations recorded from real programs on a GPU: the files of
+// tests/unit/memory/traces, written by tests/record/record_allocations.py.
 #include "memory/pool/pool_resource.h"
 #include "unit/core/fake_driver.h"
 #include "unit/memory/logged_resource.h"
@@ -24,7 +24,7 @@ struct Peaks {
   std::size_t allocations = 0;
 };
 
-/// Replays a file. Blocks that the recording left in use are given back at the end.
+/// Replays a file. Blocks left in use by the recording are given back at the end.
 Peaks replay(const std::filesystem::path& file) {
   const auto upstream = std::make_shared<LoggedResource>(fresh_device());
   const auto pool = std::make_shared<PoolResource>(upstream);
@@ -38,7 +38,7 @@ Peaks replay(const std::filesystem::path& file) {
   std::uint64_t used = 0;
   std::ifstream in(file);
   std::string line;
-  REQUIRE(std::getline(in, line));  // what the program was
+  REQUIRE(std::getline(in, line));  // the program's description
   while (std::getline(in, line)) {
     CAPTURE(line);
     REQUIRE(line.size() > 1);

@@ -295,12 +295,12 @@ TEST_CASE("pool: a limit on what is reserved") {
   CHECK(pool->stats().limit == 3 * kMiB);
   const std::string message = message_of<OutOfMemory>([&] { pool->allocate(5 * kMiB, {}); });
   CHECK(contains(message, "over the limit of 3145728 bytes"));
-  // What is left below the limit is less than a whole segment, and still serves.
+  // Less than a whole segment is left below the limit, and still serves.
   const CUdeviceptr second = pool->allocate(kMiB, {});
   const CUdeviceptr third = pool->allocate(kMiB, {});
   CHECK(pool->stats().reserved <= 3 * kMiB);
   for (const CUdeviceptr address : {block, second, third}) pool->deallocate(address, kMiB, {});
-  pool->set_limit(kMiB);  // below what is reserved: the cache goes
+  pool->set_limit(kMiB);  // below the reserved bytes: the cache goes
   CHECK(pool->stats().reserved <= kMiB);
   CHECK_THROWS_AS(pool->allocate(2 * kMiB, {}), OutOfMemory);
   pool->set_limit(0);

@@ -1,4 +1,4 @@
-// The bookkeeping of a pool, against an independent model of who owns which bytes.
+// The bookkeeping of a pool, against an independent model of the owners of bytes.
 #include "memory/pool/segment_heap.h"
 #include "unit/memory/memory_fixture.h"
 
@@ -146,7 +146,7 @@ TEST_CASE("segment heap: a used or held block keeps its segment") {
   CHECK(heap.free_segments().size() == 2);
 }
 
-// The model knows for each live block its bytes, and for each freed byte who may have it.
+// The model has the bytes of each live block, and the owner of each freed byte.
 TEST_CASE("segment heap: random operations by many owners, checked against a model") {
   std::mt19937_64 random(11);
   SegmentHeap heap;

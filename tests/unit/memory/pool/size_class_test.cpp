@@ -1,4 +1,4 @@
-// Size classes: every size has one, the waste is bounded, and blocks serve what they can hold.
+// Size classes: every size has one, the waste is bounded, and blocks serve no larger class.
 #include "memory/pool/size_class.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Addresses of array elements as one op, and with their accesses: what is joined, and that all
-// patterns of indices and bases bring what the instructions one by one would.
+// Addresses of array elements as one op, and with their accesses: the joined instructions, and
+// equal results for all patterns of indices and bases.
 #include "unit/sim/exec/exec_support.h"
 
 #include "sim/code/dispatch.h"
@@ -18,12 +18,12 @@ namespace {
 
 struct Joined {
   std::vector<std::string> opcodes;  ///< without those of the kernel's frame
-  std::size_t accesses = 0;          ///< that run with their addresses
+  std::size_t accesses = 0;          ///< run together with their addresses
 
   bool operator==(const Joined&) const = default;
 };
 
-/// What `body` becomes, behind %a = what shared memory holds at 0 and %x = at 8.
+/// The ops of `body`, behind %a = shared memory's value at 0 and %x = the one at 8.
 Joined joined(const std::string& body) {
   const auto program =
       compile(std::string(kHeader) +
@@ -57,8 +57,8 @@ struct Pattern {
   }
 };
 
-/// Elements of `bytes` bytes in 64 KiB at `memory`, all of them inside: mostly rows of elements
-/// that follow each other, and rows that nearly do.
+/// Elements of `bytes` bytes in 64 KiB at `memory`, all of them inside: mostly rows of neighbours,
+/// and rows with a small gap.
 Pattern make_pattern(std::mt19937& random, std::uint64_t memory, std::uint32_t bytes,
                      bool is_signed) {
   const auto pick = [&](std::uint32_t limit) {
@@ -92,8 +92,8 @@ Pattern make_pattern(std::mt19937& random, std::uint64_t memory, std::uint32_t b
   return pattern;
 }
 
-/// For each round: the thread's index and base, then `access`, which has the element at [%z] and
-/// value registers %v0 to %v3, of which the first is the number of thread and round.
+/// For each round: the thread's index and base, then `access`, with the element at [%z] and value
+/// registers %v0 to %v3. The first is the number of thread and round.
 std::string rounds(const std::string& sign, std::uint32_t bytes, const std::string& access) {
   return std::string(kHeader) +
          ".visible .entry k(.param .u64 index, .param .u64 base, .param .u64 out) {\n"
@@ -116,7 +116,7 @@ struct Access {
   std::string load, store;
 };
 
-/// Loads into the value registers, which go to out.
+/// Loads into the value registers; these go to out.
 const std::vector<Access> kAccesses{
     {4, "ld.global.u32 %v0, [%z];\n", "st.global.u32 [%z], %v0;\n"},
     {8, "ld.global.v2.u32 {%v0, %v1}, [%z];\n", "st.global.v2.u32 [%z], {%v0, %v1};\n"},
@@ -144,7 +144,7 @@ TEST_CASE("fused addresses: each access has its address in front of it") {
   const std::string load = "ld.global.u32 %v, [%z];\n", store = "st.global.u32 [%z], %v;\n";
   using Opcodes = std::vector<std::string>;
   const bool joins = accesses(1) == 1;
-  // Two addresses and then their accesses; one that is read and then written.
+  // Two addresses and then their accesses; one element read and then written.
   const std::string other = "add.s64 %u, %y, 64;\nld.global.u32 %v, [%u];\n";
   CHECK(joined(product + sum + other + store) ==
         Joined{joins ? Opcodes{"add.s64", "ld.global.u32", "add.s64", "st.global.u32"}
@@ -156,7 +156,7 @@ TEST_CASE("fused addresses: each access has its address in front of it") {
                accesses(2)});
   CHECK(joined(product + sum + load + "st.global.u32 [%z+4], %v;\nst.global.u32 [%z+8], %v;\n")
             .accesses == accesses(3));
-  // One access too many, another reader, an operand that changes before the last access.
+  // One access too many, another reader, an operand changed before the last access.
   CHECK(joined(product + sum + load + store + store + store).accesses == 0);
   CHECK(joined(product + sum + load + "st.global.u64 [%z], %z;\n").accesses == 0);
   CHECK(joined(product + sum + load + "atom.global.add.u32 %v, [%z], 1;\n").accesses == 0);
@@ -265,7 +265,7 @@ TEST_CASE("fused addresses: stores of every pattern, sign and size, the highest 
 
 TEST_CASE("fused addresses: elements that are read and then written, of every pattern") {
   std::mt19937 random(21);
-  // What lies between: nothing of it, the index and the base that change, another element.
+  // Between them: nothing of it, a change of the index and the base, another element.
   for (const char* between :
        {"", "add.u32 %i, %i, 1;\n", "add.u64 %x, %x, 64;\n", "add.s64 %z, %z, 0;\n"}) {
     CAPTURE(between);
@@ -331,7 +331,7 @@ TEST_CASE("fused addresses: indices that wrap within a warp are no neighbours") 
     const std::uint64_t at = machine.upload(std::vector<std::uint32_t>(64));
     const std::uint32_t start = is_signed ? 0x7ffffff0u : 0xfffffff0u;
     const std::uint64_t base = at - std::uint64_t{start} * 4;
-    Pattern pattern;  // one row of neighbours, so that their plan is known, then the one that wraps
+    Pattern pattern;  // one row of neighbours makes their plan known; the second one wraps
     for (std::uint32_t k = 0; k < kRounds * 32; ++k) {
       const bool wraps = k >= 32 && k < 64;
       pattern.index.push_back(k % 32 + (wraps ? start : 0));

@@ -1,4 +1,4 @@
-// Modules that are large in one way: loading takes time and stack in proportion to the text.
+// Modules of a large size in one way: loading takes time and stack in proportion to the text.
 #include "unit/sim/exec/control_support.h"
 #include "unit/sim/ptx/ptx_fixture.h"
 
@@ -15,7 +15,7 @@
 namespace kernwright::sim::testing {
 namespace {
 
-/// Seconds of the processor that decoding takes: plain, for the checks, and to be watched.
+/// Seconds of the processor for decoding: plain, for the checks, and to be watched.
 double seconds_to_load(const std::string& text) {
   const std::clock_t start = std::clock();
   const auto program = compile(text);

@@ -1,4 +1,4 @@
-// Copies that are dropped and instructions that run once per warp: what moves, and what must not.
+// Dropped copies and instructions run once per warp: those moved, and those kept in place.
 #include "unit/sim/exec/exec_support.h"
 
 #include "sim/code/passes.h"
@@ -20,7 +20,7 @@ std::vector<std::string> opcodes(const Program& program, std::uint32_t first, st
   return found;
 }
 
-/// What `body` moves in front of the blocks' code; `%out` is left to it.
+/// The instructions moved from `body` in front of the blocks' code; `%out` is left to it.
 std::vector<std::string> moved(const std::string& body) {
   const auto program =
       compile(std::string(kHeader) +
@@ -80,8 +80,8 @@ TEST_CASE("simplify: readers of a copy read its source; a source that changes ke
 }
 
 TEST_CASE("simplify: many blocks of whole and partial warps see what the first one computed") {
-  // Every block runs a loop that wants many registers, between the definition of the values that
-  // are kept and their use.
+  // Every block runs a loop with many registers, between the definition and the use of the kept
+  // values.
   std::string text = kHeader;
   text +=
       ".visible .entry k(.param .u64 out, .param .u64 step) {\n.reg .pred %p;\n"

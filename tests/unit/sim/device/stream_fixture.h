@@ -10,8 +10,8 @@
 
 namespace kernwright::sim {
 
-/// Work waits in its stream while this lives, and nobody minds that its order is left open;
-/// afterwards everything is as the environment says.
+/// While this lives, work waits in its stream, and an open order is no finding; afterwards the
+/// settings of the environment are in force.
 class Seeded {
  public:
   explicit Seeded(std::uint64_t seed) {
@@ -145,7 +145,7 @@ class StreamDevice : public CurrentDevice {
   CUfunction each_kernel = nullptr, count_kernel = nullptr;
 };
 
-/// What push() with each value in turn makes of `x`.
+/// The result of push() with each value in turn on `x`.
 inline std::uint32_t pushed(std::initializer_list<std::uint32_t> values, std::uint32_t x = 0) {
   for (const std::uint32_t value : values) x = x * 31 + value;
   return x;

@@ -40,12 +40,16 @@ class Session:
     """Tunes a kernel: compiles configurations ahead, runs each in a process of its own device,
     checks what it computed, measures it, and keeps each result at once.
 
-    >>> space = kw.tune.Space(BLOCK=[64, 128, 256], VEC=[1, 2, 4])
+    >>> text = '''__global__ void twice(const float* x, float* y, int n) {
+    ...     int i = blockIdx.x * BLOCK + threadIdx.x;
+    ...     if (i < n) y[i] = 2 * x[i];
+    ... }'''
     >>> session = kw.tune.Session(
-    ...     text, space, (x, y, n), grid="-(-n // (BLOCK * VEC))", block="BLOCK",
-    ...     budget="60s", verify=lambda x, y, n: (None, 2 * x, None), store="tuned.jsonl")
+    ...     text, kw.tune.Space(BLOCK=[64, 128, 256]), (x, y, x.size), grid="-(-n // BLOCK)",
+    ...     block="BLOCK", verify=lambda x, y, n: (None, 2 * x, None), store="tuned.jsonl")
     >>> best = session.run()
-    >>> best.config, best.median, best.interval
+    >>> [trial.status for trial in session.trials]
+    ['correct', 'correct', 'correct']
 
     `kernel`: a kernel, its text or path, or a callable of the configuration that gives one. Each
     parameter becomes a define of its name. `args`: as for a launch, NumPy arrays as well; they are

@@ -47,6 +47,12 @@ class Trial:
     "runtime" (an illegal access, a crash, no memory), "timeout", "constraints" (refused before it
     ran). `error` says why it failed. Times are milliseconds; moments ("started_seconds") are
     seconds since the session began.
+
+    After the example of kw.tune.Session:
+
+    >>> trial = session.trials[0]
+    >>> trial.status, trial.config["BLOCK"] in (64, 128, 256)
+    ('correct', True)
     """
 
     __slots__ = ("_row", "config")
@@ -154,6 +160,12 @@ class Best:
     `ties` are all configurations that cannot be told from it, itself among them; `noise` is the
     relative difference that the comparison could have missed. `kernel` is the kernel with the
     winner's defines, compiled already.
+
+    After the example of kw.tune.Session:
+
+    >>> best.config == session.best.config, best.config in best.ties
+    (True, True)
+    >>> best.kernel[8, best.config["BLOCK"]](x, y, x.size)
     """
 
     def __init__(self, row: Mapping[str, Any], make_kernel: Any) -> None:

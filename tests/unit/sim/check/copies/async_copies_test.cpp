@@ -1,5 +1,5 @@
-// The race and init checks on cp.async: a copy is over when its thread waited, for other threads
-// when they know of that.
+// The race and init checks on cp.async: a copy is over for a thread after its wait, and for others
+// once they are ordered behind this wait.
 #include "sim/checks.h"
 #include "unit/sim/check/check_kernel.h"
 
@@ -107,7 +107,7 @@ TEST_CASE("check async: copies that repeat each other race with everything else 
   CHECK(!races(twins + none + "@%p1 cp.async.ca.shared.global [%r21], [%rd3], 16, %r9;\n" +
                other_half + "[%r21], [%rd3+64], 16, %r9;\n" + wait));
   CHECK(races(half + none + other_half + "[%r21], [%rd3], 16, %r9;\n" + wait));
-  // Threads that write what is there already race with a copy all the same.
+  // Stores of unchanged values race with a copy all the same.
   CHECK(races(half + wait + "@!%p1 st.shared.u32 [%r21], %r1;\n"));
   // One of the two waits, and only that is known to who reads or overwrites.
   const std::string wait_of_first = "@!%p1 bra ON;\n" + wait + "ON:\n";
@@ -160,8 +160,8 @@ TEST_CASE("check async: who read before copies that repeat each other is not for
   const std::string several = "setp.lt.u32 %p2, %r1, 4;\n@%p2 ld.shared.u32 %r6, [%r20];\n";
   const std::string bytes =
       "setp.lt.u32 %p2, %r1, 4;\nadd.s32 %r8, %r20, %r1;\n@%p2 ld.shared.u8 %r6, [%r8];\n";
-  // The reads come before thread 0's copy, and not before thread 40's. A fence that orders nothing
-  // here makes readers be told apart one by one.
+  // The reads come before thread 0's copy, and not before thread 40's. A fence without an effect
+  // here makes the check keep readers one by one.
   for (const char* fence : {"", "membar.cta;\n"}) {
     for (const std::string& read : {one, several, bytes}) {
       INFO(std::string(fence), read);
@@ -239,7 +239,7 @@ TEST_CASE("check async: an mbarrier tells who waits for it of the copies that it
   // The barrier says nothing of other writes before a copy's arrival.
   CHECK(races(set_up + "add.s32 %r24, %r21, 2048;\nst.shared.u32 [%r24], %r1;\n" + kCopy + track +
               wait + "ld.shared.u32 %r6, [%r22+2048];\n"));
-  // An older phase says nothing of this one, whose other arrivals are missing.
+  // An older phase orders nothing of this one: its other arrivals are missing.
   const std::string wait_for_older =
       "mbarrier.test_wait.parity.shared.b64 %p2, [%r23], 1;\n@!%p2 bra END;\n";
   CHECK(races(set_up + kCopy + track + wait_for_older + kReadOwn + "END:\n", {1, 32, false}));
@@ -268,7 +268,7 @@ TEST_CASE("check async: mbarriers order who arrives before who waits, phase by p
   CHECK(races(set_up + write + relaxed + wait + kReadOther));
   CHECK(races(set_up + write + arrive + wait_relaxed + kReadOther));
   CHECK(!races(set_up + write + fence + relaxed + wait_relaxed + fence + kReadOther));
-  // A test that fails teaches nothing.
+  // A failed test orders nothing.
   CHECK(races(set_up + write + arrive + "mbarrier.test_wait.shared.b64 %p2, [%r23], %rd5;\n" +
               kReadOther));
 }

@@ -1,5 +1,5 @@
-// The race check on what the asynchronous proxy reads beyond a block's own tiles: tensor maps that
-// a kernel changes, and copies between the blocks of a cluster.
+// The race check on reads of the asynchronous proxy beyond a block's own tiles: tensor maps changed
+// by a kernel, and copies between the blocks of a cluster.
 #include "unit/sim/device/hopper_runner.h"
 
 using namespace kernwright;
@@ -60,7 +60,7 @@ std::vector<Finding> found_with_map(const std::string& body) {
   return runner.findings;
 }
 
-/// Two blocks; block 0 fills its tile and copies it to block 1, whose mbarrier is told.
+/// Two blocks; block 0 fills its tile and copies it to block 1 with a signal to its mbarrier.
 const std::string kPairHead = R"(
 mov.u32 %r10, %cluster_ctarank;
 mov.u32 %r1, proxy_tile;
@@ -144,11 +144,11 @@ TEST_CASE("check proxy: a copy between blocks reads what threads wrote after a p
   REQUIRE(findings.size() == 1);
   CHECK(contains(findings[0].fault.message, "no proxy fence lies between them"));
   CHECK(findings[0].space == "shared memory");
-  // Nobody wrote what is sent.
+  // Nobody wrote the source.
   const auto unwritten = found_in_pair(kSync + kSend + kWait + kSync);
   REQUIRE(unwritten.size() == 1);
   CHECK(unwritten[0].fault.kind == FaultKind::init);
-  // Written by another thread that nothing orders before it.
+  // Written by another thread without an order before it.
   CHECK(!found_in_pair(kSync + kWrite + kFence + kSend + kWait + kSync).empty());
 }
 

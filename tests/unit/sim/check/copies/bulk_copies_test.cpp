@@ -1,4 +1,4 @@
-// The race and init checks on bulk copies and wgmma: what is under way, and proxy fences.
+// The race and init checks on bulk copies and wgmma: copies in progress, and proxy fences.
 #include "unit/sim/device/hopper_runner.h"
 
 using namespace kernwright;
@@ -110,7 +110,7 @@ TEST_CASE("check bulk: a load's source may be overwritten after the wait") {
   CHECK(!races(kLoad + "st.global.u32 [%d3+512], %r0;\n"));
   for (const Finding& finding : found(kLoad + "st.global.u32 [%d3], %r0;\n"))
     CHECK(contains(finding.hint, "wait for the phase of the mbarrier"));
-  // Who waited comes after the read of the source, though its thread arrived before it.
+  // A waiting thread comes after the read of the source, though its arrival was before it.
   CHECK(!races(kLoad + kWait + "st.global.u32 [%d3], %r0;\n"));
   CHECK(races(kLoad + only_first(kWait, "WAITED") + "st.global.u32 [%d3], %r0;\n"));
 }
@@ -139,7 +139,7 @@ TEST_CASE("check bulk: a load sees what threads wrote to global memory after a p
   CHECK(races("st.global.u8 [%d3], %r0;\n" + kBarrier + kLoad));
   CHECK(!races("st.global.u8 [%d3], %r0;\n" + kFence + kBarrier + kLoad));
   CHECK(races("red.global.add.u32 [%d3], 1;\n" + kBarrier + kLoad));
-  // What a copy wrote needs none.
+  // Results of a copy need none.
   const std::string stored = kWrite + kFence + kBarrier +
                              only_first(
                                  "cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r1], 512;\n"
@@ -188,7 +188,7 @@ TEST_CASE("check bulk: a store sees what threads wrote after a proxy fence") {
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].what == "asynchronous read");
   CHECK(contains(findings[0].hint, "fence.proxy.async"));
-  // What a load brought needs none.
+  // Results of a load need none.
   CHECK(!races(kLoad + kWait + kBarrier + store));
 }
 
@@ -252,7 +252,7 @@ wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16
   CHECK(!races(ready + wait_all + kBarrier + fill));
   CHECK(races(ready + kBarrier + fill));
   CHECK(!races(ready + wait_all + fill));  // a group is the warpgroup's: all four warps are done
-  // Of threads that did not wait only those that somebody told may write.
+  // Of the threads without a wait, only those behind a barrier may write.
   CHECK(races(ready + "setp.ge.u32 %p5, %r0, 32;\n@%p5 bra NEXT;\n" + wait_all + "NEXT:\n" + fill));
   CHECK(!races(ready + "setp.lt.u32 %p5, %r0, 32;\n@%p5 bra NEXT;\n" + wait_all + "NEXT:\n" +
                kBarrier + fill));
@@ -261,7 +261,7 @@ wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16
   CHECK(!races(ready + wait_all + kBarrier + kLoad));
   CHECK(races(own + fill + kBarrier + multiply + commit));
   CHECK(races(own + fill + kFence + multiply + commit));
-  // Matrices that a load brings.
+  // Matrices written by a load.
   const std::string brought = own + fill + kFence + kBarrier + kLoad;
   CHECK(!races(brought + kWait + multiply + commit));
   CHECK(races(brought + multiply + commit));

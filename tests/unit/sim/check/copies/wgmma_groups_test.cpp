@@ -1,5 +1,5 @@
-// Products of wgmma in flight: what must wait is found, what need not is let through, registers are
-// waited for as ptxas does, and a warpgroup's four warps are done together.
+// Products of wgmma in flight: missing waits are found, unneeded ones are not asked for, registers
+// are waited for as ptxas does, and a warpgroup's four warps are done together.
 #include "unit/sim/device/hopper_runner.h"
 
 #include <bit>
@@ -97,8 +97,8 @@ void expect_finding(const std::string& body, const std::string& part) {
   CHECK(contains(ran.report.message, part));
 }
 
-/// Operands in shared memory that change too early: the launch goes on, with the product as it was
-/// at its issue, and the `race` check names both places.
+/// Operands in shared memory change too early: the launch goes on with the product as of its issue,
+/// and the `race` check names both places.
 Ran expect_change(const std::string& body, float value) {
   expect_sums(body, value);
   Ran ran = run(body, 128, {.race = true});
@@ -120,7 +120,7 @@ Ran expect_change(const std::string& body, float value) {
   return ran;
 }
 
-/// Registers in flight that are touched: the sums are right, and the `sync` check says so.
+/// An access to registers in flight: the sums are right, and the `sync` check reports it.
 void expect_touch(const std::string& body, const std::string& part, float value) {
   expect_sums(body, value);
   const Ran ran = run(body, 128, {.sync = true});
@@ -155,7 +155,7 @@ TEST_CASE("wgmma in flight: waits that cover what is used") {
                   ", %d4, %d5, 1, 1, 1, 0, 0;\n" +
                   "wgmma.commit_group.sync;\nwgmma.wait_group.sync 0;\n" + keep(0),
               16);
-  // Operands may be read, and what nobody multiplies may be written.
+  // Operands may be read, and memory outside of the operands may be written.
   expect_sums(multiply(0, true) + kCommit +
                   "add.u32 %r30, %r20, 1;\nmov.f32 %f4, 0f3f800000;\nld.shared.u32 %r31, [%r1];\n" +
                   "st.shared.u32 [%r1+2304], %r31;\n" + wait(0) + keep(0),
@@ -210,7 +210,7 @@ TEST_CASE("wgmma in flight: an instruction that is not executed touches nothing"
 TEST_CASE("wgmma in flight: operands that change too early") {
   expect_touch(multiply(0, true) + kCommit + "mov.u32 %r22, 0;\n" + wait(0) + keep(0),
                "register %r22 is written while a wgmma may still read it", 16);
-  // Behind a barrier, so that all four warps have issued theirs.
+  // Behind a barrier: all four warps have issued theirs.
   const auto change = [](const std::string& place) {
     return "bar.sync 0;\n" + change_by_first(place, "%r0");
   };
@@ -222,11 +222,11 @@ TEST_CASE("wgmma in flight: operands that change too early") {
   const Ran b = expect_change(multiply(0) + kCommit + change("[%r1+2048]") + end, 16);
   CHECK(b.findings[0].fault.address == 2048);
   expect_change(multiply(0) + kCommit + change("[%r1+2300]") + end, 16);  // B's last word
-  // A wait that leaves a group open does not cover the second product.
+  // A wait for all but one group does not cover the second product.
   const std::string second =
       multiply(0) + kCommit + multiply(4) + kCommit + wait(1) + change("[%r1+2048]");
   expect_change(second + wait(0) + keep(4), 16);
-  // Also where the value that is written is the one that is there.
+  // Also with the value already there.
   expect_change(multiply(0) + kCommit + change_by_first("[%r1]", "%r2") + end, 16);
   // Nobody waits at all.
   expect_change(multiply(0) + kCommit + change("[%r1]") + keep(4), 0);
@@ -247,7 +247,7 @@ TEST_CASE(
   };
   clean(multiply(0) + kCommit + wait(0) + change + keep(0));
   clean(multiply(0) + kCommit + wait(0) + "bar.sync 0;\n" + change + keep(0));
-  // What no product of the group reads.
+  // Memory read by no product of the group.
   clean(multiply(0) + kCommit + change_by_first("[%r1+2304]", "%r0") + wait(0) + keep(0));
 }
 
@@ -255,8 +255,8 @@ TEST_CASE("wgmma in flight: products that depend on each other without a wait") 
   const std::string wide =
       "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
       "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, %d4, %d5, 1, 1, 1, 0, 0;\n";
-  // Of another shape with sums of the first: ptxas waits between the two. Its second 8 columns
-  // are what lies behind B.
+  // Of another shape with sums of the first: ptxas waits between the two. Its second 8 columns lie
+  // behind B.
   expect_touch(multiply(0) + kCommit + wide + kCommit + wait(0) + keep(0),
                "register %f0 of this wgmma is still written by an earlier one, whose accumulators "
                "are others",
@@ -332,7 +332,7 @@ TEST_CASE("wgmma in flight: four warps or none") {
   expect_finding("setp.ge.u32 %p5, %r0, 96;\n@%p5 bra END;\n" + multiply(0) + kCommit + wait(0) +
                      keep(0) + "END:\n",
                  "one of this warpgroup has exited without the products");
-  // The last warp waits at a barrier that the others never reach.
+  // The last warp waits at a barrier, and the others never reach it.
   ran = run("setp.ge.u32 %p5, %r0, 96;\n@%p5 bra APART;\n" + multiply(0) + kCommit + wait(0) +
             "APART:\nbar.sync 0;\n");
   INFO(ran.report.to_string());
@@ -345,7 +345,7 @@ TEST_CASE("wgmma in flight: a wait that has to wait for other warps is one instr
   runner.watched = true;
   runner.block = {128, 1, 1};
   const std::uint64_t out = runner.upload(std::vector<float>(128));
-  // Warp 3 comes late, so that the others park in the wait and execute it again.
+  // Warp 3 comes late: the others park in the wait and execute it again.
   const std::string late =
       "setp.lt.u32 %p5, %r0, 96;\n@%p5 bra GO;\nmov.u32 %r40, 0;\nLATE:\n"
       "add.u32 %r40, %r40, 1;\nsetp.lt.u32 %p6, %r40, 100000;\n@%p6 bra LATE;\nGO:\n";
@@ -369,7 +369,7 @@ TEST_CASE("wgmma in flight: nothing is left for the next block of a runner") {
   const std::uint64_t out = runner.upload(std::vector<float>(128));
   std::string zero;
   for (int i = 0; i < 4; ++i) zero += "mov.f32 %f" + std::to_string(i) + ", 0f00000000;\n";
-  // Each block ends with a product in flight, which the next one's first read must not meet.
+  // Each block ends with a product in flight. The next block's first read must not see it.
   require_fine(runner.run(kSetUp + zero + "fence.proxy.async;\nbar.sync 0;\n" + keep(0) + kFence +
                               multiply(0) + kCommit,
                           {out}, ".shared .align 1024 .b8 space[2560];\n"));

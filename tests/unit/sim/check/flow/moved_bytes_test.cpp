@@ -1,4 +1,4 @@
-// Where bytes go, compared with what the instructions compute from them.
+// The destination of bytes, compared with the instructions' results.
 #include "sim/check/flow/moved_bytes.h"
 
 #include "sim/ptx/parse/parser.h"
@@ -28,7 +28,7 @@ using Registers = std::map<std::string, std::uint64_t>;  ///< results by name
 struct Case {
   std::string text;
   std::uint32_t operand;
-  std::string source;  ///< the register that is followed
+  std::string source;  ///< the followed register
   std::function<Registers(std::uint64_t)> reference;
 };
 
@@ -40,7 +40,7 @@ std::uint32_t number_of(const ptx::Function& function, const std::string& name) 
   return 0;
 }
 
-/// Every byte of a window has to be what the reference makes of the source's, whatever that is.
+/// Every byte of a window has to be the reference's byte of the source, with any value.
 void check_case(const Case& one) {
   CAPTURE(one.text);
   const auto module = module_with(one.text);
@@ -64,7 +64,7 @@ void check_case(const Case& one) {
         CHECK((results.at(name) >> 8 * (window.first + i) & 255) == (value >> 8 * from & 255));
       }
     }
-    // What has an influence on the result is in some window.
+    // Every byte with an influence on the result is in some window.
     for (int b = 0; b < bytes; ++b) {
       const std::uint64_t other = value ^ std::uint64_t{255} << 8 * b;
       CHECK(is_there[static_cast<std::size_t>(b)] == (one.reference(other) != results));
@@ -177,7 +177,7 @@ TEST_CASE("moved bytes: what computes with them") {
   CHECK_FALSE(moves("bfe.s32 %r1, %r0, 8, 8;", 1, "%r0"));
   CHECK_FALSE(moves("bfe.u32 %r1, %r0, 4, 8;", 1, "%r0"));
   CHECK_FALSE(moves("bfi.b32 %r1, %r0, %r2, 4, 8;", 1, "%r0"));
-  // Other bits are set beside, which makes nothing of those that are there.
+  // Setting other bits leaves those of the source in place.
   CHECK(moves("or.b32 %r1, %r0, %r2;", 1, "%r0"));
   CHECK(moves("and.b32 %r1, %r0, %r2;", 1, "%r0"));
   CHECK(moves("bfi.b32 %r1, %r2, %r0, 4, 8;", 2, "%r0"));

@@ -1,4 +1,4 @@
-// Which loads are taken for parts of an object.
+// The loads taken for parts of an object.
 #include "sim/check/flow/object_loads.h"
 
 #include "sim/ptx/parse/parser.h"
@@ -12,7 +12,7 @@ using namespace kernwright::sim;
 
 namespace {
 
-/// What is said of each load of the body.
+/// The alignment found for each load of the body.
 std::vector<std::uint32_t> alignments(const std::string& body) {
   const auto module = ptx::parse(
       ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n.reg .b16 %h<9>;\n"
@@ -40,7 +40,7 @@ TEST_CASE("object loads: pieces of several kinds beside each other are an object
                    "ld.global.v2.u8 {%h1, %h2}, [%rd1+16];\n"
                    "ld.global.v2.u8 {%h3, %h4}, [%rd1+18];\n"
                    "ld.global.u8 %h5, [%rd1+21];") == Each{16, 16, 16, 0});
-  // One that reads part of another's bytes is beside it.
+  // A load of another's bytes stands beside it.
   CHECK(alignments("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1];\n"
                    "ld.global.u32 %r5, [%rd1+12];") == Each{16, 16});
   CHECK(alignments("ld.global.u32 %r1, [%rd1];\nld.global.u64 %rd3, [%rd2+4];") == Each{0, 0});

@@ -1,4 +1,4 @@
-// The steps that values of shuffles take through a function.
+// The steps of shuffles' values through a function.
 #include "sim/check/flow/shuffle_flow.h"
 
 #include "sim/ptx/parse/parser.h"
@@ -14,7 +14,7 @@ namespace {
 using Steps = std::unordered_map<std::uint32_t, FlowStep>;
 using Sources = std::vector<std::uint32_t>;
 
-/// Of a kernel with that body; instruction `hidden` is no op of its own.
+/// Of a kernel with this body; instruction `hidden` is no op of its own.
 Steps steps_of(const std::string& body, std::uint32_t hidden = ~0u) {
   const auto module = ptx::parse(
       ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n"

@@ -1,5 +1,5 @@
-// The checks of reads of shared memory whose words lie apart and stay where they are: a tile that
-// is written by rows and read by columns.
+// The checks of reads of shared memory with words apart from each other, as of a tile written by
+// rows and read by columns.
 #include "sim/checks.h"
 #include "unit/sim/device/device_fixture.h"
 

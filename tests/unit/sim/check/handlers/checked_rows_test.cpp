@@ -1,4 +1,4 @@
-// The race check on bytes and halves that neighbouring threads touch: noted by words, told apart by
+// The race check on bytes and halves of neighbouring threads: noted by words, told apart by
 // threads.
 #include "sim/check/history/shadow.h"
 #include "sim/checks.h"

@@ -1,4 +1,4 @@
-// The checks of stores whose lanes lie far apart, often enough that whole regions are looked at.
+// The checks of stores with lanes far apart, in such a number that whole regions are tested.
 #include "sim/checks.h"
 #include "unit/sim/device/device_fixture.h"
 
@@ -51,7 +51,7 @@ struct Found {
   unsigned races = 0, unwritten = 0;
 };
 
-/// Twice in fresh memory: a second launch meets what the first one left.
+/// Twice in fresh memory: the second launch starts with the shadows of the first.
 Found found(unsigned stride, const std::string& before, const std::string& after,
             unsigned blocks = kBlocks) {
   CurrentDevice device;
@@ -94,7 +94,7 @@ void each_way(F f) {
 }
 
 const std::string kBarrier = "bar.sync 0;\n";
-// Of the words that are stored last.
+// Of the words stored last.
 const std::string kReadOwn = "ld.global.u32 %r9, [%rd2+76];\n";
 const std::string kReadWarp = "ld.global.u32 %r9, [%rd3+76];\n";
 const std::string kReadBlock = "ld.global.u32 %r9, [%rd4+76];\n";

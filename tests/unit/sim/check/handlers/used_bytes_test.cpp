@@ -1,4 +1,4 @@
-// Loads that a compiler widened: .pragma "used_bytes_mask" names the bytes that count.
+// Loads widened by a compiler: .pragma "used_bytes_mask" names the used bytes.
 #include "unit/sim/check/check_kernel.h"
 
 using namespace kernwright;

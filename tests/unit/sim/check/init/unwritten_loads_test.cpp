@@ -1,4 +1,4 @@
-// Which lanes hold what they loaded where nobody wrote.
+// The lanes with values loaded from unwritten memory.
 #include "sim/check/init/unwritten_loads.h"
 
 #include <doctest/doctest.h>

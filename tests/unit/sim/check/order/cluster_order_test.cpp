@@ -165,7 +165,7 @@ TEST_CASE("check cluster: a block's shared memory is used after it began and bef
   CHECK(contains(texts(kSync + kReadFar), "keeps from ending"));
   CHECK(texts(kSync + kReadFar + kSync).empty());
   CHECK(texts(kRelaxed + kWait + kReadFar + kSync).empty());
-  // One thread that the others tell is enough.
+  // A wait of one thread is enough, with arrivals of all others.
   CHECK(texts(kSync + kReadFar + kArrive + "@!%p1 bra END;\n" + kWait + "END:\n").empty());
   CHECK(contains(texts(kSync + kReadFar + kRelaxed + kWait), "keeps from ending"));
 }
@@ -192,7 +192,7 @@ TEST_CASE("check cluster: a finding names both blocks") {
     CHECK(finding.fault.block[0] != finding.other->block[0]);
     CHECK(finding.fault.thread[0] == finding.other->thread[0]);
     CHECK(contains(finding.hint, "cluster.sync()"));
-    // Whose memory it is: the other block's where this one reaches there.
+    // The owner of the memory: the other block where this one accesses it.
     const bool far = finding.space == "another block's shared memory";
     const std::string owner = "of the same shared memory of block (" +
                               std::to_string(finding.other->block[0]) + ", 0, 0)";

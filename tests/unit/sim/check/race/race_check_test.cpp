@@ -1,4 +1,4 @@
-// The race check on PTX: what orders accesses and what does not.
+// The race check on PTX: accesses with an order and without one.
 #include "sim/checks.h"
 #include "unit/sim/check/check_kernel.h"
 

@@ -1,4 +1,4 @@
-// Which steps of a random program race, and whether a finding names two of them.
+// The racing steps of a random program, and whether a finding names two of them.
 #pragma once
 
 #include "sim/checks.h"
@@ -11,7 +11,7 @@
 
 namespace kernwright::sim::testing {
 
-/// The first seed of random programs: 0, or what KERNWRIGHT_TEST_SEED says, for more of them.
+/// The first seed of random programs: 0, or the number in KERNWRIGHT_TEST_SEED.
 inline unsigned first_seed() {
   const char* const text = std::getenv("KERNWRIGHT_TEST_SEED");
   return text == nullptr ? 0 : static_cast<unsigned>(std::stoul(text));
@@ -25,9 +25,8 @@ inline std::string shown(const Pairs& pairs) {
   return text;
 }
 
-/// Whether the two steps that the finding names race, or, where it names one of several readers,
-/// the writer and some reader do: a step of which `reads` is true. `first_line` is the
-/// PTX line of step 0.
+/// Whether the two steps named by the finding race. For one of several readers: whether the writer
+/// and some reader do, a step with `reads`. `first_line` is the PTX line of step 0.
 template <typename F>
 bool is_right(const Pairs& racing, const Finding& finding, int first_line, F reads) {
   const int here = finding.fault.ptx_line - first_line;

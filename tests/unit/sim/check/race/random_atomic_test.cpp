@@ -118,7 +118,7 @@ struct Generator {
   }
 };
 
-/// What takes the value of an early read.
+/// The use of an early read's value.
 std::string take_of(const Step& step, unsigned number) {
   const std::string n = std::to_string(number), bits = std::to_string(8 * step.bytes);
   return "selp.b" + bits + " %t" + bits + ", %e" + bits + "_" + n + ", 0, %q" + n + "; ";

@@ -1,5 +1,5 @@
-// The race check on random programs with bulk copies beside a plain definition of what races:
-// copies of thread 0 are under way until somebody waits.
+// The race check on random programs with bulk copies beside a plain definition of races: copies of
+// thread 0 are in progress until a thread waits.
 #include "unit/sim/check/race/race_pairs.h"
 #include "unit/sim/device/hopper_runner.h"
 
@@ -166,7 +166,7 @@ std::string text_of(const Sample& sample, int* first_line) {
          "; @%p2 bra LOOP;\nret;\n}\n";
 }
 
-/// Where thread `thread` is: at the `when`th thing that threads do, over all rounds.
+/// A place in thread `thread`: at the `when`th step of the threads, over all rounds.
 struct Moment {
   unsigned thread = 0;
   int when = 0;
@@ -174,8 +174,8 @@ struct Moment {
 
 class Order {
  public:
-  /// `by_warps`: with what the checks do not promise to see. What lanes of a warp did counts as
-  /// done by each of them where an mbarrier is told, and what is overwritten needs no proxy fence.
+  /// `by_warps`: with the misses of the checks. A warp's accesses count as done by each of its
+  /// lanes where an mbarrier is signalled, and overwriting needs no proxy fence.
   Order(const Sample& sample, bool by_warps) : sample_(sample), by_warps_(by_warps) {}
 
   int length() const { return static_cast<int>(sample_.rounds * sample_.steps.size()); }
@@ -193,7 +193,7 @@ class Order {
     }
     return false;
   }
-  /// Whether b comes after the end of the load that was issued at `load`.
+  /// Whether b comes after the end of the load issued at `load`.
   bool is_after_load(int load, Moment b) const {
     for (int w = load + 1; w < b.when; ++w) {
       if (at(w).what != What::wait || at(w).number != place(load)) continue;
@@ -203,7 +203,7 @@ class Order {
     }
     return false;
   }
-  /// When thread 0 waited for the store that was issued at `store`.
+  /// The step of thread 0's wait for the store issued at `store`.
   int end_of_store(int store, bool source) const {
     unsigned later = 0;
     for (int i = store + 1; i < length(); ++i) {
@@ -214,7 +214,7 @@ class Order {
     }
     return kNever;
   }
-  /// Whether the asynchronous proxy sees at `when` what was written then.
+  /// Whether the asynchronous proxy sees at `when` a write of step `write`.
   bool is_fenced(Moment write, int when, bool shared) const {
     for (int f = write.when + 1; f < when; ++f) {
       const What overwrites = shared ? What::load : What::store;  // perhaps
@@ -234,13 +234,13 @@ class Order {
     }
     return false;
   }
-  /// The load that the wait is for.
+  /// The load of this wait.
   int load_of(int wait) const {
     return wait - (static_cast<int>(place(wait)) - static_cast<int>(at(wait).number));
   }
   /// So many threads wait there, the first ones.
   unsigned waiting_at(int wait) const { return at(wait).first_warp ? 32 : sample_.block; }
-  /// Whether some thread that waited comes before b.
+  /// Whether some waiting thread comes before b.
   bool passes(int wait, Moment b) const {
     for (unsigned t = 0; t < waiting_at(wait); ++t) {
       if (is_synchronised({t, wait}, b)) return true;
@@ -289,7 +289,7 @@ Pairs races_of(const Sample& sample, bool by_warps) {
       const int end = order.end_of_store(a.begin.when, a.shared);
       return end != kNever && order.is_before({0, end}, b.begin);
     }
-    // What threads wrote themselves a copy reads after a proxy fence.
+    // A copy reads the threads' own writes after a proxy fence.
     const What reads = a.shared ? What::store : What::load;
     const bool proxy = order.at(b.begin.when).what == reads && a.writes;
     return order.is_before(a.begin, b.begin) &&

@@ -1,5 +1,5 @@
-// The race check on random programs of clusters beside a plain definition of what races: accesses
-// to the blocks' shared memory, ordered by barriers of warps, blocks and the cluster.
+// The race check on random programs of clusters beside a plain definition of races: accesses to the
+// blocks' shared memory, ordered by barriers of warps, blocks and the cluster.
 #include "unit/sim/check/race/race_pairs.h"
 #include "unit/sim/device/hopper_runner.h"
 
@@ -26,7 +26,7 @@ enum class What : std::uint8_t {
   barrier,
   fence,           ///< of the cluster
   arrive,          ///< at the cluster's barrier
-  arrive_relaxed,  ///< orders what came before the thread's last fence
+  arrive_relaxed,  ///< orders the thread's accesses before its last fence
   wait,
 };
 
@@ -139,7 +139,7 @@ std::string text_of(const Sample& program, int* first_line) {
          "; @%p2 bra LOOP;\n" + sync + "ret;\n}\n";
 }
 
-/// What lies between the `from`th and the `to`th thing that threads do, over all rounds.
+/// The steps between the `from`th and the `to`th one of the threads, over all rounds.
 class Order {
  public:
   explicit Order(const Sample& program) : program_(program) {
@@ -162,7 +162,7 @@ class Order {
     }
     return false;
   }
-  /// What came before `from` is released to all of the cluster, who acquire it before `to`.
+  /// Steps before `from` are released to all of the cluster; its threads acquire them before `to`.
   bool has_phase(int from, int to) const {
     return std::any_of(phases_.begin(), phases_.end(),
                        [&](const auto& phase) { return from < phase.first && phase.second < to; });
@@ -180,8 +180,7 @@ struct Access {
 };
 
 /// By definition: two threads of a cluster, bytes in common, a write among the two, and no order by
-/// the program, or by a barrier of the warp, the block or the cluster that both are of. Clusters
-/// are all alike.
+/// the program, or by a barrier of their common warp, block or cluster. Clusters are all alike.
 Pairs races_of(const Sample& program) {
   const Order order(program);
   std::map<std::pair<unsigned, unsigned>, std::vector<Access>> memory;  // by rank and byte

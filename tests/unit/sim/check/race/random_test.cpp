@@ -1,5 +1,5 @@
-// The race check on random programs beside a plain definition of what races: every pair of
-// accesses, compared one by one.
+// The race check on random programs beside a plain definition of races: every pair of accesses,
+// compared one by one.
 #include "sim/checks.h"
 #include "unit/sim/check/race/race_pairs.h"
 #include "unit/sim/device/device_fixture.h"
@@ -29,9 +29,8 @@ enum class What : std::uint8_t { read, write, copy, barrier, warp_barrier, group
 
 /// Thread t touches `bytes` bytes at lane * stride + lane / 16 * pitch + base, where lane is
 /// ((t + add) & mask) >> shift, in global memory a block's distance further on per block; only
-/// threads with t % every == 0 do. A copy
-/// takes them from that place in global memory to that place in shared memory. A wait leaves `left`
-/// groups under way.
+/// threads with t % every == 0 do. A copy takes them from this place in global memory to the same
+/// one in shared memory. A wait leaves `left` groups in progress.
 struct Step {
   What what = What::read;
   bool shared = true;
@@ -165,13 +164,13 @@ std::string text_of(const Program& program, int* first_line) {
          "; @%p2 bra LOOP; ret;\n}\n";
 }
 
-/// Steps and barriers that a thread has behind it.
+/// Steps and barriers passed by a thread.
 struct Time {
   unsigned steps = 0, barriers = 0, warp_barriers = 0;
 };
 constexpr Time kNever{~0u, ~0u, ~0u};
 
-/// From `begin` to `end`, which for a copy is the wait that covers it.
+/// From `begin` to `end`; for a copy, the end is the wait that covers it.
 struct Access {
   int step;
   unsigned block, thread;
@@ -213,8 +212,8 @@ std::vector<std::pair<Time, Time>> times_of(const Program& program) {
 }
 
 /// By definition: two threads (or a thread and its own copy), bytes in common, a write among the
-/// two, and neither over before the other began, as program order and barriers of the block or of
-/// the warp that both are of tell. Copies that repeat each other do not race.
+/// two, and neither over before the other began, by program order and barriers of their common
+/// block or warp. Copies of the same bytes do not race.
 Pairs races_of(const Program& program) {
   struct Bytes {
     std::vector<Access> reads, writes;
@@ -260,8 +259,8 @@ Pairs races_of(const Program& program) {
   return pairs;
 }
 
-/// What a finding claims. Where it says "one of several threads" the reader that it names was
-/// ordered, and some other read races with the write.
+/// A finding's claim. With "one of several threads", the named reader was ordered, and some other
+/// read races with the write.
 struct Claim {
   std::pair<int, int> steps;
   int write_after_read = -1;  ///< the step that wrote

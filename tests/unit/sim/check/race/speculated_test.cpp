@@ -1,4 +1,4 @@
-// Loads whose values are not wanted, in part or in some lanes: the init check judges what is used.
+// Loads with unused values, in part or in some lanes: the init check judges the used ones.
 #include "unit/sim/check/check_kernel.h"
 
 using namespace kernwright;
@@ -9,8 +9,8 @@ namespace {
 
 constexpr CheckSet kInitAlone{true, false, false};
 
-/// Lanes that hold what their own word of shared memory was given: the even ones. %p1 holds in
-/// these, %p2 in the others, %p3 nowhere.
+/// Lanes with a written word in shared memory: the even ones. %p1 holds in these, %p2 in the
+/// others, %p3 nowhere.
 const std::string kEvenWritten =
     "and.b32 %r6, %r1, 1;\nsetp.eq.u32 %p1, %r6, 0;\nsetp.ne.u32 %p2, %r6, 0;\n"
     "setp.gt.u32 %p3, %r1, 9999;\nmov.u32 %r9, 7;\nmov.u32 %r11, 0;\n@%p1 st.shared.u32 [%r3], "
@@ -22,7 +22,7 @@ std::vector<Finding> speculated(const std::string& body, unsigned block = 64) {
   return run(body, {1, block}, kInitAlone);
 }
 
-/// A whole warp, half of one, and a warp of which a part is there.
+/// A whole warp, half of one, and an incomplete warp.
 bool finds_unwritten(const std::string& body) {
   const bool whole = !speculated(body).empty();
   CHECK(!speculated(body, 37).empty() == whole);
@@ -70,7 +70,7 @@ TEST_CASE("check speculated: guarded instructions use a value where their guard 
   CHECK_FALSE(finds_unwritten(start + "@!%p2 st.global.u32 [%rd2], %r10;\n"));
   CHECK(finds_unwritten(start + "@%p2 mov.u32 %r11, %r10;\n" + kKeep));
   CHECK(finds_unwritten(start + "@!%p1 st.global.u32 [%rd2], %r10;\n"));
-  // A guarded load and who follows it with the same guard.
+  // A guarded load and uses with the same guard.
   CHECK_FALSE(
       finds_unwritten(kEvenWritten + "@%p1 " + kLoad + "@%p1 mov.u32 %r11, %r10;\n" + kKeep));
   CHECK(finds_unwritten(kEvenWritten + "@%p2 " + kLoad + "@%p2 mov.u32 %r11, %r10;\n" + kKeep));
@@ -89,7 +89,7 @@ TEST_CASE("check speculated: arithmetic on the way passes the question on") {
 }
 
 TEST_CASE("check speculated: a loop's load is judged anew each time") {
-  // The first turn drops what the second, which comes after a store, keeps, or the other way round.
+  // The first turn drops a value and the second, after a store, keeps it, or the other way round.
   const auto loop = [](const std::string& keeps) {
     return kEvenWritten + "mov.u32 %r16, 0;\nAGAIN:\n" + kLoad + "setp.eq.u32 %p4, %r16, " + keeps +
            ";\nselp.b32 %r11, %r10, %r11, %p4;\nst.shared.u32 [%r3], %r1;\n"

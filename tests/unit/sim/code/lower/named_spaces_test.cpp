@@ -1,4 +1,4 @@
-// Instructions that name something in a state space, and those that cannot reach it.
+// Instructions with names of a state space, and accesses out of its reach.
 #include "sim/code/lower/named_spaces.h"
 
 #include "unit/sim/ptx/ptx_fixture.h"
@@ -8,7 +8,7 @@ namespace {
 
 using ptx::Space;
 
-/// The one instruction of a kernel or a device function, and what there is to know about names.
+/// The one instruction of a kernel or a device function, and the facts about names.
 struct Named {
   explicit Named(const std::string& instruction, bool is_entry = true)
       : module(ptx::testing::parse_module(

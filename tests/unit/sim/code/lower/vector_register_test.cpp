@@ -170,7 +170,7 @@ TEST_CASE("vector registers: what ptxas takes is taken") {
            "atom.global.add.f32 q.x, [%d1], q.y;",
            ".reg .v4 .f16x2 x; .reg.v2.s8 y; .reg .v2 .u64 e, f;",
        }) {
-    // Shared memory is not there: what runs may fail, but is no refusal.
+    // Shared memory is missing: the run may fail, but the load does not refuse it.
     INFO(body, ": ", refusal(body));
     CHECK(refusal(body).empty());
   }

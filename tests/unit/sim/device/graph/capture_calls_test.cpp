@@ -1,11 +1,11 @@
-// Every driver call while a stream captures: what it returns, and whether the capture survives.
+// Every driver call while a stream captures: its result, and whether the capture survives.
 //
 // Sources: CUDA Programming Guide ("Prohibited and Unhandled Operations", "Invalidation") and the
 // driver API reference of cuStreamBeginCapture, cuThreadExchangeStreamCaptureMode and the calls
-// themselves. The reference names few of the "potentially unsafe" calls; here they are the ones
-// that allocate, free, unload, map peers, set limits or wait (docs/driver_behaviour.md has those
-// that were tried on an H200). The table holds for a capture in global mode on a stream that does
-// not block, which the call is given where it takes a stream.
+// themselves. The reference names few of the "potentially unsafe" calls; here they are the calls to
+// allocate, free, unload, map peers, set limits or wait (docs/driver_behaviour.md has those tried
+// on an H200). The table holds for a capture in global mode on a non-blocking stream, which is the
+// stream argument of the call.
 #include "sim/device/profile.h"
 #include "unit/sim/device/capture_fixture.h"
 
@@ -17,7 +17,7 @@ using namespace kernwright::sim;
 
 namespace {
 
-/// What the calls need, made before the capture begins.
+/// The objects for the calls, made before the capture begins.
 struct Scene : StreamDevice {
   Scene() : main(stream()), other(stream()), mark(event()), recorded(event()), x(words(16)) {
     REQUIRE(api.cuMemHostAlloc(&pinned, 64, 0) == CUDA_SUCCESS);
@@ -94,7 +94,7 @@ T* scratch() {
   return &value;
 }
 
-/// What calls that only a device of 9.0 has say to arguments that are wrong.
+/// The result for wrong arguments, of calls for devices from 9.0 on.
 CUresult wrong_on_90() {
   return device_profile().is_90 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -261,8 +261,8 @@ std::vector<Call> unsafe() {
   };
 }
 
-/// Work on the default stream that a capture does not see, and that an H200's driver does. It has
-/// nothing to wait for, since the stream that captures does not wait for the default stream.
+/// Work on the default stream, outside of the capture; an H200's driver accepts it, too. It does
+/// not wait, since the capturing stream does not wait for the default stream.
 std::vector<Call> beside() {
   return {
     CALL(cuMemcpyHtoD, kOk, true, return api.cuMemcpyHtoD(s.x, s.host, 16);),

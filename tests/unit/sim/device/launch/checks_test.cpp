@@ -1,5 +1,5 @@
-// Scopes of checks and of schedules: they end in any order and on any thread, and what is on
-// follows.
+// Scopes of checks and of schedules: they end in any order and on any thread, with the right rest
+// in force.
 #include "sim/checks.h"
 
 #include "driver/driver_rows.h"

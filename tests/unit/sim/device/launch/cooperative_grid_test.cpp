@@ -1,5 +1,5 @@
-// Cooperative launches: grid-wide barriers as cooperative groups compile them, on any number of
-// threads, and what does not fit.
+// Cooperative launches: grid-wide barriers as compiled by cooperative groups, on any number of
+// threads, and grids too large for the device.
 #include "sim/code/program.h"
 #include "sim/device/launch/grid.h"
 #include "sim/device/launch/thread_pool.h"

@@ -1,4 +1,4 @@
-// The threads that blocks run on: pieces of work, helpers that come late, callers that take turns.
+// The threads for blocks: pieces of work, late helpers, callers taking turns.
 #include "sim/device/launch/thread_pool.h"
 
 #include <doctest/doctest.h>
@@ -74,8 +74,8 @@ cpu_set_t one(int processor) {
   return set;
 }
 
-/// The processors of worker 1 in a use by a caller that stays on `processor`. The worker sets
-/// itself to `wanted` behind that.
+/// The processors of worker 1 in a use by a caller staying on `processor`. The worker sets itself
+/// to `wanted` afterwards.
 cpu_set_t seen_from(int processor, const cpu_set_t* wanted = nullptr) {
   const cpu_set_t only = one(processor);
   REQUIRE(sched_setaffinity(0, sizeof only, &only) == 0);

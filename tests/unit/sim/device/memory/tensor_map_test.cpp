@@ -1,4 +1,4 @@
-// The simulated driver's functions for tensor maps: what they write, what they refuse.
+// The simulated driver's functions for tensor maps: their bytes and refusals.
 #include "sim/tensor_map.h"
 #include "sim/device/profile.h"
 #include "unit/sim/device/device_fixture.h"

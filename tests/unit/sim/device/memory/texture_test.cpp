@@ -1,5 +1,5 @@
-// The simulated driver's functions for CUDA arrays, textures and surfaces: copies, what is refused
-// with which code, lifetimes.
+// The simulated driver's functions for CUDA arrays, textures and surfaces: copies, refusals with
+// their codes, lifetimes.
 #include "unit/sim/device/stream_fixture.h"
 
 #include <array>
@@ -297,7 +297,7 @@ TEST_CASE("sim textures: objects that the driver refuses") {
   CHECK(device.refusal(pitched(x, 8, 4, 33)) == kWrong);
   CHECK(device.refusal(pitched(x, 9, 4, 32)) == kWrong);
   CHECK(device.refusal(pitched(x, 8, 0, 32)) == kWrong);
-  // Memory that is not there.
+  // Memory not allocated.
   CHECK(device.refusal(linear(x, 8192)) == kWrong);
   CHECK(device.report().kind == FaultKind::bounds);
   CHECK(device.refusal(pitched(x, 8, 1000, 32)) == kWrong);

@@ -1,5 +1,5 @@
-// Random calls on streams, events, captures, graphs and memory, from several threads: every answer
-// is one that the driver can give, nothing hangs, and nothing is left behind.
+// Random calls on streams, events, captures, graphs and memory, from several threads: the driver
+// could give every answer, nothing hangs, and nothing is left behind.
 #include "unit/sim/device/capture_fixture.h"
 
 #include <mutex>
@@ -30,7 +30,7 @@ const std::set<CUresult> kExpected{CUDA_SUCCESS,
                                    CUDA_ERROR_CAPTURED_EVENT,
                                    CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD};
 
-/// One thread's calls, on objects that all threads share.
+/// One thread's calls, on objects shared by all threads.
 class Caller {
  public:
   Caller(const StreamDevice& device, CUdeviceptr x, std::vector<CUstream> streams,
@@ -175,7 +175,7 @@ class Caller {
   std::uint32_t host_ = 0;
 };
 
-/// `threads` callers at once; bytes of the device that are still in use afterwards.
+/// `threads` callers at once; bytes of the device still in use afterwards.
 std::size_t left_behind(int threads, unsigned round, std::set<CUresult>& seen) {
   StreamDevice device;
   const DriverApi& api = device.api;
@@ -195,7 +195,7 @@ std::size_t left_behind(int threads, unsigned round, std::set<CUresult>& seen) {
   for (auto& caller : callers) {
     running.emplace_back([&caller] {
       caller->run(8000);
-      caller->finish();  // ends what only the thread that began it may end
+      caller->finish();  // a capture may only be ended by the thread of its beginning
     });
   }
   for (auto& thread : running) thread.join();
@@ -233,7 +233,7 @@ TEST_CASE("sim streams: random calls from several threads hang nowhere and leave
     std::set<CUresult>& results = round % 2 == 0 ? seen : by_chance;
     CHECK(left_behind(round % 2 == 0 ? 1 : 3, round, results) == 0);
   }
-  // The calls came far: into every state that a capture has.
+  // The calls came far: into every state of a capture.
   for (const CUresult result :
        {CUDA_SUCCESS, CUDA_ERROR_ILLEGAL_STATE, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
         CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_ERROR_STREAM_CAPTURE_ISOLATION,

@@ -34,7 +34,7 @@ std::vector<Step> random_program(std::mt19937& random, int length) {
     if (below(8) == 0) step.stream = 0;  // rarely: the default stream orders much
     if (step.kind == Kind::record || step.kind == Kind::wait) step.a = below(kEvents);
     program.push_back(step);
-    // Most records are for a stream that goes on right away.
+    // Most records belong to a stream with a wait right behind.
     if (step.kind != Kind::record || below(4) == 0) continue;
     program.push_back({Kind::wait, 1 + below(kStreams - 1), step.a, 0, 0});
   }
@@ -49,8 +49,8 @@ Words after(const Step& step, Words words) {
   return words;
 }
 
-/// The model: which earlier steps must be over before each step, by the rules of the programming
-/// guide alone, and all orders that respect them.
+/// The model: the earlier steps before each step, by the rules of the programming guide alone, and
+/// all possible orders.
 class Model {
  public:
   explicit Model(const std::vector<Step>& program, bool events = true, bool joins = true)
@@ -58,7 +58,7 @@ class Model {
     std::map<int, std::size_t> recorded;
     std::vector<bool> counts;
     for (std::size_t j = 0; j < program.size(); ++j) {
-      // A wait for an event that was never recorded has no effect at all.
+      // A wait for an event without a record has no effect at all.
       counts.push_back(program[j].kind != Kind::wait || recorded.count(program[j].a) != 0);
       unsigned needs = 0;
       for (std::size_t i = 0; i < j && counts[j]; ++i) {

@@ -1,4 +1,4 @@
-// Streams of the simulated driver that run apart: waiting, asking, joining, and late errors.
+// Streams of the simulated driver running apart: waiting, asking, joining, and late errors.
 #include "unit/sim/device/stream_fixture.h"
 
 #include <set>
@@ -280,7 +280,7 @@ TEST_CASE("sim queue: memory is freed in the stream's turn; freed memory is foun
   REQUIRE(device.push(a, x, 1) == CUDA_SUCCESS);
   CHECK(api.cuStreamSynchronize(a) == CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(device.report().kind == FaultKind::use_after_free);
-  // What waits to be freed counts as free: five times the device's memory goes through.
+  // Memory waiting to be freed counts as free: five times the device's memory goes through.
   std::size_t free_bytes = 0, total = 0;
   REQUIRE(api.cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS);
   const std::size_t bytes = free_bytes / 2 + (1 << 20);
