@@ -733,8 +733,9 @@ class checked:
     """Whether launches check their array arguments: for the whole process from now on, and as a
     context manager until the end of the block.
 
-    Without checks a wrong dtype, device or layout reaches the kernel as it is; the number of
-    arguments, their kinds and the range of numbers are always checked.
+    Without checks a wrong dtype, device, layout or alignment of an array or a kw.Pointer reaches
+    the kernel as it is; the number of arguments, their kinds and the range of numbers are always
+    checked.
 
     >>> with kw.checked(False):
     ...     saxpy[1, 256](2.0, x, y, n)
@@ -854,7 +855,8 @@ class InOut(HostArgument):
     def __init__(self, array: npt.NDArray[Any]) -> None: ...
 
 class Pointer:
-    """A raw device address as an argument; with a dtype the pointee is checked.
+    """A raw device address as an argument. With a dtype the pointee is checked. The alignment is
+    checked for a parameter that points to vectors. kw.checked(False) leaves both out.
 
     >>> kernel[1, 256](kw.Pointer(address, "float32"), n)
     """
