@@ -282,18 +282,6 @@ def _name(name: str | None) -> str:
     return name
 
 
-def rehearse() -> None:
-    """Makes a program and a kernel of a text that nobody has, without compiling it.
-
-    Code that runs for the first time in a process takes several times as long: so this is done
-    when the device is opened, which takes long anyway.
-    """
-    text = (
-        "__global__ void rehearsal(float a, const float* x, float* y, int n) { y[n] = a * x[n]; }"
-    )
-    _program(Located(text, "<rehearsal>", 1, ""), None).kernel("")
-
-
 def _options(options: ProgramOptions | None, fields: dict[str, Any]) -> ProgramOptions | None:
     """None for the defaults of most kernels: nothing is made and read for them."""
     return make_options(options, fields) if fields or options is not None else None
