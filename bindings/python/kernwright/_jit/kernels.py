@@ -60,8 +60,8 @@ def kernel(
     if type(source) is not str and (code := _object_code(source, options, option_fields)):
         return _core._Program.of_code(*code).kernel(_name(name))
     if options is None:
-        if not option_fields and (plain := _core._plain_kernel(source, name)) is not None:
-            return plain
+        if not option_fields and (known := _core._recent_kernel(source, name)) is not None:
+            return known
         key = _recent.request_key(source, name, option_fields, sys._getframe(1))
         if key is not None and (known := _recent.find(key)) is not None:
             return known
