@@ -40,7 +40,7 @@ demo: install
 test: install build
 	@$(BIN)/python scripts/run_tests.py --build $(BUILD)
 
-## make lint      layers, sizes, ASCII, spelling, formatting, ruff, mypy on the stubs
+## make lint      layers, sizes, ASCII, spelling, formatting, ruff, mypy
 lint: setup
 	@$(BIN)/python -m pytest -q tests/lint
 

@@ -82,9 +82,10 @@ void convert_ours(const ArgumentPlan& plan, const Array& array, bool strided, st
 
 void convert_address(const ArgumentPlan& plan, const PointerArgument& pointer, std::byte* slot,
                      LaunchFrame& frame) {
-  if (pointer.type && !takes_elements(*plan.parameter, plan.pointee, *pointer.type)) {
-    const std::string got = format("a kw.Pointer to {}", scalar_name(*pointer.type));
-    frame.refuse(plan, wrong_elements_text(*plan.parameter, plan.pointee, got));
+  if (frame.is_checked()) {
+    const MemoryArgument memory{.address = pointer.address, .type = pointer.type};
+    const std::string problem = memory_problem(*plan.parameter, plan.pointee, memory);
+    if (!problem.empty()) frame.refuse(plan, problem);
   }
   store(pointer.address, slot);
 }

@@ -19,31 +19,6 @@ namespace {
 using kernels::ScalarOperand;
 using kernels::Weak;
 
-/// With the number's own type; the caller makes it weak where it has none.
-ScalarOperand scalar_of(const Number& number) {
-  ScalarOperand scalar;
-  switch (number.kind) {
-    case Number::Kind::huge:
-      scalar.huge = true;
-      [[fallthrough]];
-    case Number::Kind::none:
-    case Number::Kind::integer:
-      scalar.kind = ScalarOperand::Kind::integer;
-      break;
-    case Number::Kind::real:
-      scalar.kind = ScalarOperand::Kind::real;
-      break;
-    case Number::Kind::complex:
-      scalar.kind = ScalarOperand::Kind::complex;
-      break;
-  }
-  scalar.negative = number.negative;
-  scalar.bits = number.bits;
-  scalar.real = number.real;
-  scalar.imaginary = number.imaginary;
-  return scalar;
-}
-
 [[noreturn]] void refuse_host_array(PyObject* value) {
   throw ArgumentError(
       format("a {} in host memory cannot be an operand beside a device's array: copy it to the "
@@ -57,20 +32,12 @@ ScalarOperand scalar_of(const Number& number) {
 std::optional<ScalarOperand> scalar_operand(PyObject* value) {
   if (PyFloat_CheckExact(value)) return ScalarOperand::of(PyFloat_AS_DOUBLE(value));
   if (PyBool_Check(value)) return ScalarOperand::of(value == Py_True);
-  if (PyLong_Check(value)) {
-    ScalarOperand scalar = scalar_of(read_number(value));
-    scalar.weak = Weak::integer;
-    return scalar;
-  }
-  if (const auto type = scalar_of_type(Py_TYPE(value))) {
-    ScalarOperand scalar = scalar_of(read_number(value));
-    scalar.type = *type;
-    return scalar;
-  }
-  if (!PyFloat_Check(value) && !PyComplex_Check(value)) return std::nullopt;
-  ScalarOperand scalar = scalar_of(read_number(value));
-  scalar.weak = PyFloat_Check(value) ? Weak::real : Weak::complex;
-  return scalar;
+  if (PyLong_Check(value)) return ScalarOperand{read_number(value), Weak::integer};
+  if (const auto type = scalar_of_type(Py_TYPE(value)))
+    return ScalarOperand{read_number(value), Weak::none, *type};
+  if (PyFloat_Check(value)) return ScalarOperand{read_number(value), Weak::real};
+  if (PyComplex_Check(value)) return ScalarOperand{read_number(value), Weak::complex};
+  return std::nullopt;
 }
 
 const Array* Operands::first_array() const noexcept {

@@ -142,7 +142,7 @@ sim::LineCounts counts_of(const CountValues& values) {
   return counts;
 }
 
-/// Columns as (name, meaning), cells, shares of the cost, and advice: for each row.
+/// Columns as (name, meaning), the note, then for each row cells, shares of the cost, and advice.
 py::tuple line_table(const std::vector<CountValues>& rows, const CountValues& total) {
   std::vector<sim::LineCounts> counts;
   for (const CountValues& row : rows) counts.push_back(counts_of(row));
@@ -150,7 +150,7 @@ py::tuple line_table(const std::vector<CountValues>& rows, const CountValues& to
   std::vector<std::pair<std::string, std::string>> columns;
   for (const sim::LineColumn& column : table.columns)
     columns.emplace_back(column.name, column.meaning);
-  return py::make_tuple(columns, table.rows, table.shares, table.advice);
+  return py::make_tuple(columns, table.note, table.rows, table.shares, table.advice);
 }
 
 }  // namespace

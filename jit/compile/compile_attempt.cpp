@@ -146,6 +146,7 @@ CompileAttempt::CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& r
     : nvrtc_(nvrtc),
       request_(request),
       plan_(plan),
+      source_(source),
       program_path_(program_path(request.source)),
       options_(without_nvrtc_cache(nvrtc_options(request, plan), nvrtc)),
       prefix_(source_prefix(request.texts.text, source)),
@@ -429,7 +430,7 @@ std::vector<Diagnostic> CompileAttempt::user_diagnostics() const {
     result.push_back(message.diagnostic);
   }
   if (std::any_of(result.begin(), result.end(), is_error)) {
-    add_hints(result, request_.header_folders, macro_names(request_.options, request_.texts.text));
+    add_hints(result, request_.header_folders, macro_names(request_.options, source_));
   }
   shift_lines(result, request_.source.name, request_.source.first_line);
   return result;

@@ -114,6 +114,7 @@ class CompileAttempt {
   const LoadedNvrtc& nvrtc_;
   const CompileRequest& request_;
   const CompilePlan& plan_;
+  const TokenizedSource& source_;
   std::string program_path_;
   std::vector<std::string> options_;  ///< without those of precompiled headers
   std::optional<SourcePrefix> prefix_;

@@ -46,16 +46,15 @@ void check_names(const std::vector<std::string>& names) {
   }
 }
 
-/// Candidates for the names of struct members: from the text and from all included headers of the
-/// user.
-std::vector<std::string> member_names_of(const CompileRequest& request) {
+/// Candidates for the names of struct members: from the text, whose tokens are `source`, and from
+/// all included headers of the user.
+std::vector<std::string> member_names_of(const CompileRequest& request,
+                                         const TokenizedSource& source) {
   MemberNames names;
-  names.add(request.source.text);
+  names.add(request.texts.text, source);
   for (const auto& [name, text] : request.options.headers) names.add(text);
-  if (!tokenize(request.source.text).includes.empty()) {
-    for (const IncludedFile& file : include_closure(request.source, request.options).files) {
-      if (const auto text = read_whole_file(file.path)) names.add(*text);
-    }
+  for (const IncludedFile& file : request.included.files) {
+    if (const auto text = read_whole_file(file.path)) names.add(*text);
   }
   return names.take();
 }
@@ -149,7 +148,7 @@ class Session {
   /// Finds possible names of members. Structs without a name may be types of members. If some have
   /// members, the form for such types comes first: it saves attempts.
   void find_members() {
-    plan_.members = member_names_of(request_);
+    plan_.members = member_names_of(request_, tokens_);
     const bool any_nameless =
         std::any_of(plan_.members.begin(), plan_.members.end(),
                     [](const std::string& name) { return name.starts_with("::"); });

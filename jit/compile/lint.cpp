@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -53,11 +54,11 @@ class LintPass {
   }
 
   std::vector<Diagnostic> diagnostics(bool is_good, std::span<const std::string> folders,
-                                      const ProgramOptions& options) {
+                                      const std::set<std::string>& macros) {
     if (!is_good && std::none_of(diagnostics_.begin(), diagnostics_.end(), is_error)) {
       diagnostics_.push_back({Severity::error, log_, source_.name, 0, 0, {}, {}});
     }
-    add_hints(diagnostics_, folders, macro_names(options, texts_.text));
+    add_hints(diagnostics_, folders, macros);
     shift_lines(diagnostics_, source_.name, source_.first_line);
     return std::move(diagnostics_);
   }
@@ -100,7 +101,8 @@ std::vector<Diagnostic> lint_with(const LoadedNvrtc& nvrtc, const Source& source
                                   const std::vector<std::string>& arguments,
                                   const std::vector<std::string>& folders,
                                   const CompileDeadline& deadline) {
-  const bool includes_nothing = tokenize(texts.text).includes.empty();
+  const TokenizedSource tokens = tokenize(texts.text);
+  const bool includes_nothing = tokens.includes.empty();
   // The built-in declarations behind --minimal are read only for texts with a use of them.
   bool minimal = options.minimal == Tristate::on ||
                  (options.minimal == Tristate::automatic && includes_nothing);
@@ -113,7 +115,7 @@ std::vector<Diagnostic> lint_with(const LoadedNvrtc& nvrtc, const Source& source
     } else if (!is_good && !default_device && pass.met_host_code()) {
       default_device = true;
     } else {
-      return pass.diagnostics(is_good, folders, options);
+      return pass.diagnostics(is_good, folders, macro_names(options, tokens));
     }
   }
 }

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "base/format.h"
-#include "jit/source/source_lexer.h"
 
 namespace kernwright {
 namespace {
@@ -69,13 +69,13 @@ std::string define_lines(const ProgramOptions& options) {
   return text;
 }
 
-std::set<std::string> macro_names(const ProgramOptions& options, std::string_view text) {
+std::set<std::string> macro_names(const ProgramOptions& options, const TokenizedSource& source) {
   constexpr std::string_view kDefine = "define";
   std::set<std::string> names;
   for (const auto& [name, value] : macro_definitions(options)) {
     names.insert(leading_identifier(name));
   }
-  for (const Directive& directive : tokenize(text).directives) {
+  for (const Directive& directive : source.directives) {
     std::string_view rest = directive.text;
     const auto word = std::min(rest.find_first_not_of(" \t", 1), rest.size());
     rest.remove_prefix(word);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "jit/source/program_options.h"
+#include "jit/source/source_lexer.h"
 
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,7 +21,7 @@ std::vector<MacroDefinition> macro_definitions(const ProgramOptions& options);
 ProgramOptions without_macros(ProgramOptions options);
 std::string define_lines(const ProgramOptions& options);
 
-/// Names of the macros of the options and of the #define lines of `text`.
-std::set<std::string> macro_names(const ProgramOptions& options, std::string_view text);
+/// Names of the macros of the options and of the #define lines of the text.
+std::set<std::string> macro_names(const ProgramOptions& options, const TokenizedSource& source);
 
 }  // namespace kernwright

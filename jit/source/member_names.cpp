@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "jit/source/source_lexer.h"
-
 namespace kernwright {
 namespace {
 
@@ -100,8 +98,7 @@ class StructHead {
 
 }  // namespace
 
-void MemberNames::add(std::string_view text) {
-  const TokenizedSource source = tokenize(text);
+void MemberNames::add(std::string_view text, const TokenizedSource& source) {
   const std::vector<Token>& tokens = source.tokens;
   std::vector<std::optional<std::string>> braces;  // the struct of each open brace
   StructHead head;

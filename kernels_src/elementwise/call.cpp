@@ -62,13 +62,14 @@ bool compare_beyond_range(ElementwiseCall& call, std::span<const Operand> operan
   }
   for (std::size_t i = 0; i < 2; ++i) {
     const ScalarOperand& number = operands[i].number;
-    const bool beyond = is_weak(operands[i]) && number.weak == Weak::integer &&
-                        is_integer(call.inputs[i].computed) &&
-                        !number.fits(call.inputs[i].computed);
+    const bool beyond =
+        is_weak(operands[i]) && number.weak == Weak::integer &&
+        is_integer(call.inputs[i].computed) &&
+        encode(number.value, call.inputs[i].computed, call.inputs[i].value.data()) != Fit::exact;
     if (!beyond) continue;
     for (CallInput& input : call.inputs) input.computed = ScalarType::float64;
     const double infinity = std::numeric_limits<double>::infinity();
-    encode(ScalarOperand::of(number.negative ? -infinity : infinity), ScalarType::float64,
+    encode(ScalarOperand::of(number.value.negative ? -infinity : infinity), ScalarType::float64,
            call.inputs[i].value.data());
     return true;
   }
@@ -78,7 +79,7 @@ bool compare_beyond_range(ElementwiseCall& call, std::span<const Operand> operan
 /// Powers that have an operation of their own.
 void simplify_power(ElementwiseCall& call, const Operand& exponent) {
   if (exponent.array != nullptr) return;
-  const ScalarOperand& number = exponent.number;
+  const Number& number = exponent.number.value;
   const bool whole = is_integer(call.result);
   if (whole && number.negative) {
     throw InvalidArgument(

@@ -71,15 +71,12 @@ void store_pointer(const Place& place, const ArgumentView& view, ArgumentSlot& s
     std::memcpy(slot.data(), &view.address, sizeof view.address);
     return;
   }
-  const Pointee pointee = pointee_of(parameter);
-  if (view.scalar && !takes_elements(parameter, pointee, *view.scalar))
-    refuse(place, wrong_elements_text(parameter, pointee, describe(view)));
   const MemoryArgument memory{.address = view.address,
                               .type = view.scalar,
                               .bytes = view.memory_bytes,
                               .read_only = view.read_only};
-  const MemoryFit fit = memory_fit(parameter, pointee, memory);
-  if (fit != MemoryFit::exact) refuse(place, memory_text(parameter, memory, fit, "memory"));
+  const std::string problem = memory_problem(parameter, pointee_of(parameter), memory);
+  if (!problem.empty()) refuse(place, problem);
   std::memcpy(slot.data(), &view.address, sizeof view.address);
 }
 

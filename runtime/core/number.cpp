@@ -61,13 +61,6 @@ Fit store_bool(const Number& number, void* to) noexcept {
   return Fit::exact;
 }
 
-/// The value as a double; integers beyond 2^53 are rounded as Python's float() does.
-double as_double(const Number& number) noexcept {
-  if (number.kind != Number::Kind::integer) return number.real;
-  return number.negative ? static_cast<double>(static_cast<std::int64_t>(number.bits))
-                         : static_cast<double>(number.bits);
-}
-
 Fit store_float(double value, void* to) noexcept {
   const auto narrow = static_cast<float>(value);
   std::memcpy(to, &narrow, sizeof narrow);
@@ -78,7 +71,7 @@ Fit store_real(const Number& number, ScalarType type, void* to) noexcept {
   if (number.kind == Number::Kind::none || number.kind == Number::Kind::complex) {
     return Fit::wrong_kind;
   }
-  const double value = as_double(number);
+  const double value = number.as_double();
   if (number.kind == Number::Kind::huge && std::isinf(value)) return Fit::out_of_range;
   if (type == ScalarType::float32) return store_float(value, to);
   if (type != ScalarType::float64) {
@@ -91,7 +84,7 @@ Fit store_real(const Number& number, ScalarType type, void* to) noexcept {
 Fit store_complex(const Number& number, ScalarType type, void* to) noexcept {
   if (number.kind == Number::Kind::none) return Fit::wrong_kind;
   const bool wide = type == ScalarType::complex128;
-  Number part = Number::of(as_double(number));
+  Number part = Number::of(number.as_double());
   part.kind = number.kind == Number::Kind::huge ? Number::Kind::huge : Number::Kind::real;
   const ScalarType part_type = wide ? ScalarType::float64 : ScalarType::float32;
   const Fit real = store_real(part, part_type, to);
@@ -169,6 +162,12 @@ Number Number::read(ScalarType type, const void* from) noexcept {
     default:
       return of(decode_small_float(type, from));
   }
+}
+
+double Number::as_double() const noexcept {
+  if (kind != Kind::integer) return real;
+  return negative ? static_cast<double>(static_cast<std::int64_t>(bits))
+                  : static_cast<double>(bits);
 }
 
 std::string Number::to_string() const {

@@ -25,6 +25,8 @@ struct Number {
   /// The number of that type at `from`.
   static Number read(ScalarType type, const void* from) noexcept;
 
+  /// Integers beyond 2^53 are rounded as Python's float() does; of a complex number the real part.
+  double as_double() const noexcept;
   /// "-5", "2.5"; of a complex one "1+2j".
   std::string to_string() const;
 };

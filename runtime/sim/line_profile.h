@@ -60,8 +60,8 @@ std::uint64_t line_cost(const LineCounts& counts) noexcept;
 std::string line_advice(const LineCounts& counts);
 
 struct LineColumn {  ///< of a table of lines
-  const char* name;
-  const char* meaning;
+  std::string name;
+  std::string meaning;
 };
 
 /// Rows of counts as a table of text; "-" where there is nothing to tell.
@@ -71,6 +71,7 @@ struct LineTable {
   std::vector<std::string> total;
   std::vector<double> shares;       ///< of the total's cost, for each row
   std::vector<std::string> advice;  ///< for each row; empty but for the few that cost most
+  std::string note;                 ///< what the total leaves out; may be empty
 };
 /// `total` is the sum of the rows, and of others that are not shown.
 LineTable line_table(std::span<const LineCounts> rows, const LineCounts& total);

@@ -30,3 +30,15 @@ def run_child(code, timeout=60, options=(), **environment):
             out, err = child.communicate()
             raise AssertionError(f"still running after {timeout} s\n{out}\n{err}") from None
     return Ended(child.returncode, out, err)
+
+
+def kernwright(*arguments, cwd=None, **environment):
+    """Runs the command of that name to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "kernwright", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, **environment},
+    )

@@ -26,3 +26,26 @@ def test_checks_can_be_left_out_and_come_back(saxpy):
     kw.checked(True)
     with pytest.raises(TypeError):
         kw.checked(None)
+
+
+def test_an_address_is_checked_as_an_array_is(saxpy):
+    source = "__global__ void first(const float4* x, float* y) { *y = x->x; }"
+    first = kw.kernel(source)
+    x, y = kw.arange(8, dtype="float32"), kw.zeros(1)
+    for dtype in (None, "float32"):
+        first[1, 1](kw.Pointer(x.ptr + 16, dtype), y)
+        assert y.item() == 4
+        message = rf"parameter 1 .* at address {x.ptr + 8:#x}, not aligned to 16 bytes"
+        with pytest.raises(kw.ArgumentError, match=message):
+            first[1, 1](kw.Pointer(x.ptr + 8, dtype), y)
+    take = kw.kernel(
+        "__global__ void take(const float4* x, unsigned long long* y) { *y = (size_t)x; }"
+    )
+    address = kw.zeros(1, "uint64")
+    with kw.checked(False):
+        for pointer in (kw.Pointer(x.ptr + 8), kw.Pointer(x.ptr + 4, "int32")):
+            take[1, 1](pointer, address)
+            assert address.item() == pointer.address
+        saxpy[1, 1](1.0, kw.Pointer(x.ptr, "int32"), y, 0)
+    with pytest.raises(kw.ArgumentError, match="got memory of int32: x wants float32"):
+        saxpy[1, 8](1.0, kw.Pointer(x.ptr, "int32"), y, 8)

@@ -8,17 +8,7 @@ import subprocess
 import sys
 
 import pytest
-
-
-def kernwright(*arguments, cwd=None, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "kernwright", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, **environment},
-    )
+from children import kernwright
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from children import kernwright
 
 import kernwright as kw
 from kernwright._support.words import counted
@@ -13,17 +14,6 @@ from kernwright.cli import COMMANDS
 
 KERNEL = 'extern "C" __global__ void f(float* o) { o[0] = 1; }\n'
 TEMPLATE = "template <class T> __global__ void g(T* o) { o[0] = 1; }\n"
-
-
-def kernwright(*arguments, cwd=None, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "kernwright", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, **environment},
-    )
 
 
 @pytest.fixture(scope="module")

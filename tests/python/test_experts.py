@@ -1,32 +1,17 @@
 """Routing, rows in the order of experts and back, and whole layers of experts, against NumPy."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
+from hopper import run_at_9_0, simulated_elsewhere
 from nn_arrays import TYPES, assert_close, values, views, wide
 
 import kernwright as kw
 
-HOPPER = kw.current_device().compute_capability == (9, 0)
 
-
-@pytest.mark.skipif(not kw.current_device().is_simulated or HOPPER, reason="this is the device")
+@simulated_elsewhere
 def test_layers_on_a_simulated_device_of_9_0():
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "layer",
-         __file__],
-        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        cwd=Path(__file__).parent,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    run_at_9_0(__file__, "-k", "layer")
 
 
 # ------------------------------------------------------------------------------------- routing

@@ -1,13 +1,9 @@
 """kw.nn.fused_matmul: products with an expression at the end, against NumPy in float64."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
+from hopper import HOPPER, run_at_9_0, simulated_elsewhere
 from scipy.special import ndtr
 
 import kernwright as kw
@@ -76,9 +72,6 @@ def test_layouts_batches_and_types():
     assert (empty.numpy() == 2).all()
 
 
-HOPPER = kw.current_device().compute_capability == (9, 0)
-
-
 @pytest.mark.skipif(not HOPPER, reason="needs compute capability 9.0")
 def test_on_wgmma():
     a, b = values(200, 128, dtype="bfloat16"), values(128, 264, dtype="bfloat16", seed=1)
@@ -86,18 +79,9 @@ def test_on_wgmma():
           1 / (1 + np.exp(-(a.astype("f8") @ b.astype("f8")))), "bfloat16")  # fmt: skip
 
 
-@pytest.mark.skipif(not kw.current_device().is_simulated or HOPPER, reason="this is the device")
+@simulated_elsewhere
 def test_on_a_simulated_device_of_9_0():
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__,
-         "-k", "wgmma or layouts or checks"],
-        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        cwd=Path(__file__).parent,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    run_at_9_0(__file__, "-k", "wgmma or layouts or checks")
 
 
 def test_in_a_graph_and_under_all_checks(sim):

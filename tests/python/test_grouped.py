@@ -5,20 +5,16 @@ one, all of this file runs once more on one of 9.0, in a process of its own.
 """
 
 import itertools
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
+from hopper import HOPPER, run_at_9_0, simulated_elsewhere
 
 import kernwright as kw
 from kernwright import _core
 
-HOPPER = kw.current_device().compute_capability == (9, 0)
 TOLERANCE = {"bfloat16": 4e-3, "float16": 5e-4, "float32": 1e-6}
 # Rows, columns, stages, warpgroups, whether they take turns, blocks of a cluster.
 ONE = {"tile": (64, 64, 3, 1, False, 1)} if HOPPER else {"mma_tile": (64, 64, 3)}
@@ -77,17 +73,9 @@ def silu(x):
     return x * scipy.special.expit(x)
 
 
-@pytest.mark.skipif(not kw.current_device().is_simulated or HOPPER, reason="this is the device")
+@simulated_elsewhere
 def test_on_a_simulated_device_of_9_0():
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__],
-        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        cwd=Path(__file__).parent,
-    )
-    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    run_at_9_0(__file__)
 
 
 @pytest.mark.parametrize("choice", CHOICES)

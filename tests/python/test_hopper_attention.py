@@ -4,37 +4,22 @@ Where the simulated device is an older one, all of this file and the tests of at
 more in a process of its own, whose device is one of 9.0.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from attention_model import assert_attention, assert_logarithms, normal, reference
+from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
 
 import kernwright as kw
 from kernwright import _core
 from kernwright.errors import ArgumentError
 
-HOPPER = kw.current_device().compute_capability == (9, 0)
 attention = kw.nn.attention
 TILES = _core._attention_tiles()
-hopper_alone = pytest.mark.skipif(not HOPPER, reason="the kernel is for devices of 9.0")
 
 
-@pytest.mark.skipif(not kw.current_device().is_simulated or HOPPER, reason="this is the device")
+@simulated_elsewhere
 def test_on_a_simulated_device_of_9_0():
-    folder = Path(__file__).parent
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__],
-        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        cwd=folder,
-    )
-    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    run_at_9_0(__file__)
 
 
 @pytest.fixture

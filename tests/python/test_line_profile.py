@@ -1,5 +1,6 @@
 """kw.line_profile: exact counts for each source line, beside what the source says they must be."""
 
+import dataclasses
 import html
 import json
 import os
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import kernwright as kw
+from kernwright._sim import line_profile as line_profile_module
 
 pytestmark = pytest.mark.usefixtures("sim")
 
@@ -332,6 +334,22 @@ def test_counts_do_not_depend_on_the_number_of_host_threads(tmp_path):
     assert json.loads(found.pop())["lines"]
 
 
+def test_the_documentation_tells_the_weights_of_the_cost():
+    nothing = line_profile_module.Counts()
+    weights = {
+        field: dataclasses.replace(nothing, **{field: 1}).cost
+        for field in ("instructions", "shared_wavefronts", "atomic_passes", "global_sectors")
+    }
+    instruction, wavefront, atomic, sector = weights.values()
+    assert wavefront == atomic
+    page = pathlib.Path(__file__, "../../../docs/trace_and_profile.md").resolve()
+    assert (
+        f"{instruction} for each instruction of a warp, {wavefront} for each pass over shared "
+        "memory and for each of an atomic operation, "
+        f"{sector} for each sector of global and of local memory"
+    ) in " ".join(page.read_text().split())
+
+
 CLUSTERS = """
 import kernwright as kw
 kernel = kw.kernel('''
@@ -360,6 +378,8 @@ assert len(waits) == 2 and all(s.complete for s in t.steps)
 syncs = [line.counts for line in p.lines if "barrier.cluster" in line.source]
 assert [c.instructions for c in syncs] == [2 * 8, 2 * 8]  # arrive and wait of eight warps
 assert p.total.uncounted == 8 and p.total.shared_stores == 4 and p.total.global_stores == 4
+for text in (p.to_text(), p.to_html()):
+    assert "8 instructions move memory in ways that no request counts: their traffic" in text
 """
 
 

@@ -4,14 +4,10 @@ float8 begins at 8.9: where the simulated device is an older one, its tests run 
 process of their own, whose device is one of 9.0.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
+from hopper import run_at_9_0
 
 import kernwright as kw
 from kernwright import _core
@@ -209,16 +205,7 @@ def test_float8(dtype, shape):
     not kw.current_device().is_simulated or CAPABILITY >= (8, 9), reason="this is the device"
 )
 def test_float8_on_a_simulated_device_of_9_0():
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "float8",
-         __file__],
-        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=Path(__file__).parent,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    run_at_9_0(__file__, "-k", "float8")
 
 
 def test_special_values_stay_in_their_rows():

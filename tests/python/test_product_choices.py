@@ -204,7 +204,7 @@ def test_a_file_that_is_no_table_stays_as_it_is(own_table):
     own_table.parent.mkdir()
     own_table.write_text("{")
     a, b = operands(40, 36, 20)
-    with pytest.warns(UserWarning, match="in this process only"):
+    with pytest.warns(RuntimeWarning, match="in this process only"):
         check(kw.matmul(a, b, tune=True), a, b, 1e-6)
     assert own_table.read_text() == "{" and _core._has_product(a, b)
     with pytest.raises(kw.InvalidArgument, match="no table"):

@@ -4,20 +4,15 @@ Devices below 9.0 do them another way: where the simulated device is one, all of
 more in a process of its own, whose device is one of 9.0.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
+from hopper import HOPPER, run_at_9_0, simulated_elsewhere
 
 import kernwright as kw
 from kernwright import _core
 
 CAPABILITY = kw.current_device().compute_capability
-HOPPER = CAPABILITY == (9, 0)
 E4M3, E5M2 = "float8_e4m3fn", "float8_e5m2"
 LIMITS = {"int8": 127.0, E4M3: 448.0, E5M2: 57344.0}
 TOLERANCE = {"bfloat16": 3e-3, "float16": 4e-4, "float32": 1e-6}
@@ -90,17 +85,9 @@ def blocks(m, n, k, left=E4M3, right=E4M3, seed=0):
     return a, b, of_a, of_b, expected
 
 
-@pytest.mark.skipif(not kw.current_device().is_simulated or HOPPER, reason="this is the device")
+@simulated_elsewhere
 def test_on_a_simulated_device_of_9_0():
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__],
-        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        cwd=Path(__file__).parent,
-    )
-    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    run_at_9_0(__file__)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import json
 import pickle
+import re
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -38,17 +40,22 @@ def test_the_problem_chooses_configuration_and_grid(kernel, store):
     assert len(fast.why.splitlines()) == 4
 
 
-def test_another_bucket_gets_the_default_and_a_reason_once(kernel, store, caplog):
+def test_another_bucket_gets_the_default_and_a_reason_once(kernel, store):
     fast = kernel.tuned(store)
-    for _ in range(3):
-        run(fast, 1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            run(fast, 1)
     choice = fast.choice(n=1)
     assert not choice.from_store and choice.config == {"BLOCK": 32, "V": 1}
     assert "problem: n 100, not 1" in choice.reason
-    said = caplog.text
-    assert said.count("no tuned configuration") == 1 and "n 100, not 1" in said
-    run(fast, 2)
-    assert caplog.text.count("no tuned configuration") == 2
+    (warning,) = caught
+    assert (
+        warning.category is kw.PerformanceWarning and warning.filename == run.__code__.co_filename
+    )
+    assert re.search("no tuned configuration.*n 100, not 1", str(warning.message))
+    with pytest.warns(kw.PerformanceWarning, match="no tuned configuration"):
+        run(fast, 2)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +74,7 @@ def test_another_bucket_gets_the_default_and_a_reason_once(kernel, store, caplog
         ({"problem": {"n": 64}}, "problem"),
     ],
 )
-def test_no_stale_result_is_used_and_near_ones_on_request_alone(tmp_path, kernel, changes, part,
-                                                                  caplog):  # fmt: skip
+def test_no_stale_result_is_used_and_near_ones_on_request_alone(tmp_path, kernel, changes, part):
     row = result_row(kernel, {"BLOCK": 64, "V": 2}, **changes)
     path = write_rows(tmp_path / "store", row)
     options = {"policy": "counts"}
@@ -81,17 +87,18 @@ def test_no_stale_result_is_used_and_near_ones_on_request_alone(tmp_path, kernel
     run(fast, 4096)
     (choice,) = fast.choices
     assert not choice.from_store and part in choice.reason
-    caplog.clear()
     if part == "source":
         with pytest.raises(kw.InvalidArgument, match="source"):
             kernel.tuned(path, near="source")
         assert not kernel.tuned(path, near=True, grid=1, block=32).choice(n=4096).from_store
         return
     near = kernel.tuned(path, near=part, **options)
-    run(near, 4096)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(near, 4096)
     assert near.choices[0].from_store
     assert near.choices[0].reason.count(f"({part}: ") == (part != "nvrtc")
-    said = caplog.text
+    said = "".join(str(warning.message) for warning in caught)
     assert part == "nvrtc" or ("a near result is used" in said and part in said)
     assert kernel.tuned(path, near=True, **options).choice(n=4096).from_store
 
@@ -136,12 +143,12 @@ def test_rules_and_defaults_may_stand_in_the_session_row(tmp_path, kernel):
     assert [choice.config["BLOCK"] for choice in fast.choices] == [64, 96, 96]
 
 
-def test_without_any_default_the_nearest_result_serves(tmp_path, kernel, caplog):
+def test_without_any_default_the_nearest_result_serves(tmp_path, kernel):
     row = result_row(kernel, {"BLOCK": 64, "V": 2}, default=None)
     fast = kernel.tuned(write_rows(tmp_path / "store", row))
-    run(fast, 1)
+    with pytest.warns(kw.PerformanceWarning, match="for want of a default"):
+        run(fast, 1)
     assert fast.choices[0].config == {"BLOCK": 64, "V": 2} and not fast.choices[0].from_store
-    assert "for want of a default" in caplog.text
 
 
 def test_no_result_serves_where_its_restrictions_do_not_hold(tmp_path, kernel):

@@ -103,6 +103,7 @@ from kernwright.errors import NameNotFound as NameNotFound
 from kernwright.errors import NvrtcNotFound as NvrtcNotFound
 from kernwright.errors import OutOfBounds as OutOfBounds
 from kernwright.errors import OutOfMemory as OutOfMemory
+from kernwright.errors import PerformanceWarning as PerformanceWarning
 from kernwright.errors import StoreError as StoreError
 from kernwright.errors import Timeout as Timeout
 from kernwright.errors import UnsupportedInstruction as UnsupportedInstruction

@@ -118,6 +118,10 @@ class UnsupportedInstruction(Error):
     line = 0
 
 
+class PerformanceWarning(RuntimeWarning):
+    """A warning: the result is right, and there is a faster way, which the message names."""
+
+
 class CompileError(Error):
     """The source did not compile; `diagnostics` say where and why, `log` is the compiler's own."""
 

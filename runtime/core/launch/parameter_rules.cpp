@@ -143,6 +143,16 @@ std::string memory_text(const Parameter& parameter, const MemoryArgument& memory
   return format("got {}{}", article, noun);
 }
 
+std::string memory_problem(const Parameter& parameter, Pointee pointee,
+                           const MemoryArgument& memory) {
+  if (memory.type && !takes_elements(parameter, pointee, *memory.type)) {
+    return wrong_elements_text(parameter, pointee,
+                               format("memory of {}", scalar_name(*memory.type)));
+  }
+  const MemoryFit fit = memory_fit(parameter, pointee, memory);
+  return fit == MemoryFit::exact ? std::string() : memory_text(parameter, memory, fit, "memory");
+}
+
 std::string other_device_text(std::string_view got, const Device& found, const Device& wanted) {
   return format("got {} on {}, but the launch is on {}", got, found.identify(), wanted.identify());
 }

@@ -73,6 +73,9 @@ std::string wants_text(const Parameter& parameter, std::string_view what);
 std::string wrong_elements_text(const Parameter& parameter, Pointee pointee, std::string_view got);
 std::string memory_text(const Parameter& parameter, const MemoryArgument& memory, MemoryFit fit,
                         std::string_view noun);
+/// What is wrong with memory that is given by its address; empty for memory that fits.
+std::string memory_problem(const Parameter& parameter, Pointee pointee,
+                           const MemoryArgument& memory);
 /// "got an array on sim:0, but the launch is on sim:1".
 std::string other_device_text(std::string_view got, const Device& found, const Device& wanted);
 /// "got bytes of 3 bytes: x wants 8 bytes".

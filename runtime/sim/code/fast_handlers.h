@@ -1,6 +1,6 @@
-// Handlers for patterns recognised by decode(): addresses with the same value in every block,
-// constant operands, and frequent pairs of ops. Full warps only; masked code keeps the ops one by
-// one.
+// Handlers for patterns recognised by decode(): addresses with the same value in every block, and
+// frequent pairs of ops. Full warps only; masked code keeps the ops one by one. README.md of this
+// module says what each saves.
 #pragma once
 
 #include "sim/code/dispatch.h"
@@ -37,10 +37,6 @@ OpFn branching_handler(OpFn compare);
 /// The same, also fused with the sum of 32-bit integers before them, an operand of the comparison.
 /// Null for other types too.
 OpFn stepping_handler(OpFn compare);
-
-/// The shuffle with the full-warp handler `shuffle`, for a warp as one segment and a common lane or
-/// distance, 0 to 31: in Op::imm. Null when there is none.
-OpFn constant_shuffle_handler(OpFn shuffle);
 
 /// Makes `address` run `both`, an indexed_handler(), and keeps its own handler in Op::imm.
 inline void set_indexed(Op& address, OpFn both) {

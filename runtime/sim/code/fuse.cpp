@@ -1,5 +1,4 @@
 // Addresses of array elements: one op for product and sum, at its access; one handler for both.
-// Shuffles by constants.
 #include "sim/code/passes.h"
 
 #include "sim/code/fast_handlers.h"
@@ -40,7 +39,6 @@ class Fuser {
       for (std::size_t i = 0; i < ops.size(); ++i) {
         if (is_product(ops[i], Handler::mad)) ops[i].element_bytes = factor(ops[i]);
         if (is_product(ops[i], Handler::mul)) fold(ops, i);
-        if (ops[i].origin != nullptr) specialise_shuffle(ops[i]);
       }
       std::erase_if(ops, [](const LoweredOp& op) { return op.handlers.full == nullptr; });
       move_to_accesses(ops);
@@ -69,19 +67,6 @@ class Fuser {
     return static_cast<std::uint32_t>(function_.constants[ref.index].bits);
   }
   std::uint32_t factor(const LoweredOp& product) const { return constant(product.sources[1]); }
-
-  /// shfl of a whole warp by a constant.
-  void specialise_shuffle(LoweredOp& op) const {
-    if (!is_alone(op) || op.origin->row->handler != Handler::shfl) return;
-    const Ref &lane = op.sources[1], &clamp = op.sources[2];
-    if (lane.kind != Ref::Kind::constant || clamp.kind != Ref::Kind::constant) return;
-    const std::uint32_t whole = op.origin->modifiers.shfl == ptx::ShflMode::up ? 0 : 31;
-    if ((constant(clamp) & 0x1f1f) != whole) return;
-    const OpFn handler = constant_shuffle_handler(op.handlers.full);
-    if (handler == nullptr) return;
-    op.handlers.full = handler;
-    op.imm = constant(lane) & 31;
-  }
 
   static bool is_sum(const LoweredOp& op) {
     if (!is_alone(op) || op.origin->row->handler != Handler::add || !op.pure) return false;

@@ -1,14 +1,17 @@
 // What lines cost, as a table of text, and advice about those that cost most.
+#include "base/counted.h"
 #include "base/format.h"
 #include "sim/line_profile.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <utility>
 
 namespace kernwright::sim {
 namespace {
 
-// Quarters of a cycle of a multiprocessor; an instruction of a warp is one.
+// Quarters of a cycle of a multiprocessor; an instruction of a warp is one. docs/ has these too.
 constexpr double kPass = 4;
 constexpr double kSector = 2;
 
@@ -78,23 +81,24 @@ std::string instructions_advice(const LineCounts& c) {
 
 std::string shared_advice(const LineCounts& c) {
   return format(
-      "Shared memory: {:.1f} passes for each of {} requests, with few or none too many. Keep "
-      "values that are used again in registers.",
-      ratio(c.shared_wavefronts, shared_requests(c)), shared_requests(c));
+      "Shared memory: {}, each with {:.1f} passes, few or none of them too many. Keep values that "
+      "are used again in registers.",
+      counted(shared_requests(c), "request"), ratio(c.shared_wavefronts, shared_requests(c)));
 }
 
 std::string global_advice(const LineCounts& c) {
   return format(
-      "Global memory: {:.1f} sectors for each of {} requests, with few or none too many. Keep "
-      "values that are used again in registers or shared memory, or use a narrower type.",
-      ratio(c.global_sectors, global_requests(c)), global_requests(c));
+      "Global memory: {}, each with {:.1f} sectors, few or none of them too many. Keep values that "
+      "are used again in registers or shared memory, or use a narrower type.",
+      counted(global_requests(c), "request"), ratio(c.global_sectors, global_requests(c)));
 }
 
 std::string atomics_advice(const LineCounts& c) {
   return format(
-      "Atomics: {} requests, {:.1f} threads of one at the same address. Add up in registers or "
-      "shared memory first, so that there are fewer.",
-      c.atomics, ratio(c.atomic_passes, c.atomics));
+      "Atomics: {}, {:.1f} threads of one at the same address. Add up in registers or shared "
+      "memory "
+      "first, so that there are fewer.",
+      counted(c.atomics, "request"), ratio(c.atomic_passes, c.atomics));
 }
 
 /// A reason of a cost: how much of it there is, and what to say.
@@ -137,10 +141,16 @@ const CostReason& largest(std::span<const CostReason> reasons, const LineCounts&
       [&](const CostReason& a, const CostReason& b) { return a.cost(counts) < b.cost(counts); });
 }
 
-constexpr LineColumn kColumns[] = {
-    {"cost",
-     "share of the cost: instructions of warps, 4 for each pass over shared memory and of "
-     "atomics, 2 for each sector of global and local memory"},
+std::string cost_text() {
+  return format(
+      "share of the cost, which is 1 for each instruction of a warp, {:.0f} for each pass over "
+      "shared memory and of atomics, {:.0f} for each sector of global and local memory, in "
+      "quarters "
+      "of a cycle of a multiprocessor",
+      kPass, kSector);
+}
+
+constexpr std::array<std::pair<const char*, const char*>, 10> kCountColumns{{
     {"instr.", "instructions that warps executed"},
     {"threads", "threads of a warp that did one, on average"},
     {"diverged", "branches at which lanes parted, of all"},
@@ -151,7 +161,22 @@ constexpr LineColumn kColumns[] = {
     {"conflicts", "passes over the banks of shared memory beyond the ideal"},
     {"atomics", "threads with one address in an atomic request, on average"},
     {"local B", "bytes of local memory that threads asked for"},
-};
+}};
+
+/// In the order of column_texts().
+std::vector<LineColumn> all_columns() {
+  std::vector<LineColumn> columns{{"cost", cost_text()}};
+  for (const auto& [name, meaning] : kCountColumns) columns.push_back({name, meaning});
+  return columns;
+}
+
+/// Of what the table does not show.
+std::string note_about(const LineCounts& c) {
+  if (c.uncounted == 0) return {};
+  return format("{} {} memory in ways that no request counts: {} traffic is in no cost",
+                counted(c.uncounted, "instruction"), c.uncounted == 1 ? "moves" : "move",
+                c.uncounted == 1 ? "its" : "their");
+}
 
 /// "-" where there is nothing to tell.
 std::string number(std::uint64_t value) { return value == 0 ? "-" : format("{}", value); }
@@ -218,12 +243,13 @@ std::string line_advice(const LineCounts& counts) {
 LineTable line_table(std::span<const LineCounts> rows, const LineCounts& total) {
   const std::uint64_t whole = std::max<std::uint64_t>(line_cost(total), 1);
   LineTable table;
-  table.columns.assign(std::begin(kColumns), std::end(kColumns));
+  table.columns = all_columns();
   for (const LineCounts& counts : rows) {
     table.shares.push_back(ratio(line_cost(counts), whole));
     table.rows.push_back(column_texts(counts, table.shares.back()));
   }
   table.total = column_texts(total, 1);
+  table.note = note_about(total);
   table.advice.resize(rows.size());
   for (const std::size_t i : worst(rows, whole)) table.advice[i] = line_advice(rows[i]);
   drop_empty_columns(table);

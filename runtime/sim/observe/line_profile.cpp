@@ -112,8 +112,7 @@ std::string LineProfile::to_text(SourceText& source) const {
     if (!table.advice[i].empty()) advice += format("{}\n  {}\n", place, table.advice[i]);
   }
   text += row(table.total, "total");
-  if (sum.uncounted != 0)
-    text += format("{} instructions move memory in ways that no request counts\n", sum.uncounted);
+  if (!table.note.empty()) text += table.note + "\n";
   return text + advice;
 }
 

@@ -22,8 +22,7 @@
     OpPair index_address(bool is_signed);                             \
     OpFn select_indexed(OpFn access);                                 \
     OpFn select_branching(OpFn compare);                              \
-    OpFn select_stepping(OpFn compare);                               \
-    OpFn select_constant_shuffle(OpFn shuffle);
+    OpFn select_stepping(OpFn compare);
 #define KW_FAST_FAMILY KW_SELECT
 #define KW_WIDE_FAMILY KW_SELECT
 #define KW_FAMILY KW_SELECT
@@ -66,7 +65,6 @@ struct IsaBuild {
   OpFn (*indexed)(OpFn access);
   OpFn (*branching)(OpFn compare);
   OpFn (*stepping)(OpFn compare);
-  OpFn (*constant_shuffle)(OpFn shuffle);
 };
 
 #define KW_WIDE_ISA isa_baseline
@@ -104,16 +102,15 @@ constexpr IsaBuild kBuilds[] = {
 #if defined(__x86_64__) && !defined(KW_SIM_BASELINE_ONLY)
     {"avx512", has_avx512, kAvx512, std::size(kAvx512), isa_avx512::internal_control,
      isa_avx512::internal_move, isa_avx512::select_fixed, isa_avx512::index_address,
-     isa_avx512::select_indexed, isa_avx512::select_branching, isa_avx512::select_stepping,
-     isa_avx512::select_constant_shuffle},
+     isa_avx512::select_indexed, isa_avx512::select_branching, isa_avx512::select_stepping},
     {"avx2", has_avx2, kAvx2, std::size(kAvx2), isa_avx2::internal_control, isa_avx2::internal_move,
      isa_avx2::select_fixed, isa_avx2::index_address, isa_avx2::select_indexed,
-     isa_avx2::select_branching, isa_avx2::select_stepping, isa_avx2::select_constant_shuffle},
+     isa_avx2::select_branching, isa_avx2::select_stepping},
 #endif
     {"baseline", [] { return true; }, kBaseline, std::size(kBaseline),
      isa_baseline::internal_control, isa_baseline::internal_move, isa_baseline::select_fixed,
      isa_baseline::index_address, isa_baseline::select_indexed, isa_baseline::select_branching,
-     isa_baseline::select_stepping, isa_baseline::select_constant_shuffle},
+     isa_baseline::select_stepping},
 };
 
 thread_local const IsaBuild* chosen = nullptr;  ///< by the IsaChoice that lives, if any
@@ -165,8 +162,6 @@ OpFn indexed_handler(OpFn access) { return build().indexed(access); }
 OpFn branching_handler(OpFn compare) { return build().branching(compare); }
 
 OpFn stepping_handler(OpFn compare) { return build().stepping(compare); }
-
-OpFn constant_shuffle_handler(OpFn shuffle) { return build().constant_shuffle(shuffle); }
 
 std::uint32_t parameter_flags(ptx::Type type, std::uint8_t register_bytes) {
   const auto memory = static_cast<std::uint32_t>(std::max(1, ptx::bits(type) / 8));

@@ -135,7 +135,7 @@ class Tools:
             )
         right = [trial for trial in trials if trial["time"] is not None]
         best = min(right, key=lambda trial: trial["time"]) if right else None
-        found = {"best": best, "configurations": len(space), "trials": trials}
+        found: dict[str, Any] = {"best": best, "configurations": len(space), "trials": trials}
         if unused:
             names = ", ".join(unused)
             found["warnings"] = [f"the text does not use {names}: its values make no difference"]

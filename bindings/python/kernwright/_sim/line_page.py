@@ -45,25 +45,21 @@ _DARKEST = 40
 
 
 def page(
-    title: str, columns: list[Column], listings: list[tuple[str, list[Row]]], uncounted: int
+    title: str, columns: list[Column], note: str, listings: list[tuple[str, list[Row]]]
 ) -> str:
-    return _html.page(title, _body(columns, listings, uncounted), _STYLE)
+    return _html.page(title, _body(columns, note, listings), _STYLE)
 
 
-def box(
-    title: str, columns: list[Column], listings: list[tuple[str, list[Row]]], uncounted: int
-) -> str:
+def box(title: str, columns: list[Column], note: str, listings: list[tuple[str, list[Row]]]) -> str:
     """The same for a notebook."""
-    return _html.box(title, more=_html.part(_body(columns, listings, uncounted), _STYLE))
+    return _html.box(title, more=_html.part(_body(columns, note, listings), _STYLE))
 
 
-def _body(
-    columns: Sequence[Column], listings: Sequence[tuple[str, list[Row]]], uncounted: int
-) -> str:
+def _body(columns: Sequence[Column], note: str, listings: Sequence[tuple[str, list[Row]]]) -> str:
     if not listings:
         return ""
     worst = max((row.share for _, rows in listings for row in rows), default=0.0)
-    parts = [_explanation(columns, uncounted)]
+    parts = [_explanation(columns, note)]
     for title, rows in listings:
         names = "".join(
             f"<th title='{html.escape(meaning)}'>{html.escape(name)}" for name, meaning in columns
@@ -75,22 +71,15 @@ def _body(
     return "".join(parts)
 
 
-def _explanation(columns: Sequence[Column], uncounted: int) -> str:
+def _explanation(columns: Sequence[Column], note: str) -> str:
     told = "".join(
         f"<li><b>{html.escape(name)}</b>: {html.escape(meaning)}</li>" for name, meaning in columns
     )
-    more = (
-        f"<p>{uncounted} instructions move memory in ways that no request counts: their traffic is "
-        "in no cost.</p>\n"
-        if uncounted
-        else ""
-    )
+    more = f"<p>{html.escape(note)}.</p>\n" if note else ""
     return (
-        "<p>The shade of a line is its cost: one for each instruction of a warp, 4 for each pass "
-        "over shared memory and of atomics (bank conflicts and contention make more of them), and "
-        "2 for each sector of global and local memory (scattered addresses touch more). Where "
-        "lanes diverge, a warp executes more instructions. The unit is a quarter of a cycle of a "
-        "multiprocessor, with nothing of caches and waiting in it.</p>\n"
+        "<p>The shade of a line is its cost. Bank conflicts and contention make more passes over "
+        "memory, scattered addresses touch more sectors, and where lanes diverge, a warp executes "
+        "more instructions. Caches and waiting are not in it.</p>\n"
         f"{more}<details><summary>What the columns say</summary><ul>{told}</ul></details>\n"
     )
 

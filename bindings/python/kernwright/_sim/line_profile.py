@@ -94,8 +94,8 @@ class Counts:
 
     @property
     def cost(self) -> int:
-        """`instructions`, 4 for each pass of `shared_wavefronts` and `atomic_passes`, and 2 for
-        each of `global_sectors` and `local_sectors`: quarters of a cycle of a multiprocessor."""
+        """A weighted sum of `instructions`, `shared_wavefronts`, `atomic_passes`, `global_sectors`
+        and `local_sectors`, in quarters of a cycle of a multiprocessor."""
         return _core._line_cost(self.values())
 
     @property
@@ -171,7 +171,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
 
     def annotated(self) -> str:
         """The source, each line with its counts in front, as text."""
-        columns, listings = self._tables()
+        columns, _, listings = self._tables()
         header = "".join(f"{name:>10}" for name, _ in columns)
         parts = []
         for title, rows in listings:
@@ -185,24 +185,24 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
     def to_html(self) -> str:
         """A page of the annotated source: the higher the cost of a line, the darker, with advice
         beside the worst. What no line did has no column."""
-        return _page.page(self._title(), *self._tables(), self.total.uncounted)
+        return _page.page(self._title(), *self._tables())
 
     def _repr_html_(self) -> str:
-        return _page.box(self._title(), *self._tables(), self.total.uncounted)
+        return _page.box(self._title(), *self._tables())
 
     def _title(self) -> str:
         counts = self.launches.items()
         launched = ", ".join(f"{_core._readable_name(name)}: {count}" for name, count in counts)
         return f"launches: {launched}" if launched else "no launches"
 
-    def _tables(self) -> tuple[list[_page.Column], list[tuple[str, list[_page.Row]]]]:
-        """The columns with values, and the rows of _listings()."""
+    def _tables(self) -> tuple[list[_page.Column], str, list[tuple[str, list[_page.Row]]]]:
+        """The columns with values, a note of what is in none, and the rows of _listings()."""
         listings = self._listings()
         counted = [counts.values() for _, rows in listings for *_, counts in rows if counts]
-        columns, *values = _core._line_table(counted, self.total.values())
+        columns, note, *values = _core._line_table(counted, self.total.values())
         told = zip(*values, strict=True)
         nothing = ([""] * len(columns), 0.0, "")
-        return columns, [
+        tables = [
             (
                 title,
                 [
@@ -212,6 +212,7 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
             )
             for title, rows in listings
         ]
+        return columns, note, tables
 
     def _listings(self) -> list[tuple[str, list[tuple[int, str, Counts | None]]]]:
         """For each text: its title, and its lines with number in the file, text and counts."""

@@ -258,8 +258,8 @@ def _misfit(
     for low in (-(2**31), 0):
         for parameter in parameters:
             value = given.get(parameter.name)
-            is_int = parameter.annotation.removesuffix(_OR_NONE) == "int" and isinstance(value, int)
-            if is_int and not low <= value < 2**31:
+            is_int = parameter.annotation.removesuffix(_OR_NONE) == "int"
+            if is_int and isinstance(value, int) and not low <= value < 2**31:
                 return parameter, None
     return None
 

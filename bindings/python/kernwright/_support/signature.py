@@ -63,7 +63,8 @@ def unbound(
 
 def parse(signature: str) -> list[Parameter]:
     """'(self: A, n: int = 0, *, b: object = None) -> None' as parameters."""
-    found, kind = [], ANY
+    found: list[Parameter] = []
+    kind: inspect._ParameterKind = ANY
     for part in _split(signature[1 : signature.rindex(") ->")]):
         if part == "*":
             kind = KEYWORD_ONLY

@@ -62,8 +62,9 @@ def load_grey(path: pathlib.Path) -> np.ndarray:
 
 def gaussian_weights() -> np.ndarray:
     x = np.arange(-RADIUS, RADIUS + 1)
-    weights = np.exp(-0.5 * (x / (RADIUS / 3)) ** 2)
-    return weights / weights.sum()
+    weights: np.ndarray = np.exp(-0.5 * (x / (RADIUS / 3)) ** 2)
+    weights /= weights.sum()
+    return weights
 
 
 class Chain:

@@ -184,10 +184,12 @@ def _run_append(
     interleaved: bool,
 ) -> torch.Tensor:
     def run(caches: Any, positions: Any, *rest: Any) -> Any:
+        key_cache, value_cache = caches
         cos, sin, q_weight, k_weight, places, pages, key_scale, value_scale, *tokens = rest
         return kw.nn.append_qkv(
             tuple(tokens) if len(tokens) == 3 else tokens[0],
-            *caches,
+            key_cache,
+            value_cache,
             positions,
             cos,
             sin,

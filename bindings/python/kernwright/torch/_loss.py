@@ -89,8 +89,12 @@ class _OnePass(torch.autograd.Function):
         logits: torch.Tensor,
         target: torch.Tensor,
         weight: torch.Tensor | None,
-        *options: Any,
+        reduction: str,
+        smoothing: float,
+        z_loss: float,
+        ignored: int,
     ) -> Any:
+        options = reduction, smoothing, z_loss, ignored
         loss, ctx.gradient = _loss(logits, target, weight, *options, True, None)
         return loss
 

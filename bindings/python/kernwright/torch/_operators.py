@@ -20,7 +20,8 @@ import torch
 
 import kernwright as kw
 from kernwright import _core
-from kernwright.errors import InvalidArgument
+from kernwright._support.warn import warn_caller
+from kernwright.errors import InvalidArgument, PerformanceWarning
 
 # torch's types that NumPy lacks, and what their bits are carried in.
 _CARRIERS = {
@@ -109,9 +110,10 @@ def _maker(number: int) -> Callable[[tuple[int, ...], str], torch.Tensor]:
 
 @functools.cache
 def _simulated_device() -> kw.Device:
-    _core._log_warning(
+    warn_caller(
         "kernwright.torch: tensors in host memory are copied to the simulated device and back, "
-        "which is for tests; move them to a GPU to compute"
+        "which is for tests; move them to a GPU to compute",
+        PerformanceWarning,
     )
     device = kw.current_device()
     return device if device.is_simulated else kw.Device("sim")

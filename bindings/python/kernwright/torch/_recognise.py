@@ -41,16 +41,17 @@ def looks_like(module: nn.Module) -> str | None:
 
 def recognised(module: nn.Module) -> type[nn.Module] | None:
     """A subclass of the module's class, run by kernels, where its formula is ours."""
+    cls: Any = type(module)
     if looks_like(module) == "RMSNorm":
-        return _derived(type(module), "rms", _epsilon(module)) if _is_rms(module) else None
+        return _derived(cls, "rms", _epsilon(module)) if _is_rms(module) else None
     activation = _activation(module)
     if activation is None or not _is_gated(module, activation):
         return None
-    return _derived(type(module), activation, None)
+    return _derived(cls, activation, None)
 
 
 @functools.cache
-def _derived(cls: type[nn.Module], kind: str, eps: float | None) -> type[nn.Module]:
+def _derived(cls: Any, kind: str, eps: float | None) -> type[nn.Module]:
     def norm(self: Any, x: torch.Tensor) -> Any:
         if not fits(x):
             return cls.forward(self, x)
@@ -75,9 +76,9 @@ def _derived(cls: type[nn.Module], kind: str, eps: float | None) -> type[nn.Modu
     return type(cls.__name__, (cls,), members)
 
 
-def _empty(cls: type[nn.Module], kind: str, eps: float | None) -> nn.Module:
+def _empty(cls: Any, kind: str, eps: float | None) -> nn.Module:
     """The beginning of copies and pickles of such a module."""
-    derived = _derived(cls, kind, eps)
+    derived: Any = _derived(cls, kind, eps)
     made: nn.Module = derived.__new__(derived)
     return made
 

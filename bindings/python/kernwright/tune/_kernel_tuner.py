@@ -8,12 +8,12 @@ import os
 import pathlib
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kernwright import _core
 from kernwright._jit.kernels import kernel as make_kernel
+from kernwright._support.warn import warn_caller
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
@@ -177,11 +177,9 @@ class _Source:
         named.update(self._launch._names)
         unused = [name for name in seen.unused(space.parameters) if name not in named]
         if unused and not seen.is_open:
-            warnings.warn(
+            warn_caller(
                 f"the kernel does not use {', '.join(unused)}: its text and its launch do not name "
-                "it, so that its values make no difference",
-                RuntimeWarning,
-                stacklevel=3,
+                "it, so that its values make no difference"
             )
 
     def __call__(self, config: Config) -> _core.Kernel:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 import pathlib
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kernwright._support.warn import warn_caller
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._space import Space
 
@@ -91,11 +91,7 @@ def strategy_of(strategy: Any, options: Any, space: Space) -> tuple[str, dict[st
             raise InvalidArgument(f"strategy={strategy!r} is none of: {known}")
         chosen = strategy
     if strategy not in _EXACT and chosen != strategy:
-        warnings.warn(
-            f"the strategy {strategy} is not here: {chosen} searches instead",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        warn_caller(f"the strategy {strategy} is not here: {chosen} searches instead")
     if options is not None and not isinstance(options, Mapping):
         raise ArgumentError(f"strategy_options= is a dict, got {type(options).__name__}")
     given = dict(options or {})
@@ -105,10 +101,8 @@ def strategy_of(strategy: Any, options: Any, space: Space) -> tuple[str, dict[st
         most = budget.get("evaluations")
         budget["evaluations"] = min(part, most) if isinstance(most, (int, float)) else most or part
     if given:
-        warnings.warn(
-            f"strategy_options {', '.join(map(str, given))} have no meaning here and are left out",
-            RuntimeWarning,
-            stacklevel=3,
+        warn_caller(
+            f"strategy_options {', '.join(map(str, given))} have no meaning here and are left out"
         )
     return chosen, budget or None
 

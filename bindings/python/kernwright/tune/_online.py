@@ -118,7 +118,7 @@ class Online(_core.TunedCall):
                        "cluster": cluster}  # fmt: skip
         rule = BoundRule(grid, block, shared_bytes, cluster)
         check_clashes(space.parameters, [KernelText.of(kernel)])
-        warn_of_unused(kernel, space.parameters, [rule], 4)
+        warn_of_unused(kernel, space.parameters, [rule])
         self._reader = ProblemReader(kernel, problem)
         self._names = self._problem_names(rule, problem)
         self._meter = meter

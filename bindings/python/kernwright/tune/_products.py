@@ -7,13 +7,13 @@ import os
 import pathlib
 import statistics
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kernwright import _core
 from kernwright._measure.timing import time_kernel
 from kernwright._support.files import read_text
+from kernwright._support.warn import warn_caller
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._choice_table import update
 from kernwright.tune._product_operands import KINDS, NARROW, Operands, operands
@@ -232,8 +232,7 @@ def _is_written(row: dict[str, Any]) -> bool:
     try:
         _write(pathlib.Path(name), [row], with_bucket=False)
     except (OSError, InvalidArgument) as error:
-        said = f"the measured product is kept in this process only: {error}"
-        warnings.warn(said, stacklevel=5)
+        warn_caller(f"the measured product is kept in this process only: {error}")
         return False
     return True
 

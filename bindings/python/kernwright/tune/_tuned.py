@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernwright import _core
+from kernwright._support.warn import warn_caller
 from kernwright.errors import (
     ArgumentError,
     Error,
     InvalidArgument,
     LaunchConfigError,
+    PerformanceWarning,
     StoreError,
 )
 from kernwright.tune._config import Config, Value, mapping
@@ -422,7 +424,7 @@ class Tuned(_core.TunedCall):
             if text in self._told or len(self._told) >= _MOST_CHOICES:
                 return
             self._told.add(text)
-        _core._log_warning(text)
+        warn_caller(text, PerformanceWarning)
 
     @property
     def choices(self) -> list[Choice]:

@@ -27,6 +27,7 @@ TEST_CASE("macro definitions: names, those of a text too") {
   options.defines = {{"MAX(a,b)", "0"}};
   options.extra = {"-DX=1"};
   const std::set<std::string> expected{"F", "MAX", "T", "X"};
-  CHECK(macro_names(options, "#define T 16\n # define\tF(x) x\n#defined Q\n#undef R\nint d;") ==
+  CHECK(macro_names(options,
+                    tokenize("#define T 16\n # define\tF(x) x\n#defined Q\n#undef R\nint d;")) ==
         expected);
 }

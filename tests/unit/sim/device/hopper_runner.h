@@ -5,12 +5,9 @@
 #include "sim/code/program.h"
 #include "sim/device/launch/grid.h"
 #include "sim/device/module/loader.h"
-#include "sim/exec/heap.h"
-#include "sim/exec/warp/warp.h"
 #include "sim/observe/observed_launch.h"
 #include "sim/tensor_map.h"
-
-#include <doctest/doctest.h>
+#include "unit/sim/runner_memory.h"
 
 #include <array>
 #include <cstring>
@@ -22,10 +19,8 @@
 
 namespace kernwright::sim::testing {
 
-class HopperRunner {
+class HopperRunner : public RunnerMemory {
  public:
-  Memory memory{std::uint64_t{64} << 20};
-  Heap heap{memory};
   std::array<std::uint32_t, 3> grid{1, 1, 1}, block{32, 1, 1}, cluster{0, 0, 0};
   std::uint32_t dynamic_shared = 0;
   std::uint64_t seed = 0;  ///< of deferred copies
@@ -35,24 +30,6 @@ class HopperRunner {
   std::vector<Finding> findings;                           ///< of the checks, in the last launch
   bool watched = false;                                    ///< counts instructions, without checks
   std::vector<std::pair<std::string, LineCounts>> counts;  ///< by op with its opcode
-
-  std::uint64_t allocate(std::uint64_t bytes) {
-    const auto address = memory.allocate(bytes, AllocationKind::device);
-    REQUIRE(address.has_value());
-    return *address;
-  }
-  template <typename T>
-  std::uint64_t upload(const std::vector<T>& values) {
-    const std::uint64_t address = allocate(values.size() * sizeof(T));
-    std::memcpy(host_pointer(address), values.data(), values.size() * sizeof(T));
-    return address;
-  }
-  template <typename T>
-  std::vector<T> download(std::uint64_t address, std::size_t count) const {
-    std::vector<T> values(count);
-    std::memcpy(values.data(), host_pointer(address), count * sizeof(T));
-    return values;
-  }
 
   /// A module with one entry `k`: 64-bit parameters p0, p1, ..., behind a tensor map `map` when
   /// there is one.

@@ -2,6 +2,7 @@
 #include "sim/line_profile.h"
 
 #include "base/errors.h"
+#include "base/format.h"
 #include "sim/checks.h"
 #include "sim/device.h"
 #include "sim/observe/source_text.h"
@@ -356,13 +357,13 @@ TEST_CASE("line profile: advice is about what costs most, with its figures") {
   begins(advice(shared_at(128) + "ld.shared.u32 %r4, [%r2];\n"),
          "Bank conflicts: 32.0 passes over the banks of shared memory for each request, and 1.0 ");
   begins(advice(shared_at(4) + "ld.shared.u32 %r4, [%r2];\n"),
-         "Shared memory: 1.0 passes for each of 1 requests");
+         "Shared memory: 1 request, each with 1.0 passes");
   begins(
       advice(at(128) + "ld.global.f32 %f1, [%rd2];\n"),
       "Scattered addresses: a request touches 32.0 sectors of global memory, and its bytes would "
       "fill 4.0.");
   begins(advice(at(4) + "ld.global.f32 %f1, [%rd2];\n"),
-         "Global memory: 4.0 sectors for each of 1 requests");
+         "Global memory: 1 request, each with 4.0 sectors");
   begins(advice("red.global.add.u32 [%rd1], 1;\n"), "Contended atomics: 32.0 threads");
   begins(advice(at(4) + "red.global.add.u32 [%rd2], 1;\n"), "Instructions: warps execute 4.");
   begins(advice("st.local.f64 [l+8], 0d0000000000000000;\n"), "Local memory: 256 bytes.");
@@ -395,6 +396,24 @@ TEST_CASE("line profile: a table shares the cost of its total, and advises about
   for (const std::string& text : line_table(many, sum).advice) told += text.empty() ? 0 : 1;
   CHECK(told == 5);
   CHECK(line_table({}, {}).columns.empty());
+}
+
+TEST_CASE("line profile: a table tells the weights of the cost, and what is in no cost") {
+  LineCounts one, two, atomic, sector;
+  one.instructions = one.uncounted = 1;
+  two.uncounted = 2;
+  atomic.atomic_passes = 1;
+  sector.local_sectors = 1;
+  const LineTable table = line_table({{one}}, one);
+  REQUIRE(table.columns[0].name == "cost");
+  const std::string weights = format(
+      "{} for each instruction of a warp, {} for each pass over shared memory and of "
+      "atomics, {} for each sector of global and local memory",
+      line_cost(one), line_cost(atomic), line_cost(sector));
+  CHECK(table.columns[0].meaning.find(weights) != std::string::npos);
+  CHECK(table.note.starts_with("1 instruction moves memory in ways that no request counts"));
+  CHECK(line_table({}, two).note.starts_with("2 instructions move memory"));
+  CHECK(line_table({}, atomic).note.empty());
 }
 
 TEST_CASE("line profile: table and JSON") {

@@ -151,7 +151,7 @@ class TunedSource:
         """Parameters without a mention in the text and in the launch."""
         if self._kernel is not None:
             rules = [self.rule, *([] if cluster is None else [LaunchRule(cluster, 1)])]
-            warn_of_unused(self._kernel, self._space.parameters, rules, 4)
+            warn_of_unused(self._kernel, self._space.parameters, rules)
 
 
 class Planner:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernwright import _core
 from kernwright._jit.options import make_options
+from kernwright._support.warn import warn_caller
 from kernwright.errors import InvalidArgument, NameNotFound
 from kernwright.tune._config import Value
 from kernwright.tune._launch_rule import LaunchRule
@@ -150,7 +150,6 @@ def warn_of_unused(
     kernel: _core.Kernel,
     parameters: Iterable[str],
     rules: Iterable[LaunchRule],
-    stacklevel: int,
 ) -> None:
     """Warns of parameters without a mention in the text and in the launch."""
     text = KernelText.of(kernel)
@@ -160,9 +159,7 @@ def warn_of_unused(
     named = {name for rule in rules for name in rule.names}
     unused = text.unused(name for name in parameters if name not in named)
     if unused:
-        warnings.warn(
+        warn_caller(
             f"the kernel does not use {', '.join(unused)}: neither its text nor grid, block, "
-            "shared_bytes or cluster name it, so that its values make no difference",
-            RuntimeWarning,
-            stacklevel=stacklevel,
+            "shared_bytes or cluster name it, so that its values make no difference"
         )

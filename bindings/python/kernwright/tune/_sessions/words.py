@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import collections
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kernwright._support.warn import warn_caller
 from kernwright.tune._sessions.trial import Trial
 
 
@@ -42,14 +42,12 @@ def warn_of_end(
             f"{why}. session.rows has all"
         )
     for text in told:
-        warnings.warn(text, RuntimeWarning, stacklevel=6)
+        warn_caller(text)
 
 
 def warn_of_unsaved(count: int, why: str) -> None:
     """The disk refuses rows."""
-    warnings.warn(
+    warn_caller(
         f"the disk refuses rows of the session, {count} so far: they are in memory alone, because "
-        f"{why}. They are written with the next one that can be; session.rows has all",
-        RuntimeWarning,
-        stacklevel=5,
+        f"{why}. They are written with the next one that can be; session.rows has all"
     )

@@ -4,13 +4,9 @@
 #include "sim/code/program.h"
 #include "sim/device/module/loader.h"
 #include "sim/exec/block/block_runner.h"
-#include "sim/exec/heap.h"
-#include "sim/exec/warp/warp.h"
-
-#include <doctest/doctest.h>
+#include "unit/sim/runner_memory.h"
 
 #include <array>
-#include <cstring>
 #include <initializer_list>
 #include <string>
 #include <thread>
@@ -19,32 +15,12 @@
 namespace kernwright::sim {
 
 /// One device's memory and heap, and launches of single-entry modules on it.
-class OpsRunner {
+class OpsRunner : public RunnerMemory {
  public:
-  Memory memory{std::uint64_t{64} << 20};
-  Heap heap{memory};
   std::string printed;  ///< by device printf
   std::uint32_t dynamic_shared = 0;
   std::array<std::uint32_t, 3> grid{1, 1, 1}, block{32, 1, 1};
   int threads = 1;  ///< host threads; blocks are dealt out in turn
-
-  std::uint64_t allocate(std::uint64_t bytes) {
-    const auto address = memory.allocate(bytes, AllocationKind::device);
-    REQUIRE(address.has_value());
-    return *address;
-  }
-  template <typename T>
-  std::uint64_t upload(const std::vector<T>& values) {
-    const std::uint64_t address = allocate(values.size() * sizeof(T));
-    std::memcpy(host_pointer(address), values.data(), values.size() * sizeof(T));
-    return address;
-  }
-  template <typename T>
-  std::vector<T> download(std::uint64_t address, std::size_t count) const {
-    std::vector<T> values(count);
-    std::memcpy(values.data(), host_pointer(address), count * sizeof(T));
-    return values;
-  }
 
   /// `body` is the inside of `.entry k(.param .u64 p0, ...)` with one parameter for each of
   /// `params`; registers are declared for it. `globals` stands before the entry.
