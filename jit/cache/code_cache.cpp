@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -349,6 +350,17 @@ void prefetch_compiler() noexcept {
     if (CodeCache::process().expects_compiler()) compile_service().prepare();
   } catch (const std::exception& error) {
     log(LogLevel::debug, "the compiler is not made ready ahead: {}", error.what());
+  }
+}
+
+bool look_ahead() noexcept {
+  try {
+    std::error_code none;
+    return std::filesystem::is_directory(default_cache_directory(), none) &&
+           !CodeCache::process().expects_compiler();
+  } catch (const std::exception& error) {
+    log(LogLevel::debug, "the cache is not opened ahead: {}", error.what());
+    return false;
   }
 }
 

@@ -103,4 +103,9 @@ class CodeCache {
 /// waiting. Errors appear only in the compile itself. Never throws.
 void prefetch_compiler() noexcept;
 
+/// Finds the cache's folders and the compiler before the first request, if a cache exists: for use
+/// during other slow steps. Loads nothing, and makes only folders within this cache. False if the
+/// request will probably load NVRTC; never throws.
+bool look_ahead() noexcept;
+
 }  // namespace kernwright

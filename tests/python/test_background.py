@@ -263,3 +263,46 @@ def test_a_device_alone_makes_no_cache_and_starts_no_compiler(tmp_path):
     assert not (tmp_path / "absent").exists()
     (tmp_path / "empty").mkdir(mode=0o700)
     run("empty")
+
+
+REHEARSAL = """
+    from kernwright._jit import kernels as _kernels
+    calls, real = [], _kernels.rehearse
+
+    class Bell(Exception): pass
+    def ring(*_): raise Bell
+    signal.signal(signal.SIGALRM, ring)
+
+    def rehearse():
+        calls.append(1)
+        for number in SIGNALS:
+            signal.raise_signal(number)
+        real()
+
+    _kernels.rehearse = rehearse
+    try:
+        assert kw.ones(4).numpy().sum() == 4
+        assert kw.ones(4).numpy().sum() == 4
+    except (KeyboardInterrupt, Bell) as raised:
+        print(type(raised).__name__)
+    stats = kw.cache.info()["process"]
+    print(len(calls), sum(stats[kind] for kind in ("misses", "compiles", "disk_hits", "stored")))
+    x = kw.zeros(1, dtype="int32")
+    kw.kernel("__global__ void once(int* x) { *x = 5; }")[1, 1](x)
+    assert x.item() == 5
+"""
+
+
+def test_the_first_kernel_is_rehearsed_where_a_cache_is_known(tmp_path):
+    disk = {"KERNWRIGHT_CACHE": "disk", "KERNWRIGHT_CACHE_DIR": str(tmp_path)}
+
+    def run(*signals):
+        process = child(REHEARSAL.replace("SIGNALS", str([int(s) for s in signals])), **disk)
+        out, err = process.communicate(timeout=100)
+        assert (process.returncode, err) == (0, "")
+        return out.split()
+
+    assert run() == ["0", "0"]  # the cache knows no compiler yet
+    assert run() == ["1", "0"]
+    assert run(signal.SIGINT) == ["KeyboardInterrupt", "1", "0"]
+    assert run(signal.SIGALRM) == ["Bell", "1", "0"]

@@ -60,8 +60,8 @@ def kernel(
     if type(source) is not str and (code := _object_code(source, options, option_fields)):
         return _core._Program.of_code(*code).kernel(_name(name))
     if options is None:
-        if not option_fields and (known := _core._recent_kernel(source, name)) is not None:
-            return known
+        if not option_fields and (plain := _core._plain_kernel(source, name)) is not None:
+            return plain
         key = _recent.request_key(source, name, option_fields, sys._getframe(1))
         if key is not None and (known := _recent.find(key)) is not None:
             return known
@@ -300,6 +300,18 @@ def _name(name: str | None) -> str:
     if not isinstance(name, str):
         raise ArgumentError(f"a name is a str, got {type(name).__name__}")
     return name
+
+
+def rehearse() -> None:
+    """Makes a program and a kernel of a text that nobody has, without compiling it.
+
+    Code that runs for the first time in a process takes several times as long: so this is done
+    when the device is opened, which takes long anyway.
+    """
+    text = (
+        "__global__ void rehearsal(float a, const float* x, float* y, int n) { y[n] = a * x[n]; }"
+    )
+    _program(Located(text, "<rehearsal>", 1, ""), None).kernel("")
 
 
 def _options(options: ProgramOptions | None, fields: dict[str, Any]) -> ProgramOptions | None:

@@ -16,13 +16,15 @@ _VARIABLE = re.compile(
 )
 # Without any of these words there is no match, which is found ten times as fast.
 _HINTS = ("__device__", "__constant__", "__managed__", "static", "include")
+# A text with this may be PTX.
+_OTHER = (".version",)
 # Of options, those whose values say all: what a folder or a table of headers holds may change.
 _PLAIN = frozenset(("arch", "fast_math", "max_registers", "lineinfo", "opt_level", "std"))
 
 _kernels: OrderedDict[Any, _core.Kernel] = OrderedDict()
 _hits = 0
 # kernel() looks here first, without Python, where a request has no options.
-_core._use_recent(_kernels)
+_core._use_recent(_kernels, _LIMIT, (*_HINTS, *_OTHER))
 
 
 def request_key(
@@ -60,7 +62,7 @@ def keep(key: tuple[Any, ...], kernel: _core.Kernel) -> None:
 
 def hits() -> int:
     """How often a request was answered here."""
-    return _hits + _core._recent_hits()
+    return _hits + _core._plain_hits()
 
 
 def clear() -> None:
