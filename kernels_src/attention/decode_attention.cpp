@@ -20,6 +20,7 @@ constexpr std::int64_t kCombineWarps = 4;
 
 constexpr std::int64_t kMostContextSplits = 512;
 constexpr std::int64_t kMostClusterBlocks = 8;      // of any device with clusters
+constexpr std::int64_t kMostClusterSteps = 6;       // a longer share is read sooner by more blocks
 constexpr std::int64_t kDecodeSystemShared = 1024;  // cost of a block beside its own
 
 const Family& decode_family() {
@@ -68,8 +69,8 @@ std::int64_t most_shared(const Device& device) {
 }
 
 /// Two blocks a multiprocessor with at least two stages where they fit, else one with as many as
-/// fit, one at least. On Hopper heads of 128 have one block of twice the warps instead of
-/// two: it reads longer pieces of memory.
+/// fit, one at least. On Hopper heads of 128 have one block of twice the warps instead of two: it
+/// reads longer pieces of memory.
 DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& made) {
   const std::int64_t most = most_shared(device);
   const std::int64_t whole =
@@ -93,14 +94,31 @@ DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& mad
   return finished({.stages = stages});
 }
 
+/// Whether all blocks run at once as clusters of `splits`. The parts of the device that a cluster
+/// lies in have different sizes: more clusters than half of the device may have to wait. Pairs fit
+/// everywhere.
+bool run_at_once(const Device& device, std::int64_t blocks, std::int64_t splits) {
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return blocks * splits <= (splits == 2 ? processors : processors / 2);
+}
+
+/// Splits as blocks of a cluster where these are faster than more splits without one, else 0. With
+/// short shares it counts more how soon the parts meet than how many multiprocessors read.
+std::int64_t choose_cluster(const Device& device, std::int64_t blocks, std::int64_t steps) {
+  if (device.compute_capability().major < 9) return 0;
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t splits = std::min({kMostClusterBlocks, steps, processors / 2 / blocks});
+  const bool short_shares = steps <= kMostClusterSteps * splits;
+  return splits > 1 && short_shares && 3 * blocks * splits >= processors ? splits : 0;
+}
+
 /// The splits become blocks of a cluster where all of these run at once: they put their parts
 /// together sooner than blocks without one.
 void make_cluster(const Device& device, const PreparedAttention& made, std::int64_t blocks,
                   std::int64_t splits, DecodeBlock& block) {
-  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   const std::int64_t bytes = decode_bytes(made, block) + received_bytes(made, splits);
   block.cluster = device.compute_capability().major >= 9 && splits > 1 &&
-                  splits <= kMostClusterBlocks && blocks * splits <= processors &&
+                  splits <= kMostClusterBlocks && run_at_once(device, blocks, splits) &&
                   bytes <= most_shared(device);
   if (block.cluster) block.bytes = static_cast<std::uint32_t>(bytes);
 }
@@ -203,6 +221,7 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   const std::int64_t blocks = std::int64_t{call.batches} * call.kv_heads * call.row_tiles;
   DecodeBlock block = plan_decode_block(device, made);
   const std::int64_t steps = (call.keys + step_of(made, block) - 1) / step_of(made, block);
+  if (splits == 0) splits = choose_cluster(device, blocks, steps);
   if (splits == 0) splits = choose_splits(device, blocks, steps, block.warps == 8);
   make_cluster(device, made, blocks, splits, block);
   Array partial;

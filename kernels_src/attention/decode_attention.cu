@@ -97,16 +97,16 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
 
 /// Scores of a tile of keys: products with the queries.
 template <typename T, typename E, int kDim, int kTiles>
-__device__ __forceinline__ void multiply_keys(float (&s)[kTiles][4], QueryOperands<kDim>& queries,
-                                              unsigned keys) {
+__device__ __forceinline__ void multiply_keys(float (&s)[kTiles][4],
+                                              const QueryOperands<kDim>& queries, unsigned keys) {
   if constexpr (sizeof(E) == 1) {
     multiply_key_bytes<E, kDim>(s, queries, keys);
   } else {
 #pragma unroll
     for (int step = 0; step < kDim / 16; ++step) {
-      unsigned right[4];
+      unsigned left[4], right[4];
       load_right<kDim>(right, keys, 0, step);
-      const unsigned(&left)[4] = queries.at(step);
+      queries.get(left, step);
       MatrixUnit<T>::multiply(s[0], left, right[0], right[1]);
       MatrixUnit<T>::multiply(s[1], left, right[2], right[3]);
     }
@@ -167,7 +167,6 @@ __global__ void __launch_bounds__(32 * kWarps)
                      const __grid_constant__ DecodePlan plan) {
   using Ring = TokenRing<E, kDim, kValueDim, kWarps, kStages, kAsync>;
   extern __shared__ __align__(128) unsigned char memory[];
-  fetch_parameters<kWarps>(call);
   const Work work(call, plan);
   const Sequence sequence(call, work.batch);
   const int lane = threadIdx.x % 32;

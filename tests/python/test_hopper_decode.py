@@ -152,3 +152,23 @@ def test_same_bits_each_time():
     arrays = on_device(host)
     first = decode(*arrays, splits=5).numpy()
     assert all(np.array_equal(decode(*arrays, splits=5).numpy(), first) for _ in range(3))
+
+
+@hopper_alone
+@pytest.mark.parametrize(
+    ("batch", "keys", "splits", "cluster"),
+    [(1, 1024, None, True), (1, 65536, None, False), (1, 1024, 8, True), (1, 1024, 9, False),
+     (8, 1024, 8, False), (1, 1024, 1, False)],
+)  # fmt: skip
+def test_which_splits_are_blocks_of_a_cluster(batch, keys, splits, cluster):
+    if kw.current_device().attributes["multiprocessor_count"] != 132:
+        pytest.skip("the numbers are those of 132 multiprocessors")
+    q, cache = kw.ones((batch, 32, 1, 128), "float16"), kw.ones((batch, 8, keys, 128), "float16")
+    stream, graph = kw.Stream(), kw.Graph()
+    kw.synchronize()
+    with graph.capture(stream):
+        decode(q, cache, cache, splits=splits)
+    (node,) = graph.nodes
+    assert node.name.endswith(f"{str(cluster).lower()}>")
+    if splits is None:
+        assert node.grid[0] == (8 if cluster else 16)

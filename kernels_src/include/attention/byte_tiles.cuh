@@ -83,13 +83,16 @@ __device__ __forceinline__ void store_query_words(unsigned char* tile, int row, 
   *reinterpret_cast<uint2*>(second) = make_uint2(pairs[1], pairs[3]);
 }
 
-/// s += products of queries, in the order above, and the tokens of a tile. `queries.at(step)` gives
-/// columns 16 * step..+15.
+/// s += products of queries, in the order above, and the tokens of a tile. `queries.get(left,
+/// step)` gives columns 16 * step..+15.
 template <typename E, int kDim, int kTiles, typename Queries>
-__device__ __forceinline__ void multiply_key_bytes(float (&s)[kTiles][4], Queries& queries,
+__device__ __forceinline__ void multiply_key_bytes(float (&s)[kTiles][4], const Queries& queries,
                                                    unsigned keys) {
 #pragma unroll
   for (int step = 0; step < kDim / 32; ++step) {
+    unsigned left[2][4];
+    queries.get(left[0], 2 * step);
+    queries.get(left[1], 2 * step + 1);
 #pragma unroll
     for (int tokens = 0; tokens < kTiles / 2; ++tokens) {
       unsigned words[4];
@@ -98,8 +101,7 @@ __device__ __forceinline__ void multiply_key_bytes(float (&s)[kTiles][4], Querie
       for (int i = 0; i < 4; ++i) {
         unsigned pairs[2];
         BytePairs<E>::template of<false>(pairs, words[i]);
-        MatrixUnit<Float16>::multiply(s[2 * tokens + i % 2], queries.at(2 * step + i / 2), pairs[0],
-                                      pairs[1]);
+        MatrixUnit<Float16>::multiply(s[2 * tokens + i % 2], left[i / 2], pairs[0], pairs[1]);
       }
     }
   }

@@ -19,21 +19,6 @@ struct DecodePlan {
   int received;       ///< bytes of shared memory before a cluster's parts
 };
 
-/// The parameters' lines of 64 bytes come from memory at once, as each warp asks for others. Else
-/// they would come one after the other, where they are used.
-template <int kWarps, typename Given>
-__device__ __forceinline__ void fetch_parameters(const Given& given) {
-  const unsigned* const words = reinterpret_cast<const unsigned*>(&given);
-#pragma unroll
-  for (int line = 0; line < (static_cast<int>(sizeof(Given)) + 63) / 64; ++line) {
-    if (threadIdx.x / 32 != line % kWarps) continue;
-    // Some use of the word, or the compiler drops the load.
-    asm volatile(
-        "{\n.reg .pred rare;\nsetp.eq.u32 rare, %0, 0xffffffff;\n@rare nanosleep.u32 0;\n}" ::"r"(
-            words[16 * line]));
-  }
-}
-
 /// A block's part of a batch and head. In the common case it takes no division: divisions would
 /// delay the first copies.
 struct Work {
@@ -152,7 +137,7 @@ struct QueryPacks {
           if (size < T::kOverflow) most = max(most, size);
         }
       }
-      most = block_reduce<kThreads, 0>(most, Maximum(), 0u);
+      most = block_reduce<kThreads>(most, Maximum(), 0u);
       const int exponent = min(max(127 + 14 - static_cast<int>(most >> 7), -126), 126);
       found.up = power_of_two(exponent);
       found.down = power_of_two(-exponent);
@@ -200,9 +185,13 @@ struct QueryOperands {
     }
   }
   /// Columns 16 * step..+15.
-  __device__ __forceinline__ const unsigned (&at(int step))[4] {
-    if constexpr (!kKept) load_left<kDim>(kept[0], tile, 0, step);
-    return kept[kKept ? step : 0];
+  __device__ __forceinline__ void get(unsigned (&left)[4], int step) const {
+    if constexpr (kKept) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) left[i] = kept[step][i];
+    } else {
+      load_left<kDim>(left, tile, 0, step);
+    }
   }
 };
 
