@@ -102,14 +102,18 @@ bool run_at_once(const Device& device, std::int64_t blocks, std::int64_t splits)
   return blocks * splits <= (splits == 2 ? processors : processors / 2);
 }
 
-/// Splits as blocks of a cluster where these are faster than more splits without one, else 0. With
-/// short shares it counts more how soon the parts meet than how many multiprocessors read.
+/// Eight splits as blocks of a cluster where these are faster than more splits without one, else 0.
+/// With short shares it counts more how soon the parts meet than how many multiprocessors read, if
+/// a third of them does.
 std::int64_t choose_cluster(const Device& device, std::int64_t blocks, std::int64_t steps) {
-  if (device.compute_capability().major < 9) return 0;
+  constexpr std::int64_t kSplits = kMostClusterBlocks;
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  const std::int64_t splits = std::min({kMostClusterBlocks, steps, processors / 2 / blocks});
-  const bool short_shares = steps <= kMostClusterSteps * splits;
-  return splits > 1 && short_shares && 3 * blocks * splits >= processors ? splits : 0;
+  const bool short_shares = steps >= kSplits && steps <= kMostClusterSteps * kSplits;
+  const bool reads_fast = 3 * blocks * kSplits >= processors;
+  return device.compute_capability().major >= 9 && short_shares && reads_fast &&
+                 run_at_once(device, blocks, kSplits)
+             ? kSplits
+             : 0;
 }
 
 /// The splits become blocks of a cluster where all of these run at once: they put their parts
@@ -170,12 +174,12 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
   const std::int64_t most = std::min({kMostContextSplits, steps, 4 * processors / blocks + 1});
   for (std::int64_t splits = 1; splits <= std::max<std::int64_t>(most, 1); ++splits) {
     // In steps that a multiprocessor works through; a block's beginning and end cost about one,
-    // putting parts together two.
+    // putting parts together two and more for many of them.
     const std::int64_t waves = (blocks * splits + processors - 1) / processors;
     const std::int64_t each = (steps + splits - 1) / splits;
     double cost = static_cast<double>(waves * each + 1);
     if (!alone && blocks * splits < 2 * processors) cost *= 1.1;  // one of two hides less
-    if (splits > 1) cost += 2.0 + static_cast<double>(splits) / 32;
+    if (splits > 1) cost += 2.0 + static_cast<double>(splits) / (alone ? 16 : 32);
     if (splits > 1 && cost >= least) continue;
     least = cost;
     best = splits;
