@@ -6,10 +6,6 @@
 
 namespace kernwright {
 
-__device__ __forceinline__ unsigned pick_bytes(unsigned low, unsigned high, unsigned which) {
-  return __byte_perm(low, high, which);
-}
-
 /// A word of four elements as two pairs of float16, exactly: {0, 1} and {2, 3}, or with kCrossed
 /// {0, 2} and {1, 3}.
 template <typename E>
@@ -20,8 +16,8 @@ struct BytePairs<Int8> {
   __device__ static __forceinline__ void of(unsigned (&pairs)[2], unsigned word) {
     // 0x6400 with a byte in the low bits is 1024 plus that byte.
     const unsigned raised = word ^ 0x80808080u;
-    pairs[0] = lowered(pick_bytes(raised, 0x64646464u, kCrossed ? 0x4240 : 0x4140));
-    pairs[1] = lowered(pick_bytes(raised, 0x64646464u, kCrossed ? 0x4341 : 0x4342));
+    pairs[0] = lowered(__byte_perm(raised, 0x64646464u, kCrossed ? 0x4240 : 0x4140));
+    pairs[1] = lowered(__byte_perm(raised, 0x64646464u, kCrossed ? 0x4341 : 0x4342));
   }
   __device__ static __forceinline__ unsigned lowered(unsigned pair) {
     asm("sub.rn.f16x2 %0, %0, %1;" : "+r"(pair) : "r"(0x64806480u));  // 1024 + 128
@@ -32,15 +28,15 @@ template <>
 struct BytePairs<Float8E5M2> {
   template <bool kCrossed>
   __device__ static __forceinline__ void of(unsigned (&pairs)[2], unsigned word) {
-    pairs[0] = pick_bytes(word, 0, kCrossed ? 0x2404 : 0x1404);  // the upper half of a float16
-    pairs[1] = pick_bytes(word, 0, kCrossed ? 0x3414 : 0x3424);
+    pairs[0] = __byte_perm(word, 0, kCrossed ? 0x2404 : 0x1404);  // the upper half of a float16
+    pairs[1] = __byte_perm(word, 0, kCrossed ? 0x3414 : 0x3424);
   }
 };
 template <>
 struct BytePairs<Float8E4M3> {
   template <bool kCrossed>
   __device__ static __forceinline__ void of(unsigned (&pairs)[2], unsigned word) {
-    if (kCrossed) word = pick_bytes(word, 0, 0x3120);
+    if (kCrossed) word = __byte_perm(word, 0, 0x3120);
     pairs[0] = widened(word & 0xffffu);
     pairs[1] = widened(word >> 16);
   }
@@ -59,7 +55,7 @@ struct BytePairs<Float8E4M3> {
 
 /// Four 8 by 16 parts of a tile of bytes as matrices of pairs: tokens first..+7 and +8..+15 of the
 /// 16 columns from 32 * step, then of the next 16.
-template <typename E, int kDim, bool kTransposed>
+template <int kDim, bool kTransposed>
 __device__ __forceinline__ void load_words(unsigned (&to)[4], unsigned tile, int first, int step) {
   const int lane = threadIdx.x % 32;
   const int place = chunk_place<kDim / 16>(first + lane % 16, 2 * step + lane / 16);
@@ -70,9 +66,9 @@ __device__ __forceinline__ void load_words(unsigned (&to)[4], unsigned tile, int
   }
 }
 
-/// Where a lane's words have queries: a group of 16 elements is multiplied in the order 0, 1, 4, 5,
-/// 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15. Stores eight elements, the first or second half of
-/// such a group.
+/// Stores eight queries, the first or second half of 16 columns. A lane's words have the columns of
+/// keys in another order than matrices of 16-bit elements; that of the queries is the same: 0, 1,
+/// 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15.
 template <int kDim>
 __device__ __forceinline__ void store_query_words(unsigned char* tile, int row, int pack,
                                                   const unsigned (&pairs)[4]) {
@@ -96,7 +92,7 @@ __device__ __forceinline__ void multiply_key_bytes(float (&s)[kTiles][4], const 
 #pragma unroll
     for (int tokens = 0; tokens < kTiles / 2; ++tokens) {
       unsigned words[4];
-      load_words<E, kDim, false>(words, keys, 16 * tokens, step);
+      load_words<kDim, false>(words, keys, 16 * tokens, step);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         unsigned pairs[2];
@@ -121,7 +117,7 @@ __device__ __forceinline__ void add_value_bytes(RunningRows<kValueDim>& running,
 #pragma unroll
     for (int step = 0; step < kValueDim / 32; ++step) {
       unsigned words[4];
-      load_words<E, kValueDim, true>(words, values, 16 * tokens, step);
+      load_words<kValueDim, true>(words, values, 16 * tokens, step);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         unsigned early[2], late[2];  // tokens 0..7 and 8..15
