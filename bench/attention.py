@@ -238,6 +238,8 @@ def variants(shape: Shape, arrays: tuple[kw.Array, ...]) -> Iterator[tuple[str, 
         )
     small = [x.astype("float8_e4m3fn") for x in (key, value)]
     yield "ours, float8", lambda: nn.decode_attention(query, *small)
+    whole = [(x.astype("float32") * np.float32(30)).astype("int8") for x in (key, value)]
+    yield "ours, int8", lambda: nn.decode_attention(query, *whole)
     for splits in (1, 2, 4, 8, 16, 32, 64):
         yield (
             f"ours, {splits} splits",
@@ -258,7 +260,7 @@ def measure_decode(shape: Shape, timed: bool) -> dict[str, Any]:
         row["correct"] &= is_right(shape, arrays, more["ours, pages of 16"](), True)
     if timed:
         subjects = {"ours": ours, **more, **dict(peers(shape, arrays, True))}
-        moved = {"ours, float8": shape.cache_bytes(1)}
+        moved = {title: shape.cache_bytes(1) for title in ("ours, float8", "ours, int8")}
         times = time_in_turn(subjects, True)
         for title, taken in times.items():
             moved.setdefault(title, shape.cache_bytes())

@@ -13,10 +13,13 @@
 #include "kernels_src/include/attention/attention_results.cuh.h"
 #include "kernels_src/include/attention/attention_rows.cuh.h"
 #include "kernels_src/include/attention/attention_tile.cuh.h"
+#include "kernels_src/include/attention/byte_tiles.cuh.h"
+#include "kernels_src/include/attention/decode_block.cuh.h"
 #include "kernels_src/include/attention/gradient_part.cuh.h"
 #include "kernels_src/include/attention/logits.cuh.h"
 #include "kernels_src/include/attention/rope_angles.cuh.h"
 #include "kernels_src/include/attention/select_tokens.cuh.h"
+#include "kernels_src/include/attention/split_parts.cuh.h"
 #include "kernels_src/include/attention/token_cache.cuh.h"
 #include "kernels_src/include/attention/tokens.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
@@ -91,7 +94,9 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(attention_results),
     KW_HEADER(attention_rows),
     KW_HEADER(attention_tile),
+    KW_HEADER(byte_tiles),
     KW_HEADER(complex_math),
+    KW_HEADER(decode_block),
     KW_HEADER(edge_packs),
     KW_HEADER(elements),
     KW_HEADER(entropy_rows),
@@ -134,6 +139,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(skinny_weights),
     KW_HEADER(scan_parts),
     KW_HEADER(small_floats),
+    KW_HEADER(split_parts),
     KW_HEADER(tensor_core),
     KW_HEADER(tma),
     KW_HEADER(token_cache),

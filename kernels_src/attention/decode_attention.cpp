@@ -15,10 +15,12 @@ namespace {
 
 // As in decode_attention.cu.
 constexpr std::int64_t kDecodeRows = 16;
-constexpr std::int64_t kWarpTokens = 16;
+constexpr std::int64_t kTileTokens = 16;  // of a warp's tile of 16-bit elements; of 8 bits: twice
 constexpr std::int64_t kCombineWarps = 4;
 
 constexpr std::int64_t kMostContextSplits = 512;
+constexpr std::int64_t kMostClusterBlocks = 8;      // of any device with clusters
+constexpr std::int64_t kMostClusterSteps = 6;       // a longer share is read sooner by more blocks
 constexpr std::int64_t kDecodeSystemShared = 1024;  // cost of a block beside its own
 
 const Family& decode_family() {
@@ -31,32 +33,46 @@ constexpr std::int64_t kMostGridHeight = 65535;  // blocks along y, and along z
 /// DecodePlan of decode_attention.cu.
 struct DecodePlan {
   CUdeviceptr arrived = 0;
-  std::int32_t group = 1, flat = 0, each = 0, more = 0;
+  std::int32_t group = 1, flat = 0, each = 0, more = 0, received = 0;
 };
 
 /// Warps of a block, and tiles of each in flight.
 struct DecodeBlock {
   int warps = 4, stages = 1;
+  bool cluster = false;     ///< the splits are blocks of a cluster
   std::uint32_t bytes = 0;  ///< of shared memory
-
-  std::int64_t step() const { return warps * kWarpTokens; }
 };
 
-/// Shared memory of such a block.
+/// Tokens of a block's tiles.
+std::int64_t step_of(const PreparedAttention& made, const DecodeBlock& block) {
+  return block.warps * kTileTokens * 2 / static_cast<std::int64_t>(scalar_size(made.k.type()));
+}
+
+/// Shared memory of such a block without a cluster's parts.
 std::int64_t decode_bytes(const PreparedAttention& made, const DecodeBlock& block) {
-  const auto size = static_cast<std::int64_t>(scalar_size(made.k.type()));
-  const std::int64_t elements = block.step() * (made.dim_class + made.value_class);
-  const std::int64_t fixed = kDecodeRows * made.dim_class * 2 + (size == 1 ? elements * 2 : 0);
   const std::int64_t rows = block.warps * kDecodeRows;
+  const std::int64_t tiles =
+      block.warps * block.stages * kTileTokens * 2 * (made.dim_class + made.value_class);
   return std::max(rows * (made.value_class + 4) * 4 + rows * 8,
-                  fixed + block.stages * elements * size);
+                  kDecodeRows * made.dim_class * 2 + tiles);
+}
+
+/// The shared memory for a cluster's parts.
+std::int64_t received_bytes(const PreparedAttention& made, std::int64_t splits) {
+  const AttentionCall& call = made.call;
+  const std::int64_t rows = std::int64_t{call.queries} * (call.heads / call.kv_heads);
+  return 16 * (std::min(rows, kDecodeRows) * (made.value_class / 2) + splits);
+}
+
+std::int64_t most_shared(const Device& device) {
+  return device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 }
 
 /// Two blocks a multiprocessor with at least two stages where they fit, else one with as many as
-/// fit, one at least. On Hopper caches of 16 bits with heads of 128 have one block of twice the
-/// warps instead of two: it reads longer pieces of memory.
+/// fit, one at least. On Hopper heads of 128 have one block of twice the warps instead of two: it
+/// reads longer pieces of memory.
 DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& made) {
-  const std::int64_t most = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  const std::int64_t most = most_shared(device);
   const std::int64_t whole =
       device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
   const auto finished = [&](DecodeBlock block) {
@@ -67,8 +83,8 @@ DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& mad
     const DecodeBlock block{.stages = stages}, large{.warps = 8, .stages = stages};
     const std::int64_t bytes = decode_bytes(made, block);
     if (bytes > most || 2 * (bytes + kDecodeSystemShared) > whole) continue;
-    const bool joins = device.compute_capability().major >= 9 && scalar_size(made.k.type()) == 2 &&
-                       made.dim_class == 128 && made.value_class == 128;
+    const bool joins =
+        device.compute_capability().major >= 9 && made.dim_class == 128 && made.value_class == 128;
     return finished(joins && decode_bytes(made, large) <= most ? large : block);
   }
   int stages = 3;
@@ -76,6 +92,39 @@ DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& mad
   if (decode_bytes(made, {.stages = stages}) > most)
     return finished({.warps = 2, .stages = stages});
   return finished({.stages = stages});
+}
+
+/// Whether all blocks run at once as clusters of `splits`. The parts of the device that a cluster
+/// lies in have different sizes: more clusters than half of the device may have to wait. Pairs fit
+/// everywhere.
+bool run_at_once(const Device& device, std::int64_t blocks, std::int64_t splits) {
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return blocks * splits <= (splits == 2 ? processors : processors / 2);
+}
+
+/// Eight splits as blocks of a cluster where these are faster than more splits without one, else 0.
+/// With short shares it counts more how soon the parts meet than how many multiprocessors read, if
+/// a third of them does.
+std::int64_t choose_cluster(const Device& device, std::int64_t blocks, std::int64_t steps) {
+  constexpr std::int64_t kSplits = kMostClusterBlocks;
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const bool short_shares = steps >= kSplits && steps <= kMostClusterSteps * kSplits;
+  const bool reads_fast = 3 * blocks * kSplits >= processors;
+  return device.compute_capability().major >= 9 && short_shares && reads_fast &&
+                 run_at_once(device, blocks, kSplits)
+             ? kSplits
+             : 0;
+}
+
+/// The splits become blocks of a cluster where all of these run at once: they put their parts
+/// together sooner than blocks without one.
+void make_cluster(const Device& device, const PreparedAttention& made, std::int64_t blocks,
+                  std::int64_t splits, DecodeBlock& block) {
+  const std::int64_t bytes = decode_bytes(made, block) + received_bytes(made, splits);
+  block.cluster = device.compute_capability().major >= 9 && splits > 1 &&
+                  splits <= kMostClusterBlocks && run_at_once(device, blocks, splits) &&
+                  bytes <= most_shared(device);
+  if (block.cluster) block.bytes = static_cast<std::uint32_t>(bytes);
 }
 
 const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock& block) {
@@ -88,11 +137,12 @@ const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock
                        .add(block.warps, 4)
                        .add(block.stages, 3)
                        .add(packs, 1)
-                       .add(made.extras, 1);
+                       .add(made.extras, 1)
+                       .add(block.cluster, 1);
   return decode_family().instance(key, [&] {
-    return format("decode_attention<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(made.q.type()),
-                  device_type(made.k.type()), made.dim_class, made.value_class, block.warps,
-                  block.stages, packs, made.extras);
+    return format("decode_attention<{}, {}, {}, {}, {}, {}, {}, {}, {}>",
+                  device_type(made.q.type()), device_type(made.k.type()), made.dim_class,
+                  made.value_class, block.warps, block.stages, packs, made.extras, block.cluster);
   });
 }
 
@@ -124,12 +174,12 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
   const std::int64_t most = std::min({kMostContextSplits, steps, 4 * processors / blocks + 1});
   for (std::int64_t splits = 1; splits <= std::max<std::int64_t>(most, 1); ++splits) {
     // In steps that a multiprocessor works through; a block's beginning and end cost about one,
-    // putting parts together two.
+    // putting parts together two and more for many of them.
     const std::int64_t waves = (blocks * splits + processors - 1) / processors;
     const std::int64_t each = (steps + splits - 1) / splits;
     double cost = static_cast<double>(waves * each + 1);
     if (!alone && blocks * splits < 2 * processors) cost *= 1.1;  // one of two hides less
-    if (splits > 1) cost += 2.0 + static_cast<double>(splits) / 32;
+    if (splits > 1) cost += 2.0 + static_cast<double>(splits) / (alone ? 16 : 32);
     if (splits > 1 && cost >= least) continue;
     least = cost;
     best = splits;
@@ -173,27 +223,37 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   const std::int64_t rows = std::int64_t{call.queries} * (call.heads / call.kv_heads);
   call.row_tiles = static_cast<std::int32_t>((rows + kDecodeRows - 1) / kDecodeRows);
   const std::int64_t blocks = std::int64_t{call.batches} * call.kv_heads * call.row_tiles;
-  const DecodeBlock block = plan_decode_block(device, made);
-  const std::int64_t steps = (call.keys + block.step() - 1) / block.step();
+  DecodeBlock block = plan_decode_block(device, made);
+  const std::int64_t steps = (call.keys + step_of(made, block) - 1) / step_of(made, block);
+  if (splits == 0) splits = choose_cluster(device, blocks, steps);
   if (splits == 0) splits = choose_splits(device, blocks, steps, block.warps == 8);
-  const Array partial = allocate_splits(made, splits, on);
+  make_cluster(device, made, blocks, splits, block);
+  Array partial;
+  if (block.cluster) {
+    call.splits = static_cast<std::int32_t>(splits);
+  } else {
+    partial = allocate_splits(made, splits, on);
+  }
   DecodePlan plan = plan_decode(call, steps);
+  plan.received = static_cast<std::int32_t>(decode_bytes(made, block));
   std::optional<Array> words;
-  if (call.splits > 1) {
+  if (call.splits > 1 && !block.cluster) {
     words = zeroed_words(static_cast<std::size_t>(blocks), on);
     plan.arrived = words->address();
   }
   Dim3 grid{static_cast<std::uint32_t>(blocks * call.splits)};
+  const auto width = static_cast<std::uint32_t>(call.splits);
   if (plan.flat == 0) {
-    grid = {static_cast<std::uint32_t>(call.splits), static_cast<std::uint32_t>(call.kv_heads),
+    grid = {width, static_cast<std::uint32_t>(call.kv_heads),
             static_cast<std::uint32_t>(call.batches)};
   }
-  const LaunchConfig config{.grid = grid,
-                            .block = {static_cast<std::uint32_t>(32 * block.warps)},
-                            .shared_bytes = block.bytes,
-                            .stream = on};
+  LaunchConfig config{.grid = grid,
+                      .block = {static_cast<std::uint32_t>(32 * block.warps)},
+                      .shared_bytes = block.bytes,
+                      .stream = on};
+  if (block.cluster) config.cluster = {width};
   launch(decode_kernel(made, block).on(device), config, call, plan);
-  partial.use_on(on);
+  if (!block.cluster) partial.use_on(on);
   if (words) words->use_on(on);
 }
 

@@ -7,16 +7,20 @@
 
 namespace kernwright {
 
-/// How a warp brings kTokens (8 or 16) tokens to shared memory: kDim elements E each.
+/// The place of a chunk of 16 bytes in a tile with `kChunks` in a row.
+template <int kChunks>
+__device__ __forceinline__ int chunk_place(int row, int chunk) {
+  if constexpr (kChunks % 4 == 0) return swizzled<kChunks>(row, chunk);
+  return row * kChunks + chunk;
+}
+
+/// How a warp brings kTokens (8, 16 or 32) tokens to shared memory: kDim elements E each.
 template <typename E, int kTokens, int kDim, bool kAsync>
 struct TokenCopy {
   static constexpr int kEach = 16 / sizeof(E);
   static constexpr int kChunks = kDim / kEach;
   static constexpr int kBytes = kTokens * kDim * sizeof(E);
 
-  __device__ static __forceinline__ int place(int row, int chunk) {
-    return sizeof(E) == 2 ? swizzled<kChunks>(row, chunk) : row * kChunks + chunk;
-  }
   /// `offset` is that of the token lane % kTokens; without one the token is zeros.
   __device__ static __forceinline__ void start(unsigned char* to, const E* from, long long offset,
                                                int dim) {
@@ -25,7 +29,7 @@ struct TokenCopy {
     for (int i = 0; i < kTokens * kChunks / 32; ++i) {
       const int row = (lane + 32 * i) / kChunks, chunk = (lane + 32 * i) % kChunks;
       const long long at = __shfl_sync(~0u, offset, row);
-      unsigned char* const target = to + 16 * place(row, chunk);
+      unsigned char* const target = to + 16 * chunk_place<kChunks>(row, chunk);
       if constexpr (kAsync) {
         const bool valid = at != kNoRow && chunk * kEach < dim;
         copy_async(shared_address(target), valid ? from + at + chunk * kEach : from, valid);
@@ -159,6 +163,16 @@ __device__ __forceinline__ void finish_scores(float (&s)[kTiles][4], const Atten
   });
 }
 
+/// The weights of 16 tokens as a left operand.
+template <typename T>
+__device__ __forceinline__ void pair_weights(unsigned (&left)[4], const float (&a)[4],
+                                             const float (&b)[4]) {
+  left[0] = MatrixUnit<T>::pair(a[0], a[1]);
+  left[1] = MatrixUnit<T>::pair(a[2], a[3]);
+  left[2] = MatrixUnit<T>::pair(b[0], b[1]);
+  left[3] = MatrixUnit<T>::pair(b[2], b[3]);
+}
+
 /// out += weights * values of each row tile; the values' tile holds kTiles * 8 tokens.
 template <typename T, int kRowTiles, int kValueDim, int kTiles>
 __device__ __forceinline__ void add_values(RunningRows<kValueDim> (&running)[kRowTiles],
@@ -170,12 +184,7 @@ __device__ __forceinline__ void add_values(RunningRows<kValueDim> (&running)[kRo
     unsigned left[kRowTiles][4];
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {
-      const float(&a)[4] = weights[m][2 * step];
-      const float(&b)[4] = weights[m][2 * step + 1];
-      left[m][0] = Unit::pair(a[0], a[1]);
-      left[m][1] = Unit::pair(a[2], a[3]);
-      left[m][2] = Unit::pair(b[0], b[1]);
-      left[m][3] = Unit::pair(b[2], b[3]);
+      pair_weights<T>(left[m], weights[m][2 * step], weights[m][2 * step + 1]);
     }
 #pragma unroll
     for (int i = 0; i < kValueDim / 16; ++i) {

@@ -1,0 +1,198 @@
+// A block of decode attention: its part of a batch, head and context, and its rows of queries.
+#pragma once
+
+#include <kernwright/attention_tile.cuh>
+#include <kernwright/byte_tiles.cuh>
+#include <kernwright/reduce.cuh>
+#include <kernwright/split_parts.cuh>
+
+namespace kernwright {
+
+constexpr int kRows = 16;  // queries times heads of one head of keys
+
+/// The host's part of a launch's plan.
+struct DecodePlan {
+  unsigned* arrived;  ///< a word for each group of splits
+  int group;          ///< heads with common keys
+  int flat;           ///< blocks are numbered along x alone, else splits, heads and batches
+  int each, more;     ///< steps of a split, splits that have one more; 0 steps: the lengths tell
+  int received;       ///< bytes of shared memory before a cluster's parts
+};
+
+/// A block's part of a batch and head. In the common case it takes no division: divisions would
+/// delay the first copies.
+struct Work {
+  int batch, kv_head, first_row, split;
+  unsigned place;  ///< of the group of splits
+
+  __device__ __forceinline__ Work(const AttentionCall& call, const DecodePlan& plan) {
+    split = static_cast<int>(blockIdx.x);
+    kv_head = static_cast<int>(blockIdx.y);
+    batch = static_cast<int>(blockIdx.z);
+    first_row = 0;
+    place = blockIdx.z * gridDim.y + blockIdx.y;
+    if (!plan.flat) return;
+    unsigned index = blockIdx.x;
+    split = static_cast<int>(index % call.splits);
+    index /= call.splits;
+    place = index;
+    first_row = static_cast<int>(index % call.row_tiles) * kRows;
+    index /= call.row_tiles;
+    kv_head = static_cast<int>(index % call.kv_heads);
+    batch = static_cast<int>(index / call.kv_heads);
+  }
+};
+
+/// The query of a row; the row's head is the rest.
+__device__ __forceinline__ int query_of(const AttentionCall& call, int row, int group) {
+  return call.queries == 1 ? row >= group : row / group;
+}
+
+__device__ __forceinline__ RowPlace place_of_row(const AttentionCall& call, const Work& work,
+                                                 int row, int group) {
+  const int query = query_of(call, work.first_row + row, group);
+  return {work.kv_head * group + work.first_row + row - query * group, query};
+}
+
+/// The block's rows that have a query: the first ones.
+__device__ __forceinline__ int valid_rows(const Sequence& sequence, const Work& work, int group) {
+  return min(kRows, sequence.queries * group - work.first_row);
+}
+
+/// Begin and end of a split's keys: equal shares of the visible keys, in whole steps.
+template <int kStep>
+struct Share {
+  int first, end;
+
+  __device__ __forceinline__ Share(const AttentionCall& call, const DecodePlan& plan,
+                                   const Sequence& sequence, int split, int first_query,
+                                   int last_query) {
+    const int low = sequence.first_key(call, first_query) / kStep * kStep;
+    const int high = sequence.end_key(call, last_query);
+    int each = plan.each, more = plan.more;
+    if (each == 0) {
+      const int steps = high > low ? (high - low + kStep - 1) / kStep : 0;
+      each = steps / call.splits;
+      more = steps - each * call.splits;
+    }
+    first = low + (split * each + min(split, more)) * kStep;
+    end = min(high, first + (each + (split < more ? 1 : 0)) * kStep);
+  }
+};
+
+/// The power of two that brings the largest finite query of the block to float16's upper end, and
+/// its inverse.
+struct QueryFactor {
+  float up = 1, down = 1;
+};
+
+/// Eight queries of each thread at a time; zeros behind the last row and element.
+template <typename T, int kDim, int kThreads>
+struct QueryPacks {
+  static constexpr int kPacks = kRows * kDim / 8, kEach = (kPacks + kThreads - 1) / kThreads;
+  Pack<T, 8> packs[kEach];
+
+  __device__ __forceinline__ QueryPacks(const AttentionCall& call, const Sequence& sequence,
+                                        const Work& work, int group) {
+    const T* const q = static_cast<const T*>(call.q) + sequence.q_first;
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      const int i = threadIdx.x + n * kThreads;
+      const int column = i % (kDim / 8) * 8;
+      const RowPlace at = place_of_row(call, work, i / (kDim / 8), group);
+      const T* const from = q + at.query * call.q_at.token + at.head * call.q_at.head;
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        const bool valid = i < kPacks && at.query < sequence.queries && column + j < call.dim;
+        packs[n].value[j] = valid ? from[column + j] : T{};
+      }
+    }
+  }
+
+  /// As the block's tile, not to be read before the block's next barrier. Gives the factor for the
+  /// products.
+  template <typename E>
+  __device__ __forceinline__ float store(unsigned char* tile) const {
+    if constexpr (sizeof(E) == 1) {
+      const QueryFactor found = factor();
+      store_for_bytes(tile, found.up);
+      return found.down;
+    } else {
+      store_alike(tile);
+      return 1;
+    }
+  }
+
+ private:
+  /// By all threads of the block; bfloat16 alone has numbers out of float16's range.
+  __device__ __forceinline__ QueryFactor factor() const {
+    QueryFactor found;
+    if constexpr (T::kBias == 127) {
+      unsigned most = 0;
+#pragma unroll
+      for (const Pack<T, 8>& pack : packs) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+          const unsigned size = pack.value[j].bits & 0x7fffu;
+          if (size < T::kOverflow) most = max(most, size);
+        }
+      }
+      most = block_reduce<kThreads>(most, Maximum(), 0u);
+      const int exponent = min(max(127 + 14 - static_cast<int>(most >> 7), -126), 126);
+      found.up = power_of_two(exponent);
+      found.down = power_of_two(-exponent);
+    }
+    return found;
+  }
+
+  __device__ __forceinline__ void store_alike(unsigned char* tile) const {
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      const int i = threadIdx.x + n * kThreads;
+      if (kPacks % kThreads != 0 && i >= kPacks) break;
+      const int place = swizzled<kDim / 8>(i / (kDim / 8), i % (kDim / 8));
+      *reinterpret_cast<Pack<T, 8>*>(tile + 16 * place) = packs[n];
+    }
+  }
+  /// The same as float16, in the order of multiply_key_bytes().
+  __device__ __forceinline__ void store_for_bytes(unsigned char* tile, float up) const {
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      const int i = threadIdx.x + n * kThreads;
+      if (kPacks % kThreads != 0 && i >= kPacks) break;
+      unsigned pairs[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        pairs[j] = MatrixUnit<Float16>::pair(to_compute(packs[n].value[2 * j]) * up,
+                                             to_compute(packs[n].value[2 * j + 1]) * up);
+      }
+      store_query_words<kDim>(tile, i / (kDim / 8), i % (kDim / 8), pairs);
+    }
+  }
+};
+
+/// The rows' queries as left operands: in registers where they are few, else in shared memory.
+template <int kDim>
+struct QueryOperands {
+  static constexpr bool kKept = kDim <= 128;
+  unsigned tile, kept[kKept ? kDim / 16 : 1][4];
+
+  __device__ __forceinline__ void load(const unsigned char* memory) {
+    tile = shared_address(memory);
+    if constexpr (kKept) {
+#pragma unroll
+      for (int step = 0; step < kDim / 16; ++step) load_left<kDim>(kept[step], tile, 0, step);
+    }
+  }
+  /// Columns 16 * step..+15.
+  __device__ __forceinline__ void get(unsigned (&left)[4], int step) const {
+    if constexpr (kKept) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) left[i] = kept[step][i];
+    } else {
+      load_left<kDim>(left, tile, 0, step);
+    }
+  }
+};
+
+}  // namespace kernwright
