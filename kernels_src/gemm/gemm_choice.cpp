@@ -110,7 +110,8 @@ std::int64_t steps_of(const GemmSize& size) {
 }
 
 /// The longest time of those that work at once, in whole tiles' time. Tiles at the edges of one
-/// matrix take less where few of their columns, or no rows of the second group are left.
+/// matrix take less where few of their columns, or no rows of the second group are left; on an H100
+/// only wide ones of clusters end sooner.
 double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_once) {
   const GemmTile& tile = choice.tile;
   const std::int64_t height = std::int64_t{tile.rows} * tile.cluster;
@@ -118,8 +119,9 @@ double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_
   const std::int64_t across = gemm_parts(size.columns, tile.columns);
   const std::int64_t parts = size.batches * choice.splits, tiles = high * across;
   const std::int64_t columns = size.columns % tile.columns, rows = size.rows % height;
-  const bool narrow = tile.columns > kNarrowColumns && columns > 0 && columns <= kNarrowColumns;
-  const bool is_short = tile.groups > 1 && !tile.ping_pong && rows > 0 && rows <= tile.rows / 2;
+  const bool wide = tile.columns >= 256 && tile.cluster > 1;
+  const bool narrow = wide && columns > 0 && columns <= kNarrowColumns;
+  const bool is_short = wide && !tile.ping_pong && rows > 0 && rows <= tile.rows / 2;
   std::array<double, 256> taken{};
   if ((!narrow && !is_short) || parts != 1 || size.promotes || size.gated || size.groups > 0 ||
       tiles > kMostEdgeTiles || at_once > static_cast<std::int64_t>(taken.size())) {
