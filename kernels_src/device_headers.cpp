@@ -65,6 +65,7 @@
 #include "kernels_src/include/rows.cuh.h"
 #include "kernels_src/include/scan/running.cuh.h"
 #include "kernels_src/include/scan/scan_parts.cuh.h"
+#include "kernels_src/include/shifted_units.cuh.h"
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
@@ -138,6 +139,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(skinny),
     KW_HEADER(skinny_weights),
     KW_HEADER(scan_parts),
+    KW_HEADER(shifted_units),
     KW_HEADER(small_floats),
     KW_HEADER(split_parts),
     KW_HEADER(tensor_core),

@@ -5,6 +5,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/copy/copy.cu.h"
+#include "kernels_src/copy/copy_lines.h"
 #include "kernels_src/copy/tiled_transpose.h"
 #include "kernels_src/family.h"
 #include "kernels_src/launch_choices.h"
@@ -61,7 +62,8 @@ void queue_copy(const Array& to, const Array& from, const Stream& stream) {
     copy_on_device(to.device(), plan.base[kTo], plan.base[kFrom], bytes, on);
   } else {
     const int log2_unit = plan.widen_unit(std::array{kTo, kFrom}, 0);
-    if (!queue_tiled_transpose(to.device(), plan, log2_unit, on)) {
+    if (!queue_line_copy(to.device(), plan, log2_unit, on) &&
+        !queue_tiled_transpose(to.device(), plan, log2_unit, on)) {
       launch_strided_copy(to.device(), plan, log2_unit, on);
     }
   }

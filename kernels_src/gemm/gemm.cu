@@ -33,14 +33,37 @@ struct Direct : Types {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kGroups * 128) : "memory");
   }
 
-  /// One stage's products run while the next one's begin.
+  /// A stage's products of the tile's first kColumns, a and b its addresses.
+  template <int kColumns>
+  __device__ __forceinline__ static void multiply_stage(unsigned a, unsigned b, bool adds,
+                                                        typename Types::Sums& sums) {
+    using Step = Products<typename Types::In, kColumns, Order::kA, Order::kB>;
+    using StepSums = typename Types::Sum[kColumns / 2];
+    constexpr unsigned kAlongA = Order::kA ? 2048 : 32, kAlongB = Order::kB ? 2048 : 32;
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < kLine / 32; ++k) {
+#pragma unroll
+      for (int wave = 0; wave < Of::kWaves; ++wave) {
+        Step::add(reinterpret_cast<StepSums&>(sums[wave]),
+                  matrix_descriptor(a + wave * kPart + k * kAlongA, kPart),
+                  matrix_descriptor(b + k * kAlongB, kPart), adds || k > 0);
+      }
+    }
+    commit_products();
+  }
+
+  /// One stage's products run while the next one's begin. At the edges of the result a group leaves
+  /// out what lies outside: all of its rows, or all but the tile's first columns.
   __device__ __forceinline__ void multiply_tile(const Shared<Direct>& shared, const Part& part,
                                                 int /*column*/, const Multiplier& self,
                                                 Ring<Of::kStages>& ring,
                                                 typename Types::Sums& sums) const {
     const int steps = part.steps;
-    using Step = Products<typename Types::In, Of::kColumns, Order::kA, Order::kB>;
-    constexpr unsigned kAlongA = Order::kA ? 2048 : 32, kAlongB = Order::kB ? 2048 : 32;
+    constexpr int kNarrow = 64;
+    constexpr bool kMayBeNarrow = kNarrow < Of::kColumns && !kRagged && !Types::Finish::kGated;
+    const bool some = kRagged || part.rows > 0;
+    const bool narrow = kMayBeNarrow && part.columns <= kNarrow;
     const unsigned rows = Of::kAlternates ? 0 : self.group * Of::kGroupRows * kLine;
     int previous = 0;
     for (int step = 0; step < steps; ++step) {
@@ -50,16 +73,11 @@ struct Direct : Types {
       }
       const unsigned a = shared_address(shared.a(ring.stage)) + rows;
       const unsigned b = shared_address(shared.b(ring.stage));
-      begin_products();
-#pragma unroll
-      for (int k = 0; k < kLine / 32; ++k) {
-#pragma unroll
-        for (int wave = 0; wave < Of::kWaves; ++wave) {
-          Step::add(sums[wave], matrix_descriptor(a + wave * kPart + k * kAlongA, kPart),
-                    matrix_descriptor(b + k * kAlongB, kPart), step > 0 || k > 0);
-        }
+      if (narrow && some) {
+        multiply_stage<kMayBeNarrow ? kNarrow : Of::kColumns>(a, b, step > 0, sums);
+      } else if (some) {
+        multiply_stage<Of::kColumns>(a, b, step > 0, sums);
       }
-      commit_products();
       // The parity of a stage tells two rounds apart, no more: the next tile's come after this
       // one's.
       if (Of::kAlternates && step + 1 == steps && self.lane == 0) {

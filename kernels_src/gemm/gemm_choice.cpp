@@ -27,6 +27,9 @@ constexpr double kCyclesOfStart = 2000;      // of a launch until the first prod
 constexpr double kCyclesOfCluster = 1500;    // more, where blocks of a cluster wait for each other
 constexpr double kCyclesOfSecond = 5000;     // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
+constexpr std::int64_t kNarrowColumns = 64;    // of a last tile that multiplies no more of them
+constexpr std::int64_t kMostEdgeTiles = 4096;  // more of them hide their edges
+constexpr double kLoadsOfNarrow = 0.15, kShortTile = 0.6;  // parts of a whole tile's time
 constexpr double kSecondColumnOfScales = 1.3;  // times as long, where a tile has two scales of b
 
 constexpr std::array kGemmTiles = {
@@ -104,6 +107,38 @@ int best_group(const GemmSize& size, const GemmTile& tile) {
 
 std::int64_t steps_of(const GemmSize& size) {
   return gemm_parts(size.inner * static_cast<std::int64_t>(size.in_bytes), kGemmLine);
+}
+
+/// The longest time of those that work at once, in whole tiles' time. Tiles at the edges of one
+/// matrix take less where few of their columns, or no rows of the second group are left; on an H100
+/// only wide ones of clusters end sooner.
+double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_once) {
+  const GemmTile& tile = choice.tile;
+  const std::int64_t height = std::int64_t{tile.rows} * tile.cluster;
+  const std::int64_t high = row_tiles_of(size, height);
+  const std::int64_t across = gemm_parts(size.columns, tile.columns);
+  const std::int64_t parts = size.batches * choice.splits, tiles = high * across;
+  const std::int64_t columns = size.columns % tile.columns, rows = size.rows % height;
+  const bool wide = tile.columns >= 256 && tile.cluster > 1;
+  const bool narrow = wide && columns > 0 && columns <= kNarrowColumns;
+  const bool is_short = wide && !tile.ping_pong && rows > 0 && rows <= tile.rows / 2;
+  std::array<double, 256> taken{};
+  if ((!narrow && !is_short) || parts != 1 || size.promotes || size.gated || size.groups > 0 ||
+      tiles > kMostEdgeTiles || at_once > static_cast<std::int64_t>(taken.size())) {
+    return static_cast<double>(gemm_parts(tiles * parts, at_once));
+  }
+  const double of_narrow = kLoadsOfNarrow + static_cast<double>(kNarrowColumns) / tile.columns;
+  const std::int64_t band = choice.group * across;
+  // As walk_tiles() of include/product/product_tiles.cuh.
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    const std::int64_t first = i / band * choice.group, inside = i % band;
+    const std::int64_t in_band = std::min<std::int64_t>(high - first, choice.group);
+    double time = 1;
+    if (is_short && first + inside % in_band == high - 1) time = kShortTile;
+    if (narrow && inside / in_band == across - 1) time = std::min(time, of_narrow);
+    taken[static_cast<std::size_t>(i % at_once)] += time;
+  }
+  return *std::ranges::max_element(taken);
 }
 
 int best_splits(const GemmSize& size, GemmChoice choice) {
@@ -194,11 +229,8 @@ void require_gemm_tile(const GemmTile& tile, bool promotes) {
 
 double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const GemmTile& tile = choice.tile;
-  const std::int64_t height = std::int64_t{tile.rows} * tile.cluster;
-  const std::int64_t tiles = row_tiles_of(size, height) * gemm_parts(size.columns, tile.columns) *
-                             size.batches * choice.splits;
   const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
-  const auto waves = static_cast<double>(gemm_parts(tiles, at_once));
+  const double waves = waves_of(size, choice, at_once);
   const auto steps = static_cast<double>(gemm_parts(steps_of(size), choice.splits));
   const double rows = tile.rows, columns = tile.columns;
   double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(tile, size.promotes);

@@ -11,7 +11,8 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kMapUnit = 16;                // of addresses and strides, in bytes
+constexpr std::int64_t kMapUnit = 16;      // of addresses and strides, in bytes
+constexpr std::int64_t kPaddedUnit = 128;  // of the strides of copies that tiles read fast
 constexpr std::int64_t kMostExtent = 2'000'000'000;  // coordinates are of 32 bits
 
 std::size_t axis_from_end(const Array& array, int from_end) {
@@ -46,6 +47,13 @@ bool has_map_batch(const Array& array) {
   return array.address() % kMapUnit == 0;
 }
 
+/// Bytes between the lines of a copy. Lines that begin inside of lines of L2 load slower: large
+/// products took up to 1.7 times as long on an H100.
+std::int64_t padded_pitch(std::int64_t bytes) {
+  const std::int64_t unit = bytes < 4 * kPaddedUnit ? kMapUnit : kPaddedUnit;
+  return (bytes + unit - 1) / unit * unit;
+}
+
 /// Into lines of whole units; dense are the rows unless the columns are.
 GemmOperand padded_copy(const Array& array, const Stream& stream, std::optional<bool> wanted_rows) {
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
@@ -56,8 +64,8 @@ GemmOperand padded_copy(const Array& array, const Stream& stream, std::optional<
   Shape shape = array.shape();
   const std::size_t last = axis_from_end(array, 1), before = axis_from_end(array, 2);
   if (!dense_rows) std::swap(shape[last], shape[before]);
-  const std::int64_t wanted = shape[last], unit = kMapUnit / element;
-  shape[last] = (wanted + unit - 1) / unit * unit;
+  const std::int64_t wanted = shape[last];
+  shape[last] = padded_pitch(wanted * element) / element;
   Array copy = Array::empty(array.device(), std::move(shape), array.type(), stream)
                    .slice(static_cast<int>(last), 0, wanted, 1);
   if (dense == 2) {

@@ -305,6 +305,7 @@ def test_the_rule():
         (1536, 1536, 1536): ("128x192", "64x192"),
         (3072, 3072, 3072): ("128x192",),
         (8192, 8192, 1024): ("128x256", "128x192", "256x128", "128x128"),
+        (4097, 4097, 4097): ("128x256, 4 stages, 2 groups, clusters of 2", "128x192"),
     }.items():
         assert _core._gemm_choice(*shape).startswith(tiles), shape
     assert "splits" in _core._gemm_choice(64, 256, 16384)

@@ -27,9 +27,10 @@ struct Multiplier {
   int group, warp, lane;
 };
 
-/// A tile's part of the inner dimension, in steps, and the elements of the last one.
+/// A tile's part of the inner dimension, in steps, and the elements of the last one. The group's
+/// rows and the tile's columns that lie inside the result, or more; no rows: 0 or less.
 struct Part {
-  int begin, steps, last;
+  int begin, steps, last, rows, columns;
 };
 
 /// A warpgroup that multiplies, tile after tile.
@@ -56,14 +57,16 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     if (Of::kAlternates) shared.order[self.group].wait((number / 2 + self.group + 1) & 1);
     typename Work::Sums sums;
     const int column = at.column * kColumnsOf<Of, Finish>;
-    Part part{deep.begin / kDepth, deep.steps, kDepth};
+    const int group_top =
+        top_row<Of>(schedule, at, rank) + (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
+    Part part{deep.begin / kDepth, deep.steps, kDepth, schedule.end_row(at) - group_top,
+              of.columns - column};
     if (Schedule::kInside) {
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }
     work.multiply_tile(shared, part, column, self, ring, sums);
     const int z = schedule.matrix(at);
-    const int top = top_row<Of>(schedule, at, rank) +
-                    (Of::kAlternates ? 0 : self.group * Of::kGroupRows) + self.warp * kWarpRows;
+    const int top = group_top + self.warp * kWarpRows;
     ProductEpilogueValues ending = result.with;
     if (Schedule::kGrouped) ending.bias = Finish::bias_of(ending, at.batch, of.columns);
     const Target to{result.map, result.out, ending, of, schedule.end_row(at)};

@@ -4,6 +4,7 @@
 
 #include <kernwright/product_epilogue.cuh>
 #include <kernwright/product_stages.cuh>
+#include <kernwright/shifted_units.cuh>
 
 namespace kernwright {
 
@@ -45,6 +46,31 @@ __device__ __forceinline__ int swizzled(int row, int unit) {
   return row * 128 + ((unit ^ row) & 7) * 16;
 }
 
+/// A warp writes a box to rows at any addresses, whose columns all lie inside: units of 16 bytes
+/// that are aligned there, then the elements in front of the first one and behind the last.
+template <typename Out>
+__device__ __forceinline__ void write_shifted_box(const unsigned char* box, Out* data, int row,
+                                                  int column, const Problem& of, int end,
+                                                  int lane) {
+#pragma unroll
+  for (int i = 0; i < kWarpRows / 4; ++i) {
+    const int r = i * 4 + lane / 8, unit = lane % 8;
+    if (row + r >= end) continue;
+    Out* line = data + (row + r) * static_cast<long long>(of.columns) + column;
+    const int behind = static_cast<int>(reinterpret_cast<unsigned long long>(line) % 16 / 2);
+    const int ahead = (8 - behind) % 8;
+    if (ahead == 0 || unit < 7) {
+      const Unit16 low = *reinterpret_cast<const Unit16*>(box + swizzled(r, unit));
+      const Unit16 high = *reinterpret_cast<const Unit16*>(box + swizzled(r, unit + (ahead != 0)));
+      *reinterpret_cast<Unit16*>(line + ahead + unit * 8) = shifted_unit(low, high, ahead * 2);
+    }
+    if (ahead != 0) {
+      const int c = unit < ahead ? unit : 56 + unit;
+      line[c] = reinterpret_cast<const Out*>(box + swizzled(r, c / 8))[c % 8];
+    }
+  }
+}
+
 /// A warp brings a box of c, or writes one of the result: what lies inside the matrix at `data`.
 /// kPacked: its rows are whole units of 16 bytes.
 template <typename Out, bool kLoads, bool kPacked>
@@ -66,6 +92,8 @@ __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row,
         *outside = *inside;
       }
     }
+  } else if (!kLoads && column + kSwizzled <= of.columns) {
+    write_shifted_box(box, data, row, column, of, end, lane);
   } else if constexpr (!kPacked) {
 #pragma unroll 4
     for (int i = 0; i < kWarpRows * 2; ++i) {
