@@ -22,6 +22,7 @@ FEW = 64  # most rows of the kernel for few rows
 GROUP = 128
 PARAMETERS = ("warps", "rows", "columns", "unroll", "splits", "stages", "kernel")
 ROW_KERNEL = 8  # of one row, without a ring
+WGMMA_KERNEL = 7  # by warpgroups
 RING_ROWS = 8  # of x, that rings of copies take
 Timer = Callable[[list[Callable[[], Any]]], float]
 
@@ -137,6 +138,9 @@ def plans(m: int) -> Iterator[tuple[int, ...]]:
             yield warps, 0, 0, unroll, 0, 0, ROW_KERNEL
     if m <= RING_ROWS:
         yield from itertools.product([8, 16], [0], [0], [0], [0], [2, 3, 4, 5])
+    else:
+        for warps, splits in itertools.product([8, 16], [1, 2, 3, 4, 6]):
+            yield warps, 0, 0, 0, splits, 0, WGMMA_KERNEL
     tiles = 1
     while tiles * 8 < m:
         tiles *= 2

@@ -53,6 +53,7 @@ HOPPER_ALONE = (
     *(f"kernels_src/attention/{name}.cu" for name in ("hopper_attention", "hopper_backward")),
     *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm")),
     "kernels_src/gemv/skinny_wgmma.cu",
+    "kernels_src/packed/packed_wgmma.cu",
     "tests/sim/sources/hopper_gemm.cu",
 )
 

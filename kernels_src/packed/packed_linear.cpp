@@ -13,6 +13,7 @@
 #include "kernels_src/packed/packed_product.cu.h"
 #include "kernels_src/packed/packed_ring.cu.h"
 #include "kernels_src/packed/packed_row.cu.h"
+#include "kernels_src/packed/packed_wgmma.h"
 
 #include <algorithm>
 #include <bit>
@@ -49,15 +50,6 @@ const Family& packed_gemm_family() {
   return made;
 }
 
-// As in skinny.cuh.
-struct PackedProblem {
-  CUdeviceptr x = 0, out = 0, partial = 0, scale = 0, bias = 0, residual = 0;
-  std::int64_t x_row = 0, x_batch = 0, residual_row = 0, residual_batch = 0;
-  std::uint64_t batches = 1;
-  std::uint32_t m = 0, n = 0, k = 0, splits = 1, scale_step = 0, ahead = 0;
-  float factor = 1;
-};
-
 /// `array` as (rows, columns): a view where its strides allow, else a copy. Rows have no gaps.
 Array packed_rows(const Array& array, std::int64_t rows, std::int64_t columns, std::uint64_t align,
                   const Stream& on) {
@@ -79,21 +71,6 @@ Array packed_columns(const PackedLinearCall& call, std::int64_t rows, const Stre
   if (!w.parts[7]) return packed_rows(call.x, rows, w.k, 16, on);
   const Array x = packed_rows(call.x, rows, w.k, 1, on);
   return take_at(x, {.axes = {1}, .indices = {*w.parts[7]}, .position = 1}, on);
-}
-
-const char* packed_activation(const PackedLinearCall& call) {
-  return call.activation ? activation_type(call.activation->kind) : "Identity";
-}
-
-InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  return InstanceKey()
-      .type(call.x.type())
-      .add(call.activation ? static_cast<int>(call.activation->kind) + 1 : 0, 5)
-      .add(plan.warps, 6)
-      .add(plan.rows, 3)
-      .add(plan.columns, 5)
-      .add(plan.unroll, 4)
-      .add(std::max(0, plan.stages), 4);
 }
 
 const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& plan, bool many) {
@@ -141,6 +118,7 @@ const LazyKernel& packed_row_kernel(const PackedLinearCall& call, const SkinnyPl
 const LazyKernel& packed_kernel_of(const PackedLinearCall& call, std::int64_t rows,
                                    const SkinnyPlan& plan) {
   if (plan.kernel == SkinnyKernel::row) return packed_row_kernel(call, plan);
+  if (plan.kernel == SkinnyKernel::wgmma) return packed_wgmma_kernel(call, plan);
   if (plan.kernel != SkinnyKernel::ring) return packed_kernel(call, plan, rows > kSkinnyRows);
   return rows == 1 ? packed_one_kernel(call, plan) : packed_ring_kernel(call, plan);
 }
@@ -154,13 +132,15 @@ const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
 
 LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const SkinnyPlan& plan,
                            const PackedDevice& device, const Stream& on) {
+  const bool boxes = plan.kernel == SkinnyKernel::wgmma;
   const bool early =
-      plan.kernel == SkinnyKernel::ring || (rows <= kSkinnyRows && plan.columns == 1);
-  return {.grid = {static_cast<std::uint32_t>(packed_blocks(w, rows, plan, device)),
-                   static_cast<std::uint32_t>(plan.splits)},
-          .block = {static_cast<std::uint32_t>(plan.warps) * 32},
+      boxes || plan.kernel == SkinnyKernel::ring || (rows <= kSkinnyRows && plan.columns == 1);
+  const auto splits = static_cast<std::uint32_t>(plan.splits);
+  return {.grid = {static_cast<std::uint32_t>(packed_blocks(w, rows, plan, device)), splits},
+          .block = {static_cast<std::uint32_t>(plan.warps + (boxes ? 1 : 0)) * 32},
           .shared_bytes = static_cast<std::uint32_t>(packed_shared_bytes(w, rows, plan)),
           .stream = on,
+          .cluster = boxes ? Dim3{1, splits, 1} : Dim3{0, 0, 0},
           .programmatic_dependent = device.overlapping && early};
 }
 
@@ -182,7 +162,8 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
     p.residual = used.emplace_back(residual).address();
     p.residual_row = rows > 1 ? residual.strides()[0] / 2 : 0;
   }
-  if (plan.splits > 1) {
+  const bool adds_later = plan.splits > 1 && plan.kernel != SkinnyKernel::wgmma;
+  if (adds_later) {
     const Shape shape = {plan.splits, rows, w.n};
     p.partial = used.emplace_back(Array::empty(device, shape, ScalarType::float32, on)).address();
   }
@@ -192,9 +173,11 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   p.k = static_cast<std::uint32_t>(w.k);
   p.splits = static_cast<std::uint32_t>(plan.splits);
   LaunchConfig config = packed_launch(w, rows, plan, limits, on);
+  if (plan.kernel == SkinnyKernel::wgmma)
+    p.x = used.emplace_back(arrange_packed_columns(call, p, plan, on)).address();
   p.ahead = config.programmatic_dependent && packed_fetches(w, plan) ? 1 : 0;
   launch(packed_kernel_of(call, rows, plan).on(device), config, p, packed_arrays(w));
-  if (plan.splits > 1) {
+  if (adds_later) {
     config.grid = {static_cast<std::uint32_t>((result.size() + 255) / 256)};
     config.block = {256};
     config.shared_bytes = 0;

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
           column.load(p, ring.first + i, lane);
           if constexpr (Format::kOffset) column.recall(x_sums, ring.first + i, lane);
         }
-        const PackedArrays copied = Ring::copied(weights, ring.wait());
+        const PackedArrays copied = Ring::Stage::copied(weights, ring.wait());
         LaneUnit<T, Format> unit;
         const PackedPlace place = {0, 0, (ring.first + i) * 2, tile, lane / 4, 0};
         unit.template load<true>(copied, place, lane, ring.blocks);

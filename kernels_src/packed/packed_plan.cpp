@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
+#include "kernels_src/packed/packed_wgmma.h"
 
 #include <algorithm>
 #include <bit>
@@ -109,6 +110,75 @@ bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
          (w.format == PackedFormat::q4_k && packed_units(w, 8) > kMostHeldUnits);
 }
 
+// ---- of some rows on Hopper, by warpgroups
+
+constexpr std::int64_t kMostCluster = 8;  ///< blocks, on each device with clusters
+
+std::int64_t packed_wgmma_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
+  const std::int64_t height = std::int64_t{16} * plan.warps, width = std::int64_t{8} * plan.columns;
+  return (w.n + height - 1) / height * ((m + width - 1) / width);
+}
+
+/// Clusters of so many blocks that run at once. A cluster lies in one part of the device, and some
+/// parts of an H100 were measured to have room for 12 blocks alone.
+std::int64_t packed_clusters(std::int64_t blocks, const PackedDevice& device) {
+  if (blocks <= 2) return device.multiprocessors / blocks;
+  return std::max<std::int64_t>(1, device.multiprocessors / 16) * (12 / blocks);
+}
+
+/// As many splits as run at once.
+std::int64_t packed_wgmma_splits(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                                 const PackedDevice& device) {
+  const std::int64_t blocks = packed_wgmma_blocks(w, m, plan), units = packed_units(w, 1);
+  std::int64_t splits = std::clamp<std::int64_t>(units, 1, kMostCluster);
+  while (splits > 1 && blocks > packed_clusters(splits, device)) --splits;
+  return splits;
+}
+
+/// What blocks of so many warps take, in a measure of its own: eight take 0.6 of the time of 16.
+std::int64_t packed_wgmma_cost(const PackedWeights& w, std::int64_t m, SkinnyPlan plan, int warps,
+                               const PackedDevice& device) {
+  plan.warps = warps;
+  const std::int64_t blocks = packed_wgmma_blocks(w, m, plan);
+  const std::int64_t splits = packed_wgmma_splits(w, m, plan, device);
+  const std::int64_t waves =
+      (blocks * splits + device.multiprocessors - 1) / device.multiprocessors;
+  return waves * packed_units(w, static_cast<int>(splits)) * (warps == 8 ? 6 : 10);
+}
+
+SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
+                             const PackedDevice& device) {
+  plan.kernel = SkinnyKernel::wgmma;
+  plan.rows = plan.unroll = 0;
+  choose_packed(plan.columns, m <= 16 ? 2 : m <= 32 ? 4 : 8);
+  const auto cost = [&](int warps) { return packed_wgmma_cost(w, m, plan, warps, device); };
+  if (plan.warps <= 0) plan.warps = cost(8) < cost(16) ? 8 : 16;
+  if (plan.stages <= 0) {
+    plan.stages = 6;
+    while (plan.stages > 1 && packed_wgmma_shared(w, plan) > device.shared_bytes) --plan.stages;
+  }
+  choose_packed(plan.splits, packed_wgmma_splits(w, m, plan, device));
+  const bool fits = (plan.warps == 8 || plan.warps == 16) &&
+                    (plan.columns == 2 || plan.columns == 4 || plan.columns == 8) &&
+                    plan.stages >= 1 && plan.stages <= 8 && plan.splits <= kMostCluster &&
+                    device.wgmma && packed_wgmma_shared(w, plan) <= device.shared_bytes;
+  if (!fits) refuse_packed_plan();
+  return plan;
+}
+
+/// Whether `plan` names the kernel, or nothing and it is measured to be faster on an H100.
+bool takes_packed_wgmma(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                        const PackedDevice& device) {
+  if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::wgmma;
+  if (!device.wgmma || m <= kRingRows || m > kSkinnyRows) return false;
+  const std::int64_t numbers = w.n * w.k, large = std::int64_t{1} << (m <= 32 ? 25 : 24);
+  const bool slow = w.format == PackedFormat::q4_k || w.format == PackedFormat::q6_k ||
+                    w.format == PackedFormat::nvfp4;  // in tiles, by the scales of short groups
+  if (numbers < large || (m <= 16 && !(slow && w.k <= 4096))) return false;
+  const SkinnyPlan made = plan_packed_wgmma(w, m, plan, device);
+  return packed_wgmma_blocks(w, m, made) * made.splits * 2 >= device.multiprocessors;
+}
+
 // ---- of up to 64 rows
 
 SkinnyPlan plan_packed_tiles(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
@@ -176,12 +246,14 @@ SkinnyPlan plan_packed_gemm(const PackedWeights& w, std::int64_t m, SkinnyPlan p
 PackedDevice packed_device(const Device& device) {
   return {.multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
           .shared_bytes = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-          .overlapping = overlaps_launches(device)};
+          .overlapping = overlaps_launches(device),
+          .wgmma = device.capabilities().wgmma};
 }
 
 SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan wanted,
                        const PackedDevice& device) {
   const bool row = takes_packed_row(w, m, wanted, device);
+  if (takes_packed_wgmma(w, m, wanted, device)) return plan_packed_wgmma(w, m, wanted, device);
   if (wanted.kernel != SkinnyKernel::chosen && !row) refuse_packed_plan();
   if (row) {
     wanted.kernel = SkinnyKernel::row;
@@ -198,6 +270,7 @@ SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan wanted
 }
 
 bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan) {
+  if (plan.kernel == SkinnyKernel::wgmma) return false;
   if (plan.kernel == SkinnyKernel::row) return packed_units(w, 1) <= kRowUnits;
   return plan.kernel != SkinnyKernel::ring && plan.rows == 1 && plan.splits == 1 &&
          (w.k + 127) / 128 <= std::int64_t{plan.warps} * plan.unroll;
@@ -209,11 +282,13 @@ std::int64_t packed_blocks(const PackedWeights& w, std::int64_t m, const SkinnyP
     const std::int64_t resident = plan.rows == 1 ? 16 / plan.warps : 1;
     return std::min((w.n + 15) / 16, resident * device.multiprocessors);
   }
+  if (plan.kernel == SkinnyKernel::wgmma) return packed_wgmma_blocks(w, m, plan);
   if (m > kSkinnyRows) return packed_gemm_blocks(w, m, plan);
   return (w.n + 16 * plan.rows - 1) / (16 * plan.rows);
 }
 
 std::int64_t packed_shared_bytes(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
+  if (plan.kernel == SkinnyKernel::wgmma) return packed_wgmma_shared(w, plan);
   if (plan.kernel == SkinnyKernel::ring) return packed_ring_shared(w, m, plan);
   if (plan.kernel == SkinnyKernel::row) return w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
   return m > kSkinnyRows ? packed_gemm_shared(w, plan) : 0;

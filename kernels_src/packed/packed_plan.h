@@ -11,11 +11,13 @@ struct PackedDevice {
   std::int64_t shared_bytes = 0;  ///< that a block may have
   /// Kernels may begin before the one in front has ended, and bulk copies reach shared memory.
   bool overlapping = false;
+  bool wgmma = false;
 };
 PackedDevice packed_device(const Device& device);
 
 /// `wanted` with all open points chosen: the one place for such decisions. Throws InvalidArgument
-/// where no kernel has such a plan. The kernel may be named if it is SkinnyKernel::row, of one row,
+/// where no kernel has such a plan. The kernel may be named if it is SkinnyKernel::wgmma, whose
+/// `columns` are tiles of eight and whose splits are a cluster; or SkinnyKernel::row, of one row,
 /// whose `unroll` is of units of two blocks. Of the rings `rows` is 1 for the kernel of one row,
 /// and `columns` how many units of k a warp keeps the x of. Of more than kSkinnyRows rows of x
 /// `rows` and `columns` are tiles of a warp, `unroll` is the count of stages.

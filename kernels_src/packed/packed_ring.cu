@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(Warps * 32, 32 / Warps)
     for (int i = 0; i < 4; ++i) walk.sums[0][0][i] = 0;
 #pragma unroll 1
     for (unsigned unit = ring.first; unit < ring.first + ring.count; ++unit) {
-      const PackedArrays copied = Ring::copied(weights, ring.wait());
+      const PackedArrays copied = Ring::Stage::copied(weights, ring.wait());
       Format raw[2][1][2];
 #pragma unroll
       for (unsigned u = 0; u < 2; ++u)

@@ -48,6 +48,11 @@ def row(of: str, form: str, rest: str) -> str:
     return f"packed_row<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
+def boxes(of: str, form: str, rest: str) -> str:
+    """The name of a kernel by warpgroups, with some rows on Hopper."""
+    return f"packed_wgmma<{of}, Packed<{form.format(of)}>, {rest}>"
+
+
 def many(of: str, form: str, rest: str) -> str:
     """The name of a kernel with more rows."""
     return f"packed_gemm<{of}, Packed<{form.format(of)}>, {rest}>"
@@ -120,6 +125,13 @@ FEW_ROWS: dict[str, list[str]] = {
         *(one(BRAIN, form, "Identity, 16, 2, 1") for form in FORMATS),
         *(one("Float16", FORMATS[i], "Silu, 16, 2, 0") for i in (4, 9, 11)),
         one(BRAIN, FORMATS[9], "Identity, 8, 3, 4"),
+    ],
+    "packed_wgmma.cu": [
+        *(boxes(BRAIN, form, "Identity, 16, 8, 2") for form in FORMATS),
+        *(boxes("Float16", FORMATS[i], "Silu, 8, 4, 2") for i in (0, 4, 9, 11)),
+        boxes(BRAIN, FORMATS[9], "Identity, 16, 2, 5"),
+        *(f"arrange_columns<{BRAIN}, {rest}>" for rest in ("16, 8, true", "64, 4, false")),
+        "arrange_columns<Float16, 32, 8, false>",
     ],
     "packed_row.cu": [
         *(row(BRAIN, form, "Identity, 8, 2") for form in FORMATS),

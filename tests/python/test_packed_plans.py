@@ -64,6 +64,50 @@ def test_rings_of_copies_on_a_newer_device():
     assert "launch packed_one<" in launched and "launch packed_ring<" in launched
 
 
+BOXES = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import SHAPES, TYPES, check, made, product
+# Rows of x, warps, tiles of columns, splits, stages: more splits than units, one stage, two tiles.
+rows = ("bfloat16", 9, 8, 2, 1, 2), ("float16", 33, 8, 0, 3, 1), ("bfloat16", 21, 16, 2, 2, 2)
+for name in SHAPES:
+    shapes = [SHAPES[name][-1], (40 if name != "fp8_block" else 136, 1280)]
+    cases = [*zip(shapes, rows)]
+    if name in ("q4_k", "gptq_v2 32", "nvfp4"):
+        cases += [(shapes[1], rows[2]), (shapes[0], ("float16", 70, 8, 4, 4, 0))]
+    for (n, k), (dtype, m, warps, columns, splits, stages) in cases:
+        packed, numbers = made(name, n, k)
+        x = np.random.default_rng(m).normal(size=(m, k)) / 64
+        x = kw.asarray(x.astype(TYPES[dtype]))
+        plan = warps, 0, columns, 0, splits, stages, 7
+        with kw.checks("memory", "init", "race", "sync"):
+            got = product(x, packed, *plan)
+        check(got, x.numpy(), numbers, dtype)
+        assert np.array_equal(got.numpy(), product(x, packed, *plan).numpy())
+rng = np.random.default_rng(7)
+for n, splits in ((37, 1), (40, 2)):
+    packed, numbers = made("q4_k", n, 512)
+    x, bias, residual = (rng.normal(size=size) / 8 for size in ((17, 512), n, (17, n)))
+    x, bias, residual = (part.astype(TYPES["bfloat16"]) for part in (x, bias, residual))
+    wide = kw.asarray(np.concatenate([x, x], 1))[:, :512]
+    plan = [8, 0, 0, 0, splits, 0, 7]
+    with kw.checks("memory", "init", "race", "sync"):
+        got = kw._core._packed_linear(wide, packed._spec, packed._arrays, kw.asarray(bias),
+                                      kw.asarray(residual), "relu", plan)
+    sums = x.astype(np.float64) @ numbers.T.astype(np.float64) + bias.astype(np.float64)
+    expected = np.maximum(sums, 0) + residual.astype(np.float64)
+    off = np.linalg.norm(got.numpy().astype(np.float64) - expected)
+    assert off <= 3e-3 * np.linalg.norm(expected)
+"""
+
+
+def test_some_rows_by_warpgroups():
+    """Every format; the sums are the same each time."""
+    launched = run_on_hopper(BOXES, KERNWRIGHT_LOG="debug")
+    assert launched.count("launch packed_wgmma<") == 2 * (2 * len(SHAPES) + 2 * 3) + 2
+
+
 CHOSEN = """
 import sys
 sys.path.insert(0, {folder!r})
@@ -88,6 +132,28 @@ def test_what_few_rows_take_on_a_newer_device():
     launched = run_on_hopper(CHOSEN, KERNWRIGHT_LOG="debug")
     names = ("packed_row<", "packed_one<", "packed_ring<", "packed_tiles<")
     assert [launched.count(f"launch {name}") for name in names] == [2, 1, 1, 2]
+
+
+LARGE = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import check
+n, k = 4096, 4096
+made = kw.random.normal((n, k), seed=1).astype("float32")
+bias = kw.random.normal((n,), seed=2).astype("bfloat16")
+packed = kw.nn.quant.pack(kw.nn.quant.quantize(made, "q4_0"), "q4_0")
+numbers = kw.nn.quant.unpack(packed).numpy()
+for m in (32, 33):
+    x = kw.asarray(np.random.default_rng(m).normal(size=(m, k)) / 64).astype("bfloat16")
+    check(kw.nn.linear(x, packed, bias), x.numpy(), numbers, "bfloat16", bias=bias.numpy())
+"""
+
+
+def test_more_rows_take_warpgroups_on_hopper():
+    launched = run_on_hopper(LARGE, KERNWRIGHT_LOG="debug")
+    names = ("packed_tiles<", "arrange_columns<", "packed_wgmma<")
+    assert [launched.count(f"launch {name}") for name in names] == [1, 1, 1]
 
 
 HOPPER = """

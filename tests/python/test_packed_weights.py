@@ -118,7 +118,7 @@ def test_narrow_numbers():
 
 def product(x, packed, *plan):
     """By a plan: warps, tiles of rows and columns, loads or stages, splits, stages of a ring, and
-    the kernel where it is that of one row."""
+    the kernel where it is that of one row (8) or of warpgroups (7)."""
     spec, arrays = packed._spec, packed._arrays
     return kw._core._packed_linear(x, spec, arrays, None, None, "", list(plan))
 

@@ -54,16 +54,6 @@ struct PackedRing {
       parity ^= 1;
     }
   }
-  /// The arrays of a unit in its stage.
-  __device__ __forceinline__ static PackedArrays copied(const PackedArrays& weights,
-                                                        const unsigned char* here) {
-    PackedArrays made = weights;
-    made.codes = here;
-    made.high = here + Stage::kHigh;
-    if constexpr (Stage::Scales::kScaleBytes > 0) made.scales = here + Stage::kScales;
-    made.more = here + Stage::kMore;
-    return made;
-  }
 
  private:
   __device__ __forceinline__ void rewind() {

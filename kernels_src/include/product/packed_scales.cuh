@@ -29,10 +29,12 @@ __device__ __forceinline__ E chosen(const E (&of)[N], int at) {
 // 0 where they are no array of records.
 
 // offset() multiplies x of a group; the product is taken off. It is the scale times the additions
-// of decode() and of the format's zeros, and the minimum.
+// of decode() and of the format's zeros, and the minimum. kMinima: there are minima; kZero:
+// the zero of all groups, or -1 where they differ.
 
 struct NoOffset {
-  static constexpr bool kOffset = false;
+  static constexpr bool kOffset = false, kMinima = false;
+  static constexpr int kZero = 0;
   __device__ __forceinline__ static float zero(int) { return 0; }
   __device__ __forceinline__ static float minimum(int) { return 0; }
 };
@@ -46,7 +48,8 @@ struct GroupScales {
   using Ready = GroupScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = Group, kCount = 128 / Group;
-  static constexpr bool kOffset = Zero != 0;
+  static constexpr bool kOffset = Zero != 0, kMinima = false;
+  static constexpr int kZero = Zero;
   Pack<E, kCount> scales;
   Pack<UInt8, kCount> zeros;
   __device__ __forceinline__ static GroupScales load(const PackedArrays& from,
@@ -100,8 +103,8 @@ struct NestedScales : NoOffset {
 struct BlockScales {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
-  static constexpr int kGroup = 32;
-  static constexpr bool kOffset = true;
+  static constexpr int kGroup = 32, kZero = 0;
+  static constexpr bool kOffset = true, kMinima = true;
   Words raw;
   bool later;  ///< the second 128 of the 256
   __device__ __forceinline__ static BlockScales load(const PackedArrays& from,
@@ -137,8 +140,8 @@ struct BlockScales {
 struct SixScales {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 32;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
-  static constexpr int kGroup = 16;
-  static constexpr bool kOffset = true;
+  static constexpr int kGroup = 16, kZero = 32;
+  static constexpr bool kOffset = true, kMinima = false;
   Pack<UInt32, 2> scales;
   Float16 half;
   __device__ __forceinline__ static SixScales load(const PackedArrays& from,
@@ -156,7 +159,7 @@ struct SixScales {
       const unsigned moved = __byte_perm(chosen(bytes, group / 4), 0x4b000000u, 0x7540 + group % 4);
       return (__uint_as_float(moved) - 8388736.0f) * unit;
     }
-    __device__ __forceinline__ static float zero(int) { return 32; }
+    __device__ __forceinline__ static float zero(int) { return kZero; }
     __device__ __forceinline__ static float minimum(int) { return 0; }
   };
   __device__ __forceinline__ Ready ready() const {

@@ -195,6 +195,16 @@ struct PackedStage {
       action(kMore, from.more + (Scales::kMoreOfPair ? pair : block) * Scales::kMoreBytes,
              (Scales::kMoreOfPair ? (some + 1) / 2 : some) * Scales::kMoreBytes);
   }
+  /// The arrays of a unit whose stage is `here`, in shared memory.
+  __device__ __forceinline__ static PackedArrays copied(const PackedArrays& weights,
+                                                        const unsigned char* here) {
+    PackedArrays made = weights;
+    made.codes = here;
+    made.high = here + kHigh;
+    if constexpr (Scales::kScaleBytes > 0) made.scales = here + kScales;
+    made.more = here + kMore;
+    return made;
+  }
 };
 
 }  // namespace kernwright

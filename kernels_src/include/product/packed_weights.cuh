@@ -91,6 +91,10 @@ struct WholeCodes {
   static constexpr unsigned kMask = 0x000f000fu << kPlace;
   static constexpr unsigned kExponent = (PairBits<T>::kBias + Bits) << PairBits<T>::kMantissa;
 
+  /// `code` plus kBase, in both halves.
+  __device__ __forceinline__ static constexpr unsigned pair_with_base(unsigned code) {
+    return (kExponent | code << kPlace) * 0x00010001u;
+  }
   /// The lower four bits; `mask` is kMask.
   __device__ __forceinline__ static void decode_word(unsigned word, unsigned mask,
                                                      unsigned (&pairs)[4]) {

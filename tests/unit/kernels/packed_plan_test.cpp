@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <tuple>
 #include <utility>
 
 using namespace kernwright;
@@ -13,7 +14,7 @@ using namespace kernwright::kernels;
 namespace {
 
 constexpr PackedDevice kHopper = {
-    .multiprocessors = 132, .shared_bytes = 232448, .overlapping = true};
+    .multiprocessors = 132, .shared_bytes = 232448, .overlapping = true, .wgmma = true};
 
 PackedWeights weights_of(PackedFormat format, std::int64_t n, std::int64_t k) {
   PackedWeights w;
@@ -103,6 +104,62 @@ TEST_CASE("packed plan: two blocks of a ring for one row share a multiprocessor"
   const SkinnyPlan longer = plan_packed(weights_of(PackedFormat::nf4, 4096, 16640), 1, {}, kHopper);
   CHECK(longer.warps == 16);
   CHECK(longer.columns == 0);
+}
+
+TEST_CASE("packed plan: blocks and clusters of warpgroups run at once") {
+  struct Case {
+    std::int64_t n, k;
+    int warps, splits, blocks;
+  };
+  for (const PackedFormat format : {PackedFormat::q4_k, PackedFormat::q6_k, PackedFormat::q8_0}) {
+    for (const Case& each : {Case{14336, 4096, 16, 2, 56}, Case{8192, 8192, 8, 2, 64},
+                             Case{4096, 14336, 16, 6, 16}, Case{28672, 8192, 16, 1, 112}}) {
+      const PackedWeights w = weights_of(format, each.n, each.k);
+      const SkinnyPlan plan = plan_packed(w, 40, {}, kHopper);
+      CHECK(plan.kernel == SkinnyKernel::wgmma);
+      CHECK(plan.warps == each.warps);
+      CHECK(plan.columns == 8);
+      CHECK(plan.splits == each.splits);
+      CHECK(packed_blocks(w, 40, plan, kHopper) == each.blocks);
+      CHECK(plan.stages >= 2);
+      CHECK(packed_shared_bytes(w, 40, plan) <= kHopper.shared_bytes);
+    }
+  }
+}
+
+TEST_CASE("packed plan: warpgroups take large weights alone, and only where they are") {
+  const auto kernel = [](std::int64_t n, std::int64_t m, const PackedDevice& device) {
+    return plan_packed(weights_of(PackedFormat::q4_k, n, 4096), m, {}, device).kernel;
+  };
+  CHECK(kernel(14336, 64, kHopper) == SkinnyKernel::wgmma);
+  CHECK(kernel(14336, 8, kHopper) != SkinnyKernel::wgmma);
+  CHECK(kernel(14336, 65, kHopper) != SkinnyKernel::wgmma);
+  CHECK(kernel(1024, 64, kHopper) != SkinnyKernel::wgmma);
+  CHECK(kernel(4096, 33, kHopper) == SkinnyKernel::wgmma);
+  CHECK(kernel(4096, 32, kHopper) != SkinnyKernel::wgmma);
+  CHECK(kernel(14336, 9, kHopper) == SkinnyKernel::wgmma);
+  const auto takes = [](PackedFormat format, std::int64_t n, std::int64_t k, std::int64_t m) {
+    return plan_packed(weights_of(format, n, k), m, {}, kHopper).kernel == SkinnyKernel::wgmma;
+  };
+  CHECK_FALSE(takes(PackedFormat::int4, 14336, 4096, 16));
+  CHECK(takes(PackedFormat::int4, 14336, 4096, 17));
+  CHECK_FALSE(takes(PackedFormat::q4_k, 8192, 8192, 16));
+  CHECK_FALSE(takes(PackedFormat::q4_k, 256, 131072, 64));  // few blocks
+  PackedDevice newer = kHopper;
+  newer.wgmma = false;
+  CHECK(kernel(14336, 64, newer) != SkinnyKernel::wgmma);
+  const PackedWeights w = weights_of(PackedFormat::q4_k, 14336, 4096);
+  SkinnyPlan asked = {.kernel = SkinnyKernel::wgmma};
+  CHECK_THROWS_AS(plan_packed(w, 64, asked, newer), InvalidArgument);
+  for (const auto& [warps, columns, splits] :
+       {std::tuple{4, 8, 1}, {16, 3, 1}, {16, 8, 9}, {32, 8, 1}}) {
+    asked.warps = warps;
+    asked.columns = columns;
+    asked.splits = splits;
+    CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
+  }
+  asked = {.kernel = SkinnyKernel::wgmma, .stages = 8};
+  CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
 }
 
 TEST_CASE("packed plan: what no kernel takes is refused") {
