@@ -6,7 +6,13 @@ import statistics
 import textwrap
 from typing import Any
 
-from report_arrays import array_calls, attention, products, write_operations_page
+from report_arrays import (
+    array_calls,
+    attention,
+    packed_weights,
+    products,
+    write_operations_page,
+)
 from report_text import HERE, load, table
 
 FIGURES = HERE.parent / "docs" / "figures.md"
@@ -437,6 +443,7 @@ def main() -> None:
         array_calls,
         products,
         attention,
+        packed_weights,
         simulated,
     )
     parts = [make() for make in subjects]

@@ -32,7 +32,34 @@ def products() -> str | None:
     ]
     title = f"Matrix products, {document['machine']['device']}:"
     columns = "TFLOP/s, kernwright | TFLOP/s, torch (cuBLAS) | ratio | error by the norm"
-    return table(title, ("", columns), rows).replace("|---|---|", "|---|---|---|---|---|")
+    text = table(title, ("", columns), rows).replace("|---|---|", "|---|---|---|---|---|")
+    return with_note(text, document)
+
+
+def packed_weights() -> str | None:
+    document = load("gemv_formats")
+    if document is None:
+        return None
+    rows = []
+    for row in document["rows"]:
+        peers = {name: of["us"] for name, of in row.items() if name.startswith("torch ")}
+        if not peers:
+            continue
+        best = min(peers, key=lambda name: peers[name])
+        name = f"{row['weights']}, {row['n']} x {row['k']}, {row['m']} row{'s'[: row['m'] > 1]}"
+        ours = row["ours"]
+        values = f"{ours['us']:.1f} | {ours['TB/s']:.2f} | {peers[best]:.1f}"
+        rows.append(
+            (name, f"{values} ({best.removeprefix('torch ')}) | {peers[best] / ours['us']:.2f}")
+        )
+    title = f"Products with packed weights, cold L2, {document['machine']['device']}:"
+    columns = "us, kernwright | TB/s of packed bytes | us, torch's fastest | times as fast"
+    text = table(title, ("format, weights, rows of x", columns), rows)
+    return with_note(text.replace("|---|---|", "|---|---|---|---|---|"), document)
+
+
+def with_note(text: str, document: dict[str, Any]) -> str:
+    return f"{text}\n{document['note']}\n" if "note" in document else text
 
 
 def array_calls() -> str | None:
@@ -69,7 +96,7 @@ def attention() -> str | None:
     columns = "TFLOP/s, kernwright | TFLOP/s, torch's fastest backend | ratio"
     text = table(title, ("batch x heads / heads of keys, queries (x keys)", columns), rows)
     text = text.replace("|---|---|", "|---|---|---|---|")
-    return f"{text}\n{document['note']}\n" if "note" in document else text
+    return with_note(text, document)
 
 
 def is_speed(value: Any) -> bool:
