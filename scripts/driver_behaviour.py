@@ -90,7 +90,7 @@ def images(part):
         "",
     ]
     rows = [[name, answers] for name, answers in part.get("answers", {}).items()]
-    return lines + table(["damage", "results, each with its number"], rows)
+    return lines + table(["damage", "results, with counts"], rows)
 
 
 def launches(part):

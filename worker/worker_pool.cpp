@@ -51,7 +51,7 @@ struct WorkerPool::State {
   mutable std::mutex mutex;
   std::condition_variable given_back, closed;
   std::vector<Free> free;  ///< used last at the back
-  int ending_starts = 0;   ///< of the worker whose process is being ended: it is in no use
+  int ending_starts = 0;   ///< of the worker whose process is being ended: nobody uses it
   bool is_watched = false, is_closed = false;
 };
 

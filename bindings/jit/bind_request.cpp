@@ -1,7 +1,7 @@
 // kernel() for most requests: a text alone, found byte for byte in the caller's file or in no file
-// at all. Here without Python's interpreter: that saves 0.1 ms of the 0.5 ms from a text to its kernel
-// on the disk in a new process (beside an H100). _jit/kernels.py does the rest, and the same for all
-// other requests.
+// at all. Here without Python's interpreter: that saves 0.1 ms of the 0.5 ms from a text to its
+// kernel on the disk in a new process (beside an H100). _jit/kernels.py does the rest, and the same
+// for all other requests.
 #include "bindings/jit/program_object.h"
 #include "bindings/launch/kernel_object.h"
 #include "bindings/support/bindings.h"

@@ -32,7 +32,7 @@ def test_an_address_is_checked_as_an_array_is(saxpy):
     source = "__global__ void first(const float4* x, float* y) { *y = x->x; }"
     first = kw.kernel(source)
     x, y = kw.arange(8, dtype="float32"), kw.zeros(1)
-    for dtype in (None, "float32"):
+    for dtype in (None, "float32", "complex128"):  # the last has elements of the vector's size
         first[1, 1](kw.Pointer(x.ptr + 16, dtype), y)
         assert y.item() == 4
         message = rf"parameter 1 .* at address {x.ptr + 8:#x}, not aligned to 16 bytes"

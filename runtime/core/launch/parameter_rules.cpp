@@ -99,7 +99,6 @@ MemoryFit memory_fit(const Parameter& parameter, Pointee pointee,
   if (memory.read_only && !parameter.pointee_const) return MemoryFit::read_only;
   const std::size_t size = parameter.pointee_size;
   if (size <= 1 || pointee == Pointee::anything) return MemoryFit::exact;
-  if (memory.type && scalar_size(*memory.type) == size) return MemoryFit::exact;
   if (memory.bytes && *memory.bytes % size != 0) return MemoryFit::part_of_element;
   const bool is_power = (size & (size - 1)) == 0;
   const std::size_t alignment =

@@ -96,8 +96,7 @@ std::string global_advice(const LineCounts& c) {
 std::string atomics_advice(const LineCounts& c) {
   return format(
       "Atomics: {}, {:.1f} threads of one at the same address. Add up in registers or shared "
-      "memory "
-      "first, so that there are fewer.",
+      "memory first, so that there are fewer.",
       counted(c.atomics, "request"), ratio(c.atomic_passes, c.atomics));
 }
 
@@ -145,8 +144,7 @@ std::string cost_text() {
   return format(
       "share of the cost, which is 1 for each instruction of a warp, {:.0f} for each pass over "
       "shared memory and of atomics, {:.0f} for each sector of global and local memory, in "
-      "quarters "
-      "of a cycle of a multiprocessor",
+      "quarters of a cycle of a multiprocessor",
       kPass, kSector);
 }
 

@@ -150,9 +150,10 @@ class Tuned(_core.TunedCall):
         """`store`: a Store, a path, a list of them, or None for what the packs in use bring along.
 
         `near`: parts of the key in which a result may differ ("driver", "nvrtc", "device", "space",
-        "problem", "policy", "objective"), or True for all; such uses are logged. `space` and
-        `policy` allow only results of that space and that way of measuring. `grid`, `block`,
-        `shared_bytes`, `cluster` and `default` (a configuration) come before those of the store.
+        "problem", "policy", "objective"), or True for all; a `PerformanceWarning` tells of such
+        uses. `space` and `policy` allow only results of that space and that way of measuring.
+        `grid`, `block`, `shared_bytes`, `cluster` and `default` (a configuration) come before those
+        of the store.
         """
         if not isinstance(kernel, _core.Kernel):
             raise ArgumentError(f"Tuned() takes a kernel, got {type(kernel).__name__}")
@@ -423,8 +424,9 @@ class Tuned(_core.TunedCall):
         with self._lock:
             if text in self._told or len(self._told) >= _MOST_CHOICES:
                 return
-            self._told.add(text)
         warn_caller(text, PerformanceWarning)
+        with self._lock:
+            self._told.add(text)  # not before: a warning that is an error is raised at each call
 
     @property
     def choices(self) -> list[Choice]:
