@@ -32,12 +32,18 @@ def test_an_address_is_checked_as_an_array_is(saxpy):
     source = "__global__ void first(const float4* x, float* y) { *y = x->x; }"
     first = kw.kernel(source)
     x, y = kw.arange(8, dtype="float32"), kw.zeros(1)
-    for dtype in (None, "float32", "complex128"):  # the last has elements of the vector's size
+    for dtype in (None, "float32"):
         first[1, 1](kw.Pointer(x.ptr + 16, dtype), y)
         assert y.item() == 4
         message = rf"parameter 1 .* at address {x.ptr + 8:#x}, not aligned to 16 bytes"
         with pytest.raises(kw.ArgumentError, match=message):
             first[1, 1](kw.Pointer(x.ptr + 8, dtype), y)
+    pair = kw.kernel("__global__ void pair(const float2* x, float* y) { *y = x->x; }")
+    for dtype in ("float32", "complex64"):  # the second has elements of the vector's size
+        pair[1, 1](kw.Pointer(x.ptr + 8, dtype), y)
+        assert y.item() == 2
+        with pytest.raises(kw.ArgumentError, match="not aligned to 8 bytes"):
+            pair[1, 1](kw.Pointer(x.ptr + 4, dtype), y)
     take = kw.kernel(
         "__global__ void take(const float4* x, unsigned long long* y) { *y = (size_t)x; }"
     )
