@@ -225,9 +225,12 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   const std::int64_t blocks = std::int64_t{call.batches} * call.kv_heads * call.row_tiles;
   DecodeBlock block = plan_decode_block(device, made);
   const std::int64_t steps = (call.keys + step_of(made, block) - 1) / step_of(made, block);
-  if (splits == 0) splits = choose_cluster(device, blocks, steps);
-  if (splits == 0) splits = choose_splits(device, blocks, steps, block.warps == 8);
-  make_cluster(device, made, blocks, splits, block);
+  if (splits == 0) {
+    splits = choose_cluster(device, blocks, steps);
+    make_cluster(device, made, blocks, splits, block);
+    if (!block.cluster) splits = choose_splits(device, blocks, steps, block.warps == 8);
+  }
+  if (!block.cluster) make_cluster(device, made, blocks, splits, block);
   Array partial;
   if (block.cluster) {
     call.splits = static_cast<std::int32_t>(splits);

@@ -148,7 +148,7 @@ struct TokenRing {
   __device__ __forceinline__ void start(const AttentionCall& call, int tile) {
     const int token = first_of(tile) + static_cast<int>(threadIdx.x) % kTokens<E>;
     long long k_offset = kNoRow, v_offset = kNoRow;
-    if (token < share.end) {
+    if (token >= share.visible && token < share.end) {
       k_offset = token_offset(call, table, call.k_at, token);
       v_offset = token_offset(call, table, call.v_at, token);
       bad |= k_offset == kNoRow;
@@ -179,7 +179,9 @@ __global__ void __launch_bounds__(32 * kWarps)
   Ring ring(memory + kRows * kDim * sizeof(T), call, sequence, work, share);
   const int tiles = ring.tiles();
   // Behind the copies the queries would come last.
-  const QueryPacks<T, kDim, 32 * kWarps> packs(call, sequence, work, plan.group);
+  using Queries = QueryPacks<T, kDim, 32 * kWarps>;
+  __shared__ unsigned most[kRows];
+  const Queries packs(call, sequence, work, plan.group);
   float scale = kExtras ? call.scale : call.scale * kLog2E;
   if (call.k_scales != nullptr) scale *= call.k_scales[work.kv_head];
   ScoreRow rows[2];
@@ -194,7 +196,7 @@ __global__ void __launch_bounds__(32 * kWarps)
 #pragma unroll 1  // the first copies are the same instructions as the later ones
   for (int tile = -kStages; tile < tiles; ++tile) {
     if (tile == 0) {
-      scale *= packs.template store<E>(memory);
+      packs.template store<E>(memory, most);
       __syncthreads();
       queries.load(memory);
     }
@@ -204,6 +206,14 @@ __global__ void __launch_bounds__(32 * kWarps)
       const unsigned keys = shared_address(ring.stage(tile)), values = keys + Ring::Keys::kBytes;
       float s[1][kTokens<E> / 8][4] = {};
       multiply_keys<T, E, kDim>(s[0], queries, keys);
+      if constexpr (Queries::template kScaled<E>) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const float down = power_of_two(-query_exponent(most[lane / 4 + 8 * r]));
+#pragma unroll
+          for (auto& of : s[0]) of[2 * r] *= down, of[2 * r + 1] *= down;
+        }
+      }
       finish_scores<T, kExtras>(s[0], call, rows, ring.first_of(tile), scale, true);
       running[0].take(s[0]);
       if constexpr (sizeof(E) == 1) {

@@ -47,6 +47,7 @@ movement.add("broadcast_arrays", lambda x, y: kw.broadcast_arrays(x, y), ROWS, s
 movement.add("broadcast_to", lambda x: kw.broadcast_to(x, (3, 40, 33)), ROWS, kind=VIEW)
 movement.add("concat", lambda x, y: kw.concat([x, y], axis=1), ROWS, s(40, 7, dtype="float16"))
 movement.add("concat", lambda x, y: kw.concat([x, y]), ROWS, TURNED)
+movement.add("cat", lambda x, y: kw.cat([x, y], 1), ROWS, s(40, 7, dtype="float16"))
 movement.add("stack", lambda x, y: kw.stack([x, y], axis=1), ROWS, TURNED)
 movement.add("expand_dims", lambda x: kw.expand_dims(x, axis=1), ROWS, kind=VIEW)
 movement.add("flip", lambda x: kw.flip(x, axis=0), ROWS, kind=VIEW)
@@ -116,7 +117,7 @@ sorting.add("searchsorted", lambda x, y: kw.searchsorted(RISING(x), y), s(200), 
 sorting.add("searchsorted", lambda x: kw.searchsorted(RISING(x), 3.0), s(200), form="number")
 sorting.add("isin", kw.isin, s(40, 9, dtype="int32", high=9), s(50, dtype="int32", high=9))
 sorting.add("isin", lambda x: kw.isin(x, 1), s(300, dtype="int32", high=9), form="number")
-for name in ("unique_all", "unique_counts", "unique_inverse", "unique_values"):
+for name in ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"):
     sorting.add(name, getattr(kw, name), s(300, dtype="int32", low=0, high=9), kind=HOST)
 for name in ("nonzero", "argwhere", "flatnonzero"):
     sorting.add(name, getattr(kw, name), s(40, 33, dtype="int8", low=0, high=3), kind=HOST)

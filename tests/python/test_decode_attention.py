@@ -110,6 +110,29 @@ def test_pages_that_are_none(dtype):
         decode(q, key, value, page_table=wrong, check=True)
 
 
+@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("dtype", ["bfloat16", *SMALL])
+def test_nothing_in_front_of_a_window_counts(dtype, dim):
+    """A page given up behind a sliding window is none, or has anything in it."""
+    host = operands(1, 4, 1, 1, 520, dim, "bfloat16")
+    caches = [x if dtype == "bfloat16" else (8 * x.astype("f4")).astype(SMALL[dtype])
+              for x in host[1:]]  # fmt: skip
+    back = [x.astype("f8") for x in caches]
+    options = {"scale": 0.02}
+    wanted = reference(host[0], *back, causal=True, bottom=True, left=63, **options)[0]
+    (key, table), (value, _) = pages_of(caches[0], 40), pages_of(caches[1], 40)
+    given_up = table[0, : (520 - 64) // 40].copy()
+    key[given_up] = value[given_up] = 127 if dtype == "int8" else np.nan
+    q, key, value = on_device((host[0], key, value))
+    for none in (False, True):
+        if none:
+            table[0, : len(given_up)] = -1
+        for splits in (1, 3):
+            got = decode(q, key, value, page_table=kw.asarray(table), window=64, splits=splits,
+                         **options)  # fmt: skip
+            assert_attention(got, wanted, "bfloat16")
+
+
 @pytest.mark.parametrize("small", SMALL)
 def test_small_caches(small):
     host = operands(2, 4, 2, 1, 100, 64, "float16")

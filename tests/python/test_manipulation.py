@@ -76,6 +76,7 @@ def test_joining_and_splitting(data, shape):
     found = kw.concat([kw.asarray(part) for part in parts], axis=axis)
     same(found, whole)
     same(kw.concat([kw.asarray(part) for part in parts], axis=None), np.concatenate(parts, None))
+    same(kw.cat([kw.asarray(part) for part in parts], axis), whole)
     cuts = data.draw(st.lists(st.integers(-3, 9), max_size=3))
     for mine, numpys in zip(
         kw.split(found, cuts, axis=axis), np.split(whole, cuts, axis), strict=True

@@ -1,5 +1,7 @@
 """unique_*, nonzero and its kin, masks, bincount and histogram beside NumPy."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sort_values import REAL, ranks, same_bits, values
@@ -45,6 +47,24 @@ def test_unique_of_shapes(shape):
     np.testing.assert_array_equal(back.inverse_indices.numpy(), inverse)
     np.testing.assert_array_equal(back.values.numpy(), found)
     np.testing.assert_array_equal(kw.unique_all(array).indices.numpy(), first)
+
+
+def test_unique_with_numpys_arguments():
+    x = values(kw, (5, 40), "int16") // 100
+    array = kw.asarray(x)
+    np.testing.assert_array_equal(kw.unique(array).numpy(), np.unique(x))
+    for asked in itertools.product((False, True), repeat=3):
+        if not any(asked):
+            continue
+        made, wanted = kw.unique(array, *asked), np.unique(x, *asked)
+        assert isinstance(made, tuple) and len(made) == len(wanted)
+        names = ["values", *itertools.compress(("index", "inverse", "counts"), asked)]
+        for name, ours, theirs in zip(names, made, wanted, strict=True):
+            shape = x.shape if name == "inverse" else theirs.shape
+            np.testing.assert_array_equal(ours.numpy(), theirs.reshape(shape), err_msg=name)
+    assert kw.unique(kw.zeros(0), return_counts=True)[1].shape == (0,)
+    with pytest.raises(TypeError, match="asarray"):
+        kw.unique([1, 2])
 
 
 def test_unique_of_nothing_and_of_views():

@@ -218,7 +218,7 @@ _TOPICS = {
             "logical_and logical_not logical_or logical_xor not_equal signbit"
         ),
         "_array.manipulation": (
-            "broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip "
+            "broadcast_arrays broadcast_shapes broadcast_to cat concat expand_dims flip "
             "matrix_transpose meshgrid moveaxis permute_dims repeat repeat_interleave reshape "
             "roll split squeeze stack swapaxes tile unstack"
         ),
@@ -231,7 +231,7 @@ _TOPICS = {
             "cumprod cumsum cumulative_max cumulative_min cumulative_prod cumulative_sum diff"
         ),
         "_array.sorting": (
-            "argsort isin searchsorted sort topk unique_all unique_counts unique_inverse "
+            "argsort isin searchsorted sort topk unique unique_all unique_counts unique_inverse "
             "unique_values"
         ),
         "_files.gguf": "Gguf",

@@ -63,11 +63,13 @@ __device__ __forceinline__ int valid_rows(const Sequence& sequence, const Work& 
 template <int kStep>
 struct Share {
   int first, end;
+  int visible;  ///< no row sees a token in front of this one
 
   __device__ __forceinline__ Share(const AttentionCall& call, const DecodePlan& plan,
                                    const Sequence& sequence, int split, int first_query,
                                    int last_query) {
-    const int low = sequence.first_key(call, first_query) / kStep * kStep;
+    visible = sequence.first_key(call, first_query);
+    const int low = visible / kStep * kStep;
     const int high = sequence.end_key(call, last_query);
     int each = plan.each, more = plan.more;
     if (each == 0) {
@@ -80,11 +82,11 @@ struct Share {
   }
 };
 
-/// The power of two that brings the largest finite query of the block to float16's upper end, and
-/// its inverse.
-struct QueryFactor {
-  float up = 1, down = 1;
-};
+/// The exponent of the power of two that brings a row's largest finite query, of bits `most`, to
+/// float16's upper end.
+__device__ __forceinline__ int query_exponent(unsigned most) {
+  return min(max(127 + 14 - static_cast<int>(most >> 7), -126), 126);
+}
 
 /// Eight queries of each thread at a time; zeros behind the last row and element.
 template <typename T, int kDim, int kThreads>
@@ -109,40 +111,39 @@ struct QueryPacks {
     }
   }
 
-  /// As the block's tile, not to be read before the block's next barrier. Gives the factor for the
-  /// products.
+  /// Whether rows are multiplied by powers of two: bfloat16 has numbers out of float16's range.
   template <typename E>
-  __device__ __forceinline__ float store(unsigned char* tile) const {
+  static constexpr bool kScaled = sizeof(E) == 1 && T::kBias == 127;
+
+  /// As the block's tile, not to be read before the block's next barrier. By all threads of the
+  /// block. `most`: kRows words of shared memory, for query_exponent() of each row if kScaled.
+  template <typename E>
+  __device__ __forceinline__ void store(unsigned char* tile, unsigned* most) const {
+    if constexpr (kScaled<E>) find_largest(most);
     if constexpr (sizeof(E) == 1) {
-      const QueryFactor found = factor();
-      store_for_bytes(tile, found.up);
-      return found.down;
+      store_for_bytes<kScaled<E>>(tile, most);
     } else {
       store_alike(tile);
-      return 1;
     }
   }
 
  private:
-  /// By all threads of the block; bfloat16 alone has numbers out of float16's range.
-  __device__ __forceinline__ QueryFactor factor() const {
-    QueryFactor found;
-    if constexpr (T::kBias == 127) {
-      unsigned most = 0;
+  __device__ __forceinline__ void find_largest(unsigned* most) const {
+    if (threadIdx.x < kRows) most[threadIdx.x] = 0;
+    __syncthreads();
 #pragma unroll
-      for (const Pack<T, 8>& pack : packs) {
+    for (int n = 0; n < kEach; ++n) {
+      const int i = threadIdx.x + n * kThreads;
+      if (kPacks % kThreads != 0 && i >= kPacks) break;
+      unsigned largest = 0;
 #pragma unroll
-        for (int j = 0; j < 8; ++j) {
-          const unsigned size = pack.value[j].bits & 0x7fffu;
-          if (size < T::kOverflow) most = max(most, size);
-        }
+      for (int j = 0; j < 8; ++j) {
+        const unsigned size = packs[n].value[j].bits & 0x7fffu;
+        if (size < T::kOverflow) largest = max(largest, size);
       }
-      most = block_reduce<kThreads>(most, Maximum(), 0u);
-      const int exponent = min(max(127 + 14 - static_cast<int>(most >> 7), -126), 126);
-      found.up = power_of_two(exponent);
-      found.down = power_of_two(-exponent);
+      atomicMax(most + i / (kDim / 8), largest);
     }
-    return found;
+    __syncthreads();
   }
 
   __device__ __forceinline__ void store_alike(unsigned char* tile) const {
@@ -155,11 +156,13 @@ struct QueryPacks {
     }
   }
   /// The same as float16, in the order of multiply_key_bytes().
-  __device__ __forceinline__ void store_for_bytes(unsigned char* tile, float up) const {
+  template <bool kScale>
+  __device__ __forceinline__ void store_for_bytes(unsigned char* tile, const unsigned* most) const {
 #pragma unroll
     for (int n = 0; n < kEach; ++n) {
       const int i = threadIdx.x + n * kThreads;
       if (kPacks % kThreads != 0 && i >= kPacks) break;
+      const float up = kScale ? power_of_two(query_exponent(most[i / (kDim / 8)])) : 1.0f;
       unsigned pairs[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {

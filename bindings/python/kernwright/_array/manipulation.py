@@ -24,6 +24,7 @@ __all__ = [
     "broadcast_arrays",
     "broadcast_shapes",
     "broadcast_to",
+    "cat",
     "concat",
     "expand_dims",
     "flip",
@@ -71,6 +72,15 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
     if axis is None:
         parts, axis = [part.reshape(-1) for part in parts], 0
     return _concat(parts, axis_of(axis, parts[0].ndim))
+
+
+def cat(arrays: Sequence[Any], /, axis: int | None = 0) -> Array:
+    """torch's name of concat(), where the axis may be given by its place.
+
+    >>> kw.cat([kw.zeros((2, 3)), kw.ones((2, 1))], 1).shape
+    (2, 4)
+    """
+    return concat(arrays, axis=axis)
 
 
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
