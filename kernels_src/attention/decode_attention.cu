@@ -282,7 +282,6 @@ __device__ __forceinline__ void combine_row(const AttentionCall& call, const Seq
 template <typename T, int kValueDim>
 __global__ void __launch_bounds__(32 * kCombineWarps)
     combine_splits(const __grid_constant__ AttentionCall call) {
-  const int lane = threadIdx.x % 32;
   const long long row = static_cast<long long>(blockIdx.x) * kCombineWarps + threadIdx.x / 32;
   if (row >= static_cast<long long>(call.batches) * call.heads * call.queries) return;
   const int query = static_cast<int>(row % call.queries);

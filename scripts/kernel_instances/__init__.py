@@ -172,6 +172,7 @@ INSTANCES = {
         *(f"schur<{of}, {v}>" for of in MATRICES for v in ("true", "false")),
         *(f"schur_vectors<{of}>" for of in MATRICES),
     ],
+    "copy_lines.cu": [f"copy_lines<{unit}, 2>" for unit in UNITS[:4]],
     "tiled_transpose.cu": [
         f"tiled_transpose<{unit}, {tile}, {pack}>"
         for unit, (tile, *packs) in zip(
@@ -260,7 +261,8 @@ INSTANCES = {
     ],
     "decode_attention.cu": [
         *(
-            f"decode_attention<{of}, {cache}, {dim}, {value}, {warps}, {stages}, {packs}, {extras}>"
+            f"decode_attention<{of}, {cache}, {dim}, {value}, {warps}, {stages}, {packs}, "
+            f"{extras}, false>"
             for of, cache, dim, value, warps, stages, packs, extras in (
                 ("Float16", "Float16", 64, 64, 4, 4, "true", "false"),
                 ("BFloat16", "BFloat16", 128, 128, 8, 3, "true", "false"),
