@@ -122,15 +122,40 @@ struct FastGemm {
     return promotes ? GemmSums::promoted : GemmSums::direct;
   }
 
+  /// Boxes of lines that are whole units of 16 bytes; else lines of elements of 2 bytes go through
+  /// shared memory.
+  static GemmStore store_of(ScalarType type, std::int64_t columns) {
+    const auto element = static_cast<std::int64_t>(scalar_size(type));
+    if (element != 2 && element != 4) return GemmStore::direct;
+    if (columns * element % 16 == 0) return GemmStore::by_copies;
+    return element == 2 ? GemmStore::by_elements : GemmStore::direct;
+  }
+
+  CUtensorMap result_map(const Array& result, const GemmProblem& problem) const {
+    const auto element = static_cast<std::int64_t>(scalar_size(result.type()));
+    const std::int64_t stride = problem.columns * element;
+    const std::int64_t matrices = std::int64_t{problem.batches} * problem.splits;
+    return gemm_map(result.device(), {.address = result.address(),
+                                      .shape = {1, matrices, layout.rows, problem.columns},
+                                      .strides = {0, layout.rows * stride, stride, element},
+                                      .type = result.type(),
+                                      .box_rows = 16,
+                                      .box_columns = static_cast<std::uint32_t>(128 / element),
+                                      .rank = 3});
+  }
+
   /// All of the result, or the parts of its sums.
   void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
                  const GemmEpilogue& ending) const {
     const GemmTile& tile = choice.tile;
-    GemmInstance instance{of.a.type(),   of.b.type(),  result.type(),     tile,
-                          !a.dense_rows, b.dense_rows, GemmStore::direct, sums()};
-    if (is_half_float(result.type())) {
-      instance.store = problem.columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
-    }
+    const GemmInstance instance{of.a.type(),
+                                of.b.type(),
+                                result.type(),
+                                tile,
+                                !a.dense_rows,
+                                b.dense_rows,
+                                store_of(result.type(), problem.columns),
+                                sums()};
     const auto [a_rows, a_dense] =
         a.dense_rows ? std::pair(layout.rows, layout.inner) : std::pair(layout.inner, layout.rows);
     const auto [b_rows, b_dense] = b.dense_rows ? std::pair(layout.inner, layout.columns)
@@ -144,16 +169,7 @@ struct FastGemm {
     const CUtensorMap map_b = operand_map(b.array, b_rows, b_dense, layout.b_stride, layout.outer,
                                           layout.within, &GemmBatchDim::b, b_box);
     CUtensorMap map_out{};
-    if (instance.store == GemmStore::by_copies) {
-      const std::int64_t stride = std::int64_t{problem.columns} * 2;
-      map_out =
-          gemm_map(result.device(), {.address = result.address(),
-                                     .shape = {1, problem.batches, layout.rows, problem.columns},
-                                     .strides = {0, layout.rows * stride, stride, 2},
-                                     .type = result.type(),
-                                     .box_rows = 16,
-                                     .rank = 3});
-    }
+    if (instance.store == GemmStore::by_copies) map_out = result_map(result, problem);
     const std::int64_t clusters =
         std::int64_t{problem.row_tiles} * problem.column_tiles * problem.batches * problem.splits;
     const std::int64_t at_once = std::max(

@@ -128,6 +128,25 @@ def test_what_follows_with_rows_of_odd_length(out):
     close(_core._gemm(*arrays, **more, splits=2), expected, out)
 
 
+@pytest.mark.parametrize("columns", [4, 31, 36, 132, 258, 260])
+def test_results_of_four_bytes(columns):
+    """Rows of whole units of 16 bytes go out as boxes, others element by element."""
+    a, b = random(130, 96, dtype="float32"), random(columns, 96, dtype="float32", seed=1)
+    c, bias = random(130, columns, dtype="float32", seed=2), random(columns, dtype="float32")
+    whole_a, whole_b = ((x * 40).astype(np.int8) for x in (a, b))
+    exact = whole_a.astype(np.int64) @ whole_b.astype(np.int64).T
+    expected = np.maximum(wide(a) @ wide(b).T + bias + wide(c), 0)
+    more = {"bias": kw.asarray(bias), "c": kw.asarray(c), "activation": "relu"}
+    for tile in (ONE, TILES[4], TILES[5], TILES[7]):
+        whole = _core._gemm(kw.asarray(whole_a), kw.asarray(whole_b).T, tile=tile)
+        np.testing.assert_array_equal(whole.numpy(), exact)
+        for splits in (1, 2):
+            got = _core._gemm(kw.asarray(a), kw.asarray(b).T, precision="tf32", tile=tile,
+                              splits=splits, **more)  # fmt: skip
+            error = np.linalg.norm(got.numpy() - expected)
+            assert error <= 1.5e-3 * np.linalg.norm(expected), (tile, splits)
+
+
 @pytest.mark.parametrize(
     ("tile", "gate", "out", "turned"),
     [

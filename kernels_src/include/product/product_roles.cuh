@@ -76,6 +76,9 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
       if constexpr (Work::kStore == kDirect) {
         store_direct<Of, typename Work::Out, Finish>(sums[wave], to, scales, wave, top + wave * 64,
                                                      column, z, self.lane);
+      } else if constexpr (sizeof(typename Work::Out) == 4) {
+        store_wide_rows<Of, typename Work::Out, Finish>(
+            sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
       } else {
         store_rows<Of, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish>(
             sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
@@ -111,7 +114,17 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     Mbarrier::publish();
   }
   if (threadIdx.x / 32 == 1) schedule.prepare(Of::kRows * Of::kCluster);
-  if constexpr (Of::kCluster == 1) {
+  // The copying warp made the barriers, so it begins before the others have seen them.
+  constexpr bool kBegins = Of::kCluster == 1 && !ScheduleOf<Given>::Type::kPrepares;
+  if constexpr (kBegins) {
+    constexpr int kMeeting = 3, kThreads = 32 + Of::kGroups * 128;
+    __syncwarp();
+    if (threadIdx.x < 32) {
+      asm volatile("bar.arrive %0, %1;" ::"n"(kMeeting), "n"(kThreads) : "memory");
+    } else if (threadIdx.x >= 128) {
+      asm volatile("bar.sync %0, %1;" ::"n"(kMeeting), "n"(kThreads) : "memory");
+    }
+  } else if constexpr (Of::kCluster == 1) {
     __syncthreads();
   } else {
     cluster_sync();

@@ -51,7 +51,7 @@ struct Problem {
 
 /// How the result is written.
 enum Store {
-  kByCopies,    // of boxes, from shared memory; 16-bit types, strides of 16 bytes
+  kByCopies,    // of boxes, from shared memory; types of 2 and 4 bytes, strides of 16 bytes
   kByElements,  // from shared memory; 16-bit types
   kDirect,      // from registers; types of other sizes
 };
@@ -128,7 +128,8 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   const auto column_of = [&](int place) {
     return at.column * kHalf + place % kHalf + place / kHalf * of.columns;
   };
-  const int inner = at.batch % of.inner_batches, outer = at.batch / of.inner_batches;
+  const int outer = at.batch == 0 ? 0 : at.batch / of.inner_batches;
+  const int inner = at.batch - outer * of.inner_batches;
   const auto load_a = [&](unsigned char* target, int x, int y, Mbarrier& full) {
     load_box(target, maps.a, {x, y, inner * of.a_inner, outer * of.a_outer}, full);
   };

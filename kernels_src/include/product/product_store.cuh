@@ -179,9 +179,9 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
 /// behind the tile's rows are others, which copies of boxes would overwrite.
 template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, typename Sum>
 __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigned char* staging,
-                                           const Target& to,
-                                           const TileFactors<Of, Finish>& scales, int wave, int row,
-                                           int first_column, int z, int lane, int& turn) {
+                                           const Target& to, const TileFactors<Of, Finish>& scales,
+                                           int wave, int row, int first_column, int z, int lane,
+                                           int& turn) {
 #pragma unroll
   for (int chunk = 0; chunk < kColumnsOf<Of, Finish> / kSwizzled; ++chunk) {
     const int column = first_column + chunk * kSwizzled;
@@ -219,6 +219,71 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigne
   }
 }
 
+/// Two neighbours of a row, ended; `c` is what lies there. Whole numbers stay as they are.
+template <typename Of, typename Out, typename Finish, typename Sum, typename Biases>
+__device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
+                                           const Factors<Finish>& of_row,
+                                           const Factors<Finish>& of_columns, const Biases& bias,
+                                           int half, const Out* c, bool second, Out (&two)[2]) {
+  if constexpr (kIsWhole<Out>) {
+    for (int k = 0; k < 2; ++k) two[k] = static_cast<Out>(sum[k]);
+  } else {
+    float added[2] = {};
+    if constexpr (Finish::kHasC) {
+      added[0] = c[0];
+      if (second) added[1] = c[1];
+    }
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const auto paired = static_cast<float>(sum[k + kPairedBy<Of, Finish>]);
+      two[k] = Finish::finish(to.with, scaled(sum[k], of_row, half, of_columns, k), paired, bias, k,
+                              added[k]);
+    }
+  }
+}
+
+/// As store_rows(), of elements of 4 bytes: boxes of 32 columns, by copies alone.
+template <typename Of, typename Out, typename Finish, typename Sum>
+__device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
+                                                unsigned char* staging, const Target& to,
+                                                const TileFactors<Of, Finish>& scales, int wave,
+                                                int row, int first_column, int z, int lane,
+                                                int& turn) {
+  constexpr int kWide = kLine / 4;
+  const Out* c = static_cast<const Out*>(to.with.c) + to.offset(z);
+#pragma unroll
+  for (int chunk = 0; chunk < kColumnsOf<Of, Finish> / kWide; ++chunk) {
+    const int column = first_column + chunk * kWide;
+    unsigned char* box = staging + turn * kBox;
+    turn ^= 1;
+    if (lane == 0) wait_for_reads_of_stores<1>();
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kWide / 8; ++i) {
+      const int at = column + i * 8 + lane % 4 * 2, pair = chunk * (kWide / 8) + i;
+      const auto bias = Finish::biases(to.with, at, to.of.columns);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int r = lane / 4 + half * 8;
+        if (row + r >= to.end || at >= to.of.columns) continue;
+        const long long place = static_cast<long long>(row + r) * to.of.columns + at;
+        Out two[2];
+        finish_two<Of>(&sums[pair * 4 + half * 2], to, scales.rows[wave], scales.of_columns(pair),
+                       bias, half, c + place, true, two);
+        Out* inside =
+            reinterpret_cast<Out*>(box + swizzled(r, i * 2 + lane % 4 / 2)) + lane % 2 * 2;
+        write_pair(inside, two[0], two[1], true, true);
+      }
+    }
+    show_to_copies();
+    __syncwarp();
+    if (lane == 0) {
+      if (row < to.end && column < to.of.columns) store_box(to.map, box, column, row, z);
+      commit_stores();
+    }
+  }
+}
+
 /// The same from registers: four threads write eight columns of a row. Whole numbers wrap around.
 template <typename Of, typename Out, typename Finish, typename Sum>
 __device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const Target& to,
@@ -228,35 +293,21 @@ __device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const
   const bool by_two = columns % 2 == 0;
   Out* out = static_cast<Out*>(to.out) + to.offset(z);
   const Out* added = static_cast<const Out*>(to.with.c) + to.offset(z);
-  const Factors<Finish>& of_rows = scales.rows[wave];
 #pragma unroll
   for (int i = 0; i < kColumnsOf<Of, Finish> / 8; ++i) {
     const int column = first_column + i * 8 + lane % 4 * 2;
     if (column >= columns) continue;
     const bool second = column + 1 < columns;
     const auto bias = Finish::biases(to.with, column, columns);
-    const Factors<Finish>& of_columns = scales.of_columns(i);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int r = row + lane / 4 + half * 8;
       if (r >= to.end) continue;
       const long long at = static_cast<long long>(r) * columns + column;
-      const Sum* sum = &sums[i * 4 + half * 2];
-      if constexpr (kIsWhole<Out>) {
-        write_pair(out + at, static_cast<Out>(sum[0]), static_cast<Out>(sum[1]), second, by_two);
-      } else {
-        float c[2] = {};
-        if constexpr (Finish::kHasC) {
-          c[0] = added[at];
-          if (second) c[1] = added[at + 1];
-        }
-        const auto end = [&](int k) {
-          const auto paired = static_cast<float>(sum[k + kPairedBy<Of, Finish>]);
-          return Finish::finish(to.with, scaled(sum[k], of_rows, half, of_columns, k), paired, bias,
-                                k, c[k]);
-        };
-        write_pair(out + at, end(0), end(1), second, by_two);
-      }
+      Out two[2];
+      finish_two<Of>(&sums[i * 4 + half * 2], to, scales.rows[wave], scales.of_columns(i), bias,
+                     half, added + at, second, two);
+      write_pair(out + at, two[0], two[1], second, by_two);
     }
   }
 }

@@ -19,10 +19,14 @@ struct Depth {
 template <typename Problem>
 __device__ __forceinline__ Place walk_tiles(const Problem& of, int row_tiles, int flat, int batch,
                                             int split) {
-  const int band = of.group * of.column_tiles;
-  const int first = flat / band * of.group, inside = flat % band;
-  const int high = min(row_tiles - first, of.group);
-  return {first + inside % high, inside / high, batch, split};
+  int first = 0, inside = flat;
+  if (row_tiles > of.group) {  // divisions take time that small products feel
+    const int band = of.group * of.column_tiles;
+    first = flat / band * of.group;
+    inside = flat % band;
+  }
+  const int high = min(row_tiles - first, of.group), column = inside / high;
+  return {first + inside - column * high, column, batch, split};
 }
 
 /// All tiles of a product or a batch with sizes known to the host. A schedule tells how many tiles
@@ -37,6 +41,7 @@ struct AllTiles {
   __device__ void prepare(int) const {}
   __device__ int count() const { return of.row_tiles * of.column_tiles * of.batches * of.splits; }
   __device__ Place place(int tile) const {
+    if (of.batches * of.splits == 1) return walk_tiles(of, of.row_tiles, tile, 0, 0);
     const int all = of.row_tiles * of.column_tiles;
     const int z = tile / all, flat = tile - z * all;
     return walk_tiles(of, of.row_tiles, flat, z / of.splits, z % of.splits);

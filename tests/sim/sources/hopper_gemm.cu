@@ -54,7 +54,7 @@ __device__ inline void multiply(float (&d)[32], unsigned long long a, unsigned l
 constexpr int kStages = 3, kTileBytes = 64 * 128;
 
 /// c[64 * gridDim.y][64 * gridDim.x] = a[m][k] * b[n][k]^T for k a multiple of 64, in bfloat16.
-extern "C" __global__ void __launch_bounds__(160)
+extern "C" __global__ void __launch_bounds__(160, 1)
 hopper_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
             float* c, int n, int k) {
   __shared__ alignas(1024) char a[kStages][kTileBytes];
