@@ -118,8 +118,11 @@ ScalarType scalar_argument(py::handle dtype) {
     type = scalar_of_foreign(dtype);
   }
   if (!type) {
-    throw ArgumentError(format("{} is no element type of an array; there are: {}",
-                               short_repr(dtype), known_types()));
+    const std::string named = py::str(dtype).cast<std::string>();
+    const bool half_bytes = named.find("int4") != std::string::npos;
+    throw ArgumentError(format(
+        "{} is no element type of an array; there are: {}{}", short_repr(dtype), known_types(),
+        half_bytes ? ". Integers of 4 bits lie two in a byte: kw.nn.quant.pack_int4()" : ""));
   }
   return *type;
 }

@@ -119,6 +119,84 @@ struct NonzeroCount : Reducer<In, Int64, Int64> {
   __device__ static Int64 finish(Int64 count, Call) { return count; }
 };
 
+/// Whether an element is NaN; a complex one if a part of it is.
+template <typename T>
+__device__ __forceinline__ bool is_no_number(T x) {
+  return x != x;
+}
+template <typename Part>
+__device__ __forceinline__ bool is_no_number(Complex<Part> x) {
+  return x.real != x.real || x.imag != x.imag;
+}
+
+/// A reduction that passes over NaN.
+template <typename In, typename Whole>
+struct PassingNan : Whole {
+  template <typename Part, typename Index>
+  __device__ static void add(Part& part, In x, Index index, const Call& call) {
+    if (!is_no_number(to_compute(x))) Whole::add(part, x, index, call);
+  }
+};
+template <typename In, typename As>
+using TotalOfNumbers = PassingNan<In, Total<In, As>>;
+template <typename In, typename As>
+using ProductOfNumbers = PassingNan<In, Product<In, As>>;
+
+template <typename Value>
+struct CountedPart {
+  Value sum;
+  unsigned count;
+};
+/// The count is a complex number for complex ones, so that no byte is left unwritten.
+template <typename Value>
+struct CountedSum {
+  Value sum, count;
+};
+template <typename In, typename As, typename Value = Accumulator<As>>
+struct AverageOfNumbers : Reducer<In, As, CountedSum<Wide<Value>>> {
+  using Part = CountedPart<Value>;
+  using WideValue = Wide<Value>;
+  using State = CountedSum<WideValue>;
+  __device__ static Part begin() { return {Value{}, 0u}; }
+  template <typename Index>
+  __device__ static void add(Part& part, In x, Index, const Call&) {
+    if (is_no_number(to_compute(x))) return;
+    part.sum = plus(part.sum, Taken<As, In, Value>::of(x));
+    ++part.count;
+  }
+  __device__ static State close(const Part& part) {
+    const WideValue count = scaled(OneOf<WideValue>::value(), Real<WideValue>(part.count));
+    return {Between<WideValue, Value>::of(part.sum), count};
+  }
+  __device__ static State combine(const State& a, const State& b) {
+    return {plus(a.sum, b.sum), plus(a.count, b.count)};
+  }
+  __device__ static As finish(const State& state, Call) {
+    const WideValue mean = divided(state.sum, magnitude(state.count));
+    return narrow<As>(Between<Value, WideValue>::of(mean));
+  }
+};
+
+/// NaN where no element is a number: it stands for no element so far.
+template <typename In, typename As, bool kLargest, typename Value = Word<As>>
+struct ExtremeOfNumbers : Reducer<In, As, Value> {
+  __device__ static Value begin() { return static_cast<Value>(nan("")); }
+  __device__ static Value combine(Value a, Value b) {
+    if (a != a) return b;
+    if (b != b) return a;
+    return kLargest == (a > b) ? a : b;
+  }
+  template <typename Index>
+  __device__ static void add(Value& part, In x, Index, const Call&) {
+    part = combine(part, Taken<As, In, Value>::of(x));
+  }
+  __device__ static As finish(Value value, Call) { return narrow<As>(value); }
+};
+template <typename In, typename As>
+using LargestNumber = ExtremeOfNumbers<In, As, true>;
+template <typename In, typename As>
+using SmallestNumber = ExtremeOfNumbers<In, As, false>;
+
 /// Sums of the distances from one of the elements: their squares add up to at most kLongestPart + 1
 /// times the result, so the difference loses few digits.
 template <typename Value>
@@ -179,6 +257,19 @@ template <typename In, typename As>
 using Variance = Spread<In, As, false>;
 template <typename In, typename As>
 using Deviation = Spread<In, As, true>;
+
+/// Of the elements that are numbers, as many as there are.
+template <typename In, typename As, bool kRoot>
+struct SpreadOfNumbers : PassingNan<In, Spread<In, As, kRoot>> {
+  using Base = Spread<In, As, kRoot>;
+  __device__ static Real<As> finish(const typename Base::State& state, Call call) {
+    return Base::finish(state, {static_cast<double>(state.count), call.parameter});
+  }
+};
+template <typename In, typename As>
+using VarianceOfNumbers = SpreadOfNumbers<In, As, false>;
+template <typename In, typename As>
+using DeviationOfNumbers = SpreadOfNumbers<In, As, true>;
 
 /// Shared by the norms: elements as absolute values. The order of NormAny is Call::parameter.
 template <typename In, typename As, typename Value = Accumulator<As>>

@@ -27,6 +27,8 @@ struct ReductionCall {
 /// - max, min, argmax, argmin: NaN wins, the first of equal elements counts. argmax and argmin take
 ///   one axis, or all: then the place in row-major order.
 /// - var, std: parts around an element of their own, joined by Chan's formula: no cancellation.
+/// - nansum and its kin pass over NaN; where all elements are NaN, nansum is 0, nanprod 1, the
+///   others NaN.
 /// - no elements: sum 0, prod 1, any false, all true, mean and var NaN, norms 0, logsumexp -inf.
 /// Queued on `stream` (empty: the device's legacy stream). Throws InvalidArgument for axes outside
 /// the array or named twice, for types that the reduction has no meaning for, for max, min and

@@ -38,6 +38,13 @@ constexpr std::array kReductionRows = {
     ReductionRow{"norm_largest", "NormLargest"},
     ReductionRow{"norm_smallest", "NormSmallest"},
     ReductionRow{"logsumexp", "LogSumExp"},
+    ReductionRow{"nansum", "TotalOfNumbers"},
+    ReductionRow{"nanprod", "ProductOfNumbers"},
+    ReductionRow{"nanmean", "AverageOfNumbers"},
+    ReductionRow{"nanmax", "LargestNumber"},
+    ReductionRow{"nanmin", "SmallestNumber"},
+    ReductionRow{"nanvar", "VarianceOfNumbers"},
+    ReductionRow{"nanstd", "DeviationOfNumbers"},
 };
 
 const ReductionRow& reduction_row(Reduction op) {
@@ -56,6 +63,14 @@ ScalarType inexact_type(ScalarType type) {
 
 void require_reduction_order(Reduction op, ScalarType in) {
   if (is_complex(in)) refuse_reduction(op, in, "complex numbers have no order");
+}
+
+/// The reduction that does not pass over NaN.
+Reduction plain_reduction(Reduction op) {
+  constexpr std::array kPlain = {Reduction::sum, Reduction::prod, Reduction::mean, Reduction::max,
+                                 Reduction::min, Reduction::var,  Reduction::std};
+  if (op < Reduction::nansum) return op;
+  return kPlain[static_cast<std::size_t>(op) - static_cast<std::size_t>(Reduction::nansum)];
 }
 
 /// sum and prod take a dtype; of bools they are any and all.
@@ -86,6 +101,12 @@ ScalarType sum_type(ScalarType in) noexcept {
 }
 
 ReductionTypes reduction_types(Reduction op, ScalarType in, std::optional<ScalarType> wanted) {
+  if (op >= Reduction::nansum) {
+    ReductionTypes types = reduction_types(plain_reduction(op), in, wanted);
+    const bool whole = !is_inexact_type(in) || types.as == ScalarType::boolean;
+    if (!whole) types.op = op;
+    return types;
+  }
   switch (op) {
     case Reduction::sum:
     case Reduction::prod:
@@ -130,7 +151,11 @@ std::size_t state_size(const ReductionTypes& types, bool wide) noexcept {
     case Reduction::sum:
     case Reduction::prod:
     case Reduction::mean:
+    case Reduction::nansum:
+    case Reduction::nanprod:
       return reduction_accumulator_size(types.as);
+    case Reduction::nanmean:
+      return is_complex(types.as) ? 32 : 16;
     case Reduction::argmax:
     case Reduction::argmin:
       return 2 * std::max<std::size_t>(word, wide ? 8 : 4);
@@ -138,6 +163,8 @@ std::size_t state_size(const ReductionTypes& types, bool wide) noexcept {
       return 8;
     case Reduction::var:
     case Reduction::std:
+    case Reduction::nanvar:
+    case Reduction::nanstd:
       return is_complex(types.as) ? 32 : 24;
     case Reduction::logsumexp:
       return 2 * reduction_accumulator_size(types.as);
@@ -145,6 +172,8 @@ std::size_t state_size(const ReductionTypes& types, bool wide) noexcept {
     case Reduction::min:
     case Reduction::any:
     case Reduction::all:
+    case Reduction::nanmax:
+    case Reduction::nanmin:
       return word;
     default:
       return reduction_accumulator_size(types.out);

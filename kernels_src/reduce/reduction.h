@@ -30,6 +30,13 @@ enum class Reduction : std::uint8_t {
   norm_largest,   ///< largest absolute value
   norm_smallest,  ///< smallest absolute value
   logsumexp,
+  nansum,  ///< this one and those below pass over NaN
+  nanprod,
+  nanmean,
+  nanmax,
+  nanmin,
+  nanvar,
+  nanstd,
 };
 
 /// The name in messages: "sum"; and the reduction with this name, or nothing.
@@ -38,7 +45,8 @@ std::optional<Reduction> reduction_from_name(std::string_view name) noexcept;
 
 /// A reduction and the types of its input, of the values that are combined, and of its result.
 struct ReductionTypes {
-  Reduction op = Reduction::sum;  ///< any or all for a sum or product of bools
+  /// any or all for a sum or product of bools, the plain one where no element can be NaN
+  Reduction op = Reduction::sum;
   ScalarType in = ScalarType::float32;
   ScalarType as = ScalarType::float32;
   ScalarType out = ScalarType::float32;
@@ -60,7 +68,8 @@ constexpr bool is_place(Reduction op) noexcept {
 /// Whether it has a result for no elements.
 constexpr bool has_identity(Reduction op) noexcept {
   return !is_place(op) && op != Reduction::max && op != Reduction::min &&
-         op != Reduction::norm_largest && op != Reduction::norm_smallest;
+         op != Reduction::norm_largest && op != Reduction::norm_smallest &&
+         op != Reduction::nanmax && op != Reduction::nanmin;
 }
 
 /// The result type of sums and products: 64 bits for integers, the type itself for others.

@@ -74,7 +74,8 @@ for mode in ("edge", "reflect", "wrap"):
 
 reductions = Table("reductions")
 for name in ("sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "all", "any",
-             "count_nonzero", "logsumexp"):  # fmt: skip
+             "count_nonzero", "logsumexp", "nansum", "nanprod", "nanmean", "nanmax", "nanmin",
+             "nanvar", "nanstd"):  # fmt: skip
     call = getattr(kw, name)
     # Short rows, columns, and rows shared by several blocks; the rest below.
     reductions.add(name, lambda x, f=call: f(x, axis=1), ROWS)

@@ -198,6 +198,64 @@ def test_special_values():
     assert lowest.argmax().item() == 0
 
 
+PASSING_NAN = ("nansum", "nanprod", "nanmean", "nanmax", "nanmin", "nanvar", "nanstd")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of rows without a number
+@pytest.mark.parametrize("name", PASSING_NAN)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_reductions_that_pass_over_nan(name, dtype):
+    values = RNG.uniform(0.5, 1.5, (37, 900)).astype(getattr(ml_dtypes, dtype, dtype))
+    values[RNG.random(values.shape) < 0.2] = np.nan
+    values[3], values[:, 5], values[7, 1:], values[9, :2] = np.nan, np.nan, np.nan, (np.inf, np.nan)
+    if name == "nanprod":
+        values[:, 40:] = 1
+    x, wide = kw.asarray(values), values.astype(np.float64)
+    for axis in (None, 0, 1, (0, 1)):
+        for rows in (slice(None), slice(9)):  # with the infinite one, and without
+            wanted = getattr(np, name)(wide[rows], axis=axis)
+            got = getattr(kw, name)(x[rows], axis=axis)
+            assert got.dtype == x.dtype
+            close(got, wanted, NARROW.get(dtype, 2e-6))
+    close(getattr(kw, name)(x[:0], axis=1), np.zeros(0))
+
+
+@pytest.mark.parametrize("name", PASSING_NAN)
+def test_nan_of_other_types(name):
+    ours, theirs = getattr(kw, name), getattr(np, name)
+    whole = RNG.integers(-3, 4, (5, 300)).astype(np.int16)
+    for values in (whole, whole % 2 == 0):
+        if values.dtype == bool and name in ("nanvar", "nanstd"):
+            continue
+        got, wanted = ours(kw.asarray(values), axis=0), theirs(values, axis=0)
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-12)
+    complexes = (RNG.standard_normal((6, 700, 2)) @ [1, 1j]).astype(np.complex64)
+    complexes[2, 3], complexes[4] = complex(np.nan, 1), complex(1, np.nan)
+    if name in ("nanmax", "nanmin"):
+        with pytest.raises(kw.errors.InvalidArgument, match="no order"):
+            ours(kw.asarray(complexes))
+        with pytest.raises(ValueError, match="no elements"):
+            ours(kw.zeros((0, 3)), axis=0)
+        return
+    if name == "nanprod":
+        complexes = complexes[:, :9]
+    for axis in (0, None):
+        close(ours(kw.asarray(complexes), axis=axis), theirs(complexes.astype("c16"), axis=axis))
+    if name in ("nansum", "nanmean"):
+        got = ours(kw.asarray(np.float32([1.5, np.nan, 2.25])), dtype="float64")
+        assert got.dtype == np.float64 and got.item() == theirs([1.5, np.nan, 2.25])
+
+
+def test_nan_of_long_rows_and_many_segments():
+    values = RNG.uniform(0.5, 1.5, (3, 400_001)).astype(np.float32)
+    values[:, ::7] = np.nan
+    for name in ("nansum", "nanmean", "nanmax", "nanmin", "nanvar", "nanstd"):
+        for axis in (None, 1):
+            wanted = getattr(np, name)(values.astype(np.float64), axis=axis)
+            close(getattr(kw, name)(kw.asarray(values), axis=axis), wanted, 5e-6)
+
+
 def test_logsumexp_does_not_overflow():
     values = 300 * RNG.standard_normal((7, 501))
     top = values.max(1, keepdims=True)
@@ -266,10 +324,10 @@ def test_every_kernel_under_all_checks():
     rows = RNG.standard_normal((3, 9001)).astype(np.float32)
     with kw.checks("memory", "init", "race", "sync") as report:
         x = kw.asarray(rows)
-        for call in (kw.sum, kw.var, kw.argmax, kw.any):
+        for call in (kw.sum, kw.var, kw.argmax, kw.any, kw.nansum, kw.nanmean, kw.nanvar):
             call(kw.ones(40_000))  # blocks post to the last one
             call(kw.ones((2, 40_000)), axis=1)
-        for call in (kw.sum, kw.var, kw.argmax):
+        for call in (kw.sum, kw.var, kw.argmax, kw.nanmean, kw.nanmax):
             call(x, axis=1)
             call(x.T, axis=0)
             call(kw.asarray(rows.T.copy()), axis=0)

@@ -225,7 +225,8 @@ _TOPICS = {
         "_array.matrices": "diag eye pad tril triu",
         "_array.promotion": "can_cast promote_types result_type",
         "_array.reductions": (
-            "all any argmax argmin count_nonzero logsumexp max mean min prod std sum var"
+            "all any argmax argmin count_nonzero logsumexp max mean min nanmax nanmean nanmin "
+            "nanprod nanstd nansum nanvar prod std sum var"
         ),
         "_array.scans": (
             "cumprod cumsum cumulative_max cumulative_min cumulative_prod cumulative_sum diff"

@@ -21,6 +21,13 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
     "prod",
     "std",
     "sum",
@@ -142,6 +149,84 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any =
     1000.6931762695312
     """
     return _reduce("logsumexp", x, axis, keepdims, out=out)
+
+
+def nansum(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
+    out: Array | None = None,
+) -> Array:  # fmt: skip
+    """The sum of the elements that are not NaN; otherwise as sum().
+
+    >>> kw.nansum(kw.asarray([1.0, float("nan"), 2.0])).item()
+    3.0
+    """
+    return _reduce("nansum", x, axis, keepdims, dtype, out=out)
+
+
+def nanprod(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
+    out: Array | None = None,
+) -> Array:  # fmt: skip
+    """The product of the elements that are not NaN; otherwise as prod().
+
+    >>> kw.nanprod(kw.asarray([3.0, float("nan"), 2.0])).item()
+    6.0
+    """
+    return _reduce("nanprod", x, axis, keepdims, dtype, out=out)
+
+
+def nanmean(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False,
+    out: Array | None = None,
+) -> Array:  # fmt: skip
+    """The mean of the elements that are not NaN, NaN where there is none; otherwise as mean().
+
+    >>> kw.nanmean(kw.asarray([1.0, float("nan"), 2.0])).item()
+    1.5
+    """
+    return _reduce("nanmean", x, axis, keepdims, dtype, out=out)
+
+
+def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """The largest element that is not NaN, NaN where there is none; otherwise as max().
+
+    >>> kw.nanmax(kw.asarray([1.0, float("nan"), 2.0])).item()
+    2.0
+    """
+    return _reduce("nanmax", x, axis, keepdims, out=out)
+
+
+def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """The smallest element that is not NaN, NaN where there is none; otherwise as min().
+
+    >>> kw.nanmin(kw.asarray([1.0, float("nan"), 2.0])).item()
+    1.0
+    """
+    return _reduce("nanmin", x, axis, keepdims, out=out)
+
+
+def nanvar(
+    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
+    out: Any = None,
+) -> Array:  # fmt: skip
+    """The variance of the elements that are not NaN; N is their number. Otherwise as var().
+
+    >>> kw.nanvar(kw.asarray([1.0, float("nan"), 2.0])).item()
+    0.25
+    """
+    return _reduce("nanvar", x, axis, keepdims, None, _number("correction", correction), out)
+
+
+def nanstd(
+    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
+    out: Any = None,
+) -> Array:  # fmt: skip
+    """The root of nanvar().
+
+    >>> kw.nanstd(kw.asarray([1.0, float("nan"), 2.0])).item()
+    0.5
+    """
+    return _reduce("nanstd", x, axis, keepdims, None, _number("correction", correction), out)
 
 
 def _number(name: str, value: Any) -> float:

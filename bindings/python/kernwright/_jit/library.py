@@ -32,7 +32,8 @@ def _words(text: str) -> list[str]:
 _UNARY = _words(
     "abs acos acosh asin asinh atan atanh cbrt ceil cos cosh erf exp exp2 expm1 floor log log1p "
     "log2 log10 negative reciprocal round rsqrt sign sin sinh sqrt square tan tanh trunc isfinite "
-    "isinf isnan sum mean prod max min std var logsumexp argmax argmin count_nonzero"
+    "isinf isnan sum mean prod max min std var logsumexp argmax argmin count_nonzero nansum "
+    "nanmean nanprod nanmax nanmin nanstd nanvar"
 )
 _BINARY = _words(
     "add subtract multiply divide maximum minimum pow atan2 hypot logaddexp equal not_equal less "
