@@ -92,5 +92,5 @@ def test_checks_and_a_graph(sim):
 
 @pytest.mark.parametrize("dtype", ["int4", "uint4", ml_dtypes.int4])
 def test_no_array_has_elements_of_4_bits(dtype):
-    with pytest.raises(kw.errors.ArgumentError, match="two in a byte: kw.nn.quant.pack_int4"):
+    with pytest.raises(kw.errors.ArgumentError, match="pack_int4"):
         kw.zeros(3, dtype=dtype)
