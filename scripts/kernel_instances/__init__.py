@@ -55,6 +55,10 @@ REDUCERS = [
     *("LargestPlace<Float16, unsigned int>", "SmallestPlace<Int64, unsigned int>"),
     *("NonzeroCount<Complex64, Complex64>", "Variance<Float32, Float32>"),
     *("Deviation<Complex64, Complex64>", "LogSumExp<BFloat16, BFloat16>"),
+    *("TotalOfNumbers<Float16, Float16>", "ProductOfNumbers<Complex128, Complex128>"),
+    *("AverageOfNumbers<Complex64, Complex64>", "LargestNumber<BFloat16, BFloat16>"),
+    *("SmallestNumber<Float64, Float64>", "VarianceOfNumbers<Float32, Float32>"),
+    "DeviationOfNumbers<Complex64, Complex64>",
     *(f"Norm{order}<Complex64, Complex64>"
       for order in ("Zero", "One", "Two", "Any", "Largest", "Smallest")),
 ]  # fmt: skip
