@@ -151,7 +151,10 @@ class ProductState {
     for (const ProductTable* table : {users_ ? &*users_ : nullptr, &shipped_}) {
       if (table == nullptr || (table == &shipped_ && is_off())) continue;
       for (const std::string& shape : shapes) {
-        if (const ProductPlan* plan = find(*table, device, key, shape)) return *plan;
+        const ProductPlan* plan = find(*table, device, key, shape);
+        if (plan == nullptr) continue;
+        const bool suits = &shape == &shapes.front() || suits_product(device, key, *plan);
+        return suits ? std::optional(*plan) : std::nullopt;
       }
     }
     return std::nullopt;

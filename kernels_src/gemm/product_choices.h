@@ -60,8 +60,13 @@ std::string product_shape(const ProductKey& key);
 /// "~128x4096x16384": each extent as the power of two that is not below it.
 std::string product_bucket(const ProductKey& key);
 
-/// The choice of the table in use: first by the product's shape, then by its bucket. Nothing: the
-/// rules decide. Decided once for each device and key; later calls look it up. Thread-safe.
+/// Whether a plan of another shape in the bucket suits this product: a tile of wgmma only if its
+/// modelled time is hardly longer than that of the rule's tile, as whole waves of tiles differ.
+bool suits_product(const Device& device, const ProductKey& key, const ProductPlan& plan) noexcept;
+
+/// The choice of the table in use: first by the product's shape, then by its bucket if that suits.
+/// Nothing: the rules decide. Decided once for each device and key; later calls look it up.
+/// Thread-safe.
 std::optional<ProductPlan> product_plan(const Device& device, const ProductKey& key) noexcept;
 /// Whether the user's table has this very shape, be it with the rule.
 bool has_product_plan(const Device& device, const ProductKey& key);

@@ -116,6 +116,20 @@ def test_tables_are_read_by_shape_then_by_bucket(device):
     assert _core._product_plan(a, b) is None
 
 
+def test_a_bucket_counts_where_its_tiles_make_no_more_waves():
+    """In this bucket 3072 columns and rows are three waves of large tiles, or three of smaller."""
+    plan = ["gemm", 128, 256, 4, 2, 0, 2, 1]
+    types = "bfloat16.bfloat16.bfloat16.nt"
+    use({"~4096x4096x4096": plan, "3000x3000x3000": plan}, kw.current_device(), types)
+
+    def taken(n):
+        x = kw.empty((n, n), "bfloat16")
+        return _core._product_plan(x, x.T)
+
+    assert numbers(taken(4000)) == plan and numbers(taken(3000)) == plan
+    assert taken(3072) is None
+
+
 @pytest.mark.parametrize(
     "row",
     [
