@@ -184,16 +184,6 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   }
   // Sequences of other lengths than the longest leave blocks without work: others take their place.
   tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
-  // So they do where long rows of all heads come before the shorter ones, and shares of few parts
-  // would be uneven.
-  const AttentionCall& call = made.call;
-  const std::int64_t row_tiles = parts_of(rows, kHopperGroupRows * tile.groups);
-  const std::int64_t heads = std::int64_t{call.batches} * call.heads;
-  if (call.right >= 0 && call.left < 0 && row_tiles >= kManyRowTiles &&
-      heads <= section_of_heads(made, row_tiles) &&
-      heads * row_tiles < kEvenParts * multiprocessors_of(made)) {
-    tile.persistent = false;
-  }
   return tile;
 }
 
