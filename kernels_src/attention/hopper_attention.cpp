@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -21,6 +22,7 @@ constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and v
 
 constexpr int kNumberedParts = 6, kPartBytes = 64;  // of attention_parts.cuh
 constexpr std::int64_t kManyRowTiles = 32;          // of a head
+constexpr std::int64_t kEvenParts = 8;              // of a block: shares are even
 
 constexpr HopperAttentionTile kHopperTiles[] = {
     {64, 2, 1},         {80, 2, 1},         {96, 2, 1},         {128, 2, 1},
@@ -33,7 +35,7 @@ constexpr HopperAttentionTile kHopperTiles[] = {
 
 /// `HopperPlan` of hopper_attention.cu.
 struct HopperPlan {
-  std::int32_t tiles, row_tiles, section;
+  std::int32_t tiles, row_tiles, section, alternates;
   std::int32_t q_batch, q_head, k_batch, k_head, v_batch, v_head;
 };
 
@@ -49,6 +51,10 @@ ForcedAttention& forced_attention() {
 
 std::int64_t parts_of(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
 
+std::int64_t multiprocessors_of(const PreparedAttention& made) {
+  return made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
 /// Query rows of the longest sequence.
 std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& options) {
   const std::int64_t queries = made.call.queries;
@@ -62,16 +68,24 @@ int of_scores(const AttentionCall& call) {
   return call.soft_cap > 0 ? 1 : 0;
 }
 
-/// Slots for a warpgroup's queries, as many as fit. Two let loads and stores overlap with products;
-/// with three nobody waits for the stores.
-int query_places(const PreparedAttention& made, const HopperAttentionTile& tile) {
-  if (of_scores(made.call) > 1) return 1;  // for want of registers
-  int places = 3;
-  while (places > 1 &&
-         tile.shared_bytes(made.dim_class, made.value_class, places) > kHopperSharedBytes) {
-    --places;
+/// Whether all queries see the same keys.
+bool rows_are_alike(const AttentionCall& call) { return call.left < 0 && call.right < 0; }
+
+/// The best use of shared memory that fits. Two places for a warpgroup's queries let loads and
+/// stores overlap with products. With three, parts of one or two tiles of keys do not wait for
+/// stores. Longer parts gain more by one more stage of values.
+HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAttentionTile& tile) {
+  const int few = tile.stages, more = tile.stages + 1;
+  HopperAttentionRoom first{2, more}, second{3, few};
+  if (!rows_are_alike(made.call) || made.call.keys <= 2 * tile.keys) std::swap(first, second);
+  const HopperAttentionRoom rooms[] = {{3, more}, first, second, {2, few}, {1, more}};
+  for (const HopperAttentionRoom& room : rooms) {
+    if (room.places > 1 && of_scores(made.call) > 1) continue;  // for want of registers
+    if (tile.shared_bytes(made.dim_class, made.value_class, room) <= kHopperSharedBytes) {
+      return room;
+    }
   }
-  return places;
+  return {1, few};
 }
 
 /// Times of a block. The unit is the time for 128 queries and one key. Measured on an H100, except
@@ -90,8 +104,9 @@ std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
   return tile.groups == 2 ? whole : whole * kHopperCosts.half / 16;
 }
 
-/// Keys of a tile: as many as the registers take where rows are long; with 128 at a time, fewer are
-/// hidden, and there is room for three places of queries, which short rows need.
+/// Keys of a tile: as many as the registers take where rows are long. With 160 there is room for
+/// two places of queries. With 128, fewer keys are hidden, and there is room for three places or
+/// for more values, which short rows need.
 int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   const AttentionCall& call = made.call;
   const int most = std::max(made.dim_class, made.value_class);
@@ -102,8 +117,9 @@ int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   if (call.right >= 0 || call.left >= 0) return call.keys >= 8192 ? 176 : 128;
   const std::int64_t parts =
       std::int64_t{call.batches} * call.heads * parts_of(rows, 2 * kHopperGroupRows);
-  const bool many = parts >= made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  return call.keys >= (many ? 2048 : 1025) ? 176 : 128;
+  const bool many = parts >= multiprocessors_of(made);
+  if (many && call.keys < 8192) return call.keys >= 2048 ? 160 : 128;
+  return call.keys > 1024 ? 176 : 128;
 }
 
 /// Sets the warpgroups, and the number of blocks with common keys: the quickest.
@@ -111,8 +127,7 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
                HopperAttentionTile& tile) {
   const AttentionCall& call = made.call;
   const std::int64_t heads = std::int64_t{call.batches} * call.heads;
-  const std::int64_t multiprocessors =
-      made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t multiprocessors = multiprocessors_of(made);
   const std::int64_t steps = parts_of(call.keys, tile.keys);
   const bool splits = options.splits != 1 && !options.q_starts && !options.q_lengths;
   HopperAttentionTile best = tile;
@@ -144,12 +159,14 @@ std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_ti
   const std::int64_t bytes = std::int64_t{2} * call.keys * (call.dim + call.value_dim);
   const std::int64_t group = call.heads / call.kv_heads;
   const std::int64_t cached = std::max<std::int64_t>(1, kSectionBytes / bytes) * group;
-  const bool alike = call.left < 0 && call.right < 0;
+  const bool alike = rows_are_alike(call);
   if (!alike && row_tiles >= kManyRowTiles) return cached;
-  const std::int64_t multiprocessors =
-      made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  // Unequal rows take two waves: their shares balance each other.
-  return std::min(cached, parts_of((alike ? 1 : 2) * multiprocessors, row_tiles));
+  const std::int64_t wave = multiprocessors_of(made);
+  // Unequal rows take two waves: their shares balance each other. If two waves are whole heads,
+  // each head follows the one before: a block has its first and last rows in turn.
+  const std::int64_t parts = std::int64_t{call.batches} * call.heads * row_tiles;
+  if (!alike && 2 * wave % row_tiles == 0 && parts >= kEvenParts * wave) return 1;
+  return std::min(cached, parts_of((alike ? 1 : 2) * wave, row_tiles));
 }
 
 /// 192 rows of small heads, 128 else, and 64 where few blocks would come of these.
@@ -167,14 +184,6 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   }
   // Sequences of other lengths than the longest leave blocks without work: others take their place.
   tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
-  // So they do where long rows of all heads come before the shorter ones.
-  const AttentionCall& call = made.call;
-  const std::int64_t row_tiles = parts_of(rows, kHopperGroupRows * tile.groups);
-  const bool one_section =
-      std::int64_t{call.batches} * call.heads <= section_of_heads(made, row_tiles);
-  if (call.right >= 0 && call.left < 0 && row_tiles >= kManyRowTiles && one_section) {
-    tile.persistent = false;
-  }
   return tile;
 }
 
@@ -198,6 +207,8 @@ HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& op
       static_cast<std::int32_t>(parts_of(most_rows(made, options), kHopperGroupRows * tile.groups));
   plan.tiles = static_cast<std::int32_t>(heads * plan.row_tiles * call.splits);
   plan.section = static_cast<std::int32_t>(std::min(heads, section_of_heads(made, plan.row_tiles)));
+  const std::int64_t tiles = std::int64_t{plan.section} * plan.row_tiles;
+  plan.alternates = 2 * multiprocessors_of(made) % tiles != 0 ? 1 : 0;
   const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };
   plan.q_batch = step(call.q_at.batch);
   plan.q_head = step(call.q_at.head);
@@ -209,23 +220,25 @@ HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& op
 }
 
 const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
-                                          const HopperAttentionTile& tile) {
+                                          const HopperAttentionTile& tile,
+                                          const HopperAttentionRoom& room) {
   static const auto& family = *new Family("hopper_attention.cu", text::hopper_attention_cu);
   constexpr const char* names[] = {"kPlain", "kCapped", "kBiased"};
-  const int extras = of_scores(made.call), places = query_places(made, tile);
+  const int extras = of_scores(made.call);
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .add(made.dim_class / 32, 4)
                        .add(made.value_class / 32, 4)
                        .add(tile.keys / 16, 4)
                        .add(tile.stages, 3)
+                       .add(room.value_stages, 3)
                        .add(tile.groups, 2)
-                       .add(places, 2)
+                       .add(room.places, 2)
                        .add(extras, 2);
   return family.instance(key, [&] {
-    return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}, {}>, {}>",
+    return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}, {}, {}>, {}>",
                   device_type(made.q.type()), made.dim_class, made.value_class, tile.keys,
-                  tile.stages, tile.groups, places, names[extras]);
+                  tile.stages, room.value_stages, tile.groups, room.places, names[extras]);
   });
 }
 
@@ -278,13 +291,14 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
   return nullptr;
 }
 
-int HopperAttentionTile::shared_bytes(int dim, int value_dim, int places) const {
+int HopperAttentionTile::shared_bytes(int dim, int value_dim,
+                                      const HopperAttentionRoom& room) const {
   const int columns = (dim + 63) / 64, value_columns = (value_dim + 63) / 64;
-  const int slots = groups * places;
+  const int slots = groups * room.places;
   const int rows = std::max(columns, value_columns) * slots * static_cast<int>(kHopperGroupRows);
-  const int barriers = 2 * slots + 4 * stages + 2 * kNumberedParts + 2;
-  return (rows + stages * keys * (columns + value_columns)) * 128 + 8 * barriers +
-         kNumberedParts * kPartBytes;
+  const int barriers = 2 * (slots + stages + room.value_stages + kNumberedParts + 1);
+  const int boxes = stages * columns + room.value_stages * value_columns;
+  return (rows + keys * boxes) * 128 + 8 * barriers + kNumberedParts * kPartBytes;
 }
 
 std::span<const HopperAttentionTile> hopper_attention_tiles() { return kHopperTiles; }
@@ -321,7 +335,8 @@ std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttenti
   if (kernel == AttentionKernel::mma || (automatic && few)) return std::nullopt;
   const char* obstacle = hopper_obstacle(made, options);
   if (obstacle == nullptr && tile &&
-      tile->shared_bytes(made.dim_class, made.value_class, 1) > kHopperSharedBytes) {
+      tile->shared_bytes(made.dim_class, made.value_class, {1, tile->stages}) >
+          kHopperSharedBytes) {
     obstacle = "the tile does not fit shared memory";
   }
   if (obstacle == nullptr) {
@@ -341,20 +356,21 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const std::int64_t batches = packed ? 1 : call.batches;
   const Array partial = allocate_splits(made, tile.splits, on);
   const HopperPlan plan = plan_hopper(made, options, tile);
+  const HopperAttentionRoom room = choose_room(made, tile);
   const CUtensorMap q = head_map(made.q, call.q_at, batches, call.heads, call.queries,
                                  static_cast<int>(kHopperGroupRows));
   const CUtensorMap k = head_map(made.k, call.k_at, batches, call.kv_heads, call.keys, tile.keys);
   const CUtensorMap v = head_map(made.v, call.v_at, batches, call.kv_heads, call.keys, tile.keys);
   const CUtensorMap out = result_map(made.made.out, call, packed);
-  const std::int32_t multiprocessors =
-      made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  const std::int32_t blocks = tile.persistent ? std::min(plan.tiles, multiprocessors) : plan.tiles;
+  const std::int64_t blocks =
+      tile.persistent ? std::min<std::int64_t>(plan.tiles, multiprocessors_of(made)) : plan.tiles;
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                             .block = {static_cast<std::uint32_t>(tile.threads())},
-                            .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes(
-                                made.dim_class, made.value_class, query_places(made, tile))),
+                            .shared_bytes = static_cast<std::uint32_t>(
+                                tile.shared_bytes(made.dim_class, made.value_class, room)),
                             .stream = on};
-  launch(hopper_attention_kernel(made, tile).on(made.q.device()), config, q, k, v, out, call, plan);
+  launch(hopper_attention_kernel(made, tile, room).on(made.q.device()), config, q, k, v, out, call,
+         plan);
   if (call.splits > 1) launch_combine(made, on);
   partial.use_on(on);
 }

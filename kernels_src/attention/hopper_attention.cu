@@ -1,5 +1,5 @@
-// Attention of many queries the Hopper way: a warp copies tiles of keys and values by tensor maps
-// into rings of stages, warpgroups of 64 queries multiply them (wgmma). Products with the next keys
+// Attention of many queries the Hopper way: warps copy tiles of keys and values by tensor maps into
+// rings of stages, warpgroups of 64 queries multiply them (wgmma). Products with the next keys
 // run beside the softmax of these, and warpgroups take turns at the matrix units. Where queries
 // have two or three places, those of the next rows come while these are worked on, and the first
 // products with them run beside the last ones of these.
@@ -91,7 +91,8 @@ struct Attending {
   const PingPong<Of::kGroups>& ping_pong;
   int group, warp, lane;
   float scale, inner;  // of scores to units of log2; before the cap
-  Ring<Of::kStages> k_ring, v_ring;
+  Ring<Of::kStages> k_ring;
+  Ring<Of::kValueStages> v_ring;
   Ring<Of::kPlaces> q_ring;
   Ring<kParts> ring;
   View view;
@@ -187,8 +188,8 @@ struct Attending {
 
   /// From the first scores of a part, already there, to its result. The last keys come first. With
   /// more places parts follow each other to the block's last one: the first scores of one are made
-  /// beside the last sums of the part before, whose result leaves when the first weights are there,
-  /// with three places beside the next scores.
+  /// beside the last sums of the part before. That one's result leaves beside the second scores.
+  /// With two places and one tile it leaves before: the next queries wait for its place.
   __device__ __forceinline__ void run(float (&s)[Of::kKeys / 2], float (&out)[Of::kValueDim / 2],
                                       unsigned (&weights)[Of::kKeys / 16][4]) {
     Running running, last;
@@ -225,10 +226,10 @@ struct Attending {
         for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
       }
       pack_weights<T>(s, weights);
-      const bool leaves = kAhead && queued && !adds;
-      if (!kLate && leaves) leave();
+      const bool leaves = kAhead && queued && !adds, late = kLate || !ends;
+      if (leaves && !late) leave();
       if (!more) {
-        if (kLate && leaves) leave();
+        if (leaves && late) leave();
         before = here;
         break;
       }
@@ -239,12 +240,12 @@ struct Attending {
       }
       ping_pong.begin();
       begin_scores(s);
-      if (kLate && leaves) {
+      if (leaves && late) {
         ping_pong.end();
         leave();
       }
       begin_sums(out, weights, adds);
-      if (!kLate || !leaves) ping_pong.end();
+      if (!leaves || !late) ping_pong.end();
       queued = adds = true;
       if (kAhead && ends) {
         before = here;
@@ -279,7 +280,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
                                ping_pong, group,   warp,
                                lane,      scale,   kHasCap ? call.scale / call.soft_cap : 0.0f,
                                {},        {},      {},
-                               {}};
+                               {},        {}};
   float s[Of::kKeys / 2], out[Of::kValueDim / 2];
   unsigned weights[Of::kKeys / 16][4];
   of.take_part();
@@ -312,7 +313,6 @@ __global__ void __launch_bounds__(Of::kBound, 1)
                      const __grid_constant__ HopperPlan plan) {
   extern __shared__ __align__(1024) unsigned char storage[];
   const Shared<Of> shared(storage);
-  const Maps maps{map_q, map_k, map_v, map_out};
   if (threadIdx.x == 0) {
     prefetch(map_q);
     prefetch(map_k);
@@ -324,8 +324,11 @@ __global__ void __launch_bounds__(Of::kBound, 1)
   if (threadIdx.x < 128) {
     if constexpr (Of::kGroups < 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
-    if (threadIdx.x < 32) load_parts<Of>(shared, maps, call, plan);
-    if (threadIdx.x == 32) number_parts<Of>(shared, call, plan);
+    const int warp = threadIdx.x / 32;
+    if (threadIdx.x == 0) number_parts<Of>(shared, call, plan);
+    if (warp == 1) load_queries<Of>(shared, map_q, call, plan);
+    if (warp == 2) load_keys<Of>(shared, map_k, call, plan);
+    if (warp == 3) load_values<Of>(shared, map_v, call, plan);
   } else {
     if constexpr (Of::kGroups == 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 248;");
     if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");

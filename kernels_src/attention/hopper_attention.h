@@ -18,6 +18,12 @@ struct AttentionOptions;
 struct HeadStrides;
 struct PreparedAttention;
 
+/// Slots for the queries of each warpgroup, and stages of values, which may be more than those of
+/// keys.
+struct HopperAttentionRoom {
+  int places, value_stages;
+};
+
 /// Blocks of `groups` warpgroups, 64 queries each, meet `keys` keys at a time; `stages` tiles of
 /// keys and of values are on their way or in use. Blocks that are persistent stay for many rows.
 /// `splits` blocks share the keys, and a second kernel puts their results together.
@@ -27,8 +33,8 @@ struct HopperAttentionTile {
   std::int64_t splits = 1;
 
   int threads() const { return (groups + 1) * 128; }
-  /// For heads of so many elements, and `places` for each warpgroup's queries.
-  int shared_bytes(int dim, int value_dim, int places) const;
+  /// For heads of so many elements.
+  int shared_bytes(int dim, int value_dim, const HopperAttentionRoom& room) const;
 };
 
 enum class AttentionKernel : std::uint8_t { automatic, mma, hopper };

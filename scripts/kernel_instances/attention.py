@@ -1,23 +1,24 @@
 """Instances of attention kernels with many queries for the compile gate, by source text."""
 
-# Type; elements of a head, elements of a value, keys, stages, warpgroups, query slots; options of
-# the scores.
+# Type; elements of a head, elements of a value, keys, stages of keys, stages of values, warpgroups,
+# query slots; options of the scores.
 HOPPER = [
-    ("BFloat16", "128, 128, 128, 2, 2, 3", "kPlain"),
-    ("Float16", "128, 128, 160, 2, 2, 2", "kPlain"),
-    ("Float16", "128, 128, 176, 2, 2, 1", "kPlain"),
-    ("BFloat16", "128, 128, 128, 2, 1, 3", "kPlain"),
-    ("BFloat16", "64, 64, 128, 3, 3, 3", "kPlain"),
-    ("Float16", "64, 64, 128, 2, 2, 3", "kPlain"),
-    ("Float16", "64, 64, 96, 3, 3, 3", "kCapped"),
-    ("Float16", "96, 96, 128, 2, 1, 3", "kCapped"),
-    ("BFloat16", "192, 192, 96, 2, 2, 1", "kPlain"),
-    ("Float16", "192, 128, 128, 2, 2, 1", "kCapped"),
-    ("BFloat16", "256, 256, 80, 2, 2, 1", "kPlain"),
-    ("Float16", "256, 256, 64, 2, 1, 3", "kCapped"),
-    ("Float16", "64, 64, 96, 3, 3, 1", "kBiased"),
-    ("BFloat16", "128, 128, 128, 2, 2, 1", "kBiased"),
-    ("Float16", "96, 128, 128, 2, 1, 1", "kBiased"),
+    ("BFloat16", "128, 128, 128, 2, 3, 2, 2", "kPlain"),
+    ("BFloat16", "128, 128, 128, 2, 2, 2, 3", "kPlain"),
+    ("Float16", "128, 128, 160, 2, 2, 2, 2", "kPlain"),
+    ("Float16", "128, 128, 176, 2, 2, 2, 1", "kPlain"),
+    ("BFloat16", "128, 128, 128, 2, 3, 1, 3", "kPlain"),
+    ("BFloat16", "64, 64, 128, 3, 4, 3, 3", "kPlain"),
+    ("Float16", "64, 64, 128, 2, 3, 2, 3", "kPlain"),
+    ("Float16", "64, 64, 96, 3, 4, 3, 3", "kCapped"),
+    ("Float16", "96, 96, 128, 2, 3, 1, 3", "kCapped"),
+    ("BFloat16", "192, 192, 96, 2, 2, 2, 1", "kPlain"),
+    ("Float16", "192, 128, 128, 2, 2, 2, 1", "kCapped"),
+    ("BFloat16", "256, 256, 80, 2, 2, 2, 1", "kPlain"),
+    ("Float16", "256, 256, 64, 2, 3, 1, 2", "kCapped"),
+    ("Float16", "64, 64, 96, 3, 4, 3, 1", "kBiased"),
+    ("BFloat16", "128, 128, 128, 2, 3, 2, 1", "kBiased"),
+    ("Float16", "96, 128, 128, 2, 3, 1, 1", "kBiased"),
 ]
 # Type; elements of a head, elements of a value, queries; options of the scores.
 HOPPER_BACKWARD = [

@@ -103,6 +103,20 @@ def test_more_parts_than_multiprocessors(forced):
 
 
 @hopper_alone
+def test_more_stages_of_values_than_of_keys(forced):
+    """There is room for them where parts have three tiles of keys and no window."""
+    _core._force_attention("hopper", (128, 2, 2, True))
+    compare(operands(2, 70, 7, 40, 300, 128))
+
+
+@hopper_alone
+def test_rounds_of_whole_heads(forced):
+    """With many parts a block has first and last rows of causal heads in turn."""
+    _core._force_attention("hopper", (64, 2, 1, True))
+    compare(operands(4, 140, 4, 70, 70, 64), causal=True)
+
+
+@hopper_alone
 def test_sections_of_heads(forced):
     """Keys that most queries do not see make heads too large for one section."""
     _core._force_attention("hopper", (64, 2, 1, True))

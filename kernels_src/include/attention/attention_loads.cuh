@@ -1,5 +1,6 @@
-// The copying warps of attention on Hopper: one thread numbers the parts, one warp has their
-// queries, keys and values loaded. Compute capability 9.0 alone.
+// The copying warps of attention on Hopper: one thread numbers the parts, and a warp each loads
+// their queries, keys and values: none waits for the room that another needs. Compute capability
+// 9.0 alone.
 #pragma once
 
 #include <kernwright/attention_parts.cuh>
@@ -7,10 +8,6 @@
 #include <kernwright/tma.cuh>
 
 namespace kernwright {
-
-struct Maps {
-  const TensorMap &q, &k, &v, &out;
-};
 
 /// Zeros in the place of values behind the last key, which are another sequence's or unwritten. By
 /// a warp.
@@ -43,91 +40,108 @@ __device__ __forceinline__ void number_parts(const Shared<Of>& shared, const Att
   }
 }
 
-/// A warp loads queries, keys and values, the last keys first.
-template <typename Of>
-__device__ __forceinline__ void load_parts(const Shared<Of>& shared, const Maps& maps,
-                                           const AttentionCall& call, const HopperPlan& plan) {
-  const int lane = threadIdx.x;
-  Ring<Of::kStages> k_ring, v_ring;
-  Ring<Of::kPlaces> q_ring;
+/// A warp takes the block's parts, and loads something of each.
+template <typename Of, typename Load>
+__device__ __forceinline__ void load_each_part(const Shared<Of>& shared, const Load& load) {
   Ring<kParts> ring;
-  unsigned tails = 0;
-  const bool packed_queries = call.q_starts != nullptr, packed_keys = call.k_starts != nullptr;
   while (true) {
     shared.part_full[ring.stage].wait(ring.parity);
     const Part part = shared.parts[ring.stage];
     if (part.steps < 0) break;
-    give_back(shared.part_empty[ring.stage], lane);
+    give_back(shared.part_empty[ring.stage], threadIdx.x % 32);
     ring.advance();
-    const int first = part.low + (part.steps - 1) * Of::kKeys, last_token = part.k_token + first;
-    const int k_batch = packed_keys ? 0 : part.batch;
-    const auto load_queries = [&] {
-      const int head = part.head * plan.q_head;
-      const int batch = packed_queries ? 0 : part.batch * plan.q_batch;
+    load(part);
+  }
+}
+
+/// By a warp.
+template <typename Of>
+__device__ __forceinline__ void load_queries(const Shared<Of>& shared, const TensorMap& map,
+                                             const AttentionCall& call, const HopperPlan& plan) {
+  Ring<Of::kPlaces> ring;
+  load_each_part(shared, [&](const Part& part) {
+    const int batch = call.q_starts != nullptr ? 0 : part.batch * plan.q_batch;
 #pragma unroll 1
-      for (int group = 0; group < Of::kGroups; ++group) {
-        const int slot = group * Of::kPlaces + q_ring.stage;
-        shared.q_empty[slot].wait(q_ring.parity ^ 1);
-        shared.q_full[slot].arrive_expecting(Of::kQueryBytes);
-#pragma unroll
-        for (int i = 0; i < Of::kColumns; ++i) {
-          load_box(shared.queries(slot) + i * (kGroupRows * 128), maps.q,
-                   {i * kSwizzled, part.q_token + part.row + group * kGroupRows, head, batch},
-                   shared.q_full[slot]);
-        }
-      }
-    };
-    const auto load_keys = [&](int back) {
-      Mbarrier& full = shared.k_full[k_ring.stage];
-      shared.k_empty[k_ring.stage].wait(k_ring.parity ^ 1);
-      full.arrive_expecting(Of::kKeyBytes);
+    for (int group = 0; threadIdx.x % 32 == 0 && group < Of::kGroups; ++group) {
+      const int slot = group * Of::kPlaces + ring.stage;
+      shared.q_empty[slot].wait(ring.parity ^ 1);
+      shared.q_full[slot].arrive_expecting(Of::kQueryBytes);
 #pragma unroll
       for (int i = 0; i < Of::kColumns; ++i) {
-        load_box(shared.keys(k_ring.stage) + i * Of::kKeyColumn, maps.k,
-                 {i * kSwizzled, last_token - back * Of::kKeys, part.kv_head * plan.k_head,
-                  k_batch * plan.k_batch},
-                 full);
+        load_box(shared.queries(slot) + i * (kGroupRows * 128), map,
+                 {i * kSwizzled, part.q_token + part.row + group * kGroupRows,
+                  part.head * plan.q_head, batch},
+                 shared.q_full[slot]);
       }
-    };
-    const auto load_values = [&](int back, Mbarrier& full) {
-      shared.v_empty[v_ring.stage].wait(v_ring.parity ^ 1);
-      full.arrive_expecting(Of::kValueBytes);
+    }
+    ring.advance();
+  });
+}
+
+/// Queued by one thread: the tile `index` of a part's keys, or of its values.
+template <typename Of, int kColumns>
+__device__ __forceinline__ void load_tile(unsigned char* target, const TensorMap& map,
+                                          const Part& part, int index, int head, int batch,
+                                          Mbarrier& full) {
+  full.arrive_expecting(kColumns * Of::kKeyColumn);
 #pragma unroll
-      for (int i = 0; i < Of::kValueColumns; ++i) {
-        load_box(shared.values(v_ring.stage) + i * Of::kKeyColumn, maps.v,
-                 {i * kSwizzled, last_token - back * Of::kKeys, part.kv_head * plan.v_head,
-                  k_batch * plan.v_batch},
-                 full);
-      }
-    };
-    // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
-    const int last = part.keys - first;
-    const bool has_tail = last < Of::kKeys && part.k_token + part.keys < call.keys;
+  for (int i = 0; i < kColumns; ++i) {
+    load_box(target + i * Of::kKeyColumn, map,
+             {i * kSwizzled, part.k_token + part.low + index * Of::kKeys, head, batch}, full);
+  }
+}
+
+/// By a warp, the last keys first.
+template <typename Of>
+__device__ __forceinline__ void load_keys(const Shared<Of>& shared, const TensorMap& map,
+                                          const AttentionCall& call, const HopperPlan& plan) {
+  Ring<Of::kStages> ring;
+  load_each_part(shared, [&](const Part& part) {
+    const int batch = call.k_starts != nullptr ? 0 : part.batch * plan.k_batch;
 #pragma unroll 1
-    for (int i = 0; i <= part.steps; ++i) {
-      if (i < part.steps) {
-        if (lane == 0) load_keys(i);
-        k_ring.advance();
+    for (int index = part.steps - 1; index >= 0; --index) {
+      if (threadIdx.x % 32 == 0) {
+        shared.k_empty[ring.stage].wait(ring.parity ^ 1);
+        load_tile<Of, Of::kColumns>(shared.keys(ring.stage), map, part, index,
+                                    part.kv_head * plan.k_head, batch, shared.k_full[ring.stage]);
       }
-      if (i == 0) {
-        if (lane == 0) load_queries();
-        continue;
+      ring.advance();
+    }
+  });
+}
+
+/// By a warp, the last values first.
+template <typename Of>
+__device__ __forceinline__ void load_values(const Shared<Of>& shared, const TensorMap& map,
+                                            const AttentionCall& call, const HopperPlan& plan) {
+  const int lane = threadIdx.x % 32;
+  Ring<Of::kValueStages> ring;
+  unsigned tails = 0;
+  load_each_part(shared, [&](const Part& part) {
+    const int batch = call.k_starts != nullptr ? 0 : part.batch * plan.v_batch;
+    // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
+    const int last = part.keys - part.low - (part.steps - 1) * Of::kKeys;
+    bool has_tail = last < Of::kKeys && part.k_token + part.keys < call.keys;
+#pragma unroll 1
+    for (int index = part.steps - 1; index >= 0; --index) {
+      Mbarrier& full = shared.v_full[ring.stage];
+      if (lane == 0) {
+        shared.v_empty[ring.stage].wait(ring.parity ^ 1);
+        load_tile<Of, Of::kValueColumns>(shared.values(ring.stage), map, part, index,
+                                         part.kv_head * plan.v_head, batch,
+                                         has_tail ? *shared.tail : full);
       }
-      Mbarrier& full = shared.v_full[v_ring.stage];
-      if (i > 1 || !has_tail) {
-        if (lane == 0) load_values(i - 1, full);
-      } else {
-        if (lane == 0) load_values(0, *shared.tail);
+      if (has_tail) {
         __syncwarp();
         shared.tail->wait(tails);
         tails ^= 1;
-        clear_values<Of>(shared.values(v_ring.stage), max(last, 0), lane);
+        clear_values<Of>(shared.values(ring.stage), max(last, 0), lane);
         if (lane == 0) full.arrive();
+        has_tail = false;
       }
-      v_ring.advance();
+      ring.advance();
     }
-    q_ring.advance();
-  }
+  });
 }
 
 }  // namespace kernwright

@@ -11,13 +11,14 @@ constexpr int kGroupRows = 64;  // queries of a warpgroup
 constexpr int kWarpRows = 16;
 constexpr int kSwizzled = 64;  // elements of a column of 128 bytes
 
-/// `groups` warpgroups of queries meet `keys` keys at a time, of which `stages` tiles are on their
-/// way or in use; each has `places` for its queries and results. Heads have up to `dim` elements,
-/// and `value_dim` of values.
-template <int dim, int value_dim, int keys, int stages, int groups, int places>
+/// `groups` warpgroups of queries meet `keys` keys at a time. So many tiles of keys and of values
+/// are on their way or in use; each group has `places` for its queries and results. Heads have up
+/// to `dim` elements, and `value_dim` of values.
+template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places>
 struct Tile {
   static constexpr int kDim = dim, kValueDim = value_dim, kKeys = keys;
-  static constexpr int kStages = stages, kGroups = groups, kPlaces = places;
+  static constexpr int kStages = stages, kValueStages = value_stages;
+  static constexpr int kGroups = groups, kPlaces = places;
   static constexpr int kRows = groups * kGroupRows, kThreads = (groups + 1) * 128;
   static constexpr int kBound = groups == 1 ? 384 : kThreads;  // leaves registers to hand over
   static constexpr int kColumns = (dim + 63) / 64, kValueColumns = (value_dim + 63) / 64;
@@ -33,6 +34,7 @@ struct Tile {
 /// at the same time, as their keys and values fit the L2 cache.
 struct HopperPlan {
   int tiles, row_tiles, section;  // tiles of all splits
+  int alternates;                 // whether every other section has its rows in reverse
   // Factors of batches and heads for a place in the maps: 0 if all share one.
   int q_batch, q_head, k_batch, k_head, v_batch, v_head;
 };
@@ -47,13 +49,14 @@ struct alignas(16) Part : Span {
   int q_token, k_token;  // where the sequence begins
 };
 
-constexpr int kParts = 6;  // numbered and not yet done with
+constexpr int kParts = 6;    // numbered and not yet done with
+constexpr int kLoaders = 3;  // warps that read them: of queries, of keys, of values
 
 template <typename Of>
 struct Shared {
-  static constexpr int kStages = Of::kStages;
+  static constexpr int kStages = Of::kStages, kValueStages = Of::kValueStages;
   static constexpr int kBarriers =  // an even number: parts follow
-      (2 * Of::kGroups * Of::kPlaces + 4 * kStages + 2 * kParts + 2) / 2 * 2;
+      2 * (Of::kGroups * Of::kPlaces + kStages + kValueStages + kParts + 1);
   unsigned char *base, *key_base, *value_base;
   Mbarrier *q_full, *q_empty;  // of each warpgroup's places
   Mbarrier *k_full, *k_empty, *v_full, *v_empty;
@@ -65,13 +68,13 @@ struct Shared {
       : base(at),
         key_base(at + Of::kGroups * Of::kPlaces * Of::kGroupBytes),
         value_base(key_base + kStages * Of::kKeyBytes),
-        q_full(reinterpret_cast<Mbarrier*>(value_base + kStages * Of::kValueBytes)),
+        q_full(reinterpret_cast<Mbarrier*>(value_base + kValueStages * Of::kValueBytes)),
         q_empty(q_full + Of::kGroups * Of::kPlaces),
         k_full(q_empty + Of::kGroups * Of::kPlaces),
         k_empty(k_full + kStages),
         v_full(k_empty + kStages),
-        v_empty(v_full + kStages),
-        part_full(v_empty + kStages),
+        v_empty(v_full + kValueStages),
+        part_full(v_empty + kValueStages),
         part_empty(part_full + kParts),
         tail(part_empty + kParts),
         parts(reinterpret_cast<Part*>(q_full + kBarriers)) {}
@@ -87,13 +90,15 @@ struct Shared {
     }
     for (int stage = 0; stage < kStages; ++stage) {
       k_full[stage].init(1);
-      v_full[stage].init(1);
       k_empty[stage].init(4 * Of::kGroups);
+    }
+    for (int stage = 0; stage < kValueStages; ++stage) {
+      v_full[stage].init(1);
       v_empty[stage].init(4 * Of::kGroups);
     }
     for (int i = 0; i < kParts; ++i) {
       part_full[i].init(1);
-      part_empty[i].init(4 * Of::kGroups + 1);
+      part_empty[i].init(4 * Of::kGroups + kLoaders);
     }
     tail->init(1);
     Mbarrier::publish();
@@ -101,8 +106,9 @@ struct Shared {
 };
 
 /// The block's share, part after part. The last queries see most keys where they see no later ones:
-/// they come first in the last section, last in the one before, and so on. Every other round of the
-/// blocks goes backwards. Both even the blocks' shares.
+/// they come first in the last section and, if orders alternate, last in the one before, and so on.
+/// Every other round of the blocks goes backwards. Both even the blocks' shares. Where two rounds
+/// are whole sections, shares are even if orders do not alternate.
 template <typename Of>
 struct Parts {
   const AttentionCall& call;
@@ -122,7 +128,7 @@ struct Parts {
       const int section = index / all, inside = index % all;
       const int first = section * plan.section, behind = call.heads * call.batches - first;
       const int heads = min(plan.section, behind);
-      const bool falls = (behind - 1) / plan.section % 2 == 0;
+      const bool falls = !plan.alternates || (behind - 1) / plan.section % 2 == 0;
       const int place = inside / heads, flat = first + inside - place * heads;
       const int row = (falls ? plan.row_tiles - 1 - place : place) * Of::kRows;
       const int batch = flat / call.heads;
