@@ -134,7 +134,8 @@ std::int64_t packed_wgmma_splits(const PackedWeights& w, std::int64_t m, const S
   return splits;
 }
 
-/// What blocks of so many warps take, in a measure of its own: eight take half the time of 16.
+/// What blocks of so many warps take, in a measure of its own: eight take half the time of 16,
+/// and each wave takes a little to begin.
 std::int64_t packed_wgmma_cost(const PackedWeights& w, std::int64_t m, SkinnyPlan plan, int warps,
                                const PackedDevice& device) {
   plan.warps = warps;
@@ -142,7 +143,7 @@ std::int64_t packed_wgmma_cost(const PackedWeights& w, std::int64_t m, SkinnyPla
   const std::int64_t splits = packed_wgmma_splits(w, m, plan, device);
   const std::int64_t waves =
       (blocks * splits + device.multiprocessors - 1) / device.multiprocessors;
-  return waves * packed_units(w, static_cast<int>(splits)) * (warps == 8 ? 1 : 2);
+  return waves * (packed_units(w, static_cast<int>(splits)) * (warps == 8 ? 1 : 2) + 1);
 }
 
 SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
