@@ -45,6 +45,7 @@
 #include "kernels_src/include/product/packed_scales.cuh.h"
 #include "kernels_src/include/product/packed_walk.cuh.h"
 #include "kernels_src/include/product/packed_weights.cuh.h"
+#include "kernels_src/include/product/packed_wgmma_rows.cuh.h"
 #include "kernels_src/include/product/product_epilogue.cuh.h"
 #include "kernels_src/include/product/product_roles.cuh.h"
 #include "kernels_src/include/product/product_stages.cuh.h"
@@ -121,6 +122,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(packed_scales),
     KW_HEADER(packed_walk),
     KW_HEADER(packed_weights),
+    KW_HEADER(packed_wgmma_rows),
     KW_HEADER(philox),
     KW_HEADER(posted),
     KW_HEADER(product_epilogue),

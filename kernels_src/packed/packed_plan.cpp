@@ -23,7 +23,6 @@ void choose_packed(int& parameter, std::int64_t value) {
 // ---- of up to eight rows on Hopper: blocks that stay, and copies on their way to them
 
 constexpr std::int64_t kRingRows = 8;
-constexpr std::int64_t kPairTableBytes = 32768;  // as PairTable in packed_weights.cuh
 
 /// Units of two blocks that a warp has.
 std::int64_t packed_units(const PackedWeights& w, int warps) {
@@ -135,7 +134,8 @@ std::int64_t packed_wgmma_splits(const PackedWeights& w, std::int64_t m, const S
   return splits;
 }
 
-/// What blocks of so many warps take, in a measure of its own: eight take 0.6 of the time of 16.
+/// What blocks of so many warps take, in a measure of its own: eight take half the time of 16,
+/// and each wave takes a little to begin.
 std::int64_t packed_wgmma_cost(const PackedWeights& w, std::int64_t m, SkinnyPlan plan, int warps,
                                const PackedDevice& device) {
   plan.warps = warps;
@@ -143,7 +143,7 @@ std::int64_t packed_wgmma_cost(const PackedWeights& w, std::int64_t m, SkinnyPla
   const std::int64_t splits = packed_wgmma_splits(w, m, plan, device);
   const std::int64_t waves =
       (blocks * splits + device.multiprocessors - 1) / device.multiprocessors;
-  return waves * packed_units(w, static_cast<int>(splits)) * (warps == 8 ? 6 : 10);
+  return waves * (packed_units(w, static_cast<int>(splits)) * (warps == 8 ? 1 : 2) + 1);
 }
 
 SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
@@ -152,7 +152,9 @@ SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan 
   plan.rows = plan.unroll = 0;
   choose_packed(plan.columns, m <= 16 ? 2 : m <= 32 ? 4 : 8);
   const auto cost = [&](int warps) { return packed_wgmma_cost(w, m, plan, warps, device); };
-  if (plan.warps <= 0) plan.warps = cost(8) < cost(16) ? 8 : 16;
+  // Minima have sums of their own, for which threads of 16 warps lack registers.
+  const bool few = has_packed_minima(w) && plan.columns == 8;
+  if (plan.warps <= 0) plan.warps = few || cost(8) <= cost(16) ? 8 : 16;
   if (plan.stages <= 0) {
     plan.stages = 6;
     while (plan.stages > 1 && packed_wgmma_shared(w, plan) > device.shared_bytes) --plan.stages;
@@ -171,7 +173,7 @@ bool takes_packed_wgmma(const PackedWeights& w, std::int64_t m, const SkinnyPlan
                         const PackedDevice& device) {
   if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::wgmma;
   if (!device.wgmma || m <= kRingRows || m > kSkinnyRows) return false;
-  const std::int64_t numbers = w.n * w.k, large = std::int64_t{1} << (m <= 32 ? 25 : 24);
+  const std::int64_t numbers = w.n * w.k, large = std::int64_t{1} << (m <= 16 ? 25 : 24);
   const bool slow = w.format == PackedFormat::q4_k || w.format == PackedFormat::q6_k ||
                     w.format == PackedFormat::nvfp4;  // in tiles, by the scales of short groups
   if (numbers < large || (m <= 16 && !(slow && w.k <= 4096))) return false;

@@ -16,17 +16,13 @@ const Family& packed_wgmma_family() {
   return made;
 }
 
-bool has_packed_minima(const PackedWeights& w) {
-  return w.format == PackedFormat::q4_k || w.format == PackedFormat::q5_k;
-}
-
 int packed_run(const PackedWeights& w) {
   return w.format == PackedFormat::q6_k || w.format == PackedFormat::nvfp4 ? 4 : 8;
 }
 
 /// Bytes of a row of x and a unit of two blocks in the order of the kernel.
 std::int64_t packed_column_bytes(const PackedWeights& w) {
-  return has_packed_minima(w) ? 544 : 512;
+  return has_packed_minima(w) ? 576 : 512;
 }
 
 /// A different number for each kernel, and for the one in front of it that arranges x.
@@ -44,6 +40,10 @@ std::string packed_wgmma_name(const PackedLinearCall& call, const SkinnyPlan& pl
 }
 
 }  // namespace
+
+bool has_packed_minima(const PackedWeights& w) {
+  return w.format == PackedFormat::q4_k || w.format == PackedFormat::q5_k;
+}
 
 const char* packed_activation(const PackedLinearCall& call) {
   return call.activation ? activation_type(call.activation->kind) : "Identity";
@@ -65,7 +65,8 @@ std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan)
   const std::int64_t stage =
       (columns * packed_column_bytes(w) + plan.warps * packed_stage_bytes(w) + 1023) / 1024 * 1024;
   const std::int64_t sums = columns * (16 * plan.warps + 4) * 4;
-  return std::max(plan.stages * stage, sums) + plan.stages * 16;
+  const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
+  return std::max(plan.stages * stage, sums) + plan.stages * 16 + 16 + table;
 }
 
 Array arrange_packed_columns(const PackedLinearCall& call, const PackedProblem& problem,

@@ -15,11 +15,14 @@ struct PackedProblem {
   float factor = 1;
 };
 
+constexpr std::int64_t kPairTableBytes = 32768;  ///< as PairTable in packed_weights.cuh
+
 /// The device's name of the activation.
 const char* packed_activation(const PackedLinearCall& call);
 /// A number for the plan, the activation and x's type.
 InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& plan);
 
+bool has_packed_minima(const PackedWeights& weights);
 /// Dynamic shared memory of a block.
 std::int64_t packed_wgmma_shared(const PackedWeights& weights, const SkinnyPlan& plan);
 /// x of `problem` in the order in which the kernel reads it.

@@ -127,7 +127,7 @@ FEW_ROWS: dict[str, list[str]] = {
         one(BRAIN, FORMATS[9], "Identity, 8, 3, 4"),
     ],
     "packed_wgmma.cu": [
-        *(boxes(BRAIN, form, "Identity, 16, 8, 2") for form in FORMATS),
+        *(boxes(BRAIN, form, "Identity, 8, 8, 2") for form in FORMATS),
         *(boxes("Float16", FORMATS[i], "Silu, 8, 4, 2") for i in (0, 4, 9, 11)),
         boxes(BRAIN, FORMATS[9], "Identity, 16, 2, 5"),
         *(f"arrange_columns<{BRAIN}, {rest}>" for rest in ("16, 8, true", "64, 4, false")),

@@ -10,15 +10,16 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::array<FmaTile, 9> kFloatTiles = {{{128, 128, 8, 8, 8, 4},
-                                                 {128, 128, 8, 8, 16, 3},
-                                                 {128, 128, 16, 8, 8, 3},
-                                                 {256, 128, 16, 8, 8, 4},
-                                                 {64, 128, 8, 8, 32, 2},
-                                                 {128, 64, 8, 8, 32, 2},
-                                                 {128, 64, 8, 8, 8, 4},
-                                                 {64, 64, 8, 4, 8, 4},
-                                                 {32, 64, 4, 4, 16, 4}}};
+constexpr std::array<FmaTile, 10> kFloatTiles = {{{128, 128, 8, 8, 8, 4},
+                                                  {128, 128, 8, 8, 16, 3},
+                                                  {128, 128, 16, 8, 8, 3},
+                                                  {256, 128, 16, 8, 8, 4},
+                                                  {64, 128, 8, 8, 8, 4},
+                                                  {64, 128, 8, 8, 32, 2},
+                                                  {128, 64, 8, 8, 32, 2},
+                                                  {128, 64, 8, 8, 8, 4},
+                                                  {64, 64, 8, 4, 8, 4},
+                                                  {32, 64, 4, 4, 16, 4}}};
 constexpr std::array<FmaTile, 3> kDoubleTiles = {
     {{128, 64, 8, 8, 8, 4}, {64, 64, 8, 4, 8, 4}, {32, 64, 4, 4, 16, 4}}};
 
@@ -52,7 +53,7 @@ double fma_rate(int warps, std::size_t element) {
 int best_fma_splits(const GemmSize& size, std::size_t shared, FmaChoice choice) {
   int best = 1;
   double least = fma_cost(size, shared, choice);
-  for (const int splits : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64}) {
+  for (const int splits : {2, 3, 4, 6, 7, 8, 12, 14, 16, 24, 32, 64}) {
     const std::int64_t of_part = fma_parts(size.inner, splits);
     if (of_part < kLeastFmaPart || of_part * (splits - 1) >= size.inner) continue;
     choice.splits = splits;

@@ -19,7 +19,8 @@
 
 namespace kernwright {
 
-// ---- codes: load() what a lane has of a block and a row, decode() the 8 of a part
+// ---- codes: load() what a lane has of a block and a row, decode() the 8 of a part; change() is
+// an exclusive or of a part's lower four bits, or bytes, with `bits`
 
 /// Bits of the mantissa, of a number's exponent that is 0, and 1 in both halves.
 template <typename T>
@@ -62,6 +63,9 @@ struct FourBits {
                                                   const PackedPlace& place, unsigned lane) {
     return {read_codes<Copied>(from.codes + packed_lane(place, lane) * 16)};
   }
+  __device__ __forceinline__ static void change(FourBits& raw, int part, unsigned bits) {
+    raw.low.word[part] ^= bits;
+  }
 };
 
 /// Whole numbers of 4, 5 or 6 bits. A word has its values in the order 0, 2, 4, 6, 1,
@@ -86,6 +90,9 @@ struct WholeCodes {
       for (int i = 0; i < kHigh; ++i) raw.high[i] = upper.value[i];
     }
     return raw;
+  }
+  __device__ __forceinline__ static void change(Raw& raw, int part, unsigned bits) {
+    raw.low.word[part] ^= bits;
   }
   static constexpr int kPlace = PairBits<T>::kMantissa - Bits;
   static constexpr unsigned kMask = 0x000f000fu << kPlace;
@@ -233,6 +240,9 @@ struct ByteCodes {
                                              unsigned lane) {
     const UInt8* const at = from.codes + ((place.block * 2 + place.half) * 64 + lane) * 16;
     return {{read_codes<Copied>(at), read_codes<Copied>(at + 512)}};
+  }
+  __device__ __forceinline__ static void change(Raw& raw, int part, unsigned bits) {
+    for (int i = 0; i < 2; ++i) raw.part[part / 2].word[part % 2 * 2 + i] ^= bits;
   }
   __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
     unsigned all[8];

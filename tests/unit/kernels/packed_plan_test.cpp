@@ -112,8 +112,10 @@ TEST_CASE("packed plan: blocks and clusters of warpgroups run at once") {
     int warps, splits, blocks;
   };
   for (const PackedFormat format : {PackedFormat::q4_k, PackedFormat::q6_k, PackedFormat::q8_0}) {
-    for (const Case& each : {Case{14336, 4096, 16, 2, 56}, Case{8192, 8192, 8, 2, 64},
-                             Case{4096, 14336, 16, 6, 16}, Case{28672, 8192, 16, 1, 112}}) {
+    const bool minima = format == PackedFormat::q4_k;  // for which 16 warps lack registers
+    for (const Case& each :
+         {Case{14336, 4096, 8, 1, 112}, Case{8192, 8192, 8, 2, 64}, Case{4096, 14336, 8, 3, 32},
+          Case{28672, 8192, minima ? 8 : 16, 1, minima ? 224 : 112}}) {
       const PackedWeights w = weights_of(format, each.n, each.k);
       const SkinnyPlan plan = plan_packed(w, 40, {}, kHopper);
       CHECK(plan.kernel == SkinnyKernel::wgmma);
@@ -136,7 +138,9 @@ TEST_CASE("packed plan: warpgroups take large weights alone, and only where they
   CHECK(kernel(14336, 65, kHopper) != SkinnyKernel::wgmma);
   CHECK(kernel(1024, 64, kHopper) != SkinnyKernel::wgmma);
   CHECK(kernel(4096, 33, kHopper) == SkinnyKernel::wgmma);
-  CHECK(kernel(4096, 32, kHopper) != SkinnyKernel::wgmma);
+  CHECK(kernel(4096, 17, kHopper) == SkinnyKernel::wgmma);
+  CHECK(kernel(4096, 16, kHopper) != SkinnyKernel::wgmma);
+  CHECK(kernel(2048, 32, kHopper) != SkinnyKernel::wgmma);
   CHECK(kernel(14336, 9, kHopper) == SkinnyKernel::wgmma);
   const auto takes = [](PackedFormat format, std::int64_t n, std::int64_t k, std::int64_t m) {
     return plan_packed(weights_of(format, n, k), m, {}, kHopper).kernel == SkinnyKernel::wgmma;

@@ -1,0 +1,220 @@
+// A warp's rows of packed weights in products by warpgroups: the weights are decoded in registers.
+#pragma once
+
+#include <kernwright/packed_walk.cuh>
+#include <kernwright/product_stages.cuh>
+#include <kernwright/wgmma_rows.cuh>
+
+namespace kernwright {
+
+/// A unit of `Columns` rows of x, in bytes: of each block of 128 of k the numbers, then (kSums) the
+/// sums of each group of 32, in the order of a step's operand without a swizzle.
+template <int Columns, bool kSums>
+struct ArrangedUnit {
+  static constexpr unsigned kLines = Columns * kLine;  // 64 of k
+  static constexpr unsigned kProducts = 4 * kLines;
+  static constexpr unsigned kBlockSums = Columns * 32;
+  static constexpr unsigned kBytes = kProducts + (kSums ? 2 * kBlockSums : 0);
+  static constexpr unsigned kEight = 256, kHalf = 128;  // of eight columns; of eight of k of them
+
+  /// The place of a group's sum, as SumParts writes it.
+  __device__ __forceinline__ static unsigned sum_at(unsigned group, unsigned column) {
+    return kProducts + group / 4 * kBlockSums + column / 8 * kEight + column % 8 * 16 +
+           group % 4 * 2;
+  }
+  /// `sums`: an address in shared memory.
+  __device__ __forceinline__ static unsigned long long descriptor(unsigned sums) {
+    return (sums & 0x3ffffu) >> 4 | static_cast<unsigned long long>(kHalf >> 4) << 16 |
+           static_cast<unsigned long long>(kEight >> 4) << 32;
+  }
+};
+
+/// Sums of 32 numbers of type T are divided by kFactor, so that those of float16 stay finite.
+template <typename T>
+struct SumParts {
+  static constexpr float kFactor = PairBits<T>::kMantissa == 10 ? 32 : 1;
+
+  /// A sum as three numbers of T and a zero, to places 0, 4, 8 and 12 of a step's 16 of k.
+  __device__ __forceinline__ static void write(UInt8* at, float sum) {
+    float left = sum / kFactor;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const unsigned part = i < 3 ? pair_of<T>(left, 0.0f) & 0xffffu : 0;
+      *reinterpret_cast<UInt16*>(at + i / 2 * 128 + i % 2 * 8) = static_cast<UInt16>(part);
+      left -= to_compute(T{static_cast<UInt16>(part)});
+    }
+  }
+};
+
+/// A if kFirst, else B.
+template <bool kFirst, typename A, typename B>
+struct Either {
+  using Type = A;
+};
+template <typename A, typename B>
+struct Either<false, A, B> {
+  using Type = B;
+};
+
+/// A warp's 16 rows of a block of weights, and the sums of all columns. A part of 32 of k is
+/// decoded while the tensor cores multiply the part before. Formats with minima need registers that
+/// threads of 16 warps lack where there are 64 columns.
+template <typename T, typename Format, int Columns>
+struct WgmmaRows {
+  using Ready = typename Format::Scales::Ready;
+  using Codes = typename Format::Codes;
+  using Step = RowProducts<T, Columns, false>;
+  using Unit = ArrangedUnit<Columns, Format::Scales::kMinima>;
+  static constexpr bool kMinima = Format::Scales::kMinima;
+  static constexpr int kGroup = Format::kGroup, kCount = Columns / 2;
+  static constexpr int kZero = Format::Scales::kZero;
+  float sums[kCount], group_sums[kCount], of_minima[kMinima ? kCount : 1];
+  unsigned lane;
+  unsigned zero_at;  ///< the address of a word in shared memory, which is 0
+  PairTable table;   ///< where the codes take one
+
+  /// The additions of decode() and zeros of each group, with their sign changed, in both halves.
+  struct Shifts {
+    unsigned of[kZero < 0 ? 128 / kGroup : 1];
+    __device__ __forceinline__ explicit Shifts(const Ready& scales) {
+      if constexpr (kZero < 0) {
+#pragma unroll
+        for (int group = 0; group < 128 / kGroup; ++group) {
+          const float value = -(scales.zero(group) + Codes::kBase);
+          of[group] = pair_of<T>(value, value);
+        }
+      } else if constexpr (Format::kOffset) {
+        of[0] = Codes::pair_with_base(kZero) | 0x80008000u;
+      }
+    }
+    __device__ __forceinline__ unsigned at(int k) const { return of[kZero < 0 ? k / kGroup : 0]; }
+  };
+
+  /// Of formats with minima codes less half of kBase, times their group's whole number: so a block
+  /// has one scale. The products have eleven bits, of which bfloat16 keeps eight.
+  struct WholeScales {
+    unsigned bytes;
+    __device__ __forceinline__ explicit WholeScales(const Ready& scales) : bytes(scales.scales) {}
+    /// Bytes `first` and `second` of six bits in two halves.
+    __device__ __forceinline__ static unsigned pair(unsigned bytes, int first, int second) {
+      constexpr bool kB = PairBits<T>::kMantissa == 7;
+      const unsigned moved =
+          __byte_perm(bytes, kB ? 0x43u : 0x64u, first | second << 8 | 0x4040);  // 128 or 1024 more
+      return fma_pair(T(), moved, PairBits<T>::kOne, kB ? 0xc300c300u : 0xe400e400u);
+    }
+    __device__ __forceinline__ static unsigned times(unsigned pair, float factor) {
+      return fma_pair(T(), pair, pair_of<T>(factor, factor), 0x80008000u);
+    }
+    __device__ __forceinline__ void apply(int part, unsigned (&pairs)[4]) const {
+      const unsigned scale = pair(bytes, part, part), less = times(scale, -1.5f * Codes::kBase);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) pairs[i] = fma_pair(T(), pairs[i], scale, less);
+    }
+    /// What multiplies a lane's two sums of x: their groups' bytes times `factor`.
+    __device__ __forceinline__ static unsigned of_sums(unsigned bytes, unsigned lane,
+                                                       float factor) {
+      return times(pair(lane % 2 ? bytes >> 16 : bytes, 0, 1), factor * SumParts<T>::kFactor);
+    }
+  };
+
+  /// Both rows' part of 32, as two steps' operands. Pairs 0 and 1 are those of the first step.
+  template <typename Changes>
+  __device__ __forceinline__ void decode(const Format (&raw)[2], const Changes (&changes)[2],
+                                         int part, unsigned (&steps)[2][4]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      unsigned pairs[4];
+      if constexpr (TakesPairTable<Codes>::kValue) {
+        table.decode(raw[half].codes.low.word[part], pairs);
+      } else {
+        raw[half].decode(part, pairs);
+      }
+      if constexpr (kMinima) {
+        changes[half].apply(part, pairs);
+      } else if constexpr (Format::kOffset) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          pairs[i] =
+              fma_pair(T(), pairs[i], PairBits<T>::kOne, changes[half].at(part * 32 + i / 2 * 16));
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) steps[i / 2][i % 2 * 2 + half] = pairs[i];
+    }
+  }
+  /// Keeps the compiler from decoding a part before the products in front of it begin: its codes
+  /// depend on a load that stays behind them.
+  __device__ __forceinline__ void hold(Format (&raw)[2], int part) const {
+    unsigned zero;
+    asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(zero) : "r"(zero_at) : "memory");
+    Codes::change(raw[0].codes, part, zero);
+    Codes::change(raw[1].codes, part, zero);
+  }
+
+  __device__ __forceinline__ void wait_for_sums() {
+    wait_for_products<0>();
+    settle(group_sums);
+  }
+  __device__ __forceinline__ void add_sums(float upper, float lower,
+                                           const float (&of_block)[kCount]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sums[i] += (i / 2 % 2 ? lower : upper) * of_block[i];
+  }
+  /// The minima of a block and what was taken off its codes. `b`: of the sums of x.
+  __device__ __forceinline__ void finish_block(const Ready (&scales)[2], unsigned long long b) {
+    unsigned less[4], minima[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      less[i] = WholeScales::of_sums(scales[i % 2].scales, lane, 0.5f * Codes::kBase);
+      minima[i] = WholeScales::of_sums(scales[i % 2].minima, lane, 1);
+    }
+    begin_products();
+    Step::add(group_sums, less, b, 1);
+    Step::add(of_minima, minima, b, 0);
+    commit_products();
+    wait_for_sums();
+    settle(of_minima);
+    add_sums(scales[0].unit, scales[1].unit, group_sums);
+    add_sums(-scales[0].minimum_unit, -scales[1].minimum_unit, of_minima);
+  }
+
+  /// `x` is at the block's part of the unit, `x_sums` at its sums of x; addresses in shared memory.
+  __device__ __forceinline__ void multiply(Format (&raw)[2], unsigned x, unsigned x_sums) {
+    using Changes = typename Either<kMinima, WholeScales, Shifts>::Type;
+    const Ready scales[2] = {raw[0].scales.ready(), raw[1].scales.ready()};
+    const Changes changes[2] = {Changes(scales[0]), Changes(scales[1])};
+    const unsigned long long b = matrix_descriptor(x, kPart);
+    constexpr int kTogether = kMinima ? 128 : kGroup;
+    unsigned a[2][2][4];
+    decode(raw, changes, 0, a[0]);
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+#pragma unroll
+      for (int step = 0; step < 2; ++step) {
+        const int at = part * 32 + step * 16, group = at / kGroup;
+        if (step == 0 || kGroup == 16) begin_products();
+        Step::add(group_sums, a[part % 2][step], b + (at / 64 * Unit::kLines + at % 64 * 2) / 16,
+                  at % kTogether != 0);
+        if (step == 1 || kGroup == 16) commit_products();
+        if (step == 0 && kGroup == 16) {
+          wait_for_sums();
+          add_sums(scales[0].of(group), scales[1].of(group), group_sums);
+        }
+      }
+      if (part < 3) {
+        // Only the part before has the registers that this one is decoded to.
+        if (part > 0 && part * 32 % kTogether != 0) wait_for_products<1>();
+        hold(raw, part + 1);
+        decode(raw, changes, part + 1, a[(part + 1) % 2]);
+      }
+      if constexpr (kMinima) continue;
+      if ((part + 1) * 32 % kTogether == 0) {
+        wait_for_sums();
+        const int group = (part * 32 + 31) / kGroup;
+        add_sums(scales[0].of(group), scales[1].of(group), group_sums);
+      }
+    }
+    if constexpr (kMinima) finish_block(scales, Unit::descriptor(x_sums));
+  }
+};
+
+}  // namespace kernwright
