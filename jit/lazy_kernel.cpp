@@ -50,14 +50,6 @@ struct LazyKernel::Box {
         name(std::move(kernel_name)),
         companions(std::move(come_along)) {}
 
-  Kernel load(Device& device) const {
-    if (is_implied && !program.declares_all()) {
-      const std::vector<std::string> names = program.kernel_names(&device);
-      if (names.size() > 1) refuse_choice(program.source().name, names);
-    }
-    return program.kernel(device, name, companions);
-  }
-
   Program program;
   bool is_implied;  ///< the only one, which nobody named
   std::string name;
@@ -75,7 +67,14 @@ const std::string& LazyKernel::name() const noexcept { return box_->name; }
 const Program& LazyKernel::program() const noexcept { return box_->program; }
 
 const Kernel& LazyKernel::on(Device& device) const {
-  return box_->kernels.get(device, [&] { return box_->load(device); });
+  const Program& program = box_->program;
+  return box_->kernels.get(device, [&] {
+    if (box_->is_implied && !program.declares_all()) {
+      const std::vector<std::string> names = program.kernel_names(&device);
+      if (names.size() > 1) refuse_choice(program.source().name, names);
+    }
+    return program.kernel(device, box_->name, box_->companions);
+  });
 }
 
 std::shared_ptr<const ObjectCode> LazyKernel::object_code(Device& device) const {

@@ -149,38 +149,37 @@ struct Program::Box {
     return as_asked && !can_run(arch, code.kind, device.compute_capability().number());
   }
 
-  /// The module of the answer on `device`. Code from the disk, if refused by the driver, is
+  /// Loads the answer's module on `device`, once. Code from the disk, if refused by the driver, is
   /// compiled once more where this may help. The caller holds the mutex.
-  const Module& load(Device& device, Answer& answer) {
+  void load(Device& device, Answer& answer) {
     if (ready && device.is_simulated() && ready->kind == CodeKind::cubin) {
       throw Error(
           format("{} is a cubin for {}, which cannot run on {}: make PTX instead, with "
                  "`kernwright compile --emit ptx` or compile(\"ptx\")",
                  source.name, ready->arch, device.identify()));
     }
-    if (ready) return load(device, answer.found);
-    try {
-      return load(device, answer.found);
-    } catch (const DriverError& error) {
-      if (!is_refused_image(error.code) || is_for_others(device, *answer.found.code)) throw;
-      FoundCode again = CodeCache::process().replace(answer.request, answer.found.code);
-      if (!again.code) throw;
-      log(LogLevel::warning, "object code of {} from the disk cache was refused ({}) and replaced",
-          source.name, error.name);
-      answer.found = std::move(again);
-    }
-    return load(device, answer.found);
-  }
-
-  /// The caller holds the mutex.
-  const Module& load(Device& device, const FoundCode& found) {
     std::vector<Loaded>& modules = devices[device].modules;
-    const auto known = std::find_if(modules.begin(), modules.end(),
-                                    [&](const Loaded& l) { return l.found.code == found.code; });
-    if (known != modules.end()) return known->module;
-    modules.push_back({found, Module::load(device, found.code->code, found.code->resource_cubin,
-                                           {source.name, source.first_line})});
-    return modules.back().module;
+    for (bool is_replaced = false;; is_replaced = true) {
+      const Code code = answer.found.code;
+      if (std::any_of(modules.begin(), modules.end(),
+                      [&](const Loaded& l) { return l.found.code == code; })) {
+        return;
+      }
+      try {
+        modules.push_back({answer.found, Module::load(device, code->code, code->resource_cubin,
+                                                      {source.name, source.first_line})});
+        return;
+      } catch (const DriverError& error) {
+        const bool may_help = !ready && !is_replaced && is_refused_image(error.code);
+        if (!may_help || is_for_others(device, *code)) throw;
+        FoundCode again = CodeCache::process().replace(answer.request, code);
+        if (!again.code) throw;
+        log(LogLevel::warning,
+            "object code of {} from the disk cache was refused ({}) and replaced", source.name,
+            error.name);
+        answer.found = std::move(again);
+      }
+    }
   }
 
   /// A kernel of an already loaded module. The caller holds the mutex.

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 os.environ["KERNWRIGHT_CACHE"] = "off"
 
-from kernel_instances import INSTANCES
+from kernel_instances import CLUSTER_INSTANCES, INSTANCES
 
 import kernwright as kw
 from kernwright import _core
@@ -73,6 +73,8 @@ def library() -> Iterator[Job]:
         names = INSTANCES.get(path.name)
         title, oldest = str(path.relative_to(ROOT)), OLDEST.get(path.name, 0)
         yield Job(title, path.read_text(), names, {"headers": headers}, oldest)
+        if names := CLUSTER_INSTANCES.get(path.name):
+            yield Job(f"{title} in clusters", path.read_text(), names, {"headers": headers}, 90)
 
 
 def examples() -> Iterator[Job]:

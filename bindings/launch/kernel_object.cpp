@@ -87,27 +87,25 @@ std::shared_ptr<const ObjectCode> KernelObject::code(Device& device) const {
   return lazy_ ? lazy_->object_code(device) : code_;
 }
 
-LaunchPlan KernelObject::load(Device& device) const {
-  const Clock::time_point begin = Clock::now();
-  if (lazy_) {
-    Kernel loaded = lazy_->on(device);
-    const FoundCode found = lazy_->found_code(device);
-    if (device.is_simulated() && lazy_->program().loaded_code() == nullptr) {
-      remember_source(lazy_->program(), sim::code_id(found.code->code.c_str()));
-    }
-    return LaunchPlan(std::move(loaded), found.layer, begin);
-  }
-  if (device.is_simulated() && code_->kind == CodeKind::cubin) {
-    throw Error(format("{}: a cubin for {} cannot run on {}; compile the program to \"ptx\"", name_,
-                       code_->arch, device.identify()));
-  }
-  const Module module = Module::load(device, code_->code, code_->resource_cubin);
-  return LaunchPlan({module, code_->kernel(name_)}, CodeLayer::none, begin);
-}
-
 LaunchPlan& KernelObject::make_plan(Device& device) {
   const GilRelease unlocked;
-  return plans_.get(device, [&] { return load(device); });
+  return plans_.get(device, [&] {
+    const Clock::time_point begin = Clock::now();
+    if (lazy_) {
+      Kernel loaded = lazy_->on(device);
+      const FoundCode found = lazy_->found_code(device);
+      if (device.is_simulated() && lazy_->program().loaded_code() == nullptr) {
+        remember_source(lazy_->program(), sim::code_id(found.code->code.c_str()));
+      }
+      return LaunchPlan(std::move(loaded), found.layer, begin);
+    }
+    if (device.is_simulated() && code_->kind == CodeKind::cubin) {
+      throw Error(format("{}: a cubin for {} cannot run on {}; compile the program to \"ptx\"",
+                         name_, code_->arch, device.identify()));
+    }
+    const Module module = Module::load(device, code_->code, code_->resource_cubin);
+    return LaunchPlan({module, code_->kernel(name_)}, CodeLayer::none, begin);
+  });
 }
 
 }  // namespace kernwright::python

@@ -62,7 +62,6 @@ class KernelObject {
 
  private:
   LaunchPlan& make_plan(Device& device);
-  LaunchPlan load(Device& device) const;
 
   std::optional<LazyKernel> lazy_;
   std::shared_ptr<const ObjectCode> code_;

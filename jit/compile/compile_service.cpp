@@ -5,10 +5,8 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/whole_file.h"
 #include "driver/nvtx.h"
 #include "jit/compile/lint.h"
-#include "jit/compile/process_folder.h"
 
 namespace kernwright {
 namespace {
@@ -21,30 +19,6 @@ CompileService::Facts facts_of(const LoadedNvrtc* nvrtc) {
 }
 
 }  // namespace
-
-CompileResult run_compile(const LoadedNvrtc& nvrtc, const CompileJob& job,
-                          const HeaderPlaces& places) {
-  CompileResult result;
-  CompileRequest request = job.request;
-  CudaHeaders headers;  // holds the folders open
-  if (job.with_cuda_headers) {
-    headers = cuda_headers(nvrtc, places);
-    request.header_folders = headers.folders;
-    result.note = headers.note;
-    // The version of NVRTC is in every key, and tells the contents of its bundle.
-    if (!headers.is_bundle) result.folders = headers.folders;
-  }
-  const Compiler compiler(nvrtc);
-  if (!job.is_measured) {
-    result.code = compiler.compile(request);
-    return result;
-  }
-  const ProcessFolder folder("time");
-  const std::string file = folder.path().empty() ? std::string() : folder.path() + "/phases.csv";
-  result.code = compiler.compile_measured(request, file);
-  if (!file.empty()) result.phase_times = read_whole_file(file).value_or(std::string());
-  return result;
-}
 
 DirectCompileService::DirectCompileService(Open open, Opened opened)
     : open_(std::move(open)), opened_(std::move(opened)) {}

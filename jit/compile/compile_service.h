@@ -4,7 +4,6 @@
 #include "base/errors.h"
 #include "driver/nvrtc_loader.h"
 #include "jit/compile/compiler.h"
-#include "jit/source/cuda_headers.h"
 
 #include <functional>
 #include <memory>
@@ -18,20 +17,6 @@ namespace kernwright {
 class NvrtcChanged : public Error {
  public:
   using Error::Error;
-};
-
-/// One compile, for any process.
-struct CompileJob {
-  CompileRequest request;          ///< without header folders of CUDA's
-  bool with_cuda_headers = false;  ///< found by whoever compiles
-  bool is_measured = false;        ///< see Compiler::compile_measured()
-};
-
-struct CompileResult {
-  ObjectCode code;                   ///< with its trace; compile_ms includes the waiting
-  std::vector<std::string> folders;  ///< of CUDA's headers, where their files may change
-  std::string note;                  ///< why NVRTC's own headers were not used; mostly empty
-  std::string phase_times;           ///< what NVRTC's --time wrote, of a measured compile
 };
 
 /// Finds an NVRTC and compiles with it. Thread-safe. Compiles end at the limits of the calling
@@ -79,10 +64,6 @@ class DirectCompileService : public CompileService {
   const Open open_;
   const Opened opened_;
 };
-
-/// A service's compile with the loaded library, in any process.
-CompileResult run_compile(const LoadedNvrtc& nvrtc, const CompileJob& job,
-                          const HeaderPlaces& places);
 
 /// The service of this process: a DirectCompileService until set_compile_service().
 CompileService& compile_service();

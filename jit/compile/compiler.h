@@ -5,6 +5,7 @@
 #include "jit/compile/compiler_texts.h"
 #include "jit/compile/target.h"
 #include "jit/object_code.h"
+#include "jit/source/cuda_headers.h"
 #include "jit/source/kernel_scanner.h"
 #include "jit/source/program_options.h"
 #include "jit/source/source.h"
@@ -27,25 +28,38 @@ struct CompileRequest {
   CompilerTexts texts = {};
 };
 
-/// Compiles in this thread. Thread-safe, as NVRTC is.
+/// One compile, for any process.
+struct CompileJob {
+  CompileRequest request;          ///< without header folders of CUDA's
+  bool with_cuda_headers = false;  ///< found by whoever compiles
+  bool is_measured = false;        ///< with the times of the phases
+};
+
+struct CompileResult {
+  ObjectCode code;                   ///< with its trace; compile_ms includes the waiting
+  std::vector<std::string> folders;  ///< of CUDA's headers, where their files may change
+  std::string note;                  ///< why NVRTC's own headers were not used; mostly empty
+  std::string phase_times;           ///< what NVRTC's --time wrote, of a measured compile
+};
+
+/// Compiles with the loaded library in this thread. Throws CompileError, NameNotFound (with the
+/// declared names), Timeout, Cancelled, Interrupted, InvalidArgument. The same request gives the
+/// same code, byte for byte. Ends at the limits of this thread and at the request's timeout,
+/// wherever NVRTC asks (see NvrtcUnit). For arbitrary texts there are compiles in other processes
+/// (compile_service.h). A measured compile has the assembler's words about each kernel in its log
+/// and does without NVRTC's own cache. Thread-safe, as NVRTC is.
+CompileResult run_compile(const LoadedNvrtc& nvrtc, const CompileJob& job,
+                          const HeaderPlaces& places);
+
+/// run_compile() of a request as it is, without measurement.
 class Compiler {
  public:
   /// `nvrtc` must outlive the compiler.
   explicit Compiler(const LoadedNvrtc& nvrtc) : nvrtc_(nvrtc) {}
 
-  /// Throws CompileError, NameNotFound (with the declared names), Timeout, Cancelled, Interrupted,
-  /// InvalidArgument. The same request gives the same code, byte for byte. Ends at the limits of
-  /// this thread and at the request's timeout, wherever NVRTC asks (see NvrtcUnit). For arbitrary
-  /// texts there are compiles in other processes (compile_service.h).
   ObjectCode compile(const CompileRequest& request) const;
 
-  /// The same with the assembler's words about each kernel in the log, NVRTC's own cache off, and
-  /// the times of its phases written to `time_file` (empty: nowhere).
-  ObjectCode compile_measured(const CompileRequest& request, const std::string& time_file) const;
-
  private:
-  ObjectCode run(const CompileRequest& request) const;
-
   const LoadedNvrtc& nvrtc_;
 };
 

@@ -59,9 +59,10 @@ PtxParameter read_parameter(std::string_view text) {
 
 /// Place of the '(' of `.entry name(`, or npos.
 std::size_t find_entry(std::string_view ptx, std::string_view name) {
-  constexpr std::string_view kEntry = ".entry";
-  for (auto at = ptx.find(kEntry); at != std::string_view::npos; at = ptx.find(kEntry, at + 1)) {
-    auto begin = at + kEntry.size();
+  constexpr std::string_view kEntryWord = ".entry";
+  for (auto at = ptx.find(kEntryWord); at != std::string_view::npos;
+       at = ptx.find(kEntryWord, at + 1)) {
+    auto begin = at + kEntryWord.size();
     while (begin < ptx.size() && is_blank(ptx[begin])) ++begin;
     if (ptx.substr(begin, name.size()) != name) continue;
     begin += name.size();
@@ -114,10 +115,11 @@ std::string without_ptx_comments(std::string_view ptx) {
 }
 
 std::vector<std::string> ptx_entries(std::string_view ptx) {
-  constexpr std::string_view kEntry = ".entry";
+  constexpr std::string_view kEntryWord = ".entry";
   std::vector<std::string> names;
-  for (auto at = ptx.find(kEntry); at != std::string_view::npos; at = ptx.find(kEntry, at + 1)) {
-    auto begin = at + kEntry.size();
+  for (auto at = ptx.find(kEntryWord); at != std::string_view::npos;
+       at = ptx.find(kEntryWord, at + 1)) {
+    auto begin = at + kEntryWord.size();
     if (begin >= ptx.size() || !is_blank(ptx[begin])) continue;
     while (begin < ptx.size() && is_blank(ptx[begin])) ++begin;
     auto end = begin;

@@ -232,7 +232,7 @@ class Reader {
 };
 
 /// The text as C++14 reads it, and C++23: trigraphs replaced, lines joined.
-std::string joined(std::string_view text) {
+std::string joined_lines(std::string_view text) {
   constexpr std::string_view kFrom = "=/'()!<>-";
   constexpr std::string_view kTo = "#\\^[]|{}~";
   std::string plain;
@@ -281,7 +281,7 @@ bool may_mention_headers(std::string_view text) noexcept {
 HeaderMentions header_mentions(std::string_view text, bool is_wrapped) {
   Reader reader(is_wrapped);
   reader.read(text);
-  if (has_joined_lines(text)) reader.read(joined(text));
+  if (has_joined_lines(text)) reader.read(joined_lines(text));
   return reader.take();
 }
 

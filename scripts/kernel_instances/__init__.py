@@ -454,3 +454,12 @@ INSTANCES = {
     **ORDERING,
 } | FMA
 INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_INSTANCES.items()}
+
+# The instances for clusters of blocks, for compute capability 9.0 and newer. The sources have
+# others for older devices.
+CLUSTER_INSTANCES = {
+    "decode_attention.cu": [
+        "decode_attention<BFloat16, BFloat16, 128, 128, 8, 3, true, false, true>",
+        "decode_attention<Float16, Float8E5M2, 64, 64, 4, 4, true, false, true>",
+    ],
+}

@@ -4,37 +4,23 @@ Where the simulated device is an older one, this file and the tests of decoding 
 process of its own, whose device is one of 9.0.
 """
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 from attention_model import assert_attention, assert_logarithms, normal, reference
+from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
 from test_decode_attention import SMALL, on_device, operands, pages_of
 
 import kernwright as kw
 
-HOPPER = kw.current_device().compute_capability == (9, 0)
 decode = kw.nn.decode_attention
-hopper_alone = pytest.mark.skipif(not HOPPER, reason="clusters need a device of 9.0")
 
 
-@pytest.mark.skipif(not kw.current_device().is_simulated or HOPPER, reason="this is the device")
+@simulated_elsewhere
 def test_on_a_simulated_device_of_9_0():
-    here = Path(__file__)
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", here,
-         here.with_name("test_decode_attention.py")],
-        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        cwd=here.parent,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    run_at_9_0(__file__, Path(__file__).with_name("test_decode_attention.py"))
 
 
 def small_caches(host, small):

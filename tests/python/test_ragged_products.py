@@ -5,20 +5,15 @@ Devices below 9.0 do the products another way: where the simulated device is one
 runs once more in a process of its own, whose device is one of 9.0.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
+from hopper import run_at_9_0, simulated_elsewhere
 
 import kernwright as kw
 from kernwright import _core
 
 SIMULATED = kw.current_device().is_simulated
-HOPPER = kw.current_device().compute_capability == (9, 0)
 TOLERANCE = {"bfloat16": 4e-3, "float16": 5e-4, "float32": 2e-6}
 # Rows, columns, stages, warpgroups, whether they take turns, blocks of a cluster.
 ONE = (64, 64, 3, 1, False, 1)
@@ -51,17 +46,9 @@ def close(result, expected, dtype="bfloat16"):
     assert np.abs(values - expected).max(initial=0) <= 4 * TOLERANCE[dtype] * largest
 
 
-@pytest.mark.skipif(not SIMULATED or HOPPER, reason="this is the device")
+@simulated_elsewhere
 def test_on_a_simulated_device_of_9_0():
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__],
-        env={**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        cwd=Path(__file__).parent,
-    )
-    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    run_at_9_0(__file__)
 
 
 @pytest.mark.parametrize("inner", [129, 130, 132, 134, 136])

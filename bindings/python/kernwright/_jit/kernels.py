@@ -68,7 +68,7 @@ def kernel(
     if type(source) is str and (code := _object_code(source, options, option_fields)):
         return _core._Program.of_code(*code).kernel(_name(name))
     located = locate(source)
-    program = _program(located, _options(options, option_fields))
+    program = _core._Program(*located, _options(options, option_fields))
     made = program.kernel(_name(name))
     if key is not None:
         _recent.keep(key, made)
@@ -85,7 +85,7 @@ def module(
     if code := _object_code(source, options, option_fields):
         return Module(_core._Program.of_code(*code))
     located = locate(source)
-    return Module(_program(located, _options(options, option_fields)))
+    return Module(_core._Program(*located, _options(options, option_fields)))
 
 
 def warmup(
@@ -256,7 +256,7 @@ class Program:
                 "kw.kernel() load it"
             )
         self.options = make_options(options, {})
-        self._program = _program(locate(source), self.options)
+        self._program = _core._Program(*locate(source), self.options)
 
     @property
     def names(self) -> list[str]:
@@ -311,7 +311,7 @@ def rehearse() -> None:
     text = (
         "__global__ void rehearsal(float a, const float* x, float* y, int n) { y[n] = a * x[n]; }"
     )
-    _program(Located(text, "<rehearsal>", 1, ""), None).kernel("")
+    _core._Program(text, "<rehearsal>", 1, "", None).kernel("")
 
 
 def _options(options: ProgramOptions | None, fields: dict[str, Any]) -> ProgramOptions | None:
@@ -322,13 +322,14 @@ def _options(options: ProgramOptions | None, fields: dict[str, Any]) -> ProgramO
 _State = tuple[Located, ProgramOptions | None]
 
 
-def _program(located: Located, options: ProgramOptions | None) -> _core._Program:
-    return _core._Program(*located, options)
-
-
 def _state(program: _core._Program) -> _State:
     located = Located(program.text, program.source_name, program.first_line, program.directory)
     return located, program.options
+
+
+def _of_state(state: _State) -> _core._Program:
+    located, options = state
+    return _core._Program(*located, options)
 
 
 def _known_names(program: _core._Program) -> list[str]:
@@ -355,18 +356,18 @@ def _rebuild_loaded_module(code: _core.ObjectCode, name: str) -> Module:
 
 
 def _rebuild_module(state: _State) -> Module:
-    return Module(_program(*state))
+    return Module(_of_state(state))
 
 
 def _rebuild_program(state: _State) -> Program:
     program = Program.__new__(Program)
     program.options = make_options(state[1], {})
-    program._program = _program(*state)
+    program._program = _of_state(state)
     return program
 
 
 def _rebuild_kernel(state: _State, name: str) -> _core.Kernel:
-    return _program(*state).kernel(name)
+    return _of_state(state).kernel(name)
 
 
 def _rebuild_loaded_kernel(code: _core.ObjectCode, name: str) -> _core.Kernel:

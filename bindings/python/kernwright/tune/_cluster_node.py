@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernwright.errors import Error
+
+if TYPE_CHECKING:
+    from kernwright._jit.source import Located
 
 _FOREVER = 3600.0
 
@@ -17,12 +20,12 @@ def _failure(error: Error) -> tuple[str, str]:
 
 
 def compile_plan(
-    state: Any, name: str, arch: str, kind: str, seconds: float | None
+    state: tuple[Located, Any], name: str, arch: str, kind: str, seconds: float | None
 ) -> tuple[tuple[Any, ...], Any]:
     """A task: (hash, lowered name, seconds) and object code, or (error, message) and None."""
     import hashlib
 
-    from kernwright._jit.kernels import _program
+    from kernwright import _core
     from kernwright._jit.options import make_options
 
     located, given = state
@@ -30,7 +33,7 @@ def compile_plan(
     own = options if options._as_dict()["arch"] else options.replace(arch=arch)
     begin = time.perf_counter()
     try:
-        program = _program(located, own)
+        program = _core._Program(*located, own)
         declared = name in program.declared
         code = program.compile(kind, [] if declared else [name], seconds)
         lowered = code.lowered_names[name] if name else ""

@@ -59,7 +59,7 @@ class Choice:
 
 def configured(kernel: _core.Kernel, config: Mapping[str, Value] | None) -> _core.Kernel:
     """The kernel with the configuration's values as defines."""
-    from kernwright._jit.kernels import _program, _state
+    from kernwright._jit.kernels import _state
     from kernwright._jit.options import ProgramOptions
 
     if not config or kernel._program is None:
@@ -67,7 +67,7 @@ def configured(kernel: _core.Kernel, config: Mapping[str, Value] | None) -> _cor
     located, given = _state(kernel._program)
     options = given or ProgramOptions()
     defines = {**options._as_dict()["defines"], **config}
-    return _program(located, options.replace(defines=defines)).kernel(kernel.name)
+    return _core._Program(*located, options.replace(defines=defines)).kernel(kernel.name)
 
 
 class BoundRule(LaunchRule):
