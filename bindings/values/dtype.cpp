@@ -81,6 +81,12 @@ bool ml_dtypes_is_loaded() {
   return PyDict_GetItemString(PyImport_GetModuleDict(), "ml_dtypes") != nullptr;
 }
 
+bool has_half_bytes(const py::object& name) {
+  if (!PyUnicode_Check(name.ptr())) return false;
+  return PyUnicode_CompareWithASCIIString(name.ptr(), "int4") == 0 ||
+         PyUnicode_CompareWithASCIIString(name.ptr(), "uint4") == 0;
+}
+
 }  // namespace
 
 py::dtype dtype_object(ScalarType type) {
@@ -112,17 +118,20 @@ ScalarType scalar_argument(py::handle dtype) {
     if (const auto known = scalar_from_name(dtype.cast<std::string>())) return *known;
   }
   std::optional<ScalarType> type;
+  py::object made;
   try {
-    type = scalar_of_dtype(py::module_::import("numpy").attr("dtype")(dtype));
+    made = py::module_::import("numpy").attr("dtype")(dtype);
+    type = scalar_of_dtype(made);
   } catch (py::error_already_set&) {
     type = scalar_of_foreign(dtype);
   }
   if (!type) {
-    const std::string named = py::str(dtype).cast<std::string>();
-    const bool half_bytes = named.find("int4") != std::string::npos;
-    throw ArgumentError(format(
-        "{} is no element type of an array; there are: {}{}", short_repr(dtype), known_types(),
-        half_bytes ? ". Integers of 4 bits lie two in a byte: kw.nn.quant.pack_int4()" : ""));
+    const char* const more =
+        has_half_bytes(made ? made.attr("name") : py::reinterpret_borrow<py::object>(dtype))
+            ? ". Integers of 4 bits lie two in a byte: kw.nn.quant.pack_int4()"
+            : "";
+    throw ArgumentError(format("{} is no element type of an array; there are: {}{}",
+                               short_repr(dtype), known_types(), more));
   }
   return *type;
 }

@@ -155,7 +155,7 @@ bool CompilePlanner::ask_again() {
 
 bool CompilePlanner::learn(const CompileAttempt& attempt) {
   const AttemptErrors errors = attempt.errors();
-  if (errors.in_pch) return true;  // which makes none
+  if (errors.in_pch) return true;  // the next attempt makes no precompiled header
   if (errors.in_preamble && !plan_.defines_in_text &&
       !macro_definitions(request_.options).empty()) {
     plan_.defines_in_text = true;

@@ -39,8 +39,8 @@ void check_names(const std::vector<std::string>& names) {
   }
 }
 
-/// The assembler's words about each kernel go to the log, NVRTC's own cache is off, and the times
-/// of its phases go to a file in the folder. The result is the file's path, empty without a folder.
+/// The assembler's words about each kernel go to the log, and the times of NVRTC's phases to a file
+/// in the folder. The result is the file's path, empty without a folder.
 std::string measure_phases(ProgramOptions& options, const ProcessFolder& folder) {
   options.extra.push_back("--ptxas-options=-v");
   if (folder.path().empty()) return {};

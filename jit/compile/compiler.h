@@ -46,8 +46,8 @@ struct CompileResult {
 /// declared names), Timeout, Cancelled, Interrupted, InvalidArgument. The same request gives the
 /// same code, byte for byte. Ends at the limits of this thread and at the request's timeout,
 /// wherever NVRTC asks (see NvrtcUnit). For arbitrary texts there are compiles in other processes
-/// (compile_service.h). A measured compile has the assembler's words about each kernel in its log
-/// and does without NVRTC's own cache. Thread-safe, as NVRTC is.
+/// (compile_service.h). A measured compile has the assembler's words about each kernel in its log.
+/// Thread-safe, as NVRTC is.
 CompileResult run_compile(const LoadedNvrtc& nvrtc, const CompileJob& job,
                           const HeaderPlaces& places);
 

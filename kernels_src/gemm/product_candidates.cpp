@@ -194,15 +194,6 @@ constexpr double kHardlyLonger = 1.05;
 
 }  // namespace
 
-bool suits_product(const Device& device, const ProductKey& key, const ProductPlan& plan) noexcept {
-  if (plan.kernel != ProductKernel::gemm) return true;
-  const GemmSize size = size_of(device, key);
-  const auto& n = plan.numbers;
-  const GemmTile tile{n[0], n[1], n[2], n[3], n[4] != 0, n[5]};
-  const double rule = gemm_cost(size, choose_gemm(size));
-  return gemm_cost(size, choose_gemm(size, tile, n[6])) <= kHardlyLonger * rule;
-}
-
 std::vector<ProductPlan> product_candidates(const Device& device, const ProductKey& key) {
   std::vector<ProductPlan> all;
   if (std::min({key.rows, key.columns, key.inner, key.batches}) < 1) return all;
@@ -240,6 +231,16 @@ bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
   } catch (const Error&) {
     return false;
   }
+}
+
+bool suits_product(const Device& device, const ProductKey& key, const ProductPlan& plan) {
+  if (!is_product_plan(plan, key)) return false;
+  if (plan.kernel != ProductKernel::gemm) return true;
+  const GemmSize size = size_of(device, key);
+  const auto& n = plan.numbers;
+  const GemmTile tile{n[0], n[1], n[2], n[3], n[4] != 0, n[5]};
+  const double rule = gemm_cost(size, choose_gemm(size));
+  return gemm_cost(size, choose_gemm(size, tile, n[6])) <= kHardlyLonger * rule;
 }
 
 }  // namespace kernwright::kernels

@@ -153,8 +153,7 @@ class ProductState {
       for (const std::string& shape : shapes) {
         const ProductPlan* plan = find(*table, device, key, shape);
         if (plan == nullptr) continue;
-        const bool suits = &shape == &shapes.front() || suits_product(device, key, *plan);
-        return suits ? std::optional(*plan) : std::nullopt;
+        if (&shape == &shapes.front() || suits_product(device, key, *plan)) return *plan;
       }
     }
     return std::nullopt;

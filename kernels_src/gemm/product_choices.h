@@ -61,8 +61,9 @@ std::string product_shape(const ProductKey& key);
 std::string product_bucket(const ProductKey& key);
 
 /// Whether a plan of another shape in the bucket suits this product: a tile of wgmma only if its
-/// modelled time is hardly longer than that of the rule's tile, as whole waves of tiles differ.
-bool suits_product(const Device& device, const ProductKey& key, const ProductPlan& plan) noexcept;
+/// modelled time is hardly longer than that of the rule's tile, as whole waves of tiles differ. No
+/// plan suits whose numbers the kernel does not take.
+bool suits_product(const Device& device, const ProductKey& key, const ProductPlan& plan);
 
 /// The choice of the table in use: first by the product's shape, then by its bucket if that suits.
 /// Nothing: the rules decide. Decided once for each device and key; later calls look it up.

@@ -258,12 +258,16 @@ using Variance = Spread<In, As, false>;
 template <typename In, typename As>
 using Deviation = Spread<In, As, true>;
 
-/// Of the elements that are numbers, as many as there are.
+/// Of the elements that are numbers; NaN where no more of them are there than the correction.
 template <typename In, typename As, bool kRoot>
 struct SpreadOfNumbers : PassingNan<In, Spread<In, As, kRoot>> {
   using Base = Spread<In, As, kRoot>;
   __device__ static Real<As> finish(const typename Base::State& state, Call call) {
-    return Base::finish(state, {static_cast<double>(state.count), call.parameter});
+    const auto count = static_cast<double>(state.count);
+    if (count == 0 || count <= call.parameter) {
+      return narrow<Real<As>>(static_cast<Real<Accumulator<As>>>(nan("")));
+    }
+    return Base::finish(state, {count, call.parameter});
   }
 };
 template <typename In, typename As>

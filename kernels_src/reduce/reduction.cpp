@@ -80,6 +80,40 @@ ReductionTypes reduction_sum_types(Reduction op, ScalarType in, std::optional<Sc
   return {op == Reduction::sum ? Reduction::any : Reduction::all, in, type, type};
 }
 
+/// `op` passes over nothing; `asked` stands in messages.
+ReductionTypes plain_types(Reduction op, Reduction asked, ScalarType in,
+                           std::optional<ScalarType> wanted) {
+  switch (op) {
+    case Reduction::sum:
+    case Reduction::prod:
+      return reduction_sum_types(op, in, wanted);
+    case Reduction::mean: {
+      const ScalarType type = wanted.value_or(inexact_type(in));
+      if (!is_inexact_type(type))
+        refuse_reduction(asked, type, "a mean is a floating or complex number");
+      return {op, in, type, type};
+    }
+    case Reduction::max:
+    case Reduction::min:
+      require_reduction_order(asked, in);
+      return {op, in, in, in};
+    case Reduction::argmax:
+    case Reduction::argmin:
+      require_reduction_order(asked, in);
+      return {op, in, in, ScalarType::int64};
+    case Reduction::any:
+    case Reduction::all:
+      return {op, in, ScalarType::boolean, ScalarType::boolean};
+    case Reduction::count_nonzero:
+      return {op, in, in, ScalarType::int64};
+    case Reduction::logsumexp:
+      require_reduction_order(asked, in);
+      return {op, in, inexact_type(in), inexact_type(in)};
+    default:
+      return {op, in, inexact_type(in), real_type_of(inexact_type(in))};
+  }
+}
+
 std::size_t reduction_accumulator_size(ScalarType type) {
   return std::max<std::size_t>(is_inexact_type(type) ? 4 : 8, scalar_size(type));
 }
@@ -101,41 +135,14 @@ ScalarType sum_type(ScalarType in) noexcept {
 }
 
 ReductionTypes reduction_types(Reduction op, ScalarType in, std::optional<ScalarType> wanted) {
-  if (op >= Reduction::nansum) {
-    ReductionTypes types = reduction_types(plain_reduction(op), in, wanted);
-    const bool whole = !is_inexact_type(in) || types.as == ScalarType::boolean;
-    if (!whole) types.op = op;
-    return types;
+  const Reduction plain = plain_reduction(op);
+  const bool passes_nan = op != plain && is_inexact_type(in);
+  if (passes_nan && wanted == ScalarType::boolean) {
+    refuse_reduction(op, in, "its dtype cannot be bool");
   }
-  switch (op) {
-    case Reduction::sum:
-    case Reduction::prod:
-      return reduction_sum_types(op, in, wanted);
-    case Reduction::mean: {
-      const ScalarType type = wanted.value_or(inexact_type(in));
-      if (!is_inexact_type(type))
-        refuse_reduction(op, type, "a mean is a floating or complex number");
-      return {op, in, type, type};
-    }
-    case Reduction::max:
-    case Reduction::min:
-      require_reduction_order(op, in);
-      return {op, in, in, in};
-    case Reduction::argmax:
-    case Reduction::argmin:
-      require_reduction_order(op, in);
-      return {op, in, in, ScalarType::int64};
-    case Reduction::any:
-    case Reduction::all:
-      return {op, in, ScalarType::boolean, ScalarType::boolean};
-    case Reduction::count_nonzero:
-      return {op, in, in, ScalarType::int64};
-    case Reduction::logsumexp:
-      require_reduction_order(op, in);
-      return {op, in, inexact_type(in), inexact_type(in)};
-    default:
-      return {op, in, inexact_type(in), real_type_of(inexact_type(in))};
-  }
+  ReductionTypes types = plain_types(plain, op, in, wanted);
+  if (passes_nan) types.op = op;
+  return types;
 }
 
 std::string reducer_expression(const ReductionTypes& types, bool wide) {

@@ -94,3 +94,10 @@ def test_checks_and_a_graph(sim):
 def test_no_array_has_elements_of_4_bits(dtype):
     with pytest.raises(kw.errors.ArgumentError, match="pack_int4"):
         kw.zeros(3, dtype=dtype)
+
+
+def test_other_names_are_no_integers_of_4_bits():
+    for dtype in ("int4x", np.dtype([("int4", "f4")])):
+        with pytest.raises(kw.errors.ArgumentError, match="no element type") as caught:
+            kw.zeros(3, dtype=dtype)
+        assert "pack_int4" not in str(caught.value)

@@ -220,6 +220,7 @@ def test_reductions_that_pass_over_nan(name, dtype):
     close(getattr(kw, name)(x[:0], axis=1), np.zeros(0))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", PASSING_NAN)
 def test_nan_of_other_types(name):
     ours, theirs = getattr(kw, name), getattr(np, name)
@@ -233,7 +234,7 @@ def test_nan_of_other_types(name):
     complexes = (RNG.standard_normal((6, 700, 2)) @ [1, 1j]).astype(np.complex64)
     complexes[2, 3], complexes[4] = complex(np.nan, 1), complex(1, np.nan)
     if name in ("nanmax", "nanmin"):
-        with pytest.raises(kw.errors.InvalidArgument, match="no order"):
+        with pytest.raises(kw.errors.InvalidArgument, match=rf"{name}\(\) of complex64.* no order"):
             ours(kw.asarray(complexes))
         with pytest.raises(ValueError, match="no elements"):
             ours(kw.zeros((0, 3)), axis=0)
@@ -242,6 +243,15 @@ def test_nan_of_other_types(name):
         complexes = complexes[:, :9]
     for axis in (0, None):
         close(ours(kw.asarray(complexes), axis=axis), theirs(complexes.astype("c16"), axis=axis))
+    if name in ("nanvar", "nanstd"):
+        few = np.float32([[1, 3, np.nan], [1, 2, 4], [np.nan] * 3])
+        for correction in (1, 2):
+            wanted = theirs(few, axis=1, ddof=correction)
+            close(ours(kw.asarray(few), axis=1, correction=correction), wanted)
+        assert np.isnan(ours(kw.asarray(few), axis=1, correction=-1).numpy()[2])
+    if name in ("nansum", "nanmean", "nanprod"):
+        with pytest.raises(kw.errors.InvalidArgument, match=rf"{name}\(\) .*bool"):
+            ours(kw.ones(3), dtype="bool")
     if name in ("nansum", "nanmean"):
         got = ours(kw.asarray(np.float32([1.5, np.nan, 2.25])), dtype="float64")
         assert got.dtype == np.float64 and got.item() == theirs([1.5, np.nan, 2.25])

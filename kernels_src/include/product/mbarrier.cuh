@@ -28,8 +28,8 @@ struct Mbarrier {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(this)), "r"(count)
                  : "memory");
   }
-  /// After init() of all barriers, by the thread that called it: copies and the cluster's other
-  /// blocks may use them once the block (the cluster) has met.
+  /// After init() of all barriers, by the thread that called it: this thread and its copies may use
+  /// them at once, the others once the block (the cluster) has met.
   __device__ __forceinline__ static void publish() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

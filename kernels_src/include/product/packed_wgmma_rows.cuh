@@ -29,20 +29,26 @@ struct ArrangedUnit {
   }
 };
 
-/// Sums of 32 numbers of type T are divided by kFactor, so that those of float16 stay finite.
+/// Sums of 32 numbers of type T as three of them. The first one is divided by kFactor, so that
+/// those of float16 stay finite.
 template <typename T>
 struct SumParts {
   static constexpr float kFactor = PairBits<T>::kMantissa == 10 ? 32 : 1;
 
-  /// A sum as three numbers of T and a zero, to places 0, 4, 8 and 12 of a step's 16 of k.
+  /// The parts and a zero, to places 0, 4, 8 and 12 of a step's 16 of k.
   __device__ __forceinline__ static void write(UInt8* at, float sum) {
-    float left = sum / kFactor;
+    float left = sum;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const unsigned part = i < 3 ? pair_of<T>(left, 0.0f) & 0xffffu : 0;
+      const float factor = i == 0 ? kFactor : 1;
+      const unsigned part = i < 3 ? pair_of<T>(left / factor, 0.0f) & 0xffffu : 0;
       *reinterpret_cast<UInt16*>(at + i / 2 * 128 + i % 2 * 8) = static_cast<UInt16>(part);
-      left -= to_compute(T{static_cast<UInt16>(part)});
+      left -= factor * to_compute(T{static_cast<UInt16>(part)});
     }
+  }
+  /// What multiplies the part in a lane's register of A with the 8 places of `half`.
+  __device__ __forceinline__ static float factor_of(unsigned lane, int half) {
+    return half == 0 && lane % 4 < 2 ? kFactor : 1;
   }
 };
 
@@ -113,7 +119,7 @@ struct WgmmaRows {
     /// What multiplies a lane's two sums of x: their groups' bytes times `factor`.
     __device__ __forceinline__ static unsigned of_sums(unsigned bytes, unsigned lane,
                                                        float factor) {
-      return times(pair(lane % 2 ? bytes >> 16 : bytes, 0, 1), factor * SumParts<T>::kFactor);
+      return times(pair(lane % 2 ? bytes >> 16 : bytes, 0, 1), factor);
     }
   };
 
@@ -164,8 +170,9 @@ struct WgmmaRows {
     unsigned less[4], minima[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      less[i] = WholeScales::of_sums(scales[i % 2].scales, lane, 0.5f * Codes::kBase);
-      minima[i] = WholeScales::of_sums(scales[i % 2].minima, lane, 1);
+      const float factor = SumParts<T>::factor_of(lane, i / 2);
+      less[i] = WholeScales::of_sums(scales[i % 2].scales, lane, 0.5f * factor * Codes::kBase);
+      minima[i] = WholeScales::of_sums(scales[i % 2].minima, lane, factor);
     }
     begin_products();
     Step::add(group_sums, less, b, 1);

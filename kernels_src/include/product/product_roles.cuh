@@ -77,6 +77,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
         store_direct<Of, typename Work::Out, Finish>(sums[wave], to, scales, wave, top + wave * 64,
                                                      column, z, self.lane);
       } else if constexpr (sizeof(typename Work::Out) == 4) {
+        static_assert(!Schedule::kGrouped);  // its boxes would reach the next group's rows
         store_wide_rows<Of, typename Work::Out, Finish>(
             sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
       } else {

@@ -53,7 +53,7 @@ struct Problem {
 enum Store {
   kByCopies,    // of boxes, from shared memory; types of 2 and 4 bytes, strides of 16 bytes
   kByElements,  // from shared memory; 16-bit types
-  kDirect,      // from registers; types of other sizes
+  kDirect,      // from registers; types of other sizes, and of 4 bytes in other strides
 };
 
 /// A place in the ring of stages, and the parity of the rounds.

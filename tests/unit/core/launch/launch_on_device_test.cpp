@@ -23,7 +23,7 @@ namespace {
 
 Kernel saxpy(Device& device) { return {Module::load(device, kSaxpyPtx), saxpy_signature()}; }
 
-/// Plain device memory of floats; `memory` and `array` are floors above this one.
+/// Plain device memory of floats; `memory` and `array` are layers above this one.
 struct Floats {
   Floats(Device& d, const std::vector<float>& values) : device(d), count(values.size()) {
     const ContextGuard guard(device);
