@@ -27,7 +27,7 @@ from kernwright import _core
 # Rows, columns, inner dimension. With "nt" each column of the second operand is contiguous, as in
 # the weights of layers. Layers: query-key-value, output, gate and up, down; of language models with
 # 8 and 70 billion weights.
-SQUARES = [(n, n, n) for n in (1024, 2048, 4096, 8192, 4000, 4095, 4097)]
+SQUARES = [(n, n, n) for n in (1024, 2048, 4096, 8192, 3072, 5120, 2050, 4000, 4095, 4097, 4104)]
 LAYERS = [
     *((rows, n, k) for rows in (128, 512, 4096) for n, k in
       ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336))),
@@ -116,7 +116,7 @@ def measure(
     result = _core._gemm(a, b, kernel=options.kernel)
     row["error"] = error_of(a, b, result)
     row["correct"] = row["error"] < TOLERANCE
-    row["choice"] = options.kernel if options.kernel != "auto" else _core._gemm_choice(*shape)
+    row["rule"] = options.kernel if options.kernel != "auto" else _core._gemm_choice(*shape)
     if torch:
         row["error of all"] = error_of_all(torch, a, b, result)
         row["correct"] &= row["error of all"] < 2 * TOLERANCE
@@ -147,7 +147,7 @@ def candidates(
     a, b = operands(shape, layout, options.dtype)
     row: dict[str, Any] = {"shape": shape, "layout": layout, "dtype": options.dtype}
     by_mma = options.kernel == "mma"
-    row["choice"] = options.kernel if by_mma else _core._gemm_choice(*shape)
+    row["rule"] = options.kernel if by_mma else _core._gemm_choice(*shape)
     runs: dict[str, Callable[[], Any]] = {"rule": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
@@ -192,7 +192,7 @@ def those_that_run(
 def measure_type(
     shape: tuple[int, int, int], name: str, options: argparse.Namespace, torch: Any
 ) -> dict[str, Any]:
-    """A product of another type: the rule's choice and the peers, or every tile."""
+    """A product of another type: what the rule takes, and the peers, or every tile."""
     row: dict[str, Any] = {"shape": shape, "layout": "nt", "type": name, "correct": False}
     subject = gemm_types.subject(name, shape)
     runs: dict[str, Callable[[], Any]] = {"ours": subject.run}
@@ -203,9 +203,9 @@ def measure_type(
         runs |= subject.peers(torch)
     ours = those_that_run({"ours": subject.run}, row)
     runs = {**ours, **those_that_run({t: r for t, r in runs.items() if t != "ours"}, row)}
-    row["choice"] = name
+    row["rule"] = name
     if name != "float32":
-        row["choice"] = _core._gemm_choice(
+        row["rule"] = _core._gemm_choice(
             *shape, in_bytes=subject.in_bytes, promotes=subject.promotes
         )
     if ours:
@@ -234,7 +234,7 @@ def show(row: dict[str, Any]) -> None:
         text = f"ours {row['ours']['TFLOP/s']}, torch {row.get('torch', {}).get('TFLOP/s')} TFLOP/s"
         text += f", {row.get('of torch')} of it; {row['choice']}"
     else:
-        text = row["choice"]
+        text = row["rule"]
     for title, failure in row.get("failed", {}).items():
         text += f"; {title} failed: {failure.splitlines()[0]}"
     kind = row.get("type", row["layout"])
