@@ -21,9 +21,12 @@ Shape broadcast_shape(std::span<const Array* const> arrays) {
         extent = other[i];
       } else if (other[i] != 1 && other[i] != extent) {
         throw InvalidArgument(
-            format("Incompatible dimensions: shapes {} and {} do not broadcast together; extents "
-                   "must be equal or 1, counted from the last axis",
-                   shape_to_string(shape), shape_to_string(other)));
+            format("Incompatible dimensions: {} and {} do not broadcast together; extents must be "
+                   "equal or 1, counted from the last axis",
+                   arrays.size() == 2
+                       ? arrays[0]->identify()
+                       : format("shape {} of the operands before", shape_to_string(shape)),
+                   each->identify()));
       }
     }
     shape = std::move(both);

@@ -355,8 +355,12 @@ def test_wrong_out():
 
 def test_wrong_operands():
     a = kw.ones((3, 4))
-    with pytest.raises(kw.InvalidArgument, match=r"Incompatible dimensions.*\(3, 4\).*\(5,\)"):
-        kw.add(a, kw.ones(5))
+    named = r"float32 array of shape \(3, 4\) on .* and int32 array of shape \(5,\) on "
+    with pytest.raises(kw.InvalidArgument, match=rf"Incompatible dimensions: {named}"):
+        kw.add(a, kw.ones(5, "int32"))
+    named = r"shape \(3, 4\) of the operands before and int32 array of shape \(5,\) on "
+    with pytest.raises(kw.InvalidArgument, match=rf"Incompatible dimensions: {named}"):
+        kw.where(a > 0, a, kw.ones(5, "int32"))
     with pytest.raises(kw.ArgumentError, match="asarray"):
         kw.add(a, np.ones((3, 4)))
     for wrong in ("text", None, [1, 2], object()):
