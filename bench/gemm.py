@@ -229,10 +229,10 @@ def show(row: dict[str, Any]) -> None:
     shape = "x".join(str(extent) for extent in row["shape"])
     if "TFLOP/s" in row:
         best = ", ".join(f"{title} {value}" for title, value in list(row["TFLOP/s"].items())[:6])
-        text = f"rule: {row['choice']}; {best}"
+        text = f"rule: {row['rule']}; {best}"
     elif "ours" in row:
         text = f"ours {row['ours']['TFLOP/s']}, torch {row.get('torch', {}).get('TFLOP/s')} TFLOP/s"
-        text += f", {row.get('of torch')} of it; {row['choice']}"
+        text += f", {row.get('of torch')} of it; {row['rule']}"
     else:
         text = row["rule"]
     for title, failure in row.get("failed", {}).items():
