@@ -37,6 +37,7 @@
 #include "kernels_src/include/ordered_scan.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/posted.cuh.h"
+#include "kernels_src/include/product/cluster_sums.cuh.h"
 #include "kernels_src/include/product/mbarrier.cuh.h"
 #include "kernels_src/include/product/own_epilogue.cuh.h"
 #include "kernels_src/include/product/packed_arrays.cuh.h"
@@ -97,6 +98,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(attention_rows),
     KW_HEADER(attention_tile),
     KW_HEADER(byte_tiles),
+    KW_HEADER(cluster_sums),
     KW_HEADER(complex_math),
     KW_HEADER(decode_block),
     KW_HEADER(edge_packs),

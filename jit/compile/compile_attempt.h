@@ -77,7 +77,8 @@ class CompileAttempt {
   CompileAttempt(const LoadedNvrtc& nvrtc, const CompileRequest& request, const CompilePlan& plan,
                  const TokenizedSource& source);
 
-  /// False when the text is at fault.
+  /// Calls the compiler once. False when it reports errors: errors() says where they are. Throws
+  /// Timeout at the deadline.
   bool compile(const CompileDeadline& deadline);
   /// Milliseconds within NVRTC.
   double nvrtc_ms() const noexcept { return nvrtc_ms_; }

@@ -33,6 +33,8 @@ struct GemmEpilogue {
   std::string expression{};
 };
 
+/// Elements that share a scale of GemmBlockScales.
+constexpr std::int64_t kGemmBlock = 128;
 /// Scales of float8 operands in blocks of 128 along the inner dimension, float32: of a's rows (m, k
 /// / 128), of b's columns 128 at a time (k / 128, n / 128), rounded up.
 struct GemmBlockScales {

@@ -1,78 +1,26 @@
-// Reads tables of products, and remembers what was decided where a launch can look it up.
+// The tables of products in use, and what was decided by them where a launch can look it up.
 #include "kernels_src/gemm/product_choices.h"
 
 #include "base/env.h"
 #include "base/errors.h"
-#include "base/format.h"
 #include "base/log.h"
 #include "base/whole_file.h"
+#include "kernels_src/gemm/product_table.h"
 #include "kernels_src/launch_choices.h"
 #include "kernels_src/launch_choices.json.h"
 
-#include <algorithm>
+#include <array>
 #include <atomic>
-#include <bit>
-#include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <shared_mutex>
 #include <unordered_map>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
 
 constexpr std::array<const char*, 5> kProductKernels = {"rule", "skinny", "gemm", "mma", "fma"};
-constexpr std::array<const char*, 4> kProductSums = {"plain", "promoted", "blocks", "tf32"};
 constexpr std::size_t kMostProducts = 8192;
-
-/// device -> types -> shape or bucket.
-using ProductRows = std::map<std::string, ProductPlan>;
-using ProductTable = std::map<std::string, std::map<std::string, ProductRows>>;
-
-/// Nothing for what this release does not know.
-std::optional<ProductPlan> plan_of_json(const nlohmann::json& row) {
-  ProductPlan plan;
-  if (!row.is_array()) return std::nullopt;
-  if (row.empty()) return plan;
-  if (!row[0].is_string() || row.size() > plan.numbers.size() + 1) return std::nullopt;
-  const auto kernel = product_kernel_from_name(row[0].get<std::string>());
-  if (!kernel) return std::nullopt;
-  plan.kernel = *kernel;
-  for (std::size_t i = 1; i < row.size(); ++i) {
-    if (!row[i].is_number_integer()) return std::nullopt;
-    const auto number = row[i].get<std::int64_t>();
-    if (number < -1 || number > 4096) return std::nullopt;
-    plan.numbers[i - 1] = static_cast<std::int16_t>(number);
-  }
-  return plan;
-}
-
-ProductTable parse_products(std::string_view text, const std::string& origin) {
-  ProductTable table;
-  try {
-    const auto json = nlohmann::json::parse(text);
-    const auto products = json.find("products");
-    if (products == json.end()) return table;
-    if (!products->is_object())
-      throw InvalidArgument(
-          format("\"products\" of {} is no object; `kernwright tune-kernels --products` writes "
-                 "one: no table of kernels' choices",
-                 origin));
-    for (const auto& [device, families] : products->items()) {
-      for (const auto& [types, rows] : families.items()) {
-        for (const auto& [shape, row] : rows.items()) {
-          if (const auto plan = plan_of_json(row)) table[device][types][shape] = *plan;
-        }
-      }
-    }
-  } catch (const nlohmann::json::exception& error) {
-    throw InvalidArgument(
-        format("{} is no table of kernels' choices: {}; `kernwright tune-kernels` "
-               "writes one",
-               origin, error.what()));
-  }
-  return table;
-}
 
 struct PlaceKey {
   int device;
@@ -134,7 +82,7 @@ class ProductState {
   bool has_shape(const Device& device, const ProductKey& key) {
     const std::unique_lock lock(mutex_);
     read_once();
-    return users_ && find(*users_, device, key, product_shape(key)) != nullptr;
+    return users_ && find_product(*users_, device, key, product_shape(key)) != nullptr;
   }
 
   void use(std::optional<ProductTable> table) {
@@ -151,25 +99,12 @@ class ProductState {
     for (const ProductTable* table : {users_ ? &*users_ : nullptr, &shipped_}) {
       if (table == nullptr || (table == &shipped_ && is_off())) continue;
       for (const std::string& shape : shapes) {
-        const ProductPlan* plan = find(*table, device, key, shape);
+        const ProductPlan* plan = find_product(*table, device, key, shape);
         if (plan == nullptr) continue;
         if (&shape == &shapes.front() || suits_product(device, key, *plan)) return *plan;
       }
     }
     return std::nullopt;
-  }
-
-  static const ProductPlan* find(const ProductTable& table, const Device& device,
-                                 const ProductKey& key, const std::string& shape) {
-    const std::string arch = format("sm_{}", device.compute_capability().number());
-    for (const std::string& wanted : {device.name(), arch}) {
-      const auto of_device = table.find(wanted);
-      if (of_device == table.end()) continue;
-      const auto rows = of_device->second.find(product_types(key));
-      if (rows == of_device->second.end()) continue;
-      if (const auto row = rows->second.find(shape); row != rows->second.end()) return &row->second;
-    }
-    return nullptr;
   }
 
   static bool is_off() {
@@ -210,65 +145,7 @@ ProductState& product_state() {
   return state;
 }
 
-bool is_turned(const Array& array) {
-  return array.shape().back() > 1 &&
-         array.strides().back() != static_cast<std::int64_t>(scalar_size(array.type()));
-}
-/// Products of a batch that has so many of a.
-std::int64_t product_batches(const Array& a, const Array& b) {
-  std::int64_t all = 1;
-  for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
-    const auto extent = [&](const Array& of) {
-      return d > of.ndim() ? 1 : of.shape()[of.shape().size() - static_cast<std::size_t>(d)];
-    };
-    all *= std::max(extent(a), extent(b));
-  }
-  return all;
-}
-std::int64_t power_not_below(std::int64_t extent) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(extent)));
-}
-
 }  // namespace
-
-ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated) {
-  ProductKey key{.a = a.type(),
-                 .b = b.type(),
-                 .out = out,
-                 .a_turned = is_turned(a),
-                 .b_turned = is_turned(b),
-                 .gated = gated,
-                 .rows = a.shape()[a.shape().size() - 2],
-                 .columns = b.shape().back(),
-                 .inner = a.shape().back(),
-                 .batches = product_batches(a, b)};
-  if (b.ndim() == 2) {
-    key.rows *= key.batches;
-    key.batches = 1;
-  }
-  return key;
-}
-
-std::string product_types(const ProductKey& key) {
-  std::string types =
-      format("{}.{}.{}.{}{}{}", scalar_name(key.a), scalar_name(key.b), scalar_name(key.out),
-             key.a_turned ? "t" : "n", key.b_turned ? "t" : "n", key.gated ? ".gated" : "");
-  if (key.sums != ProductSums::plain) types += format(".{}", product_sums_name(key.sums));
-  return types;
-}
-
-std::string product_shape(const ProductKey& key) {
-  const std::string one = format("{}x{}x{}", key.rows, key.columns, key.inner);
-  return key.batches == 1 ? one : format("{}*{}", key.batches, one);
-}
-
-std::string product_bucket(const ProductKey& key) {
-  ProductKey whole = key;
-  for (std::int64_t* extent : {&whole.rows, &whole.columns, &whole.inner, &whole.batches}) {
-    *extent = power_not_below(*extent);
-  }
-  return "~" + product_shape(whole);
-}
 
 std::optional<ProductPlan> product_plan(const Device& device, const ProductKey& key) noexcept {
   if (forced_product) {
@@ -301,23 +178,6 @@ std::optional<ProductKernel> product_kernel_from_name(std::string_view name) noe
     if (name == kProductKernels[i]) return static_cast<ProductKernel>(i);
   }
   return std::nullopt;
-}
-
-ProductSums product_sums(const Gemm& of) noexcept {
-  if (of.tf32) return ProductSums::tf32;
-  if (!is_gemm_float8(of.a.type())) return ProductSums::plain;
-  if (of.block_scales) return ProductSums::blocks;
-  return of.fast_sums ? ProductSums::plain : ProductSums::promoted;
-}
-
-const char* product_sums_name(ProductSums sums) noexcept {
-  return kProductSums[static_cast<std::size_t>(sums)];
-}
-
-std::optional<ProductSums> product_sums_from_name(std::string_view name) noexcept {
-  const auto* found = std::ranges::find(kProductSums, name);
-  if (found == kProductSums.end()) return std::nullopt;
-  return static_cast<ProductSums>(found - kProductSums.begin());
 }
 
 std::optional<Gemm> planned_gemm(const Gemm& of, ScalarType out) {

@@ -4,6 +4,7 @@
 
 #include "array/array.h"
 #include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemm/product_key.h"
 #include "kernels_src/gemv/skinny_plan.h"
 
 #include <array>
@@ -28,37 +29,6 @@ struct ProductPlan {
   std::array<std::int16_t, 8> numbers{};  ///< in the order above, zeros behind them
   bool operator==(const ProductPlan&) const = default;
 };
-
-/// How a product is summed, where its types leave a choice.
-enum class ProductSums : std::uint8_t {
-  plain,     ///< as the kernel of the types does
-  promoted,  ///< of float8: parts of the inner dimension apart
-  blocks,    ///< of float8: the same, times scales of blocks
-  tf32       ///< of float32: by tensor cores
-};
-ProductSums product_sums(const Gemm& of) noexcept;
-/// "plain", and a name's.
-const char* product_sums_name(ProductSums sums) noexcept;
-std::optional<ProductSums> product_sums_from_name(std::string_view name) noexcept;
-
-/// The facts about a product a @ b for a table.
-struct ProductKey {
-  ScalarType a{}, b{}, out{};
-  ProductSums sums = ProductSums::plain;
-  bool a_turned = false, b_turned = false;  ///< rows have no neighbours in memory
-  bool gated = false;
-  std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
-  bool operator==(const ProductKey&) const = default;
-};
-/// The key of fitting operands with two or more dimensions. Dimensions of a alone count as rows.
-ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated = false);
-/// "bfloat16.bfloat16.bfloat16.nt": the types, and n for operands whose rows have neighbours.
-/// Behind them, where they count: ".gated", and the sums as ".promoted".
-std::string product_types(const ProductKey& key);
-/// "128x4096x14336", rows, columns and the inner dimension; "8*128x64x128" of a batch of 8.
-std::string product_shape(const ProductKey& key);
-/// "~128x4096x16384": each extent as the power of two that is not below it.
-std::string product_bucket(const ProductKey& key);
 
 /// Whether a plan of another shape in the bucket suits this product: a tile of wgmma only if its
 /// modelled time is hardly longer than that of the rule's tile, as whole waves of tiles differ. No

@@ -7,6 +7,7 @@
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/gemv/skinny_kernels.h"
+#include "kernels_src/gemv/skinny_problem.h"
 #include "kernels_src/operands.h"
 
 #include <algorithm>
@@ -19,14 +20,6 @@ namespace {
 constexpr std::int64_t kMostSkinnyIndex = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostSkinnyBatches = 65535;
 
-// As in skinny.cuh.
-struct SkinnyProblem {
-  CUdeviceptr x = 0, out = 0, partial = 0, scale = 0, bias = 0, residual = 0;
-  std::int64_t x_row = 0, x_batch = 0, residual_row = 0, residual_batch = 0;
-  std::uint64_t batches = 1;
-  std::uint32_t m = 0, n = 0, k = 0, splits = 1, scale_step = 0, ahead = 0;
-  float factor = 1;
-};
 /// ByteRows has its distances in bytes, DotRows in elements.
 struct WeightRows {
   CUdeviceptr data = 0;

@@ -1,7 +1,7 @@
 // Products with some rows on Hopper: the weights are the rows of products by warpgroups (wgmma), x
 // their columns. One warp copies both by tensor maps; blocks of a cluster share k.
+#include <kernwright/cluster_sums.cuh>
 #include <kernwright/product_stages.cuh>
-#include <kernwright/skinny.cuh>
 #include <kernwright/wgmma.cuh>
 
 using namespace kernwright;
@@ -124,32 +124,8 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
     }
     __syncwarp();
     __syncthreads();  // all have read the stages
-    if (warp < Warps) {
-#pragma unroll
-      for (int i = 0; i < Of::kColumns / 2; ++i) {
-        const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-        const int row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
-        shared.sums()[column * Of::kPitch + row] = sums[i];
-      }
-    }
-    cluster_sync();
-    const unsigned stride = p.splits * blockDim.x;
-    for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < Of::kColumns * Of::kRows / 4;
-         i += stride) {
-      const unsigned m = i / (Of::kRows / 4), row = i % (Of::kRows / 4) * 4;
-      if (m >= p.m) break;
-      const float* const mine = shared.sums() + m * Of::kPitch + row;
-      float sum[4] = {};
-#pragma unroll 4
-      for (unsigned rank = 0; rank < p.splits; ++rank) {
-        const float4 part = four_of_block(mine, rank);
-        sum[0] += part.x;
-        sum[1] += part.y;
-        sum[2] += part.z;
-        sum[3] += part.w;
-      }
-      finish_four<T, Act>(p, batch, m, first + row, sum);
-    }
+    if (warp < Warps) spread_warp_sums(shared, warp, lane, sums);
+    finish_cluster<T, Act>(p, batch, 0, first, shared);
     if (batch + gridDim.z >= p.batches) break;
     show_to_copies();  // the next batch's boxes come to the place of the sums
     cluster_sync();

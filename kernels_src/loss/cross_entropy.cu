@@ -12,7 +12,8 @@
 
 using namespace kernwright;
 
-/// A row of T that may begin anywhere: `lead` elements up to the first pack, `packs` of N, a rest.
+/// A row of T that may begin anywhere: `lead` elements up to the first pack, `packs` of N, and
+/// `edges` elements before and behind the packs.
 template <typename T, int N>
 struct RowParts {
   int lead, packs, edges;
@@ -23,7 +24,7 @@ struct RowParts {
     lead = past == 0 ? 0 : (kBytes - past) / static_cast<int>(sizeof(T));
     if (lead > cols) lead = cols;
     packs = (cols - lead) / N;
-    edges = cols - packs * N;  // before and after the packs
+    edges = cols - packs * N;
   }
   __device__ int edge(int e) const { return e < lead ? e : e + packs * N; }
   __device__ int pack(int p) const { return lead + p * N; }

@@ -153,7 +153,7 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   const Array x = packed_columns(call, rows, on);
   Array result = Array::empty(device, {rows, w.n}, x.type(), on);
   std::vector<Array> used = {x, result};
-  PackedProblem p;
+  SkinnyProblem p;
   p.x = x.address();
   p.out = result.address();
   if (call.bias) p.bias = used.emplace_back(contiguous(*call.bias, on)).address();

@@ -69,7 +69,7 @@ std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan)
   return std::max(plan.stages * stage, sums) + plan.stages * 16 + 16 + table;
 }
 
-Array arrange_packed_columns(const PackedLinearCall& call, const PackedProblem& problem,
+Array arrange_packed_columns(const PackedLinearCall& call, const SkinnyProblem& problem,
                              const SkinnyPlan& plan, const Stream& on) {
   const PackedWeights& w = call.weights;
   const int run = packed_run(w), columns = 8 * plan.columns;

@@ -1,5 +1,6 @@
 // Products of some rows with quantised weights on Hopper: the weights are the rows of products by
 // warpgroups (wgmma) and are decoded in registers, x are their columns in shared memory.
+#include <kernwright/cluster_sums.cuh>
 #include <kernwright/packed_wgmma_rows.cuh>
 
 using namespace kernwright;
@@ -184,30 +185,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / Warp
   }
   __syncwarp();
   __syncthreads();  // all have read the stages
-  if (warp < Warps) {
-#pragma unroll
-    for (int i = 0; i < Of::kColumns / 2; ++i) {
-      const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      const int row = warp * 16 + i / 2 % 2 * 8 + lane / 4;
-      shared.sums()[column * Of::kPitch + row] = rows.sums[i];
-    }
-  }
-  cluster_sync();
-  for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < Of::kColumns * Of::kRows / 4;
-       i += p.splits * blockDim.x) {
-    const unsigned m = i / (Of::kRows / 4), row = i % (Of::kRows / 4) * 4;
-    if (first_m + m >= p.m) break;
-    const float* const mine = shared.sums() + m * Of::kPitch + row;
-    float sum[4] = {};
-#pragma unroll 4
-    for (unsigned rank = 0; rank < p.splits; ++rank) {
-      const float4 part = four_of_block(mine, rank);
-      sum[0] += part.x;
-      sum[1] += part.y;
-      sum[2] += part.z;
-      sum[3] += part.w;
-    }
-    finish_four<T, Act>(p, 0, first_m + m, first_n + row, sum);
-  }
+  if (warp < Warps) spread_warp_sums(shared, warp, lane, rows.sums);
+  finish_cluster<T, Act>(p, 0, first_m, first_n, shared);
   leave_cluster();
 }

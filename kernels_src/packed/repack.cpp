@@ -1,16 +1,14 @@
 // Weights into the packed layout, and to numbers.
-#include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/formats/checks.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/packed/pack_checks.h"
 #include "kernels_src/packed/packed.h"
 #include "kernels_src/packed/repack.cu.h"
 #include "kernels_src/sort/sort.h"
-
-#include <limits>
 
 namespace kernwright::kernels {
 namespace {
@@ -225,104 +223,10 @@ class Repacker {
   std::int64_t tiles_ = 0, blocks_ = 0;
 };
 
-void require_pack(const Array& array, ScalarType type, std::int64_t count, const PackCall& call,
-                  const char* what) {
-  require_type(array, type, what);
-  require_device_of(array, call.blocks[0], what);
-  if (array.size() != count)
-    throw InvalidArgument(
-        format("Incompatible dimensions: weights of shape ({}, {}) have {} "
-               "numbers of {}, not {}",
-               call.n, call.k, count, what, array.identify()));
-}
-
-/// int32 words (k / 8, n) or (k, n / 8), scales and zeros of groups of k.
-void check_words(const PackCall& call) {
-  const Array& scales = call.blocks[1];
-  const std::int64_t groups = call.k / call.group;
-  require_numbers(scales.type(), "the type of scales");
-  if (call.n % 8 != 0 || call.k % 8 != 0)
-    throw InvalidArgument(
-        format("Incompatible dimensions: words of 8 codes make ({}, {}) weights", call.n, call.k));
-  require_pack(call.blocks[0], ScalarType::int32, call.n * call.k / 8, call, "codes");
-  require_pack(scales, scales.type(), groups * call.n, call, "scales");
-  if (call.blocks.size() == 3)
-    require_pack(call.blocks[2], ScalarType::int32, groups * call.n / 8, call, "zeros");
-  if (call.groups) require_pack(*call.groups, ScalarType::int32, call.k, call, "groups of columns");
-}
-
-void check_pack_gguf(const PackCall& call) {
-  constexpr std::array<std::array<std::int64_t, 2>, 5> sizes = {
-      {{32, 18}, {32, 34}, {256, 144}, {256, 176}, {256, 210}}};
-  const auto at =
-      static_cast<std::size_t>(call.format) - static_cast<std::size_t>(PackedFormat::q4_0);
-  require_pack(call.blocks[0], ScalarType::uint8, call.n * call.k / sizes[at][0] * sizes[at][1],
-               call, "bytes of blocks");
-}
-
-void check_pack(const PackCall& call) {
-  const std::int64_t size = call.n * call.k;
-  switch (call.format) {
-    case PackedFormat::int4:
-      return check_words(call);
-    case PackedFormat::nf4: {
-      const std::int64_t blocks = size / call.group;
-      require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
-      if (call.blocks.size() == 2)
-        return require_pack(call.blocks[1], ScalarType::float32, blocks, call, "absmax");
-      require_pack(call.blocks[1], ScalarType::uint8, blocks, call, "codes of absmax");
-      require_pack(call.blocks[2], ScalarType::float32, 256, call, "the table of absmax");
-      require_pack(call.blocks[3], ScalarType::float32, (blocks + 255) / 256, call,
-                   "scales of absmax");
-      return require_pack(call.blocks[4], ScalarType::float32, 1, call, "the offset of absmax");
-    }
-    case PackedFormat::mxfp4:
-      require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
-      return require_pack(call.blocks[1], ScalarType::uint8, size / 32, call, "exponents");
-    case PackedFormat::nvfp4:
-      require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
-      require_pack(call.blocks[1], ScalarType::float8_e4m3fn, size / 16, call, "scales");
-      return require_pack(call.blocks[2], ScalarType::float32, 1, call, "the scale of all");
-    case PackedFormat::fp8_block:
-      require_pack(call.blocks[0], ScalarType::float8_e4m3fn, size, call, "weights");
-      require_device_of(call.blocks[1], call.blocks[0], "scales");
-      require_type(call.blocks[1], ScalarType::float32, "the array of scales");
-      return require_shape(
-          call.blocks[1],
-          {(call.n + call.tile[0] - 1) / call.tile[0], (call.k + call.tile[1] - 1) / call.tile[1]},
-          "the array of scales");
-    default:
-      return check_pack_gguf(call);
-  }
-}
-
-std::size_t least_pack_blocks(PackedFormat format) {
-  if (format == PackedFormat::nvfp4) return 3;
-  return format >= PackedFormat::q4_0 && format <= PackedFormat::q6_k ? 1 : 2;
-}
-
-bool pack_count_fits(const PackCall& call) {
-  const std::size_t count = call.blocks.size(), least = least_pack_blocks(call.format);
-  if (count == least) return true;
-  return (call.format == PackedFormat::int4 && count == 3) ||
-         (call.format == PackedFormat::nf4 && count == 5);
-}
-
 }  // namespace
 
 PackedWeights pack_weights(const PackCall& call, const Stream& stream) {
-  if (!pack_count_fits(call))
-    throw InvalidArgument(format("these weights are no {} arrays", call.blocks.size()));
-  PackedWeights shape;
-  shape.format = call.format;
-  shape.n = call.n;
-  shape.k = call.k;
-  shape.group = call.group;
-  shape.tile = call.tile;
-  check_packed_shape(shape);
   check_pack(call);
-  if (call.groups && call.source != PackedSource::gptq)
-    throw InvalidArgument("only weights of GPTQ have a list of groups");
   const Stream on = stream ? stream : Stream::legacy(call.blocks[0].device());
   return Repacker(call, on).run();
 }

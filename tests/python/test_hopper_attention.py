@@ -4,6 +4,9 @@ Where the simulated device is an older one, all of this file and the tests of at
 more in a process of its own, whose device is one of 9.0.
 """
 
+import re
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from attention_model import assert_attention, assert_logarithms, normal, reference
@@ -61,6 +64,24 @@ def compare(host, dtype="float16", device=None, **options):
     return got
 
 
+class Tile(NamedTuple):
+    """The numbers in the name of an instance of hopper_attention.cu."""
+
+    dim: int
+    value_dim: int
+    keys: int
+    stages: int
+    value_stages: int
+    groups: int
+    places: int
+
+
+def launched(profiled):
+    """The only launch of the kernel for Hopper, and its tile."""
+    (launch,) = [a for a in profiled.activities if a.name.startswith("hopper_attention<")]
+    return launch, Tile(*map(int, re.search(r"Tile<([^>]*)>", launch.name)[1].split(",")))
+
+
 @hopper_alone
 @pytest.mark.parametrize("causal", [False, True])
 def test_lengths(forced, causal):
@@ -106,14 +127,26 @@ def test_more_parts_than_multiprocessors(forced):
 def test_more_stages_of_values_than_of_keys(forced):
     """There is room for them where parts have three tiles of keys and no window."""
     _core._force_attention("hopper", (128, 2, 2, True))
-    compare(operands(2, 70, 7, 40, 300, 128))
+    with kw.profile() as profiled:
+        compare(operands(2, 70, 7, 40, 300, 128))
+    _, tile = launched(profiled)
+    assert (tile.stages, tile.value_stages) == (2, 3)
 
 
 @hopper_alone
 def test_rounds_of_whole_heads(forced):
-    """With many parts a block has first and last rows of causal heads in turn."""
+    """With many parts a block has first and last rows of causal heads in turn.
+
+    Two rounds of the blocks have whole heads, and there are eight rounds or more.
+    """
     _core._force_attention("hopper", (64, 2, 1, True))
-    compare(operands(4, 140, 4, 70, 70, 64), causal=True)
+    batch, heads, length = 4, 140, 70
+    with kw.profile() as profiled:
+        compare(operands(batch, heads, 4, length, length, 64), causal=True)
+    launch, tile = launched(profiled)
+    blocks, parts = launch.grid[0], -(-length // (64 * tile.groups))
+    assert parts == 2 and 2 * blocks % parts == 0
+    assert batch * heads * parts >= 8 * blocks
 
 
 @hopper_alone

@@ -96,8 +96,22 @@ def test_no_array_has_elements_of_4_bits(dtype):
         kw.zeros(3, dtype=dtype)
 
 
+@pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint4])
+def test_values_of_4_bits_name_the_way_to_their_bytes(dtype):
+    values = np.array([1, 3, 7], dtype)
+    for given in (values, values[1], [values[2]]):
+        with pytest.raises(kw.errors.ArgumentError, match="pack_int4") as caught:
+            kw.asarray(given)
+    advised = str(caught.value).rpartition("lie two in a byte: ")[2]
+    packed = eval(advised, {"kw": kw, "values": values})
+    np.testing.assert_array_equal(packed.numpy(), packed_as_defined(values))
+
+
 def test_other_names_are_no_integers_of_4_bits():
     for dtype in ("int4x", np.dtype([("int4", "f4")])):
         with pytest.raises(kw.errors.ArgumentError, match="no element type") as caught:
             kw.zeros(3, dtype=dtype)
         assert "pack_int4" not in str(caught.value)
+    with pytest.raises(kw.errors.ArgumentError, match="numbers and bools") as caught:
+        kw.asarray(np.array([1, 2], "M8[s]"))
+    assert "pack_int4" not in str(caught.value)

@@ -104,7 +104,7 @@ class Session {
   const std::vector<std::unique_ptr<Trial>>& trials() const;
   /// The best so far; null where none is correct.
   const Trial* best() const;
-  /// So far, and of the final comparison after finish().
+  /// The result so far; after finish() with the final comparison.
   SessionResult result() const;
 
  private:

@@ -32,7 +32,8 @@ struct GroupedGemm {
   Array x, weights;
   RowGroups groups;
   std::optional<Array> bias{};
-  std::optional<ActivationCall> activation{}, gate{};  ///< those of has_short_epilogue()
+  /// Those with which has_short_epilogue() is true, see GemmEpilogue.
+  std::optional<ActivationCall> activation{}, gate{};
   std::optional<GemmTile> tile{};
   std::optional<MmaTile> mma_tile{};
   bool by_mma = false;  ///< mma_gemm.cu, also where gemm.cu would run

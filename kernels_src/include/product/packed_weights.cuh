@@ -8,7 +8,10 @@
 // 16 numbers are rounded to the pairs' type.
 //
 // decode() gives codes plus kBase at no cost: it sets bits at the top of a mantissa with kBase's
-// exponent. The sum of x times kBase, zeros and minima is taken off a group's sum.
+// exponent. Kernels take the sum of x times kBase, zeros and minima off a group's sum. Products by
+// warpgroups differ (packed_wgmma_rows.cuh): kBase and zeros come off the codes in registers. Where
+// there are minima, codes are multiplied with a group's whole number there; minima and half of
+// kBase are left to sums of x.
 //
 // A format is Packed<Codes, Scales, Run>: `Run` neighbours along k are a lane's, 8 or (for groups
 // of 16) twice 4.

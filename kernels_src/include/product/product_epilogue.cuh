@@ -128,7 +128,8 @@ constexpr bool kIsWhole<Int8> = true;
 template <>
 constexpr bool kIsWhole<Int32> = true;
 
-/// Writes two neighbouring columns; `second`: there are two, and one write can store both.
+/// Writes two neighbouring columns. `second`: the second one exists; `by_two`: one write may store
+/// both.
 template <typename Out>
 __device__ __forceinline__ void write_pair(Out* out, Out low, Out high, bool second, bool by_two) {
   if (by_two && second) {

@@ -34,8 +34,8 @@ class TraceRecorder {
   void open(const Op* op, const Warp& warp, const ObservedOp& info);
   /// Output of the thread, within the open step.
   void printed(std::string_view text);
-  /// After the op. It is `done` even while the thread waits for its result; otherwise the thread
-  /// comes again, or the launch stopped.
+  /// After the op. `done`: the thread has executed it, though it may still wait for the result. If
+  /// not, the thread executes it later, or the launch stopped.
   void close(const Warp& warp, bool done);
   /// The guard of the op at `index` keeps the thread from it.
   void skip(const Warp& warp, const ObservedOp& info, std::uint32_t index);

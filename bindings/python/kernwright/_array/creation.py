@@ -215,7 +215,7 @@ def _host_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
     if values.dtype.kind in "OSUMmV" and not _known(values.dtype):
         raise ArgumentError(
             f"{_kind(obj)} with elements of dtype {values.dtype}: arrays hold numbers and bools"
-            + ('; pass values.view("uint8"), the bytes of structs' if values.dtype.names else "")
+            + _advice(values.dtype)
         )
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
@@ -234,6 +234,19 @@ def _holds_numpy(obj: Any) -> bool:
     while isinstance(obj, (list, tuple)) and obj:
         obj = obj[0]
     return isinstance(obj, (np.ndarray, np.generic))
+
+
+def _advice(dtype: np.dtype[Any]) -> str:
+    """What to pass instead of values of this dtype, where there is something."""
+    if dtype.names:
+        return '; pass values.view("uint8"), the bytes of structs'
+    if dtype.name in ("int4", "uint4"):
+        whole = dtype.name.replace("4", "8")
+        return (
+            "; integers of 4 bits lie two in a byte: "
+            f'kw.nn.quant.pack_int4(kw.asarray(values.astype("{whole}")))'
+        )
+    return ""
 
 
 def _known(dtype: np.dtype[Any]) -> bool:

@@ -31,9 +31,12 @@ _ESCAPE = re.compile(r"\\(?:\n|\r\n|N\{[^}]*\}|x..|u.{4}|U.{8}|[0-7]{1,3}|.)", r
 
 
 class Literal(NamedTuple):
-    """A text with a kernel. Columns count characters. `lines` are the parts of each line of
-    the text: from a column on, counted from 0, it stands on that line of the file, so many columns
-    further right. `skipped` says why it cannot be checked as it stands."""
+    """A text with a kernel, and its place in a file of Python. Columns count characters.
+
+    `lines` has a list for each line of the text, with a row for each part of it that stands in one
+    line of the file: the part's first column in the text, from 0; the line of the file; how many
+    columns further right the part stands there. `skipped` says why the text cannot be checked.
+    """
 
     name: str
     text: str

@@ -127,7 +127,9 @@ def _prepare(arrays: Sequence[_core.Array]) -> None:
 
 def is_equal_on_device(a: _core.Array, b: _core.Array, rtol: float, atol: float) -> bool | None:
     """Whether no element differs, on the current stream; None for unknown types.
-    The parts of a complex number are compared each for itself."""
+
+    Complex numbers are equal if both parts are.
+    """
     known = _TYPES.get(np.dtype(a.dtype).name)
     if known is None or a.size == 0:
         return None if a.size else True

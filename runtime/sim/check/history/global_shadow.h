@@ -146,7 +146,7 @@ class GlobalShadow {
   void unpoison(std::uint64_t address, std::uint64_t bytes) noexcept;
   /// `to` is initialised where `from` is.
   void copy_poison(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
-  /// The unwritten bytes.
+  /// How many bytes of the range are known to be unwritten, and where the first one is.
   Unwritten unwritten(std::uint64_t address, std::uint64_t bytes);
   void clear() noexcept;
   /// Forgets all accesses, keeps the initialised bytes. Needed when ticks begin anew.

@@ -8,7 +8,7 @@ namespace {
 using ptx::BoolOp;
 using ptx::Type;
 
-/// Op::flags.
+/// The fields of a comparison's Op::flags.
 struct Form {
   std::uint32_t holds_for : 4 = 0;
   std::uint32_t bool_op : 3 = 0;

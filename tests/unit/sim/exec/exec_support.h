@@ -5,12 +5,11 @@
 #include "base/fault.h"
 #include "sim/code/program.h"
 #include "sim/exec/block/block_runner.h"
-#include "sim/mem/memory.h"
 #include "sim/ptx/parse/parser.h"
+#include "unit/sim/runner_memory.h"
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,21 +24,8 @@ inline std::unique_ptr<Program> compile(const std::string& text) {
 }
 
 /// Device memory and launches of one test.
-class Machine {
+class Machine : public RunnerMemory {
  public:
-  template <typename T>
-  std::uint64_t upload(const std::vector<T>& values) {
-    const std::uint64_t at = *memory.allocate(values.size() * sizeof(T), AllocationKind::device);
-    std::memcpy(host_pointer(at), values.data(), values.size() * sizeof(T));
-    return at;
-  }
-  template <typename T>
-  std::vector<T> download(std::uint64_t at, std::size_t count) const {
-    std::vector<T> values(count);
-    std::memcpy(values.data(), host_pointer(at), count * sizeof(T));
-    return values;
-  }
-
   struct Shape {
     unsigned grid = 1, block = 32;
     unsigned shared = 0;
@@ -66,8 +52,6 @@ class Machine {
     }
     return std::nullopt;
   }
-
-  Memory memory{std::uint64_t{1} << 28};
 };
 
 /// One instruction under test. Types are PTX words of loads and registers ("b32", "b16", "b64",

@@ -238,5 +238,5 @@ def _copies(arrays: Sequence[kw.Array]) -> list[kw.Array]:
 
 
 def _number(off: float) -> float | None:
-    """JSON has no infinity."""
+    """`off`, or None where it is not finite: JSON has no such numbers."""
     return off if math.isfinite(off) else None

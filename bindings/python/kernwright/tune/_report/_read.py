@@ -56,7 +56,7 @@ def _continued(rows: Sequence[Row], chosen: Any) -> list[Any]:
 
 
 def _joined(trials: Sequence[Row], sessions: Sequence[Any]) -> tuple[list[TrialRow], int]:
-    """The trials of all, one session after the other, and how many of these have some."""
+    """The trials of the sessions, one session after the other; how many sessions have trials."""
     made: list[TrialRow] = []
     begin, count = 0.0, 0
     for session in sessions:
@@ -71,9 +71,12 @@ def _joined(trials: Sequence[Row], sessions: Sequence[Any]) -> tuple[list[TrialR
 
 
 def read_record(rows: Iterable[Row] | str | os.PathLike[str], session: str | None = None) -> Record:
-    """Of one session of `rows`, or of a store's file: the one of that id alone, else the last one
-    that has trials, with those that it went on with. Rows of other kinds are left out. Raises
-    InvalidArgument where there is no trial, StoreError for a file that cannot be read."""
+    """The record of a session in `rows` or in a store's file.
+
+    `session` is the id of one session, which is read alone. Else it is the last session that has
+    trials, with the sessions that it continues. Rows of other kinds are left out. Raises
+    InvalidArgument where there is no trial, StoreError for a file that cannot be read.
+    """
     store = os.fspath(rows) if isinstance(rows, (str, os.PathLike)) else None
     if store is None and not isinstance(rows, Iterable):
         raise ArgumentError(f"rows, or the path of a store, are wanted, got {type(rows).__name__}")

@@ -347,7 +347,7 @@ class Session:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Ends it; the store then has the best as its result, also where a loop was left early."""
+        """Ends the session. The store has its best as the result, also where a loop ended early."""
         self.stop()
         if self._trials:
             with contextlib.suppress(Error, Warning):

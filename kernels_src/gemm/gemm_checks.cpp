@@ -1,0 +1,112 @@
+// The checks of a matrix product, before anything is queued.
+#include "kernels_src/gemm/gemm_checks.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/gemm/gemm_kernels.h"
+#include "kernels_src/gemm/wgmma_gemm.h"
+#include "kernels_src/operands.h"
+
+namespace kernwright::kernels {
+namespace {
+
+/// int8 and float64 have only the plain sums.
+void require_sums_alone(const Gemm& of, ScalarType type) {
+  const GemmEpilogue& then = of.epilogue;
+  const bool wide = of.a.type() == ScalarType::float64;
+  if (wide ? type != of.a.type() : type != ScalarType::int32 && type != ScalarType::int8) {
+    throw ArgumentError(format("the result of a product of {} is {}, not {}",
+                               scalar_name(of.a.type()), wide ? "float64" : "int32 or int8",
+                               scalar_name(type)));
+  }
+  if (then.bias || then.c || then.activation || then.gate || then.alpha != 1 || then.row_scales ||
+      !then.expression.empty()) {
+    throw ArgumentError(
+        format("nothing follows a product of {}: no alpha, bias, c, scales, activation or gate",
+               scalar_name(of.a.type())));
+  }
+}
+
+void require_scale(const Array& scales, const char* name, const Array& of, const Shape& wanted) {
+  require_one_device(scales, name, of, "what they belong to");
+  if (scales.type() != ScalarType::float32) {
+    throw ArgumentError(format("{} are float32, not {}", name, scales.identify()));
+  }
+  if (scales.shape() == wanted || (wanted.size() == 1 && scales.size() == 1)) return;
+  throw InvalidArgument(format("Incompatible dimensions: {} are {}, and must be of {} for {}", name,
+                               scales.identify(), shape_to_string(wanted), of.identify()));
+}
+
+/// Checks the scales of rows and columns, or of blocks.
+void require_scales(const Gemm& of) {
+  const GemmEpilogue& then = of.epilogue;
+  if (!then.row_scales && !then.column_scales && !of.block_scales) return;
+  if (then.row_scales.has_value() != then.column_scales.has_value() ||
+      (then.row_scales && of.block_scales) || then.gate || of.a.ndim() != 2 || of.b.ndim() != 2) {
+    throw ArgumentError(
+        "scales are those of rows and columns, or of blocks, of a product of two "
+        "matrices without a gate");
+  }
+  const std::int64_t rows = of.a.shape()[0], inner = of.a.shape()[1], columns = of.b.shape()[1];
+  if (then.row_scales) {
+    require_scale(*then.row_scales, "scales of rows", of.a, {rows});
+    require_scale(*then.column_scales, "scales of columns", of.b, {columns});
+    return;
+  }
+  const auto blocks = [](std::int64_t extent) { return (extent + kGemmBlock - 1) / kGemmBlock; };
+  if (!is_gemm_float8(of.a.type())) {
+    throw ArgumentError(format("scales of blocks are of float8, not of {}", of.a.identify()));
+  }
+  require_scale(of.block_scales->a, "scales of a's blocks", of.a, {rows, blocks(inner)});
+  require_scale(of.block_scales->b, "scales of b's blocks", of.b, {blocks(inner), blocks(columns)});
+}
+
+}  // namespace
+
+void require_gemm(const Gemm& of, ScalarType type) {
+  const bool both_float8 = is_gemm_float8(of.a.type()) && is_gemm_float8(of.b.type());
+  if (&of.a.device() != &of.b.device() || (of.a.type() != of.b.type() && !both_float8)) {
+    throw InvalidArgument(format("a matrix product wants the same device and type: {} and {}",
+                                 of.a.identify(), of.b.identify()));
+  }
+  require_scales(of);
+  const bool is_tf32 = of.a.type() == ScalarType::float32 && of.tf32;
+  if (of.tf32 && !is_tf32) {
+    throw ArgumentError(format("tf32 is a precision of float32, not of {}", of.a.identify()));
+  }
+  const bool is_whole = of.a.type() == ScalarType::int8;
+  if (of.a.type() == ScalarType::float64 || (is_whole && !of.epilogue.row_scales)) {
+    require_sums_alone(of, type);
+  } else if (!is_half_float(of.a.type()) && !is_gemm_float8(of.a.type()) && !is_whole &&
+             of.a.type() != ScalarType::float32) {
+    throw ArgumentError(
+        format("this product takes float16 or bfloat16, float8, int8, float32 and float64, not {}; "
+               "matmul() takes all",
+               of.a.identify()));
+  } else if (!is_half_float(type) && type != ScalarType::float32) {
+    throw ArgumentError(format("the result of this product is float16, bfloat16 or float32, not {}",
+                               scalar_name(type)));
+  }
+  if (of.tile) require_gemm_tile(*of.tile, is_promoted(of));
+  if (of.mma_tile) require_mma_tile(*of.mma_tile);
+  if (of.fma_tile) require_fma_tile(*of.fma_tile, scalar_size(of.a.type()));
+  if (of.splits < 0) throw ArgumentError(format("splits are 1 or more, not {}", of.splits));
+}
+
+void require_gated(const Gemm& of, const Shape& shape) {
+  if (of.epilogue.c || of.epilogue.activation) {
+    throw ArgumentError("a gated product has neither c nor an activation beside its gate");
+  }
+  if (shape.back() % 2 != 0) {
+    throw InvalidArgument(format(
+        "Incompatible dimensions: the columns of {} are two operands of a gate, and their number "
+        "is odd",
+        of.b.identify()));
+  }
+  if (of.tile && of.tile->columns % 128 != 0) {
+    throw ArgumentError(
+        format("a tile of a gated product has 128 or 256 columns, not {}", of.tile->columns));
+  }
+}
+
+}  // namespace kernwright::kernels

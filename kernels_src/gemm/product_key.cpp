@@ -1,0 +1,93 @@
+// Keys of matrix products from their operands, and the texts of keys.
+#include "kernels_src/gemm/product_key.h"
+
+#include "base/format.h"
+#include "kernels_src/gemm/gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::array<const char*, 4> kProductSums = {"plain", "promoted", "blocks", "tf32"};
+
+bool is_turned(const Array& array) {
+  return array.shape().back() > 1 &&
+         array.strides().back() != static_cast<std::int64_t>(scalar_size(array.type()));
+}
+/// Products of a batch that has so many of a.
+std::int64_t product_batches(const Array& a, const Array& b) {
+  std::int64_t all = 1;
+  for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
+    const auto extent = [&](const Array& of) {
+      return d > of.ndim() ? 1 : of.shape()[of.shape().size() - static_cast<std::size_t>(d)];
+    };
+    all *= std::max(extent(a), extent(b));
+  }
+  return all;
+}
+std::int64_t power_not_below(std::int64_t extent) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(extent)));
+}
+
+}  // namespace
+
+ProductSums product_sums(const Gemm& of) noexcept {
+  if (of.tf32) return ProductSums::tf32;
+  if (!is_gemm_float8(of.a.type())) return ProductSums::plain;
+  if (of.block_scales) return ProductSums::blocks;
+  return of.fast_sums ? ProductSums::plain : ProductSums::promoted;
+}
+
+const char* product_sums_name(ProductSums sums) noexcept {
+  return kProductSums[static_cast<std::size_t>(sums)];
+}
+
+std::optional<ProductSums> product_sums_from_name(std::string_view name) noexcept {
+  const auto* found = std::ranges::find(kProductSums, name);
+  if (found == kProductSums.end()) return std::nullopt;
+  return static_cast<ProductSums>(found - kProductSums.begin());
+}
+
+ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated) {
+  ProductKey key{.a = a.type(),
+                 .b = b.type(),
+                 .out = out,
+                 .a_turned = is_turned(a),
+                 .b_turned = is_turned(b),
+                 .gated = gated,
+                 .rows = a.shape()[a.shape().size() - 2],
+                 .columns = b.shape().back(),
+                 .inner = a.shape().back(),
+                 .batches = product_batches(a, b)};
+  if (b.ndim() == 2) {
+    key.rows *= key.batches;
+    key.batches = 1;
+  }
+  return key;
+}
+
+std::string product_types(const ProductKey& key) {
+  std::string types =
+      format("{}.{}.{}.{}{}{}", scalar_name(key.a), scalar_name(key.b), scalar_name(key.out),
+             key.a_turned ? "t" : "n", key.b_turned ? "t" : "n", key.gated ? ".gated" : "");
+  if (key.sums != ProductSums::plain) types += format(".{}", product_sums_name(key.sums));
+  return types;
+}
+
+std::string product_shape(const ProductKey& key) {
+  const std::string one = format("{}x{}x{}", key.rows, key.columns, key.inner);
+  return key.batches == 1 ? one : format("{}*{}", key.batches, one);
+}
+
+std::string product_bucket(const ProductKey& key) {
+  ProductKey whole = key;
+  for (std::int64_t* extent : {&whole.rows, &whole.columns, &whole.inner, &whole.batches}) {
+    *extent = power_not_below(*extent);
+  }
+  return "~" + product_shape(whole);
+}
+
+}  // namespace kernwright::kernels

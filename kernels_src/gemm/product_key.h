@@ -1,0 +1,46 @@
+// The facts about a matrix product by which tables tell products apart.
+#pragma once
+
+#include "array/array.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kernwright::kernels {
+
+struct Gemm;
+
+/// How a product is summed, where its types leave a choice.
+enum class ProductSums : std::uint8_t {
+  plain,     ///< as the kernel of the types does
+  promoted,  ///< of float8: parts of the inner dimension apart
+  blocks,    ///< of float8: the same, times scales of blocks
+  tf32       ///< of float32: by tensor cores
+};
+ProductSums product_sums(const Gemm& of) noexcept;
+/// "plain", and a name's.
+const char* product_sums_name(ProductSums sums) noexcept;
+std::optional<ProductSums> product_sums_from_name(std::string_view name) noexcept;
+
+/// The facts about a product a @ b for a table.
+struct ProductKey {
+  ScalarType a{}, b{}, out{};
+  ProductSums sums = ProductSums::plain;
+  bool a_turned = false, b_turned = false;  ///< rows have no neighbours in memory
+  bool gated = false;
+  std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
+  bool operator==(const ProductKey&) const = default;
+};
+/// The key of fitting operands with two or more dimensions. Dimensions of a alone count as rows.
+ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated = false);
+/// "bfloat16.bfloat16.bfloat16.nt": the types, and n for operands whose rows have neighbours.
+/// Behind them, where they count: ".gated", and the sums as ".promoted".
+std::string product_types(const ProductKey& key);
+/// "128x4096x14336", rows, columns and the inner dimension; "8*128x64x128" of a batch of 8.
+std::string product_shape(const ProductKey& key);
+/// "~128x4096x16384": each extent as the power of two that is not below it.
+std::string product_bucket(const ProductKey& key);
+
+}  // namespace kernwright::kernels

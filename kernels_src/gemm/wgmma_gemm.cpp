@@ -1,0 +1,235 @@
+// Launches of gemm.cu and promoted_gemm.cu.
+#include "kernels_src/gemm/wgmma_gemm.h"
+
+#include "core/device.h"
+#include "kernels_src/gemm/gemm_kernels.h"
+#include "kernels_src/gemm/gemm_layout.h"
+#include "kernels_src/gemm/gemm_maps.h"
+#include "kernels_src/gemm/product_choices.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernwright::kernels {
+namespace {
+
+// As in promoted_gemm.cu; steps in elements.
+struct GemmBlockValues {
+  CUdeviceptr b = 0;
+  std::int64_t column_step = 0, inner_step = 0;
+  std::int32_t last_column = 0;
+};
+constexpr std::int64_t kGemmStage = 128;  // bytes along the inner dimension
+
+/// Elements of a stage along the inner dimension.
+std::int64_t stage_elements(const Array& operand) {
+  return kGemmStage / static_cast<std::int64_t>(scalar_size(operand.type()));
+}
+
+/// `rows` of `dense` elements each, in the batch's two dimensions.
+CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dense,
+                        std::int64_t stride, const GemmBatchDim& outer, const GemmBatchDim& within,
+                        std::int64_t GemmBatchDim::*side, int box_rows) {
+  const auto extent = [&](const GemmBatchDim& dim) { return dim.*side == 0 ? 1 : dim.extent; };
+  const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
+  return gemm_map(array.device(),
+                  {.address = array.address(),
+                   .shape = {extent(outer), extent(within), rows, dense},
+                   .strides = {outer.*side, within.*side, stride, element},
+                   .type = array.type(),
+                   .box_rows = static_cast<std::uint32_t>(box_rows),
+                   .box_columns = static_cast<std::uint32_t>(stage_elements(array))});
+}
+
+/// A map of scales (rows, blocks) with dense columns: the scales of a tile's rows in one block.
+CUtensorMap scales_map(const Array& scales, int box) {
+  const Shape& shape = scales.shape();
+  return gemm_map(scales.device(), {.address = scales.address(),
+                                    .shape = {1, 1, shape[1], shape[0]},
+                                    .strides = {0, 0, scales.strides()[1], 4},
+                                    .type = ScalarType::float32,
+                                    .box_rows = 1,
+                                    .box_columns = static_cast<std::uint32_t>(box),
+                                    .swizzled = false});
+}
+
+GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool gated,
+                       std::int64_t stage) {
+  const auto parts = [](std::int64_t a, std::int64_t b) {
+    return static_cast<std::int32_t>((a + b - 1) / b);
+  };
+  GemmProblem of{};
+  of.rows = static_cast<std::int32_t>(layout.rows);
+  of.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
+  of.steps = parts(layout.inner, stage);
+  of.steps_of_split = parts(of.steps, choice.splits);
+  of.splits = parts(of.steps, of.steps_of_split);  // none of them is empty
+  of.row_tiles = parts(layout.rows, std::int64_t{choice.tile.rows} * choice.tile.cluster);
+  of.column_tiles = parts(of.columns, gated ? choice.tile.columns / 2 : choice.tile.columns);
+  of.group = choice.group;
+  of.batches = static_cast<std::int32_t>(layout.batches());
+  of.inner_batches = static_cast<std::int32_t>(layout.within.extent);
+  of.a_inner = layout.within.a != 0;
+  of.a_outer = layout.outer.a != 0;
+  of.b_inner = layout.within.b != 0;
+  of.b_outer = layout.outer.b != 0;
+  return of;
+}
+
+/// A product for gemm.cu or promoted_gemm.cu.
+struct FastGemm {
+  const Gemm& of;
+  const GemmEpilogue& epilogue;
+  const GemmOperand &a, &b;
+  const GemmLayout& layout;
+  const Stream& on;
+  bool promotes;
+  std::optional<GemmBlockScales> scales;  ///< as the kernel wants them
+
+  GemmChoice choice(const Array& result) const {
+    const GemmSize size{
+        .rows = layout.rows,
+        .columns = layout.columns,
+        .inner = layout.inner,
+        .batches = layout.batches(),
+        .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .out_bytes = scalar_size(result.type()),
+        .in_bytes = scalar_size(of.a.type()),
+        .promotes = promotes,
+        .block_scales = scales.has_value(),
+        .whole = of.a.type() == ScalarType::int8,
+        .gated = epilogue.gate.has_value()};
+    const bool one = size.gated || size.whole;
+    if (of.tile) return choose_gemm(size, *of.tile, one ? 1 : of.splits);
+    GemmChoice chosen = choose_gemm(size);
+    if (of.splits > 0 && !one) chosen.splits = of.splits;
+    return chosen;
+  }
+
+  GemmSums sums() const {
+    if (scales) return GemmSums::of_blocks;
+    return promotes ? GemmSums::promoted : GemmSums::direct;
+  }
+
+  /// Boxes of lines that are whole units of 16 bytes; else lines of elements of 2 bytes go through
+  /// shared memory.
+  static GemmStore store_of(ScalarType type, std::int64_t columns) {
+    const auto element = static_cast<std::int64_t>(scalar_size(type));
+    if (element != 2 && element != 4) return GemmStore::direct;
+    if (columns * element % 16 == 0) return GemmStore::by_copies;
+    return element == 2 ? GemmStore::by_elements : GemmStore::direct;
+  }
+
+  CUtensorMap result_map(const Array& result, const GemmProblem& problem) const {
+    const auto element = static_cast<std::int64_t>(scalar_size(result.type()));
+    const std::int64_t stride = problem.columns * element;
+    const std::int64_t matrices = std::int64_t{problem.batches} * problem.splits;
+    return gemm_map(result.device(), {.address = result.address(),
+                                      .shape = {1, matrices, layout.rows, problem.columns},
+                                      .strides = {0, layout.rows * stride, stride, element},
+                                      .type = result.type(),
+                                      .box_rows = 16,
+                                      .box_columns = static_cast<std::uint32_t>(128 / element),
+                                      .rank = 3});
+  }
+
+  /// All of the result, or the parts of its sums.
+  void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
+                 const GemmEpilogue& ending) const {
+    const GemmTile& tile = choice.tile;
+    const GemmInstance instance{of.a.type(),
+                                of.b.type(),
+                                result.type(),
+                                tile,
+                                !a.dense_rows,
+                                b.dense_rows,
+                                store_of(result.type(), problem.columns),
+                                sums()};
+    const auto [a_rows, a_dense] =
+        a.dense_rows ? std::pair(layout.rows, layout.inner) : std::pair(layout.inner, layout.rows);
+    const auto [b_rows, b_dense] = b.dense_rows ? std::pair(layout.inner, layout.columns)
+                                                : std::pair(layout.columns, layout.inner);
+    const CUtensorMap map_a =
+        operand_map(a.array, a_rows, a_dense, layout.a_stride, layout.outer, layout.within,
+                    &GemmBatchDim::a, a.dense_rows ? tile.rows : 64);
+    // The columns of a gated tile come in two boxes at least.
+    const int shared = ending.gate ? std::max(2, tile.cluster) : tile.cluster;
+    const int b_box = b.dense_rows ? 64 / tile.cluster : tile.columns / shared;
+    const CUtensorMap map_b = operand_map(b.array, b_rows, b_dense, layout.b_stride, layout.outer,
+                                          layout.within, &GemmBatchDim::b, b_box);
+    CUtensorMap map_out{};
+    if (instance.store == GemmStore::by_copies) map_out = result_map(result, problem);
+    const std::int64_t clusters =
+        std::int64_t{problem.row_tiles} * problem.column_tiles * problem.batches * problem.splits;
+    const std::int64_t at_once = std::max(
+        1, result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) / tile.cluster);
+    LaunchConfig config{
+        .grid = {static_cast<std::uint32_t>(std::min(clusters, at_once) * tile.cluster)},
+        .block = {static_cast<std::uint32_t>(tile.threads())},
+        .shared_bytes = static_cast<std::uint32_t>(
+            tile.shared_bytes(instance.store != GemmStore::direct, scales.has_value())),
+        .stream = on};
+    if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
+    const Kernel& kernel = gemm_kernel(instance, ending).on(result.device());
+    const GemmEpilogueValues then = gemm_epilogue_values(ending);
+    if (!promotes) {
+      launch(kernel, config, map_a, map_b, map_out, result.address(), then, problem);
+      return;
+    }
+    CUtensorMap map_scales{};
+    GemmBlockValues blocks{};
+    if (scales) {
+      map_scales = scales_map(scales->a, tile.rows);
+      const Shape &shape = scales->b.shape(), &strides = scales->b.strides();
+      blocks = {scales->b.address(), strides[1] / 4, strides[0] / 4,
+                static_cast<std::int32_t>(shape[1] - 1)};
+    }
+    launch(kernel, config, map_a, map_b, map_out, map_scales, blocks, result.address(), then,
+           problem);
+  }
+
+  void run(const Array& result) const {
+    const GemmChoice made = choice(result);
+    const GemmProblem problem =
+        problem_of(layout, made, epilogue.gate.has_value(), stage_elements(a.array));
+    run_product(result, epilogue, has_short_epilogue(epilogue),
+                {problem.splits, problem.batches, layout.rows, layout.columns}, on,
+                [&](const Array& target, const GemmEpilogue& ending) {
+                  launch_on(target, made, problem, ending);
+                });
+    a.array.use_on(on);
+    b.array.use_on(on);
+    if (scales) {
+      scales->a.use_on(on);
+      scales->b.use_on(on);
+    }
+  }
+};
+
+}  // namespace
+
+bool is_promoted(const Gemm& of) {
+  const ProductSums sums = product_sums(of);
+  return sums == ProductSums::promoted || sums == ProductSums::blocks;
+}
+
+bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
+  if (of.kernel != GemmKernel::automatic || of.mma_tile) return false;
+  if (!of.a.device().capabilities().wgmma) return false;
+  const bool any = is_half_float(of.a.type());
+  const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
+  const GemmOperand left = gemm_operand(of.a, on, wanted(true));
+  const GemmOperand right = gemm_operand(of.b, on, wanted(false));
+  const std::optional<GemmLayout> layout = gemm_layout(left, right);
+  if (!layout) return false;
+  // Copies begin on 16 bytes of a row, also in its second half.
+  if (ready.gate && right.dense_rows && layout->columns % 16 != 0) return false;
+  std::optional<GemmBlockScales> scales;
+  if (of.block_scales) {
+    scales = {gemm_operand(of.block_scales->a, on, false).array, of.block_scales->b};
+  }
+  FastGemm{of, ready, left, right, *layout, on, is_promoted(of), scales}.run(result);
+  return true;
+}
+
+}  // namespace kernwright::kernels
