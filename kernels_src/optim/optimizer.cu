@@ -52,10 +52,12 @@ __device__ __forceinline__ Place place_of(const Tensors& tensors) {
 
 // ---- rules; formulas and their order are those of torch.optim
 
-/// Values common to all elements, computed once a block.
+/// Values common to all elements, computed once a block. Each is rounded once, from doubles:
+/// 1 - beta of a float's beta is off by 1e-5 of itself.
 template <typename Real>
 struct Factors {
-  Real rate, beta1, beta2, epsilon, decay, keep, step_size, root, momentum, fresh;
+  Real rate, beta1, beta2, epsilon, decay, keep, step_size, root, momentum;
+  Real fresh, fresh1, fresh2;  // weights of a new gradient beside momentum, beta1, beta2
   bool nesterov, begins;
 };
 
@@ -74,6 +76,8 @@ __device__ Factors<Real> factors_of(const Settings& s) {
   f.root = static_cast<Real>(1 / sqrt(1 - pow(s.beta2, static_cast<double>(step))));
   f.momentum = static_cast<Real>(s.momentum);
   f.fresh = static_cast<Real>(1 - s.dampening);
+  f.fresh1 = static_cast<Real>(1 - s.beta1);
+  f.fresh2 = static_cast<Real>(1 - s.beta2);
   f.nesterov = s.nesterov;
   f.begins = step <= 1;
   return f;
@@ -84,8 +88,8 @@ struct AdamW {
   template <typename Real>
   __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real& v) {
     p *= f.keep;
-    m += (g - m) * (1 - f.beta1);
-    v = f.beta2 * v + (1 - f.beta2) * (g * g);
+    m += (g - m) * f.fresh1;
+    v = f.beta2 * v + f.fresh2 * (g * g);
     p -= f.step_size * (m / (sqrt(v) * f.root + f.epsilon));
   }
 };
@@ -94,8 +98,8 @@ struct Adam {
   template <typename Real>
   __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real& v) {
     if (f.decay != 0) g += f.decay * p;  // infinity stays it
-    m += (g - m) * (1 - f.beta1);
-    v = f.beta2 * v + (1 - f.beta2) * (g * g);
+    m += (g - m) * f.fresh1;
+    v = f.beta2 * v + f.fresh2 * (g * g);
     p -= f.step_size * (m / (sqrt(v) * f.root + f.epsilon));
   }
 };
@@ -121,10 +125,10 @@ struct Lion {
   static constexpr int kStates = 1;
   template <typename Real>
   __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real&) {
-    const Real blend = f.beta1 * m + (1 - f.beta1) * g;
+    const Real blend = f.beta1 * m + f.fresh1 * g;
     const Real sign = blend > 0 ? Real(1) : blend < 0 ? Real(-1) : blend;
     p = p * f.keep - f.rate * sign;
-    m = f.beta2 * m + (1 - f.beta2) * g;
+    m = f.beta2 * m + f.fresh2 * g;
   }
 };
 
