@@ -24,6 +24,7 @@ _SQUARES = (1024, 2048, 4096, 8192)
 # Hidden size, that of keys and values, inner size of the feed-forward part: 1B, 3B, 8B, 70B.
 _MODELS = ((2048, 512, 8192), (3072, 1024, 8192), (4096, 1024, 14336), (8192, 1024, 28672))
 _ROWS = tuple(1 << i for i in range(14))
+_FEW_ROWS = 64
 _NARROW_ROWS = (16, 64, 128, 512, 4096)
 # Columns and inner dimensions of DeepGEMM's lists, by rows.
 _DEEP_ROWS = (64, 128, 4096)
@@ -61,6 +62,8 @@ def product_shapes(kind: str = "bfloat16") -> list[tuple[Shape, bool]]:
             (hidden, inner),
         ):
             layers += [((m, n, k), True) for m in rows]
+        # With few rows models also have the two of the feed-forward part apart.
+        layers += [((m, inner, hidden), True) for m in rows if m <= _FEW_ROWS]
     layers.sort(key=lambda of: of[0])
     if kind in NARROW:
         deep = [((m, n, k), True) for m in _DEEP_ROWS for n, k in _DEEP]
