@@ -44,6 +44,10 @@ def argwhere(x: Array, /) -> Array:
     """Where the elements of `x` are not 0: one row of indices each, int64 of shape (count, ndim).
 
     Waits for the count, as nonzero() does.
+
+    >>> kw.argwhere(kw.asarray([[0, 5], [7, 0]])).numpy()
+    array([[0, 1],
+           [1, 0]])
     """
     return _core._nonzero(x, True)
 
@@ -52,6 +56,9 @@ def flatnonzero(x: Array, /) -> Array:
     """Where the elements of `x`, counted row-major, are not 0: int64, rising.
 
     Waits for the count, as nonzero() does.
+
+    >>> kw.flatnonzero(kw.asarray([[0, 5], [7, 0]])).numpy()
+    array([1, 2])
     """
     return _core._flatnonzero(x)
 

@@ -40,6 +40,13 @@ def judge(
     write, a NaN without allow=["nan"], a signature or options that do not compile, a launch that
     suits no kernel, or a baseline that is not accepted itself. Thread-safe; for many at a time see
     Judge.
+
+    With text and task of the example of kw.Task:
+
+    >>> kw.judge(text, task).status
+    'accepted'
+    >>> kw.judge(text.replace("2 *", "3 *"), task).status
+    'wrong'
     """
     return _shared().judge(
         source, task, baseline=baseline, checks=checks, timeout=timeout, seed=seed

@@ -280,6 +280,13 @@ def trace(
     that is current at the beginning count; one trace at a time in a process. Needs the simulated
     device: InvalidArgument on a GPU, for a block or thread outside of the launch, and where the
     launch did not happen.
+
+    >>> x = kw.zeros(64)
+    >>> fill = kw.kernel("__global__ void fill(float* x) { x[threadIdx.x] = 1; }")
+    >>> with kw.trace(fill, thread=3) as trace:
+    ...     fill[1, 64](x)
+    >>> trace
+    <Trace of fill: 8 steps>
     """
     if not isinstance(kernel, _core.Kernel):
         raise ArgumentError(f"trace() takes a kernel, got {type(kernel).__name__}")

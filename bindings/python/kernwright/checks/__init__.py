@@ -409,6 +409,11 @@ def fuzz(
     for bit. Faults are the same where kind, place, block and thread are. `words` are the checks
     that are on meanwhile. Not for results that may depend on the order, such as sums of floats by
     atomics.
+
+    >>> x = kw.zeros(64)
+    >>> fill = kw.kernel("__global__ void fill(float* x) { x[threadIdx.x] = 1; }")
+    >>> kw.checks.fuzz(lambda: fill[1, 64](x), 2) is None
+    True
     """
     seed = _whole(seed, "seed", 0, MOST_SEED)
     count = _whole(count, "count", 0, MOST_SEED - seed + 1)

@@ -102,6 +102,10 @@ def products(
     rule and of the best, and what the table says ("plan", [] for the rule); `on_row` gets each as
     it comes. Raises ArgumentError for an invalid part or shape, InvalidArgument for a file that is
     no table, StoreError if it cannot be written.
+
+    >>> rows = kw.tune.products([(16, 16, 16)], dtypes=["float16"], save=False, seconds=0.01)
+    >>> [row["types"] for row in rows]
+    ['float16.float16.float16.nn', 'float16.float16.float16.nt']
     """
     chosen = _core.current_device() if device is None else device
     work = _work(shapes, chosen, dtypes, part)
