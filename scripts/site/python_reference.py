@@ -47,6 +47,7 @@ ALIASES = {
     "_Ints": "int | Sequence[int]",
 }
 FUNCTIONS = "functions"  # the page of the array library
+VALUES = (property, types.MemberDescriptorType)  # members that are no methods
 
 
 def pages() -> dict[str, str]:
@@ -125,7 +126,7 @@ def members(cls: type) -> Iterator[str]:
         return
     for name, value in vars(cls).items():
         is_field = issubclass(cls, tuple) and name in getattr(cls, "_fields", ())
-        is_told = callable(value) or isinstance(value, (property, staticmethod, classmethod))
+        is_told = callable(value) or isinstance(value, (*VALUES, staticmethod, classmethod))
         if is_told and not name.startswith("_") and not is_field:
             yield name
 
@@ -133,7 +134,7 @@ def members(cls: type) -> Iterator[str]:
 def member(cls: type, name: str) -> str:
     value, raw = getattr(cls, name), vars(cls)[name]
     doc = markdown(inspect.getdoc(value) or "")
-    if isinstance(raw, property):
+    if isinstance(raw, VALUES):
         return f"**`{cls.__name__}.{name}`**\n:   {indented(doc)}\n\n"
     text = f"{cls.__name__}.{name}{signature(value, f'{cls.__name__}.{name}', not is_static(raw))}"
     return f"**`{text}`**\n:   {indented(doc)}\n\n"

@@ -50,10 +50,11 @@ def visit(path, value, found):
 
 
 def is_documented(cls, name, member):
-    """Methods and properties; not the plain values of attributes, nor fields of tuples."""
+    """Methods, properties and slots; not the plain values of attributes, nor fields of tuples."""
     if issubclass(cls, tuple) and name in getattr(cls, "_fields", ()):
         return False
-    return callable(member) or isinstance(member, (property, staticmethod, classmethod))
+    kinds = (property, staticmethod, classmethod, types.MemberDescriptorType)
+    return callable(member) or isinstance(member, kinds)
 
 
 NAMES = public_names()

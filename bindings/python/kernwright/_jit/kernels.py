@@ -257,7 +257,7 @@ class Program:
     1
     """
 
-    __slots__ = ("_program", "options")
+    __slots__ = {"_program": "", "options": "How it is compiled."}
 
     def __init__(
         self, source: str | os.PathLike[str], options: ProgramOptions | None = None
