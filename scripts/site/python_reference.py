@@ -155,16 +155,18 @@ def signature(value: Any, name: str, drop_self: bool = False) -> str:
         found = told_by_stub or inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
-    parameters = list(found.parameters.values())
-    if drop_self:
-        parameters = parameters[1:]
-    plain = [each.replace(annotation=written(each.annotation)) for each in parameters]
-    result = written(found.return_annotation)
     if inspect.isclass(value):
-        result = inspect.Signature.empty
-    shown = inspect.Signature(plain, return_annotation=result)
-    text = str(shown)
-    return text if len(text) <= 84 else wrapped(shown)
+        found = found.replace(return_annotation=inspect.Signature.empty)
+    return shown(found, drop_self)
+
+
+def shown(found: inspect.Signature, drop_self: bool = False) -> str:
+    """The signature as text; a long one has a line for each parameter."""
+    parameters = list(found.parameters.values())[1 if drop_self else 0 :]
+    plain = [each.replace(annotation=written(each.annotation)) for each in parameters]
+    made = inspect.Signature(plain, return_annotation=written(found.return_annotation))
+    text = str(made)
+    return text if len(text) <= 84 else wrapped(made)
 
 
 class Written:
@@ -187,9 +189,9 @@ def written(annotation: Any) -> Any:
     return Written(inspect.formatannotation(annotation))
 
 
-def wrapped(shown: inspect.Signature) -> str:
+def wrapped(made: inspect.Signature) -> str:
     """The signature with one parameter a line."""
-    lines, kinds = [], list(shown.parameters.values())
+    lines, kinds = [], list(made.parameters.values())
     for place, each in enumerate(kinds):
         before = kinds[place - 1].kind if place else None
         if each.kind is each.KEYWORD_ONLY and before not in (
@@ -201,7 +203,7 @@ def wrapped(shown: inspect.Signature) -> str:
         after = kinds[place + 1].kind if place + 1 < len(kinds) else None
         if each.kind is each.POSITIONAL_ONLY and after is not each.POSITIONAL_ONLY:
             lines.append("/")
-    returned = shown.return_annotation
+    returned = made.return_annotation
     arrow = "" if returned is inspect.Signature.empty else f" -> {returned!r}"
     return "(\n" + "".join(f"    {line},\n" for line in lines) + f"){arrow}"
 

@@ -249,6 +249,32 @@ def test_every_public_function_has_an_example():
     assert sorted(functions - set(EXAMPLES)) == []
 
 
+def torch_names():
+    """Public definitions of kernwright.torch and their methods; torch need not be installed."""
+    for path in sorted((PACKAGE / "torch").glob("_[a-z]*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        public = [ast.literal_eval(each.value) for each in tree.body if is_all(each)]
+        nodes = {node.name: node for node in tree.body if hasattr(node, "name")}
+        for name in (name for names in public for name in names):
+            yield name, nodes[name]
+            for each in nodes[name].body if isinstance(nodes[name], ast.ClassDef) else ():
+                if isinstance(each, ast.FunctionDef) and not each.name.startswith("_"):
+                    yield f"{name}.{each.name}", each
+
+
+def is_all(node):
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+
+
+def test_names_of_torch_have_docstrings_and_examples():
+    """test_torch_ops.py runs the examples."""
+    names = dict(torch_names())
+    assert len(names) > 45
+    docs = {name: ast.get_docstring(node) or "" for name, node in names.items()}
+    assert [name for name, doc in docs.items() if not doc.strip()] == []
+    assert [name for name, doc in docs.items() if "." not in name and ">>>" not in doc] == []
+
+
 def test_a_wrong_example_is_noticed(sim, monkeypatch):
     wrong = types.SimpleNamespace(__doc__=">>> n + 1\n256")
     monkeypatch.setitem(NAMES, "wrong", wrong)

@@ -29,7 +29,13 @@ _OWN = frozenset((*_KNOWN.values(), _modules.Linear))
 
 
 class Replacement(NamedTuple):
-    """A module of a model by its name there, its class before and now."""
+    """A module of a model by its name there, its class before and now.
+
+    >>> import torch, kernwright.torch as kt
+    >>> [replaced] = kt.accelerate(torch.nn.Sequential(torch.nn.SiLU())).replaced
+    >>> replaced.name, replaced.before.__name__, replaced.after.__name__
+    ('0', 'SiLU', 'SiLU')
+    """
 
     name: str
     before: type[nn.Module]
@@ -38,7 +44,14 @@ class Replacement(NamedTuple):
 
 
 class Acceleration:
-    """What accelerate() did: `replaced`, and `left`, {name: why} of modules that torch keeps."""
+    """What accelerate() did: `replaced`, and `left`, {name: why} of modules that torch keeps.
+
+    >>> import torch, kernwright.torch as kt
+    >>> done = kt.accelerate(torch.nn.Sequential(torch.nn.SiLU(), torch.nn.ReLU()))
+    >>> len(done.replaced), done.left
+    (1, {})
+    >>> done.undo()
+    """
 
     def __init__(self, replaced: list[Replacement], left: dict[str, str]) -> None:
         self.replaced = replaced

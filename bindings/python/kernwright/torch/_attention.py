@@ -75,7 +75,12 @@ def scaled_dot_product_attention(
 
 
 class AttentionSwitch:
-    """What switch_attention() returned; undo() or the end of a `with` turns it back."""
+    """What switch_attention() returned; undo() or the end of a `with` turns it back.
+
+    >>> import torch, kernwright.torch as kt
+    >>> switch = kt.switch_attention()
+    >>> switch.undo()
+    """
 
     def __init__(self) -> None:
         self._on = True
