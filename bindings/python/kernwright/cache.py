@@ -16,9 +16,9 @@ __all__ = ["clear", "info", "list", "trim", "verify"]
 
 def info() -> dict[str, Any]:
     """Where the cache is, whether it is used ("mode", "state", "reason"), its entries and their
-    bytes, "header_bytes" of the compiler's headers that are unpacked beside them, the limit of both
-    together, and under "process" what this process found in which layer. Kernels asked for again
-    from the same line count as memory_hits.
+    bytes, "header_bytes" of the compiler's headers, unpacked beside them, the limit of both
+    together, and under "process" the hits and misses of this process by layer. Kernels asked for
+    again from the same line count as memory_hits.
 
     >>> fill = kw.kernel("__global__ void fill(float* x) { x[threadIdx.x] = 1; }").compile()
     >>> kw.cache.info()["entries"]

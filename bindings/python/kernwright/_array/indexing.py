@@ -1,8 +1,8 @@
 """Elements at positions that arrays hold: take, gather, scatter and their kin.
 
-Negative positions count from the end. What lies beyond an end is the nearest element where it is
-read (mode="clip") and nothing where it is written; mode="raise" looks first, which waits for the
-device, and raises IndexError before anything is read or written.
+Negative positions count from the end. A position beyond an end reads the nearest element
+(mode="clip") and writes nothing; mode="raise" waits for the device, looks first, and raises
+IndexError before anything is read or written.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Counts:
 
     @property
     def advice(self) -> str:
-        """What costs most in these counts, and what to do about it; empty without instructions."""
+        """The largest cost in these counts, and a remedy; empty without instructions."""
         return _core._line_advice(self.values())
 
 

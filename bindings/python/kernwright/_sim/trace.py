@@ -131,8 +131,8 @@ def _access(data: dict[str, Any]) -> Access:
 class Trace(_watch.Watch[_core._Trace]):
     """What one thread did in one launch; made by trace(), complete when its `with` block ended.
 
-    print() shows each executed line once and below it the instructions that it became, with what
-    they changed.
+    print() shows each executed line once. Below it are its instructions, with the registers and
+    memory that they changed.
     """
 
     def __init__(self, made: _core._Trace, kernel: _core.Kernel) -> None:

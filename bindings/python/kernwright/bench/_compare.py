@@ -122,7 +122,7 @@ def compare(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[dict[str, An
 
 
 def regressions(compared: list[dict[str, Any]], percent: float) -> list[dict[str, Any]]:
-    """Rows that are slower by more than that, beyond noise, and those that broke."""
+    """Rows slower by more than that, beyond noise, and rows that broke."""
     limit = 1 + percent / 100
     return [
         row for row in compared

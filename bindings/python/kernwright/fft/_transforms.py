@@ -54,7 +54,7 @@ def _constant(kind: str, n: int, m: int, sign: int, like: Array) -> Array:
 
 
 def _factor(n: int) -> int:
-    """The largest divisor that is at most _WHOLE, else the smallest one that is not 1."""
+    """The largest divisor up to _WHOLE, else the smallest one other than 1."""
     for candidate in range(min(_WHOLE, n), 1, -1):
         if n % candidate == 0:
             return candidate

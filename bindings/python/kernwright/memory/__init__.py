@@ -221,7 +221,7 @@ def snapshot(device: Any = None) -> Snapshot:
 
 
 def leaks(device: Any = None) -> list[dict[str, Any]]:
-    """The memory that is allocated now, by the line that asked for it, the largest first: "place"
+    """The memory in use now, by the line that asked for it, the largest first: "place"
     ("app.py:12", or None), "count", "bytes" and the "serials" of the allocations.
 
     >>> with kw.memory.use(kw.memory.PoolResource()):

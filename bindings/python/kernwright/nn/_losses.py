@@ -49,8 +49,8 @@ def cross_entropy(
 
     With s = log(sum(exp(x))) of a row x, its target t and e = label_smoothing:
     (1 - e) (s - x[t]) + e (s - mean(x)) + z_loss s^2, in float32 (float64 for float64 logits).
-    "mean" divides by the number of targets that are not `ignore_index`; rows with that target are
-    0. With `weight`, (V,) of a real floating dtype, it is
+    "mean" divides by the number of targets other than `ignore_index`; rows with that target are 0.
+    With `weight`, (V,) of a real floating dtype, it is
     w[t] ((1 - e) (s - x[t]) + z_loss s^2) + e sum_c w[c] (s - x[c]) / V, and "mean" divides by the
     sum of w[t]: what torch computes. A target outside of [0, V) gives NaN; with `check` the call
     waits for the device and raises InvalidArgument with the first such target. Raises

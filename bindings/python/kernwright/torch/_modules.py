@@ -214,8 +214,8 @@ class CrossEntropyLoss(nn.CrossEntropyLoss):
     """torch.nn.CrossEntropyLoss by cross_entropy(); targets that are probabilities go to torch's.
     The loss is of float32 for half precision too.
 
-    `one_pass`, an attribute that is False until it is set, is that of cross_entropy(): the gradient
-    is made while the logits are read for the loss, and backward() runs once.
+    The attribute `one_pass`, at first False, is that of cross_entropy(): the gradient is made while
+    the logits are read for the loss, and backward() runs once.
 
     >>> import torch, kernwright.torch as kt
     >>> logits = torch.tensor([[100.0, 0.0], [0.0, 100.0]])

@@ -67,7 +67,7 @@ class AdamW(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step of every parameter that has a gradient; returns what `closure` did."""
+        """One step of every parameter that has a gradient; returns the result of `closure`."""
         loss = None
         if closure is not None:
             with torch.enable_grad():

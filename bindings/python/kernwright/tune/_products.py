@@ -213,9 +213,9 @@ def _write(path: pathlib.Path, rows: list[dict[str, Any]], with_bucket: bool) ->
 
 
 def tune_product(a: Any, b: Any, run: Callable[[], object]) -> None:
-    """Measures the product of `a` and `b`, which `run` queues, unless that has been done; the
-    answer goes to the user's table on disk, where there is a place for one. Nothing happens while
-    a stream is captured."""
+    """Measures the product of `a` and `b` that `run` queues, if it was not measured before. The
+    answer goes to the user's table on disk, if there is a place for one. Nothing happens while a
+    stream is captured."""
     if _core._has_product(a, b) or _core.current_stream(a.device).is_capturing:
         return
     if not _core._product(a, b)[3]:  # no choice
