@@ -220,9 +220,10 @@ def test_examples_are_true(name, sim, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", IN_A_PROCESS)
 def test_examples_in_a_process_are_true(name, tmp_path):
-    code = f"import test_docstrings; test_docstrings.run_example({name!r})"
-    here = {"KERNWRIGHT_DEVICE": "sim", "PYTHONPATH": str(pathlib.Path(__file__).parent)}
-    environment = os.environ | here | IN_A_PROCESS[name]
+    here = str(pathlib.Path(__file__).parent)
+    code = f"import sys; sys.path.insert(0, {here!r}); import test_docstrings as tests; "
+    code += f"tests.run_example({name!r})"
+    environment = os.environ | {"KERNWRIGHT_DEVICE": "sim"} | IN_A_PROCESS[name]
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
 
 
