@@ -21,6 +21,7 @@ import sys
 
 import cpp_reference
 import python_reference
+import torch_reference
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
@@ -84,6 +85,7 @@ def write_pages(folder: pathlib.Path) -> None:
         (pages / "tutorial" / f"{name}.md").write_text(text, encoding="utf-8")
     for name, text in python_reference.pages().items():
         (pages / "reference" / f"{name}.md").write_text(text, encoding="utf-8")
+    (pages / "reference" / "torch.md").write_text(torch_reference.page(), encoding="utf-8")
     for name, text in cpp_reference.pages().items():
         (pages / "reference" / f"cpp_{name}.md").write_text(text, encoding="utf-8")
     (folder / "mkdocs.yml").write_text(json.dumps(configuration(), indent=1))
@@ -170,6 +172,7 @@ def reference() -> list[dict[str, object]]:
         {f"kw.{name}": f"reference/{name.replace('.', '_')}.md"}
         for name in python_reference.MODULES
     ]
+    python.append({"kw.torch": "reference/torch.md"})
     cpp = [{title: f"reference/cpp_{name}.md"} for name, title in cpp_reference.TITLES.items()]
     return [{"Python": python}, {"C++": cpp}]
 

@@ -47,6 +47,7 @@ ALIASES = {
     "_Ints": "int | Sequence[int]",
 }
 FUNCTIONS = "functions"  # the page of the array library
+VALUES = (property, types.MemberDescriptorType)  # members that are no methods
 
 
 def pages() -> dict[str, str]:
@@ -125,7 +126,7 @@ def members(cls: type) -> Iterator[str]:
         return
     for name, value in vars(cls).items():
         is_field = issubclass(cls, tuple) and name in getattr(cls, "_fields", ())
-        is_told = callable(value) or isinstance(value, (property, staticmethod, classmethod))
+        is_told = callable(value) or isinstance(value, (*VALUES, staticmethod, classmethod))
         if is_told and not name.startswith("_") and not is_field:
             yield name
 
@@ -133,7 +134,7 @@ def members(cls: type) -> Iterator[str]:
 def member(cls: type, name: str) -> str:
     value, raw = getattr(cls, name), vars(cls)[name]
     doc = markdown(inspect.getdoc(value) or "")
-    if isinstance(raw, property):
+    if isinstance(raw, VALUES):
         return f"**`{cls.__name__}.{name}`**\n:   {indented(doc)}\n\n"
     text = f"{cls.__name__}.{name}{signature(value, f'{cls.__name__}.{name}', not is_static(raw))}"
     return f"**`{text}`**\n:   {indented(doc)}\n\n"
@@ -154,16 +155,18 @@ def signature(value: Any, name: str, drop_self: bool = False) -> str:
         found = told_by_stub or inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
-    parameters = list(found.parameters.values())
-    if drop_self:
-        parameters = parameters[1:]
-    plain = [each.replace(annotation=written(each.annotation)) for each in parameters]
-    result = written(found.return_annotation)
     if inspect.isclass(value):
-        result = inspect.Signature.empty
-    shown = inspect.Signature(plain, return_annotation=result)
-    text = str(shown)
-    return text if len(text) <= 84 else wrapped(shown)
+        found = found.replace(return_annotation=inspect.Signature.empty)
+    return shown(found, drop_self)
+
+
+def shown(found: inspect.Signature, drop_self: bool = False) -> str:
+    """The signature as text; a long one has a line for each parameter."""
+    parameters = list(found.parameters.values())[1 if drop_self else 0 :]
+    plain = [each.replace(annotation=written(each.annotation)) for each in parameters]
+    made = inspect.Signature(plain, return_annotation=written(found.return_annotation))
+    text = str(made)
+    return text if len(text) <= 84 else wrapped(made)
 
 
 class Written:
@@ -186,9 +189,9 @@ def written(annotation: Any) -> Any:
     return Written(inspect.formatannotation(annotation))
 
 
-def wrapped(shown: inspect.Signature) -> str:
+def wrapped(made: inspect.Signature) -> str:
     """The signature with one parameter a line."""
-    lines, kinds = [], list(shown.parameters.values())
+    lines, kinds = [], list(made.parameters.values())
     for place, each in enumerate(kinds):
         before = kinds[place - 1].kind if place else None
         if each.kind is each.KEYWORD_ONLY and before not in (
@@ -200,7 +203,7 @@ def wrapped(shown: inspect.Signature) -> str:
         after = kinds[place + 1].kind if place + 1 < len(kinds) else None
         if each.kind is each.POSITIONAL_ONLY and after is not each.POSITIONAL_ONLY:
             lines.append("/")
-    returned = shown.return_annotation
+    returned = made.return_annotation
     arrow = "" if returned is inspect.Signature.empty else f" -> {returned!r}"
     return "(\n" + "".join(f"    {line},\n" for line in lines) + f"){arrow}"
 

@@ -40,11 +40,12 @@ def comments(text):
 
 
 def told_in_python(text):
-    """The lines of docstrings, and the comments."""
+    """The lines of docstrings without the code of examples, and the comments."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            lines = (ast.get_docstring(node) or "").splitlines()
-            yield from filter(str.strip, lines)
+            for line in (ast.get_docstring(node) or "").splitlines():
+                if line.strip() and not line.lstrip().startswith((">>>", "...")):
+                    yield line
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.string
@@ -133,5 +134,5 @@ def test_the_lint_finds_pictures_in_names():
 def test_the_lint_finds_comments():
     text = "int a;  /// what it is\n// which\nauto url = 1;\n"
     assert list(comments(text)) == ["what it is", " which"]
-    text = '"""Doc.\n\nMore."""\ndef f():\n  """It."""\n  return "# no"  # yes\n'
+    text = '"""Doc.\n\nMore.\n\n>>> f()\n"""\ndef f():\n  """It."""\n  return "# no"  # yes\n'
     assert list(told_in_python(text)) == ["Doc.", "More.", "It.", "# yes"]

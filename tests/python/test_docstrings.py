@@ -50,10 +50,11 @@ def visit(path, value, found):
 
 
 def is_documented(cls, name, member):
-    """Methods and properties; not the plain values of attributes, nor fields of tuples."""
+    """Methods, properties and slots; not the plain values of attributes, nor fields of tuples."""
     if issubclass(cls, tuple) and name in getattr(cls, "_fields", ()):
         return False
-    return callable(member) or isinstance(member, (property, staticmethod, classmethod))
+    kinds = (property, staticmethod, classmethod, types.MemberDescriptorType)
+    return callable(member) or isinstance(member, kinds)
 
 
 NAMES = public_names()
@@ -155,7 +156,9 @@ EXAMPLES = [name for name, value in NAMES.items() if ">>>" in (value.__doc__ or 
 # Examples that go on where the one of another name ends.
 GOES_ON = {
     "Judge": "Task",
+    "judge": "Task",
     "Verdict": "Task",
+    "bench.compare": "bench.run",
     "checks.Finding": "checks.checks",
     "checks.Other": "checks.checks",
     "checks.Report": "checks.checks",
@@ -167,8 +170,17 @@ GOES_ON = {
     "tune.Table": "tune.Session",
     "tune.Trial": "tune.Session",
     "tune.Tuned": "tune.Session",
+    "tune.write_report": "tune.Session",
 }
-ON_HOPPER = {"TensorMap"}  # needs compute capability 9.0
+# Examples that run in a process of their own, with its environment.
+NEW_CACHE = {"KERNWRIGHT_CACHE_DIR": "cache"}
+IN_A_PROCESS = {
+    "TensorMap": {"KERNWRIGHT_SIM_CAPABILITY": "9.0"},
+    **{f"cache.{name}": NEW_CACHE for name in kw.cache.__all__},
+    "tune.library": {},  # these two change the choices of the process
+    "tune.products": {},
+}
+NOT_RUN = {"memory.torch_allocator"}  # needs torch and a GPU
 # Public classes without an example.
 NO_EXAMPLE = {
     "Gguf": "reads a file that this package does not write",
@@ -200,18 +212,19 @@ def run_example(name, space=None):
     return test.globs
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in ON_HOPPER])
+@pytest.mark.parametrize("name", [n for n in EXAMPLES if n not in {*IN_A_PROCESS, *NOT_RUN}])
 def test_examples_are_true(name, sim, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_example(name)
 
 
-@pytest.mark.parametrize("name", sorted(ON_HOPPER))
-def test_examples_for_hopper_are_true(name):
-    code = f"import test_docstrings; test_docstrings.run_example({name!r})"
-    environment = {"KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_CAPABILITY": "9.0"}
-    here = pathlib.Path(__file__).parent
-    subprocess.run([sys.executable, "-c", code], cwd=here, env=os.environ | environment, check=True)
+@pytest.mark.parametrize("name", IN_A_PROCESS)
+def test_examples_in_a_process_are_true(name, tmp_path):
+    here = str(pathlib.Path(__file__).parent)
+    code = f"import sys; sys.path.insert(0, {here!r}); import test_docstrings as tests; "
+    code += f"tests.run_example({name!r})"
+    environment = os.environ | {"KERNWRIGHT_DEVICE": "sim"} | IN_A_PROCESS[name]
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
 
 
 def test_every_public_class_has_an_example():
@@ -224,6 +237,45 @@ def test_every_public_class_has_an_example():
     assert sorted(missing) == sorted(NO_EXAMPLE)
 
 
+def is_function(name, value):
+    """Functions of a namespace, and methods of arrays; those of other classes are shown there."""
+    owner = name.rpartition(".")[0]
+    shown = owner in ("", "Array", *MODULES)
+    return shown and callable(value) and not inspect.isclass(value)
+
+
+def test_every_public_function_has_an_example():
+    functions = {name for name, value in NAMES.items() if is_function(name, value)}
+    assert len(functions) > 400
+    assert sorted(functions - set(EXAMPLES)) == []
+
+
+def torch_names():
+    """Public definitions of kernwright.torch and their methods; torch need not be installed."""
+    for path in sorted((PACKAGE / "torch").glob("_[a-z]*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        public = [ast.literal_eval(each.value) for each in tree.body if is_all(each)]
+        nodes = {node.name: node for node in tree.body if hasattr(node, "name")}
+        for name in (name for names in public for name in names):
+            yield name, nodes[name]
+            for each in nodes[name].body if isinstance(nodes[name], ast.ClassDef) else ():
+                if isinstance(each, ast.FunctionDef) and not each.name.startswith("_"):
+                    yield f"{name}.{each.name}", each
+
+
+def is_all(node):
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+
+
+def test_names_of_torch_have_docstrings_and_examples():
+    """test_torch_ops.py runs the examples."""
+    names = dict(torch_names())
+    assert len(names) > 45
+    docs = {name: ast.get_docstring(node) or "" for name, node in names.items()}
+    assert [name for name, doc in docs.items() if not doc.strip()] == []
+    assert [name for name, doc in docs.items() if "." not in name and ">>>" not in doc] == []
+
+
 def test_a_wrong_example_is_noticed(sim, monkeypatch):
     wrong = types.SimpleNamespace(__doc__=">>> n + 1\n256")
     monkeypatch.setitem(NAMES, "wrong", wrong)
@@ -232,7 +284,7 @@ def test_a_wrong_example_is_noticed(sim, monkeypatch):
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) > 150
+    assert len(EXAMPLES) > 500
 
 
 def test_kernels_show_their_parameters():

@@ -120,6 +120,15 @@ def test_the_reference_has_every_name_of_every_module(folder):
             assert f"{{#kw.{module}.{name}}}" in text, f"kw.{module}.{name}"
 
 
+def test_the_reference_of_torch(folder):
+    text = (folder / "pages" / "reference" / "torch.md").read_text()
+    assert text.count("{#kw.torch.") > 35
+    assert "kw.torch.swiglu(gate: torch.Tensor, up: torch.Tensor | None = None)" in text
+    assert "**`RMSNorm.forward(x: torch.Tensor, residual: torch.Tensor | None = None)" in text
+    assert "kw.torch.Rope(\n    dim: int,\n" in text
+    assert "_TORCHS" not in text
+
+
 # ---- the pages as HTML
 
 

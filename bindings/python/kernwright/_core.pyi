@@ -997,15 +997,33 @@ def devices() -> list[Device]:
 def synchronize(timeout: float | None = None) -> None:
     """Waits until all work of the current device is done, in every stream; at most `timeout`
     seconds. Raises what the work met: DeviceFault, DeviceLost; Timeout when time is up, and
-    CaptureError while a stream of the device is captured into a graph. Any thread may call it."""
+    CaptureError while a stream of the device is captured into a graph. Any thread may call it.
+
+    >>> event = kw.Event()
+    >>> y = kw.ones(3) + 1
+    >>> event.record()
+    >>> kw.synchronize()
+    >>> event.done
+    True
+    """
 
 def current_device() -> Device:
     """The device of the innermost `with device:` or `with stream:` of the thread, else the default
-    one: KERNWRIGHT_DEVICE says which."""
+    one: KERNWRIGHT_DEVICE says which.
+
+    >>> with kw.Device("sim") as device:
+    ...     kw.current_device() == device
+    True
+    """
 
 def current_stream(device: _DeviceLike = None) -> Stream:
     """The stream of the innermost `with stream:` of the thread, else the legacy default stream of
-    `device`."""
+    `device`.
+
+    >>> with kw.Stream() as stream:
+    ...     kw.current_stream() == stream
+    True
+    """
 
 def cuda_unavailable_reason() -> str: ...
 def empty(shape: _Shape, dtype: Any = None, *, device: _DeviceLike = None) -> Array:

@@ -70,16 +70,34 @@ class Array:
     def numpy(self) -> npt.NDArray[Any]:
         """A copy in new host memory. Waits for the work that was queued before on the current
         stream, and raises its errors: DeviceFault, DeviceLost. CaptureError while the stream is
-        captured."""
+        captured.
+
+        >>> kw.ones(3).numpy()
+        array([1., 1., 1.], dtype=float32)
+        """
     def copy(self) -> Array:
-        """A contiguous copy in new memory of the same device."""
+        """A contiguous copy in new memory of the same device.
+
+        >>> x = kw.zeros(2)
+        >>> x.copy().fill(1)
+        >>> x.numpy()
+        array([0., 0.], dtype=float32)
+        """
     def astype(self, dtype: Any, *, copy: bool = True) -> Array:
         """The values converted to `dtype`, in new memory; with `copy=False` the same memory where
-        the type stays. Floats become integers by truncation, complex numbers their real part."""
+        the type stays. Floats become integers by truncation, complex numbers their real part.
+
+        >>> kw.asarray([1.5, -2.5]).astype("int32").numpy()
+        array([ 1, -2], dtype=int32)
+        """
     def view(self, dtype: Any = None) -> Array:
         """The same memory as elements of another type, as NumPy has it: with elements of another
         size the last axis, which must have no gaps, grows or shrinks. ValueError where the bytes
-        make no whole elements, or are not aligned for them."""
+        make no whole elements, or are not aligned for them.
+
+        >>> kw.asarray([1.0, -2.0]).view("uint32").numpy() >> 31
+        array([0, 1], dtype=uint32)
+        """
     def reshape(self, *shape: Any) -> Array:
         """The elements in C order with another shape: a view where strides allow it, else a copy.
         One extent may be -1. Raises InvalidArgument where the sizes differ.
@@ -88,66 +106,167 @@ class Array:
         (2, 3)
         """
     def transpose(self, *axes: Any) -> Array:
-        """A view with the axes in the order given; without arguments in reverse order."""
+        """A view with the axes in the order given; without arguments in reverse order.
+
+        >>> kw.ones((2, 3, 4)).transpose(2, 0, 1).shape
+        (4, 2, 3)
+        """
     def ravel(self) -> Array:
-        """All elements in C order on one axis: a view where strides allow it, else a copy."""
+        """All elements in C order on one axis: a view where strides allow it, else a copy.
+
+        >>> kw.asarray([[1, 2], [3, 4]]).ravel().numpy()
+        array([1, 2, 3, 4])
+        """
     def flatten(self) -> Array:
-        """A copy of all elements in C order on one axis."""
+        """A copy of all elements in C order on one axis.
+
+        >>> kw.asarray([[1, 2], [3, 4]]).T.flatten().numpy()
+        array([1, 3, 2, 4])
+        """
     def squeeze(self, axis: Any = None) -> Array:
-        """A view without axes of extent 1: all of them, or those of `axis` (an int or a tuple)."""
+        """A view without axes of extent 1: all of them, or those of `axis` (an int or a tuple).
+
+        >>> kw.ones((1, 3, 1)).squeeze().shape
+        (3,)
+        >>> kw.ones((1, 3, 1)).squeeze(0).shape
+        (3, 1)
+        """
     def swapaxes(self, axis1: int, axis2: int, /) -> Array:
-        """A view with two axes exchanged."""
+        """A view with two axes exchanged.
+
+        >>> kw.ones((2, 3, 4)).swapaxes(0, 2).shape
+        (4, 3, 2)
+        """
     def repeat(self, repeats: Any, /, axis: int | None = None) -> Array:
-        """Each element `repeats` times, along `axis` or in C order. As kw.repeat()."""
+        """Each element `repeats` times, along `axis` or in C order. As kw.repeat().
+
+        >>> kw.asarray([1, 2]).repeat(2).numpy()
+        array([1, 1, 2, 2])
+        """
     def take(self, indices: Any, /, axis: int | None = None, *, mode: str = "clip") -> Array:
-        """The elements at `indices` along `axis`, or in C order. As kw.take()."""
+        """The elements at `indices` along `axis`, or in C order. As kw.take().
+
+        >>> kw.asarray([10, 20, 30]).take([2, 0]).numpy()
+        array([30, 10])
+        """
     def fill(self, value: Any) -> None:
         """Sets every element to `value`. Raises ArgumentRangeError for a number the dtype cannot
-        hold."""
+        hold.
+
+        >>> x = kw.empty(3)
+        >>> x.fill(2)
+        >>> x.numpy()
+        array([2., 2., 2.], dtype=float32)
+        """
     def to(self, device: _DeviceLike) -> Array:
-        """The array itself on its own device, else a copy on `device`."""
+        """The array itself on its own device, else a copy on `device`.
+
+        >>> x = kw.ones(3)
+        >>> x.to(x.device) is x
+        True
+        """
     def to_device(self, device: _DeviceLike, /, *, stream: None = None) -> Array:
-        """As to(), with the array API's name; `stream` must be None: the current one is used."""
+        """As to(), with the array API's name; `stream` must be None: the current one is used.
+
+        >>> x = kw.ones(3)
+        >>> x.to_device(x.device) is x
+        True
+        """
     def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
     def __matmul__(self, other: Array) -> Array: ...
     def __rmatmul__(self, other: Array) -> Array: ...
     def __imatmul__(self, other: Array) -> Array: ...
     def sort(self, axis: int = -1, *, descending: bool = False, stable: bool = True) -> None:
-        """Puts the elements in order along an axis, as kw.sort() does; in place."""
+        """Puts the elements in order along an axis, as kw.sort() does; in place.
+
+        >>> x = kw.asarray([3, 1, 2])
+        >>> x.sort()
+        >>> x.numpy()
+        array([1, 2, 3])
+        """
     def argsort(
         self, axis: int | None = -1, *, descending: bool = False, stable: bool = True
     ) -> Array:
-        """kw.argsort() of this array."""
+        """kw.argsort() of this array.
+
+        >>> kw.asarray([30, 10, 20]).argsort().numpy()
+        array([1, 2, 0])
+        """
     def nonzero(self) -> tuple[Array, ...]:
-        """kw.nonzero() of this array."""
+        """kw.nonzero() of this array.
+
+        >>> kw.asarray([0, 5, 7]).nonzero()[0].numpy()
+        array([1, 2])
+        """
     def record_stream(self, stream: Any = None) -> None:
         """Tells the array that work of `stream` (default: the current one) uses its memory. The
         memory is not reused before that work is done. Launches and operations of this library say
-        so by themselves."""
+        so by themselves.
+
+        >>> x, stream = kw.ones(3), kw.Stream()
+        >>> x.record_stream(stream)  # a kernel of another library reads x.ptr in this stream
+        >>> del x
+        """
     def sum(
         self, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False
     ) -> Array:
-        """The sum over `axis` (None: all axes). As kw.sum(); `out` receives the result."""
+        """The sum over `axis` (None: all axes). As kw.sum(); `out` receives the result.
+
+        >>> kw.asarray([[1, 2], [3, 4]]).sum(axis=0).numpy()
+        array([4, 6])
+        """
     def prod(
         self, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False
     ) -> Array:
-        """The product over `axis`. As kw.prod()."""
+        """The product over `axis`. As kw.prod().
+
+        >>> kw.asarray([[1, 2], [3, 4]]).prod(axis=1).numpy()
+        array([ 2, 12])
+        """
     def mean(
         self, axis: Any = None, dtype: Any = None, out: Array | None = None, keepdims: bool = False
     ) -> Array:
-        """The mean over `axis`. As kw.mean()."""
+        """The mean over `axis`. As kw.mean().
+
+        >>> kw.asarray([[1, 2], [3, 4]]).mean(axis=0).numpy()
+        array([2., 3.])
+        """
     def max(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
-        """The largest element along `axis`; NaN where there is one. As kw.max()."""
+        """The largest element along `axis`; NaN where there is one. As kw.max().
+
+        >>> kw.asarray([[1, 4], [3, 2]]).max(axis=1).numpy()
+        array([4, 3])
+        """
     def min(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
-        """The least element along `axis`; NaN where there is one. As kw.min()."""
+        """The least element along `axis`; NaN where there is one. As kw.min().
+
+        >>> kw.asarray([[1, 4], [3, 2]]).min(axis=1).numpy()
+        array([1, 2])
+        """
     def any(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
-        """Whether any element along `axis` is true. As kw.any()."""
+        """Whether any element along `axis` is true. As kw.any().
+
+        >>> kw.asarray([[0, 1], [0, 0]]).any(axis=1).numpy()
+        array([ True, False])
+        """
     def all(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
-        """Whether all elements along `axis` are true. As kw.all()."""
+        """Whether all elements along `axis` are true. As kw.all().
+
+        >>> kw.asarray([[1, 1], [0, 1]]).all(axis=1).numpy()
+        array([ True, False])
+        """
     def argmax(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
-        """The place of the first largest element along `axis` (None: in C order), as int64."""
+        """The place of the first largest element along `axis` (None: in C order), as int64.
+
+        >>> kw.asarray([10, 30, 20]).argmax().item()
+        1
+        """
     def argmin(self, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
-        """The place of the first least element along `axis` (None: in C order), as int64."""
+        """The place of the first least element along `axis` (None: in C order), as int64.
+
+        >>> kw.asarray([30, 10, 20]).argmin().item()
+        1
+        """
     def var(
         self,
         axis: Any = None,
@@ -156,7 +275,13 @@ class Array:
         *,
         correction: float = 0.0,
     ) -> Array:
-        """The variance over `axis`, divided by the count less `correction`. As kw.var()."""
+        """The variance over `axis`, divided by the count less `correction`. As kw.var().
+
+        >>> kw.asarray([1.0, 3.0]).var().item()
+        1.0
+        >>> kw.asarray([1.0, 3.0]).var(correction=1).item()
+        2.0
+        """
     def std(
         self,
         axis: Any = None,
@@ -165,16 +290,32 @@ class Array:
         *,
         correction: float = 0.0,
     ) -> Array:
-        """The standard deviation over `axis`, of count less `correction`. As kw.std()."""
+        """The standard deviation over `axis`, of count less `correction`. As kw.std().
+
+        >>> kw.asarray([1.0, 5.0]).std().item()
+        2.0
+        """
     def cumsum(self, axis: int | None = None, dtype: Any = None, out: Array | None = None) -> Array:
-        """Running sums along `axis` (None: in C order). As kw.cumsum()."""
+        """Running sums along `axis` (None: in C order). As kw.cumsum().
+
+        >>> kw.asarray([1, 2, 3]).cumsum().numpy()
+        array([1, 3, 6])
+        """
     def cumprod(
         self, axis: int | None = None, dtype: Any = None, out: Array | None = None
     ) -> Array:
-        """Running products along `axis` (None: in C order). As kw.cumprod()."""
+        """Running products along `axis` (None: in C order). As kw.cumprod().
+
+        >>> kw.asarray([1, 2, 3]).cumprod().numpy()
+        array([1, 2, 6])
+        """
     def item(self) -> Any:
         """The only element as a Python number; waits for the work before. Raises InvalidArgument
-        for another number of elements."""
+        for another number of elements.
+
+        >>> kw.asarray([2, 3]).sum().item()
+        5
+        """
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Array]: ...
     def __contains__(self, value: object) -> bool: ...

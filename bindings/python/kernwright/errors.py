@@ -39,7 +39,7 @@ class LaunchConfigError(Error, ValueError):
 
 
 class NameNotFound(Error, KeyError):
-    """No kernel, symbol or option of that name; the message lists what is there."""
+    """No kernel, symbol or option of that name; the message lists the known ones."""
 
 
 class OutOfBounds(Error, IndexError):

@@ -44,6 +44,10 @@ def argwhere(x: Array, /) -> Array:
     """Where the elements of `x` are not 0: one row of indices each, int64 of shape (count, ndim).
 
     Waits for the count, as nonzero() does.
+
+    >>> kw.argwhere(kw.asarray([[0, 5], [7, 0]])).numpy()
+    array([[0, 1],
+           [1, 0]])
     """
     return _core._nonzero(x, True)
 
@@ -52,6 +56,9 @@ def flatnonzero(x: Array, /) -> Array:
     """Where the elements of `x`, counted row-major, are not 0: int64, rising.
 
     Waits for the count, as nonzero() does.
+
+    >>> kw.flatnonzero(kw.asarray([[0, 5], [7, 0]])).numpy()
+    array([1, 2])
     """
     return _core._flatnonzero(x)
 
@@ -99,13 +106,12 @@ def histogram(
     """The number of elements of `x` in each bin, and the edges of the bins; NumPy's rules.
 
     `bins` is a number of bins of equal width over `range` (None: from the lowest to the highest
-    element, for which the call waits), or their rising edges: numbers, or an array of the device,
+    element; the call waits for them), or their rising edges: numbers, or an array of the device,
     which is not looked at. Bin i holds edges[i] <= x < edges[i + 1], the last one its upper edge
     too; what lies outside, and NaN where `range` is given, counts nowhere. Counts are int64; with
     `weights`, of the shape of `x`, they are sums in the weights' dtype, added in float64 in the
     same order always; with `density` float64, scaled so that their integral is 1. InvalidArgument
-    for edges that fall, a range that is not finite, wrong shapes; ArgumentError for complex
-    numbers.
+    for falling edges, a range without finite ends, wrong shapes; ArgumentError for complex numbers.
 
     >>> kw.histogram(kw.asarray([0.0, 1.0, 1.5, 2.0]), bins=2)[0].numpy()
     array([1, 3])

@@ -20,7 +20,12 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Array:
-    """An array filled with `fill_value`; the default dtype is that of asarray()."""
+    """An array filled with `fill_value`; the default dtype is that of asarray().
+
+    >>> kw.full((2, 2), 7).numpy()
+    array([[7, 7],
+           [7, 7]])
+    """
     if dtype is None:
         dtype = _default_dtype(fill_value)
     array = empty(shape, dtype, device=device)
@@ -29,34 +34,60 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
-    """An array of zeros, of float32 unless told otherwise."""
+    """An array of zeros, of float32 unless told otherwise.
+
+    >>> kw.zeros((2, 3)).numpy()
+    array([[0., 0., 0.],
+           [0., 0., 0.]], dtype=float32)
+    """
     return full(shape, 0, np.float32 if dtype is None else dtype, device=device)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
-    """An array of ones, of float32 unless told otherwise."""
+    """An array of ones, of float32 unless told otherwise.
+
+    >>> kw.ones((2, 2)).numpy()
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     return full(shape, 1, np.float32 if dtype is None else dtype, device=device)
 
 
 def empty_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Array:
-    """An uninitialised array of the shape, dtype and device of `x`."""
+    """An uninitialised array of the shape, dtype and device of `x`.
+
+    >>> kw.empty_like(kw.ones((2, 3)), "int8").nbytes
+    6
+    """
     return empty(*_like(x, dtype, shape), device=_device_like(x, device))
 
 
 def zeros_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Array:
-    """Zeros of the shape, dtype and device of `x`."""
+    """Zeros of the shape, dtype and device of `x`.
+
+    >>> kw.zeros_like(kw.asarray([5, 6])).numpy()
+    array([0, 0])
+    """
     return zeros(*_like(x, dtype, shape), device=_device_like(x, device))
 
 
 def ones_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> Array:
-    """Ones of the shape, dtype and device of `x`."""
+    """Ones of the shape, dtype and device of `x`.
+
+    >>> kw.ones_like(kw.asarray([5, 6])).numpy()
+    array([1, 1])
+    """
     return ones(*_like(x, dtype, shape), device=_device_like(x, device))
 
 
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, device: Any = None
 ) -> Array:
-    """`fill_value` in the shape, dtype and device of `x`."""
+    """`fill_value` in the shape, dtype and device of `x`.
+
+    >>> kw.full_like(kw.zeros(3), 7).numpy()
+    array([7., 7., 7.], dtype=float32)
+    """
     shape, dtype = _like(x, dtype, shape)
     return full(shape, fill_value, dtype, device=_device_like(x, device))
 
@@ -78,7 +109,13 @@ def arange(
     start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
 ) -> Array:
     """Evenly spaced values in [start, stop), or [0, start) when `stop` is left out. Real values
-    are computed on the device, in float64 or int64."""
+    are computed on the device, in float64 or int64.
+
+    >>> kw.arange(4).numpy()
+    array([0, 1, 2, 3])
+    >>> kw.arange(1, 2, 0.25).numpy()
+    array([1.  , 1.25, 1.5 , 1.75], dtype=float32)
+    """
     if stop is None:
         start, stop = 0, start
     if step == 0:
@@ -104,7 +141,11 @@ def linspace(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """`num` evenly spaced values from start to stop, of float32 unless told otherwise. Real values
-    are computed on the device, in float64."""
+    are computed on the device, in float64.
+
+    >>> kw.linspace(0, 1, 5).numpy()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
     wanted = None if dtype is None else np.dtype(_dtype(dtype))
     if _is_whole(num) and not 0 <= num < 2**63:
         raise InvalidArgument(f"linspace(): num must be at least 0 and below 2^63, got {num}")
@@ -154,6 +195,11 @@ def asarray(obj: Any, dtype: Any = None, *, device: Any = None, copy: bool | Non
 
     NumPy arrays keep their dtype; Python floats become float32, ints int64, complex complex64.
     copy=False raises where only a copy would do.
+
+    >>> kw.asarray([1, 2, 3]).numpy()
+    array([1, 2, 3])
+    >>> kw.asarray(np.zeros((2, 3))).shape
+    (2, 3)
     """
     if isinstance(obj, Array):
         return _convert(obj, dtype, device, copy)
@@ -167,7 +213,12 @@ def asarray(obj: Any, dtype: Any = None, *, device: Any = None, copy: bool | Non
 
 
 def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Array:
-    """A view of another library's device array, through DLPack."""
+    """A view of another library's device array, through DLPack.
+
+    >>> x = kw.ones(3)
+    >>> kw.from_dlpack(x).ptr == x.ptr
+    True
+    """
     if isinstance(x, Array):
         return _convert(x, None, device, copy)
     if not hasattr(x, "__dlpack__"):

@@ -31,7 +31,11 @@ _KINDS = {
 
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """`x` with its elements as `dtype`, by NumPy's rules of astype(); on `device` where one is
-    named. copy=False gives `x` itself where nothing changes. A complex array has no real form."""
+    named. copy=False gives `x` itself where nothing changes. A complex array has no real form.
+
+    >>> kw.astype(kw.asarray([1.5, -2.5]), "int32").numpy()
+    array([ 1, -2], dtype=int32)
+    """
     if not isinstance(x, Array):
         raise ArgumentError(f"astype() converts arrays of a device, not {_kind(x)}: kw.asarray()")
     if np.dtype(x.dtype).kind == "c" and _kind_of(dtype) in "f":
@@ -52,7 +56,11 @@ def _kind_of(dtype: Any) -> str:
 
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether `dtype` is of the kind: "bool", "signed integer", "unsigned integer", "integral",
-    "real floating", "complex floating", "numeric"; a dtype; or one of a tuple of them."""
+    "real floating", "complex floating", "numeric"; a dtype; or one of a tuple of them.
+
+    >>> kw.isdtype(kw.float32, "real floating")
+    True
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str):

@@ -1,8 +1,8 @@
 """Elements at positions that arrays hold: take, gather, scatter and their kin.
 
-Negative positions count from the end. What lies beyond an end is the nearest element where it is
-read (mode="clip") and nothing where it is written; mode="raise" looks first, which waits for the
-device, and raises IndexError before anything is read or written.
+Negative positions count from the end. A position beyond an end reads the nearest element
+(mode="clip") and writes nothing; mode="raise" waits for the device, looks first, and raises
+IndexError before anything is read or written.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1, *, mode: str = "cli
 
     Both have the same number of axes, and all but `axis` broadcast. What argsort and argmax (with
     keepdims) return fits. mode: as for take(). ValueError where shapes do not fit; IndexError.
+
+    >>> x = kw.asarray([[30, 10], [20, 40]])
+    >>> kw.take_along_axis(x, kw.argsort(x)).numpy()
+    array([[10, 30],
+           [20, 40]])
     """
     x = device_array(x)
     axis = axis_of(axis, x.ndim)
@@ -64,6 +69,12 @@ def put_along_axis(
     `values` broadcast to the shape of `indices`. Of equal places the last one wins.
     unique_indices=True promises that no places are equal, and saves a pass. ValueError where shapes
     do not fit or `x` is read-only; IndexError with mode="raise".
+
+    >>> x = kw.zeros((2, 2))
+    >>> kw.put_along_axis(x, kw.asarray([[1], [0]]), 5, 1)
+    >>> x.numpy()
+    array([[0., 5.],
+           [5., 0.]], dtype=float32)
     """
     x = device_array(x)
     axis = axis_of(axis, x.ndim)
@@ -82,6 +93,11 @@ def gather(x: Any, axis: int, index: Any, *, mode: str = "clip") -> Array:
 
     `index` has as many axes as `x`, and none but `axis` is longer; nothing broadcasts. The result
     has its shape. ValueError where shapes do not fit; IndexError with mode="raise".
+
+    >>> x = kw.asarray([[1, 2], [3, 4]])
+    >>> kw.gather(x, 1, kw.asarray([[1], [0]])).numpy()
+    array([[2],
+           [3]])
     """
     x = device_array(x)
     axis = axis_of(axis, x.ndim)
@@ -100,6 +116,10 @@ def scatter(
     whose first elements are taken. reduce="add" adds to what is there, in the order of `index`
     and so with the same result each time; without it the last of equal positions wins
     (unique_indices: see put_along_axis()). ValueError, ArgumentError; IndexError with mode="raise".
+
+    >>> x, index = kw.zeros(3), kw.asarray([2, 0, 2])
+    >>> kw.scatter(x, 0, index, kw.asarray([1.0, 2.0, 3.0]), reduce="add").numpy()
+    array([2., 0., 4.], dtype=float32)
     """
     result = device_array(x).copy()
     axis = axis_of(axis, result.ndim)
@@ -130,6 +150,11 @@ def put(
     `values` broadcast to what take() returns for the same indices. reduce="add" adds each of them
     in order, as NumPy's add.at: an embedding's gradient. Otherwise the last of equal positions wins
     (unique_indices: see put_along_axis()). ValueError; IndexError with mode="raise".
+
+    >>> x = kw.zeros(4)
+    >>> kw.put(x, kw.asarray([1, 3]), 5)
+    >>> x.numpy()
+    array([0., 5., 0., 5.], dtype=float32)
     """
     x = device_array(x)
     add = _adds(reduce)

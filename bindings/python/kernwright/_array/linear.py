@@ -29,7 +29,12 @@ def matmul(x1: Array, x2: Array, /, *, tune: bool = False) -> Array:
     a rule. `tune` measures all kernels for this shape in the first call; this takes a moment. The
     choice is kept in the user's table on disk. Later calls use it without `tune`, in other
     processes too. See kw.tune.products(). InvalidArgument for a number without dimensions and for
-    shapes that do not fit."""
+    shapes that do not fit.
+
+    >>> a, b = kw.asarray([[1, 2], [3, 4]]), kw.asarray([10, 1])
+    >>> kw.matmul(a, b).numpy()
+    array([12, 34])
+    """
     left, right = _promoted(x1, x2)
     if left.ndim == 0 or right.ndim == 0:
         raise InvalidArgument(
@@ -78,7 +83,11 @@ def _normalized(axes: list[int], ndim: int) -> list[int]:
 
 def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
     """The sum of products over the last `axes` axes of x1 and the first of x2, or over a pair of
-    sequences of axes. What is left of x1's axes comes first, then x2's."""
+    sequences of axes. What is left of x1's axes comes first, then x2's.
+
+    >>> kw.tensordot(kw.ones((2, 3, 4)), kw.ones((3, 4, 5))).shape
+    (2, 5)
+    """
     left, right = _promoted(x1, x2)
     first, second = _axes_of(axes, left, right)
     if [left.shape[a] for a in first] != [right.shape[a] for a in second]:
@@ -106,7 +115,11 @@ def _matrix(x: Array) -> Array:
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The sum of conj(x1) * x2 over one axis, counted from the end; the others are broadcast."""
+    """The sum of conj(x1) * x2 over one axis, counted from the end; the others are broadcast.
+
+    >>> kw.vecdot(kw.asarray([1, 2, 3]), kw.asarray([10, 1, 0])).item()
+    12
+    """
     import kernwright as kw
 
     left, right = _promoted(x1, x2)
@@ -139,7 +152,12 @@ def einsum(subscripts: str, /, *operands: Array) -> Array:
     """Einstein's summation as numpy.einsum has it: "ij,jk->ik". Letters name axes. Axes that are
     not in the result are summed. "..." stands for broadcast axes. Without "->" the result has the
     letters that occur once, in alphabetical order. Two operands at a time are multiplied as
-    matrices, in the order of numpy.einsum_path's greedy search."""
+    matrices, in the order of numpy.einsum_path's greedy search.
+
+    >>> a, b = kw.asarray([[1, 2], [3, 4]]), kw.asarray([10, 1])
+    >>> kw.einsum("ij,j->i", a, b).numpy()
+    array([12, 34])
+    """
     if not isinstance(subscripts, str):
         raise ArgumentError(f"einsum() begins with a str of letters, not {_kind(subscripts)}")
     if not operands:

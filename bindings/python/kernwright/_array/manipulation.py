@@ -47,7 +47,12 @@ __all__ = [
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Array:
     """The elements of `x`, row-major, in another shape; one extent may be -1. A view if strides
-    allow it, unless copy=True. If they do not, copy=False raises ValueError."""
+    allow it, unless copy=True. If they do not, copy=False raises ValueError.
+
+    >>> kw.reshape(kw.arange(4), (2, 2)).numpy()
+    array([[0, 1],
+           [2, 3]])
+    """
     x = device_array(x)
     wanted = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     result: Array = (x.copy() if copy else x).reshape(wanted)
@@ -84,7 +89,12 @@ def cat(arrays: Sequence[Any], /, axis: int | None = 0) -> Array:
 
 
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
-    """The arrays, all of one shape, along a new axis `axis` of the result. ValueError."""
+    """The arrays, all of one shape, along a new axis `axis` of the result. ValueError.
+
+    >>> kw.stack([kw.asarray([1, 2]), kw.asarray([3, 4])]).numpy()
+    array([[1, 2],
+           [3, 4]])
+    """
     parts = _parts(arrays)
     for part in parts:
         if part.shape != parts[0].shape:
@@ -108,7 +118,11 @@ def _parts(arrays: Sequence[Any]) -> list[Array]:
 
 def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Array]:
     """Views of consecutive parts of `x` along `axis`: so many of one size, or cut before each of
-    the given positions. ValueError where the extent is no multiple."""
+    the given positions. ValueError where the extent is no multiple.
+
+    >>> [x.numpy().tolist() for x in kw.split(kw.arange(6), 3)]
+    [[0, 1], [2, 3], [4, 5]]
+    """
     x = device_array(x)
     axis = axis_of(axis, x.ndim)
     extent = x.shape[axis]
@@ -127,14 +141,22 @@ def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Ar
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Views of `x` at each position of `axis`, which they lack."""
+    """Views of `x` at each position of `axis`, which they lack.
+
+    >>> kw.unstack(kw.asarray([[1, 2], [3, 4]]))[1].numpy()
+    array([3, 4])
+    """
     x = device_array(x)
     front = (slice(None),) * axis_of(axis, x.ndim)
     return tuple(x[(*front, i)] for i in range(x.shape[len(front)]))
 
 
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Array:
-    """A view whose axis i is axis axes[i] of `x`; each is named once. ValueError."""
+    """A view whose axis i is axis axes[i] of `x`; each is named once. ValueError.
+
+    >>> kw.permute_dims(kw.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     x = device_array(x)
     order = axes_of(tuple(axes), x.ndim)
     if len(order) != x.ndim:
@@ -144,12 +166,21 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Array:
 
 
 def matrix_transpose(x: Any, /) -> Array:
-    """A view with the last two axes exchanged."""
+    """A view with the last two axes exchanged.
+
+    >>> kw.matrix_transpose(kw.asarray([[1, 2], [3, 4]])).numpy()
+    array([[1, 3],
+           [2, 4]])
+    """
     return swapaxes(x, -1, -2)
 
 
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Array:
-    """A view with two axes exchanged."""
+    """A view with two axes exchanged.
+
+    >>> kw.swapaxes(kw.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     x = device_array(x)
     first, second = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     order = list(range(x.ndim))
@@ -159,7 +190,11 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Array:
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
-    """A view with axes moved to other places, the rest in their order."""
+    """A view with axes moved to other places, the rest in their order.
+
+    >>> kw.moveaxis(kw.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = device_array(x)
     sources, targets = axes_of(source, x.ndim), axes_of(destination, x.ndim)
     if len(sources) != len(targets):
@@ -172,7 +207,11 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Array:
-    """A view with axes of extent 1 at the places `axis` (an int or several) of the result."""
+    """A view with axes of extent 1 at the places `axis` (an int or several) of the result.
+
+    >>> kw.expand_dims(kw.ones(3), 0).shape
+    (1, 3)
+    """
     x = device_array(x)
     count = len(axis) if isinstance(axis, Sequence) else 1
     places = axes_of(axis, x.ndim + count)
@@ -181,7 +220,11 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Array:
 
 
 def squeeze(x: Any, /, axis: Any = None) -> Array:
-    """A view without axes of extent 1: those of `axis`, or all. ValueError for a longer one."""
+    """A view without axes of extent 1: those of `axis`, or all. ValueError for a longer one.
+
+    >>> kw.squeeze(kw.ones((1, 3, 1))).shape
+    (3,)
+    """
     x = device_array(x)
     every = tuple(at for at, extent in enumerate(x.shape) if extent == 1)
     gone = every if axis is None else axes_of(axis, x.ndim)
@@ -195,7 +238,11 @@ def squeeze(x: Any, /, axis: Any = None) -> Array:
 
 
 def flip(x: Any, /, *, axis: Any = None) -> Array:
-    """A view with the elements along `axis` (an int, several, or all) in reverse."""
+    """A view with the elements along `axis` (an int, several, or all) in reverse.
+
+    >>> kw.flip(kw.asarray([1, 2, 3])).numpy()
+    array([3, 2, 1])
+    """
     x = device_array(x)
     turned = range(x.ndim) if axis is None else axes_of(axis, x.ndim)
     back, ahead = slice(None, None, -1), slice(None)
@@ -208,13 +255,22 @@ def flip(x: Any, /, *, axis: Any = None) -> Array:
 def broadcast_to(x: Any, /, shape: Any) -> Array:
     """A view of `x` in a shape that it broadcasts to: repeated elements share memory. ValueError.
 
-    Write to a copy of it."""
+    Write to a copy of it.
+
+    >>> kw.broadcast_to(kw.asarray([1, 2]), (2, 2)).numpy()
+    array([[1, 2],
+           [1, 2]])
+    """
     wanted = tuple(shape) if isinstance(shape, Sequence) else (operator.index(shape),)
     return device_array(x)._broadcast(wanted)
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to; () of none. ValueError."""
+    """The shape that arrays of these shapes broadcast to; () of none. ValueError.
+
+    >>> kw.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     for shape in shapes:
         if any(extent < 0 for extent in shape):
             raise InvalidArgument(f"a shape has no negative extents: {shape}")
@@ -222,7 +278,11 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
-    """Views of all in the shape that they broadcast to. ValueError."""
+    """Views of all in the shape that they broadcast to. ValueError.
+
+    >>> [x.shape for x in kw.broadcast_arrays(kw.ones((2, 1)), kw.ones(3))]
+    [(2, 3), (2, 3)]
+    """
     parts = [device_array(array, f"array {i}") for i, array in enumerate(arrays)]
     shape = common_shape(*(part.shape for part in parts))
     return tuple(part if part.shape == shape else part._broadcast(shape) for part in parts)
@@ -230,7 +290,12 @@ def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinates over a grid of vectors: result i varies along axis i ("ij"), or with the first
-    two axes exchanged ("xy"). Copies. ValueError."""
+    two axes exchanged ("xy"). Copies. ValueError.
+
+    >>> kw.meshgrid(kw.asarray([1, 2]), kw.asarray([5, 6]))[1].numpy()
+    array([[5, 5],
+           [6, 6]])
+    """
     if indexing not in ("xy", "ij"):
         raise InvalidArgument(f'indexing is "xy" or "ij", got {indexing!r}')
     parts = [device_array(array, f"array {i}").reshape(-1) for i, array in enumerate(arrays)]
@@ -246,7 +311,11 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Array, ...]:
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Array:
     """A copy with the elements moved by `shift` along `axis`; those that fall off come in at the
-    other end. Several axes take as many shifts, or one; axis=None rolls the flattened array."""
+    other end. Several axes take as many shifts, or one; axis=None rolls the flattened array.
+
+    >>> kw.roll(kw.asarray([1, 2, 3]), 1).numpy()
+    array([3, 1, 2])
+    """
     x = device_array(x)
     if axis is None:
         steps = sum(shift) if isinstance(shift, Sequence) else shift
@@ -312,7 +381,11 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
 
 
 def repeat_interleave(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
-    """torch's name for repeat()."""
+    """torch's name for repeat().
+
+    >>> kw.repeat_interleave(kw.asarray([1, 2]), 2).numpy()
+    array([1, 1, 2, 2])
+    """
     return repeat(x, repeats, axis)
 
 
@@ -327,7 +400,11 @@ def _repeated(x: Array, count: int, axis: int) -> Array:
 
 def tile(x: Any, repetitions: Any, /) -> Array:
     """`x` laid out side by side, so many times along each axis, the last ones when there are
-    fewer numbers. A copy."""
+    fewer numbers. A copy.
+
+    >>> kw.tile(kw.asarray([1, 2]), 2).numpy()
+    array([1, 2, 1, 2])
+    """
     x = device_array(x)
     given = tuple(repetitions) if isinstance(repetitions, Sequence) else (repetitions,)
     ndim = max(x.ndim, len(given))

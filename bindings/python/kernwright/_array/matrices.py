@@ -24,18 +24,35 @@ __all__ = ["diag", "eye", "pad", "tril", "triu"]
 
 
 def tril(x: Any, /, *, k: int = 0) -> Array:
-    """The lower triangles of the matrices in the last two axes: zero where column > row + k."""
+    """The lower triangles of the matrices in the last two axes: zero where column > row + k.
+
+    >>> kw.tril(kw.asarray([[1, 2], [3, 4]])).numpy()
+    array([[1, 0],
+           [3, 4]])
+    """
     return _triangle(device_array(x), k, False)
 
 
 def triu(x: Any, /, *, k: int = 0) -> Array:
-    """The upper triangles of the matrices in the last two axes: zero where column < row + k."""
+    """The upper triangles of the matrices in the last two axes: zero where column < row + k.
+
+    >>> kw.triu(kw.asarray([[1, 2], [3, 4]])).numpy()
+    array([[1, 2],
+           [0, 4]])
+    """
     return _triangle(device_array(x), k, True)
 
 
 def diag(x: Any, /, *, k: int = 0) -> Array:
     """Of a vector: the square matrix with it as diagonal `k`, zero elsewhere. Of a matrix: a copy
-    of its diagonal `k`. ValueError for other arrays."""
+    of its diagonal `k`. ValueError for other arrays.
+
+    >>> kw.diag(kw.asarray([1, 2])).numpy()
+    array([[1, 0],
+           [0, 2]])
+    >>> kw.diag(kw.asarray([[1, 2], [3, 4]])).numpy()
+    array([1, 4])
+    """
     x = device_array(x)
     if x.ndim == 1:
         return _diagonal_matrix(x, x.size + abs(k), x.size + abs(k), k)
@@ -45,7 +62,12 @@ def diag(x: Any, /, *, k: int = 0) -> Array:
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Array:
-    """A matrix of ones on diagonal `k` and zeros elsewhere, of float32 unless told otherwise."""
+    """A matrix of ones on diagonal `k` and zeros elsewhere, of float32 unless told otherwise.
+
+    >>> kw.eye(2).numpy()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     one = full((), 1, np.float32 if dtype is None else dtype, device=device)
     return _diagonal_matrix(one, n_rows, n_rows if n_cols is None else n_cols, k)
 

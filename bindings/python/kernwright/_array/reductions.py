@@ -86,7 +86,11 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None)
 
 
 def min(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """The smallest element; as max() otherwise."""
+    """The smallest element; as max() otherwise.
+
+    >>> kw.min(kw.asarray([[1, 4], [3, 2]]), axis=1).numpy()
+    array([1, 2])
+    """
     return _reduce("min", x, axis, keepdims, out=out)
 
 
@@ -101,22 +105,38 @@ def argmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = No
 
 
 def argmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Where the smallest element is; as argmax() otherwise."""
+    """Where the smallest element is; as argmax() otherwise.
+
+    >>> kw.argmin(kw.asarray([30, 10, 20])).item()
+    1
+    """
     return _reduce("argmin", x, axis, keepdims, out=out)
 
 
 def any(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Whether an element is not 0 (NaN is not), a bool; False of none."""
+    """Whether an element is not 0 (NaN is not), a bool; False of none.
+
+    >>> kw.any(kw.asarray([[0, 1], [0, 0]]), axis=1).numpy()
+    array([ True, False])
+    """
     return _reduce("any", x, axis, keepdims, out=out)
 
 
 def all(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Whether no element is 0, a bool; True of none."""
+    """Whether no element is 0, a bool; True of none.
+
+    >>> kw.all(kw.asarray([[1, 1], [0, 1]]), axis=1).numpy()
+    array([ True, False])
+    """
     return _reduce("all", x, axis, keepdims, out=out)
 
 
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """How many elements are not 0, an int64."""
+    """How many elements are not 0, an int64.
+
+    >>> kw.count_nonzero(kw.asarray([0, 5, 7])).item()
+    2
+    """
     return _reduce("count_nonzero", x, axis, keepdims)
 
 
@@ -138,7 +158,11 @@ def std(
     x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
     out: Any = None,
 ) -> Array:  # fmt: skip
-    """The standard deviation: the root of var()."""
+    """The standard deviation: the root of var().
+
+    >>> kw.std(kw.asarray([1.0, 5.0])).item()
+    2.0
+    """
     return _reduce("std", x, axis, keepdims, None, _number("correction", correction), out)
 
 

@@ -80,7 +80,11 @@ def cumulative_max(x: Any, /, *, axis: int | None = None, out: Array | None = No
 
 
 def cumulative_min(x: Any, /, *, axis: int | None = None, out: Array | None = None) -> Array:
-    """The smallest of the elements up to each; as cumulative_max() otherwise."""
+    """The smallest of the elements up to each; as cumulative_max() otherwise.
+
+    >>> kw.cumulative_min(kw.asarray([3, 1, 2])).numpy()
+    array([3, 1, 1])
+    """
     return _scan("cumulative_min", x, axis, out=out)
 
 

@@ -175,19 +175,31 @@ def unique_all(x: Array, /) -> UniqueAllResult:
 
 
 def unique_counts(x: Array, /) -> UniqueCountsResult:
-    """(values, counts) of unique_all()."""
+    """(values, counts) of unique_all().
+
+    >>> kw.unique_counts(kw.asarray([5, 3, 5])).counts.numpy()
+    array([1, 2])
+    """
     values, _, _, counts = _core._unique(x, False, False, True)
     return UniqueCountsResult(values, counts)
 
 
 def unique_inverse(x: Array, /) -> UniqueInverseResult:
-    """(values, inverse_indices) of unique_all()."""
+    """(values, inverse_indices) of unique_all().
+
+    >>> kw.unique_inverse(kw.asarray([5, 3, 5])).inverse_indices.numpy()
+    array([1, 0, 1])
+    """
     values, _, inverse, _ = _core._unique(x, False, True, False)
     return UniqueInverseResult(values, inverse)
 
 
 def unique_values(x: Array, /) -> Array:
-    """The values of unique_all(), rising."""
+    """The values of unique_all(), rising.
+
+    >>> kw.unique_values(kw.asarray([5, 3, 5])).numpy()
+    array([3, 5])
+    """
     values: Array = _core._unique(x, False, False, False)[0]
     return values
 

@@ -30,6 +30,10 @@ def load_npy(path: Path, *, device: Any = None) -> Array:
     Numbers and bools in the order of bytes of this machine; arrays in Fortran's order come as
     transposed views. Raises StoreError for files that cannot be read or are damaged,
     InvalidArgument for unknown dtypes.
+
+    >>> np.save("x.npy", np.arange(3))
+    >>> kw.load_npy("x.npy").numpy()
+    array([0, 1, 2])
     """
     opened = OpenFile(path)
     try:

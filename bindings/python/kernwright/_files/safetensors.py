@@ -96,6 +96,10 @@ def load_safetensors(
     `path` may be the index of a file in several parts ("model.safetensors.index.json"), which lie
     beside it. The host holds 24 MB of a file at most: see SafeTensors, which also reads single
     arrays. Raises StoreError for files that cannot be read or are damaged, NameNotFound.
+
+    >>> kw.save_safetensors("model.safetensors", {"bias": kw.ones(2)})
+    >>> kw.load_safetensors("model.safetensors")["bias"].numpy()
+    array([1., 1.], dtype=float32)
     """
     name = path_of(path)
     if not name.endswith(".index.json"):
@@ -149,6 +153,10 @@ def save_safetensors(
 
     Any strides; views of other libraries' device arrays too. complex128 has no name in the format:
     InvalidArgument. The host holds 24 MB at most. Raises StoreError.
+
+    >>> kw.save_safetensors("model.safetensors", {"bias": kw.ones(2)})
+    >>> list(kw.SafeTensors("model.safetensors"))
+    ['bias']
     """
     import json
 

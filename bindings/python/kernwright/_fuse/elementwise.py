@@ -41,6 +41,10 @@ def elementwise(*args: Any, **kwargs: Any) -> Any:
     * ``elementwise("float a, float *x, float *y", "y[i] = a * x[i]", "name", preamble=,
       loop_prep=, after_loop=, options=)``: PyCUDA's ElementwiseKernel, over the elements of the
       first array; called with all of them, ``range=`` or ``slice=``, ``stream=``.
+
+    >>> axpy = kw.elementwise("z = a * x + y")
+    >>> axpy(a=2.0, x=kw.asarray([1.0, 2.0]), y=kw.ones(2)).numpy()
+    array([3., 5.], dtype=float32)
     """
     positional = [a for a in args if isinstance(a, str)]
     if len(positional) != len(args):

@@ -144,6 +144,10 @@ def fuse(function: Any = None, *, name: str | None = None) -> Any:
     are stored or by astype(). Results of reductions used again with their axes kept stay in the
     kernel; what one kernel cannot hold is split into several. Raises InvalidArgument for what
     cannot be fused, such as branches on values.
+
+    >>> norm = kw.fuse("x / sqrt(sum(x * x, -1, keepdims=True))")
+    >>> norm(x=kw.asarray([3.0, 4.0])).numpy()
+    array([0.6, 0.8], dtype=float32)
     """
     if function is None:
         return lambda decorated: fuse(decorated, name=name)

@@ -46,6 +46,10 @@ def reduction(*args: Any, **kwargs: Any) -> Any:
       const float *y", name=, preamble=)``: PyCUDA's ReductionKernel, over all elements.
 
     The order of combination is fixed by the shape: the same arguments give the same result.
+
+    >>> dot = kw.reduction("sum(x * y)")
+    >>> dot(x=kw.asarray([1, 2]), y=kw.asarray([10, 1])).item()
+    12
     """
     own = {"reduce_expr", "map_expr", "identity", "neutral", "arguments", "in_params", "dtype_out"}
     if len(args) == 1 and isinstance(args[0], str) and not kwargs.keys() & own:

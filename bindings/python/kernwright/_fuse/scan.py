@@ -32,6 +32,9 @@ def scan(*args: Any, **kwargs: Any) -> Any:
     The expression is device code in `a`, what is before, and `b`; it must be associative and need
     not commute. An exclusive scan has a neutral element. Results have the input's
     shape and dtype, and are the same in every run.
+
+    >>> kw.scan("a * b")(kw.asarray([1, 2, 3])).numpy()
+    array([1, 2, 6])
     """
     if args and isinstance(args[0], str) and args[0] not in types._TYPES:
         return Scan(*args, **kwargs)

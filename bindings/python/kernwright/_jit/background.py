@@ -18,7 +18,7 @@ _IDLE_SECONDS = 2.0
 
 
 class CompileFuture(concurrent.futures.Future[Any]):
-    """A kernel or module that is being compiled; result() is that object, ready to be launched.
+    """A kernel or module under compilation; result() is that object, ready to be launched.
 
     cancel() also stops a compile that runs already.
     """

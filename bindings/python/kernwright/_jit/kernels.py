@@ -55,6 +55,12 @@ def kernel(
     one __global__ function, and may be a template instance: "scale<float, 4>". Options are those of
     ProgramOptions, as an object or as single fields. The same request from the same line gets the
     same object again, unless its text has variables of its own or options name headers.
+
+    >>> twice = kw.kernel("__global__ void twice(float* x) { x[threadIdx.x] *= 2; }")
+    >>> x = kw.asarray([1.0, 2.0])
+    >>> twice[1, 2](x)
+    >>> x.numpy()
+    array([2., 4.], dtype=float32)
     """
     key = None
     if type(source) is not str and (code := _object_code(source, options, option_fields)):
@@ -81,7 +87,15 @@ def module(
     options: ProgramOptions | None = None,
     **option_fields: Any,
 ) -> Module:
-    """A source, or object code, with several kernels and variables; arguments as for kernel()."""
+    """A source, or object code, with several kernels and variables; arguments as for kernel().
+
+    >>> text = "__global__ void a(int* x) { *x = 1; } __global__ void b(int* x) { *x += 1; }"
+    >>> both, x = kw.module(text), kw.zeros(1, "int32")
+    >>> both["a"][1, 1](x)
+    >>> both["b"][1, 1](x)
+    >>> x.item()
+    2
+    """
     if code := _object_code(source, options, option_fields):
         return Module(_core._Program.of_code(*code))
     located = locate(source)
@@ -243,7 +257,7 @@ class Program:
     1
     """
 
-    __slots__ = ("_program", "options")
+    __slots__ = {"_program": "", "options": "How it is compiled."}
 
     def __init__(
         self, source: str | os.PathLike[str], options: ProgramOptions | None = None

@@ -203,7 +203,23 @@ class ProgramOptions:
     ProgramOptions(defines={'N': '4'}, fast_math=True)
     """
 
-    __slots__ = tuple(_FIELDS)
+    __slots__ = {
+        "arch": 'The architecture: "sm_90a", "compute_80"; None for that of the device.',
+        "defines": "The macros: names with their values, as texts.",
+        "device_debug": "Whether the code is made for a debugger, without optimisation.",
+        "extra": "Further options as NVRTC has them.",
+        "fast_math": "Whether float32 is computed faster and less precisely.",
+        "headers": "The texts of headers by the names in their #include.",
+        "include_dirs": "The folders of headers, as absolute paths.",
+        "lineinfo": "Whether the code tells profilers the lines of the source.",
+        "max_registers": "The most registers of a thread; None for no limit.",
+        "minimal": 'Whether NVRTC declares fewer names of its own; "auto": if they are enough.',
+        "opt_level": "The level of optimisation by ptxas, 0 to 3; None for its default.",
+        "pch": 'Whether headers are precompiled; "auto": from their second use on.',
+        "std": 'The C++ standard, such as "c++17".',
+        "strip_host": "Whether code for the host is taken out of the text.",
+        "timeout": "The most seconds of a compile; None for no limit.",
+    }
 
     def __init__(
         self,

@@ -34,6 +34,11 @@ def pack(
 
     `library` are names of the library's operations, with `dtypes` and `shapes` as warmup() takes
     them: the kernels that these calls launch on the current device come along.
+
+    >>> fill = kw.kernel("__global__ void fill(float* x) { x[threadIdx.x] = 1; }")
+    >>> rows = kw.pack("fill.kwpack", [fill], archs=["sm_80", "sm_90"])
+    >>> [row["arch"] for row in rows]
+    ['sm_80', 'sm_90']
     """
     if isinstance(archs, str):
         raise ArgumentError('archs= is a list of str, such as ["sm_80", "sm_90"], got one str')
@@ -53,7 +58,12 @@ def pack(
 
 
 def use_pack(path: str | os.PathLike[str]) -> None:
-    """Takes compiled code from that pack from now on. Other kernels are compiled as before."""
+    """Takes compiled code from that pack from now on. Other kernels are compiled as before.
+
+    >>> fill = kw.kernel("__global__ void fill(float* x) { x[threadIdx.x] = 1; }")
+    >>> rows = kw.pack("fill.kwpack", [fill], archs=["sim"])
+    >>> kw.use_pack("fill.kwpack")
+    """
     _core._pack_use(_core._path(path, "use_pack()"))
 
 

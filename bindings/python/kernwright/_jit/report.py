@@ -17,9 +17,9 @@ class Report:
     `answered` is "memory", "disk", "pack", "compiled" or "object code"; `ready_ms` the time from
     the first request to a kernel that could be launched; `attempts`, `minimal` and `pch` ("made",
     "used", "not used") tell how this process compiled it, None where it did not. `phases` are
-    milliseconds of a compile that was made for this report alone, past all caches, and `headers`
-    what the source may include; both are empty, and the spills None, without such a compile.
-    `block` is the suggested block size, `occupancy` how many such blocks fit a multiprocessor.
+    milliseconds of a compile for this report alone, past all caches, and `headers` those that the
+    source may include; both are empty, and the spills None, without such a compile. `block` is the
+    suggested block size, `occupancy` how many such blocks fit a multiprocessor.
     """
 
     name: str

@@ -35,11 +35,17 @@ def judge(
     the GPU if there is one. `timeout` is in seconds, for each of compiling, checking and timing.
     The same `seed` gives the same judgement; None draws one, and the verdict tells it.
 
-    Every fault of the text is in the verdict. Raises InvalidArgument for a task that cannot
-    judge. Such a task has functions that raise, values of another shape or that no kernel can
-    write, a NaN without allow=["nan"], a signature or options that do not compile, a launch that
-    suits no kernel, or a baseline that is not accepted itself. Thread-safe; for many at a time see
-    Judge.
+    Every fault of the text is in the verdict. Raises InvalidArgument for a task that cannot judge.
+    Such a task has raising functions, values of another shape or beyond the argument's type, a NaN
+    without allow=["nan"], an invalid signature or invalid options, an impossible launch, or a
+    refused baseline. Thread-safe; for many at a time see Judge.
+
+    With text and task of the example of kw.Task:
+
+    >>> kw.judge(text, task).status
+    'accepted'
+    >>> kw.judge(text.replace("2 *", "3 *"), task).status
+    'wrong'
     """
     return _shared().judge(
         source, task, baseline=baseline, checks=checks, timeout=timeout, seed=seed

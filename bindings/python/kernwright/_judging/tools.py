@@ -17,8 +17,8 @@ _MOST_EVALUATIONS = 1000
 
 
 class Tools:
-    """Each method takes and returns plain data. Texts come from whom nobody trusts: they are judged
-    in worker processes, by tasks that whoever starts the server has chosen."""
+    """Each method takes and returns plain data. Texts come from untrusted authors: they are judged
+    in worker processes, by tasks chosen at the start of the server."""
 
     def __init__(self, tasks: Mapping[str, Task], judge: Judge) -> None:
         if not tasks:

@@ -76,10 +76,10 @@ class Timing:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A judgement's result. `status` is "accepted", "compile" (the text does not compile, lacks
-    the entry, or does what the task refuses), "finding" (of the simulated device's checks, or a
+    """A judgement's result. `status` is "accepted", "compile" (the text does not compile, lacks the
+    entry, or does something refused by the task), "finding" (of the simulated device's checks, or a
     write outside of the buffers), "wrong", "timeout", "crash", "impossible" (faster than the device
-    could be) or "cheating" (the result depends on earlier launches or on what memory held before; a
+    could be) or "cheating" (the result depends on earlier launches or on old contents of memory; a
     const argument was changed; the text tells judged launches apart); `reason` says it in a
     sentence. `seed` replays the judgement. `floor` is the least time, in `timing`'s unit.
 

@@ -92,6 +92,12 @@ def time_kernel(
     are queued, so that the time of the host is not part of the sample. Sampling ends when the mean
     is known to `noise` (its standard error), after `max_samples`, or after `max_seconds`. What
     `run` raises is raised; compiles and module loads happen in the untimed first runs.
+
+    >>> x = kw.zeros(64)
+    >>> fill = kw.kernel("__global__ void fill(float* x) { x[threadIdx.x] = 1; }")
+    >>> timing = kw.time_kernel(lambda: fill[1, 64](x), max_samples=10)
+    >>> timing.median > 0
+    True
     """
     if not callable(run):
         raise ArgumentError(f"time_kernel(run) wants a callable, got {type(run).__name__}")

@@ -100,7 +100,7 @@ class Counts:
 
     @property
     def advice(self) -> str:
-        """What costs most in these counts, and what to do about it; empty without instructions."""
+        """The largest cost in these counts, and a remedy; empty without instructions."""
         return _core._line_advice(self.values())
 
 
@@ -255,6 +255,13 @@ def line_profile(*kernels: _core.Kernel) -> LineProfile:
     memory, atomics at one address, local memory. Counts are those of the PTX, exact, and the same
     for any number of host threads; nothing is said of times. Launches of all threads count; one
     line profile at a time in a process. Needs the simulated device: InvalidArgument on a GPU.
+
+    >>> x = kw.zeros(64)
+    >>> fill = kw.kernel("__global__ void fill(float* x) { x[threadIdx.x] = 1; }")
+    >>> with kw.line_profile(fill) as profile:
+    ...     fill[1, 64](x)
+    >>> profile.total.global_stores, profile.total.coalescing
+    (2, 1.0)
     """
     for kernel in kernels:
         if not isinstance(kernel, _core.Kernel):

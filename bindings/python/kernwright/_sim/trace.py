@@ -131,8 +131,8 @@ def _access(data: dict[str, Any]) -> Access:
 class Trace(_watch.Watch[_core._Trace]):
     """What one thread did in one launch; made by trace(), complete when its `with` block ended.
 
-    print() shows each executed line once and below it the instructions that it became, with what
-    they changed.
+    print() shows each executed line once. Below it are its instructions, with the registers and
+    memory that they changed.
     """
 
     def __init__(self, made: _core._Trace, kernel: _core.Kernel) -> None:
@@ -280,6 +280,13 @@ def trace(
     that is current at the beginning count; one trace at a time in a process. Needs the simulated
     device: InvalidArgument on a GPU, for a block or thread outside of the launch, and where the
     launch did not happen.
+
+    >>> x = kw.zeros(64)
+    >>> fill = kw.kernel("__global__ void fill(float* x) { x[threadIdx.x] = 1; }")
+    >>> with kw.trace(fill, thread=3) as trace:
+    ...     fill[1, 64](x)
+    >>> trace
+    <Trace of fill: 8 steps>
     """
     if not isinstance(kernel, _core.Kernel):
         raise ArgumentError(f"trace() takes a kernel, got {type(kernel).__name__}")

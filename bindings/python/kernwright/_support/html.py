@@ -50,8 +50,8 @@ table { border-collapse: collapse; margin: .3em 0; }
 
 
 def box(title: str, rows: Mapping[str, object] | None = None, more: str = "") -> str:
-    """What a notebook shows of an object: a title, names with values (plain text; those that are
-    None or empty are left out), and HTML below."""
+    """What a notebook shows of an object: a title, names with values (plain text; None and empty
+    ones are left out), and HTML below."""
     cells = "".join(
         f"<tr><th style='text-align:left;font-weight:500;opacity:.7;padding-right:1.2em'>"
         f"{html.escape(name)}</th><td style='text-align:left'>{html.escape(str(value))}</td></tr>"

@@ -13,6 +13,10 @@ def libcuda_path() -> str:
 
     A program that is started with the folder there finds simulated devices behind the CUDA driver's
     own functions. Raises Error where the package was built without the library.
+
+    >>> import os
+    >>> os.listdir(kw.libcuda_path())
+    ['libcuda.so.1']
     """
     folder = os.path.join(os.path.dirname(os.path.abspath(_core.__file__)), "libcuda")
     if not os.path.isfile(os.path.join(folder, "libcuda.so.1")):

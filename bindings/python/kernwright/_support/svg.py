@@ -1,4 +1,4 @@
-"""Pictures in SVG whose colours are the page's, so that they follow light and dark."""
+"""Pictures in SVG with the colours of the page: they follow light and dark."""
 
 from __future__ import annotations
 

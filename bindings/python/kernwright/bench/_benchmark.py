@@ -131,6 +131,13 @@ def benchmark(
 
     The function is called with a value of each axis; it prepares the data and returns a Case, or a
     callable that queues the work. Neither is part of what is measured.
+
+    >>> @kw.bench.benchmark(n=[64, 128])
+    ... def double(n):
+    ...     x = kw.ones(n)
+    ...     return lambda: x * 2
+    >>> double.axes
+    {'n': (64, 128)}
     """
     if function is None:
         return lambda given: benchmark(given, name=name, **axes)

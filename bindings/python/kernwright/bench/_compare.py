@@ -96,6 +96,12 @@ def compare(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[dict[str, An
     "broken" (was ok, is wrong or an error now), "wrong", "error", "skipped", "new", "gone", and
     "measured otherwise". Raises InvalidArgument for runs of different devices, for documents that
     are no runs, and for two runs without a common row.
+
+    With the benchmark of the example of kw.bench.run:
+
+    >>> before, after = kw.bench.run([double], quick=True), kw.bench.run([double], quick=True)
+    >>> kw.bench.compare(after, before)[0]["verdict"]
+    'same'
     """
     for document in (new, old):
         rows = document.get("rows") if isinstance(document, Mapping) else None
@@ -116,7 +122,7 @@ def compare(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[dict[str, An
 
 
 def regressions(compared: list[dict[str, Any]], percent: float) -> list[dict[str, Any]]:
-    """Rows that are slower by more than that, beyond noise, and those that broke."""
+    """Rows slower by more than that, beyond noise, and rows that broke."""
     limit = 1 + percent / 100
     return [
         row for row in compared

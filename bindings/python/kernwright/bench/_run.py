@@ -123,6 +123,13 @@ def run(
     median, its 95 % interval, noise and samples in milliseconds. On the simulated device `unit` is
     "counts": instructions and memory transactions, the same in each run. `axes` replaces the values
     of some axes. `quick` takes few samples, of the first point of each benchmark alone.
+
+    >>> @kw.bench.benchmark(n=[64])
+    ... def double(n):
+    ...     x = kw.ones(n)
+    ...     return lambda: x * 2
+    >>> kw.bench.run([double], quick=True)["rows"][0]["status"]
+    'ok'
     """
     chosen = list(benchmarks)
     for bench in chosen:

@@ -19,9 +19,9 @@ Bounds, alignment and lifetime of memory are checked always, and raise. A block 
   writes, nothing orders them, and they are not both atomic. Barriers, __syncwarp() and the other
   .sync instructions, grid.sync(), mbarriers, and fences with atomics or flags order. Two writes of
   the same value are no finding.
-- `sync`: threads of a block that wait at different barriers for each other, masks that leave out
-  their own lane or differ between lanes that meet, registers of wgmma that are touched before the
-  wait. A barrier that can never be complete raises.
+- `sync`: threads of a block that wait at different barriers for each other, masks without their own
+  lane, different masks of lanes at one instruction, registers of wgmma touched before the wait. A
+  barrier that can never be complete raises.
 
 Findings of these three do not stop a launch and raise nothing: they are collected, as
 compute-sanitizer does. KERNWRIGHT_CHECKS=all (or some of the words) turns them on for a whole
@@ -409,6 +409,9 @@ def fuzz(
     for bit. Faults are the same where kind, place, block and thread are. `words` are the checks
     that are on meanwhile. Not for results that may depend on the order, such as sums of floats by
     atomics.
+
+    >>> kw.checks.fuzz(lambda: kw.ones(64).sum(), count=2) is None
+    True
     """
     seed = _whole(seed, "seed", 0, MOST_SEED)
     count = _whole(count, "count", 0, MOST_SEED - seed + 1)
@@ -441,8 +444,8 @@ class checks:
 
     Blocks nest, and may end in any order; the checks of all that are open are on, for all threads
     and simulated devices. Findings of a launch go to the innermost block of the thread that
-    launches. If that thread has entered none, they go to the block that was entered last. Each
-    `with` has a report of its own; an object whose block is open cannot be entered again.
+    launches. If that thread has entered none, they go to the last entered block. Each `with` has a
+    report of its own; an object whose block is open cannot be entered again.
 
     >>> shift = kw.kernel('''
     ... __global__ void shift(float* x) { x[threadIdx.x] = x[threadIdx.x + 1]; }''')

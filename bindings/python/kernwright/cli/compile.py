@@ -129,7 +129,7 @@ def output_path(arguments: argparse.Namespace, arch: str, several: bool) -> str:
 
 
 def show(row: dict[str, Any]) -> None:
-    """What is known of the code; on the device at hand, all that Kernel.report() tells."""
+    """What is known of the code; on the device at hand, all of Kernel.report()."""
     print(
         f"{row['arch']}: {row['kind']} of {counted(row['bytes'], 'byte')} "
         f"by NVRTC {row['nvrtc_version']} in {row['compile_ms']} ms"

@@ -171,7 +171,7 @@ def output_path(given: str | None) -> pathlib.Path:
 
 
 def show_wrong_launch(chain: Chain) -> None:
-    """What a user sees when an argument is wrong: nothing was sent, and the message says which."""
+    """The message for a wrong argument: nothing was sent, and the message says which one it is."""
     kw = chain.kw
     wrong = kw.zeros((4, 4), dtype=np.float64)
     print("a wrong launch, on purpose: blur_rows[1, 128](float64 array, ...)")

@@ -23,13 +23,21 @@ def _checked_count(n: int) -> int:
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of fft() over `n` samples `d` apart: 0, 1, ..., -2, -1 over n * d."""
+    """The frequencies of fft() over `n` samples `d` apart: 0, 1, ..., -2, -1 over n * d.
+
+    >>> kw.fft.fftfreq(4).numpy()
+    array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    """
     values = np.fft.fftfreq(_checked_count(n), d)
     return asarray(values, dtype=np.float32 if dtype is None else dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of rfft(): 0, 1, ..., n // 2 over n * d."""
+    """The frequencies of rfft(): 0, 1, ..., n // 2 over n * d.
+
+    >>> kw.fft.rfftfreq(4).numpy()
+    array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
     values = np.fft.rfftfreq(_checked_count(n), d)
     return asarray(values, dtype=np.float32 if dtype is None else dtype, device=device)
 
@@ -42,7 +50,11 @@ def _axes(x: Array, axes: Any) -> tuple[int, ...]:
 
 
 def fftshift(x: Array, /, *, axes: Any = None) -> Array:
-    """The frequency 0 in the middle of each axis (None: all)."""
+    """The frequency 0 in the middle of each axis (None: all).
+
+    >>> kw.fft.fftshift(kw.asarray([0, 1, -2, -1])).numpy()
+    array([-2, -1,  0,  1])
+    """
     import kernwright as kw
 
     x = device_array(x)
@@ -51,7 +63,11 @@ def fftshift(x: Array, /, *, axes: Any = None) -> Array:
 
 
 def ifftshift(x: Array, /, *, axes: Any = None) -> Array:
-    """What fftshift() did, undone."""
+    """What fftshift() did, undone.
+
+    >>> kw.fft.ifftshift(kw.asarray([-2, -1, 0, 1])).numpy()
+    array([ 0,  1, -2, -1])
+    """
     import kernwright as kw
 
     x = device_array(x)

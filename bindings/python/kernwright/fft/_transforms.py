@@ -54,7 +54,7 @@ def _constant(kind: str, n: int, m: int, sign: int, like: Array) -> Array:
 
 
 def _factor(n: int) -> int:
-    """The largest divisor that is at most _WHOLE, else the smallest one that is not 1."""
+    """The largest divisor up to _WHOLE, else the smallest one other than 1."""
     for candidate in range(min(_WHOLE, n), 1, -1):
         if n % candidate == 0:
             return candidate
@@ -152,12 +152,20 @@ def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     """sum over j of x[j] * exp(-2 pi i j k / n) along `axis`, cut or filled with zeros to `n`.
 
     norm: where the factor 1/n goes: "backward" (the inverse), "forward", or "ortho" (1/sqrt(n) in
-    both). float32 gives complex64, float64 and integers complex128."""
+    both). float32 gives complex64, float64 and integers complex128.
+
+    >>> kw.fft.fft(kw.asarray([1 + 0j, 0, 0, 0])).numpy()
+    array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
     return _transformed(x, n, axis, norm, True)
 
 
 def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The inverse of fft()."""
+    """The inverse of fft().
+
+    >>> kw.fft.ifft(kw.asarray([4 + 0j, 0, 0, 0])).numpy()
+    array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
     return _transformed(x, n, axis, norm, False)
 
 
@@ -172,7 +180,12 @@ def _axes_and_sizes(x: Array, s: Any, axes: Any) -> list[tuple[int, int]]:
 
 
 def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    """fft() over several axes (None: all), each cut or filled to its size in `s`."""
+    """fft() over several axes (None: all), each cut or filled to its size in `s`.
+
+    >>> kw.fft.fftn(kw.asarray([[1 + 0j, 0], [0, 0]])).numpy()
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     x = device_array(x)
     for axis, n in _axes_and_sizes(x, s, axes):
         x = fft(x, n=n, axis=axis, norm=norm)
@@ -180,7 +193,12 @@ def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
 
 
 def ifftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    """The inverse of fftn()."""
+    """The inverse of fftn().
+
+    >>> kw.fft.ifftn(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     x = device_array(x)
     for axis, n in _axes_and_sizes(x, s, axes):
         x = ifft(x, n=n, axis=axis, norm=norm)
@@ -199,14 +217,22 @@ def _head(x: Array, axis: int, count: int) -> Array:
 
 
 def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The first n // 2 + 1 elements of fft() of real numbers: the others are their conjugates."""
+    """The first n // 2 + 1 elements of fft() of real numbers: the others are their conjugates.
+
+    >>> kw.fft.rfft(kw.asarray([1.0, 0, 0, 0])).numpy()
+    array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
     x = _real(x, "rfft")
     count = _count(n, x, _axis(x, axis))
     return _head(fft(x, n=count, axis=axis, norm=norm), axis, count // 2 + 1)
 
 
 def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The inverse of rfft(): `n` real numbers (2 * (m - 1) of m, unless told otherwise)."""
+    """The inverse of rfft(): `n` real numbers (2 * (m - 1) of m, unless told otherwise).
+
+    >>> kw.fft.irfft(kw.asarray([4 + 0j, 0, 0])).numpy()
+    array([1., 1., 1., 1.], dtype=float32)
+    """
     import kernwright as kw
 
     x = device_array(x)
@@ -226,7 +252,12 @@ def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
 
 def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    """rfft() over the last of several axes, then fft() over the others."""
+    """rfft() over the last of several axes, then fft() over the others.
+
+    >>> kw.fft.rfftn(kw.asarray([[1.0, 0], [0, 0]])).numpy()
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     x = _real(x, "rfftn")
     pairs = _axes_and_sizes(x, s, axes)
     x = rfft(x, n=pairs[-1][1], axis=pairs[-1][0], norm=norm)
@@ -236,7 +267,12 @@ def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward
 
 
 def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    """The inverse of rfftn()."""
+    """The inverse of rfftn().
+
+    >>> kw.fft.irfftn(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     x = device_array(x)
     pairs = _axes_and_sizes(x, s, axes)
     last, count = pairs[-1]
@@ -251,7 +287,11 @@ _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The real transform of numbers whose second half would be conjugates of the first."""
+    """The real transform of numbers whose second half would be conjugates of the first.
+
+    >>> kw.fft.hfft(kw.asarray([1 + 0j, 0, 0])).numpy()
+    array([1., 1., 1., 1.], dtype=float32)
+    """
     import kernwright as kw
 
     if norm not in _OTHER:
@@ -260,7 +300,11 @@ def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
 
 def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The inverse of hfft()."""
+    """The inverse of hfft().
+
+    >>> kw.fft.ihfft(kw.asarray([4.0, 0, 0, 0])).numpy()
+    array([1.-0.j, 1.-0.j, 1.-0.j], dtype=complex64)
+    """
     import kernwright as kw
 
     if norm not in _OTHER:

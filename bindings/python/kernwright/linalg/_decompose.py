@@ -62,7 +62,11 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def svdvals(x: Any, /) -> Array:
-    """The singular values of svd() alone: real, falling, (..., min(m, n))."""
+    """The singular values of svd() alone: real, falling, (..., min(m, n)).
+
+    >>> kw.linalg.svdvals(kw.asarray([[3.0, 0.0], [0.0, 4.0]])).numpy()
+    array([4., 3.], dtype=float32)
+    """
     return _svd(_matrices(x, "svdvals"), False, False)[1]
 
 
@@ -80,7 +84,11 @@ def eigh(x: Any, /) -> EigResult:
 
 
 def eigvalsh(x: Any, /) -> Array:
-    """The eigenvalues of eigh() alone."""
+    """The eigenvalues of eigh() alone.
+
+    >>> kw.linalg.eigvalsh(kw.asarray([[2.0, 0.0], [0.0, 1.0]])).numpy()
+    array([1., 2.], dtype=float32)
+    """
     return _eigen(_square(x, "eigvalsh"), True, False)[0]
 
 
@@ -100,5 +108,9 @@ def eig(x: Any, /) -> EigResult:
 
 
 def eigvals(x: Any, /) -> Array:
-    """The eigenvalues of eig() alone."""
+    """The eigenvalues of eig() alone.
+
+    >>> kw.linalg.eigvals(kw.asarray([[0.0, -1.0], [1.0, 0.0]])).numpy().tolist()
+    [1j, -1j]
+    """
     return _eigen(_square(x, "eigvals"), False, False)[0]

@@ -26,7 +26,11 @@ __all__ = [
 
 
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The cross product of vectors of three elements along `axis`; the others are broadcast."""
+    """The cross product of vectors of three elements along `axis`; the others are broadcast.
+
+    >>> kw.linalg.cross(kw.asarray([1, 0, 0]), kw.asarray([0, 1, 0])).numpy()
+    array([0, 0, 1])
+    """
     import kernwright as kw
 
     a, b = _promoted(x1, x2)
@@ -42,7 +46,11 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
-    """A view of the elements [..., i, i + offset], as the last axis."""
+    """A view of the elements [..., i, i + offset], as the last axis.
+
+    >>> kw.linalg.diagonal(kw.asarray([[1, 2], [3, 4]])).numpy()
+    array([1, 4])
+    """
     x = _matrix(x)
     return _core._diagonal_view(x, offset, x.ndim - 2, x.ndim - 1)
 
@@ -55,14 +63,23 @@ def _matrix(value: Any) -> Array:
 
 
 def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
-    """The sum of the diagonal."""
+    """The sum of the diagonal.
+
+    >>> kw.linalg.trace(kw.asarray([[1, 2], [3, 4]])).item()
+    5
+    """
     import kernwright as kw
 
     return kw.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
-    """All products of an element of one vector with an element of the other."""
+    """All products of an element of one vector with an element of the other.
+
+    >>> kw.linalg.outer(kw.asarray([1, 2]), kw.asarray([10, 1])).numpy()
+    array([[10,  1],
+           [20,  2]])
+    """
     a, b = _promoted(x1, x2)
     if a.ndim != 1 or b.ndim != 1:
         raise InvalidArgument(f"outer() takes two vectors, got shapes {a.shape} and {b.shape}")
@@ -70,7 +87,12 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
-    """x @ x @ ... n times, by squaring; n = 0 gives the identity, n < 0 powers of inv(x)."""
+    """x @ x @ ... n times, by squaring; n = 0 gives the identity, n < 0 powers of inv(x).
+
+    >>> kw.linalg.matrix_power(kw.asarray([[1, 1], [0, 1]]), 3).numpy()
+    array([[1, 3],
+           [0, 1]])
+    """
     import kernwright as kw
 
     x = _matrix(x)

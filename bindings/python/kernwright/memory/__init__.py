@@ -64,7 +64,11 @@ __all__ = [
 
 
 def resource(device: Any = None) -> MemoryResource:
-    """What new arrays of the device come from."""
+    """What new arrays of the device come from.
+
+    >>> kw.memory.resource().device == kw.current_device()
+    True
+    """
     return _core._memory_resource(device)
 
 
@@ -74,12 +78,23 @@ def stats(device: Any = None) -> dict[str, Any]:
     driver_frees, stream_waits, failures, refused_frees) in the device's resource.
 
     Of a pool, used + padding + cached == reserved; hits were served from cached memory.
+
+    >>> before = kw.memory.stats()["allocations"]
+    >>> x = kw.zeros(1000)
+    >>> kw.memory.stats()["allocations"] - before
+    1
     """
     return resource(device).stats()
 
 
 def pinned_stats(device: Any = None) -> dict[str, Any]:
-    """The same of the pool of page-locked host memory that `kernwright.pinned` takes from."""
+    """The same of the pool of page-locked host memory that `kernwright.pinned` takes from.
+
+    >>> before = kw.memory.pinned_stats()["used"]
+    >>> x = kw.pinned(1000)
+    >>> kw.memory.pinned_stats()["used"] - before
+    4000
+    """
     return _core._pinned_resource(device).stats()
 
 
@@ -101,13 +116,26 @@ def transfers(device: Any = None) -> dict[str, int]:
 
 def trim(device: Any = None, keep: int = 0) -> int:
     """Gives cached memory back to the driver, down to `keep` reserved bytes, after the work that
-    uses it. Returns how many bytes were given back."""
+    uses it. Returns how many bytes were given back.
+
+    >>> with kw.memory.use(kw.memory.PoolResource()):
+    ...     x = kw.zeros(1000)
+    ...     del x
+    ...     kw.memory.trim()
+    2097152
+    """
     return resource(device).trim(keep)
 
 
 def set_limit(bytes: int | None, device: Any = None) -> None:
     """At most that many bytes may be reserved from now on; None takes the limit away. ValueError
-    below what is in use."""
+    below what is in use.
+
+    >>> kw.memory.set_limit(2**34)
+    >>> kw.memory.stats()["limit"] == 2**34
+    True
+    >>> kw.memory.set_limit(None)
+    """
     resource(device).set_limit(bytes)
 
 
@@ -182,13 +210,25 @@ class Snapshot:
 
 
 def snapshot(device: Any = None) -> Snapshot:
-    """What the memory of the device's resource looks like now."""
+    """What the memory of the device's resource looks like now.
+
+    >>> with kw.memory.use(kw.memory.PoolResource()):
+    ...     x = kw.zeros(1000)
+    ...     kw.memory.snapshot()
+    <Snapshot of PoolResource on sim:0: 4000 bytes used, 2097152 reserved>
+    """
     return Snapshot(resource(device).snapshot())
 
 
 def leaks(device: Any = None) -> list[dict[str, Any]]:
-    """The memory that is allocated now, by the line that asked for it, the largest first: "place"
-    ("app.py:12", or None), "count", "bytes" and the "serials" of the allocations."""
+    """The memory in use now, by the line that asked for it, the largest first: "place"
+    ("app.py:12", or None), "count", "bytes" and the "serials" of the allocations.
+
+    >>> with kw.memory.use(kw.memory.PoolResource()):
+    ...     x = kw.zeros(1000)
+    ...     [(row["count"], row["bytes"]) for row in kw.memory.leaks()]
+    [(1, 4000)]
+    """
     by_place: dict[str | None, dict[str, Any]] = {}
     for record in resource(device).records():
         row = by_place.setdefault(
@@ -201,7 +241,13 @@ def leaks(device: Any = None) -> list[dict[str, Any]]:
 
 
 def report(device: Any = None) -> str:
-    """leaks() as text, one line for each place."""
+    """leaks() as text, one line for each place.
+
+    >>> with kw.memory.use(kw.memory.PoolResource()):
+    ...     x = kw.zeros(1000)
+    ...     kw.memory.report().splitlines()[0]
+    '         4,000 bytes in use on sim:0'
+    """
     rows = leaks(device)
     lines = [
         f"{row['bytes']:>14,} bytes in {row['count']:>6} allocation"
@@ -214,7 +260,11 @@ def report(device: Any = None) -> str:
 
 def torch_allocator() -> Any:
     """An allocator for torch.cuda.memory.change_current_allocator(). Set it before torch allocates
-    anything. torch's tensors then come from the current resource of each device."""
+    anything. torch's tensors then come from the current resource of each device.
+
+    >>> import torch
+    >>> torch.cuda.memory.change_current_allocator(kw.memory.torch_allocator())
+    """
     import torch
 
     alloc_name, free_name = _core._torch_allocator_functions()

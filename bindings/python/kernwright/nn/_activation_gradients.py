@@ -40,95 +40,171 @@ __all__ = [
 
 
 def relu_backward(grad: Any, x: Any) -> Array:
-    """The gradient through relu()."""
+    """The gradient through relu().
+
+    >>> kw.nn.relu_backward(kw.ones(2), kw.asarray([-2.0, 3.0])).numpy()
+    array([0., 1.], dtype=float32)
+    """
     return _activate_backward("relu", grad, x, 1.0, 1.0)
 
 
 def relu2_backward(grad: Any, x: Any) -> Array:
-    """The gradient through relu2()."""
+    """The gradient through relu2().
+
+    >>> kw.nn.relu2_backward(kw.ones(2), kw.asarray([-2.0, 3.0])).numpy()
+    array([0., 6.], dtype=float32)
+    """
     return _activate_backward("relu2", grad, x, 1.0, 1.0)
 
 
 def relu6_backward(grad: Any, x: Any) -> Array:
-    """The gradient through relu6()."""
+    """The gradient through relu6().
+
+    >>> kw.nn.relu6_backward(kw.ones(3), kw.asarray([-2.0, 3.0, 9.0])).numpy()
+    array([0., 1., 0.], dtype=float32)
+    """
     return _activate_backward("hardtanh", grad, x, 0.0, 6.0)
 
 
 def hardtanh_backward(grad: Any, x: Any, low: float = -1.0, high: float = 1.0) -> Array:
-    """The gradient through hardtanh()."""
+    """The gradient through hardtanh().
+
+    >>> kw.nn.hardtanh_backward(kw.ones(2), kw.asarray([0.5, 3.0])).numpy()
+    array([1., 0.], dtype=float32)
+    """
     return _activate_backward("hardtanh", grad, x, low, high)
 
 
 def leaky_relu_backward(grad: Any, x: Any, slope: float = 0.01) -> Array:
-    """The gradient through leaky_relu()."""
+    """The gradient through leaky_relu().
+
+    >>> kw.nn.leaky_relu_backward(kw.ones(2), kw.asarray([-2.0, 3.0]), 0.5).numpy()
+    array([0.5, 1. ], dtype=float32)
+    """
     return _activate_backward("leaky_relu", grad, x, slope, 1.0)
 
 
 def elu_backward(grad: Any, x: Any, alpha: float = 1.0) -> Array:
-    """The gradient through elu()."""
+    """The gradient through elu().
+
+    >>> kw.nn.elu_backward(kw.ones(2), kw.asarray([-100.0, 3.0])).numpy().round(4)
+    array([0., 1.], dtype=float32)
+    """
     return _activate_backward("elu", grad, x, alpha, 1.0)
 
 
 def celu_backward(grad: Any, x: Any, alpha: float = 1.0) -> Array:
-    """The gradient through celu()."""
+    """The gradient through celu().
+
+    >>> kw.nn.celu_backward(kw.ones(2), kw.asarray([-100.0, 3.0])).numpy().round(4)
+    array([0., 1.], dtype=float32)
+    """
     return _activate_backward("elu", grad, x, alpha, alpha)
 
 
 def selu_backward(grad: Any, x: Any) -> Array:
-    """The gradient through selu()."""
+    """The gradient through selu().
+
+    >>> kw.nn.selu_backward(kw.ones(1), kw.asarray([1.0])).numpy().round(4)
+    array([1.0507], dtype=float32)
+    """
     return _activate_backward("selu", grad, x, 1.0, 1.0)
 
 
 def sigmoid_backward(grad: Any, x: Any) -> Array:
-    """The gradient through sigmoid()."""
+    """The gradient through sigmoid().
+
+    >>> kw.nn.sigmoid_backward(kw.ones(1), kw.zeros(1)).numpy()
+    array([0.25], dtype=float32)
+    """
     return _activate_backward("sigmoid", grad, x, 1.0, 1.0)
 
 
 def log_sigmoid_backward(grad: Any, x: Any) -> Array:
-    """The gradient through log_sigmoid()."""
+    """The gradient through log_sigmoid().
+
+    >>> kw.nn.log_sigmoid_backward(kw.ones(1), kw.zeros(1)).numpy()
+    array([0.5], dtype=float32)
+    """
     return _activate_backward("log_sigmoid", grad, x, 1.0, 1.0)
 
 
 def tanh_backward(grad: Any, x: Any) -> Array:
-    """The gradient through tanh()."""
+    """The gradient through tanh().
+
+    >>> kw.nn.tanh_backward(kw.ones(1), kw.zeros(1)).numpy()
+    array([1.], dtype=float32)
+    """
     return _activate_backward("tanh", grad, x, 1.0, 1.0)
 
 
 def silu_backward(grad: Any, x: Any) -> Array:
-    """The gradient through silu()."""
+    """The gradient through silu().
+
+    >>> kw.nn.silu_backward(kw.ones(1), kw.zeros(1)).numpy()
+    array([0.5], dtype=float32)
+    """
     return _activate_backward("silu", grad, x, 1.0, 1.0)
 
 
 def gelu_backward(grad: Any, x: Any, approximate: GeluForm = "none") -> Array:
-    """The gradient through gelu()."""
+    """The gradient through gelu().
+
+    >>> kw.nn.gelu_backward(kw.ones(1), kw.zeros(1)).numpy()
+    array([0.5], dtype=float32)
+    """
     return _activate_backward(gelu_kind(approximate), grad, x, 1.0, 1.0)
 
 
 def quick_gelu_backward(grad: Any, x: Any) -> Array:
-    """The gradient through quick_gelu()."""
+    """The gradient through quick_gelu().
+
+    >>> kw.nn.quick_gelu_backward(kw.ones(1), kw.zeros(1)).numpy()
+    array([0.5], dtype=float32)
+    """
     return _activate_backward("quick_gelu", grad, x, 1.0, 1.0)
 
 
 def softplus_backward(grad: Any, x: Any, beta: float = 1.0, threshold: float = 20.0) -> Array:
-    """The gradient through softplus()."""
+    """The gradient through softplus().
+
+    >>> kw.nn.softplus_backward(kw.ones(1), kw.zeros(1)).numpy()
+    array([0.5], dtype=float32)
+    """
     return _activate_backward("softplus", grad, x, beta, threshold)
 
 
 def softsign_backward(grad: Any, x: Any) -> Array:
-    """The gradient through softsign()."""
+    """The gradient through softsign().
+
+    >>> kw.nn.softsign_backward(kw.ones(1), kw.asarray([-1.0])).numpy()
+    array([0.25], dtype=float32)
+    """
     return _activate_backward("softsign", grad, x, 1.0, 1.0)
 
 
 def mish_backward(grad: Any, x: Any) -> Array:
-    """The gradient through mish()."""
+    """The gradient through mish().
+
+    >>> kw.nn.mish_backward(kw.ones(1), kw.zeros(1)).numpy().round(4)
+    array([0.6], dtype=float32)
+    """
     return _activate_backward("mish", grad, x, 1.0, 1.0)
 
 
 def hardswish_backward(grad: Any, x: Any) -> Array:
-    """The gradient through hardswish()."""
+    """The gradient through hardswish().
+
+    >>> kw.nn.hardswish_backward(kw.ones(3), kw.asarray([-4.0, 0.0, 4.0])).numpy()
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
     return _activate_backward("hardswish", grad, x, 1.0, 1.0)
 
 
 def hardsigmoid_backward(grad: Any, x: Any) -> Array:
-    """The gradient through hardsigmoid()."""
+    """The gradient through hardsigmoid().
+
+    >>> kw.nn.hardsigmoid_backward(kw.ones(2), kw.asarray([0.0, 4.0])).numpy().round(4)
+    array([0.1667, 0.    ], dtype=float32)
+    """
     return _activate_backward("hardsigmoid", grad, x, 1.0, 1.0)

@@ -72,6 +72,10 @@ def attention(
     A row that sees no key is 0, as in torch, its logarithm -inf. Rows behind query_lengths are 0.
     The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,
     InvalidArgument for shapes and dtypes that do not go together.
+
+    >>> q, kv = kw.ones((1, 8, 5, 64), "bfloat16"), kw.ones((1, 2, 7, 64), "bfloat16")
+    >>> kw.nn.attention(q, kv, kv, is_causal=True, enable_gqa=True).shape
+    (1, 8, 5, 64)
     """
     left, right = _settings(attn_mask, dropout_p, is_causal, window, seed)
     packed = cu_seqlens_q is not None
@@ -140,6 +144,10 @@ def decode_attention(
     batch's result is NaN; `check` waits and raises InvalidArgument for any in the table. Numbers of
     pages behind a batch's length are not looked at, but by `check`. Lengths beyond the cache count
     as the whole cache. Raises ArgumentError and InvalidArgument as attention() does.
+
+    >>> q, cache = kw.ones((1, 8, 1, 64), "bfloat16"), kw.ones((1, 2, 32, 64), "bfloat16")
+    >>> kw.nn.decode_attention(q, cache, cache, kw.asarray([7], "int32")).shape
+    (1, 8, 1, 64)
     """
     if window is not None and (not isinstance(window, int) or window < 1):
         raise ArgumentError(f"decode_attention: a window is a number of tokens, got {window!r}")

@@ -54,6 +54,12 @@ def attention_backward(
 
     A query without any visible key gets 0, and so does a key without any query. Raises
     ArgumentError and InvalidArgument as attention() does.
+
+    >>> x = kw.ones((1, 2, 5, 64), "bfloat16")
+    >>> y, lse = kw.nn.attention(x, x, x, return_lse=True)
+    >>> dq, dk, dv = kw.nn.attention_backward(x, x, x, x, y, lse)
+    >>> dk.shape
+    (1, 2, 5, 64)
     """
     left, right = _settings(attn_mask, dropout_p, is_causal, window, seed)
     packed = cu_seqlens_q is not None

@@ -40,6 +40,12 @@ def append_cache(
     with a place outside of the cache, or with an invalid page, are left out; `check` waits, and
     raises InvalidArgument for any before something is written. Raises ArgumentError and
     InvalidArgument for wrong arguments, and for caches that would need a copy.
+
+    >>> key_cache, value_cache = kw.zeros((1, 2, 16, 8)), kw.zeros((1, 2, 16, 8))
+    >>> key = value = kw.ones((1, 2, 3, 8))
+    >>> kw.nn.append_cache(key, value, key_cache, value_cache, kw.asarray([4], "int32"))
+    >>> key_cache[0, 0, :8, 0].numpy()
+    array([0., 0., 0., 0., 1., 1., 1., 0.], dtype=float32)
     """
     if check:
         tokens = key.shape[2] if getattr(key, "ndim", 0) == 4 else 0
@@ -83,6 +89,11 @@ def append_qkv(
 
     Every step's result is rounded to the tokens' dtype, so the results are those of the functions
     called one by one. Raises ArgumentError and InvalidArgument as these do.
+
+    >>> keys, values = kw.zeros((1, 2, 16, 8)), kw.zeros((1, 2, 16, 8))
+    >>> qkv = kw.ones((1, 1, (4 + 2 + 2) * 8))
+    >>> kw.nn.append_qkv(qkv, keys, values, kw.asarray([3], "int32")).shape
+    (1, 4, 1, 8)
     """
     tokens = list(qkv) if isinstance(qkv, (tuple, list)) else [qkv, None, None]
     if len(tokens) != 3:

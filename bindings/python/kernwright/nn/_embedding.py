@@ -21,6 +21,11 @@ def embedding(ids: Any, table: Any, *, scale: float = 1.0, check: bool = False) 
     `ids` is of int32 or int64. A number outside of [0, V) reads nothing and gives zeros; with
     `check` the call waits for the device and raises InvalidArgument with the first such number.
     Raises ArgumentError for other dtypes, InvalidArgument for a table without two dimensions.
+
+    >>> table = kw.asarray([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
+    >>> kw.nn.embedding(kw.asarray([2, 1]), table).numpy()
+    array([[3., 4.],
+           [1., 2.]], dtype=float32)
     """
     return _embedding(ids, table, scale, check)
 
@@ -32,5 +37,10 @@ def embedding_backward(
 
     Row v is the sum of scale * grad[i] over all places i with ids[i] == v, in the order of i and
     in float32 (float64 for float64): the same in every run. Row `padding_idx` gets no gradient.
+
+    >>> kw.nn.embedding_backward(kw.ones((2, 1)), kw.asarray([2, 2]), 3).numpy()
+    array([[0.],
+           [0.],
+           [2.]], dtype=float32)
     """
     return _embedding_backward(grad, ids, num_rows, padding_idx, scale)

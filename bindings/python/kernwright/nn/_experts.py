@@ -98,6 +98,10 @@ def permute(x: Any, experts: Any, expert_count: int) -> Permuted:
     ArgumentError for experts of another dtype than integers.
 
     Its gradient is unpermute(grad, positions).
+
+    >>> experts = kw.asarray([[1, 2], [0, 1]], "int32")
+    >>> kw.nn.permute(kw.asarray([[1.0], [2.0]]), experts, 3).rows.numpy().ravel()
+    array([2., 1., 2., 1.], dtype=float32)
     """
     return Permuted(*_permute(x, experts, expert_count))
 
@@ -191,6 +195,12 @@ def grouped_linear_backward(
     `grad` of shape (rows, n), x (rows, k), `weights` (groups, n, k), groups as there. Those of x
     are (rows, k), not written where no group has the row; those of the weights are (groups, n, k),
     0 for a group without rows. Raises as grouped_linear().
+
+    >>> x, weights = kw.ones((3, 8), "bfloat16"), kw.ones((2, 4, 8), "bfloat16")
+    >>> offsets = kw.asarray([0, 1, 3], "int32")
+    >>> dx, dw = kw.nn.grouped_linear_backward(kw.ones((3, 4), "bfloat16"), x, weights, offsets)
+    >>> dx.shape, dw.shape
+    ((3, 8), (2, 4, 8))
     """
     shape = _shape(weights)
     if len(shape) != 3 or not hasattr(weights, "mT"):

@@ -49,12 +49,15 @@ def cross_entropy(
 
     With s = log(sum(exp(x))) of a row x, its target t and e = label_smoothing:
     (1 - e) (s - x[t]) + e (s - mean(x)) + z_loss s^2, in float32 (float64 for float64 logits).
-    "mean" divides by the number of targets that are not `ignore_index`; rows with that target are
-    0. With `weight`, (V,) of a real floating dtype, it is
+    "mean" divides by the number of targets other than `ignore_index`; rows with that target are 0.
+    With `weight`, (V,) of a real floating dtype, it is
     w[t] ((1 - e) (s - x[t]) + z_loss s^2) + e sum_c w[c] (s - x[c]) / V, and "mean" divides by the
     sum of w[t]: what torch computes. A target outside of [0, V) gives NaN; with `check` the call
     waits for the device and raises InvalidArgument with the first such target. Raises
     ArgumentError for other dtypes, InvalidArgument for shapes that do not fit.
+
+    >>> kw.nn.cross_entropy(kw.asarray([[100.0, 0.0], [0.0, 100.0]]), kw.asarray([0, 0])).item()
+    50.0
     """
     if check:
         _require_classes(target, logits, ignore_index)
@@ -97,6 +100,10 @@ def cross_entropy_grad(
 
     The gradient has the shape and dtype of the logits; `inplace` writes it over them, which saves
     the memory of a second array. For logits in chunks of rows take "sum" and divide at the end.
+
+    >>> loss, gradient = kw.nn.cross_entropy_grad(kw.zeros((1, 2)), kw.asarray([0]))
+    >>> gradient.numpy()
+    array([[-0.5,  0.5]], dtype=float32)
     """
     loss, gradient = _cross_entropy(
         logits,
@@ -125,7 +132,11 @@ def cross_entropy_backward(
     weight: Any = None,
     inplace: bool = False,
 ) -> Array:
-    """The gradient of the logits, times `grad`, that of the loss and of its shape."""
+    """The gradient of the logits, times `grad`, that of the loss and of its shape.
+
+    >>> kw.nn.cross_entropy_backward(kw.ones(()), kw.zeros((1, 2)), kw.asarray([0])).numpy()
+    array([[-0.5,  0.5]], dtype=float32)
+    """
     return _cross_entropy(
         logits,
         target,
@@ -145,46 +156,81 @@ def mse_loss(x: Any, target: Any, *, reduction: Reduction = "mean") -> Array:
 
     `x` and `target` have the same shape, real floating dtype and device, else InvalidArgument. The
     reduced loss is of float32 (float64 for float64), that of "none" has the dtype of `x`.
+
+    >>> kw.nn.mse_loss(kw.asarray([1.0, 2.0]), kw.asarray([1.0, 4.0])).item()
+    2.0
     """
     return _pointwise_loss("squared", x, target, reduction, 1.0, True, False, None)[0]
 
 
 def mse_loss_grad(x: Any, target: Any, *, reduction: Reduction = "mean") -> tuple[Array, Array]:
-    """mse_loss() and the gradient of `x`, in one pass."""
+    """mse_loss() and the gradient of `x`, in one pass.
+
+    >>> loss, gradient = kw.nn.mse_loss_grad(kw.asarray([1.0, 2.0]), kw.asarray([1.0, 4.0]))
+    >>> loss.item(), gradient.numpy().tolist()
+    (2.0, [0.0, -2.0])
+    """
     loss, gradient = _pointwise_loss("squared", x, target, reduction, 1.0, True, True, None)
     return loss, gradient
 
 
 def mse_loss_backward(grad: Any, x: Any, target: Any, *, reduction: Reduction = "mean") -> Array:
-    """The gradient of `x`, times `grad`, that of the loss and of its shape."""
+    """The gradient of `x`, times `grad`, that of the loss and of its shape.
+
+    >>> x, target = kw.asarray([1.0, 2.0]), kw.asarray([1.0, 4.0])
+    >>> kw.nn.mse_loss_backward(kw.ones(()), x, target).numpy()
+    array([ 0., -2.], dtype=float32)
+    """
     return _pointwise_loss("squared", x, target, reduction, 1.0, False, True, grad)[1]
 
 
 def l1_loss(x: Any, target: Any, *, reduction: Reduction = "mean") -> Array:
-    """abs(x - target)."""
+    """abs(x - target).
+
+    >>> kw.nn.l1_loss(kw.asarray([1.0, 5.0]), kw.asarray([3.0, 1.0])).item()
+    3.0
+    """
     return _pointwise_loss("absolute", x, target, reduction, 1.0, True, False, None)[0]
 
 
 def l1_loss_grad(x: Any, target: Any, *, reduction: Reduction = "mean") -> tuple[Array, Array]:
-    """l1_loss() and the gradient of `x`, in one pass."""
+    """l1_loss() and the gradient of `x`, in one pass.
+
+    >>> loss, gradient = kw.nn.l1_loss_grad(kw.asarray([1.0, 5.0]), kw.asarray([3.0, 1.0]))
+    >>> loss.item(), gradient.numpy().tolist()
+    (3.0, [-0.5, 0.5])
+    """
     loss, gradient = _pointwise_loss("absolute", x, target, reduction, 1.0, True, True, None)
     return loss, gradient
 
 
 def l1_loss_backward(grad: Any, x: Any, target: Any, *, reduction: Reduction = "mean") -> Array:
-    """The gradient of `x`, times `grad`, that of the loss and of its shape."""
+    """The gradient of `x`, times `grad`, that of the loss and of its shape.
+
+    >>> x, target = kw.asarray([1.0, 5.0]), kw.asarray([3.0, 1.0])
+    >>> kw.nn.l1_loss_backward(kw.ones(()), x, target).numpy()
+    array([-0.5,  0.5], dtype=float32)
+    """
     return _pointwise_loss("absolute", x, target, reduction, 1.0, False, True, grad)[1]
 
 
 def huber_loss(x: Any, target: Any, *, reduction: Reduction = "mean", delta: float = 1.0) -> Array:
-    """0.5 d^2 up to delta, delta (d - 0.5 delta) beyond, for d = abs(x - target)."""
+    """0.5 d^2 up to delta, delta (d - 0.5 delta) beyond, for d = abs(x - target).
+
+    >>> kw.nn.huber_loss(kw.asarray([1.0, 4.0]), kw.zeros(2), reduction="none").numpy()
+    array([0.5, 3.5], dtype=float32)
+    """
     return _pointwise_loss("huber", x, target, reduction, delta, True, False, None)[0]
 
 
 def huber_loss_grad(
     x: Any, target: Any, *, reduction: Reduction = "mean", delta: float = 1.0
 ) -> tuple[Array, Array]:
-    """huber_loss() and the gradient of `x`, in one pass."""
+    """huber_loss() and the gradient of `x`, in one pass.
+
+    >>> kw.nn.huber_loss_grad(kw.asarray([0.5, 4.0]), kw.zeros(2), reduction="sum")[1].numpy()
+    array([0.5, 1. ], dtype=float32)
+    """
     loss, gradient = _pointwise_loss("huber", x, target, reduction, delta, True, True, None)
     return loss, gradient
 
@@ -192,14 +238,23 @@ def huber_loss_grad(
 def huber_loss_backward(
     grad: Any, x: Any, target: Any, *, reduction: Reduction = "mean", delta: float = 1.0
 ) -> Array:
-    """The gradient of `x`, times `grad`, that of the loss and of its shape."""
+    """The gradient of `x`, times `grad`, that of the loss and of its shape.
+
+    >>> x = kw.asarray([0.5, 4.0])
+    >>> kw.nn.huber_loss_backward(kw.ones(2), x, kw.zeros(2), reduction="none").numpy()
+    array([0.5, 1. ], dtype=float32)
+    """
     return _pointwise_loss("huber", x, target, reduction, delta, False, True, grad)[1]
 
 
 def bce_with_logits(
     x: Any, target: Any, *, reduction: Reduction = "mean", pos_weight: float = 1.0
 ) -> Array:
-    """(1 - t) x + (1 + (pos_weight - 1) t) log(1 + exp(-x)) for targets t from 0 to 1."""
+    """(1 - t) x + (1 + (pos_weight - 1) t) log(1 + exp(-x)) for targets t from 0 to 1.
+
+    >>> kw.nn.bce_with_logits(kw.asarray([100.0, -100.0]), kw.asarray([1.0, 1.0])).item()
+    50.0
+    """
     return _pointwise_loss(
         "binary_cross_entropy", x, target, reduction, pos_weight, True, False, None
     )[0]
@@ -208,7 +263,12 @@ def bce_with_logits(
 def bce_with_logits_grad(
     x: Any, target: Any, *, reduction: Reduction = "mean", pos_weight: float = 1.0
 ) -> tuple[Array, Array]:
-    """bce_with_logits() and the gradient of `x`, in one pass."""
+    """bce_with_logits() and the gradient of `x`, in one pass.
+
+    >>> x, target = kw.zeros(2), kw.asarray([0.0, 1.0])
+    >>> kw.nn.bce_with_logits_grad(x, target, reduction="sum")[1].numpy()
+    array([ 0.5, -0.5], dtype=float32)
+    """
     loss, gradient = _pointwise_loss(
         "binary_cross_entropy", x, target, reduction, pos_weight, True, True, None
     )
@@ -218,7 +278,12 @@ def bce_with_logits_grad(
 def bce_with_logits_backward(
     grad: Any, x: Any, target: Any, *, reduction: Reduction = "mean", pos_weight: float = 1.0
 ) -> Array:
-    """The gradient of `x`, times `grad`, that of the loss and of its shape."""
+    """The gradient of `x`, times `grad`, that of the loss and of its shape.
+
+    >>> x, target = kw.zeros(2), kw.asarray([0.0, 1.0])
+    >>> kw.nn.bce_with_logits_backward(kw.ones(2), x, target, reduction="none").numpy()
+    array([ 0.5, -0.5], dtype=float32)
+    """
     return _pointwise_loss(
         "binary_cross_entropy", x, target, reduction, pos_weight, False, True, grad
     )[1]

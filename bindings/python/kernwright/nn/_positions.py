@@ -36,6 +36,9 @@ def alibi_slopes(heads: int, *, device: Any = None) -> Array:
     """The (heads,) slopes of float32: 2^(-8 (h + 1) / heads) for a power of two.
 
     Beyond the greatest power of two m below `heads`: every second slope of 2 m heads.
+
+    >>> kw.nn.alibi_slopes(4).numpy()
+    array([0.25      , 0.0625    , 0.015625  , 0.00390625], dtype=float32)
     """
     return _alibi_slopes(device, heads)
 
@@ -46,6 +49,9 @@ def alibi_bias(
     """(heads, queries, keys) of -slope * |query - key|; the last query is at the last key.
 
     `keys` is `queries` unless told otherwise, `dtype` float32 or another real float.
+
+    >>> kw.nn.alibi_bias(8, 3)[0, 2].numpy()
+    array([-1. , -0.5, -0. ], dtype=float32)
     """
     return _alibi_bias(device, heads, queries, queries if keys is None else keys, dtype)
 
@@ -66,6 +72,10 @@ def pope(
     of shape (positions, head_dim) are rope_tables(length, 2 * head_dim). `shifts`, for keys:
     float32 of shape (head_dim,) or (heads, head_dim). Attention of results is then the sum of
     softplus(q) softplus(k) cos((s - t) frequency + shift). Positions as in rope().
+
+    >>> cos, sin = kw.nn.rope_tables(16, 16)
+    >>> kw.nn.pope(kw.ones((1, 5, 2, 8)), cos, sin).shape
+    (1, 5, 2, 16)
     """
     return _pope(x, cos, sin, shifts, None, positions, offset, heads_first)
 
@@ -81,7 +91,12 @@ def pope_backward(
     offset: int = 0,
     heads_first: bool = False,
 ) -> Array:
-    """The gradient of x; `grad`, that of the result, has twice the last axis."""
+    """The gradient of x; `grad`, that of the result, has twice the last axis.
+
+    >>> cos, sin = kw.nn.rope_tables(16, 16)
+    >>> kw.nn.pope_backward(kw.ones((1, 5, 2, 16)), kw.ones((1, 5, 2, 8)), cos, sin).shape
+    (1, 5, 2, 8)
+    """
     return _pope(x, cos, sin, shifts, grad, positions, offset, heads_first)
 
 
@@ -101,6 +116,11 @@ def pope_shifts_backward(
     Of head h and element c it is the sum over batch and tokens of
     softplus(x) (cos(a) grad[c + head_dim] - sin(a) grad[c]); shifts of shape (head_dim,) sum over
     heads too. The order of the sums is fixed.
+
+    >>> cos, sin = kw.nn.rope_tables(16, 16)
+    >>> grad, x, shifts = kw.ones((1, 5, 2, 16)), kw.ones((1, 5, 2, 8)), kw.zeros((2, 8))
+    >>> kw.nn.pope_shifts_backward(grad, x, cos, sin, shifts=shifts).shape
+    (2, 8)
     """
     return _pope_shifts(grad, x, cos, sin, shifts, positions, offset, heads_first)
 
@@ -118,6 +138,9 @@ def attention_temperature(
 
     What Llama 4 does in its layers without rotary embedding (iRoPE). q and positions as in rope().
     The gradient of q is the same function of the gradient.
+
+    >>> kw.nn.attention_temperature(kw.ones((1, 4, 2, 8))).shape
+    (1, 4, 2, 8)
     """
     return _scale_tokens(q, floor_scale, attn_scale, positions, offset, heads_first)
 
@@ -129,10 +152,19 @@ def split_qkv(
 
     Each is (batch, tokens, heads, head_dim), with `heads_first` (batch, heads, tokens, head_dim);
     the batch may be missing. `kv_heads` is `heads` unless told otherwise.
+
+    >>> q, k, v = kw.nn.split_qkv(kw.ones((1, 5, (4 + 2 + 2) * 8)), heads=4, kv_heads=2)
+    >>> q.shape, k.shape
+    ((1, 5, 4, 8), (1, 5, 2, 8))
     """
     return _split_qkv(qkv, heads, heads if kv_heads is None else kv_heads, heads_first)
 
 
 def merge_qkv(q: Any, k: Any, v: Any, *, heads_first: bool = False) -> Array:
-    """The inverse of split_qkv(), and the gradient through it."""
+    """The inverse of split_qkv(), and the gradient through it.
+
+    >>> q, kv = kw.ones((1, 5, 4, 8)), kw.ones((1, 5, 2, 8))
+    >>> kw.nn.merge_qkv(q, kv, kv).shape
+    (1, 5, 64)
+    """
     return _merge_qkv(q, k, v, heads_first)

@@ -60,5 +60,10 @@ def dequantize_rows(q: Array, scale: Array, dtype: Any = "float32") -> Array:
     """q * scale as float16, bfloat16 or float32: what quantize_rows() made, back.
 
     `scale` has one number, or one for each row of q. Raises InvalidArgument.
+
+    >>> q, scale = kw.asarray([[1, 2], [3, 4]], "int8"), kw.asarray([10.0, 0.5])
+    >>> kw.nn.dequantize_rows(q, scale).numpy()
+    array([[10. , 20. ],
+           [ 1.5,  2. ]], dtype=float32)
     """
     return _core._dequantize_rows(q, scale, dtype)

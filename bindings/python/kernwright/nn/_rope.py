@@ -77,6 +77,9 @@ def rope_frequencies(
 
     "rope_theta" in it takes the place of `base`. Raises ArgumentError for unknown names,
     InvalidArgument for an odd `dim` or numbers that make no sense.
+
+    >>> kw.nn.rope_frequencies(4).numpy().round(4)
+    array([1.  , 0.01], dtype=float32)
     """
     rule = _rule(base, scaling, seq_len)
     return _rope_frequencies(device, dim, *rule[:3], _divisors(rule, scaling, device))
@@ -97,6 +100,10 @@ def rope_tables(
     Row r is position offset + r. The angles are exact products in double, and both are multiplied
     by rope_attention_factor(). `scaling` as in rope_frequencies(); "dynamic" and "longrope" take
     `seq_len`, or offset + length without it. Made on the device.
+
+    >>> cos, sin = kw.nn.rope_tables(16, 8)
+    >>> cos.shape, cos[0].numpy().tolist()
+    ((16, 4), [1.0, 1.0, 1.0, 1.0])
     """
     if seq_len is None:
         seq_len = offset + length
@@ -109,6 +116,9 @@ def rope_attention_factor(scaling: Mapping[str, Any] | None = None) -> float:
 
     Without it 0.1 log(factor) + 1 for "yarn", and for "longrope"
     sqrt(1 + log(factor) / log(original_max_position_embeddings)).
+
+    >>> kw.nn.rope_attention_factor()
+    1.0
     """
     return _rope_attention_factor(2, *_rule(10000.0, scaling, None))
 
@@ -136,6 +146,11 @@ def rope(
     int64, (tokens,) or (batch, tokens). A position outside of the tables raises InvalidArgument;
     one of `positions`, which are on the device, gives NaN. `inplace` writes over q and k. Returns
     the turned q and k, or q alone where k is None.
+
+    >>> cos, sin = kw.nn.rope_tables(16, 8)
+    >>> q, k = kw.nn.rope(kw.ones((1, 5, 4, 8)), kw.ones((1, 5, 2, 8)), cos, sin)
+    >>> q.shape, k.shape
+    ((1, 5, 4, 8), (1, 5, 2, 8))
     """
     return _rope(q, k, cos, sin, positions, offset, interleaved, heads_first, inplace, False)
 
@@ -152,7 +167,13 @@ def rope_backward(
     heads_first: bool = False,
     inplace: bool = False,
 ) -> Any:
-    """The gradients of q and k: turned back. Everything else as in rope()."""
+    """The gradients of q and k: turned back. Everything else as in rope().
+
+    >>> cos, sin = kw.nn.rope_tables(16, 8)
+    >>> dq, dk = kw.nn.rope_backward(kw.ones((1, 5, 4, 8)), kw.ones((1, 5, 2, 8)), cos, sin)
+    >>> dq.shape, dk.shape
+    ((1, 5, 4, 8), (1, 5, 2, 8))
+    """
     return _rope(
         grad_q, grad_k, cos, sin, positions, offset, interleaved, heads_first, inplace, True
     )

@@ -62,6 +62,9 @@ def greedy(logits: Array, *, out: Array | None = None) -> Array:
     """The token of the highest logit of each row of `logits`, of equal ones the lowest, as int64.
 
     NaN counts as -infinity: a row of nothing else gives 0.
+
+    >>> kw.nn.greedy(kw.asarray([[0.0, 3.0, 1.0], [5.0, 0.0, 0.0]])).numpy()
+    array([1, 0])
     """
     values = _logits(logits)
     target = _target(values, out)

@@ -39,6 +39,11 @@ def adamw(
       element's in the tensor.
 
     Raises InvalidArgument, naming the tensor, for shapes, dtypes or devices that do not fit.
+
+    >>> p, m, v = kw.ones(2), kw.zeros(2), kw.zeros(2)
+    >>> kw.optim.adamw(p, kw.asarray([9.0, -9.0]), m, v, step=1, lr=0.25, weight_decay=0.0)
+    >>> p.numpy().round(4)
+    array([0.75, 1.25], dtype=float32)
     """
     _adam("adamw", params, grads, exp_avg, exp_avg_sq, step, lr, betas, eps, weight_decay, masters,
           maximize, grad_scale, stochastic_rounding, seed)  # fmt: skip
@@ -51,7 +56,13 @@ def adam(
     grad_scale: Array | None = None, stochastic_rounding: bool = False, seed: int = 0,
 ) -> None:  # fmt: skip
     """One step of Adam, in place: adamw(), but for ``g = g + weight_decay * p`` instead of the
-    decay of the parameters."""
+    decay of the parameters.
+
+    >>> p, m, v = kw.ones(2), kw.zeros(2), kw.zeros(2)
+    >>> kw.optim.adam(p, kw.asarray([9.0, -9.0]), m, v, step=1, lr=0.25)
+    >>> p.numpy().round(4)
+    array([0.75, 1.25], dtype=float32)
+    """
     _adam("adam", params, grads, exp_avg, exp_avg_sq, step, lr, betas, eps, weight_decay, masters,
           maximize, grad_scale, stochastic_rounding, seed)  # fmt: skip
 
@@ -67,6 +78,11 @@ def lion(
     c = beta1 * m + (1 - beta1) * g
     p = p * (1 - lr * weight_decay) - lr * sign(c)
     m = beta2 * m + (1 - beta2) * g
+
+    >>> p, m = kw.ones(2), kw.zeros(2)
+    >>> kw.optim.lion(p, kw.asarray([9.0, -9.0]), m, lr=0.25)
+    >>> p.numpy()
+    array([0.75, 1.25], dtype=float32)
     """
     options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
     options |= _betas(betas) | {"decay": weight_decay}
@@ -88,6 +104,11 @@ def sgd(
         p = p - lr * (g + momentum * m if nesterov else m)
 
     Without momentum ``p = p - lr * g``, and there are no buffers.
+
+    >>> p = kw.ones(2)
+    >>> kw.optim.sgd(p, kw.asarray([1.0, -1.0]), lr=0.25)
+    >>> p.numpy()
+    array([0.75, 1.25], dtype=float32)
     """
     if nesterov and (momentum <= 0 or dampening != 0):
         raise InvalidArgument("nesterov needs a momentum above 0 and no dampening")
@@ -100,14 +121,23 @@ def sgd(
 
 def grad_norm(grads: Tensors, norm_type: float = 2.0) -> Array:
     """The norm of all gradients as one vector, float32 without axes: the root of the sum of their
-    squares, or with ``norm_type=math.inf`` the largest magnitude. The order of the sum is fixed."""
+    squares, or with ``norm_type=math.inf`` the largest magnitude. The order of the sum is fixed.
+
+    >>> kw.optim.grad_norm([kw.asarray([3.0]), kw.asarray([4.0])]).item()
+    5.0
+    """
     return clip_scale(grads, math.inf, norm_type)[0]
 
 
 def clip_scale(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> tuple[Array, Array]:
     """The norm, and min(1, max_norm / (norm + 1e-6)). Pass the latter as `grad_scale` of adamw()
     and the other optimisers; this saves a pass over the gradients. Both are float32 without
-    axes."""
+    axes.
+
+    >>> norm, scale = kw.optim.clip_scale([kw.full(4, 3.0)], 1.5)
+    >>> norm.item(), round(scale.item(), 3)
+    (6.0, 0.25)
+    """
     return _core._gradient_norm(tensors(grads), float(max_norm), _largest(norm_type))
 
 

@@ -29,7 +29,13 @@ _OWN = frozenset((*_KNOWN.values(), _modules.Linear))
 
 
 class Replacement(NamedTuple):
-    """A module of a model by its name there, its class before and now."""
+    """A module of a model by its name there, its class before and now.
+
+    >>> import torch, kernwright.torch as kt
+    >>> [replaced] = kt.accelerate(torch.nn.Sequential(torch.nn.SiLU())).replaced
+    >>> replaced.name, replaced.before.__name__, replaced.after.__name__
+    ('0', 'SiLU', 'SiLU')
+    """
 
     name: str
     before: type[nn.Module]
@@ -38,7 +44,14 @@ class Replacement(NamedTuple):
 
 
 class Acceleration:
-    """What accelerate() did: `replaced`, and `left`, {name: why} of modules that torch keeps."""
+    """What accelerate() did: `replaced`, and `left`, {name: why} of modules that torch keeps.
+
+    >>> import torch, kernwright.torch as kt
+    >>> done = kt.accelerate(torch.nn.Sequential(torch.nn.SiLU(), torch.nn.ReLU()))
+    >>> len(done.replaced), done.left
+    (1, {})
+    >>> done.undo()
+    """
 
     def __init__(self, replaced: list[Replacement], left: dict[str, str]) -> None:
         self.replaced = replaced
@@ -83,18 +96,18 @@ def accelerate(
 
     RMSNorm, LayerNorm, GroupNorm, Softmax, LogSoftmax, SiLU, GELU, Embedding and CrossEntropyLoss
     of torch.nn become the subclasses of the same names in kernwright.torch: parameters, buffers,
-    hooks, names and the state_dict stay what they are, so that optimisers and checkpoints go on.
-    Classes derived from them are left alone, as they may do something else. RMS norms and gated
-    layers of other packages (gate_proj, up_proj, down_proj, act_fn), as models of transformers have
-    them, are replaced where they give what the formulas do for random numbers. `also` maps classes
-    of your own to subclasses of them, which then are replaced too.
+    hooks, names and the state_dict stay, so optimisers and checkpoints go on. Classes derived from
+    them are left alone, as they may do something else. RMS norms and gated layers of other packages
+    (gate_proj, up_proj, down_proj, act_fn), as models of transformers have them, are replaced where
+    they give what the formulas do for random numbers. `also` maps classes of your own to subclasses
+    of them, which then are replaced too.
 
     `linear` adds torch.nn.Linear, for models that write token by token: its subclass takes few rows
     without gradients, and is torch's own for all else. `attention` turns switch_attention() on, for
     the whole process, until undo().
 
     Call it before torch.compile(). `undo()` of the result takes everything back. Raises
-    ArgumentError for what is no module, InvalidArgument for a class in `also` that is no subclass
+    ArgumentError if `model` is no module, InvalidArgument for a class in `also` that is no subclass
     or has another layout.
 
     >>> import torch, kernwright.torch as kt

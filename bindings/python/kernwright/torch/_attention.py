@@ -75,7 +75,12 @@ def scaled_dot_product_attention(
 
 
 class AttentionSwitch:
-    """What switch_attention() returned; undo() or the end of a `with` turns it back."""
+    """What switch_attention() returned; undo() or the end of a `with` turns it back.
+
+    >>> import torch, kernwright.torch as kt
+    >>> switch = kt.switch_attention()
+    >>> switch.undo()
+    """
 
     def __init__(self) -> None:
         self._on = True
@@ -104,7 +109,7 @@ def switch_attention() -> AttentionSwitch:
     """Lets torch.nn.functional.scaled_dot_product_attention be ours where ours does what is asked.
 
     For the whole process, until undo() or the end of a `with`: models call that name as a function,
-    which no replacement of modules reaches. Models that took it with `from ... import` before keep
+    beyond the reach of replaced modules. Models that took it with `from ... import` before keep
     torch's. Taken are calls of float16 and bfloat16 with head dimensions up to 256, without dropout
     and without a mask that requires a gradient, of equal batches, on a GPU (or on the CPU where the
     simulated device is all there is). All others go to torch's own. Call it before torch.compile().

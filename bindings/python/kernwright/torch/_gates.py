@@ -29,28 +29,53 @@ GeluForm = Literal["none", "tanh"]
 
 def silu(input: torch.Tensor) -> torch.Tensor:
     """input * sigmoid(input). As all of these a tensor of real floats of any shape and strides,
-    computed in float32 (float64 in float64); the result is row-major, of its shape and dtype."""
+    computed in float32 (float64 in float64); the result is row-major, of its shape and dtype.
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.silu(torch.tensor([0.0, 100.0])).tolist()
+    [0.0, 100.0]
+    """
     return _activate(input, "silu", 1.0, 1.0)
 
 
 def gelu(input: torch.Tensor, approximate: GeluForm = "none") -> torch.Tensor:
     """input times the chance that a standard normal variable is below it, or "tanh" for
-    0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): torch.nn.functional.gelu()."""
+    0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): torch.nn.functional.gelu().
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.gelu(torch.tensor([0.0, 100.0])).tolist()
+    [0.0, 100.0]
+    """
     return _activate(input, gelu_kind(approximate), 1.0, 1.0)
 
 
 def quick_gelu(input: torch.Tensor) -> torch.Tensor:
-    """input * sigmoid(1.702 input)."""
+    """input * sigmoid(1.702 input).
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.quick_gelu(torch.tensor([0.0, 100.0])).tolist()
+    [0.0, 100.0]
+    """
     return _activate(input, "quick_gelu", 1.0, 1.0)
 
 
 def mish(input: torch.Tensor) -> torch.Tensor:
-    """input * tanh(log(1 + exp(input)))."""
+    """input * tanh(log(1 + exp(input))).
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.mish(torch.tensor([0.0, 100.0])).tolist()
+    [0.0, 100.0]
+    """
     return _activate(input, "mish", 1.0, 1.0)
 
 
 def relu2(input: torch.Tensor) -> torch.Tensor:
-    """max(input, 0) squared."""
+    """max(input, 0) squared.
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.relu2(torch.tensor([-2.0, 3.0])).tolist()
+    [0.0, 9.0]
+    """
     return _activate(input, "relu2", 1.0, 1.0)
 
 
@@ -71,18 +96,33 @@ def swiglu(gate: torch.Tensor, up: torch.Tensor | None = None) -> torch.Tensor:
 def geglu(
     gate: torch.Tensor, up: torch.Tensor | None = None, approximate: GeluForm = "tanh"
 ) -> torch.Tensor:
-    """gelu(gate, approximate) * up; see swiglu()."""
+    """gelu(gate, approximate) * up; see swiglu().
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.geglu(torch.tensor([0.0, 100.0]), torch.tensor([5.0, 2.0])).tolist()
+    [0.0, 200.0]
+    """
     return _gate(gate, up, gelu_kind(approximate))
 
 
 def reglu(gate: torch.Tensor, up: torch.Tensor | None = None) -> torch.Tensor:
-    """max(gate, 0) * up; see swiglu()."""
+    """max(gate, 0) * up; see swiglu().
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.reglu(torch.tensor([-2.0, 3.0]), torch.tensor([5.0, 5.0])).tolist()
+    [0.0, 15.0]
+    """
     return _gate(gate, up, "relu")
 
 
 def glu(gate: torch.Tensor, up: torch.Tensor | None = None) -> torch.Tensor:
     """sigmoid(gate) * up; see swiglu(). torch.nn.functional.glu() has the gate in the second
-    half: that is glu(*reversed(x.chunk(2, -1)))."""
+    half: that is glu(*reversed(x.chunk(2, -1))).
+
+    >>> import torch, kernwright.torch as kt
+    >>> kt.glu(torch.tensor([0.0, 100.0]), torch.tensor([4.0, 2.0])).tolist()
+    [2.0, 2.0]
+    """
     return _gate(gate, up, "sigmoid")
 
 

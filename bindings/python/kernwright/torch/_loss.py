@@ -35,13 +35,13 @@ def cross_entropy(
     weights, and gets no gradient, as in torch; "mean" divides by those of the targets.
 
     Forward reads the logits once, backward() reads them again, and writes their gradient. With
-    `one_pass` forward writes the gradient too; backward() multiplies it in place by what comes from
-    above, which reads nothing when that is 1, as in loss.backward(). The gradient then exists from
+    `one_pass` forward writes the gradient too; backward() multiplies it in place by the gradient of
+    the loss. If that is 1, as in loss.backward(), nothing is read. The gradient then exists from
     the forward pass on, and backward() runs once. Not for "none", and not inside of torch.compile,
     which run as if it were False.
 
-    Raises InvalidArgument for targets that are probabilities, which are torch's own, and for shapes
-    that do not fit.
+    Raises InvalidArgument for shapes that do not fit, and for probabilities as targets: those are
+    torch's own.
 
     >>> import torch, kernwright.torch as kt
     >>> kt.cross_entropy(torch.tensor([[0.0, 100.0]]), torch.tensor([0])).item()

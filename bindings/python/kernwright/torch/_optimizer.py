@@ -21,6 +21,13 @@ class AdamW(torch.optim.Optimizer):
     group. `master_weights` keeps float32 copies of parameters in half precision, of which they
     become rounded copies; `stochastic_rounding` rounds bfloat16 parameters up or down with the
     chance of how near each is. States are of float32 (float64 of float64), named as torch's.
+
+    >>> import torch, kernwright.torch as kt
+    >>> p = torch.ones(2, requires_grad=True)
+    >>> p.grad = torch.tensor([9.0, -9.0])
+    >>> kt.AdamW([p], lr=0.25, weight_decay=0.0).step()
+    >>> [round(each, 3) for each in p.tolist()]
+    [0.75, 1.25]
     """
 
     def __init__(
@@ -60,7 +67,7 @@ class AdamW(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step of every parameter that has a gradient; returns what `closure` did."""
+        """One step of every parameter that has a gradient; returns the result of `closure`."""
         loss = None
         if closure is not None:
             with torch.enable_grad():

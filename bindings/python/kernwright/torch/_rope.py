@@ -20,6 +20,11 @@ def rope_tables(
 
     The angles are computed in float64. Tables with a scaling of the frequencies are
     torch.from_dlpack() of those of kernwright.nn.rope_tables(), on a GPU.
+
+    >>> import torch, kernwright.torch as kt
+    >>> cos, sin = kt.rope_tables(16, 8)
+    >>> cos.shape, cos[0].tolist()
+    (torch.Size([16, 4]), [1.0, 1.0, 1.0, 1.0])
     """
     if dim < 2 or dim % 2 or length < 0:
         raise InvalidArgument(

@@ -15,7 +15,7 @@ from kernwright._support.files import read_text, told_of, write_whole
 
 def update(path: pathlib.Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Lets `change` alter the table in the file, and has this process use it. Raises StoreError,
-    and InvalidArgument for a file that is no table, which stays as it is."""
+    and InvalidArgument for a file that is no table; the file stays as it is."""
     with told_of(path, "written"), _alone(path):
         table: dict[str, Any] = {"format": 1, "devices": {}}
         if path.exists():

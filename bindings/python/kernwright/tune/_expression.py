@@ -21,7 +21,7 @@ class Expression:
     A text that is no such expression raises InvalidArgument with the column.
     """
 
-    __slots__ = ("_compiled", "text")
+    __slots__ = {"_compiled": "", "text": "The expression as it was written."}
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):

@@ -357,6 +357,13 @@ def tune_kernel(
     failed, its objective is an ErrorConfig. What has no meaning here raises: texture references
     (gone from CUDA 12 on), other languages and compilers, observers, simulation_mode. Strategies
     that are not here run as the nearest one, with a warning.
+
+    >>> text = "__global__ void twice(float* x) { x[blockIdx.x * BLOCK + threadIdx.x] *= 2; }"
+    >>> x, choices = np.ones(256, np.float32), {"BLOCK": [32, 64]}
+    >>> rows, _ = kw.tune.tune_kernel(
+    ...     "twice", text, 256, [x], choices, block_size_names=["BLOCK"], quiet=True)
+    >>> [row["BLOCK"] for row in rows]
+    [32, 64]
     """
     refuse(lang, platform, texmem_args, compiler, simulation_mode, observers)
     own_device = _own_device(device)

@@ -11,8 +11,8 @@ from kernwright.errors import Error
 
 
 class Meter(Protocol):
-    """`run` does the work and gives a function that tells its cost, or None while it runs; of a
-    synchronous meter None means that the cost is not known."""
+    """`run` does the work and gives a function that tells its cost, or None while it runs. A
+    synchronous meter gives None for an unknown cost."""
 
     unit: str
     is_synchronous: bool

@@ -105,6 +105,10 @@ def products(
     rule and of the best, and what the table says ("plan", [] for the rule); `on_row` gets each as
     it comes. Raises ArgumentError for an invalid part or shape, InvalidArgument for a file that is
     no table, StoreError if it cannot be written.
+
+    >>> rows = kw.tune.products([(16, 16, 16)], dtypes=["float16"], save=False, seconds=0.01)
+    >>> [row["types"] for row in rows]
+    ['float16.float16.float16.nn', 'float16.float16.float16.nt']
     """
     chosen = _core.current_device() if device is None else device
     work = _work(shapes, chosen, dtypes, part)
@@ -212,9 +216,9 @@ def _write(path: pathlib.Path, rows: list[dict[str, Any]], with_bucket: bool) ->
 
 
 def tune_product(a: Any, b: Any, run: Callable[[], object]) -> None:
-    """Measures the product of `a` and `b`, which `run` queues, unless that has been done; the
-    answer goes to the user's table on disk, where there is a place for one. Nothing happens while
-    a stream is captured."""
+    """Measures the product of `a` and `b` that `run` queues, if it was not measured before. The
+    answer goes to the user's table on disk, if there is a place for one. Nothing happens while a
+    stream is captured."""
     if _core._has_product(a, b) or _core.current_stream(a.device).is_capturing:
         return
     if not _core._product(a, b)[3]:  # no choice

@@ -142,8 +142,8 @@ class Space:
         A str is an Expression. Other names than parameters are values of the problem.
         with_problem() must set them before configurations are asked for. A callable gets the
         parameters and problem values that it names, or one dict of all; (callable, names) gets
-        these by position. If a restriction raises for a configuration that all others allow, that
-        is an error with the restriction and the values.
+        these by position. If a restriction raises for a configuration that all others allow, the
+        error names the restriction and the values.
         """
         for restriction in restrictions:
             if isinstance(restriction, list):

@@ -284,8 +284,8 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def session_of(names: Mapping[str, Any], path: str | os.PathLike[str]) -> Any:
-    """Of the variables of a Python file that was run: its `session` (a session, or a function that
-    makes one), or what a Session takes, from the variables of those names. InvalidArgument where it
+    """Of the variables of an executed Python file: its `session` (a session, or a function that
+    makes one), or a Session's arguments from the variables of their names. InvalidArgument where it
     has neither."""
     if "session" in names:
         return names["session"]

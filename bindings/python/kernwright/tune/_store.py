@@ -169,8 +169,8 @@ def as_store(store: Any) -> Store:
 
 
 def space_hash(space: Any) -> str:
-    """The hash of a Space in keys: parameters, values, restrictions. That of a function is told by
-    its code and by the values that it closes over."""
+    """The hash of a Space in keys: parameters, values, restrictions. That of a function depends on
+    its code and on the values in its closure."""
     import hashlib
 
     parts = [_core._tune_space_hash(space._core)]

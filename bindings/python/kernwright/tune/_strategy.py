@@ -12,7 +12,11 @@ from kernwright.tune._space import Space, seed_argument
 
 
 def strategies() -> tuple[str, ...]:
-    """The names of the strategies, the default first."""
+    """The names of the strategies, the default first.
+
+    >>> kw.tune.strategies()[:3]
+    ('portfolio', 'brute_force', 'random')
+    """
     return _core._tune_strategies()
 
 

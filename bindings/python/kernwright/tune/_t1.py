@@ -178,8 +178,8 @@ def values_of(text: str) -> list[Value]:
 
 
 def read_t1(path: str | os.PathLike[str]) -> tuple[dict[str, list[Value]], list[str]]:
-    """Parameters and conditions. Raises InvalidArgument that names the file, StoreError for one
-    that cannot be read."""
+    """Parameters and conditions. Raises InvalidArgument with the name of the file, StoreError for
+    one that cannot be read."""
     try:
         document = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:

@@ -33,7 +33,7 @@ def _cost(row: Mapping[str, Any], objective: str) -> float | None:
 
 
 def _read(row: Any, objective: str, place: int) -> tuple[Config, float | None]:
-    """Raises InvalidArgument that says which of the results is none."""
+    """Raises InvalidArgument with the number of the wrong result."""
     if not isinstance(row, Mapping) or not isinstance(row.get("configuration"), Mapping):
         raise InvalidArgument(f'result {place + 1} of the T4 file has no "configuration"')
     try:
@@ -76,7 +76,7 @@ class Table:
     @classmethod
     def from_t4(cls, path: str | os.PathLike[str], objective: str = "time") -> Table:
         """Of a T4 file (JSON, also .gz) as Kernel Tuner and the benchmark hub write it: rows with
-        `configuration`, `invalidity` and `measurements`. InvalidArgument for what is none,
+        `configuration`, `invalidity` and `measurements`. InvalidArgument for another document,
         StoreError for a file that cannot be read."""
         data = read_bytes(path)
         name = os.fspath(path)

@@ -151,7 +151,7 @@ class Tuned(_core.TunedCall):
 
         `near`: parts of the key in which a result may differ ("driver", "nvrtc", "device", "space",
         "problem", "policy", "objective"), or True for all; a `PerformanceWarning` tells of such
-        uses. `space` and `policy` allow only results of that space and that way of measuring.
+        uses. `space` and `policy` allow only results of this space and this way of measuring.
         `grid`, `block`, `shared_bytes`, `cluster` and `default` (a configuration) come before those
         of the store.
         """

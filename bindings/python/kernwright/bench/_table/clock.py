@@ -1,11 +1,11 @@
 """Times of several subjects with the same work, in turns on one stream of a GPU.
 
 Work that moves 192 MiB and more, some 50 us, is timed run by run. Before each run the same work
-runs on other inputs, so that L2 holds what a run like it leaves there; where the host needs long to
-queue, fills keep the device busy before that, so that the host's time is not part of a sample.
-Smaller work is captured many times into a CUDA graph, over inputs that together exceed L2 where a
-run moves a megabyte or more; the time is that of a replay over its runs. All subjects of a row are
-measured the same way, and a row so in each run of the table.
+runs on other inputs, so L2 holds the remains of such a run. Where the host needs long to queue,
+fills keep the device busy before that, and the host's time is no part of a sample. Smaller work is
+captured many times into a CUDA graph. Where a run moves a megabyte or more, the inputs together
+exceed L2. The time is a replay's, divided by its runs. All subjects of a row are measured the same
+way, and a row so in each run of the table.
 """
 
 from __future__ import annotations

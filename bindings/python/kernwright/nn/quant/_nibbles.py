@@ -24,6 +24,9 @@ def pack_int4(x: Any) -> Array:
     -8 to 7, or 0 to 15, come back from unpack_int4() as they were; others wrap around, as
     astype() to a narrower integer does: clip() before to saturate. Raises InvalidArgument for
     other dtypes and without axes.
+
+    >>> kw.nn.quant.pack_int4(kw.asarray([[1, 0, 0, 1]], "int8")).numpy()
+    array([[ 1, 16]], dtype=uint8)
     """
     return _pack_nibbles(x)
 
@@ -33,6 +36,10 @@ def unpack_int4(packed: Any, *, signed: bool = True, length: int | None = None) 
 
     `length` is the extent of the last axis: twice that of `packed` unless told otherwise, or one
     less. Raises InvalidArgument for other lengths and for what is not uint8.
+
+    >>> packed = kw.nn.quant.pack_int4(kw.asarray([[1, -2, 3, -4]], "int8"))
+    >>> kw.nn.quant.unpack_int4(packed).numpy()
+    array([[ 1, -2,  3, -4]], dtype=int8)
     """
     if length is None:
         return _unpack_nibbles(packed, bool(signed), -1)

@@ -26,6 +26,10 @@ def write_report(
     shows below the winner's defines. Raises InvalidArgument where there is no trial,
     StoreError where a file cannot be read or written; what was at `path` is replaced only by a
     whole page.
+
+    With the session of the example of kw.tune.Session:
+
+    >>> kw.tune.write_report("tuned.jsonl", "tuned.html")
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"a path to write is wanted, got {type(path).__name__}")

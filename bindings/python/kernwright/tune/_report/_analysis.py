@@ -82,8 +82,8 @@ def importance(record: Record) -> Importance | None:
     """Of each parameter: its total effect (Jansen's estimator of Sobol's index) on the logarithm of
     the value, as a random forest over the trials predicts it. None for too few trials.
 
-    The forest is asked at points drawn evenly from the values that were tried, so that a search
-    that dwelt in one corner does not decide what matters.
+    The forest is asked at points drawn evenly from the tried values. So a search in one corner
+    alone does not decide which parameters matter.
     """
     names = varied(record)
     good = [t for t in record.correct if t.value is not None and all(n in t.config for n in names)]

@@ -73,8 +73,8 @@ def _joined(trials: Sequence[Row], sessions: Sequence[Any]) -> tuple[list[TrialR
 def read_record(rows: Iterable[Row] | str | os.PathLike[str], session: str | None = None) -> Record:
     """The record of a session in `rows` or in a store's file.
 
-    `session` is the id of one session, which is read alone. Else it is the last session that has
-    trials, with the sessions that it continues. Rows of other kinds are left out. Raises
+    `session` is the id of one session, which is read alone. Else it is the last session with
+    trials, together with the sessions that it continues. Rows of other kinds are left out. Raises
     InvalidArgument where there is no trial, StoreError for a file that cannot be read.
     """
     store = os.fspath(rows) if isinstance(rows, (str, os.PathLike)) else None

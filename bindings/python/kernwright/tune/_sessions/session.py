@@ -220,7 +220,7 @@ class Session:
             observer.lane("gpu" if is_gpu else "compile", begins, number, seconds)
 
     def subscribe(self, observer: Any) -> Callable[[], None]:
-        """Calls `observer.trial(trial)` for each trial that ends and `observer.lane(kind, begins,
+        """Calls `observer.trial(trial)` at the end of each trial and `observer.lane(kind, begins,
         number, seconds)` when a lane, "compile" or "gpu", begins or ends its work on one; in the
         thread that runs the session. A callable gets trials alone. Returns a function that ends the
         subscription."""

@@ -55,7 +55,7 @@ class Trial:
     ('correct', True)
     """
 
-    __slots__ = ("_row", "config")
+    __slots__ = {"_row": "", "config": "The value of each parameter, by name."}
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self._row = dict(_row_of(row, "Trial", "number", "config", "status"))
