@@ -17,7 +17,8 @@ namespace kernwright {
 /// 2^64 divided by the golden ratio: its multiples are spread evenly.
 inline constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;
 
-/// A key's hash so far, and its next integer. mixed() ends it. For std::unordered_map.
+/// A key's hash so far with its next integer added; mixed() makes the final hash of it. Keys of
+/// std::unordered_map only: these values may change from version to version.
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
   return (hash ^ value) * kGoldenRatio;
 }
@@ -25,7 +26,7 @@ constexpr std::size_t mixed(std::uint64_t hash) noexcept {
   return static_cast<std::size_t>(hash ^ hash >> 32);
 }
 
-/// The next number of SplitMix64 (Steele, Lea, Flood 2014), and its next state.
+/// The next number of SplitMix64 (Steele, Lea, Flood 2014); `state` moves on.
 constexpr std::uint64_t splitmix(std::uint64_t& state) noexcept {
   std::uint64_t z = (state += kGoldenRatio);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
