@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/hash.h"
 
 #include <algorithm>
 #include <array>
@@ -165,9 +166,9 @@ struct GemmSizeHash {
     sum = sum * 16 + size.block_scales * 8u + size.gated * 4u + size.promotes * 2u + size.whole;
     for (const std::int64_t extent :
          {size.rows, size.columns, size.inner, size.batches, size.groups}) {
-      sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
+      sum = mix(sum, static_cast<std::uint64_t>(extent));
     }
-    return static_cast<std::size_t>(sum ^ sum >> 32);
+    return mixed(sum);
   }
 };
 constexpr std::size_t kMostChoices = 4096;

@@ -24,7 +24,7 @@ namespace kernwright::kernels {
 
 namespace {
 
-/// Parameters of the kernels, laid out as ScanPlan<Index> of scan.cu.
+/// Laid out as ScanParameters<Index> of include/scan/scan_parts.cuh.
 template <typename Index>
 struct ScanParameters {
   AxesWalk kept;
