@@ -380,6 +380,9 @@ def test_wrong_calls():
         nn.mse_loss(x, kw.ones((3, 2)))
     with pytest.raises(kw.ArgumentError, match="floating"):
         nn.mse_loss(t, t)
+    for delta in (0.0, -1.0, np.nan):
+        with pytest.raises(kw.InvalidArgument, match=r"huber_loss: delta is .*above 0"):
+            nn.huber_loss(x, x, delta=delta)
 
 
 def test_no_finding_in_any_kernel(sim):

@@ -185,6 +185,8 @@ def test_wrong_arguments():
         (lambda: kw.concat([x, kw.zeros((3, 5))]), ValueError, "Incompatible dimensions"),
         (lambda: kw.concat([x, kw.zeros(3)]), ValueError, "Incompatible dimensions"),
         (lambda: kw.concat([x], axis=2), ValueError, "axis 2 is out of range"),
+        (lambda: kw.diag(x[0], k=1.5), TypeError, "k is an int, got 1.5"),
+        (lambda: kw.diag(x[0], k=2**70), OverflowError, f"k of {2**70} is out of range"),
         (lambda: kw.expand_dims(x, axis=9), kw.AxisError, "axis 9 is out of range"),
         (lambda: kw.flip(x, axis=-9), IndexError, "axis -9 is out of range"),
         (lambda: kw.concat([x, np.zeros((3, 4))]), TypeError, "array 1 .*asarray"),
