@@ -200,6 +200,8 @@ def test_wrong_arguments():
         (lambda: kw.broadcast_arrays(x, kw.zeros(3)), ValueError, "Incompatible dimensions"),
         (lambda: kw.roll(x, (1, 2), axis=0), ValueError, "2 shifts"),
         (lambda: kw.repeat(x, -1, axis=0), ValueError, "-1 times"),
+        (lambda: kw.repeat(x, kw.asarray([3, -1, 2]), axis=0), ValueError, "-1 times"),
+        (lambda: kw.repeat(x, [3, -1, 2], axis=0), ValueError, "-1 times"),
         (lambda: kw.repeat(x, [1, 2], axis=0), ValueError, "Incompatible dimensions"),
         (lambda: kw.repeat(x, [0.5], axis=0), TypeError, "float64"),
         (lambda: kw.tile(x, -1), ValueError, "laid out"),
