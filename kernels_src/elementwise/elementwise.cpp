@@ -6,6 +6,10 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/elementwise/call.h"
 #include "kernels_src/elementwise/layout.h"
+#include "kernels_src/operands.h"
+
+#include <array>
+#include <cstdint>
 
 namespace kernwright::kernels {
 namespace {
@@ -124,6 +128,16 @@ void elementwise_into(const Array& result, Operation operation, std::span<const 
     if (clash) copy_away(input, stream);
   }
   launch_call(call, result, stream);
+}
+
+Array as_int32(const Array& ids, const Stream& stream) {
+  if (ids.type() == ScalarType::int32) return contiguous(ids, stream);
+  const Array result = Array::empty(ids.device(), ids.shape(), ScalarType::int32, stream);
+  const std::array<Operand, 3> operands = {
+      Operand{&ids}, Operand{nullptr, ScalarOperand::of(std::int64_t{INT32_MIN})},
+      Operand{nullptr, ScalarOperand::of(std::int64_t{INT32_MAX})}};
+  elementwise_into(result, Operation::clip, operands, stream);
+  return result;
 }
 
 }  // namespace kernwright::kernels

@@ -26,6 +26,20 @@ std::size_t byte_count(std::span<const std::int64_t> shape, std::size_t element_
   return static_cast<std::size_t>(bytes);
 }
 
+/// Whether each element lies at a multiple of its size, a power of two, as all kernels read it. A
+/// stride of `packed` bytes is that of a last axis whose elements change their size.
+bool is_aligned(CUdeviceptr address, const Shape& shape, const Shape& strides, std::size_t element,
+                std::int64_t packed) {
+  const std::uint64_t below = element - 1;
+  bool fits = (address & below) == 0;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 0) return true;
+    fits = fits && (shape[axis] == 1 || strides[axis] == packed ||
+                    (static_cast<std::uint64_t>(strides[axis]) & below) == 0);
+  }
+  return fits;
+}
+
 }  // namespace
 
 ArraySourceScope::ArraySourceScope(ArraySource* source) noexcept
@@ -83,6 +97,12 @@ Array Array::adopt(Device& device, CUdeviceptr address, Shape shape, Shape strid
   if (address == 0 && element_count(shape) != 0) {
     throw InvalidArgument(
         format("an array of shape {} cannot be at address 0", shape_to_string(shape)));
+  }
+  if (!is_aligned(address, shape, strides, element, 0)) {
+    throw InvalidArgument(format(
+        "a {} array of shape {} cannot be at address {:#x} with strides {}, which must be "
+        "multiples of {} bytes: copy it with the library that made it",
+        scalar_name(type), shape_to_string(shape), address, shape_to_string(strides), element));
   }
   Array array;
   array.owner_ = std::move(owner);
@@ -251,14 +271,9 @@ Array Array::broadcast(const Shape& shape) const {
 }
 
 void Array::require_alignment(ScalarType type) const {
-  const std::size_t alignment = scalar_size(type) / (is_complex(type) ? 2 : 1);
-  bool fits = size_ == 0 || address_ % alignment == 0;
-  for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
-    fits = fits && (shape_[axis] <= 1 || size_ == 0 ||
-                    strides_[axis] % static_cast<std::int64_t>(alignment) == 0 ||
-                    strides_[axis] == static_cast<std::int64_t>(scalar_size(type_)));
-  }
-  if (fits) return;
+  const std::size_t alignment = scalar_size(type);
+  const auto packed = static_cast<std::int64_t>(scalar_size(type_));
+  if (is_aligned(address_, shape_, strides_, alignment, packed)) return;
   throw InvalidArgument(format(
       "cannot view {} as {}: its address {:#x} and strides {} must be multiples of {} bytes; "
       "view a copy of it",

@@ -177,7 +177,7 @@ def decode_attention(
         [None, sinks, alibi, None, lengths, None, None, page_table, key_scale, value_scale],
         scale,
         soft_cap or 0.0,
-        -1 if window is None else window - 1,
+        -1 if window is None else min(window, 2**62) - 1,
         0,
         True,
         return_lse,
@@ -206,7 +206,7 @@ def _window(window: Any) -> tuple[int, int]:
     if window is None:
         return -1, -1
     if isinstance(window, int) and window >= 1:
-        return window - 1, 0
+        return min(window, 2**62) - 1, 0
     if isinstance(window, (tuple, list)) and len(window) == 2:
         left, right = window
         if isinstance(left, int) and isinstance(right, int):
