@@ -90,6 +90,12 @@ double memory_cycles(const GemmSize& size, const GemmTile& tile) {
   return tile.columns * kGemmLine / sharing / kMemoryBytesPerCycle;
 }
 
+/// The widths of products in wgmma.cuh; of sums that are promoted only those of whole boxes.
+bool has_columns(const GemmTile& tile, bool promotes) {
+  if (!promotes && (tile.columns == 160 || tile.columns == 224)) return true;
+  return tile.columns >= 64 && tile.columns <= 256 && tile.columns % 64 == 0;
+}
+
 int best_group(const GemmSize& size, const GemmTile& tile) {
   const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
   int best = 1;
@@ -195,7 +201,7 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
 }  // namespace
 
 std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const noexcept {
-  const auto of_stage = static_cast<std::size_t>(rows + columns) * 128;
+  const auto of_stage = static_cast<std::size_t>(rows + (columns + 63) / 64 * 64) * 128;
   const auto depth = static_cast<std::size_t>(stages), warps = static_cast<std::size_t>(groups) * 4;
   const std::size_t scales = block_scales ? depth * static_cast<std::size_t>(rows) * 4 : 0;
   return depth * of_stage + (stages_result ? warps * kStagingOfWarp : 0) + scales + depth * 16 + 16;
@@ -213,8 +219,9 @@ void require_gemm_tile(const GemmTile& tile, bool promotes) {
     wrong = "has 1 or 2 groups, 2 that take turns";
   } else if (tile.rows < unit || tile.rows > 256 || tile.rows % unit != 0) {
     wrong = "has at most 256 rows, a multiple of 64 for each group";
-  } else if (tile.columns < 64 || tile.columns > 256 || tile.columns % 64 != 0) {
-    wrong = "has 64, 128, 192 or 256 columns";
+  } else if (!has_columns(tile, promotes)) {
+    wrong =
+        promotes ? "has 64, 128, 192 or 256 columns" : "has 64, 128, 160, 192, 224 or 256 columns";
   } else if ((tile.rows / unit + promotes) * tile.columns > 384) {
     wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
                      : "has at most 192 sums for each thread";
