@@ -347,9 +347,17 @@ def test_the_rule():
         (1536, 1536, 1536): ("128x192", "64x192"),
         (3072, 3072, 3072): ("128x192",),
         (8192, 8192, 1024): ("128x256", "128x192", "256x128", "128x128"),
-        (4097, 4097, 4097): ("128x256, 4 stages, 2 groups, clusters of 2", "128x192"),
+        (4097, 4097, 4097): ("128x256, 4 stages, 2 groups, clusters of 2", "128x224"),
+        (5120, 5120, 5120): ("128x224, 4 stages, 2 groups, clusters of 2",),
+        (4096, 7168, 2048): ("128x160",),
     }.items():
         assert _core._gemm_choice(*shape).startswith(tiles), shape
+    assert "clusters" not in _core._gemm_choice(3200, 3200, 3200)
+    # Half a part of a turned b is loaded for nothing.
+    assert "128x160" not in _core._gemm_choice(4096, 7168, 2048, b_turned=False)
+    # Lines of 6000 bytes begin inside of lines of L2: a cluster shares its loads.
+    for turned in (True, False):
+        assert "clusters of 2" in _core._gemm_choice(3000, 3000, 3000, b_turned=turned)
     assert "splits" in _core._gemm_choice(64, 256, 16384)
     assert "splits" not in _core._gemm_choice(4096, 4096, 4096)
     assert "splits" not in _core._gemm_choice(128, 128, 64)
