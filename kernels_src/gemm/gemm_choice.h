@@ -39,8 +39,10 @@ struct GemmSize {
   bool block_scales = false;  ///< besides, multiplied by scales of blocks of a and b
   bool whole = false;         ///< sums of integers are not split
   bool b_turned = false;      ///< neighbours of b lie along the inner dimension
+  bool finishes = false;      ///< sums get a bias, an activation or another matrix
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
   std::int64_t groups = 0;    ///< sharing the rows, in unknown numbers; no splits
+  std::int64_t a_pitch = 128, b_pitch = 128;  ///< bytes between lines of the operands
   bool operator==(const GemmSize&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/dtype.h"
 #include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/scaled_matmul.h"
 
 #include <string>
@@ -121,14 +122,21 @@ py::list fma_tiles(std::size_t element) {
 }
 
 std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                   std::int64_t batches, int multiprocessors, std::size_t in_bytes, bool promotes) {
+                   std::int64_t batches, int multiprocessors, std::size_t in_bytes, bool promotes,
+                   bool b_turned) {
+  const auto pitch = [&](std::int64_t extent) {
+    return kernels::operand_pitch(extent * static_cast<std::int64_t>(in_bytes));
+  };
   return kernels::describe(kernels::choose_gemm({.rows = rows,
                                                  .columns = columns,
                                                  .inner = inner,
                                                  .batches = batches,
                                                  .multiprocessors = multiprocessors,
                                                  .in_bytes = in_bytes,
-                                                 .promotes = promotes}));
+                                                 .promotes = promotes,
+                                                 .b_turned = b_turned,
+                                                 .a_pitch = pitch(inner),
+                                                 .b_pitch = pitch(b_turned ? inner : columns)}));
 }
 
 }  // namespace
@@ -148,7 +156,7 @@ void bind_gemm(py::module_& m) {
   m.def("_fma_tiles", &fma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
         py::arg("batches") = 1, py::arg("multiprocessors") = 132, py::arg("in_bytes") = 2,
-        py::arg("promotes") = false);
+        py::arg("promotes") = false, py::arg("b_turned") = true);
 }
 
 }  // namespace kernwright::python

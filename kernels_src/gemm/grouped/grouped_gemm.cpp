@@ -52,8 +52,11 @@ struct GroupedLaunch {
             .columns = layout.columns,
             .inner = layout.inner,
             .multiprocessors = multiprocessors_of(x.array),
+            .b_turned = !weights.dense_rows,
             .gated = gated,
-            .groups = count()};
+            .groups = count(),
+            .a_pitch = layout.a_stride,
+            .b_pitch = layout.b_stride};
   }
 
   /// Common to both kernels' problems.
