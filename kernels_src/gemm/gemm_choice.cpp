@@ -30,7 +30,6 @@ constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kNarrowColumns = 64;    // of a last tile that multiplies no more of them
 constexpr std::int64_t kMostEdgeTiles = 4096;  // more of them hide their edges
 constexpr double kLoadsOfNarrow = 0.15, kShortTile = 0.6;  // parts of a whole tile's time
-constexpr double kSecondColumnOfScales = 1.3;  // times as long, where a tile has two scales of b
 
 constexpr std::array kGemmTiles = {
     GemmTile{128, 256, 4, 2, false, 1}, GemmTile{128, 256, 4, 2, false, 2},
@@ -44,14 +43,18 @@ constexpr std::array kGemmTiles = {
 };
 
 /// Tiles of promoted_gemm.cu. Its warpgroups do not take turns: one adds while the other
-/// multiplies.
+/// multiplies. The first two have no room for scales of blocks, and the last two take longer than
+/// those to end sums by scales of rows and columns.
 constexpr std::array kPromotedTiles = {
+    GemmTile{256, 128, 4, 2, false, 1}, GemmTile{256, 128, 4, 2, false, 2},
     GemmTile{256, 128, 3, 2, false, 1}, GemmTile{256, 128, 3, 2, false, 2},
     GemmTile{128, 192, 4, 2, false, 1}, GemmTile{128, 192, 4, 2, false, 2},
     GemmTile{128, 128, 5, 2, false, 1}, GemmTile{128, 128, 5, 2, false, 2},
     GemmTile{128, 64, 7, 2, false, 1},  GemmTile{64, 128, 8, 1, false, 1},
-    GemmTile{64, 64, 8, 1, false, 1},
+    GemmTile{64, 64, 8, 1, false, 1},   GemmTile{128, 256, 4, 2, false, 1},
+    GemmTile{128, 256, 4, 2, false, 2},
 };
+constexpr std::size_t kTilesOfLines = 2, kTilesOfBlocks = 2;
 
 std::int64_t gemm_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -179,7 +182,7 @@ struct ChoiceTable {
 GemmChoice cheapest_gemm(const GemmSize& size) {
   GemmChoice best;
   double least = 0;
-  for (const GemmTile& tile : gemm_tiles(size.promotes)) {
+  for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (size.gated && tile.columns % 128 != 0) continue;
     const bool one = size.gated || size.whole || size.groups > 0;
     const GemmChoice choice = choose_gemm(size, tile, one ? 1 : 0);
@@ -201,12 +204,15 @@ std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const 
   return depth * of_stage + (stages_result ? warps * kStagingOfWarp : 0) + scales + depth * 16 + 16;
 }
 
-std::span<const GemmTile> gemm_tiles(bool promotes) noexcept {
-  if (promotes) return kPromotedTiles;
-  return kGemmTiles;
+std::span<const GemmTile> gemm_tiles(bool promotes, bool block_scales) noexcept {
+  if (!promotes) return kGemmTiles;
+  const std::span<const GemmTile> all = kPromotedTiles;
+  return block_scales ? all.subspan(kTilesOfLines) : all.first(all.size() - kTilesOfBlocks);
 }
 
-void require_gemm_tile(const GemmTile& tile, bool promotes) {
+void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
+  // The sums of a stage are those of half of 256 columns.
+  const int of_stage = !promotes ? 0 : tile.columns > 192 ? tile.columns / 2 : tile.columns;
   const int unit = 64 * (tile.ping_pong ? 1 : std::max(1, tile.groups));
   const char* wrong = nullptr;
   if (tile.groups < 1 || tile.groups > 2 || (tile.ping_pong && tile.groups != 2)) {
@@ -215,12 +221,12 @@ void require_gemm_tile(const GemmTile& tile, bool promotes) {
     wrong = "has at most 256 rows, a multiple of 64 for each group";
   } else if (tile.columns < 64 || tile.columns > 256 || tile.columns % 64 != 0) {
     wrong = "has 64, 128, 192 or 256 columns";
-  } else if ((tile.rows / unit + promotes) * tile.columns > 384) {
+  } else if (tile.rows / unit * tile.columns + of_stage > 384) {
     wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
                      : "has at most 192 sums for each thread";
   } else if (tile.stages < 2 || tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3) {
     wrong = "has 2 stages or more and clusters of 1, 2 or 4";
-  } else if (tile.shared_bytes(true, promotes) > kMostShared) {
+  } else if (tile.shared_bytes(true, block_scales) > kMostShared) {
     wrong = "fits 232448 bytes of shared memory";
   }
   if (wrong == nullptr) return;
@@ -236,7 +242,6 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(tile, size.promotes);
   // Two groups hide each other's additions.
   if (size.promotes) products += rows * columns / kAddsPerCycle / (tile.groups > 1 ? 4 : 1);
-  if (size.block_scales && tile.columns > 128) products *= kSecondColumnOfScales;
   const double loads = (rows + columns / tile.cluster) * kGemmLine / kBytesPerCycle;
   const double out = rows * columns * static_cast<double>(choice.splits > 1 ? 4 : size.out_bytes) /
                      kOutBytesPerCycle;
