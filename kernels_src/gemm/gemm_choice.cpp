@@ -60,13 +60,14 @@ std::int64_t gemm_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b
 
 /// How much of the tensor cores' rate a tile reaches: shared memory brings 64 rows again for each
 /// product, and a warpgroup that is alone with 64 rows leaves gaps between its products, as one
-/// does that adds the sums of each stage.
-double rate_of(const GemmTile& tile, bool promotes) {
+/// does that adds the sums of each stage. Scales of blocks cost narrow tiles more.
+double rate_of(const GemmTile& tile, const GemmSize& size) {
   const int columns = tile.columns;
   double rate = columns >= 256 ? 1 : columns >= 192 ? 0.93 : columns >= 128 ? 0.94 : 0.89;
   if (tile.rows == 64 && columns >= 128) rate *= 0.77;
-  if (promotes && tile.rows < 256) rate *= columns >= 192 ? 0.95 : 0.9;
-  return rate;
+  if (!size.promotes || tile.rows == 256) return rate;
+  if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.85);
+  return rate * (columns >= 192 ? 0.95 : 0.9);
 }
 
 /// Cycles in which memory brings all of both operands.
@@ -239,7 +240,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const double waves = waves_of(size, choice, at_once);
   const auto steps = static_cast<double>(gemm_parts(steps_of(size), choice.splits));
   const double rows = tile.rows, columns = tile.columns;
-  double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(tile, size.promotes);
+  double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(tile, size);
   // Two groups hide each other's additions.
   if (size.promotes) products += rows * columns / kAddsPerCycle / (tile.groups > 1 ? 4 : 1);
   const double loads = (rows + columns / tile.cluster) * kGemmLine / kBytesPerCycle;
