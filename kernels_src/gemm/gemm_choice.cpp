@@ -43,8 +43,8 @@ constexpr std::array kGemmTiles = {
 };
 
 /// Tiles of promoted_gemm.cu. Its warpgroups do not take turns: one adds while the other
-/// multiplies. The first two have no room for scales of blocks, and the last two take longer than
-/// those to end sums by scales of rows and columns.
+/// multiplies. The first two have no room for scales of blocks. Without such scales they are faster
+/// than the last two.
 constexpr std::array kPromotedTiles = {
     GemmTile{256, 128, 4, 2, false, 1}, GemmTile{256, 128, 4, 2, false, 2},
     GemmTile{256, 128, 3, 2, false, 1}, GemmTile{256, 128, 3, 2, false, 2},
@@ -54,7 +54,7 @@ constexpr std::array kPromotedTiles = {
     GemmTile{64, 64, 8, 1, false, 1},   GemmTile{128, 256, 4, 2, false, 1},
     GemmTile{128, 256, 4, 2, false, 2},
 };
-constexpr std::size_t kTilesOfLines = 2, kTilesOfBlocks = 2;
+constexpr std::size_t kTilesOfLines = 2, kTilesOfBlocks = 2;  // the first and the last ones
 
 std::int64_t gemm_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

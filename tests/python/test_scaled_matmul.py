@@ -273,7 +273,9 @@ def test_gates_and_batches_of_float8():
     product = wide(a) @ wide(b) / 16
     close(_core._gemm(x, y, alpha=1 / 16), product, FLOAT8)
     expected = product[0, :, :80] / (1 + np.exp(-product[0, :, :80])) * product[0, :, 80:]
-    close(_core._gemm(x[0], y[0], gate="silu", alpha=1 / 16), expected, FLOAT8 + 1e-6)
+    for tile in (None, (128, 256, 3, 2, False, 1)) if HOPPER else (None,):
+        result = _core._gemm(x[0], y[0], gate="silu", alpha=1 / 16, tile=tile)
+        close(result, expected, FLOAT8 + 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["sums", "fast", "mixed", "lines", "int8", "blocks", "float32"])
