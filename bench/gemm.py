@@ -201,7 +201,7 @@ def measure_type(
     subject = gemm_types.subject(name, shape)
     runs: dict[str, Callable[[], Any]] = {"ours": subject.run}
     if options.candidates and name != "float32":
-        for tile in _core._gemm_tiles(subject.promotes):
+        for tile in _core._gemm_tiles(subject.promotes, subject.block_scales):
             runs[title_of(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
     if torch:
         runs |= subject.peers(torch)
@@ -210,7 +210,10 @@ def measure_type(
     row["rule"] = name
     if name != "float32":
         row["rule"] = _core._gemm_choice(
-            *shape, in_bytes=subject.in_bytes, promotes=subject.promotes
+            *shape,
+            in_bytes=subject.in_bytes,
+            promotes=subject.promotes,
+            block_scales=subject.block_scales,
         )
     if ours:
         row["error"] = error_of(subject.left, subject.right, subject.run())

@@ -36,7 +36,6 @@ constexpr std::int64_t kFewRows = 256;         // with which most time goes into
 constexpr std::int64_t kFewSteps = 4;          // of a product that mostly writes its result
 constexpr std::int64_t kMostEdgeTiles = 4096;  // more of them hide their edges
 constexpr double kLoadsOfNarrow = 0.15, kShortTile = 0.6;  // parts of a whole tile's time
-constexpr double kSecondColumnOfScales = 1.3;  // times as long, where a tile has two scales of b
 
 constexpr std::array kGemmTiles = {
     GemmTile{128, 256, 4, 2, false, 1}, GemmTile{128, 256, 4, 2, false, 2},
@@ -51,14 +50,18 @@ constexpr std::array kGemmTiles = {
 };
 
 /// Tiles of promoted_gemm.cu. Its warpgroups do not take turns: one adds while the other
-/// multiplies.
+/// multiplies. The first two have no room for scales of blocks. Without such scales they are faster
+/// than the last two.
 constexpr std::array kPromotedTiles = {
+    GemmTile{256, 128, 4, 2, false, 1}, GemmTile{256, 128, 4, 2, false, 2},
     GemmTile{256, 128, 3, 2, false, 1}, GemmTile{256, 128, 3, 2, false, 2},
     GemmTile{128, 192, 4, 2, false, 1}, GemmTile{128, 192, 4, 2, false, 2},
     GemmTile{128, 128, 5, 2, false, 1}, GemmTile{128, 128, 5, 2, false, 2},
     GemmTile{128, 64, 7, 2, false, 1},  GemmTile{64, 128, 8, 1, false, 1},
-    GemmTile{64, 64, 8, 1, false, 1},
+    GemmTile{64, 64, 8, 1, false, 1},   GemmTile{128, 256, 4, 2, false, 1},
+    GemmTile{128, 256, 4, 2, false, 2},
 };
+constexpr std::size_t kTilesOfLines = 2, kTilesOfBlocks = 2;  // the first and the last ones
 
 std::int64_t gemm_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -107,7 +110,7 @@ double rate_in_turn(const GemmSize& size, const GemmChoice& choice, double waves
 
 /// How much of the tensor cores' rate a tile reaches: shared memory brings 64 rows again for each
 /// product, and a warpgroup that is alone with 64 rows leaves gaps between its products, as one
-/// does that adds the sums of each stage.
+/// does that adds the sums of each stage. Scales of blocks cost narrow tiles more.
 double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
   const GemmTile& tile = choice.tile;
   if (alternates(size, tile)) return rate_in_turn(size, choice, waves);
@@ -115,8 +118,9 @@ double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
   const double of_192 = size.promotes || size.groups > 0 ? 0.93 : 0.955;
   double rate = columns >= 256 ? 1 : columns >= 192 ? of_192 : columns >= 128 ? 0.94 : 0.89;
   if (tile.rows == 64 && columns >= 128) rate *= 0.77;
-  if (size.promotes && tile.rows < 256) rate *= columns >= 192 ? 0.95 : 0.9;
-  return rate;
+  if (!size.promotes || tile.rows == 256) return rate;
+  if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.85);
+  return rate * (columns >= 192 ? 0.95 : 0.9);
 }
 
 /// Cycles in which memory brings all of both operands.
@@ -240,7 +244,7 @@ struct ChoiceTable {
 GemmChoice cheapest_gemm(const GemmSize& size) {
   GemmChoice best;
   double least = 0;
-  for (const GemmTile& tile : gemm_tiles(size.promotes)) {
+  for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (size.gated && tile.columns % 128 != 0) continue;
     // Of groups of rows other tiles were faster at most shapes that were measured.
     if (size.groups > 0 && tile.columns % 64 != 0) continue;
@@ -264,12 +268,15 @@ std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const 
   return depth * of_stage + (stages_result ? warps * kStagingOfWarp : 0) + scales + depth * 16 + 16;
 }
 
-std::span<const GemmTile> gemm_tiles(bool promotes) noexcept {
-  if (promotes) return kPromotedTiles;
-  return kGemmTiles;
+std::span<const GemmTile> gemm_tiles(bool promotes, bool block_scales) noexcept {
+  if (!promotes) return kGemmTiles;
+  const std::span<const GemmTile> all = kPromotedTiles;
+  return block_scales ? all.subspan(kTilesOfLines) : all.first(all.size() - kTilesOfBlocks);
 }
 
-void require_gemm_tile(const GemmTile& tile, bool promotes) {
+void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
+  // The sums of a stage are those of half of 256 columns.
+  const int of_stage = !promotes ? 0 : tile.columns > 192 ? tile.columns / 2 : tile.columns;
   const int unit = 64 * (tile.ping_pong ? 1 : std::max(1, tile.groups));
   const char* wrong = nullptr;
   if (tile.groups < 1 || tile.groups > 2 || (tile.ping_pong && tile.groups != 2)) {
@@ -279,12 +286,12 @@ void require_gemm_tile(const GemmTile& tile, bool promotes) {
   } else if (!has_columns(tile, promotes)) {
     wrong =
         promotes ? "has 64, 128, 192 or 256 columns" : "has 64, 128, 160, 192, 224 or 256 columns";
-  } else if ((tile.rows / unit + promotes) * tile.columns > 384) {
+  } else if (tile.rows / unit * tile.columns + of_stage > 384) {
     wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
                      : "has at most 192 sums for each thread";
   } else if (tile.stages < 2 || tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3) {
     wrong = "has 2 stages or more and clusters of 1, 2 or 4";
-  } else if (tile.shared_bytes(true, promotes) > kMostShared) {
+  } else if (tile.shared_bytes(true, block_scales) > kMostShared) {
     wrong = "fits 232448 bytes of shared memory";
   }
   if (wrong == nullptr) return;
@@ -300,7 +307,6 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(size, choice, waves);
   // Two groups hide each other's additions.
   if (size.promotes) products += rows * columns / kAddsPerCycle / (tile.groups > 1 ? 4 : 1);
-  if (size.block_scales && tile.columns > 128) products *= kSecondColumnOfScales;
   const double loaded = rows * loads_of(size, size.a_pitch) +
                         loaded_columns(size, tile) * loads_of(size, size.b_pitch) / tile.cluster;
   const bool fast = alternates(size, tile) && waves > 1 && ends_plainly(size) && !is_ragged(size);

@@ -47,10 +47,10 @@ struct GemmSize {
 };
 
 /// The tiles to choose from.
-std::span<const GemmTile> gemm_tiles(bool promotes = false) noexcept;
+std::span<const GemmTile> gemm_tiles(bool promotes = false, bool block_scales = false) noexcept;
 
 /// Throws ArgumentError with the rule broken by the tile.
-void require_gemm_tile(const GemmTile& tile, bool promotes = false);
+void require_gemm_tile(const GemmTile& tile, bool promotes = false, bool block_scales = false);
 
 /// Cycles of the product by a model of one multiprocessor: tensor cores against loads from L2, in
 /// whole waves of tiles (after DeepGEMM's choice of its configurations).

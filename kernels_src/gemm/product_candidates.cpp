@@ -112,7 +112,7 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
   const GemmSize size = gemm_size_of(device, key);
   const bool may_split = !key.gated && !size.whole;
   std::vector<Candidate> all;
-  for (const GemmTile& tile : gemm_tiles(size.promotes)) {
+  for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (key.gated && tile.columns % 128 != 0) continue;
     const int modelled = choose_gemm(size, tile, may_split ? 0 : 1).splits;
     for (const int splits : splits_near(modelled, key.inner, may_split)) {
@@ -231,7 +231,8 @@ bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
       case ProductKernel::skinny:
         return is_skinny_plan(plan, key);
       case ProductKernel::gemm:
-        require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]}, is_promoted(key));
+        require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]}, is_promoted(key),
+                          key.sums == ProductSums::blocks);
         return has_gemm(key) && split(n[6]) && (!is_whole(key) || n[6] == 1) &&
                (!key.gated || n[1] % 128 == 0);
       case ProductKernel::mma:

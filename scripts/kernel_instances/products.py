@@ -53,6 +53,10 @@ PROMOTED = [
      "Scaled<Epilogue<Same, NoBias, false>>"),
     ("Float8E4M3, Float32", "128, 64, 7, 2, false, 1", "false", "kByCopies",
      "Epilogue<Same, NoBias, false>"),
+    ("Float8E4M3, BFloat16", "256, 128, 4, 2, false, 2", "false", "kByCopies",
+     "Scaled<Epilogue<Same, NoBias, false>>"),
+    ("Float8E4M3, BFloat16", "128, 256, 4, 2, false, 2", "true", "kByCopies",
+     "Epilogue<Same, NoBias, false>"),
     ("Float8E4M3, BFloat16", "128, 128, 5, 2, false, 2", "false", "kByCopies",
      "GatedEpilogue<Silu, NoBias>"),
 ]  # fmt: skip
