@@ -98,7 +98,6 @@ class Array {
  private:
   [[noreturn]] static void refuse_empty();
   Array view(CUdeviceptr address, Shape shape, Shape strides) const;
-  void require_alignment(ScalarType type) const;
   void lay_out(Shape shape, Shape strides, ScalarType type);
 
   std::shared_ptr<void> owner_;

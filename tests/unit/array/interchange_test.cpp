@@ -197,8 +197,8 @@ TEST_CASE("dlpack: strides that are no whole elements cannot be exported") {
                         base.owner());
   };
   CHECK(contains(message_of<InvalidArgument>([&] { adopt({2}, 0); }), "multiples of 4 bytes"));
-  CHECK(contains(message_of<InvalidArgument>([&] { adopt({1}, 2); }), "multiples of 4 bytes"));
-  const Array odd = adopt({1}, 0);
+  CHECK(contains(message_of<InvalidArgument>([&] { adopt({1}, 0); }), "multiples of 4 bytes"));
+  const Array odd = adopt({0}, 2);
   CHECK(contains(message_of<InvalidArgument>([&] { to_dlpack(odd); }), "copy the array"));
 }
 
