@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
       const Biases bias = Finish::biases(with, column + i, columns);
       const Factors<Finish> of_column(with.column_scales, column + i, 0, columns);
       const float sum = scaled(total.value[i], of_row, 0, of_column, 0);
-      result.value[i] = from_compute<Out>(Finish::finish(with, sum, 0, bias, 0, c));
+      result.value[i] = ended_as<Out>(Finish::finish(with, sum, 0, bias, 0, c));
     }
     *reinterpret_cast<Pack<Out, kWidth>*>(out + at) = result;
   }

@@ -27,6 +27,20 @@ void require_sums_alone(const Gemm& of, ScalarType type) {
   }
 }
 
+/// Results of one byte are what an epilogue makes of sums.
+void require_narrow_result(const Gemm& of, ScalarType type) {
+  if (type != ScalarType::int8 && !is_gemm_float8(type)) {
+    throw ArgumentError(
+        format("the result of this product is float16, bfloat16, float32, float8_e4m3fn, "
+               "float8_e5m2 or int8, not {}",
+               scalar_name(type)));
+  }
+  if (of.epilogue.c || of.epilogue.gate) {
+    throw ArgumentError(
+        format("a result of {} has no c and no gate: c would be rounded to it", scalar_name(type)));
+  }
+}
+
 void require_scale(const Array& scales, const char* name, const Array& of, const Shape& wanted) {
   require_one_device(scales, name, of, "what they belong to");
   if (scales.type() != ScalarType::float32) {
@@ -84,8 +98,7 @@ void require_gemm(const Gemm& of, ScalarType type) {
                "matmul() takes all",
                of.a.identify()));
   } else if (!is_half_float(type) && type != ScalarType::float32) {
-    throw ArgumentError(format("the result of this product is float16, bfloat16 or float32, not {}",
-                               scalar_name(type)));
+    require_narrow_result(of, type);
   }
   if (of.tile) require_gemm_tile(*of.tile, is_promoted(of), of.block_scales.has_value());
   if (of.mma_tile) require_mma_tile(*of.mma_tile);

@@ -181,7 +181,7 @@ __device__ __forceinline__ double multiply_add(double x, double y, double sum) {
 template <typename Out, typename Finish>
 __device__ __forceinline__ Out finished(const ProductEpilogueValues& with, float sum,
                                         const Biases& bias, int k, float c) {
-  return from_compute<Out>(Finish::finish(with, sum, 0, bias, k, c));
+  return ended_as<Out>(Finish::finish(with, sum, 0, bias, k, c));
 }
 /// Nothing follows sums of float64.
 template <typename Out, typename Finish>

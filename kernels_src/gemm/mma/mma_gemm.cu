@@ -218,7 +218,7 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
       if (at_row >= end) continue;
       const long long at = static_cast<long long>(at_row) * of.columns + at_column;
       const Sum* two = &sums[i / 2][j][i % 2 * 2];
-      if constexpr (kIsWhole<Out>) {  // wraps around
+      if constexpr (kIsOfSums<Out, Sum, Finish>) {
         write_pair(out + at, static_cast<Out>(two[0]), static_cast<Out>(two[1]), second, by_two);
       } else {
         float added[2] = {};
@@ -229,7 +229,7 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
         const Factors<Finish> rows(with.row_scales, at_row, 0, of.rows);
         const auto ended = [&](int k) {
           const float sum = scaled(two[k], rows, 0, columns, k);
-          return from_compute<Out>(Finish::finish(with, sum, 0, bias, k, added[k]));
+          return ended_as<Out>(Finish::finish(with, sum, 0, bias, k, added[k]));
         };
         write_pair(out + at, ended(0), ended(1), second, by_two);
       }

@@ -128,6 +128,21 @@ constexpr bool kIsWhole<Int8> = true;
 template <>
 constexpr bool kIsWhole<Int32> = true;
 
+/// Whether sums become the result as they are, and wrap around.
+template <typename Out, typename Sum, typename Finish>
+constexpr bool kIsOfSums = kIsWhole<Out> && kIsWhole<Sum> && !Finish::kScaled;
+
+/// An ended sum in the type of the result: rounded to the nearest, ties to even; int8 stays at its
+/// ends, and is 0 for NaN.
+template <typename Out>
+__device__ __forceinline__ Out ended_as(float x) {
+  if constexpr (kIsWhole<Out>) {
+    return x == x ? static_cast<Out>(rintf(fminf(fmaxf(x, -128.0f), 127.0f))) : Out(0);
+  } else {
+    return from_compute<Out>(x);
+  }
+}
+
 /// Writes two neighbouring columns. `second`: the second one exists; `by_two`: one write may store
 /// both.
 template <typename Out>

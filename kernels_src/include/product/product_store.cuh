@@ -224,13 +224,13 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigne
   }
 }
 
-/// Two neighbours of a row, ended; `c` is what lies there. Whole numbers stay as they are.
+/// Two neighbours of a row, ended; `c` is what lies there.
 template <typename Of, typename Out, typename Finish, typename Sum, typename Biases>
 __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
                                            const Factors<Finish>& of_row,
                                            const Factors<Finish>& of_columns, const Biases& bias,
                                            int half, const Out* c, bool second, Out (&two)[2]) {
-  if constexpr (kIsWhole<Out>) {
+  if constexpr (kIsOfSums<Out, Sum, Finish>) {
     for (int k = 0; k < 2; ++k) two[k] = static_cast<Out>(sum[k]);
   } else {
     float added[2] = {};
@@ -241,8 +241,8 @@ __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const auto paired = static_cast<float>(sum[k + kPairedBy<Of, Finish>]);
-      two[k] = Finish::finish(to.with, scaled(sum[k], of_row, half, of_columns, k), paired, bias, k,
-                              added[k]);
+      two[k] = ended_as<Out>(Finish::finish(
+          to.with, scaled(sum[k], of_row, half, of_columns, k), paired, bias, k, added[k]));
     }
   }
 }
@@ -289,7 +289,7 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
   }
 }
 
-/// The same from registers: four threads write eight columns of a row. Whole numbers wrap around.
+/// The same from registers: four threads write eight columns of a row.
 template <typename Of, typename Out, typename Finish, typename Sum>
 __device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const Target& to,
                                              const TileFactors<Of, Finish>& scales, int wave,
