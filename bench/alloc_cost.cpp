@@ -1,10 +1,12 @@
 // Cost of an allocation and its free in C++: our pool and the driver's own calls, in one run.
-#include "base/format.h"
+#include "bench/rounded.h"
 #include "core/device.h"
 #include "core/runtime.h"
 #include "memory/buffer.h"
 #include "memory/pool/pool_resource.h"
 #include "sim/device.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -30,10 +32,9 @@ struct Subject {
   std::vector<double> samples;    ///< microseconds for one allocation and its free
 };
 
-std::string summary(std::vector<double> samples) {
+nlohmann::ordered_json summary(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
-  return kw::format("{{\"min\": {:.4f}, \"median\": {:.4f}}}", samples.front(),
-                    samples[samples.size() / 2]);
+  return {{"min", rounded(samples.front())}, {"median", rounded(samples[samples.size() / 2])}};
 }
 
 std::vector<Subject> subjects(kw::Device& device, const kw::Stream& stream) {
@@ -97,11 +98,8 @@ int main() {
       stream.synchronize();
     }
   }
-  std::string text;
-  for (const Subject& subject : all) {
-    text += kw::format("{}\"{}\": {}", text.empty() ? "" : ", ", subject.name,
-                       summary(subject.samples));
-  }
-  std::printf("{%s}\n", text.c_str());
+  nlohmann::ordered_json result;
+  for (const Subject& subject : all) result[subject.name] = summary(subject.samples);
+  std::puts(result.dump().c_str());
   return 0;
 }

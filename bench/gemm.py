@@ -116,7 +116,9 @@ def measure(
     result = _core._gemm(a, b, kernel=options.kernel)
     row["error"] = error_of(a, b, result)
     row["correct"] = row["error"] < TOLERANCE
-    row["rule"] = options.kernel if options.kernel != "auto" else _core._gemm_choice(*shape)
+    row["rule"] = options.kernel
+    if options.kernel == "auto":
+        row["rule"] = _core._gemm_choice(*shape, b_turned=layout == "nt")
     if torch:
         row["error of all"] = error_of_all(torch, a, b, result)
         row["correct"] &= row["error of all"] < 2 * TOLERANCE
@@ -147,7 +149,9 @@ def candidates(
     a, b = operands(shape, layout, options.dtype)
     row: dict[str, Any] = {"shape": shape, "layout": layout, "dtype": options.dtype}
     by_mma = options.kernel == "mma"
-    row["rule"] = options.kernel if by_mma else _core._gemm_choice(*shape)
+    row["rule"] = options.kernel
+    if not by_mma:
+        row["rule"] = _core._gemm_choice(*shape, b_turned=layout == "nt")
     runs: dict[str, Callable[[], Any]] = {"rule": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
@@ -197,7 +201,7 @@ def measure_type(
     subject = gemm_types.subject(name, shape)
     runs: dict[str, Callable[[], Any]] = {"ours": subject.run}
     if options.candidates and name != "float32":
-        for tile in _core._gemm_tiles(subject.promotes):
+        for tile in _core._gemm_tiles(subject.promotes, subject.block_scales):
             runs[title_of(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
     if torch:
         runs |= subject.peers(torch)
@@ -206,7 +210,10 @@ def measure_type(
     row["rule"] = name
     if name != "float32":
         row["rule"] = _core._gemm_choice(
-            *shape, in_bytes=subject.in_bytes, promotes=subject.promotes
+            *shape,
+            in_bytes=subject.in_bytes,
+            promotes=subject.promotes,
+            block_scales=subject.block_scales,
         )
     if ours:
         row["error"] = error_of(subject.left, subject.right, subject.run())

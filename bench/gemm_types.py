@@ -25,6 +25,7 @@ class Subject(NamedTuple):
     in_bytes: int
     promotes: bool
     tolerance: float
+    block_scales: bool = False
 
 
 def shapes() -> list[tuple[int, int, int]]:
@@ -100,7 +101,7 @@ def _of_blocks(a: kw.Array, b: kw.Array) -> Subject:
 
     left = kw.nn.quant.dequantize((x, of_x), "fp8_block", block=(1, 128))
     right = kw.nn.quant.dequantize((w, of_w), "fp8_block").T
-    return Subject(run, left, right, peers, 1, True, 5e-3)
+    return Subject(run, left, right, peers, 1, True, 5e-3, block_scales=True)
 
 
 def _of_integers(a: kw.Array, b: kw.Array) -> Subject:

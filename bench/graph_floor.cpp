@@ -1,5 +1,5 @@
 // Replay of 100 kernels: a graph of the driver's own calls, and ours, in one run.
-#include "base/format.h"
+#include "bench/rounded.h"
 #include "core/arguments.h"
 #include "core/device.h"
 #include "core/graph/graph.h"
@@ -7,6 +7,8 @@
 #include "jit/program.h"
 #include "memory/buffer.h"
 #include "sim/device.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -32,11 +34,12 @@ double replay_us(const kw::Stream& stream, int replays, const std::function<void
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count() / replays;
 }
 
-std::string summary(std::vector<double> samples) {
+nlohmann::ordered_json summary(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   const double median = samples[samples.size() / 2];
-  return kw::format("{{\"min\": {:.3f}, \"median\": {:.3f}, \"per_kernel\": {:.4f}}}",
-                    samples.front(), median, median / kKernels);
+  return {{"min", rounded(samples.front())},
+          {"median", rounded(median)},
+          {"per_kernel", rounded(median / kKernels)}};
 }
 
 void require(kw::Device& device, kw::CUresult result, const char* call) {
@@ -90,6 +93,7 @@ int main() {
     }
   };
   int replays = 0;
+  nlohmann::ordered_json result;
   {
     kw::Graph ours(device);
     ours.capture(stream, record);
@@ -105,15 +109,18 @@ int main() {
       eager_us.push_back(replay_us(stream, each, record));
       replays += 3 * each;
     }
-    std::printf("{\"driver's own graph\": %s, \"kernwright graph\": %s, \"eager launches\": %s, ",
-                summary(raw_us).c_str(), summary(our_us).c_str(), summary(eager_us).c_str());
+    result["driver's own graph"] = summary(raw_us);
+    result["kernwright graph"] = summary(our_us);
+    result["eager launches"] = summary(eager_us);
   }
   std::vector<float> values(1024);
   kw::copy_to_host(device, values.data(), x.address(), 4096, {});
   const float expected = static_cast<float>(replays) * kKernels;
   const bool right =
       std::all_of(values.begin(), values.end(), [&](float value) { return value == expected; });
-  std::printf("\"correct\": %s, \"kernels\": %d, \"unit\": \"us per replay\"}\n",
-              right ? "true" : "false", kKernels);
+  result["correct"] = right;
+  result["kernels"] = kKernels;
+  result["unit"] = "us per replay";
+  std::puts(result.dump().c_str());
   return right ? 0 : 1;
 }

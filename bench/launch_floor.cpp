@@ -1,10 +1,12 @@
 // The least cost of a launch: the driver's own call in a loop, and our C++ API, in one run.
-#include "base/format.h"
+#include "bench/rounded.h"
 #include "core/device.h"
 #include "core/kernel.h"
 #include "core/runtime.h"
 #include "jit/program.h"
 #include "memory/buffer.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -33,12 +35,13 @@ double median(std::vector<double> samples) {
 }
 
 /// As in harness.alternate(): "times" is the median of the rounds' ratios to `reference`.
-std::string summary(const std::vector<double>& samples, const std::vector<double>& reference) {
+nlohmann::ordered_json summary(const std::vector<double>& samples,
+                               const std::vector<double>& reference) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < samples.size(); ++i) ratios.push_back(samples[i] / reference[i]);
-  return kw::format("{{\"min\": {:.3f}, \"median\": {:.3f}, \"times\": {:.3f}}}",
-                    *std::min_element(samples.begin(), samples.end()), median(samples),
-                    median(ratios));
+  return {{"min", rounded(*std::min_element(samples.begin(), samples.end()))},
+          {"median", rounded(median(samples))},
+          {"times", rounded(median(ratios))}};
 }
 
 }  // namespace
@@ -72,7 +75,8 @@ int main() {
     ours.push_back(loop_us([&] { kernel.launch(config, arguments); }));
     stream.synchronize();
   }
-  std::printf("{\"cuLaunchKernel loop\": %s, \"kernwright C++ API\": %s}\n",
-              summary(raw, raw).c_str(), summary(ours, raw).c_str());
+  const nlohmann::ordered_json result{{"cuLaunchKernel loop", summary(raw, raw)},
+                                      {"kernwright C++ API", summary(ours, raw)}};
+  std::puts(result.dump().c_str());
   return 0;
 }

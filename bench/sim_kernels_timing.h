@@ -1,5 +1,6 @@
 // Timing and summaries for sim_kernels.cpp.
 #pragma once
+#include "bench/rounded.h"
 
 #include <nlohmann/json.hpp>
 
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -33,8 +33,6 @@ Cost cost_of(const std::function<void()>& work) {
   const double wall = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   return {wall, processor_milliseconds() - processor};
 }
-
-double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());

@@ -25,12 +25,6 @@ AxesPlan plan_axes(const Array& array, const std::vector<bool>& goes,
   return plan;
 }
 
-bool elements_are_aligned(const Array& array) {
-  std::uint64_t bits = array.address();
-  for (const std::int64_t stride : array.strides()) bits |= static_cast<std::uint64_t>(stride);
-  return bits % scalar_size(array.type()) == 0;
-}
-
 bool repeats_elements(const Array& array) {
   for (std::size_t i = 0; i < array.shape().size(); ++i) {
     if (array.strides()[i] == 0 && array.shape()[i] > 1) return true;

@@ -39,9 +39,6 @@ AxesPlan plan_axes(const Array& array, const std::vector<bool>& goes,
 /// The kernels' parameter for axes of one kind.
 using AxesWalk = Walk<2, kMaxAxes>;
 
-/// Whether each element lies at a multiple of its size, as the kernels read it.
-bool elements_are_aligned(const Array& array);
-
 /// Whether several of its elements are one: a stride of 0.
 bool repeats_elements(const Array& array);
 

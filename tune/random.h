@@ -1,7 +1,7 @@
 // Random numbers, the same on every machine and with every standard library.
 #pragma once
 
-#include "worker/device/random_bytes.h"
+#include "base/hash.h"
 
 #include <bit>
 #include <cmath>
@@ -11,12 +11,12 @@
 
 namespace kernwright {
 
-/// The words of random_word(), one after the other.
+/// The numbers of splitmix() from that seed.
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : seed_(seed) {}
+  explicit Random(std::uint64_t seed) : state_(seed) {}
 
-  std::uint64_t next() { return random_word(seed_, drawn_++); }
+  std::uint64_t next() { return splitmix(state_); }
   /// Each of 0 ... bound - 1 is equally likely; bound > 0.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t mask = ~std::uint64_t{0} >> std::countl_zero((bound - 1) | 1);
@@ -32,7 +32,7 @@ class Random {
   }
 
  private:
-  std::uint64_t seed_, drawn_ = 0;
+  std::uint64_t state_;
 };
 
 }  // namespace kernwright

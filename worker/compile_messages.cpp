@@ -178,6 +178,7 @@ CompileJob read_job(ByteReader& in) {
   request.header_folders = read_texts(in);
   job.with_cuda_headers = in.u8() != 0;
   job.is_measured = in.u8() != 0;
+  // Scanned anew: this takes a small part of any compile, and the message stays a request alone.
   request.declared = scan_source(request.source.text);
   return job;
 }

@@ -20,10 +20,10 @@
 namespace kernwright::python {
 namespace {
 
-/// Frames above the caller to search for the text, as in _source.py.
+/// Frames above the caller to search for the text, as in _jit/source.py.
 constexpr int kFrames = 6;
 
-/// The memory of _recent.py. Written once, with the GIL, and kept to the end of the process.
+/// The memory of _jit/recent.py. Written once, with the GIL, and kept to the end of the process.
 struct Recent {
   PyObject* kernels = nullptr;  ///< the OrderedDict
   PyObject* move_to_end = nullptr;
@@ -86,7 +86,7 @@ bool is_kept(py::handle name) {
   return !cache.is_none() && cache.contains(name);
 }
 
-/// The file and first line of the text; nothing where only _source.py can tell.
+/// The file and first line of the text; nothing where only _jit/source.py can tell.
 std::optional<std::pair<std::string, int>> locate(py::handle text, const Frame& caller) {
   std::vector<std::string> searched;
   Frame frame = caller;

@@ -1,4 +1,5 @@
 // A callable that keeps its choice of launch for each problem seen.
+#include "base/hash.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"
 #include "bindings/support/python_support.h"
@@ -38,9 +39,8 @@ struct CallKey {
 struct CallKeyHash {
   std::size_t operator()(const CallKey& key) const noexcept {
     std::uint64_t hash = reinterpret_cast<std::uintptr_t>(key.device);
-    for (const long long value : key.values)
-      hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15U;
-    return hash ^ (hash >> 32);
+    for (const long long value : key.values) hash = mix(hash, static_cast<std::uint64_t>(value));
+    return mixed(hash);
   }
 };
 

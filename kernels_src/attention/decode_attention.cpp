@@ -30,7 +30,7 @@ const Family& decode_family() {
 
 constexpr std::int64_t kMostGridHeight = 65535;  // blocks along y, and along z
 
-/// DecodePlan of decode_attention.cu.
+/// `DecodePlan` of decode_block.cuh.
 struct DecodePlan {
   CUdeviceptr arrived = 0;
   std::int32_t group = 1, flat = 0, each = 0, more = 0, received = 0;

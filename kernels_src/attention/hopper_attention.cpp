@@ -33,7 +33,7 @@ constexpr HopperAttentionTile kHopperTiles[] = {
     {128, 2, 2, false}, {160, 2, 2, false}, {176, 2, 2, false}, {128, 3, 3, false},
 };
 
-/// `HopperPlan` of hopper_attention.cu.
+/// `HopperPlan` of attention_parts.cuh.
 struct HopperPlan {
   std::int32_t tiles, row_tiles, section, alternates;
   std::int32_t q_batch, q_head, k_batch, k_head, v_batch, v_head;

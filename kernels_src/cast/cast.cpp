@@ -81,21 +81,10 @@ void launch_cast(const Array& to, const Array& from, const WalkPlan<2>& part, Ca
   wide ? send(static_cast<std::uint64_t>(count)) : send(static_cast<std::uint32_t>(count));
 }
 
-/// Whether each element lies at a multiple of its size, as the kernels read it.
-bool is_aligned(const Array& array) {
-  const std::size_t size = scalar_size(array.type());
-  std::uint64_t bits = array.address();
-  for (const std::int64_t stride : array.strides()) bits |= static_cast<std::uint64_t>(stride);
-  return bits % size == 0;
-}
-
 }  // namespace
 
 Array cast(const Array& array, ScalarType type, const Stream& stream) {
-  if (type == array.type() || !is_aligned(array)) {
-    Array same = copy(array, stream);
-    return type == array.type() ? same : cast(same, type, stream);
-  }
+  if (type == array.type()) return copy(array, stream);
   Device& device = array.device();
   const Stream on = stream ? stream : Stream::legacy(device);
   Array result = Array::empty(device, array.shape(), type, stream);

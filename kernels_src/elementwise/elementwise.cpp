@@ -6,6 +6,10 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/elementwise/call.h"
 #include "kernels_src/elementwise/layout.h"
+#include "kernels_src/operands.h"
+
+#include <array>
+#include <cstdint>
 
 namespace kernwright::kernels {
 namespace {
@@ -39,14 +43,6 @@ class Arrays {
   std::size_t count_ = 0;
 };
 
-/// Whether each element lies at a multiple of its size, as the kernels read it.
-bool reads_aligned(const Array& array) {
-  if (array.is_contiguous()) return true;
-  std::uint64_t bits = array.address();
-  for (const std::int64_t stride : array.strides()) bits |= static_cast<std::uint64_t>(stride);
-  return bits % scalar_size(array.type()) == 0;
-}
-
 bool memory_overlaps(const Array& a, const Array& b) {
   const ByteRange ra = byte_range(a.shape(), a.strides(), scalar_size(a.type()));
   const ByteRange rb = byte_range(b.shape(), b.strides(), scalar_size(b.type()));
@@ -65,12 +61,6 @@ bool same_view(const Array& a, const Array& b) {
 void copy_away(CallInput& input, const Stream& stream) {
   input.own = copy(*input.array, stream);
   input.array = &*input.own;
-}
-
-void copy_unaligned(ElementwiseCall& call, const Stream& stream) {
-  for (CallInput& input : call.inputs) {
-    if (input.array != nullptr && !reads_aligned(*input.array)) copy_away(input, stream);
-  }
 }
 
 void require_result(const Array& result, const ElementwiseCall& call, const Shape& shape) {
@@ -100,7 +90,6 @@ Array elementwise(Operation operation, std::span<const Operand> operands, const 
   Device& device = arrays.device();
   Array result = Array::empty(device, broadcast_shape(arrays.all()), call.result, stream);
   if (result.size() == 0) return result;
-  copy_unaligned(call, stream);
   launch_call(call, result, stream);
   return result;
 }
@@ -112,18 +101,22 @@ void elementwise_into(const Array& result, Operation operation, std::span<const 
   ElementwiseCall call = settle_call(operation, operands);
   require_result(result, call, broadcast_shape(arrays.all()));
   if (result.size() == 0) return;
-  if (!reads_aligned(result)) {
-    const Array aligned = Array::empty(result.device(), result.shape(), result.type(), stream);
-    elementwise_into(aligned, operation, operands, stream);
-    return copy_into(result, aligned, stream);
-  }
-  copy_unaligned(call, stream);
   for (CallInput& input : call.inputs) {
     const bool clash = input.array != nullptr && input.array->size() != 0 &&
                        !same_view(*input.array, result) && memory_overlaps(*input.array, result);
     if (clash) copy_away(input, stream);
   }
   launch_call(call, result, stream);
+}
+
+Array as_int32(const Array& ids, const Stream& stream) {
+  if (ids.type() == ScalarType::int32) return contiguous(ids, stream);
+  const Array result = Array::empty(ids.device(), ids.shape(), ScalarType::int32, stream);
+  const std::array<Operand, 3> operands = {
+      Operand{&ids}, Operand{nullptr, ScalarOperand::of(std::int64_t{INT32_MIN})},
+      Operand{nullptr, ScalarOperand::of(std::int64_t{INT32_MAX})}};
+  elementwise_into(result, Operation::clip, operands, stream);
+  return result;
 }
 
 }  // namespace kernwright::kernels

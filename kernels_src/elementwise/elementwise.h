@@ -36,6 +36,10 @@ Array elementwise(Operation operation, std::span<const Operand> operands,
 void elementwise_into(const Array& result, Operation operation, std::span<const Operand> operands,
                       const Stream& stream = {});
 
+/// Places, counts or ids of int32 or int64 as row-major int32. Those beyond int32 become its first
+/// or last number, so that they stay outside of whatever they are meant for.
+Array as_int32(const Array& ids, const Stream& stream = {});
+
 /// The type of the result.
 ScalarType elementwise_type(Operation operation, std::span<const Operand> operands);
 

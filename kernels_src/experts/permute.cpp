@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
+#include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/experts/permute.cu.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
@@ -73,11 +74,6 @@ void require_pairs(const Array& pairs, const char* name, std::int64_t tokens) {
   if (pairs.size() > kMostPairs) {
     throw InvalidArgument(format("{} are at most 2^30, not {}", name, pairs.identify()));
   }
-}
-
-Array whole_numbers(const Array& array, const Stream& on) {
-  return array.type() == ScalarType::int32 ? contiguous(array, on)
-                                           : cast(array, ScalarType::int32, on);
 }
 
 /// Pairs of a block, and the blocks: one for few pairs, at most kMostPairBlocks, as each reads the
@@ -157,7 +153,7 @@ Permuted permute(const Array& x, const Array& experts, std::int64_t expert_count
                         Array::empty(device, {expert_count + 1}, ScalarType::int32, on),
                         Array::empty(device, experts.shape(), ScalarType::int32, on),
                         Array::empty(device, {pairs}, ScalarType::int32, on)};
-  const Array numbers = whole_numbers(experts, on);
+  const Array numbers = as_int32(experts, on);
   sort_pairs(numbers, result, on);
   if (result.rows.size() > 0) spread_tokens(x, result, on);
   for (const Array* each :
@@ -189,7 +185,7 @@ Array unpermute(const Array& rows, const Array& positions, const std::optional<A
   Array out = Array::empty(device, {tokens, columns}, rows.type(), on);
   if (out.size() == 0) return out;
   const RowView view = row_view(rows, on);
-  const Array places = whole_numbers(positions, on);
+  const Array places = as_int32(positions, on);
   std::optional<Array> factors;
   if (weights) {
     factors = weights->type() == ScalarType::float32 ? contiguous(*weights, on)

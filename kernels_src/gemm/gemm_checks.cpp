@@ -87,7 +87,7 @@ void require_gemm(const Gemm& of, ScalarType type) {
     throw ArgumentError(format("the result of this product is float16, bfloat16 or float32, not {}",
                                scalar_name(type)));
   }
-  if (of.tile) require_gemm_tile(*of.tile, is_promoted(of));
+  if (of.tile) require_gemm_tile(*of.tile, is_promoted(of), of.block_scales.has_value());
   if (of.mma_tile) require_mma_tile(*of.mma_tile);
   if (of.fma_tile) require_fma_tile(*of.fma_tile, scalar_size(of.a.type()));
   if (of.splits < 0) throw ArgumentError(format("splits are 1 or more, not {}", of.splits));

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/hash.h"
 
 #include <algorithm>
 #include <array>
@@ -19,23 +20,28 @@ constexpr std::size_t kStagingOfWarp = 4096;
 
 // Cycles and bytes of one multiprocessor of an H100; all but the memory's after measurements of
 // these tiles at 24 shapes of products of bfloat16.
-constexpr double kFlopsPerCycle = 4096;      // of 16-bit floats; those of other sizes in proportion
-constexpr double kAddsPerCycle = 128;        // in float32
-constexpr double kBytesPerCycle = 54;        // from L2, all multiprocessors at once
+constexpr double kFlopsPerCycle = 4096;  // of 16-bit floats; those of other sizes in proportion
+constexpr double kAddsPerCycle = 128;    // in float32
+constexpr double kBytesPerCycle = 54;    // from L2, all multiprocessors at once
+constexpr double kBytesInTurn = 62;      // of tiles of 128 rows whose groups take turns
+constexpr double kRaggedLoads = 1.95;    // times as long, where lines begin inside of L2's
+constexpr double kHalvedLoads = 1.25;    // the same, where half of them begin in the middle of L2's
 constexpr double kMemoryBytesPerCycle = 14;  // from device memory
 constexpr double kCyclesOfStart = 2000;      // of a launch until the first products, and at its end
 constexpr double kCyclesOfCluster = 1500;    // more, where blocks of a cluster wait for each other
 constexpr double kCyclesOfSecond = 5000;     // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kNarrowColumns = 64;    // of a last tile that multiplies no more of them
+constexpr std::int64_t kFewRows = 256;         // with which most time goes into reading b
+constexpr std::int64_t kFewSteps = 4;          // of a product that mostly writes its result
 constexpr std::int64_t kMostEdgeTiles = 4096;  // more of them hide their edges
 constexpr double kLoadsOfNarrow = 0.15, kShortTile = 0.6;  // parts of a whole tile's time
-constexpr double kSecondColumnOfScales = 1.3;  // times as long, where a tile has two scales of b
 
 constexpr std::array kGemmTiles = {
     GemmTile{128, 256, 4, 2, false, 1}, GemmTile{128, 256, 4, 2, false, 2},
     GemmTile{256, 128, 4, 2, false, 1}, GemmTile{256, 128, 4, 2, false, 2},
     GemmTile{128, 192, 4, 2, false, 1}, GemmTile{128, 192, 4, 2, false, 2},
+    GemmTile{128, 224, 4, 2, false, 2}, GemmTile{128, 160, 4, 2, true, 1},
     GemmTile{128, 128, 6, 2, false, 1}, GemmTile{128, 128, 6, 2, false, 2},
     GemmTile{128, 128, 6, 2, true, 1},  GemmTile{128, 128, 6, 2, true, 2},
     GemmTile{64, 256, 4, 2, true, 1},   GemmTile{64, 256, 4, 2, true, 2},
@@ -44,26 +50,77 @@ constexpr std::array kGemmTiles = {
 };
 
 /// Tiles of promoted_gemm.cu. Its warpgroups do not take turns: one adds while the other
-/// multiplies.
+/// multiplies. The first two have no room for scales of blocks. Without such scales they are faster
+/// than the last two.
 constexpr std::array kPromotedTiles = {
+    GemmTile{256, 128, 4, 2, false, 1}, GemmTile{256, 128, 4, 2, false, 2},
     GemmTile{256, 128, 3, 2, false, 1}, GemmTile{256, 128, 3, 2, false, 2},
     GemmTile{128, 192, 4, 2, false, 1}, GemmTile{128, 192, 4, 2, false, 2},
     GemmTile{128, 128, 5, 2, false, 1}, GemmTile{128, 128, 5, 2, false, 2},
     GemmTile{128, 64, 7, 2, false, 1},  GemmTile{64, 128, 8, 1, false, 1},
-    GemmTile{64, 64, 8, 1, false, 1},
+    GemmTile{64, 64, 8, 1, false, 1},   GemmTile{128, 256, 4, 2, false, 1},
+    GemmTile{128, 256, 4, 2, false, 2},
 };
+constexpr std::size_t kTilesOfLines = 2, kTilesOfBlocks = 2;  // the first and the last ones
 
 std::int64_t gemm_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+std::int64_t steps_of(const GemmSize& size) {
+  return gemm_parts(size.inner * static_cast<std::int64_t>(size.in_bytes), kGemmLine);
+}
+
+/// How many times as long the loads of an operand take as those of whole lines of L2. Products of
+/// few tiles wait for other things.
+double loads_of(const GemmSize& size, std::int64_t pitch) {
+  const std::int64_t tiles = gemm_parts(size.rows, 128) * gemm_parts(size.columns, 128);
+  if (pitch % kGemmLine == 0 || tiles * size.batches <= size.multiprocessors) return 1;
+  return pitch % (kGemmLine / 2) == 0 ? kHalvedLoads : kRaggedLoads;
+}
+
+bool is_ragged(const GemmSize& size) {
+  return std::max(loads_of(size, size.a_pitch), loads_of(size, size.b_pitch)) >= kRaggedLoads;
+}
+
+/// Whether results are written as they are, in boxes: their lines are whole units of 16 bytes.
+bool ends_plainly(const GemmSize& size) {
+  const std::int64_t columns = size.gated ? size.columns / 2 : size.columns;
+  return !size.finishes && columns * static_cast<std::int64_t>(size.out_bytes) % 16 == 0;
+}
+
+/// Whether the model treats warpgroups of 128 rows apart that take turns. Products of groups of
+/// rows and those of few steps gain nothing by turns.
+bool alternates(const GemmSize& size, const GemmTile& tile) {
+  if (!tile.ping_pong || tile.rows < 128 || size.groups > 0) return false;
+  return tile.columns == 160 || steps_of(size) > kFewSteps;
+}
+
+/// How much of the tensor cores' rate warpgroups reach that take turns: less with nobody to take
+/// turns with, and where blocks of a cluster wait for each other. Sums of 160 columns leave few
+/// registers for ends other than plain ones, and do not fit the parts of a b that is not turned.
+double rate_in_turn(const GemmSize& size, const GemmChoice& choice, double waves) {
+  const bool plain = ends_plainly(size);
+  double rate = plain ? 0.965 : 0.94;
+  if (choice.tile.columns == 160) {
+    const bool suits = plain && size.b_turned && size.rows > kFewRows && choice.splits == 1;
+    rate = suits ? 0.96 : 0.75;
+  }
+  if (choice.tile.cluster > 1) rate *= 0.88;
+  return waves > 1 ? rate : rate * 0.8;
+}
+
 /// How much of the tensor cores' rate a tile reaches: shared memory brings 64 rows again for each
 /// product, and a warpgroup that is alone with 64 rows leaves gaps between its products, as one
-/// does that adds the sums of each stage.
-double rate_of(const GemmTile& tile, bool promotes) {
+/// does that adds the sums of each stage. Scales of blocks cost narrow tiles more.
+double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
+  const GemmTile& tile = choice.tile;
+  if (alternates(size, tile)) return rate_in_turn(size, choice, waves);
   const int columns = tile.columns;
-  double rate = columns >= 256 ? 1 : columns >= 192 ? 0.93 : columns >= 128 ? 0.94 : 0.89;
+  const double of_192 = size.promotes || size.groups > 0 ? 0.93 : 0.955;
+  double rate = columns >= 256 ? 1 : columns >= 192 ? of_192 : columns >= 128 ? 0.94 : 0.89;
   if (tile.rows == 64 && columns >= 128) rate *= 0.77;
-  if (promotes && tile.rows < 256) rate *= columns >= 192 ? 0.95 : 0.9;
-  return rate;
+  if (!size.promotes || tile.rows == 256) return rate;
+  if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.85);
+  return rate * (columns >= 192 ? 0.95 : 0.9);
 }
 
 /// Cycles in which memory brings all of both operands.
@@ -90,6 +147,17 @@ double memory_cycles(const GemmSize& size, const GemmTile& tile) {
   return tile.columns * kGemmLine / sharing / kMemoryBytesPerCycle;
 }
 
+/// Where neighbours of b lie along its columns, these come in parts of 64.
+int loaded_columns(const GemmSize& size, const GemmTile& tile) {
+  return size.b_turned ? tile.columns : static_cast<int>(gemm_parts(tile.columns, 64) * 64);
+}
+
+/// The widths of products in wgmma.cuh; of sums that are promoted only those of whole boxes.
+bool has_columns(const GemmTile& tile, bool promotes) {
+  if (!promotes && (tile.columns == 160 || tile.columns == 224)) return true;
+  return tile.columns >= 64 && tile.columns <= 256 && tile.columns % 64 == 0;
+}
+
 int best_group(const GemmSize& size, const GemmTile& tile) {
   const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
   int best = 1;
@@ -105,10 +173,6 @@ int best_group(const GemmSize& size, const GemmTile& tile) {
   return best;
 }
 
-std::int64_t steps_of(const GemmSize& size) {
-  return gemm_parts(size.inner * static_cast<std::int64_t>(size.in_bytes), kGemmLine);
-}
-
 /// The longest time of those that work at once, in whole tiles' time. Tiles at the edges of one
 /// matrix take less where few of their columns, or no rows of the second group are left; on an H100
 /// only wide ones of clusters end sooner.
@@ -119,7 +183,7 @@ double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_
   const std::int64_t across = gemm_parts(size.columns, tile.columns);
   const std::int64_t parts = size.batches * choice.splits, tiles = high * across;
   const std::int64_t columns = size.columns % tile.columns, rows = size.rows % height;
-  const bool wide = tile.columns >= 256 && tile.cluster > 1;
+  const bool wide = tile.columns >= 256 && tile.cluster > 1 && !is_ragged(size);
   const bool narrow = wide && columns > 0 && columns <= kNarrowColumns;
   const bool is_short = wide && !tile.ping_pong && rows > 0 && rows <= tile.rows / 2;
   std::array<double, 256> taken{};
@@ -162,12 +226,13 @@ struct GemmSizeHash {
   std::size_t operator()(const GemmSize& size) const noexcept {
     std::uint64_t sum = static_cast<std::uint64_t>(size.multiprocessors) * 16 + size.out_bytes;
     sum = sum * 16 + size.in_bytes;
-    sum = sum * 16 + size.block_scales * 8u + size.gated * 4u + size.promotes * 2u + size.whole;
-    for (const std::int64_t extent :
-         {size.rows, size.columns, size.inner, size.batches, size.groups}) {
-      sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
+    sum = sum * 32 + size.b_turned * 16u + size.block_scales * 8u + size.gated * 4u +
+          size.promotes * 2u + size.whole;
+    for (const std::int64_t extent : {size.rows, size.columns, size.inner, size.batches,
+                                      size.groups, size.a_pitch, size.b_pitch}) {
+      sum = mix(sum, static_cast<std::uint64_t>(extent));
     }
-    return static_cast<std::size_t>(sum ^ sum >> 32);
+    return mixed(sum);
   }
 };
 constexpr std::size_t kMostChoices = 4096;
@@ -179,8 +244,10 @@ struct ChoiceTable {
 GemmChoice cheapest_gemm(const GemmSize& size) {
   GemmChoice best;
   double least = 0;
-  for (const GemmTile& tile : gemm_tiles(size.promotes)) {
+  for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (size.gated && tile.columns % 128 != 0) continue;
+    // Of groups of rows other tiles were faster at most shapes that were measured.
+    if (size.groups > 0 && tile.columns % 64 != 0) continue;
     const bool one = size.gated || size.whole || size.groups > 0;
     const GemmChoice choice = choose_gemm(size, tile, one ? 1 : 0);
     const double cost = gemm_cost(size, choice);
@@ -195,32 +262,36 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
 }  // namespace
 
 std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const noexcept {
-  const auto of_stage = static_cast<std::size_t>(rows + columns) * 128;
+  const auto of_stage = static_cast<std::size_t>(rows + (columns + 63) / 64 * 64) * 128;
   const auto depth = static_cast<std::size_t>(stages), warps = static_cast<std::size_t>(groups) * 4;
   const std::size_t scales = block_scales ? depth * static_cast<std::size_t>(rows) * 4 : 0;
   return depth * of_stage + (stages_result ? warps * kStagingOfWarp : 0) + scales + depth * 16 + 16;
 }
 
-std::span<const GemmTile> gemm_tiles(bool promotes) noexcept {
-  if (promotes) return kPromotedTiles;
-  return kGemmTiles;
+std::span<const GemmTile> gemm_tiles(bool promotes, bool block_scales) noexcept {
+  if (!promotes) return kGemmTiles;
+  const std::span<const GemmTile> all = kPromotedTiles;
+  return block_scales ? all.subspan(kTilesOfLines) : all.first(all.size() - kTilesOfBlocks);
 }
 
-void require_gemm_tile(const GemmTile& tile, bool promotes) {
+void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
+  // The sums of a stage are those of half of 256 columns.
+  const int of_stage = !promotes ? 0 : tile.columns > 192 ? tile.columns / 2 : tile.columns;
   const int unit = 64 * (tile.ping_pong ? 1 : std::max(1, tile.groups));
   const char* wrong = nullptr;
   if (tile.groups < 1 || tile.groups > 2 || (tile.ping_pong && tile.groups != 2)) {
     wrong = "has 1 or 2 groups, 2 that take turns";
   } else if (tile.rows < unit || tile.rows > 256 || tile.rows % unit != 0) {
     wrong = "has at most 256 rows, a multiple of 64 for each group";
-  } else if (tile.columns < 64 || tile.columns > 256 || tile.columns % 64 != 0) {
-    wrong = "has 64, 128, 192 or 256 columns";
-  } else if ((tile.rows / unit + promotes) * tile.columns > 384) {
+  } else if (!has_columns(tile, promotes)) {
+    wrong =
+        promotes ? "has 64, 128, 192 or 256 columns" : "has 64, 128, 160, 192, 224 or 256 columns";
+  } else if (tile.rows / unit * tile.columns + of_stage > 384) {
     wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
                      : "has at most 192 sums for each thread";
   } else if (tile.stages < 2 || tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3) {
     wrong = "has 2 stages or more and clusters of 1, 2 or 4";
-  } else if (tile.shared_bytes(true, promotes) > kMostShared) {
+  } else if (tile.shared_bytes(true, block_scales) > kMostShared) {
     wrong = "fits 232448 bytes of shared memory";
   }
   if (wrong == nullptr) return;
@@ -233,11 +304,13 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const double waves = waves_of(size, choice, at_once);
   const auto steps = static_cast<double>(gemm_parts(steps_of(size), choice.splits));
   const double rows = tile.rows, columns = tile.columns;
-  double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(tile, size.promotes);
+  double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(size, choice, waves);
   // Two groups hide each other's additions.
   if (size.promotes) products += rows * columns / kAddsPerCycle / (tile.groups > 1 ? 4 : 1);
-  if (size.block_scales && tile.columns > 128) products *= kSecondColumnOfScales;
-  const double loads = (rows + columns / tile.cluster) * kGemmLine / kBytesPerCycle;
+  const double loaded = rows * loads_of(size, size.a_pitch) +
+                        loaded_columns(size, tile) * loads_of(size, size.b_pitch) / tile.cluster;
+  const bool fast = alternates(size, tile) && waves > 1 && ends_plainly(size) && !is_ragged(size);
+  const double loads = loaded * kGemmLine / (fast ? kBytesInTurn : kBytesPerCycle);
   const double out = rows * columns * static_cast<double>(choice.splits > 1 ? 4 : size.out_bytes) /
                      kOutBytesPerCycle;
   // The end of a tile costs nothing while the other group multiplies, except at the very end.

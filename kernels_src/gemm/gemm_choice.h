@@ -39,16 +39,18 @@ struct GemmSize {
   bool block_scales = false;  ///< besides, multiplied by scales of blocks of a and b
   bool whole = false;         ///< sums of integers are not split
   bool b_turned = false;      ///< neighbours of b lie along the inner dimension
+  bool finishes = false;      ///< sums get a bias, an activation or another matrix
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
   std::int64_t groups = 0;    ///< sharing the rows, in unknown numbers; no splits
+  std::int64_t a_pitch = 128, b_pitch = 128;  ///< bytes between lines of the operands
   bool operator==(const GemmSize&) const = default;
 };
 
 /// The tiles to choose from.
-std::span<const GemmTile> gemm_tiles(bool promotes = false) noexcept;
+std::span<const GemmTile> gemm_tiles(bool promotes = false, bool block_scales = false) noexcept;
 
 /// Throws ArgumentError with the rule broken by the tile.
-void require_gemm_tile(const GemmTile& tile, bool promotes = false);
+void require_gemm_tile(const GemmTile& tile, bool promotes = false, bool block_scales = false);
 
 /// Cycles of the product by a model of one multiprocessor: tensor cores against loads from L2, in
 /// whole waves of tiles (after DeepGEMM's choice of its configurations).

@@ -149,7 +149,7 @@ const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilog
           : epilogue_family(promoted, "promoted_gemm.cu", text::promoted_gemm_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
-  key.type(of.a).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
+  key.type(of.a).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 32, 4);
   key.add(of.tile.stages, 6)
       .add(of.tile.groups, 2)
       .add(of.tile.ping_pong, 1)

@@ -12,7 +12,7 @@
 
 namespace kernwright::kernels {
 
-/// As in include/product_epilogue.cuh.
+/// As in include/product/product_epilogue.cuh.
 struct GemmScaleValues {
   CUdeviceptr data = 0;
   std::int32_t step = 0;
@@ -25,7 +25,7 @@ struct GemmEpilogueValues {
 };
 GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue);
 
-/// As in include/product_stages.cuh.
+/// As in include/product/product_stages.cuh.
 struct GemmProblem {
   std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
       splits, inner_batches, a_inner, a_outer, b_inner, b_outer;
@@ -40,8 +40,8 @@ struct MmaProblem {
       splits, inner_batches;
 };
 
-/// The problem type of an instance, see include/product_tiles.cuh: a Problem, Grouped<Problem>,
-/// GroupedInside<Problem>.
+/// The problem type of an instance, see include/product/product_tiles.cuh: a Problem,
+/// Grouped<Problem>, GroupedInside<Problem>.
 enum class ProductWork : std::uint8_t { whole, grouped, grouped_inside };
 /// `GroupKind` there.
 enum class GroupKind : std::int32_t { ends, offsets, counts, apart };

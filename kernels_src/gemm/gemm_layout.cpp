@@ -113,6 +113,10 @@ std::vector<GemmBatchDim> batch_dims(const Array& a, const Array& b) {
 
 }  // namespace
 
+std::int64_t operand_pitch(std::int64_t bytes) noexcept {
+  return bytes % kMapUnit == 0 ? bytes : padded_pitch(bytes);
+}
+
 GemmOperand gemm_operand(const Array& array, const Stream& stream, std::optional<bool> dense_rows) {
   Array once = array;
   for (int d = 3; d <= once.ndim(); ++d) {

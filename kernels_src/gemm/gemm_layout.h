@@ -20,6 +20,9 @@ struct GemmOperand {
 GemmOperand gemm_operand(const Array& array, const Stream& stream,
                          std::optional<bool> dense_rows = std::nullopt);
 
+/// Bytes between the lines of a contiguous matrix, or of its copy if tensor maps cannot take it.
+std::int64_t operand_pitch(std::int64_t bytes) noexcept;
+
 /// A dimension of a batch: strides in bytes, 0 where all have the same operand.
 struct GemmBatchDim {
   std::int64_t extent = 1, a = 0, b = 0;

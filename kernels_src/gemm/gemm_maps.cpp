@@ -1,6 +1,7 @@
 // A table of descriptors by their contents.
 #include "kernels_src/gemm/gemm_maps.h"
 
+#include "base/hash.h"
 #include "core/device.h"
 #include "core/image/tensor_map.h"
 
@@ -21,12 +22,12 @@ struct MapKey {
 struct MapKeyHash {
   std::size_t operator()(const MapKey& key) const noexcept {
     std::uint64_t sum = reinterpret_cast<std::uintptr_t>(key.device) ^ key.subject.address;
-    const auto mix = [&](std::uint64_t value) { sum = (sum ^ value) * 0x9e3779b97f4a7c15u; };
-    for (const std::int64_t extent : key.subject.shape) mix(static_cast<std::uint64_t>(extent));
-    for (const std::int64_t stride : key.subject.strides) mix(static_cast<std::uint64_t>(stride));
-    mix(key.subject.box_rows);
-    mix(key.subject.box_columns);
-    return static_cast<std::size_t>(sum ^ sum >> 32);
+    const auto add = [&](std::int64_t value) { sum = mix(sum, static_cast<std::uint64_t>(value)); };
+    for (const std::int64_t extent : key.subject.shape) add(extent);
+    for (const std::int64_t stride : key.subject.strides) add(stride);
+    add(key.subject.box_rows);
+    add(key.subject.box_columns);
+    return mixed(sum);
   }
 };
 

@@ -2,6 +2,7 @@
 #include "base/errors.h"
 #include "core/device.h"
 #include "kernels_src/gemm/gemm_kernels.h"
+#include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/gemm/product_choices.h"
 
@@ -93,11 +94,25 @@ std::vector<int> splits_near(int modelled, std::int64_t inner, bool may_split) {
   return all;
 }
 
+/// For the tiles of gemm.cu: of contiguous operands, whose lines lie along the inner dimension
+/// unless they are 16-bit floats.
+GemmSize gemm_size_of(const Device& device, const ProductKey& key) {
+  GemmSize size = size_of(device, key);
+  const auto pitch = [&](std::int64_t extent) {
+    return operand_pitch(extent * static_cast<std::int64_t>(size.in_bytes));
+  };
+  const bool any = is_half_float(key.a);
+  size.b_turned = key.b_turned || !any;
+  size.a_pitch = pitch(any && key.a_turned ? key.rows : key.inner);
+  size.b_pitch = pitch(size.b_turned ? key.inner : key.columns);
+  return size;
+}
+
 void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPlan>& into) {
-  const GemmSize size = size_of(device, key);
+  const GemmSize size = gemm_size_of(device, key);
   const bool may_split = !key.gated && !size.whole;
   std::vector<Candidate> all;
-  for (const GemmTile& tile : gemm_tiles(size.promotes)) {
+  for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (key.gated && tile.columns % 128 != 0) continue;
     const int modelled = choose_gemm(size, tile, may_split ? 0 : 1).splits;
     for (const int splits : splits_near(modelled, key.inner, may_split)) {
@@ -216,7 +231,8 @@ bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
       case ProductKernel::skinny:
         return is_skinny_plan(plan, key);
       case ProductKernel::gemm:
-        require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]}, is_promoted(key));
+        require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]}, is_promoted(key),
+                          key.sums == ProductSums::blocks);
         return has_gemm(key) && split(n[6]) && (!is_whole(key) || n[6] == 1) &&
                (!key.gated || n[1] % 128 == 0);
       case ProductKernel::mma:
@@ -236,7 +252,7 @@ bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
 bool suits_product(const Device& device, const ProductKey& key, const ProductPlan& plan) {
   if (!is_product_plan(plan, key)) return false;
   if (plan.kernel != ProductKernel::gemm) return true;
-  const GemmSize size = size_of(device, key);
+  const GemmSize size = gemm_size_of(device, key);
   const auto& n = plan.numbers;
   const GemmTile tile{n[0], n[1], n[2], n[3], n[4] != 0, n[5]};
   const double rule = gemm_cost(size, choose_gemm(size));

@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "base/errors.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/whole_file.h"
 #include "kernels_src/gemm/product_table.h"
@@ -37,9 +38,9 @@ struct PlaceKeyHash {
     sum = sum * 32 + static_cast<std::uint64_t>(key.sums) * 8u + key.a_turned * 4u +
           key.b_turned * 2u + key.gated;
     for (const std::int64_t extent : {key.rows, key.columns, key.inner, key.batches}) {
-      sum = (sum ^ static_cast<std::uint64_t>(extent)) * 0x9e3779b97f4a7c15u;
+      sum = mix(sum, static_cast<std::uint64_t>(extent));
     }
-    return static_cast<std::size_t>(sum ^ sum >> 32);
+    return mixed(sum);
   }
 };
 

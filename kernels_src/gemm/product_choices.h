@@ -24,6 +24,7 @@ enum class ProductKernel : std::uint8_t {
   fma      ///< fma_gemm.cu: rows, columns, of a thread, depth, stages, splits
 };
 
+/// The kernel of a product, and its template parameters: what a table holds for a key.
 struct ProductPlan {
   ProductKernel kernel = ProductKernel::rule;
   std::array<std::int16_t, 8> numbers{};  ///< in the order above, zeros behind them

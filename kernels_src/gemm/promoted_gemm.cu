@@ -14,14 +14,21 @@ struct BlockScales {
   int last_column;
 };
 
-/// The sums of one stage are made apart and then added. With kScales those of a have a tensor map,
-/// whose rows of all steps lie behind each other.
+/// The sums of one stage are made apart and then added: of 64 rows and kWide columns at once, since
+/// registers hold no more beside all sums. With kScales those of a have a tensor map, whose rows of
+/// all steps lie behind each other.
 template <typename Types, bool kScales>
 struct Promoted : Types {
   using Of = typename Types::Of;
   static constexpr int kBytesBeside = kScales ? Of::kRows * 4 : 0;
+  static constexpr int kHalves = Of::kColumns > 192 ? 2 : 1, kWide = Of::kColumns / kHalves;
+  static constexpr int kPartSums = kWide / 2, kParts = Of::kWaves * kHalves;
   static constexpr bool kTwoBlocks = Of::kColumns > kBlock;
-  static_assert(Of::kSums * (1 + Of::kWaves) <= 192 && Of::kColumns <= 192);
+  static_assert(Of::kSums * Of::kWaves + kPartSums <= 192);
+  static_assert(kHalves == 1 || kWide == kBlock);  // each half has one scale of b
+  // Tiles of up to 192 columns begin where a block does, or in its middle.
+  static_assert(Of::kColumns % (kBlock / 2) == 0);
+  using Step = Products<typename Types::In, kWide, false, false>;
 
   const TensorMap& a_scales;
   const BlockScales& b_scales;
@@ -45,18 +52,43 @@ struct Promoted : Types {
     return {at[first * b_scales.column_step], kTwoBlocks ? at[second * b_scales.column_step] : 0};
   }
 
-  /// One wave's sums of a stage into those of all.
-  __device__ __forceinline__ static void add(float (&sums)[Of::kSums],
-                                             const float (&part)[Of::kSums], const float (&a)[2],
-                                             const OfB& b, int blocks_end) {
+  /// Adds the sums of a stage to those of all. The first kFirst columns have the first scale.
+  template <int kFirst>
+  __device__ __forceinline__ static void add(float* sums, const float (&part)[kPartSums],
+                                             const float (&a)[2], float first, float second) {
+    const float scales[2][2] = {{a[0] * first, a[1] * first}, {a[0] * second, a[1] * second}};
 #pragma unroll
-    for (int i = 0; i < Of::kColumns / 8; ++i) {
-      const float of_b = kTwoBlocks && i * 8 >= blocks_end ? b.value[1] : b.value[0];
+    for (int i = 0; i < kPartSums; ++i) {
+      sums[i] += kScales ? part[i] * scales[i / 4 * 8 >= kFirst][i / 2 % 2] : part[i];
+    }
+  }
+
+  /// Where a warpgroup's operands lie in the first stage: shared addresses in units of 16 bytes,
+  /// which are the same in all lanes. The compiler keeps what is made of them in uniform registers.
+  struct Operands {
+    unsigned a, b;
+  };
+  __device__ __forceinline__ static unsigned long long descriptor(unsigned units) {
+    return matrix_descriptor(0, kPart) + units;
+  }
+  __device__ __forceinline__ static void multiply(float (&part)[kPartSums], unsigned a,
+                                                  unsigned b) {
+    begin_products();
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        float& sum = sums[i * 4 + j];
-        sum += kScales ? part[i * 4 + j] * (a[j / 2] * of_b) : part[i * 4 + j];
-      }
+    for (int k = 0; k < kLine / 32; ++k) {
+      Step::add(part, descriptor(a + k * 2), descriptor(b + k * 2), k > 0);
+    }
+    commit_products();
+  }
+
+  /// The scales of a thread's rows in a stage.
+  __device__ __forceinline__ static void read_scales(const Shared<Promoted>& shared, int stage,
+                                                     int row, float (&of_a)[Of::kWaves][2]) {
+    const float* scales = reinterpret_cast<const float*>(shared.more(stage)) + row;
+#pragma unroll
+    for (int wave = 0; wave < Of::kWaves; ++wave) {
+      of_a[wave][0] = scales[wave * 64];
+      of_a[wave][1] = scales[wave * 64 + 8];
     }
   }
 
@@ -64,52 +96,47 @@ struct Promoted : Types {
                                                 int column, const Multiplier& self,
                                                 Ring<Of::kStages>& ring,
                                                 typename Types::Sums& sums) const {
-    const int begin = of.begin, steps = of.steps;
-    using Step = Products<typename Types::In, Of::kColumns, false, false>;
-    const int row = Of::kAlternates ? 0 : self.group * Of::kGroupRows;
-    const int blocks_end = kBlock - column % kBlock;
-    OfB of_b = b_of(column, begin);
+    const int group = Of::kAlternates ? 0 : __shfl_sync(~0u, self.group, 0);
+    const int row = group * Of::kGroupRows + self.warp * kWarpRows + self.lane / 4;
+    const Operands at{(shared_address(shared.a(0)) + group * Of::kGroupRows * kLine) / 16,
+                      shared_address(shared.b(0)) / 16};
+    OfB of_b = b_of(column, of.begin);
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
 #pragma unroll
       for (float& sum : sums[wave]) sum = 0;
     }
-    for (int step = 0; step < steps; ++step, ring.advance()) {
-      shared.full[ring.stage].wait(ring.parity);
-      const unsigned a = shared_address(shared.a(ring.stage)) + row * kLine;
-      const unsigned b = shared_address(shared.b(ring.stage));
+    bool ready = false;
+    for (int step = 0; step < of.steps; ++step) {
+      const bool last = step + 1 == of.steps;
+      if (!ready) shared.full[ring.stage].wait(ring.parity);
+      const int stage = ring.stage;
       float of_a[Of::kWaves][2] = {};
-      if constexpr (kScales) {
-        const float* scales = reinterpret_cast<const float*>(shared.more(ring.stage)) + row +
-                              self.warp * kWarpRows + self.lane / 4;
-#pragma unroll
-        for (int wave = 0; wave < Of::kWaves; ++wave) {
-          of_a[wave][0] = scales[wave * 64];
-          of_a[wave][1] = scales[wave * 64 + 8];
-        }
-      }
+      if constexpr (kScales) read_scales(shared, stage, row, of_a);
+      ring.advance();
       OfB next = of_b;
 #pragma unroll
-      for (int wave = 0; wave < Of::kWaves; ++wave) {
-        float part[Of::kSums];
-        begin_products();
-#pragma unroll
-        for (int k = 0; k < kLine / 32; ++k) {
-          Step::add(part, matrix_descriptor(a + wave * kPart + k * 32, kPart),
-                    matrix_descriptor(b + k * 32, kPart), k > 0);
-        }
-        commit_products();
-        if (wave == 0 && step + 1 < steps) next = b_of(column, begin + step + 1);
+      for (int i = 0; i < kParts; ++i) {
+        const int wave = i / kHalves, half = i % kHalves;
+        const unsigned first = stage * (Of::kStageBytes / 16);
+        float part[kPartSums];
+        multiply(part, at.a + first + wave * (kPart / 16),
+                 at.b + first + half * (kWide * kLine / 16));
+        if (i == 0 && !last) next = b_of(column, of.begin + step + 1);
+        // Asked during the products: what is there needs no wait afterwards.
+        if (i + 1 == kParts && !last) ready = shared.full[ring.stage].has_ended(ring.parity);
         wait_for_products<0>();
         settle(part);
-        if (wave + 1 == Of::kWaves) {
-          __syncwarp();  // all have read their scales
-          give_back<Of::kCluster>(shared.empty[ring.stage], self.lane);
-          if (Of::kAlternates && step + 1 == steps && self.lane == 0) {
-            shared.order[self.group ^ 1].arrive();
-          }
+        if (i + 1 == kParts) {
+          give_back<Of::kCluster>(shared.empty[stage], self.lane);
+          if (Of::kAlternates && last && self.lane == 0) shared.order[self.group ^ 1].arrive();
         }
-        add(sums[wave], part, of_a[wave], of_b, blocks_end);
+        float* to = &sums[wave][half * kPartSums];
+        if (kScales && kWide > kBlock && column % kBlock != 0) {
+          add<kBlock / 2>(to, part, of_a[wave], of_b.value[0], of_b.value[1]);
+        } else {
+          add<kBlock>(to, part, of_a[wave], of_b.value[half], of_b.value[1]);
+        }
       }
       of_b = next;
     }

@@ -98,7 +98,12 @@ struct FastGemm {
         .promotes = promotes,
         .block_scales = scales.has_value(),
         .whole = of.a.type() == ScalarType::int8,
-        .gated = epilogue.gate.has_value()};
+        .b_turned = !b.dense_rows,
+        .finishes =
+            epilogue.bias || epilogue.c || epilogue.activation || !epilogue.expression.empty(),
+        .gated = epilogue.gate.has_value(),
+        .a_pitch = layout.a_stride,
+        .b_pitch = layout.b_stride};
     const bool one = size.gated || size.whole;
     if (of.tile) return choose_gemm(size, *of.tile, one ? 1 : of.splits);
     GemmChoice chosen = choose_gemm(size);

@@ -18,7 +18,8 @@ __device__ __forceinline__ F lowest() {
   return static_cast<F>(__int_as_float(0xff800000));
 }
 
-/// The logits of a row so far: their maximum, the sum of exp(x - max), their sum.
+/// The logits of a row so far: their maximum, the sum of exp(x - max), and their sum less the row's
+/// `from` each.
 template <typename F>
 struct Seen {
   F max, exps, all;
@@ -34,10 +35,10 @@ struct Join {
   }
 };
 
-/// `All`: the sum of the logits is wanted, times the `weights` of the elements' classes, or null
+/// `All`: the sum of x - from is wanted, times the `weights` of the elements' classes, or null
 /// for 1. A NaN is in the sum of powers, not in the maximum.
 template <bool All, int N, typename T, typename F>
-__device__ __forceinline__ void see(Seen<F>& seen, const T (&raw)[N], const F* weights) {
+__device__ __forceinline__ void see(Seen<F>& seen, const T (&raw)[N], const F* weights, F from) {
   F x[N];
   unpack(x, raw);
   F highest = seen.max;
@@ -48,17 +49,17 @@ __device__ __forceinline__ void see(Seen<F>& seen, const T (&raw)[N], const F* w
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     sum += exp_for<T>(x[j] - shift);
-    if (All) seen.all += weights == nullptr ? x[j] : x[j] * weights[j];
+    if (All) seen.all += weights == nullptr ? x[j] - from : (x[j] - from) * weights[j];
   }
   seen.max = highest;
   seen.exps = sum;
 }
 
-/// The data for a row's gradient: element c is exp(x - log_sum) * slope - each * weights[c], and at
+/// The data for a row's gradient: element c is exp(x - max) * slope - each * weights[c], and at
 /// the target `hit` is subtracted as well. Without weights these are 1.
 template <typename F>
 struct RowGradient {
-  F log_sum, slope, each, hit;
+  F max, slope, each, hit;
   int target;  ///< -1 where it is no class
   const F* weights;
 
@@ -66,7 +67,7 @@ struct RowGradient {
   template <typename T>
   __device__ __forceinline__ F missed(F x, int col) const {
     const F less = weights == nullptr ? each : each * weights[col];
-    return exp_for<T>(x - log_sum) * slope - less;
+    return exp_for<T>(x - max) * slope - less;
   }
   /// The gradients of N logits from column `col` on, in their place.
   template <typename T, int N>
@@ -122,29 +123,41 @@ __device__ __forceinline__ F not_a_number() {
   return static_cast<F>(__int_as_float(0x7fffffff));
 }
 
-/// The loss of a row, unscaled. `at_target`: the target's logit.
+/// What smoothing subtracts from a row's logits before it adds them up: a large mean of the logits
+/// must not take the digits of their differences. An infinite logit would turn all into NaN.
 template <typename F>
-__device__ __forceinline__ F loss_of_row(const Seen<F>& seen, F log_sum, F at_target,
+__device__ __forceinline__ F from_of(F at_target) {
+  return at_target - at_target == 0 ? at_target : F(0);
+}
+
+/// The loss of a row, unscaled. `at_target`: the target's logit. The logarithm of the sum is never
+/// added to the maximum before the difference: that would round it to the maximum's last digit.
+template <typename F>
+__device__ __forceinline__ F loss_of_row(const Seen<F>& seen, F at_target,
                                          const RowTarget<F>& target, int cols,
                                          const LossTerms<F>& terms) {
   if (target.outside) return not_a_number<F>();
-  const F miss = log_sum - at_target, spread = log_sum * target.of_all - seen.all / cols;
+  const F log_exps = log_of(seen.exps), log_sum = seen.max + log_exps;
+  const F miss = (seen.max - at_target) + log_exps;
+  const F spread =
+      ((seen.max - from_of(at_target)) + log_exps) * target.of_all - seen.all / cols;
   F loss = target.weight * ((1 - terms.smoothing) * miss + terms.z * log_sum * log_sum);
   if (terms.smoothing != 0) loss += terms.smoothing * spread;
   return loss;
 }
 
 template <typename F>
-__device__ __forceinline__ RowGradient<F> gradient_of_row(F log_sum, long long row,
+__device__ __forceinline__ RowGradient<F> gradient_of_row(const Seen<F>& seen, long long row,
                                                           const RowTarget<F>& target, int cols,
                                                           const LossTerms<F>& terms) {
   F scale = terms.scale == nullptr ? F(1) : *terms.scale;
   if (terms.upstream != nullptr) scale *= terms.upstream[row * terms.upstream_stride];
   if (target.outside) scale = not_a_number<F>();
+  const F log_sum = seen.max + log_of(seen.exps);
   const F slope = target.weight * (1 + 2 * terms.z * log_sum) +
                   terms.smoothing * (target.of_all - target.weight);
-  return {log_sum,
-          scale * slope,
+  return {seen.max,
+          scale * slope / seen.exps,
           scale * terms.smoothing / cols,
           scale * target.weight * (1 - terms.smoothing),
           target.outside ? -1 : static_cast<int>(target.number),

@@ -42,8 +42,8 @@ LaunchConfig over_claims(std::int64_t count, const Stream& on) {
 }  // namespace
 
 bool can_claim(const Array& x, const Array& values) {
-  return scalar_size(x.type()) <= 4 && values.is_contiguous() && elements_are_aligned(x) &&
-         elements_are_aligned(values) && values.size() < std::numeric_limits<std::uint32_t>::max();
+  return scalar_size(x.type()) <= 4 && values.is_contiguous() &&
+         values.size() < std::numeric_limits<std::uint32_t>::max();
 }
 
 void put_claims(const Array& x, const std::vector<int>& axes, const Array& values,

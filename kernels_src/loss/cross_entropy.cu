@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(Threads)
   }
   const RowTarget<F> wanted(target, cols, terms, Weighted);
   const auto weights_at = [&](int col) { return Weighted ? wanted.weights_at(col) : nullptr; };
-  const F at_target = wanted.outside ? F(0) : to_compute(x[target]);
+  const F at_target = wanted.outside ? F(0) : to_compute(x[target]), from = from_of(at_target);
   const RowParts<T, N> parts(x, cols);
   const auto pack_at = [&](int p) {
     return *reinterpret_cast<const Pack<T, N>*>(x + parts.pack(p));
@@ -69,30 +69,29 @@ __global__ void __launch_bounds__(Threads)
 #pragma unroll
   for (int k = 0; k < Packs; ++k)
     if (k * Threads + thread < parts.packs)
-      see<All>(seen, held[k].value, weights_at(parts.pack(k * Threads + thread)));
+      see<All>(seen, held[k].value, weights_at(parts.pack(k * Threads + thread)), from);
   int next = Packs * Threads;  // the first pack that is not held
   if constexpr (Gradient) {
 #pragma unroll 4
     for (int i = thread; i < shared_packs; i += Threads) {
       if (next + i >= parts.packs) break;
       shared[i] = pack_at(next + i);
-      see<All>(seen, shared[i].value, weights_at(parts.pack(next + i)));
+      see<All>(seen, shared[i].value, weights_at(parts.pack(next + i)), from);
     }
     next += shared_packs;
   }
 #pragma unroll 4
   for (int p = next + thread; p < parts.packs; p += Threads)
-    see<All>(seen, pack_at(p).value, weights_at(parts.pack(p)));
+    see<All>(seen, pack_at(p).value, weights_at(parts.pack(p)), from);
   for (int e = thread; e < parts.edges; e += Threads) {
     const T edge[1] = {x[parts.edge(e)]};
-    see<All>(seen, edge, weights_at(parts.edge(e)));
+    see<All>(seen, edge, weights_at(parts.edge(e)), from);
   }
   seen = block_reduce<Threads>(seen, Join(), Seen<F>{lowest<F>(), 0, 0});
 
-  const F log_sum = seen.max + log_of(seen.exps);
-  if (thread == 0) losses[row] = loss_of_row(seen, log_sum, at_target, wanted, cols, terms);
+  if (thread == 0) losses[row] = loss_of_row(seen, at_target, wanted, cols, terms);
   if constexpr (Gradient) {
-    const RowGradient<F> gradient = gradient_of_row(log_sum, row, wanted, cols, terms);
+    const RowGradient<F> gradient = gradient_of_row(seen, row, wanted, cols, terms);
     const auto write = [&](int p, Pack<T, N>& pack) {
       const int col = parts.pack(p);
       gradient.put(pack.value, col);
@@ -167,11 +166,13 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     const bool is_ignored = target == terms.ignored;
     const RowTarget<F> wanted(target, cols, terms, Weighted && !is_ignored);
     F at_target = 0;
-    if (thread == 0 && !wanted.outside) at_target = to_compute(logits[row * stride + target]);
+    if ((All || thread == 0) && !wanted.outside)
+      at_target = to_compute(logits[row * stride + target]);
+    const F from = from_of(at_target);
 
     Seen<F> seen = {lowest<F>(), 0, 0};
     const auto see_pack = [&](const Raw& pack, int p) {
-      see<All>(seen, pack.value, Weighted ? wanted.weights_at(p * N) : nullptr);
+      see<All>(seen, pack.value, Weighted ? wanted.weights_at(p * N) : nullptr, from);
     };
 #pragma unroll
     for (int k = 0; k < Packs; ++k)
@@ -184,12 +185,11 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     }
     seen = block_reduce<Threads>(seen, Join(), Seen<F>{lowest<F>(), 0, 0});
 
-    const F log_sum = seen.max + log_of(seen.exps);
     if (thread == 0) {
-      losses[row] = is_ignored ? F(0) : loss_of_row(seen, log_sum, at_target, wanted, cols, terms);
+      losses[row] = is_ignored ? F(0) : loss_of_row(seen, at_target, wanted, cols, terms);
     }
     if (next < rows) target = static_cast<long long>(targets[next]);
-    const RowGradient<F> gradient = gradient_of_row(log_sum, row, wanted, cols, terms);
+    const RowGradient<F> gradient = gradient_of_row(seen, row, wanted, cols, terms);
     Raw* const dx = reinterpret_cast<Raw*>(grads + row * grad_stride);
     const auto write = [&](Raw pack, int p) {
       if (is_ignored) {

@@ -47,9 +47,12 @@ const LazyKernel& pointwise_kernel(const PointwiseOptions& options, ScalarType t
   });
 }
 
-void check_pointwise(const Array& x, const Array& target, const Array& value,
-                     const std::optional<Array>& upstream) {
+void check_pointwise(const Array& x, const Array& target, const PointwiseOptions& options,
+                     const Array& value, const std::optional<Array>& upstream) {
   require_alike(x, "x", target, "target");
+  if (options.kind == PointwiseLoss::huber && !(options.knob > 0)) {
+    throw InvalidArgument(format("huber_loss: delta is {}, and must be above 0", options.knob));
+  }
   if (!upstream || (upstream->shape() == value.shape() && &upstream->device() == &x.device()))
     return;
   throw InvalidArgument(
@@ -104,7 +107,7 @@ Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions&
   Loss made{
       none ? Array::empty(device, x.shape(), x.type(), on) : Array::empty(device, {}, real, on),
       std::nullopt};
-  check_pointwise(x, target, made.value, upstream);
+  check_pointwise(x, target, options, made.value, upstream);
   const ScalarType above_type = none ? x.type() : real;
   std::optional<Array> above;
   if (upstream)

@@ -46,15 +46,19 @@ struct Huber {
   }
 };
 
-/// Binary cross-entropy of a logit; `weight` multiplies the term of the positive class.
+/// Binary cross-entropy of a logit; `weight` multiplies the term of the positive class. No term is
+/// the difference of others: the small losses and slopes of sure logits keep their digits.
 struct BinaryCrossEntropy {
   template <typename F>
   __device__ static F value(F x, F t, F weight) {
-    return (1 - t) * x + (1 + (weight - 1) * t) * softplus(-x);
+    const F below = 1 - t, above = weight * t, bend = log1p_of(exp_of(-abs_of(x)));
+    return (below + above) * bend + (x < 0 ? -above : below) * x;
   }
   template <typename F>
   __device__ static F slope(F x, F t, F weight) {
-    return (1 - t) - (1 + (weight - 1) * t) * sigmoid(-x);
+    const F tail = exp_of(-abs_of(x)), near = reciprocal(1 + tail), far = tail * near;
+    const F below = 1 - t, above = weight * t;
+    return x < 0 ? below * far - above * near : below * near - above * far;
   }
 };
 

@@ -25,6 +25,12 @@ template <>
 __device__ __forceinline__ Int8 quantized<Int8>(float x) {
   return static_cast<Int8>(__float2int_rn(fminf(fmaxf(x, -127.0f), 127.0f)));
 }
+/// A scale that is subnormal has few digits, so that a quotient by it may be far beyond the limit.
+template <>
+__device__ __forceinline__ Float8E4M3 quantized<Float8E4M3>(float x) {
+  constexpr float kLimit = kLargest<Float8E4M3>;
+  return from_compute<Float8E4M3>(x > kLimit ? kLimit : x < -kLimit ? -kLimit : x);
+}
 
 template <typename Out, int V>
 __device__ __forceinline__ void store_pack(Out* row, int pack, const Out (&values)[V]) {

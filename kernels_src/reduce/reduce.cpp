@@ -217,9 +217,6 @@ void reduce_planned(const Array& to, const Array& array, const std::vector<bool>
   require_reduced_elements(array, goes, call);
   if (to.size() == 0) return;
   const Stream on = stream ? stream : Stream::legacy(array.device());
-  if (!elements_are_aligned(array)) {
-    return reduce_planned(to, copy(array, stream), goes, call, types, stream);
-  }
   const AxesPlan axes =
       plan_axes(array, goes, reduced_strides(to, goes, call.keepdims), is_place(call.op));
   if (!axes.fits()) {
@@ -266,7 +263,7 @@ void reduce_into(const Array& to, const Array& array, const ReductionCall& call,
     throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
   }
   // NOTE: other threads may still read while one writes there. The copy refuses repeated elements.
-  if (may_overlap(to, array) || !elements_are_aligned(to) || repeats_elements(to)) {
+  if (may_overlap(to, array) || repeats_elements(to)) {
     return copy_into(to, reduce(array, call, stream), stream);
   }
   reduce_planned(to, array, goes, call, types, stream);

@@ -15,13 +15,14 @@ inline constexpr std::int64_t kReduceBlock = 256;
 /// Loads of a thread in flight at once, where it has as many.
 inline constexpr int kReduceLoads = 8;
 
+/// The kernel of a reduction, and how its elements are cut.
 struct ReducePlan {
   bool rows = true;  ///< reduce_rows, else reduce_columns
   int pack = 1;      ///< elements of a load
   int loads = kReduceLoads;
   bool contiguous = false;
-  std::int64_t lanes = 1;
-  std::int64_t segment = 1;
+  std::int64_t lanes = 1;    ///< threads of a row, or threads side by side on columns
+  std::int64_t segment = 1;  ///< elements of a result for one block
   std::int64_t segments = 1;
   std::int64_t blocks = 1;
 };

@@ -24,7 +24,7 @@ namespace kernwright::kernels {
 
 namespace {
 
-/// Parameters of the kernels, laid out as ScanPlan<Index> of scan.cu.
+/// Laid out as ScanParameters<Index> of include/scan/scan_parts.cuh.
 template <typename Index>
 struct ScanParameters {
   AxesWalk kept;
@@ -304,9 +304,6 @@ void scan_planned(const Array& to, const Array& array, int axis, const ScanCall&
                   const ScanTypes& types, const Stream& stream) {
   if (to.size() == 0) return;
   const Stream on = stream ? stream : Stream::legacy(array.device());
-  if (!elements_are_aligned(array)) {
-    return scan_planned(to, copy(array, stream), axis, call, types, stream);
-  }
   const auto at = static_cast<std::size_t>(axis);
   std::vector<bool> goes(array.shape().size(), false);
   goes[at] = true;
@@ -356,7 +353,7 @@ void scan_into(const Array& to, const Array& array, const ScanCall& call, const 
   if (to.read_only()) {
     throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
   }
-  if (may_overlap(to, array) || !elements_are_aligned(to) || repeats_elements(to)) {
+  if (may_overlap(to, array) || repeats_elements(to)) {
     return copy_into(to, scan(array, call, stream), stream);
   }
   scan_planned(to, array, axis, call, types, stream);

@@ -17,7 +17,8 @@ constexpr int kLoads = 4;
 /// A warp for each row, chunk after chunk.
 template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kRowThreads)
-    scan_rows(char* __restrict__ to, const char* __restrict__ from, const ScanPlan<Index> plan) {
+    scan_rows(char* __restrict__ to, const char* __restrict__ from,
+              const ScanParameters<Index> plan) {
   const Index row =
       blockIdx.x * static_cast<Index>(kRowThreads / 32) + static_cast<Index>(threadIdx.x / 32);
   if (row >= plan.rows) return;
@@ -48,8 +49,9 @@ struct Tile {
   Piece piece;
 
   /// Loads and scans the pieces; what each of them adds up to goes to `totals`, in shared memory.
-  __device__ __forceinline__ Tile(unsigned* tickets, const char* from, const ScanPlan<Index>& plan,
-                                  unsigned tiles, typename Op::Carry* totals)
+  __device__ __forceinline__ Tile(unsigned* tickets, const char* from,
+                                  const ScanParameters<Index>& plan, unsigned tiles,
+                                  typename Op::Carry* totals)
       : lane(threadIdx.x % 32), warp(threadIdx.x / 32) {
     __shared__ unsigned given;
     if (threadIdx.x == 0) given = atomicAdd(tickets, 1u);
@@ -65,7 +67,7 @@ struct Tile {
     __syncthreads();
   }
   /// Stores the results; `before`: of all elements in front of the piece.
-  __device__ __forceinline__ void store(char* to, const ScanPlan<Index>& plan,
+  __device__ __forceinline__ void store(char* to, const ScanParameters<Index>& plan,
                                         typename Op::Carry before) {
     if (plan.initial && number == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
     piece.store(to + at.of[0], plan.to, begin, plan.length, lane, before);
@@ -78,8 +80,8 @@ struct Tile {
 /// one tile, so a row has at most kTileThreads of them.
 template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kTileThreads)
-    scan_few_tiles(char* __restrict__ to, const char* __restrict__ from, const ScanPlan<Index> plan,
-                   const Posts posts, unsigned tiles) {
+    scan_few_tiles(char* __restrict__ to, const char* __restrict__ from,
+                   const ScanParameters<Index> plan, const Posts posts, unsigned tiles) {
   using Carry = typename Op::Carry;
   constexpr int kWarps = kTileThreads / 32, kWords = kPostedWords<Carry>;
   __shared__ bool last;
@@ -249,8 +251,9 @@ __device__ __forceinline__ typename Op::Carry publish(const Board<typename Op::C
 /// A block for each tile of each row, in the order in which they are started.
 template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kTileThreads)
-    scan_tiles(char* __restrict__ to, const char* __restrict__ from, const ScanPlan<Index> plan,
-               const Board<typename Op::Carry> all, unsigned tiles) {
+    scan_tiles(char* __restrict__ to, const char* __restrict__ from,
+               const ScanParameters<Index> plan, const Board<typename Op::Carry> all,
+               unsigned tiles) {
   using Carry = typename Op::Carry;
   constexpr int kWarps = kTileThreads / 32;
   __shared__ bool last;
@@ -293,7 +296,7 @@ enum class Pass { whole, totals, behind };
 template <typename Op, int kPack, typename Index>
 __global__ void __launch_bounds__(kColumnThreads)
     scan_columns(char* __restrict__ to, const char* __restrict__ from,
-                 typename Op::Carry* __restrict__ carries, const ScanPlan<Index> plan,
+                 typename Op::Carry* __restrict__ carries, const ScanParameters<Index> plan,
                  long long apart, int pass_number) {
   using Elements = Pack<typename Op::Input, kPack>;
   const Pass pass = static_cast<Pass>(pass_number);

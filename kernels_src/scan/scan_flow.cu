@@ -31,8 +31,9 @@ struct Passed {
 /// elements the size of the values that are combined.
 template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kThreads, 1)
-    scan_flow(char* __restrict__ to, const char* __restrict__ from, const ScanPlan<Index> plan,
-              const Posts posts, unsigned tiles, unsigned count) {
+    scan_flow(char* __restrict__ to, const char* __restrict__ from,
+              const ScanParameters<Index> plan, const Posts posts, unsigned tiles,
+              unsigned count) {
   using Carry = typename Op::Carry;
   using Value = typename Op::Value;
   using Element = typename Op::Input;

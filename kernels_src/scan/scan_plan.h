@@ -25,6 +25,7 @@ struct ScanRoom {
   std::int64_t shared = 0;  ///< bytes of a block's shared memory
 };
 
+/// The kernel of a scan, and how its elements are cut.
 struct ScanPlan {
   ScanPath path = ScanPath::rows;
   int pack = 1;               ///< elements of a load and a store

@@ -26,6 +26,18 @@ std::size_t byte_count(std::span<const std::int64_t> shape, std::size_t element_
   return static_cast<std::size_t>(bytes);
 }
 
+/// Whether address and strides are multiples of an element's size, a power of two, as all kernels
+/// read them; those of an array without elements may be any.
+bool is_aligned(CUdeviceptr address, const Shape& shape, const Shape& strides,
+                std::size_t element) {
+  std::uint64_t bits = address;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 0) return true;
+    bits |= static_cast<std::uint64_t>(strides[axis]);
+  }
+  return (bits & (element - 1)) == 0;
+}
+
 }  // namespace
 
 ArraySourceScope::ArraySourceScope(ArraySource* source) noexcept
@@ -83,6 +95,12 @@ Array Array::adopt(Device& device, CUdeviceptr address, Shape shape, Shape strid
   if (address == 0 && element_count(shape) != 0) {
     throw InvalidArgument(
         format("an array of shape {} cannot be at address 0", shape_to_string(shape)));
+  }
+  if (!is_aligned(address, shape, strides, element)) {
+    throw InvalidArgument(format(
+        "a {} array of shape {} cannot be at address {:#x} with strides {}, which must be "
+        "multiples of {} bytes: copy it with the library that made it",
+        scalar_name(type), shape_to_string(shape), address, shape_to_string(strides), element));
   }
   Array array;
   array.owner_ = std::move(owner);
@@ -250,21 +268,6 @@ Array Array::broadcast(const Shape& shape) const {
   return view(address_, shape, std::move(strides));
 }
 
-void Array::require_alignment(ScalarType type) const {
-  const std::size_t alignment = scalar_size(type) / (is_complex(type) ? 2 : 1);
-  bool fits = size_ == 0 || address_ % alignment == 0;
-  for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
-    fits = fits && (shape_[axis] <= 1 || size_ == 0 ||
-                    strides_[axis] % static_cast<std::int64_t>(alignment) == 0 ||
-                    strides_[axis] == static_cast<std::int64_t>(scalar_size(type_)));
-  }
-  if (fits) return;
-  throw InvalidArgument(format(
-      "cannot view {} as {}: its address {:#x} and strides {} must be multiples of {} bytes; "
-      "view a copy of it",
-      identify(), scalar_name(type), address_, shape_to_string(strides_), alignment));
-}
-
 Array Array::view(ScalarType type) const {
   const auto refuse = [&](const std::string& why) {
     return InvalidArgument(format("cannot view {} as {}: {}", identify(), scalar_name(type), why));
@@ -294,7 +297,15 @@ Array Array::view(ScalarType type) const {
     result.shape_.back() = from > to ? extent * (from / to) : extent / (to / from);
     result.strides_.back() = to;
   }
-  require_alignment(type);
+  for (std::size_t axis = 0; axis < result.shape_.size(); ++axis) {
+    if (result.shape_[axis] == 1 && result.strides_[axis] % to != 0) result.strides_[axis] = 0;
+  }
+  if (!is_aligned(address_, result.shape_, result.strides_, scalar_size(type))) {
+    throw refuse(
+        format("its address {:#x} and strides {} must be multiples of {} bytes; view a "
+               "copy of it",
+               address_, shape_to_string(strides_), to));
+  }
   result.lay_out(std::move(result.shape_), std::move(result.strides_), type);
   return result;
 }

@@ -36,7 +36,7 @@ class Array {
   static Array from_host(Device& device, const void* data, Shape shape, ScalarType type);
   /// Memory of another owner; `owner` is held as long as any view lives. Strides in bytes. Throws
   /// InvalidArgument for strides of another rank, a null address with elements behind it, an
-  /// address that is not a multiple of the element size.
+  /// address or strides that are not multiples of the element size.
   static Array adopt(Device& device, CUdeviceptr address, Shape shape, Shape strides,
                      ScalarType type, std::shared_ptr<void> owner, bool read_only = false);
 
@@ -98,7 +98,6 @@ class Array {
  private:
   [[noreturn]] static void refuse_empty();
   Array view(CUdeviceptr address, Shape shape, Shape strides) const;
-  void require_alignment(ScalarType type) const;
   void lay_out(Shape shape, Shape strides, ScalarType type);
 
   std::shared_ptr<void> owner_;

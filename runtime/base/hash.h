@@ -1,6 +1,7 @@
 // XXH3 of 128 bits, the fast hash: for tables in memory, and to notice accidental changes and
 // damage (journals, saved object code, unpacked headers). Two texts with one hash can be made on
-// purpose. Keys of caches and packs therefore use base/sha256.h.
+// purpose. Keys of caches and packs therefore use base/sha256.h. Beside it are a quick hash of a
+// few integers, and SplitMix64.
 #pragma once
 
 #include <compare>
@@ -12,6 +13,31 @@
 #include <string_view>
 
 namespace kernwright {
+
+/// 2^64 divided by the golden ratio: its multiples are spread evenly.
+inline constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15U;
+
+/// A key's hash so far with its next integer added; mixed() makes the final hash of it. Keys of
+/// std::unordered_map only: these values may change from version to version.
+constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
+  return (hash ^ value) * kGoldenRatio;
+}
+constexpr std::size_t mixed(std::uint64_t hash) noexcept {
+  return static_cast<std::size_t>(hash ^ hash >> 32);
+}
+
+/// The next number of SplitMix64 (Steele, Lea, Flood 2014); `state` moves on.
+constexpr std::uint64_t splitmix(std::uint64_t& state) noexcept {
+  std::uint64_t z = (state += kGoldenRatio);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31);
+}
+/// Number `index` of the sequence that begins in the state `seed`.
+constexpr std::uint64_t splitmix_at(std::uint64_t seed, std::uint64_t index) noexcept {
+  std::uint64_t state = seed + index * kGoldenRatio;
+  return splitmix(state);
+}
 
 struct Hash128 {
   std::uint64_t high = 0;

@@ -70,7 +70,7 @@ class AllocationLedger {
   MemoryStats stats_;
   std::uint64_t promised_ = 0;  ///< bytes of allocations in progress
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  UsageHistory history_{1};
+  UsageHistory history_;
 };
 
 /// "3 MiB in 3 allocations from app.py:12, 256 B in 1 allocation from an unknown place": the

@@ -8,8 +8,8 @@
 
 namespace kernwright {
 
-/// Keeps at most kCapacity samples of the whole past: when they are full every second one goes, and
-/// samples are taken half as often. Not thread-safe.
+/// Keeps at most kCapacity samples of the whole past: at first one for each operation. When they
+/// are full every second one goes, and samples are taken half as often. Not thread-safe.
 class UsageHistory {
  public:
   static constexpr std::size_t kCapacity = 1024;
@@ -20,13 +20,10 @@ class UsageHistory {
   void add(const HistorySample& sample) noexcept;
   const std::vector<HistorySample>& samples() const noexcept { return samples_; }
 
-  /// Samples are taken each `interval` operations at first.
-  explicit UsageHistory(std::uint64_t interval = 64) : interval_(interval) {
-    samples_.reserve(kCapacity);
-  }
+  UsageHistory() { samples_.reserve(kCapacity); }
 
  private:
-  std::uint64_t interval_;
+  std::uint64_t interval_ = 1;
   std::uint64_t next_ = 0;
   std::vector<HistorySample> samples_;
 };

@@ -1,5 +1,6 @@
 """kw.nn.attention against float64, as torch's scaled_dot_product_attention defines it."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from attention_model import TYPES, assert_attention, assert_logarithms, normal, reference
@@ -212,6 +213,55 @@ def test_special_values(dtype):
     assert np.isnan(attention(*on_device((k, k, v)), is_causal=True).numpy()[0, 0, 7:]).all()
 
 
+FLOAT8 = {"float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}
+
+
+def in_float8(arrays, dtype="float8_e4m3fn"):
+    return [x.astype(np.float32).astype(FLOAT8[dtype]) for x in arrays]
+
+
+@pytest.mark.parametrize("dtype", FLOAT8)
+def test_float8_operands_stand_for_bytes_times_scales(dtype):
+    host = in_float8(operands(2, 4, 2, 33, 70, 64, "float32"), dtype)
+    rng = np.random.default_rng(1)
+    per_batch, per_head = rng.uniform(0.1, 2, (2, 4)), rng.uniform(0.1, 2, 2)
+    per_batch, per_head = per_batch.astype(np.float32), per_head.astype(np.float32)
+    exact = [x.astype(np.float64) for x in host]
+    exact[0] *= per_batch[:, :, None, None]
+    exact[1] *= per_head[:, None, None]
+    exact[2] *= 0.75
+    got = attention(
+        *on_device(host), is_causal=True, enable_gqa=True, value_scale=0.75,
+        query_scale=kw.asarray(per_batch), key_scale=kw.asarray(per_head),
+    )  # fmt: skip
+    assert got.dtype == kw.bfloat16
+    assert_attention(got, reference(*exact, causal=True)[0], "bfloat16")
+
+
+def test_float8_operands_without_scales_and_beside_others():
+    host = in_float8(operands(1, 2, 2, 9, 17, 64, "float32"))
+    exact = [x.astype(np.float64) for x in host]
+    got = attention(*on_device([x[0] for x in host]))
+    assert got.shape == (2, 9, 64)
+    assert_attention(got.reshape((1, 2, 9, 64)), reference(*exact)[0], "bfloat16")
+    wide = host[0].astype(np.float32)
+    got = attention(kw.asarray(wide), *on_device(host[1:]), key_scale=kw.asarray(np.float32(2)))
+    assert got.dtype == kw.float32
+    wanted = reference(exact[0], exact[1] * 2, exact[2])[0]
+    assert_attention(got, wanted, "float32")
+    starts = kw.asarray(np.array([0, 4, 9], np.int32))
+    rows = [kw.asarray(np.ascontiguousarray(x[0].swapaxes(0, 1))) for x in (*host[:1], *host[:1])]
+    scales = kw.asarray(np.array([0.5, 2], np.float32))
+    got = attention(
+        rows[0], rows[1], rows[1], cu_seqlens_q=starts, cu_seqlens_k=starts, key_scale=scales
+    )
+    for first, last in ((0, 4), (4, 9)):
+        part = exact[0][:, :, first:last]
+        wanted = reference(part, part * np.array([0.5, 2])[:, None, None], part)[0]
+        seen = got[first:last].transpose((1, 0, 2)).reshape(wanted.shape)
+        assert_attention(seen, wanted, "bfloat16")
+
+
 def test_without_elements():
     for batch, heads, queries, keys, dim in [(0, 2, 3, 4, 64), (2, 0, 3, 4, 64), (2, 2, 0, 4, 64)]:
         q, kv = kw.zeros((batch, heads, queries, dim)), kw.zeros((batch, heads, keys, dim))
@@ -258,6 +308,11 @@ def ones(*shape, dtype="float32"):
     [
         (lambda x: attention(x, x, x.astype("float16")), InvalidArgument, "float16"),
         (lambda x: attention(x.astype("float64"), x, x), InvalidArgument, "float64"),
+        (lambda x: attention(x, x, x, key_scale=2.0), InvalidArgument, "key_scale.*float32"),
+        (lambda x: attention(x, x, x.astype("float8_e5m2"), value_scale=kw.ones(3)),
+         InvalidArgument, "value_scale has shape"),
+        (lambda x: attention(x.astype("float8_e4m3fn"), x, x, query_scale=kw.ones((), "float16")),
+         ArgumentError, "float32 array, not float16"),
         (lambda x: attention(x, x, x, kw.ones((3, 3), "bool"), is_causal=True), InvalidArgument,
          "exclude"),
         (lambda x: attention(x, x, x, kw.ones((5, 4), "bool")), InvalidArgument, "broadcast"),

@@ -153,7 +153,7 @@ def test_text_json_and_html(twice, tmp_path):
     (data,) = json.loads(report.to_json())
     assert data["kind"] == "init" and data["line"] == 2
     page = report.to_html()
-    assert "<span class=at>" in page and "x[threadIdx.x] *= 2" in page
+    assert "<span class='row at'" in page and "x[threadIdx.x] *= 2" in page
     for name, start in (("r.json", "["), ("r.html", "<!doctype"), ("r.txt", "init:")):
         report.save(tmp_path / name)
         assert (tmp_path / name).read_text().startswith(start)

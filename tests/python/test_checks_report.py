@@ -25,7 +25,9 @@ def races(kernel, limit=1000):
 def marked(report, style):
     """(line, text) of each highlighted line of the page."""
     rows = re.findall(
-        rf"<span class={style}><span class=number> *([0-9]+)</span>  (.*?)</span>", report.to_html()
+        rf"<span class='row {style}'[^>]*><span class=number> *([0-9]+)</span> *"
+        r"<span class=code>(.*?)</span>",
+        report.to_html(),
     )
     return [(int(number), text.strip()) for number, text in rows]
 

@@ -180,6 +180,17 @@ def test_unpermute():
             assert_close(kw.nn.unpermute(view, kw.asarray(positions), *more), expected, "bfloat16")
 
 
+def test_numbers_beyond_int32_are_outside():
+    x = kw.asarray(values((2, 8)))
+    for far in (2**32 + 1, 2**31, -(2**32), 2**62):
+        experts = np.array([[far], [1]])
+        made = kw.nn.permute(x, kw.asarray(experts), 3)
+        assert made.offsets.numpy().tolist() == [0, 0, 1, 1]
+        assert made.positions.numpy().tolist() == [[-1], [0]]
+        back = kw.nn.unpermute(x, kw.asarray(experts)).numpy()
+        np.testing.assert_array_equal(back, [[0] * 8, x.numpy()[1]])
+
+
 # ------------------------------------------------------------------------------------- a layer
 
 

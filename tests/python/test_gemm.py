@@ -26,7 +26,13 @@ TILES = [
     (256, 128, 3, 2, False, 1),
     (128, 192, 4, 2, False, 2),
     (128, 256, 4, 2, False, 2),
+    (128, 160, 3, 2, False, 1),
+    (128, 160, 3, 2, True, 2),
+    (256, 160, 3, 2, False, 1),
+    (64, 224, 3, 2, True, 4),
+    (128, 224, 4, 2, False, 2),
 ]
+HALF_BOXES = ((128, 160, 3, 2, False, 1), (128, 224, 3, 2, False, 2))  # of the result's copies
 ACTIVATIONS = {
     None: lambda x: x,
     "relu": lambda x: np.maximum(x, 0),
@@ -137,7 +143,7 @@ def test_results_of_four_bytes(columns):
     exact = whole_a.astype(np.int64) @ whole_b.astype(np.int64).T
     expected = np.maximum(wide(a) @ wide(b).T + bias + wide(c), 0)
     more = {"bias": kw.asarray(bias), "c": kw.asarray(c), "activation": "relu"}
-    for tile in (ONE, TILES[4], TILES[5], TILES[7]):
+    for tile in (ONE, TILES[4], TILES[5], TILES[7], *HALF_BOXES):
         whole = _core._gemm(kw.asarray(whole_a), kw.asarray(whole_b).T, tile=tile)
         np.testing.assert_array_equal(whole.numpy(), exact)
         for splits in (1, 2):
@@ -195,6 +201,22 @@ def test_splits(splits):
     assert first.numpy().tobytes() == again.numpy().tobytes()
     batched = [kw.asarray(np.stack([x, -x, x])) for x in (a, b)]
     close(_core._gemm(*batched, splits=splits, tile=ONE), np.stack([wide(a) @ wide(b)] * 3))
+
+
+@pytest.mark.parametrize("columns", [264, 320, 330])
+@pytest.mark.parametrize("tile", HALF_BOXES)
+def test_the_half_of_a_box(tile, columns):
+    """The last one of a tile's columns begins inside the box before."""
+    a, b, c = random(150, 136), random(136, columns, seed=1), random(150, columns, seed=2)
+    bias = random(columns, dtype="float32", seed=3)
+    x, y, product = kw.asarray(a), in_layout(b, True), wide(a) @ wide(b)
+    more = {"bias": kw.asarray(bias), "tile": tile}
+    expected = ACTIVATIONS["silu"](product + bias + wide(c))
+    close(_core._gemm(x, y, c=kw.asarray(c), activation="silu", **more), expected)
+    close(_core._gemm(x, kw.asarray(b), splits=2, **more), product + bias)
+    close(_core._gemm(x, y, dtype="float32", **more), product + bias, "float32")
+    with pytest.raises(kw.ArgumentError, match="128 or 256 columns"):
+        _core._gemm(x, y, gate="silu", tile=tile)
 
 
 @pytest.mark.parametrize(
@@ -304,10 +326,11 @@ def test_under_all_checks(seed):
     odd = kw.asarray(random(200, 101, seed=1))
     x, nn, nt = kw.asarray(a), kw.asarray(b), in_layout(b, True)
     with kw.checks("memory", "init", "race", "sync") as report:
-        for tile in TILES[:6]:
+        for tile in (*TILES[:6], *HALF_BOXES):
             _core._gemm(x, nn if seed == "1" else nt, tile=tile, splits=1)
         _core._gemm(in_layout(a, True), nt, tile=ONE, bias=bias, c=c, activation="silu")
         _core._gemm(x, odd, tile=ONE, c=odd)
+        _core._gemm(x, nt[:, :133], tile=HALF_BOXES[0], bias=bias[:133])
         _core._gemm(x, nt, tile=TILES[2], dtype="float32", c=c.astype("float32"))
         _core._gemm(x, nt, tile=(64, 128, 3, 2, True, 2), gate="silu")
         _core._gemm(x, nt, tile=TILES[2], splits=2, bias=bias, c=c, activation="relu")
@@ -324,9 +347,17 @@ def test_the_rule():
         (1536, 1536, 1536): ("128x192", "64x192"),
         (3072, 3072, 3072): ("128x192",),
         (8192, 8192, 1024): ("128x256", "128x192", "256x128", "128x128"),
-        (4097, 4097, 4097): ("128x256, 4 stages, 2 groups, clusters of 2", "128x192"),
+        (4097, 4097, 4097): ("128x256, 4 stages, 2 groups, clusters of 2", "128x224"),
+        (5120, 5120, 5120): ("128x224, 4 stages, 2 groups, clusters of 2",),
+        (4096, 7168, 2048): ("128x160",),
     }.items():
         assert _core._gemm_choice(*shape).startswith(tiles), shape
+    assert "clusters" not in _core._gemm_choice(3200, 3200, 3200)
+    # Half a part of a turned b is loaded for nothing.
+    assert "128x160" not in _core._gemm_choice(4096, 7168, 2048, b_turned=False)
+    # Lines of 6000 bytes begin inside of lines of L2: a cluster shares its loads.
+    for turned in (True, False):
+        assert "clusters of 2" in _core._gemm_choice(3000, 3000, 3000, b_turned=turned)
     assert "splits" in _core._gemm_choice(64, 256, 16384)
     assert "splits" not in _core._gemm_choice(4096, 4096, 4096)
     assert "splits" not in _core._gemm_choice(128, 128, 64)
@@ -350,7 +381,7 @@ def test_errors():
         _core._gemm(x, y, bias=kw.zeros(8, "int32"))
     for tile, rule in [
         ((96, 64, 3, 1, False, 1), "multiple of 64"),
-        ((128, 96, 3, 2, False, 1), "64, 128, 192 or 256 columns"),
+        ((128, 96, 3, 2, False, 1), "64, 128, 160, 192, 224 or 256 columns"),
         ((256, 256, 3, 2, False, 1), "192 sums"),
         ((128, 256, 9, 2, False, 1), "shared memory"),
         ((64, 64, 3, 1, True, 1), "take turns"),

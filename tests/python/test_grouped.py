@@ -24,6 +24,8 @@ TILES = [
     (64, 128, 3, 2, True, 2),
     (256, 128, 3, 2, False, 1),
     (128, 256, 4, 2, False, 2),
+    (128, 160, 3, 2, False, 1),
+    (128, 224, 3, 2, False, 2),
 ]
 MMA_TILES = [(64, 64, 2), (128, 64, 3), (128, 128, 3), (128, 256, 3)]
 CHOICES = [{"tile": tile} for tile in TILES] if HOPPER else []

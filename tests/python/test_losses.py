@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from nn_arrays import assert_close, values, views, wide
+from nn_arrays import EPSILON, TYPES, assert_close, values, views, wide
 from scipy import special
 
 import kernwright as kw
@@ -227,6 +227,21 @@ def test_weights_of_nothing():
     assert np.isnan(nn.cross_entropy(*empty, weight=kw.ones(5)).item())
 
 
+@pytest.mark.parametrize("rows, classes", [(4, 10), (3, 4099), (3, 16_400)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_constant_added_to_logits_costs_no_digits(rows, classes, smoothing):
+    near, target = case(rows, classes)
+    w = np.linspace(0.5, 2, classes, dtype=np.float32)
+    far = near + np.float32(4096)  # the differences of these float32 are what the loss is of
+    loss, grad, _ = weighted_reference(wide(far) - 4096, target, w, smoothing, 0, -100)
+    options = {"label_smoothing": smoothing, "weight": kw.asarray(w), "reduction": "none"}
+    a, t = kw.asarray(far), kw.asarray(target)
+    for got in (nn.cross_entropy(a, t, **options), nn.cross_entropy_grad(a, t, **options)[0]):
+        np.testing.assert_allclose(got.numpy(), loss, rtol=2e-6)
+    dx = nn.cross_entropy_grad(a, t, **options)[1].numpy()
+    assert np.linalg.norm(dx - grad) <= 2e-6 * np.linalg.norm(grad)
+
+
 def test_views_of_logits():
     x, target = case(6, 35)
     loss, grad = reference(x, target)
@@ -315,6 +330,19 @@ def test_losses_of_pairs(name, dtype):
     assert_close(dx, wide(above) * slope, dtype, factor)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_sure_logits_of_two_classes_keep_their_digits(dtype):
+    x = np.array([-60, -30, -9, -1, 0, 1, 9, 30, 60]).astype(TYPES[dtype]).repeat(2)
+    t = np.array([0, 1] * 9).astype(x.dtype)
+    sign, weight = np.where(t == 1, -1, 1), np.where(t == 1, 2.5, 1)
+    loss = weight * np.log1p(np.exp(sign * wide(x)))
+    slope = weight * sign * special.expit(sign * wide(x))
+    a, b, options = kw.asarray(x), kw.asarray(t), {"pos_weight": 2.5, "reduction": "none"}
+    got = nn.bce_with_logits(a, b, **options), nn.bce_with_logits_grad(a, b, **options)[1]
+    for out, expected in zip(got, (loss, slope), strict=True):
+        np.testing.assert_allclose(wide(out.numpy()), expected, rtol=EPSILON[dtype])
+
+
 def test_pairs_of_views_and_sizes():
     x, t = values((6, 35)), values((6, 35), seed=1)
     for a, b in zip(views(x), reversed(list(views(t))), strict=True):
@@ -352,6 +380,9 @@ def test_wrong_calls():
         nn.mse_loss(x, kw.ones((3, 2)))
     with pytest.raises(kw.ArgumentError, match="floating"):
         nn.mse_loss(t, t)
+    for delta in (0.0, -1.0, np.nan):
+        with pytest.raises(kw.InvalidArgument, match=r"huber_loss: delta is .*above 0"):
+            nn.huber_loss(x, x, delta=delta)
 
 
 def test_no_finding_in_any_kernel(sim):

@@ -201,7 +201,10 @@ def test_snapshot_as_json_and_as_a_page(pool, tmp_path):
         assert offset == segment["bytes"]
     places = [b["place"] for s in data["segments"] for b in s["blocks"] if b["state"] == "used"]
     assert len(places) == 1 and "test_memory.py" in places[0]
-    assert data["history"][-1]["reserved"] == data["stats"]["reserved"]
+    last = data["history"][-1]
+    assert last["reserved"] == data["stats"]["reserved"]
+    assert last["used"] == x.nbytes
+    assert last["operation"] == data["stats"]["allocations"] + data["stats"]["frees"]
 
     class Checker(HTMLParser):
         open_tags, rectangles = [], 0
@@ -253,6 +256,32 @@ def test_history_of_resources_without_a_pool(make, tmp_path):
     assert seconds == sorted(seconds) and 0 <= seconds[0] <= seconds[-1] < 600
     page = snapshot.to_html()
     assert "No history." not in page and "over 8 operations" in page
+
+
+def test_the_history_of_a_pool_has_its_peak_and_its_end(pool):
+    used = [400_000 * n for n in (*range(1, 11), *range(9, -1, -1))]
+    held = [kw.empty(400_000, np.uint8) for _ in range(10)]
+    while held:
+        held.pop()
+    data = memory.snapshot().data
+    assert data["stats"]["used"] == 0 and data["stats"]["used_peak"] == max(used)
+    by_operation = {s["operation"]: s["used"] for s in data["history"]}
+    assert [by_operation[n] for n in range(1, 21)] == used
+    last = data["history"][-1]
+    assert last["operation"] == data["stats"]["allocations"] + data["stats"]["frees"] == 20
+
+
+def test_the_page_of_memory_names_its_resource_and_counts_its_operations(pool):
+    x = kw.empty(1000, np.uint8)
+    page, box = memory.snapshot().to_html(), memory.snapshot()._repr_html_()
+    device = memory.snapshot().data["device"]
+    title = f"Memory of {device}: {memory.snapshot().data['resource']}"
+    assert device.startswith("sim") and "PoolResource" in title
+    assert f"<title>{title}</title>" in page and f"<h1>{title}</h1>" in page and title in box
+    assert "over 1 operation in " in page
+    del x
+    page = memory.snapshot().to_html()
+    assert "over 2 operations in " in page and "in 0.0 s" not in page
 
 
 def test_the_history_of_the_first_resource_of_a_device(sim):

@@ -179,6 +179,14 @@ def test_quantised(dtype, n, given):
     np.testing.assert_array_equal(total.numpy(), x + x)
 
 
+@pytest.mark.parametrize("dtype, largest", [("int8", 127), ("float8_e4m3fn", 448)])
+def test_quantised_rows_with_subnormal_scales_are_finite(dtype, largest):
+    x = kw.asarray(np.outer(np.float32([1e-45, 7e-43, 1.3e-42]), np.ones(8, np.float32)))
+    q, scales = nn.rms_norm(x, quantize=dtype, eps=1.0)
+    assert ((scales.numpy() == 0) | (wide(q.numpy()).max(-1) <= largest)).all()
+    assert np.isfinite(wide(q.numpy())).all()
+
+
 # ---- groups
 
 

@@ -56,7 +56,7 @@ def test_reports_and_findings(race):
         kernel[1, 64](x)
     text = shown(report)
     assert "1 finding" in text or "2 findings" in text
-    assert "s[threadIdx.x] = x[threadIdx.x];" in text and "class=at" in text
+    assert "s[threadIdx.x] = x[threadIdx.x];" in text and "class='row at'" in text
     assert "race" in shown(report[0])
     with kw.checks("race") as nothing:
         pass

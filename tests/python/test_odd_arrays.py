@@ -93,6 +93,29 @@ def test_a_wrong_interface_is_refused(total, name):
     assert out.item() == 0
 
 
+@pytest.mark.parametrize("changes", [{"at": 1}, {"at": 2}, {"strides": (6,)}, {"strides": (-5,)}])
+def test_elements_that_are_not_aligned_are_refused(total, changes):
+    x = kw.ones(16)
+    fields = {"data": (x.ptr + 32 + changes.get("at", 0), False), "shape": (4,)}
+    odd = Interface(x, **fields | {k: v for k, v in changes.items() if k != "at"})
+    for call in (kw.asarray, kw.exp, kw.sort, kw.nn.softmax, lambda odd: kw.ones(4) + odd):
+        with pytest.raises(kw.InvalidArgument, match="must be multiples of 4 bytes: copy it"):
+            call(odd)
+    with pytest.raises(kw.ArgumentError, match=r"parameter 1 .*must be multiples of 4 bytes"):
+        total[1, 1](odd, kw.zeros(1))
+    assert kw.exp(kw.asarray(Interface(x, shape=(0,), strides=(7,)))).shape == (0,)
+
+
+def test_complex_views_are_aligned_as_kernels_read_them():
+    x = kw.ones(10)
+    assert kw.abs(x[2:].view("complex64")).shape == (4,)
+    with pytest.raises(kw.InvalidArgument, match="multiples of 8 bytes; view a copy"):
+        x[1:9].view("complex64")
+    assert kw.abs(x[1:9].copy().view("complex64")).shape == (4,)
+    one = kw.ones(9)[None, :8].view("complex64")
+    assert one.shape == (1, 4) and kw.abs(one).numpy().tolist() == [[np.float32(2**0.5)] * 4]
+
+
 @pytest.mark.parametrize("interface", [None, 3, "text", [("shape", (4,))], object()])
 def test_an_interface_that_is_no_dict_is_refused(total, interface):
     class Odd:

@@ -123,6 +123,55 @@ def test_a_page_fits_the_screen_and_shows_its_source(page, pages, name, width, s
     assert {url.split(":")[0] for url in page.requests} <= {"file", "data"}
 
 
+# Boxes of text that scroll sideways; a table of numbers may.
+SCROLLED = """[...document.querySelectorAll("pre, pre *, .scroll:has(.texts), p, td.wide")].filter(
+  (each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1).map(
+  (each) => each.scrollWidth + " > " + each.clientWidth + ": " + each.outerHTML.slice(0, 80))"""
+OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true })"
+
+
+@pytest.mark.parametrize(
+    ("name", "width"), [*itertools.product(("lines", "findings", "memory", "tuning"), (1200, 480))]
+)
+def test_text_does_not_scroll_sideways(page, pages, name, width):
+    page.resize(width)
+    page.go(pages[name][0].as_uri())
+    page.ask(OPEN_ALL)
+    assert page.ask(SCROLLED) == []
+
+
+# Of each line of a source: its text, how far its first character stands below and to the right of
+# its number, how far its other rows stand to the right of its first one, and the count of rows.
+ROWS = """[...document.querySelectorAll("pre .row")].map((row) => {
+  const code = row.querySelector(".code"), number = row.querySelector(".number")
+  if (!code.firstChild) return null
+  const range = document.createRange(), boxes = []
+  for (let i = 0; i < code.firstChild.length; ++i) {
+    range.setStart(code.firstChild, i)
+    range.setEnd(code.firstChild, i + 1)
+    boxes.push(range.getBoundingClientRect())
+  }
+  const tops = [...new Set(boxes.map((box) => box.top))]
+  const left = Math.min(...boxes.filter((box) => box.top > tops[0]).map((box) => box.left))
+  const from = (number ?? row).getBoundingClientRect()
+  return [code.textContent, boxes[0].top - from.top, boxes[0].left - from.left,
+    tops.length > 1 ? left - boxes[0].left : 0, tops.length]
+}).filter(Boolean)"""
+
+
+@pytest.mark.parametrize("name", ["findings", "tuning"])
+def test_a_long_line_goes_on_below_its_first_character(page, pages, name):
+    page.resize(480)
+    page.go(pages[name][0].as_uri())
+    page.ask(OPEN_ALL)
+    rows = page.ask(ROWS)
+    assert max(count for *_, count in rows) > 1
+    for text, below, right, hanging, _ in rows:
+        assert abs(below) < 3, text
+        assert right > 30 if name == "findings" else right >= 0, text
+        assert abs(hanging) < 1, text
+
+
 # Contrast of each text of the page to what is behind it, as WCAG 2 defines it; the least of all.
 CONTRAST = """(() => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true})

@@ -326,6 +326,8 @@ def test_every_kernel_under_all_checks(sim):
         (lambda: kw.nn.sample(np.ones((2, 3))), ArgumentError, "asarray"),
         (lambda: kw.nn.sample(kw.ones((2, 3)), top_k=-1), ArgumentRangeError, "top_k"),
         (lambda: kw.nn.sample(kw.ones((2, 3)), top_k=1.5), ArgumentError, "top_k"),
+        (lambda: kw.nn.sample(kw.ones((2, 3)), seed="a"), ArgumentError, "seed is an int"),
+        (lambda: kw.nn.sample(kw.ones((2, 3)), step=-1), ArgumentRangeError, "step is from 0"),
         (lambda: kw.nn.sample(kw.ones((2, 3)), top_p=-0.5), InvalidArgument, "top_p"),
         (lambda: kw.nn.sample(kw.ones((2, 3)), min_p="x"), ArgumentError, "min_p"),
         (lambda: kw.nn.sample(kw.ones((2, 3)), temperature=kw.ones(3)), InvalidArgument, "2 rows"),

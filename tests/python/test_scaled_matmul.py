@@ -30,6 +30,7 @@ TILES = [
     (128, 128, 3, 2, False, 2),
     (128, 192, 3, 2, False, 1),
     (256, 128, 3, 2, False, 2),
+    (128, 256, 3, 2, False, 2),
 ]
 PAIRS = [(E4M3, E4M3), (E5M2, E4M3), (E4M3, E5M2), (E5M2, E5M2), ("int8", "int8")]
 EDGES = [(1, 1, 1), (65, 7, 31), (63, 130, 33), (8, 200, 129), (130, 66, 256)]
@@ -272,7 +273,9 @@ def test_gates_and_batches_of_float8():
     product = wide(a) @ wide(b) / 16
     close(_core._gemm(x, y, alpha=1 / 16), product, FLOAT8)
     expected = product[0, :, :80] / (1 + np.exp(-product[0, :, :80])) * product[0, :, 80:]
-    close(_core._gemm(x[0], y[0], gate="silu", alpha=1 / 16), expected, FLOAT8 + 1e-6)
+    for tile in (None, (128, 256, 3, 2, False, 1)) if HOPPER else (None,):
+        result = _core._gemm(x[0], y[0], gate="silu", alpha=1 / 16, tile=tile)
+        close(result, expected, FLOAT8 + 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["sums", "fast", "mixed", "lines", "int8", "blocks", "float32"])
@@ -355,7 +358,7 @@ def test_under_all_checks():
     whole, bias = kw.asarray(random(70, 100, dtype="int8")), kw.asarray(random(136, seed=1))
     single = kw.asarray(random(70, 100))
     with kw.checks("memory", "init", "race", "sync") as report:
-        for tile in (*TILES[1:3], TILES[4]):
+        for tile in (*TILES[1:3], TILES[4], TILES[6]):
             _core._gemm(x, y, block_scales=scales, tile=tile, splits=1)
         _core._gemm(x, y, tile=TILES[1], splits=2)
         _core._gemm(x, y, fast_sums=True, dtype="bfloat16")
@@ -370,18 +373,24 @@ def test_under_all_checks():
 
 
 def test_the_rule():
-    def choice(*shape):
-        return _core._gemm_choice(*shape, in_bytes=1, promotes=True)
+    def choice(*shape, block_scales=False):
+        return _core._gemm_choice(*shape, in_bytes=1, promotes=True, block_scales=block_scales)
 
-    assert choice(8192, 8192, 8192).startswith(("256x128", "128x192"))
+    assert choice(8192, 8192, 8192).startswith("256x128, 4 stages")
+    assert choice(8192, 8192, 8192, block_scales=True).startswith("128x256, 4 stages")
     assert "splits" in choice(64, 256, 32768)
     assert "splits" not in choice(4096, 4096, 4096)
     shapes = [(64, 4096, 4096), (4096, 4096, 4096), (128, 24576, 1536)]
-    for tile in _core._gemm_tiles(True):
-        empty = kw.zeros((0, 8), E4M3), kw.zeros((8, 8), E4M3)
-        assert _core._gemm(*empty, tile=tile).shape == (0, 8)
-    tiles = {f"{rows}x{columns}" for rows, columns, *_ in _core._gemm_tiles(True)}
-    assert all(choice(*shape).split(",")[0] in tiles for shape in shapes)
+    empty = kw.zeros((0, 8), E4M3), kw.zeros((8, 8), E4M3)
+    of_blocks = kw.ones((0, 1)), kw.ones((1, 1))
+    for scales in (None, of_blocks):
+        by_blocks = scales is not None
+        all_tiles = _core._gemm_tiles(True, by_blocks)
+        for tile in all_tiles:
+            assert _core._gemm(*empty, block_scales=scales, tile=tile).shape == (0, 8)
+        tiles = {f"{rows}x{columns}" for rows, columns, *_ in all_tiles}
+        for shape in shapes:
+            assert choice(*shape, block_scales=by_blocks).split(",")[0] in tiles
 
 
 def test_errors():
@@ -412,7 +421,9 @@ def test_errors():
     with pytest.raises(kw.ArgumentError, match="scale_a"):
         call(x, y, 1.0, one)
     with pytest.raises(kw.ArgumentError, match="those of a stage included"):
-        _core._gemm(x, y, tile=(128, 256, 3, 2, False, 1))
+        _core._gemm(x, y, tile=(256, 192, 2, 2, False, 1))
+    with pytest.raises(kw.ArgumentError, match="fits 232448 bytes"):  # no room for scales of a
+        _core._gemm(x, y, block_scales=(two, kw.ones((2, 1))), tile=(256, 128, 4, 2, False, 1))
     with pytest.raises(kw.ArgumentError, match="without a gate"):
         _core._gemm(x, y, line_scales=(kw.ones(8), kw.ones(16)), gate="silu")
     for block in (0, 100, 512, -128):

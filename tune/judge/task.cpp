@@ -5,7 +5,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "worker/device/random_bytes.h"
+#include "base/hash.h"
 
 namespace kernwright {
 namespace {
@@ -53,7 +53,7 @@ Tolerance Task::tolerance_of(ScalarType dtype) const {
 }
 
 std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index) noexcept {
-  return random_word(seed, index) >> 33U;
+  return splitmix_at(seed, index) >> 33U;
 }
 
 }  // namespace kernwright

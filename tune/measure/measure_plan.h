@@ -22,7 +22,7 @@ CachePolicy cache_policy_of(std::string_view name);
 
 using Seconds = std::chrono::duration<double>;
 
-/// A value. check() says whether it makes sense.
+/// How a kernel is measured. check() says whether the numbers make sense.
 struct MeasurePlan {
   CachePolicy policy = CachePolicy::cold;
   int min_samples = 10;          ///< without the first, which is always dropped

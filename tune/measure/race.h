@@ -13,6 +13,7 @@
 
 namespace kernwright {
 
+/// When a race of configurations drops a candidate, and how long its rounds and its final take.
 struct RacePlan {
   double drop_ratio = 1.15;  ///< out after the first samples if their least is above this x best
   int survivors = 24;        ///< most candidates in rounds: the best by their first samples
@@ -62,7 +63,8 @@ struct RaceResult {
   const RaceStanding* standing(std::uint64_t key) const noexcept;
 };
 
-/// Pure logic over a function for samples of a candidate: no device, no clock. Not thread-safe.
+/// A race of configurations. Pure logic over a function for samples of a candidate: no device, no
+/// clock. Not thread-safe.
 class Race {
  public:
   /// One more sample of the candidate, in any unit; nothing (or no positive number) if it cannot be

@@ -4,6 +4,7 @@
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/dtype.h"
 #include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/scaled_matmul.h"
 
 #include <string>
@@ -92,9 +93,9 @@ Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle 
       of.a, [&](const Stream& stream) { return kernels::scaled_matmul(of, stream); });
 }
 
-py::list tiles(bool promotes) {
+py::list tiles(bool promotes, bool block_scales) {
   py::list all;
-  for (const kernels::GemmTile& tile : kernels::gemm_tiles(promotes)) {
+  for (const kernels::GemmTile& tile : kernels::gemm_tiles(promotes, block_scales)) {
     all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong,
                               tile.cluster));
   }
@@ -121,14 +122,22 @@ py::list fma_tiles(std::size_t element) {
 }
 
 std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                   std::int64_t batches, int multiprocessors, std::size_t in_bytes, bool promotes) {
+                   std::int64_t batches, int multiprocessors, std::size_t in_bytes, bool promotes,
+                   bool b_turned, bool block_scales) {
+  const auto pitch = [&](std::int64_t extent) {
+    return kernels::operand_pitch(extent * static_cast<std::int64_t>(in_bytes));
+  };
   return kernels::describe(kernels::choose_gemm({.rows = rows,
                                                  .columns = columns,
                                                  .inner = inner,
                                                  .batches = batches,
                                                  .multiprocessors = multiprocessors,
                                                  .in_bytes = in_bytes,
-                                                 .promotes = promotes}));
+                                                 .promotes = promotes,
+                                                 .block_scales = block_scales,
+                                                 .b_turned = b_turned,
+                                                 .a_pitch = pitch(inner),
+                                                 .b_pitch = pitch(b_turned ? inner : columns)}));
 }
 
 }  // namespace
@@ -143,12 +152,12 @@ void bind_gemm(py::module_& m) {
         py::arg("block_scales") = py::none(), py::arg("fast_sums") = false,
         py::arg("expression") = "", py::arg("fma_tile") = py::none());
   m.def("_scaled_matmul", &scaled_matmul);
-  m.def("_gemm_tiles", &tiles, py::arg("promotes") = false);
+  m.def("_gemm_tiles", &tiles, py::arg("promotes") = false, py::arg("block_scales") = false);
   m.def("_mma_tiles", &mma_tiles);
   m.def("_fma_tiles", &fma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
         py::arg("batches") = 1, py::arg("multiprocessors") = 132, py::arg("in_bytes") = 2,
-        py::arg("promotes") = false);
+        py::arg("promotes") = false, py::arg("b_turned") = true, py::arg("block_scales") = false);
 }
 
 }  // namespace kernwright::python

@@ -180,7 +180,7 @@ from kernwright._core_tune import _tune_variable_names as _tune_variable_names
 from kernwright._jit.background import CompileFuture
 from kernwright._jit.kernels import KernelAttributes, Parameter
 from kernwright._jit.options import ProgramOptions
-from kernwright._jit.report import Report
+from kernwright._jit.report import KernelReport
 from kernwright._support.device import DeviceAttributes, MemoryInfo
 from kernwright.errors import Diagnostic
 from kernwright.tune._online import Online
@@ -633,7 +633,7 @@ class Kernel:
         >>> future.result(timeout=60) is saxpy
         True
         """
-    def report(self, device: _DeviceLike = None, phases: bool = True) -> Report:
+    def report(self, device: _DeviceLike = None, phases: bool = True) -> KernelReport:
         """The times of the steps to a ready kernel, the cache that had it, registers, spills,
         occupancy."""
     def _facts(self, device: _DeviceLike) -> dict[str, Any]: ...

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
+#include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/grouped/grouped_rows.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
@@ -51,8 +52,11 @@ struct GroupedLaunch {
             .columns = layout.columns,
             .inner = layout.inner,
             .multiprocessors = multiprocessors_of(x.array),
+            .b_turned = !weights.dense_rows,
             .gated = gated,
-            .groups = count()};
+            .groups = count(),
+            .a_pitch = layout.a_stride,
+            .b_pitch = layout.b_stride};
   }
 
   /// Common to both kernels' problems.
@@ -251,7 +255,7 @@ Array GroupedGemm::run(const Stream& stream) const {
   if (size == 0) return Array::empty(x.device(), shape, x.type(), on);
   const std::int64_t rows = size / shape.back(), capacity = x.ndim() == 3 ? shape[1] : 0;
   if (bias) ending.bias = contiguous(*bias, on);
-  const Array numbers = ready_numbers(groups, on);
+  const Array numbers = as_int32(groups.numbers, on);
   GemmOperand left = gemm_operand(as_rows(x, on), on, true);
   GemmOperand right = gemm_operand(turned_matrices(weights), on);
   const GemmLayout layout = grouped_layout(left, right);

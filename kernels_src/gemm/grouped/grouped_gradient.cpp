@@ -2,6 +2,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/grouped/grouped_rows.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
@@ -165,7 +166,7 @@ Array GroupedGradient::run(const Stream& stream) const {
          on);
     return result;
   }
-  const Array numbers = ready_numbers(groups, on);
+  const Array numbers = as_int32(groups.numbers, on);
   const GemmOperand left = gemm_operand(grad.transpose(), on, false);
   const GemmOperand right = gemm_operand(x, on, true);
   const GemmLayout layout = grouped_layout(left, right);

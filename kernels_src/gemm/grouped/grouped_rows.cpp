@@ -4,7 +4,6 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
-#include "kernels_src/cast/cast.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/operands.h"
 
@@ -22,11 +21,6 @@ std::size_t table_bytes(std::int64_t groups) { return static_cast<std::size_t>(g
 
 int multiprocessors_of(const Array& array) {
   return array.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-}
-
-Array ready_numbers(const RowGroups& groups, const Stream& on) {
-  if (groups.numbers.type() == ScalarType::int32) return contiguous(groups.numbers, on);
-  return cast(groups.numbers, ScalarType::int32, on);
 }
 
 void require_groups(const RowGroups& groups, std::int64_t count, const Array& x) {

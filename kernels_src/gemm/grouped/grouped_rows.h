@@ -19,8 +19,6 @@ int multiprocessors_of(const Array& array);
 void require_groups(const RowGroups& groups, std::int64_t count, const Array& x);
 void require_grouped_type(const Array& array, const char* name);
 
-/// The numbers of groups as kernels read them: int32 without gaps.
-Array ready_numbers(const RowGroups& groups, const Stream& on);
 ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std::int64_t rows,
                              std::int64_t capacity);
 /// Throws InvalidArgument for excessive sizes.

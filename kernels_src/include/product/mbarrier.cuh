@@ -64,6 +64,18 @@ struct Mbarrier {
         "r"(parity)
         : "memory");
   }
+  /// Whether that phase has ended, without waiting for it.
+  __device__ __forceinline__ bool has_ended(unsigned parity) {
+    unsigned ended;
+    asm volatile(
+        "{\n.reg .pred done;\n"
+        "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, done;\n}"
+        : "=r"(ended)
+        : "r"(shared_address(this)), "r"(parity)
+        : "memory");
+    return ended != 0;
+  }
 };
 
 }  // namespace kernwright

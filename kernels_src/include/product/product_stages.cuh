@@ -24,7 +24,8 @@ struct Tile {
   static constexpr bool kAlternates = kPingPong;
   static constexpr int kGroupRows = kPingPong ? rows : rows / groups;
   static constexpr int kWaves = kGroupRows / 64;  // of 64 rows, of a warpgroup
-  static constexpr int kBytesOfA = rows * kLine, kBytesOfB = columns * kLine;
+  static constexpr int kBytesOfA = rows * kLine;
+  static constexpr int kBytesOfB = (columns + 63) / 64 * kPart;  // turned it comes in whole parts
   static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
   static constexpr int kSums = columns / 2;  // of a thread and a wave
   static_assert(!kPingPong || groups == 2);
@@ -124,6 +125,7 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   constexpr int kHalf = Of::kColumns / (Work::Finish::kGated ? 2 : 1);
   constexpr int kShare = Of::kColumns / Of::kCluster;  // of B's tile that this block loads
   constexpr int kBoxColumns = kShare < kHalf ? kShare : kHalf;
+  constexpr int kLoaded = Of::kBytesOfA + (Order::kB ? Of::kBytesOfB : Of::kColumns * kLine);
   constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
   const auto column_of = [&](int place) {
     return at.column * kHalf + place % kHalf + place / kHalf * of.columns;
@@ -144,7 +146,7 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   for (int step = 0; step < part.steps; ++step, ring.advance()) {
     Mbarrier& full = shared.full[ring.stage];
     shared.empty[ring.stage].wait(ring.parity ^ 1);
-    full.arrive_expecting(Of::kStageBytes + Work::kBytesBeside);
+    full.arrive_expecting(kLoaded + Work::kBytesBeside);
     const int deep = part.begin + step * kDepth;
     unsigned char* a = shared.a(ring.stage);
     unsigned char* b = shared.b(ring.stage);
@@ -157,7 +159,7 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
     if constexpr (Order::kB) {
       const int part = static_cast<int>(rank) * (kDepth / Of::kCluster);
 #pragma unroll
-      for (int i = 0; i < Of::kColumns / 64; ++i) {
+      for (int i = 0; i < Of::kBytesOfB / kPart; ++i) {
         load_b(b + i * kPart + part * kLine, column_of(i * 64), deep + part, full);
       }
     } else {

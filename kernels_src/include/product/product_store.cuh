@@ -72,10 +72,10 @@ __device__ __forceinline__ void write_shifted_box(const unsigned char* box, Out*
 }
 
 /// A warp brings a box of c, or writes one of the result: what lies inside the matrix at `data`.
-/// kPacked: its rows are whole units of 16 bytes.
+/// kPacked: its rows are whole units of 16 bytes, of which the first `written` are left out.
 template <typename Out, bool kLoads, bool kPacked>
 __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row, int column,
-                                         const Problem& of, int end, int lane) {
+                                         const Problem& of, int end, int lane, int written = 0) {
   const long long stride = of.columns;
   const bool whole = column + kSwizzled <= of.columns && of.columns % 8 == 0 &&
                      reinterpret_cast<unsigned long long>(data) % 16 == 0;
@@ -84,7 +84,8 @@ __device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row,
     for (int i = 0; i < kWarpRows / 4; ++i) {
       const int r = i * 4 + lane / 8, unit = lane % 8;
       uint4* inside = reinterpret_cast<uint4*>(box + swizzled(r, unit));
-      if (row + r >= end || (kPacked && column + unit * 8 >= of.columns)) continue;
+      const bool left_out = unit < written || column + unit * 8 >= of.columns;
+      if (row + r >= end || (kPacked && left_out)) continue;
       uint4* outside = reinterpret_cast<uint4*>(data + (row + r) * stride + column + unit * 8);
       if (kLoads) {
         *inside = *outside;
@@ -146,14 +147,14 @@ struct TileFactors {
 template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
 __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char* box,
                                            const Target& to, const Scales& scales, int wave,
-                                           int chunk, int row, int column, int lane,
+                                           int first_pair, int row, int column, int lane,
                                            unsigned (&pairs)[kSwizzled / 8][2]) {
   const Factors<Finish>& rows = scales.rows[wave];
 #pragma unroll
   for (int i = 0; i < kSwizzled / 8; ++i) {
     const int at = column + i * 8 + lane % 4 * 2;
     const auto bias = Finish::biases(to.with, at, to.of.columns);
-    const Factors<Finish>& columns = scales.of_columns(chunk * (kSwizzled / 8) + i);
+    const Factors<Finish>& columns = scales.of_columns(first_pair + i);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float c[2] = {};
@@ -175,16 +176,19 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
   }
 }
 
-/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns. kRagged:
+/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns. Where
+/// the tile's columns are no whole boxes, the last one begins inside the one before. kRagged:
 /// behind the tile's rows are others, which copies of boxes would overwrite.
 template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, typename Sum>
 __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigned char* staging,
                                            const Target& to, const TileFactors<Of, Finish>& scales,
                                            int wave, int row, int first_column, int z, int lane,
                                            int& turn) {
+  constexpr int kColumns = kColumnsOf<Of, Finish>;
 #pragma unroll
-  for (int chunk = 0; chunk < kColumnsOf<Of, Finish> / kSwizzled; ++chunk) {
-    const int column = first_column + chunk * kSwizzled;
+  for (int chunk = 0; chunk < (kColumns + kSwizzled - 1) / kSwizzled; ++chunk) {
+    const int begin = min(chunk * kSwizzled, kColumns - kSwizzled);
+    const int written = (chunk * kSwizzled - begin) / 8, column = first_column + begin;
     unsigned char* box = staging + turn * kBox;
     turn ^= 1;
     if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<1>();
@@ -195,20 +199,21 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigne
       __syncwarp();
     }
     unsigned pairs[kSwizzled / 8][2];
-    finish_box<Out, Finish, kPairedBy<Of, Finish>>(sums + chunk * (kSwizzled / 2), box, to, scales,
-                                                   wave, chunk, row, column, lane, pairs);
+    finish_box<Out, Finish, kPairedBy<Of, Finish>>(sums + begin / 2, box, to, scales, wave,
+                                                   begin / 8, row, column, lane, pairs);
     if constexpr (Finish::kHasC) __syncwarp();
 #pragma unroll
     for (int i = 0; i < kSwizzled / 8; i += 2) {
       const unsigned four[4] = {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]};
       store_matrices(shared_address(box + swizzled(lane % 16, i + lane / 16)), four);
     }
-    const bool copied = kStore == kByCopies && (!kRagged || row + kWarpRows <= to.end);
+    const bool copied =
+        kStore == kByCopies && written == 0 && (!kRagged || row + kWarpRows <= to.end);
     if (copied) show_to_copies();
     __syncwarp();
     if (!copied) {
       move_box<Out, false, kStore == kByCopies>(box, static_cast<Out*>(to.out) + to.offset(z), row,
-                                                column, to.of, to.end, lane);
+                                                column, to.of, to.end, lane, written);
     }
     if (kStore == kByCopies && lane == 0) {
       if (copied && row < to.end && column < to.of.columns) {

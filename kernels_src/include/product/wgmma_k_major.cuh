@@ -35,7 +35,9 @@ __device__ __forceinline__ void settle(int (&sums)[kCount]) {
       "+r"(sums[i + 5]), "+r"(sums[i + 6]), "+r"(sums[i + 7])
 #define KW_WHOLE_32(i) KW_WHOLE_8(i), KW_WHOLE_8(i + 8), KW_WHOLE_8(i + 16), KW_WHOLE_8(i + 24)
 #define KW_WHOLE_64(i) KW_WHOLE_32(i), KW_WHOLE_32(i + 32)
+#define KW_WHOLE_80(i) KW_WHOLE_64(i), KW_WHOLE_8(i + 64), KW_WHOLE_8(i + 72)
 #define KW_WHOLE_96(i) KW_WHOLE_64(i), KW_WHOLE_32(i + 64)
+#define KW_WHOLE_112(i) KW_WHOLE_96(i), KW_WHOLE_8(i + 96), KW_WHOLE_8(i + 104)
 #define KW_WHOLE_128(i) KW_WHOLE_64(i), KW_WHOLE_64(i + 64)
 
 /// As of 16-bit floats (wgmma.cuh), for 32 bytes of the inner dimension. Of float32 the last 13
@@ -53,10 +55,12 @@ __device__ __forceinline__ void settle(int (&sums)[kCount]) {
                    : "l"(a), "l"(b), "r"(adds));                                         \
     }                                                                                    \
   };
-#define KW_K_PRODUCTS_OF(TYPE, SUM, SUMS, NAME, SIGNS)                              \
-  KW_K_PRODUCTS(TYPE, SUM, SUMS, NAME, SIGNS, 64, "n64", 32, "%32", "%33", "%34")   \
-  KW_K_PRODUCTS(TYPE, SUM, SUMS, NAME, SIGNS, 128, "n128", 64, "%64", "%65", "%66") \
-  KW_K_PRODUCTS(TYPE, SUM, SUMS, NAME, SIGNS, 192, "n192", 96, "%96", "%97", "%98") \
+#define KW_K_PRODUCTS_OF(TYPE, SUM, SUMS, NAME, SIGNS)                                  \
+  KW_K_PRODUCTS(TYPE, SUM, SUMS, NAME, SIGNS, 64, "n64", 32, "%32", "%33", "%34")       \
+  KW_K_PRODUCTS(TYPE, SUM, SUMS, NAME, SIGNS, 128, "n128", 64, "%64", "%65", "%66")     \
+  KW_K_PRODUCTS(TYPE, SUM, SUMS, NAME, SIGNS, 160, "n160", 80, "%80", "%81", "%82")     \
+  KW_K_PRODUCTS(TYPE, SUM, SUMS, NAME, SIGNS, 192, "n192", 96, "%96", "%97", "%98")     \
+  KW_K_PRODUCTS(TYPE, SUM, SUMS, NAME, SIGNS, 224, "n224", 112, "%112", "%113", "%114") \
   KW_K_PRODUCTS(TYPE, SUM, SUMS, NAME, SIGNS, 256, "n256", 128, "%128", "%129", "%130")
 
 KW_K_PRODUCTS_OF(Float8E4M3, float, KW_SUMS, "k32.f32.e4m3.e4m3", ", 1, 1")

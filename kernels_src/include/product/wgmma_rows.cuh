@@ -8,13 +8,9 @@ namespace kernwright {
 
 #define KW_SUMS_40(i) KW_SUMS_32(i), KW_SUMS_8(i + 32)
 #define KW_SUMS_48(i) KW_SUMS_40(i), KW_SUMS_8(i + 40)
-#define KW_SUMS_80(i) KW_SUMS_64(i), KW_SUMS_8(i + 64), KW_SUMS_8(i + 72)
 #define KW_SUMS_88(i) KW_SUMS_80(i), KW_SUMS_8(i + 80)
 #define KW_NAMES_40 KW_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
 #define KW_NAMES_48 KW_NAMES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
-#define KW_NAMES_80 \
-  KW_NAMES_64       \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
 #define KW_NAMES_88 KW_NAMES_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
 
 /// sums += a * b, where `a` are four registers of each thread: of columns t % 4 * 2 and one more,
@@ -53,7 +49,6 @@ struct RowProducts;
 #define KW_PRODUCTS_OF(TYPE, NAME)                                                                 \
   KW_PRODUCTS(TYPE, NAME, 80, "n80", 40, "%40", "%41", "%42")                                      \
   KW_PRODUCTS(TYPE, NAME, 96, "n96", 48, "%48", "%49", "%50")                                      \
-  KW_PRODUCTS(TYPE, NAME, 160, "n160", 80, "%80", "%81", "%82")                                    \
   KW_PRODUCTS(TYPE, NAME, 176, "n176", 88, "%88", "%89", "%90")                                    \
   KW_ROW_PRODUCTS(TYPE, NAME, 16, "n16", 8, "%8, %9, %10, %11", "%12", "%13", "%14", false)        \
   KW_ROW_PRODUCTS(TYPE, NAME, 32, "n32", 16, "%16, %17, %18, %19", "%20", "%21", "%22", false)     \

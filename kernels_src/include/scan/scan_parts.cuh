@@ -9,7 +9,7 @@ namespace kernwright {
 
 /// Along the axis: strides in bytes. The results begin one later where there is an initial one.
 template <typename Index>
-struct ScanPlan {
+struct ScanParameters {
   Walk<2, 4> kept;
   long long from, to;  ///< the axis' strides
   Index rows;          ///< all scans

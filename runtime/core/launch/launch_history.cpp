@@ -2,6 +2,7 @@
 #include "core/launch/launch_history.h"
 
 #include "base/format.h"
+#include "base/hash.h"
 
 #include <algorithm>
 #include <cstring>
@@ -63,11 +64,7 @@ std::string KernelTag::name() const {
   return text;
 }
 
-std::uint64_t KernelTag::hash(std::string_view lowered) noexcept {
-  std::uint64_t value = 14695981039346656037ULL;  // FNV-1a, 64 bits
-  for (const char c : lowered) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return value;
-}
+std::uint64_t KernelTag::hash(std::string_view lowered) noexcept { return hash_text(lowered).low; }
 
 void LaunchHistory::note(const KernelTag& kernel, const LaunchSite& site) noexcept {
   const std::uint64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);

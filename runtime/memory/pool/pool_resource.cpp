@@ -94,8 +94,7 @@ void PoolResource::State::forget_stream(Owner owner) noexcept {
 void PoolResource::State::sample(bool always) noexcept {
   const std::uint64_t operation = stats.allocations + stats.frees;
   if (!always && !history.is_due(operation)) return;
-  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - begin;
-  history.add({age.count(), operation, stats.used, stats.reserved, heap.largest_free()});
+  history.add(moment());
 }
 
 void PoolResource::State::note_reserved(std::size_t bytes) noexcept {
@@ -283,17 +282,6 @@ void PoolResource::set_limit(std::size_t bytes) {
 void PoolResource::note_eviction() noexcept {
   const std::lock_guard lock(state_->mutex);
   ++state_->stats.evictions;
-}
-
-MemoryStats PoolResource::stats() const {
-  const std::lock_guard lock(state_->mutex);
-  MemoryStats stats = state_->stats;
-  stats.padding = state_->block_bytes - stats.used;
-  stats.cached = stats.reserved - state_->block_bytes;
-  stats.limit = state_->limit;
-  stats.blocks = stats.allocations - stats.frees;
-  stats.segments = stats.driver_allocs - stats.driver_frees;
-  return stats;
 }
 
 }  // namespace kernwright

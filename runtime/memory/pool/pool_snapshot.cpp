@@ -2,6 +2,7 @@
 #include "memory/pool/pool_state.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace kernwright {
 namespace {
@@ -44,20 +45,47 @@ void add_segments(const SegmentHeap& heap, bool of_graph, std::vector<SnapshotSe
 
 }  // namespace
 
+HistorySample PoolResource::State::moment() const noexcept {
+  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - begin;
+  return {age.count(), stats.allocations + stats.frees, stats.used, stats.reserved,
+          heap.largest_free()};
+}
+
+std::vector<HistorySample> PoolResource::State::whole_history() const {
+  std::vector<HistorySample> samples = history.samples();
+  samples.push_back(moment());
+  return samples;
+}
+
+MemoryStats PoolResource::State::whole_stats() const noexcept {
+  MemoryStats whole = stats;
+  whole.padding = block_bytes - stats.used;
+  whole.cached = stats.reserved - block_bytes;
+  whole.limit = limit;
+  whole.blocks = stats.allocations - stats.frees;
+  whole.segments = stats.driver_allocs - stats.driver_frees;
+  return whole;
+}
+
+MemoryStats PoolResource::stats() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->whole_stats();
+}
+
 MemorySnapshot PoolResource::snapshot() const {
   MemorySnapshot snapshot;
   snapshot.resource = name();
-  snapshot.stats = stats();
   const std::lock_guard lock(state_->mutex);
+  snapshot.stats = state_->whole_stats();
   add_segments(state_->heap, false, snapshot.segments);
   for (const auto& arena : state_->arenas) add_segments(arena->heap, true, snapshot.segments);
-  snapshot.history = state_->history.samples();
+  snapshot.history = state_->whole_history();
   return snapshot;
 }
 
 std::vector<HistorySample> PoolResource::history() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->history.samples();
+  return state_->whole_history();
 }
 
 std::vector<AllocationRecord> PoolResource::records() const {

@@ -52,6 +52,10 @@ struct PoolResource::State {
   FreeingStream& freeing_stream(const Stream& stream, Owner owner);
   void forget_stream(Owner owner) noexcept;
   void sample(bool always) noexcept;
+  HistorySample moment() const noexcept;
+  /// The samples until now, and the moment.
+  std::vector<HistorySample> whole_history() const;
+  MemoryStats whole_stats() const noexcept;
   void note_reserved(std::size_t bytes) noexcept;
   void note_given_back(std::size_t bytes) noexcept;
   /// The arena with a block at `address`, and the block.

@@ -1,6 +1,7 @@
 // One launch under checks: the state common to its blocks.
 #pragma once
 
+#include "base/hash.h"
 #include "sim/check/checked_program.h"
 #include "sim/check/history/global_shadow.h"
 #include "sim/check/order/clock.h"
@@ -79,7 +80,7 @@ class CheckedLaunch final : public LaunchWatcher {
   Found found_;
   struct Hash {
     std::size_t operator()(const Variable& variable) const noexcept {
-      return std::hash<std::uint64_t>()(variable.address ^ variable.group * 0x9e3779b97f4a7c15u);
+      return mixed(mix(variable.group, variable.address));
     }
   };
   std::unordered_map<Variable, SharedPast, Hash> variables_;

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 using namespace kernwright;
 using testing::contains;
@@ -191,7 +192,13 @@ TEST_CASE("dlpack: memory of the simulated device goes to ourselves only") {
 
 TEST_CASE("dlpack: strides that are no whole elements cannot be exported") {
   const Array base = make(gpu(), {8});
-  const Array odd = Array::adopt(gpu(), base.address(), {2}, {6}, ScalarType::int32, base.owner());
+  const auto adopt = [&](Shape shape, CUdeviceptr past) {
+    return Array::adopt(gpu(), base.address() + past, std::move(shape), {6}, ScalarType::int32,
+                        base.owner());
+  };
+  CHECK(contains(message_of<InvalidArgument>([&] { adopt({2}, 0); }), "multiples of 4 bytes"));
+  CHECK(contains(message_of<InvalidArgument>([&] { adopt({1}, 0); }), "multiples of 4 bytes"));
+  const Array odd = adopt({0}, 2);
   CHECK(contains(message_of<InvalidArgument>([&] { to_dlpack(odd); }), "copy the array"));
 }
 

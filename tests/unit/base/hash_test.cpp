@@ -55,3 +55,22 @@ TEST_CASE("hash: a moved hasher goes on where it was") {
   Hasher second(std::move(first));
   CHECK(second.update("c").digest() == hash_text("abc"));
 }
+
+TEST_CASE("hash: keys of few integers differ, also by the order of these") {
+  std::set<std::size_t> hashes;
+  for (std::uint64_t a = 0; a < 100; ++a) {
+    for (std::uint64_t b = 0; b < 100; ++b) hashes.insert(mixed(mix(mix(0, a), b << 32)));
+  }
+  CHECK(hashes.size() > 9'990);
+}
+
+TEST_CASE("hash: SplitMix64 gives the numbers of its authors, from any place on") {
+  // Printed by the authors' splitmix64.c from seed 1234567.
+  const std::uint64_t published[] = {6457827717110365317u, 3203168211198807973u,
+                                     9817491932198370423u, 4593380528125082431u};
+  std::uint64_t state = 1234567;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    CHECK(splitmix(state) == published[i]);
+    CHECK(splitmix_at(1234567, i) == published[i]);
+  }
+}

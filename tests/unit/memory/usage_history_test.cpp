@@ -24,3 +24,18 @@ TEST_CASE("usage history: a long past is kept in few samples, evenly") {
   }
   CHECK(widest < kOperations / 200);
 }
+
+TEST_CASE("usage history: a short past is kept whole") {
+  UsageHistory history;
+  for (std::uint64_t operation = 0; operation < UsageHistory::kCapacity; ++operation) {
+    REQUIRE(history.is_due(operation));
+    history.add({0, operation, operation * 3, 0, 0});
+    CHECK(!history.is_due(operation));
+  }
+  const auto& samples = history.samples();
+  REQUIRE(samples.size() == UsageHistory::kCapacity);
+  for (std::uint64_t i = 0; i < samples.size(); ++i) {
+    REQUIRE(samples[i].operation == i);
+    REQUIRE(samples[i].used == i * 3);
+  }
+}

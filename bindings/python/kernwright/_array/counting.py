@@ -162,8 +162,8 @@ def _host_edges(
             )
         return edges, 0.0
     count = _whole(bins, "bins")
-    if count < 1:
-        raise InvalidArgument(f"bins is {count}, and must be at least 1")
+    if not 1 <= count < 2**31:
+        raise InvalidArgument(f"bins is {count}, and must be from 1 to 2^31 - 1")
     low, high = _limits(x, limits)
     edges = np.linspace(low, high, count + 1, dtype=_edge_dtype(x))
     if bool(np.any(edges[:-1] >= edges[1:])):
@@ -187,7 +187,11 @@ def _limits(x: Array, limits: tuple[float, float] | None) -> tuple[Any, Any]:
     low: Any
     high: Any
     if limits is not None:
-        low, high = limits
+        try:
+            low, high = limits
+            float(low), float(high)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"range is (low, high), got {limits!r:.60}") from None
         if low > high:
             raise InvalidArgument(f"the range ({low}, {high}) falls: its first number is larger")
     elif x.size == 0:

@@ -370,9 +370,9 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
         raise InvalidArgument(
             f"Incompatible dimensions: {counts.shape} counts for {x.shape[axis]} elements"
         )
+    if counts.dtype.kind == "i" and counts.size and int(counts.min()) < 0:
+        raise InvalidArgument(f"elements cannot be repeated {int(counts.min())} times")
     if isinstance(counts, np.ndarray):
-        if counts.size and counts.min() < 0:
-            raise InvalidArgument("repeats cannot be negative")
         wide = np.broadcast_to(counts, (x.shape[axis],))
         index = _from_numpy(np.repeat(np.arange(x.shape[axis]), wide), x.device)
     else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernwright._array.creation import full
 from kernwright._array.operands import device_array, values_like
+from kernwright._array.sorting import _whole
 from kernwright._core import (
     Array,
     _diagonal,
@@ -53,8 +54,8 @@ def diag(x: Any, /, *, k: int = 0) -> Array:
     >>> kw.diag(kw.asarray([[1, 2], [3, 4]])).numpy()
     array([1, 4])
     """
-    x = device_array(x)
-    if x.ndim == 1:
+    x, k = device_array(x), _whole(k, "k")
+    if x.ndim == 1 and abs(k) < 2**63:
         return _diagonal_matrix(x, x.size + abs(k), x.size + abs(k), k)
     return _diagonal(x, k)
 

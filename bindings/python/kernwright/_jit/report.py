@@ -11,7 +11,7 @@ from kernwright.errors import NvrtcNotFound
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class KernelReport:
     """What is known of a kernel on a device; str() of it is a table.
 
     `answered` is "memory", "disk", "pack", "compiled" or "object code"; `ready_ms` the time from
@@ -89,7 +89,7 @@ class Report:
         return f" ({', '.join(parts)})"
 
 
-def report(kernel: _core.Kernel, device: Any = None, phases: bool = True) -> Report:
+def report(kernel: _core.Kernel, device: Any = None, phases: bool = True) -> KernelReport:
     """Kernel.report()."""
     facts = kernel._facts(device)
     if phases:
@@ -99,4 +99,4 @@ def report(kernel: _core.Kernel, device: Any = None, phases: bool = True) -> Rep
             facts["note"] = "no NVRTC is installed: its phases cannot be measured"
         else:
             facts.update(profile or {"note": "object code has no source to be compiled"})
-    return Report(**facts)
+    return KernelReport(**facts)

@@ -62,7 +62,7 @@ class Case:
 
 
 @dataclasses.dataclass(frozen=True)
-class Timing:
+class JudgeTiming:
     """Times of a launch, `unit` "ms"; on the simulated device counts (`is_counted`), which say
     nothing about seconds. `interval` is that of the median at 95 %."""
 
@@ -98,8 +98,8 @@ class Verdict:
     diagnostics: list[Diagnostic]
     findings: list[JudgeFinding]
     cases: list[Case]
-    timing: Timing | None
-    baseline: Timing | None
+    timing: JudgeTiming | None
+    baseline: JudgeTiming | None
     speedup: float | None
     floor: float | None
     floor_reason: str
@@ -153,16 +153,16 @@ def _finding_text(finding: JudgeFinding) -> str:
     return f"{finding.file}:{finding.line}: {finding.kind}: {finding.message}{hint}"
 
 
-def _timing_text(name: str, timing: Timing) -> str:
+def _timing_text(name: str, timing: JudgeTiming) -> str:
     low, high = timing.interval
     return f"{name}: {timing.median:.6g} {timing.unit} [{low:.6g}, {high:.6g}]"
 
 
-def _timing(data: dict[str, Any] | None) -> Timing | None:
+def _timing(data: dict[str, Any] | None) -> JudgeTiming | None:
     if data is None:
         return None
     low, high = data["interval"]
-    return Timing(**{**data, "interval": (low, high)})
+    return JudgeTiming(**{**data, "interval": (low, high)})
 
 
 def _finding(data: dict[str, Any]) -> JudgeFinding:

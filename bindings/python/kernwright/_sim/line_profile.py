@@ -10,6 +10,7 @@ from kernwright import _core
 from kernwright._sim import line_page as _page
 from kernwright._sim import watch as _watch
 from kernwright._support.files import told_of
+from kernwright._support.words import counted
 from kernwright.errors import ArgumentError
 
 
@@ -191,9 +192,11 @@ class LineProfile(_watch.Watch[_core._LineProfile]):
         return _page.box(self._title(), *self._tables())
 
     def _title(self) -> str:
-        counts = self.launches.items()
-        launched = ", ".join(f"{_core._readable_name(name)}: {count}" for name, count in counts)
-        return f"launches: {launched}" if launched else "no launches"
+        launched = ", ".join(
+            f"{_core._readable_name(name)} ({counted(count, 'launch', 'launches')})"
+            for name, count in self.launches.items()
+        )
+        return f"Line profile of {launched}" if launched else "Line profile: no launches"
 
     def _tables(self) -> tuple[list[_page.Column], str, list[tuple[str, list[_page.Row]]]]:
         """The columns with values, a note of what is in none, and the rows of _listings()."""

@@ -6,6 +6,15 @@ import html
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
+# Lines of a source: one that is too long goes on below its first character.
+_SOURCE_STYLE = """
+.row { display: block; white-space: pre; } .row .code { display: inline-block;
+vertical-align: top; max-width: calc(100% - var(--at) - 1ch); white-space: pre-wrap;
+overflow-wrap: anywhere; }
+"""
+_MOST_INDENT = 24
+"""Characters: of deeper lines the rest counts as text, so that narrow screens have room for it."""
+
 # Each pair of text and ground has a contrast of at least 4.5 : 1, in light and in dark.
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --line: #d1d9e0;
@@ -17,8 +26,8 @@ _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; padding: 0 1em; max-width: 70em;
 color: var(--ink); background: var(--paper); }
 h1, h2 { overflow-wrap: anywhere; } .number { color: var(--soft); }
-p { margin: .2em 0; } pre { background: var(--panel); padding: .6em; overflow-x: auto; }
-@media (max-width: 50em) { pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
+p { margin: .2em 0; } pre { background: var(--panel); padding: .6em; overflow-x: auto;
+white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 
 
@@ -28,7 +37,7 @@ def page(title: str, body: str, style: str = "") -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset=utf-8>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text}</title>\n<style>{_STYLE}{style.lstrip()}</style>\n"
+        f"<title>{text}</title>\n<style>{_STYLE}{_SOURCE_STYLE}{style.lstrip()}</style>\n"
         f"<h1>{text}</h1>\n{body}\n</html>\n"
     )
 
@@ -65,7 +74,21 @@ def box(title: str, rows: Mapping[str, object] | None = None, more: str = "") ->
 def part(body: str, style: str = "") -> str:
     """The body of a page with its style, to be shown within a box: other boxes do not see it."""
     name = f"kernwright-{zlib.crc32(style.encode()):08x}"
-    return f"<div class={name}><style>.{name} {{{_BOX_STYLE}{style}}}</style>{body}</div>"
+    whole = _BOX_STYLE + _SOURCE_STYLE + style
+    return f"<div class={name}><style>.{name} {{{whole}}}</style>{body}</div>"
+
+
+def source_row(line: str, number: str = "", kind: str = "") -> str:
+    """A line of a source within <pre>, behind its number. `kind` is one more class for its style.
+    The number, the indentation and the first character stay together."""
+    text = line.expandtabs()
+    indent = min(len(text) - len(text.lstrip()), _MOST_INDENT)
+    front = f"<span class=number>{html.escape(number)}</span>  " if number else ""
+    at = indent + (len(number) + 2 if number else 0)
+    return (
+        f"<span class='row{kind and ' ' + kind}' style='--at: {at}ch'>{front}{' ' * indent}"
+        f"<span class=code>{html.escape(text[indent:])}</span>\n</span>"
+    )
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _STYLE = """
 h2 { font-size: 1.05em; margin: 1.6em 0 .3em; } .kind { background: #b3261e; color: #fff;
 padding: .1em .5em; border-radius: .3em; margin-right: .5em; } .hint { color: var(--good); }
-.at { background: var(--at); display: block; } .other { background: var(--other); display: block; }
+.at { background: var(--at); } .other { background: var(--other); }
 """
 _AROUND = 3
 
@@ -40,11 +40,9 @@ def _excerpt(lines: list[str], first: int, marks: dict[int, str]) -> str:
     last = 0
     for number in sorted(n for n in wanted if first <= n < end):
         if last and number > last + 1:
-            rows.append("<span class=number>  ...</span>\n")
+            rows.append(_html.source_row("", "  ..."))
         last = number
-        row = f"<span class=number>{number:5}</span>  {html.escape(lines[number - first])}"
-        style = marks.get(number)
-        rows.append(f"<span class={style}>{row}</span>" if style else row + "\n")
+        rows.append(_html.source_row(lines[number - first], f"{number:5}", marks.get(number, "")))
     return f"<pre>{''.join(rows)}</pre>\n" if rows else ""
 
 

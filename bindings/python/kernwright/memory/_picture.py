@@ -8,7 +8,7 @@ from typing import Any
 from kernwright._core import _describe_bytes as size_text
 from kernwright._support import html as pages
 from kernwright._support import svg
-from kernwright._support.words import counted
+from kernwright._support.words import counted, time_text
 
 WIDTH, HEIGHT = 960, 220
 BAR = 16
@@ -53,6 +53,7 @@ def history(samples: list[dict[str, Any]]) -> str:
 
     broken = [(WIDTH * s["operation"] / last, HEIGHT * (1 - fragmentation(s))) for s in samples]
     seconds = samples[-1]["seconds"] - samples[0]["seconds"]
+    operations = f"{last:,} operation{'' if last == 1 else 's'}"
     parts = [
         svg.path(area(curve("reserved")), "free curve"),
         svg.path(area(curve("used")), "used curve"),
@@ -64,7 +65,7 @@ def history(samples: list[dict[str, Any]]) -> str:
     )  # fmt: skip
     return (
         svg.picture(parts, WIDTH, HEIGHT, "use over time")
-        + f'<p class="key">{keys} over {last:,} operations in {seconds:.1f} s</p>'
+        + f'<p class="key">{keys} over {operations} in {time_text(1000 * seconds)}</p>'
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from kernwright._core import Array, _attention
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.nn._attention_float8 import is_float8, widened
 
 __all__ = ["attention", "decode_attention"]
 
@@ -41,14 +42,17 @@ def attention(
     seed: int | None = None,
     offset: int = 0,
     return_lse: bool = False,
+    query_scale: Any = None,
+    key_scale: Any = None,
+    value_scale: Any = None,
 ) -> Any:
     """softmax(scale * query key^T + attn_mask) value, as torch's scaled_dot_product_attention.
 
     query (..., heads, L, E), key (..., heads, S, E), value (..., heads, S, Ev), E and Ev at most
     256, any strides; float16 or bfloat16, summed in float32 on matrix units (weights are rounded to
     the dtype before they meet values), or float32 by plain multiplications. The result is
-    (..., heads, L, Ev). Memory grows with L + S. With `enable_gqa` key and value may have fewer
-    heads, a divisor of the query's.
+    (..., heads, L, Ev), of the query's dtype. Memory grows with L + S. With `enable_gqa` key and
+    value may have fewer heads, a divisor of the query's.
 
     - attn_mask: bool (True: takes part) or numbers that are added, float32 or of the query's dtype;
       it broadcasts to (batch, heads, L, S). Not together with `is_causal`, as in torch.
@@ -68,6 +72,10 @@ def attention(
       saves blocks that find nothing to do.
     - return_lse: also log(sum(exp(score))) of each row, float32 (batch, heads, L), or (heads,
       tokens) of packed sequences; with sinks these are in it.
+    - query_scale, key_scale, value_scale: of operands in float8_e4m3fn or float8_e5m2, which stand
+      for their bytes times the scale: a number, or float32 (), (heads,) or (batch, heads) of the
+      operand. One kernel each widens them to the query's dtype, to bfloat16 where it is float8 too;
+      the result has that dtype.
 
     A row that sees no key is 0, as in torch, its logarithm -inf. Rows behind query_lengths are 0.
     The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,
@@ -81,6 +89,9 @@ def attention(
     packed = cu_seqlens_q is not None
     query, key, value, shape = _four_axes(query, key, value, packed)
     _require_groups(query, key, enable_gqa)
+    scales = (query_scale, key_scale, value_scale)
+    if any(map(is_float8, (query, key, value))) or any(s is not None for s in scales):
+        query, key, value = widened((query, key, value), scales, packed)
     arrays = [attn_mask, sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
     out, lse = _attention(
         False,
@@ -161,7 +172,7 @@ def decode_attention(
         [None, sinks, alibi, None, lengths, None, None, page_table, key_scale, value_scale],
         scale,
         soft_cap or 0.0,
-        -1 if window is None else window - 1,
+        -1 if window is None else min(window, 2**62) - 1,
         0,
         True,
         return_lse,
@@ -215,7 +226,7 @@ def _window(window: Any) -> tuple[int, int]:
     if window is None:
         return -1, -1
     if isinstance(window, int) and window >= 1:
-        return window - 1, 0
+        return min(window, 2**62) - 1, 0
     if isinstance(window, (tuple, list)) and len(window) == 2:
         left, right = window
         if isinstance(left, int) and isinstance(right, int):

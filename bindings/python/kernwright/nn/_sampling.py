@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 from kernwright import _core, random
+from kernwright._array.sorting import _whole
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, ArgumentRangeError, InvalidArgument
 
@@ -46,6 +46,9 @@ def sample(
     """
     values = _logits(logits)
     target = _target(values, out)
+    step = _whole(step, "step")
+    if not 0 <= step < 2**64:
+        raise ArgumentRangeError(f"step is from 0 to 2^64 - 1, got {step}")
     if seed is None:
         seed = random.default_generator()._draw(1, _seed_of)
     _core._sample(
@@ -53,7 +56,7 @@ def sample(
         _real(temperature, "temperature", -math.inf, math.inf), _count(top_k),
         _real(top_p, "top_p", 0, math.inf), _real(min_p, "min_p", 0, 1),
         _real(repetition_penalty, "repetition_penalty", 0, math.inf), previous,
-        seed % 2**64, step, counter,
+        _whole(seed, "seed") % 2**64, step, counter,
     )  # fmt: skip
     return target
 
@@ -116,10 +119,7 @@ def _real(value: Any, name: str, low: float, high: float) -> Any:
 def _count(value: Any) -> Any:
     if isinstance(value, Array) or hasattr(value, "__dlpack_device__"):
         return value
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"top_k is an int, got {type(value).__name__}") from None
+    number = _whole(value, "top_k")
     if number < 0:
         raise ArgumentRangeError(f"top_k is not negative, got {number}")
     return min(number, 2**31 - 1)

@@ -85,7 +85,7 @@ def lion(
     array([0.75, 1.25], dtype=float32)
     """
     options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
-    options |= _betas(betas) | {"decay": weight_decay}
+    options |= _betas(betas) | {"decay": _not_negative(weight_decay, "weight_decay")}
     _core._optimizer_step("lion", tensors(params), tensors(grads), tensors(exp_avg), [],
                           tensors(masters), options)  # fmt: skip
 
@@ -113,8 +113,8 @@ def sgd(
     if nesterov and (momentum <= 0 or dampening != 0):
         raise InvalidArgument("nesterov needs a momentum above 0 and no dampening")
     options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
-    options |= {"decay": weight_decay, "momentum": momentum, "dampening": dampening}
-    options["nesterov"] = nesterov
+    options |= {"decay": _not_negative(weight_decay, "weight_decay"), "momentum": momentum,
+                "dampening": dampening, "nesterov": nesterov}  # fmt: skip
     _core._optimizer_step("sgd", tensors(params), tensors(grads), tensors(momentum_buffers), [],
                           tensors(masters), options)  # fmt: skip
 
@@ -182,7 +182,8 @@ def _adam(
     stochastic_rounding: bool, seed: int,
 ) -> None:  # fmt: skip
     options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
-    options |= _betas(betas) | {"epsilon": eps, "decay": weight_decay}
+    options |= _betas(betas) | {"epsilon": _not_negative(eps, "eps"),
+                                "decay": _not_negative(weight_decay, "weight_decay")}  # fmt: skip
     _core._optimizer_step(rule, tensors(params), tensors(grads), tensors(exp_avg),
                           tensors(exp_avg_sq), tensors(masters), options)  # fmt: skip
 
@@ -202,14 +203,26 @@ def _options(
         options |= {"steps": step, "step": 0}
     else:
         options["step"] = step
-    options["rates" if isinstance(lr, Array) else "rate"] = lr
-    if not isinstance(lr, Array) and not lr >= 0:
-        raise InvalidArgument(f"lr is not negative, got {lr}")
-    return options
+    if isinstance(lr, Array):
+        return options | {"rates": lr}
+    return options | {"rate": _not_negative(lr, "lr")}
+
+
+def _not_negative(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} is a number, got {value!r:.60}") from None
+    if not number >= 0:
+        raise InvalidArgument(f"{name} is not negative, got {number}")
+    return number
 
 
 def _betas(betas: Any) -> dict[str, float]:
-    first, second = betas
+    try:
+        first, second = map(float, betas)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"betas are two numbers, got {betas!r:.60}") from None
     if not (0 <= first < 1 and 0 <= second < 1):
         raise InvalidArgument(f"betas lie between 0 and 1, got {betas}")
     return {"beta1": first, "beta2": second}

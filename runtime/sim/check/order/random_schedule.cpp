@@ -1,6 +1,7 @@
 // The random order of warps.
 #include "sim/check/order/random_schedule.h"
 
+#include "base/hash.h"
 #include "sim/exec/warp/scheduler.h"
 
 #include <numeric>
@@ -15,20 +16,11 @@ constexpr std::uint64_t kPauseEvery = 4;
 }  // namespace
 
 void RandomSchedule::begin(std::uint64_t seed, std::uint64_t block) noexcept {
-  state_ = seed ^ (block + 1) * 0x9e3779b97f4a7c15u;
-}
-
-/// splitmix64.
-std::uint64_t RandomSchedule::next() noexcept {
-  state_ += 0x9e3779b97f4a7c15u;
-  std::uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+  state_ = seed ^ (block + 1) * kGoldenRatio;
 }
 
 bool RandomSchedule::pause(const Op* op, Warp& warp) {
-  if (next() % kPauseEvery != 0) return false;
+  if (splitmix(state_) % kPauseEvery != 0) return false;
   Split& split = warp.schedule->current();
   split.pc = warp.op_index(op);
   split.window = kFairnessWindow;
@@ -42,7 +34,8 @@ const std::uint32_t* RandomSchedule::warp_order() {
     order_.resize(warps_);
     std::iota(order_.begin(), order_.end(), 0u);
   }
-  for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[next() % i]);
+  for (std::size_t i = order_.size(); i > 1; --i)
+    std::swap(order_[i - 1], order_[splitmix(state_) % i]);
   return order_.data();
 }
 

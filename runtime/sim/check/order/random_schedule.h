@@ -19,8 +19,6 @@ class RandomSchedule {
   const std::uint32_t* warp_order();
 
  private:
-  std::uint64_t next() noexcept;
-
   std::uint32_t warps_ = 0;
   std::uint64_t state_ = 0;
   std::vector<std::uint32_t> order_;

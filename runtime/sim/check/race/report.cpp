@@ -64,7 +64,7 @@ const char* wait_hint(const CheckedOp* op, bool to_shared, bool tells, bool glob
 /// One race, with all parts of its report.
 class RaceReport {
  public:
-  RaceReport(const BlockPlace& place, const Race& race)
+  RaceReport(const BlockPlace& place, const RacePair& race)
       : place_(place),
         race_(race),
         other_op_(place.op_at(site_of(race.other))),
@@ -182,7 +182,7 @@ class RaceReport {
   }
 
   const BlockPlace& place_;
-  const Race& race_;
+  const RacePair& race_;
   const CheckedOp* const other_op_;
   const std::uint32_t owner_;   ///< the other access's block
   const std::uint32_t thread_;  ///< that made it
@@ -193,7 +193,7 @@ class RaceReport {
 
 }  // namespace
 
-void BlockFindings::race(const Race& race) {
+void BlockFindings::race(const RacePair& race) {
   const WordAccess& access = race.access;
   const LaneTouch& touch = access.touch;
   const RaceReport report(place_, race);

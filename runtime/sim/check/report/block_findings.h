@@ -12,7 +12,7 @@
 namespace kernwright::sim {
 
 /// Two racing accesses. `other_wrote` is false for a read.
-struct Race {
+struct RacePair {
   const WordAccess& access;
   Shadow other = 0;
   bool other_wrote = false;
@@ -38,7 +38,7 @@ class BlockFindings {
   void hand_over() { place_.launch.collect(found_); }
   std::size_t size() const noexcept { return found_.size(); }
 
-  void race(const Race& race);
+  void race(const RacePair& race);
   /// `bits`: the unwritten bytes of the access.
   void uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                      std::uint64_t bits);

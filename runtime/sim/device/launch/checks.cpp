@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/stream/work.h"
@@ -73,8 +74,7 @@ void Checks::leave_schedule(const ScheduleScope* scope) noexcept {
 std::uint64_t Checks::next_seed() noexcept {
   Schedule& schedule = schedules_.back();
   if (!schedule.seed) return 0;
-  std::uint64_t state = *schedule.seed + schedule.launches++ * 0x9e3779b97f4a7c15u;
-  return std::max<std::uint64_t>(next_number(state), 1);
+  return std::max<std::uint64_t>(splitmix_at(*schedule.seed, schedule.launches++), 1);
 }
 
 Ticks& Checks::ticks() {

@@ -2,6 +2,7 @@
 #include "sim/device/stream/work_queues.h"
 
 #include "base/format.h"
+#include "base/hash.h"
 #include "sim/device/sim_driver.h"
 
 #include <algorithm>
@@ -49,13 +50,6 @@ std::shared_ptr<QueuedWork> make_item(const StreamUse& use, Work&& work) {
 
 }  // namespace
 
-std::uint64_t next_number(std::uint64_t& state) noexcept {
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 void WorkQueues::set_seed(std::optional<std::uint64_t> seed) {
   finish_all();
   const std::lock_guard lock(mutex_);
@@ -67,7 +61,7 @@ void WorkQueues::set_seed(std::optional<std::uint64_t> seed) {
 std::uint64_t WorkQueues::draw() {
   if (!deferred()) return 0;
   const std::lock_guard lock(mutex_);
-  return next_number(state_) | 1;
+  return splitmix(state_) | 1;
 }
 
 std::shared_ptr<Mark> WorkQueues::issue(const StreamUse& use, Work&& work,
@@ -139,7 +133,7 @@ StreamUse* WorkQueues::choose() {
     if (std::all_of(after.begin(), after.end(), is_over)) ready.push_back(&use);
   }
   if (ready.empty()) return nullptr;
-  const std::uint64_t number = next_number(state_);
+  const std::uint64_t number = splitmix(state_);
   if ((number & 1) != 0) {
     for (StreamUse* use : ready) {
       if (use->stream.get() == favourite_) return use;
@@ -233,7 +227,7 @@ template <typename Over>
 bool WorkQueues::query_whether(const Over& over) {
   if (!deferred()) return true;
   Lock lock(mutex_);
-  for (std::uint64_t steps = next_number(state_) % 3; steps != 0 && !over(); --steps) {
+  for (std::uint64_t steps = splitmix(state_) % 3; steps != 0 && !over(); --steps) {
     if (!run_one(lock)) break;
   }
   return over();

@@ -26,9 +26,6 @@ struct QueuedWork {
   std::shared_ptr<const OrderedWork> order;  ///< null while the order of streams is not checked
 };
 
-/// The next number of a sequence (splitmix64).
-std::uint64_t next_number(std::uint64_t& state) noexcept;
-
 /// Without a seed work runs when it is issued, in issue order: a legal order of all streams. With a
 /// seed it waits until a call waits for it or queries it, or too much waits. Then the seed chooses,
 /// step by step, among the streams with runnable oldest work. Calls of one thread with the same

@@ -2,7 +2,7 @@
 //
 // A product is computed when it is issued, an order allowed by PTX. Until a wait covers it,
 // operands in shared memory must not change; the race check looks after this
-// (check/copies/block_wgmma.cpp). Its registers must not be touched either, also not by products of
+// (check/copies/wgmma_reads.cpp). Its registers must not be touched either, also not by products of
 // another shape. But there ptxas waits by itself (and then often runs all products one by one),
 // also if a compiler moved the access before the wait. So such a touch ends the product here too,
 // and is a finding for checks. If one of the four warps is missing or has exited, an H100 ends the

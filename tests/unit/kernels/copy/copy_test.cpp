@@ -100,13 +100,6 @@ TEST_CASE("copy: repeated and reversed elements") {
   check_copy(base, base.slice(0, 5, 6, -1));
 }
 
-TEST_CASE("copy: elements at odd addresses") {
-  const Array base = patterned({64}, ScalarType::uint8);
-  const Array fields =
-      Array::adopt(device(), base.address(), {9}, {7}, ScalarType::float32, base.owner());
-  check_copy(base, fields);
-}
-
 TEST_CASE("copy: a large array crosses many blocks") {
   const Array base = patterned({700, 501}, ScalarType::uint8);
   check_copy(base, base.transpose());

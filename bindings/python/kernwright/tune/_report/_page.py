@@ -51,6 +51,11 @@ td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowra
 td pre, details pre { max-height: 30em; overflow: auto; } summary { cursor: pointer; }
 pre { border-radius: .4em; font-size: .87em; } input { font: inherit; padding: .25em .5em;
 background: var(--paper); color: var(--ink); border: 1px solid var(--soft); border-radius: .3em; }
+@media (max-width: 50em) { .texts, .texts tbody { display: block; } .texts th { display: none; }
+.texts tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--line); }
+.texts td { border: 0; } .texts td.wide { flex: 1 0 100%; min-width: 0;
+box-sizing: border-box; overflow-wrap: anywhere; }
+.texts td[data-name]::before { content: attr(data-name) " "; color: var(--soft); } }
 @media print { nav, input { display: none; } }
 """
 
@@ -120,15 +125,16 @@ def _failures(record: Record) -> str:
         numbers += ", ..." if len(trials) > 8 else ""
         config = html.escape(_charts.config_text(trials[0].config))
         rows.append(
-            f"<tr><td class=status>{html.escape(status)}</td><td class=n>{len(trials)}</td>"
+            f"<tr><td class=status>{html.escape(status)}</td>"
+            f"<td class=n data-name=trials>{len(trials)}</td>"
             f"<td class=wide>{shown}</td><td class=wide>{config}</td>"
-            f"<td>{numbers}</td></tr>"
+            f"<td data-name=numbers>{numbers}</td></tr>"
         )
     more = len(groups) - _MOST_FAILURES
     note = f"<p>and {counted(more, 'rarer message')}</p>" if more > 0 else ""
     return (
-        "<div class=scroll><table><tr><th>status<th>trials<th>message<th>first configuration"
-        f"<th>numbers</tr>{''.join(rows)}</table></div>{note}"
+        "<div class=scroll><table class=texts><tr><th>status<th>trials<th>message"
+        f"<th>first configuration<th>numbers</tr>{''.join(rows)}</table></div>{note}"
     )
 
 
@@ -173,14 +179,18 @@ def _front(record: Record) -> str:
     if not picture:
         return ""
     rows = "".join(
-        f"<tr><td class=n>{trial.number}</td>"
-        + "".join(f"<td class=n>{text(_analysis.metric(record, trial, n))}</td>" for n in names)
+        f"<tr><td class=n data-name=trial>{trial.number}</td>"
+        + "".join(
+            f"<td class=n data-name='{html.escape(name)}'>"
+            f"{text(_analysis.metric(record, trial, name))}</td>"
+            for name in names
+        )
         + f"<td class=wide>{html.escape(_charts.config_text(trial.config))}</td></tr>"
         for trial in trials[:_MOST_FAILURES]
     )
     head = "".join(f"<th>{html.escape(name)}" for name in ("trial", *names, "configuration"))
     return (
-        f"<div class=charts>{picture}<div class=scroll><table><tr>{head}</tr>{rows}"
+        f"<div class=charts>{picture}<div class=scroll><table class=texts><tr>{head}</tr>{rows}"
         "</table></div></div>"
     )
 

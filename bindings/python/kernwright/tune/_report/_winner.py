@@ -8,6 +8,7 @@ import keyword
 from collections.abc import Mapping
 from typing import Any
 
+from kernwright._support import html as _html
 from kernwright._support.words import counted
 from kernwright.tune._report._charts import value_text
 from kernwright.tune._report._record import Record, TrialRow, number, table, text
@@ -68,6 +69,10 @@ def usage(record: Record, trial: TrialRow) -> str:
     return "\n".join(lines)
 
 
+def _listing(code: str) -> str:
+    return f"<pre>{''.join(map(_html.source_row, code.splitlines()))}</pre>"
+
+
 def _code(record: Record, trial: TrialRow, source: str | None) -> str:
     lines = [f"#define {name} {define(value)}" for name, value in trial.config.items()]
     known = source if source is not None else text(record.session.get("source_text"))
@@ -76,10 +81,7 @@ def _code(record: Record, trial: TrialRow, source: str | None) -> str:
         if len(known) > _MOST_SOURCE:
             lines.append(f"... and {counted(len(known) - _MOST_SOURCE, 'more character')}")
     title = "Code, with its defines" if known else "Its defines"
-    return (
-        f"<details><summary>{title}</summary><pre><code>{html.escape(chr(10).join(lines))}"
-        "</code></pre></details>"
-    )
+    return f"<details><summary>{title}</summary>{_listing(chr(10).join(lines))}</details>"
 
 
 def winner(record: Record, source: str | None) -> str:
@@ -95,7 +97,7 @@ def winner(record: Record, source: str | None) -> str:
     return (
         f"<div class=pair><div>{pairs(best.config)}</div>"
         f"<div>{pairs(_resources(best))}</div></div>{said}"
-        f"<h3>How to use it</h3><pre><code>{html.escape(usage(record, best))}</code></pre>"
+        f"<h3>How to use it</h3>{_listing(usage(record, best))}"
         f"{_code(record, best, source)}"
     )
 

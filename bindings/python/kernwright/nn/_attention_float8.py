@@ -1,0 +1,66 @@
+"""Float8 operands of attention, and their scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import kernwright
+from kernwright._core import Array
+from kernwright.errors import ArgumentError, InvalidArgument
+
+FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+_NAMES = ("query", "key", "value")
+
+
+def is_float8(x: Any) -> bool:
+    return isinstance(x, Array) and str(x.dtype) in FLOAT8
+
+
+def widened(operands: Sequence[Any], scales: Sequence[Any], packed: bool) -> list[Any]:
+    """Query, key and value of four axes (three where `packed`). Those of float8 become what their
+    bytes stand for, times their scales, in the query's dtype or bfloat16: one kernel each. Others
+    stay. Raises ArgumentError and InvalidArgument for scales that do not fit."""
+    query = operands[0]
+    dtype = "bfloat16" if is_float8(query) or not isinstance(query, Array) else str(query.dtype)
+    made = []
+    for name, x, scale in zip(_NAMES, operands, scales, strict=True):
+        if scale is not None:
+            factor = _factor(f"{name}_scale", x, scale, packed)
+            x = _times(dtype)(x, factor)
+        elif is_float8(x):
+            x = x.astype(dtype)
+        made.append(x)
+    return made
+
+
+def _factor(name: str, x: Any, scale: Any, packed: bool) -> Array:
+    """`scale` in the axes of the heads of `x`."""
+    if not is_float8(x):
+        what = getattr(x, "dtype", type(x).__name__)
+        raise InvalidArgument(f"attention: {name} is for float8 operands; this one is {what}")
+    if isinstance(scale, (int, float)):
+        scale = kernwright.asarray(np.float32(scale), device=x.device)
+    if not isinstance(scale, Array) or str(scale.dtype) != "float32":
+        what = getattr(scale, "dtype", type(scale).__name__)
+        raise ArgumentError(f"attention: {name} is a number or a float32 array, not {what}")
+    heads = x.shape[1]
+    shapes = [(), (heads,)] if packed else [(), (heads,), (x.shape[0], heads)]
+    if scale.shape not in shapes:
+        raise InvalidArgument(
+            f"Incompatible dimensions for attention: {name} has shape {scale.shape}, and must be "
+            f"one of {', '.join(map(str, shapes))} for an operand of shape {x.shape}"
+        )
+    return scale.reshape((*scale.shape, *(1,) * (1 if packed else 2))) if scale.ndim else scale
+
+
+_kept: dict[str, Any] = {}
+
+
+def _times(dtype: str) -> Any:
+    """x * scale in one kernel in float32, rounded once."""
+    if dtype not in _kept:
+        _kept[dtype] = kernwright.fuse(lambda x, scale: (x * scale).astype(dtype))
+    return _kept[dtype]
