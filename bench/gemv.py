@@ -76,8 +76,9 @@ def copies_of(n: int, k: int, dtype: str) -> int:
     return max(2, -(-int(COLD_BYTES) // (n * k * kw.empty(0, dtype=dtype).itemsize)))
 
 
-def is_right(product: Product, result: kw.Array) -> bool:
-    """Checks the first and the last rows of the weights, in float64."""
+def error_of(product: Product, result: kw.Array) -> float:
+    """||result - expected|| / ||expected|| of the first and the last rows of the weights, in
+    float64."""
     rows = np.r_[0:256, -256:0] if result.shape[1] > 512 else np.arange(result.shape[1])
     weights, x = product.weights[0], np.asarray(product.x.numpy(), np.float64)
     picked = np.concatenate(
@@ -87,7 +88,7 @@ def is_right(product: Product, result: kw.Array) -> bool:
     ).astype(np.float64)
     expected = x @ picked.T * (1 if product.scale is None else 0.01)
     off = np.linalg.norm(np.asarray(result.numpy(), np.float64)[:, rows] - expected)
-    return bool(off <= TOLERANCE * np.linalg.norm(expected))
+    return float(off / np.linalg.norm(expected))
 
 
 # ----------------------------------------------------------------------------------- timings
@@ -229,7 +230,8 @@ def measure(m: int, n: int, k: int, dtype: str, options: argparse.Namespace) -> 
     simulated = kw.current_device().is_simulated
     product = make(m, n, k, dtype, 1 if simulated else copies_of(n, k, dtype))
     row: dict[str, Any] = {"m": m, "n": n, "k": k, "weights": dtype}
-    row["correct"] = is_right(product, product.run()[0]())
+    row["error"] = error_of(product, product.run()[0]())
+    row["correct"] = row["error"] <= TOLERANCE
     if not simulated:
         row |= candidates(product) if options.candidates else compare(product)
     print(row, file=sys.stderr, flush=True)

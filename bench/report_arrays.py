@@ -1,10 +1,11 @@
-"""Figures of operations on arrays, products and attention, for report.py."""
+"""Figures of operations on arrays, packed weights and attention, for report.py."""
 
 from __future__ import annotations
 
 import textwrap
 from typing import Any
 
+from report_products import error_by_norm, wide, with_note
 from report_text import HERE, load, table
 
 OPERATIONS = HERE.parent / "docs" / "operations_speed.md"
@@ -15,25 +16,6 @@ Written by `bench/report.py` from `bench/results/operations.json`, which `kernwr
 [bench.md](bench.md) says what the columns are and how they are measured.
 
 """
-
-
-def products() -> str | None:
-    document = load("gemm")
-    if document is None or "rows" not in document:
-        return None
-    rows = [
-        (
-            f"{'x'.join(map(str, row['shape']))} {row['layout']}, {row['dtype']}",
-            f"{row['ours']['TFLOP/s']:.0f} | {row['torch']['TFLOP/s']:.0f} | "
-            f"{row['of torch']:.2f} | {row['error']:.1e}",
-        )
-        for row in document["rows"]
-        if "torch" in row
-    ]
-    title = f"Matrix products, {document['machine']['device']}:"
-    columns = "TFLOP/s, kernwright | TFLOP/s, torch (cuBLAS) | ratio | error by the norm"
-    text = table(title, ("", columns), rows).replace("|---|---|", "|---|---|---|---|---|")
-    return with_note(text, document)
 
 
 def packed_weights() -> str | None:
@@ -49,17 +31,15 @@ def packed_weights() -> str | None:
         name = f"{row['weights']}, {row['n']} x {row['k']}, {row['m']} row{'s'[: row['m'] > 1]}"
         ours = row["ours"]
         values = f"{ours['us']:.1f} | {ours['TB/s']:.2f} | {peers[best]:.1f}"
-        rows.append(
-            (name, f"{values} ({best.removeprefix('torch ')}) | {peers[best] / ours['us']:.2f}")
-        )
+        values += f" ({best.removeprefix('torch ')}) | {peers[best] / ours['us']:.2f}"
+        rows.append((name, f"{values} | {error_by_norm(row)}"))
     title = f"Products with packed weights, cold L2, {document['machine']['device']}:"
-    columns = "us, kernwright | TB/s of packed bytes | us, torch's fastest | times as fast"
+    columns = (
+        "us, kernwright | TB/s of packed bytes | us, torch's fastest | times as fast | "
+        "error by the norm"
+    )
     text = table(title, ("format, weights, rows of x", columns), rows)
-    return with_note(text.replace("|---|---|", "|---|---|---|---|---|"), document)
-
-
-def with_note(text: str, document: dict[str, Any]) -> str:
-    return f"{text}\n{document['note']}\n" if "note" in document else text
+    return with_note(wide(text, 6), document)
 
 
 def array_calls() -> str | None:
@@ -91,12 +71,12 @@ def attention() -> str | None:
         name = f"{row['subject']}, {row['batch']} x {heads} heads, {row['queries']}"
         name += "" if row["keys"] == row["queries"] else f" x {row['keys']}"
         values = f"{found['ours']:.0f} | {peers[best]:.0f} ({best.removeprefix('torch ')})"
-        rows.append((name + causal, f"{values} | {found['ours'] / peers[best]:.2f}"))
+        values += f" | {found['ours'] / peers[best]:.2f} | {error_by_norm(row)}"
+        rows.append((name + causal, values))
     title = f"Attention with heads of 128 bfloat16 elements, {document['machine']['device']}:"
-    columns = "TFLOP/s, kernwright | TFLOP/s, torch's fastest backend | ratio"
+    columns = "TFLOP/s, kernwright | TFLOP/s, torch's fastest backend | ratio | error by the norm"
     text = table(title, ("batch x heads / heads of keys, queries (x keys)", columns), rows)
-    text = text.replace("|---|---|", "|---|---|---|---|")
-    return with_note(text, document)
+    return with_note(wide(text, 5), document)
 
 
 def is_speed(value: Any) -> bool:

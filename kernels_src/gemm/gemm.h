@@ -73,7 +73,8 @@ struct Gemm {
   Array a, b;
   GemmEpilogue epilogue{};
   std::optional<GemmBlockScales> block_scales{};  ///< of two matrices; no gate, no other scales
-  /// Type of the result: float16, bfloat16 or float32; int8 or int32 of int8 without scales. Empty:
+  /// Type of the result: float16, bfloat16 or float32; int8 or int32 of int8 without scales; where
+  /// an epilogue quantises, float8_e4m3fn, float8_e5m2 or int8, without c and gate. Empty:
   /// as a's, float32 of float8, int32 of int8.
   std::optional<ScalarType> type{};
   std::optional<GemmTile> tile{};  ///< empty: choose_gemm() decides

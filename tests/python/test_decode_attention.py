@@ -103,11 +103,33 @@ def test_pages_that_are_none(dtype):
         assert np.isnan(got.numpy()[:2]).all()
         assert_attention(got[2:], wanted[2:], dtype)
     ends = kw.asarray(np.array([16, 8, 64], np.int32))  # in front of the wrong ones
-    got = decode(q, key, value, ends, page_table=wrong)
     short = reference(*host, lengths=[16, 8, 64])[0]
-    assert_attention(got, short, dtype)
+    for check in (False, True):
+        got = decode(q, key, value, ends, page_table=wrong, check=check)
+        assert_attention(got, short, dtype)
     with pytest.raises(InvalidArgument, match="2 entries"):
         decode(q, key, value, page_table=wrong, check=True)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "window", "queries", "found"),
+    [(None, None, 1, 3), ([64, 64], None, 1, 3), ([65, 10**6], None, 1, 3), ([16, 8], None, 1, 0),
+     ([17, 9], None, 1, 2), ([0, -5], None, 1, 0), ([64, 64], 40, 1, 1), ([64, 64], 41, 1, 2),
+     ([64, 64], 40, 2, 2), ([64, 64], 64, 1, 3)],
+)  # fmt: skip
+def test_pages_that_are_read_are_checked(lengths, window, queries, found):
+    """Wrong are tokens 16 to 23 of the first sequence, 8 to 15 and 48 to 55 of the second."""
+    host = operands(2, 2, 2, queries, 64, 64, "float16")
+    (key, table), (value, _) = pages_of(host[1], 8), pages_of(host[2], 8)
+    table[0, 2], table[1, 1], table[1, 6] = -1, len(key), -(2**31)
+    q, key, value, table = on_device((host[0], key, value, table))
+    ends = lengths and kw.asarray(np.array(lengths, np.int32))
+    options = {"page_table": table, "window": window, "check": True}
+    if found == 0:
+        decode(q, key, value, ends, **options)
+        return
+    with pytest.raises(InvalidArgument, match=f"{found} entries"):
+        decode(q, key, value, ends, **options)
 
 
 @pytest.mark.parametrize("dim", [64, 128])

@@ -7,6 +7,7 @@ from hopper import HOPPER, run_at_9_0, simulated_elsewhere
 from scipy.special import ndtr
 
 import kernwright as kw
+from kernwright.errors import ArgumentError
 
 TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
 ERROR = {"float16": 1e-3, "bfloat16": 6e-3, "float32": 2e-6}
@@ -132,3 +133,57 @@ def test_what_does_not_compile_names_the_expression():
         product("x +\n swish(x)")
     error = failed.value.diagnostics[0]
     assert "swish" in error.message and error.line == 2 and "epilogue" in str(error.file)
+
+
+NARROW = {
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+    "int8": np.int8,
+}
+
+
+def quantised(exact, dtype):
+    if dtype == "int8":
+        return np.clip(np.rint(exact), -128, 127)
+    return exact.astype(np.float32).astype(NARROW[dtype]).astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("source", TYPES)
+@pytest.mark.parametrize("shape", [(33, 70, 64), (130, 256, 512), (5, 7, 3), (64, 64, 4096)])
+def test_quantised_results(dtype, source, shape):
+    """Sums differ in their last bits, so a few results are one step of the type off."""
+    m, n, k = shape
+    a, b = values(m, k, dtype=source), values(k, n, dtype=source, seed=1)
+    bias = values(n, dtype="float32", seed=2)
+    factor = 20.0 if dtype == "int8" else 1.0
+    got = fused(
+        kw.asarray(a), kw.asarray(b), "x * alpha + bias",
+        bias=kw.asarray(bias), alpha=factor, dtype=dtype,
+    )  # fmt: skip
+    assert str(got.dtype) == dtype
+    exact = a.astype("f8") @ b.astype("f8") * factor + bias
+    wanted, off = quantised(exact, dtype), {"int8": 1, "float8_e4m3fn": 1 / 8, "float8_e5m2": 1 / 4}
+    found = got.numpy().astype(np.float64)
+    step = 1 if dtype == "int8" else np.maximum(np.abs(wanted) * off[dtype], 2.0**-9)
+    assert (np.abs(found - wanted) <= step).all()
+    assert (found != wanted).mean() < 0.02
+
+
+def test_quantised_results_of_special_values():
+    a = kw.asarray(np.array([[np.nan], [np.inf], [-np.inf], [300], [2.5], [-3.5]], np.float32))
+    one = kw.ones((1, 1))
+    assert fused(a, one, "x", dtype="int8").numpy()[:, 0].tolist() == [0, 127, -128, 127, 2, -4]
+    got = fused(a, one, "x", dtype="float8_e5m2").numpy()[:, 0].astype(np.float64)
+    assert str(got.tolist()) == "[nan, inf, -inf, 320.0, 2.5, -3.5]"
+
+
+def test_wrong_quantised_results_and_parentheses():
+    a = kw.ones((4, 4))
+    with pytest.raises(ArgumentError, match="int8 has no c"):
+        fused(a, a, "x + c", c=a, dtype="int8")
+    with pytest.raises(ArgumentError, match="not int16"):
+        fused(a, a, "x", dtype="int16")
+    for text in ("1.0f) * (x", "(x", "x)"):
+        with pytest.raises(ArgumentError, match="parentheses"):
+            fused(a, a, text)

@@ -358,3 +358,38 @@ def test_boxes_of_some_rows_on_a_gpu():
     if kw.current_device().is_simulated:
         pytest.skip("that is done on a simulated device of 9.0")
     boxes_of_some_rows()
+
+
+# ------------------------------------------------------------------------------------- gates
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_gated_layers(dtype):
+    for lead, n, k in [((5,), 128, 64), ((2, 3, 40), 260, 128), ((), 6, 7), ((0,), 4, 8)]:
+        x, w = values((*lead, k), dtype, 3), values((n, k), dtype, 4)
+        bias = values((n,), dtype, 5)
+        y = wide(x) @ wide(w).T
+        got = nn.linear(kw.asarray(x), kw.asarray(w), gate="relu")
+        close_by_norm(got, np.maximum(y[..., : n // 2], 0) * y[..., n // 2 :], dtype)
+        left, right = np.split(y + wide(bias), 2, axis=-1)
+        got = nn.linear(kw.asarray(x), kw.asarray(w), kw.asarray(bias), gate="silu")
+        close_by_norm(got, left / (1 + np.exp(-left)) * right, dtype)
+
+
+def close_by_norm(got, wanted, dtype):
+    assert str(got.dtype) == dtype and got.shape == wanted.shape
+    bound = {"bfloat16": 3e-3, "float16": 5e-4, "float32": 1e-6}[dtype]
+    assert np.linalg.norm(wide(got.numpy()) - wanted) <= bound * np.linalg.norm(wanted)
+
+
+def test_wrong_gates():
+    x, w = kw.ones((2, 8)), kw.ones((6, 8))
+    for error, words, call in [
+        (ArgumentError, "gate goes with a bias", lambda: nn.linear(x, w, gate="silu", scale=x)),
+        (ArgumentError, "gate is 'swish'", lambda: nn.linear(x, w, gate="swish")),
+        (ArgumentError, "not ndarray", lambda: nn.linear(x.numpy(), w, gate="silu")),
+        (InvalidArgument, "last ones are equal", lambda: nn.linear(x, w[:, :7], gate="silu")),
+        (InvalidArgument, "odd", lambda: nn.linear(x, w[:5], gate="silu")),
+    ]:
+        with pytest.raises(error, match=words):
+            call()

@@ -47,6 +47,32 @@ def test_a_warm_call_compiles_nothing():
     assert before == after >= 4
 
 
+WARM_ATTENTION = """
+import kernwright as kw
+options = {{"wait": True, "dtypes": [{dtype!r}]}}
+kw.warmup(["attention", "attention_backward"], shapes=[(2, 3, 70, 64)], **options)
+kw.warmup("decode_attention", shapes=[(2, 3, 90, 64)], **options)
+kw.warmup("linear", shapes=[(70, 64)], **options)
+q, x = kw.empty((2, 3, 70, 64), {dtype!r}), kw.empty((70, 64), {dtype!r})
+cache, lengths = kw.empty((2, 3, 90, 64), {dtype!r}), kw.empty(2, "int32")
+before = kw.cache.info()["process"]["compiles"]
+for causal in (False, True):
+    out, lse = kw.nn.attention(q, q, q, is_causal=causal, return_lse=True)
+    kw.nn.attention_backward(q, q, q, q, out, lse, is_causal=causal)
+kw.nn.decode_attention(q[:, :, :1], cache, cache, lengths)
+kw.nn.linear(x, kw.empty((64, 64), {dtype!r}))
+print(before, kw.cache.info()["process"]["compiles"])
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_warm_attention_and_layers_compile_nothing(dtype):
+    ended = run_child(WARM_ATTENTION.format(dtype=dtype), KERNWRIGHT_CACHE="memory")
+    assert ended.code == 0, ended.err
+    before, after = map(int, ended.out.split()[-2:])
+    assert before == after >= 4
+
+
 def test_names_go_with_kernels():
     kernel = kw.kernel("__global__ void of_warmup(int n) {}")
     futures = kw.warmup([kernel, "add"], wait=True, dtypes=["float32"], shapes=[(16,)])

@@ -114,6 +114,35 @@ def _matmul(kw: Any, of: Operands) -> Call:
     return lambda: kw.matmul(a, b)
 
 
+def _linear(kw: Any, of: Operands) -> Call:
+    x, weight = of.array(*_matrix(of)), of.array(of.shape[-1], of.shape[-1])
+    return lambda: kw.nn.linear(x, weight)
+
+
+def _query(of: Operands) -> tuple[int, ...]:
+    """The shape as that of a query: batch, heads, tokens, head_dim."""
+    return (1,) * (4 - len(of.shape)) + of.shape
+
+
+def _attention(kw: Any, of: Operands) -> Call:
+    q, k, v = (of.array(*_query(of)) for _ in range(3))
+    return lambda: [kw.nn.attention(q, k, v, is_causal=causal) for causal in (False, True)]
+
+
+def _attention_backward(kw: Any, of: Operands) -> Call:
+    arrays = [of.array(*_query(of)) for _ in range(5)]
+    lse = of.array(*_query(of)[:-1], dtype="float32")
+    gradients = kw.nn.attention_backward
+    return lambda: [gradients(*arrays, lse, is_causal=causal) for causal in (False, True)]
+
+
+def _decode_attention(kw: Any, of: Operands) -> Call:
+    *rest, _, dim = _query(of)
+    query, k, v = of.array(*rest, 1, dim), of.array(*_query(of)), of.array(*_query(of))
+    lengths = of.array(rest[0], dtype="int32")
+    return lambda: kw.nn.decode_attention(query, k, v, lengths)
+
+
 def _astype(kw: Any, of: Operands) -> Call:
     x, y = of.array(), of.array(dtype="float32")
     return lambda: (kw.astype(x, "float32", copy=True), kw.astype(y, of.dtype, copy=True))
@@ -147,6 +176,10 @@ OPERATIONS: dict[str, Callable[[Any, Operands], Call]] = {
     "embedding": _embedding,
     "take": _take,
     "matmul": _matmul,
+    "linear": _linear,
+    "attention": _attention,
+    "attention_backward": _attention_backward,
+    "decode_attention": _decode_attention,
 }
 
 DTYPES = ("float32", "float16", "bfloat16")

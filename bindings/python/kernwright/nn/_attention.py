@@ -152,9 +152,9 @@ def decode_attention(
 
     Blocks share the context, `splits` of them (as many as the device needs without it); their
     results are put together in a fixed order. A page number outside of the cache reads nothing: the
-    batch's result is NaN; `check` waits and raises InvalidArgument for any in the table. Numbers of
-    pages behind a batch's length are not looked at, but by `check`. Lengths beyond the cache count
-    as the whole cache. Raises ArgumentError and InvalidArgument as attention() does.
+    batch's result is NaN; `check` waits and raises InvalidArgument. Numbers of pages behind a
+    batch's length, and of those in front of its window, are not looked at. Lengths beyond the cache
+    count as the whole cache. Raises ArgumentError and InvalidArgument as attention() does.
 
     >>> q, cache = kw.ones((1, 8, 1, 64), "bfloat16"), kw.ones((1, 2, 32, 64), "bfloat16")
     >>> kw.nn.decode_attention(q, cache, cache, kw.asarray([7], "int32")).shape
@@ -163,12 +163,7 @@ def decode_attention(
     if window is not None and (not isinstance(window, int) or window < 1):
         raise ArgumentError(f"decode_attention: a window is a number of tokens, got {window!r}")
     if check and page_table is not None:
-        outside = int(((page_table < 0) | (page_table >= key_cache.shape[0])).sum())
-        if outside:
-            raise InvalidArgument(
-                f"decode_attention: {outside} entries of page_table are no pages of the "
-                f"{key_cache.shape[0]} of the cache"
-            )
+        _require_pages(query, key_cache, page_table, lengths, window)
     out, lse = _attention(
         True,
         query,
@@ -188,6 +183,31 @@ def decode_attention(
         0,
     )
     return (out, lse) if return_lse else out
+
+
+def _require_pages(query: Any, cache: Any, table: Any, lengths: Any, window: int | None) -> None:
+    """Waits, and raises InvalidArgument where a page that is read is none of the cache."""
+    arrays = (query, cache, table) if lengths is None else (query, cache, table, lengths)
+    right = all(isinstance(each, Array) for each in arrays) and query.ndim == cache.ndim == 4
+    if not right or table.ndim != 2 or (lengths is not None and lengths.ndim != 1):
+        return  # what is wrong is named where arguments are read
+    import kernwright as kw
+
+    outside = (table < 0) | (table >= cache.shape[0])
+    page, pages = cache.shape[1], table.shape[1]
+    ends = kw.full((1, 1), page * pages, "int64", device=table.device)
+    if lengths is not None:
+        ends = kw.minimum(ends, lengths.astype("int64").reshape((-1, 1)))
+    begins = page * kw.arange(pages, dtype="int64", device=table.device)
+    outside = outside & (begins < ends)
+    if window is not None:
+        outside = outside & (begins + page > ends - (query.shape[2] + window - 1))
+    count = int(outside.sum())
+    if count:
+        raise InvalidArgument(
+            f"decode_attention: {count} entries of page_table are no pages of the {cache.shape[0]} "
+            "of the cache"
+        )
 
 
 def _settings(

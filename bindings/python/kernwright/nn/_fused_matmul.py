@@ -46,11 +46,15 @@ def fused_matmul(
     - CUDA's functions (fmaxf, expf, tanhf ...) and relu, silu, gelu, gelu_tanh, sigmoid, softplus,
       clip(x, low, high). Numbers like 0.5 count as 0.5f.
 
-    The result is `dtype`, or that of a @ b. One kernel, on tensor cores where linear() and matmul()
-    use them; it is compiled at an expression's first use. Products that are split along k end in a
-    second kernel. Raises CompileError, with the line of the expression, for what does not compile;
-    ArgumentError for bias or c that are named and not given, or given and not named; and
-    InvalidArgument for shapes and dtypes.
+    The result is `dtype`, or that of a @ b. float8_e4m3fn, float8_e5m2 and int8 are for quantised
+    outputs, where the expression multiplies by 1 / scale: rounded to the nearest, ties to even,
+    int8 within -128 to 127 and 0 for NaN. They go with no `c`.
+
+    One kernel, on tensor cores where linear() and matmul() use them; it is compiled at an
+    expression's first use. Products that are split along k end in a second kernel. Raises
+    CompileError, with the line of the expression, for what does not compile; ArgumentError for bias
+    or c that are named and not given, or given and not named; and InvalidArgument for shapes and
+    dtypes.
 
     >>> x, w = kw.ones((2, 16), "bfloat16"), kw.ones((4, 16), "bfloat16")
     >>> kw.nn.fused_matmul(x, w.T, "relu(x) * c", c=kw.ones((2, 4), "bfloat16")).shape
@@ -60,6 +64,7 @@ def fused_matmul(
         raise ArgumentError(
             f"fused_matmul: the epilogue is an expression of CUDA, not {epilogue!r}"
         )
+    _require_balanced(epilogue)
     names = set(_NAMES.findall(epilogue))
     for name, given in (("bias", bias), ("c", c)):
         if (given is not None) != (name in names):
@@ -77,3 +82,14 @@ def fused_matmul(
         precision=precision,
         expression=expression,
     )
+
+
+def _require_balanced(epilogue: str) -> None:
+    """An expression that closes more parentheses than it opened would end the kernel's own."""
+    depth = 0
+    for sign in epilogue:
+        depth += (sign == "(") - (sign == ")")
+        if depth < 0:
+            break
+    if depth:
+        raise ArgumentError(f"fused_matmul: parentheses of the epilogue {epilogue!r} do not match")

@@ -1,0 +1,83 @@
+"""bench/report.py: its tables of products and attention, from documents of the benchmarks."""
+
+import pathlib
+import sys
+
+import pytest
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+MACHINE = {"device": "a GPU"}
+PRODUCT = {
+    "shape": [64, 32, 16], "layout": "nt", "error": 1.6e-3, "of torch": 1.5,
+    "ours": {"us": 2.0, "TFLOP/s": 30.0}, "torch": {"us": 3.0, "TFLOP/s": 20.0},
+}  # fmt: skip
+HEADS = {"batch": 2, "heads": 8, "kv_heads": 2, "dim": 128, "causal": False, "correct": True}
+DOCUMENTS = {
+    "gemm": [{**PRODUCT, "dtype": "bfloat16"}],
+    "gemm_types": [
+        {**PRODUCT, "type": "tf32"},
+        {**PRODUCT, "type": "int8", "torch": {"error": "not supported"}},
+    ],
+    "grouped": [
+        {"layer": "8 experts up", "n": 96, "k": 72, "tokens": 16, "routing": "skewed", "error": 0.0,
+         "of torch._grouped_mm": 1.25,
+         "figures": {"ours": {"us": 8.0, "TFLOP/s": 4.0}, "torch._grouped_mm": {"us": 10.0}}},
+    ],
+    "attention": [
+        {"subject": "forward", "queries": 64, "keys": 64, **HEADS, "error": 2e-3,
+         "ours": {"us": 2.0, "TFLOP/s": 600.0}, "torch cudnn": {"us": 2.4, "TFLOP/s": 500.0}},
+        {"subject": "decode", "queries": 1, "keys": 512, **HEADS,
+         "ours": {"us": 4.0, "TB/s": 2.5}, "ours, pages of 16": {"us": 5.0, "TB/s": 2.0},
+         "ours, float8": {"us": 3.0, "TB/s": 1.7}, "ours, int8": {"us": 3.5, "TB/s": 1.4},
+         "torch flash": {"us": 16.0, "TB/s": 0.6}, "torch cudnn": {"us": 8.0, "TB/s": 1.2}},
+    ],
+    "gemv_formats": [
+        {"weights": "nf4", "n": 64, "k": 32, "m": 1, "error": 3e-3, "correct": True,
+         "ours": {"us": 2.0, "TB/s": 2.0}, "torch linear bfloat16": {"us": 5.0, "TB/s": 3.0}},
+    ],
+}  # fmt: skip
+EXPECTED = {
+    "products": ["| 64x32x16 nt, bfloat16 | 30 | 20 | 1.50 | 1.6e-03 |"],
+    "products_of_types": ["| 64x32x16 nt, tf32 | 30 | 20 | 1.50 | 1.6e-03 |"],
+    "grouped": ["| 8 experts up, 96 x 72, 16 tokens, skewed | 8 | 4 | 10 | 1.25 | 0.0e+00 |"],
+    "attention": ["| forward, 2 x 8 / 2 heads, 64 | 600 | 500 (cudnn) | 1.20 | 2.0e-03 |"],
+    "decoding": [
+        "| 2 x 8 / 2 heads, 1 x 512 | 4.0 | 2.50 | 5.0 | 3.0 | 3.5 | 8.0 (cudnn) | 2.00 | "
+        "below the bound |"
+    ],
+    "packed_weights": [
+        "| nf4, 64 x 32, 1 row | 2.0 | 2.00 | 5.0 (linear bfloat16) | 2.50 | 3.0e-03 |"
+    ],
+}
+
+
+@pytest.fixture
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    import report_arrays
+    import report_products
+
+    documents = {
+        name: {"machine": MACHINE, "rows": rows, "note": f"About {name}."}
+        for name, rows in DOCUMENTS.items()
+    }
+    for module in (report_arrays, report_products):
+        monkeypatch.setattr(module, "load", documents.get)
+    yield {**vars(report_arrays), **vars(report_products)}
+    for name in ("report_arrays", "report_products", "report_text"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_rows_with_a_peer_have_figures_and_their_error(report, name):
+    title, _, head, bars, *rest = report[name]().splitlines()
+    rows = [line for line in rest if line.startswith("|")]
+    assert "a GPU" in title and rows == EXPECTED[name]
+    assert len({line.count("|") for line in (head, bars, *rows)}) == 1
+    assert rest[-1].startswith("About ")
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_without_a_document_there_is_no_table(report, monkeypatch, name):
+    monkeypatch.setitem(report[name].__globals__, "load", lambda _: None)
+    assert report[name]() is None
