@@ -8,6 +8,7 @@ from report_text import load, table
 
 TYPES = {
     "fp8": "float8, a scale of each operand",
+    "fp8_fast": "float8, the same with fast sums",
     "fp8_rows": "float8, scales of rows",
     "fp8_blocks": "float8, scales of blocks",
     "int8": "int8",
