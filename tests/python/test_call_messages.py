@@ -27,7 +27,7 @@ def message(call, error=kw.Error):
         (lambda x: kw.eye("a"), "kw.eye(): n_rows is an int, got str 'a'"),
         (lambda x: kw.eye(3, k=2.5), "kw.eye(): k is an int, got float 2.5"),
         (lambda x: kw.eye(2**70), f"kw.eye(): n_rows of {2**70} is out of range"),
-        (lambda x: kw.diag(x, k="a"), "kw.diag(): k is a number, got str 'a'"),
+        (lambda x: kw.diag(x, k="a"), "kw.diag(): k is an int, got 'a'"),
         (lambda x: kw.arange("a"), "kw.arange(): start is a number, got str 'a'"),
         (lambda x: kw.arange(None), "kw.arange(): start is a number, got None"),
         (lambda x: kw.arange(0, b"x"), "kw.arange(): stop is a number, got bytes b'x'"),

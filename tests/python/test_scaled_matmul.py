@@ -411,7 +411,7 @@ def test_errors():
         call(x, kw.zeros((256, 16), "int8"), one, one)
     with pytest.raises(kw.ArgumentError, match="scales are float32"):
         call(x, y, one.astype("bfloat16"), one)
-    with pytest.raises(kw.ArgumentError, match="float16, bfloat16 or float32"):
+    with pytest.raises(kw.ArgumentError, match="float16, bfloat16, float32, float8"):
         call(x, y, one, one, dtype="int32")
     with pytest.raises(kw.InvalidArgument, match="bias is"):
         call(x, y, one, one, bias=kw.ones(8))

@@ -54,7 +54,7 @@ def diag(x: Any, /, *, k: int = 0) -> Array:
     >>> kw.diag(kw.asarray([[1, 2], [3, 4]])).numpy()
     array([1, 4])
     """
-    x, k = device_array(x), _whole(k, "k")
+    x, k = device_array(x), _whole(k, "kw.diag(): k")
     if x.ndim == 1 and abs(k) < 2**63:
         return _diagonal_matrix(x, x.size + abs(k), x.size + abs(k), k)
     return _diagonal(x, k)
