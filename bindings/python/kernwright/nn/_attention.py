@@ -90,7 +90,8 @@ def attention(
     query, key, value, shape = _four_axes(query, key, value, packed)
     _require_groups(query, key, enable_gqa)
     scales = (query_scale, key_scale, value_scale)
-    if any(map(is_float8, (query, key, value))) or any(s is not None for s in scales):
+    scaled = query_scale is not None or key_scale is not None or value_scale is not None
+    if scaled or is_float8(query) or is_float8(key) or is_float8(value):
         query, key, value = widened((query, key, value), scales, packed)
     arrays = [attn_mask, sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
     out, lse = _attention(
