@@ -1,223 +1,321 @@
-"""The first call of library operations in a new process, and one compile of their text.
+"""The first call of each family of library kernels in a new process: compiled, and from a pack.
 
-Cold: no cache is used, and NVRTC's own is off. For comparison, the bare compiler is called through
-ctypes with the same text, headers, names and kind of code, and default options. Warm: code comes
-from the disk cache. For comparison, the driver loads that code, and a later call is timed. Each
-figure has its own process; NVRTC (cold) or the device (warm) is ready before. Subjects take turns.
-Both processor time, which other programs disturb less, and elapsed time are given.
+Compiled: no cache is used, and NVRTC's own is off. Operands are there, and NVRTC has compiled a
+small kernel before, which takes it "ready" seconds once in a process. From a pack: kw.pack() has
+compiled the kernels that those calls asked for, and one more process makes the first call of each
+family in turn. A time ends when the device has done the call.
+`--archs` also packs the kernels for devices of compute capability 8.x: the simulated one of 8.0
+records what they would launch. bench/first_call_parts.py measures where the time goes.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
+import functools
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import harness
 
-OPERATIONS = [
-    *("add", "exp", "astype", "copy", "transpose", "sum", "sum_rows", "sum_columns", "var"),
-    *("cumulative_sum", "argmax", "softmax", "softmax_backward", "rms_norm", "layer_norm"),
-    *("rms_norm_backward", "gelu", "swiglu", "cross_entropy", "cross_entropy_grad", "mse_loss"),
-    *("embedding", "take", "sort"),
-]
-SHAPE = (64, 4096)
-ROUNDS = 5
+Call = Callable[[], object]
+EXTENT = 4096  # of a large operand on a GPU
+ARCHS = ("sm_80", "sm_86", "sm_89")
 
 
-def processor_ms():
-    """Run time of the threads of this process and of its children, which do the compiles."""
-    mine, total = str(os.getpid()), 0
-    for folder in pathlib.Path("/proc").iterdir():
-        try:
-            if not folder.name.isdigit():
-                continue
-            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            if mine in (folder.name, parent):
-                for thread in (folder / "task").iterdir():
-                    total += int((thread / "schedstat").read_text().split()[0])
-        except OSError:  # the process has ended
-            continue
-    return total / 1e6
+def extents(*of_gpu: int) -> tuple[int, ...]:
+    """The same on a GPU, small ones on the simulated device."""
+    import kernwright as kw
+
+    small = kw.current_device().is_simulated
+    return tuple(min(extent, 128) if small else extent for extent in of_gpu)
 
 
-def timed(call):
-    before, own, wall = processor_ms(), time.process_time(), time.perf_counter()
-    call()
-    wall, own = time.perf_counter() - wall, time.process_time() - own
-    return {"ms": wall * 1e3, "own_ms": own * 1e3, "cpu_ms": processor_ms() - before}
+def empty(*shape: int, dtype: str = "bfloat16") -> Any:
+    import kernwright as kw
+
+    return kw.empty(shape, dtype)
 
 
-def operation(name):
+def product(dtype: str, *of_gpu: int) -> Call:
+    import kernwright as kw
+
+    m, n, k = extents(*of_gpu)
+    a, b = empty(m, k, dtype=dtype), empty(n, k, dtype=dtype)
+    return lambda: kw.matmul(a, b.T)
+
+
+def layer(rows: int) -> Call:
+    import kernwright as kw
+
+    n, k = extents(14336, EXTENT)
+    x, weight = empty(rows, k), empty(n, k)
+    return lambda: kw.nn.linear(x, weight)
+
+
+def scaled(dtype: str, blocks: bool = False) -> Call:
+    import kernwright as kw
+
+    (n,) = extents(EXTENT)
+    a, b = empty(n, n, dtype=dtype), empty(n, n, dtype=dtype)
+    parts = n // 128
+    left, right = ((n, parts), (parts, parts)) if blocks else ((n, 1), (1, n))
+    of_a, of_b = empty(*left, dtype="float32"), empty(*right, dtype="float32")
+    return lambda: kw.nn.scaled_matmul(a, b.T, of_a, of_b)
+
+
+def tf32() -> Call:
+    import kernwright as kw
+
+    (n,) = extents(EXTENT)
+    a, b = empty(n, n, dtype="float32"), empty(n, n, dtype="float32")
+    return lambda: kw.nn.fused_matmul(a, b.T, "x", precision="tf32")
+
+
+def packed(rows: int) -> Call:
+    import gemv_formats
+
+    import kernwright as kw
+
+    n, k = (256, 256) if kw.current_device().is_simulated else (14336, 4096)
+    x, weight = empty(rows, k), gemv_formats.packed("q4_k", n, k)
+    return lambda: kw.nn.linear(x, weight)
+
+
+def grouped() -> Call:
+    import kernwright as kw
+
+    tokens, n, k = extents(4096, 2048, 2048)
+    x, weights = empty(tokens, k), empty(8, n, k)
+    offsets = kw.arange(0, tokens + 1, tokens // 8, dtype="int32")
+    return lambda: kw.nn.grouped_linear(x, weights, offsets)
+
+
+def attention(dim: int, causal: bool = True) -> Call:
+    import kernwright as kw
+
+    (tokens,) = extents(2048)
+    q, k, v = (empty(1, 8, tokens, dim) for _ in range(3))
+    return lambda: kw.nn.attention(q, k, v, is_causal=causal)
+
+
+def attention_backward(dim: int) -> Call:
+    import kernwright as kw
+
+    (tokens,) = extents(2048)
+    arrays = [empty(1, 8, tokens, dim) for _ in range(5)]
+    lse = empty(1, 8, tokens, dtype="float32")
+    return lambda: kw.nn.attention_backward(*arrays, lse, is_causal=True)
+
+
+def decoding() -> Call:
+    import kernwright as kw
+
+    (tokens,) = extents(EXTENT)
+    query, k, v = empty(1, 32, 1, 128), empty(1, 8, tokens, 128), empty(1, 8, tokens, 128)
+    lengths = kw.full(1, tokens, dtype="int32")
+    return lambda: kw.nn.decode_attention(query, k, v, lengths)
+
+
+def named(name: str, dtype: str = "bfloat16") -> Call:
+    """An operation of kw.warmup()."""
     import kernwright as kw
     from kernwright._jit.library import Prepared
 
-    call = Prepared(name, "float32", SHAPE, kw.current_device()).make()
-    return kw, call
+    return Prepared(name, dtype, extents(EXTENT, EXTENT), kw.current_device()).make()
 
 
-def child_first(name, folder):
-    """The first call. KERNWRIGHT_RECORD, if set, names a file that records its requests."""
-    kw, call = operation(name)
-    if os.environ["KERNWRIGHT_CACHE"] == "memory":
-        kw.kernel('extern "C" __global__ void nothing(int n) {}').compile()
-    first = timed(call)
-    kw.synchronize()
-    call()  # the second call, with work that later ones no longer have
-    later = timed(call)
-    return {**first, "later_ms": later["ms"], "later_own_ms": later["own_ms"]}
+FAMILIES: dict[str, Call] = {
+    "gemm, bfloat16": functools.partial(product, "bfloat16", EXTENT, EXTENT, EXTENT),
+    "gemm, ragged bfloat16": functools.partial(product, "bfloat16", 4095, 4097, 4093),
+    "gemm, float8 with scales of rows (promoted)": functools.partial(scaled, "float8_e4m3fn"),
+    "gemm, float8 with scales of blocks": functools.partial(scaled, "float8_e4m3fn", True),
+    "gemm, int8": functools.partial(scaled, "int8"),
+    "gemm, tf32": tf32,
+    "fma gemm, float32": functools.partial(product, "float32", EXTENT, EXTENT, EXTENT),
+    "fma gemm, float64": functools.partial(product, "float64", EXTENT, EXTENT, EXTENT),
+    "skinny product, 1 row": functools.partial(layer, 1),
+    "skinny product, 8 rows": functools.partial(layer, 8),
+    "skinny product, 64 rows": functools.partial(layer, 64),
+    "packed q4_k, 1 row": functools.partial(packed, 1),
+    "packed q4_k, 64 rows": functools.partial(packed, 64),
+    "grouped product": grouped,
+    **{f"attention, D{dim}": functools.partial(attention, dim) for dim in (64, 128, 256)},
+    **{
+        f"attention backward, D{dim}": functools.partial(attention_backward, dim)
+        for dim in (64, 128, 256)
+    },
+    "decode attention": decoding,
+    **{
+        name: functools.partial(named, name)
+        for name in ("rms_norm", "rms_norm_backward", "layer_norm", "softmax", "cross_entropy")
+    },
+    **{
+        name: functools.partial(named, name, "float32")
+        for name in ("add", "sum", "cumulative_sum", "transpose", "sort")
+    },
+}
 
 
-def requests(folder):
-    lines = (pathlib.Path(folder) / "record.jsonl").read_text().splitlines()
-    return [line for line in map(json.loads, lines) if line["options"]["headers"]]
+# ---------------------------------------------------------------------------------- one process
 
 
-def child_plain(name, folder):
-    """NVRTC alone, on each text of the operation with all of its requested names."""
-    from nvrtc_loop import library
+def lines_of(path: str) -> list[str]:
+    return pathlib.Path(path).read_text().splitlines() if os.path.exists(path) else []
 
+
+def compiled(family: str, record: str) -> dict[str, Any]:
+    """The first call without a cache; what it compiles is in the file KERNWRIGHT_RECORD."""
     import kernwright as kw
 
-    device = kw.current_device()
-    major, minor = (8, 0) if device.is_simulated else device.compute_capability
-    options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17", "--no-cache"]
-    options += ["-lineinfo"] if device.is_simulated else []
-    nvrtc = library()
-    texts: dict[str, tuple[str, dict[str, str], list[str]]] = {}
-    for line in requests(folder):
-        texts.setdefault(line["name"], (line["source"], line["options"]["headers"], []))[2].extend(
-            line["names"]
-        )
-
-    def strings(values):
-        return (ctypes.c_char_p * len(values))(*[value.encode() for value in values])
-
-    def compile(text, headers, names):
-        program = ctypes.c_void_p()
-        made = nvrtc.nvrtcCreateProgram(
-            ctypes.byref(program), text.encode(), b"k.cu", len(headers),
-            strings(list(headers.values())), strings(list(headers)),
-        )  # fmt: skip
-        for each in names:
-            made = made or nvrtc.nvrtcAddNameExpression(program, each.encode())
-        made = made or nvrtc.nvrtcCompileProgram(program, len(options), strings(options))
-        if made != 0:
-            size = ctypes.c_size_t()
-            nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-            log = ctypes.create_string_buffer(size.value)
-            nvrtc.nvrtcGetProgramLog(program, log)
-            said = log.value.decode(errors="replace")[:500]
-            raise SystemExit(f"NVRTC answered {made}: {said}")
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-
-    compile('extern "C" __global__ void nothing(int n) {}', {}, [])
-
-    def all_texts():
-        for text, headers, names in texts.values():
-            compile(text, headers, names)
-
-    return {**timed(all_texts), "texts": len(texts), "compiles": len(requests(folder))}
-
-
-def child_load(name, folder):
-    """The driver's load of the operation's code, and its other calls for a kernel."""
-    import kernwright as kw
-
-    device = kw.current_device()
-    loads = []
-    for number, line in enumerate(requests(folder)):
-        path = pathlib.Path(folder) / f"code{number}"
-        if path.exists():
-            loads.append((kw.ObjectCode.load(path), line["names"][0]))
-            continue
-        options = kw.ProgramOptions(
-            headers=line["options"]["headers"], lineinfo=device.is_simulated
-        )
-        kind = "ptx" if device.is_simulated else "cubin"
-        kw.Program(line["source"], options).compile(kind, line["names"]).save(path)
-    if not loads:
-        return {"ms": 0.0, "own_ms": 0.0, "cpu_ms": 0.0}
+    call = FAMILIES[family]()
+    start = time.perf_counter()
     kw.kernel('extern "C" __global__ void nothing(int n) {}').compile()
-    kw.empty(SHAPE, "float32")
-    return timed(lambda: [code.kernel(name).compile(device) for code, name in loads])
+    kw.synchronize()
+    ready = time.perf_counter() - start
+    before = len(lines_of(record))
+    taken = timed(call)
+    return {"s": taken, "ready": ready, "compiles": len(lines_of(record)) - before}
 
 
-CHILDREN = {"first": child_first, "plain": child_plain, "load": child_load}
+def from_pack(families: str, pack: str) -> dict[str, Any]:
+    import kernwright as kw
+
+    kw.use_pack(pack)
+    times = {}
+    for family in families.split("|"):
+        call = FAMILIES[family]()
+        kw.synchronize()
+        times[family] = timed(call)
+    return times
 
 
-def run(kind, name, folder, **environment):
+def timed(call: Call) -> float:
+    import kernwright as kw
+
+    start = time.perf_counter()
+    call()
+    kw.synchronize()
+    return time.perf_counter() - start
+
+
+def planned(families: str) -> dict[str, Any]:
+    """Compiles what the calls would launch on this device. Families that it refuses are named."""
+    from kernwright import _core
+
+    refused = {}
+    for family in families.split("|"):
+        try:
+            _core._compile_only(FAMILIES[family]())
+        except Exception as error:  # whatever the device cannot do
+            refused[family] = str(error)[:200]
+    return {"refused": refused}
+
+
+CHILDREN = {"compiled": compiled, "from_pack": from_pack, "planned": planned}
+
+
+def run(kind: str, *arguments: str, **environment: str) -> dict[str, Any]:
     here = str(pathlib.Path(__file__).parent)
     code = f"import sys, json; sys.path.insert(0, {here!r}); import first_call\n"
-    code += f"print(json.dumps(first_call.CHILDREN[{kind!r}]({name!r}, {folder!r})))"
+    code += f"print(json.dumps(first_call.CHILDREN[{kind!r}](*{arguments!r})))"
     ended = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True, text=True, env={**os.environ, **environment},
     )  # fmt: skip
     if ended.returncode != 0:
-        raise SystemExit(f"{kind} {name}: {ended.stderr[-1000:]}")
+        raise SystemExit(f"{kind} {arguments[0]}: {ended.stderr[-1000:]}")
     return json.loads(ended.stdout.splitlines()[-1])
 
 
-def middle(rows, key):
-    return round(statistics.median(row[key] for row in rows), 2)
+# ------------------------------------------------------------------------------------- the whole
 
 
-def measure(name, rounds):
-    with tempfile.TemporaryDirectory() as folder:
-        cold = {"KERNWRIGHT_CACHE": "memory"}
-        warm = {"KERNWRIGHT_CACHE": "disk", "KERNWRIGHT_CACHE_DIR": f"{folder}/cache"}
-        run("first", name, folder, **warm, KERNWRIGHT_RECORD=f"{folder}/record.jsonl")
-        if not (pathlib.Path(folder) / "record.jsonl").exists():
-            return {"compiles": 0}  # the driver does it: a copy of contiguous elements
-        run("load", name, folder, **cold)
-        rows = {"first": [], "plain": [], "warm": [], "load": []}
-        for _ in range(rounds):
-            rows["first"].append(run("first", name, folder, **cold))
-            rows["plain"].append(run("plain", name, folder, **cold))
-            rows["warm"].append(run("first", name, folder, **warm))
-            rows["load"].append(run("load", name, folder, **cold))
-    plain, warm, load = rows["plain"], rows["warm"], rows["load"]
+def distinct(path: pathlib.Path) -> list[str]:
+    """The requests of a record without those of user kernels (they have no headers of ours)."""
+    lines = dict.fromkeys(lines_of(str(path)))
+    return [line for line in lines if json.loads(line)["options"]["headers"]]
 
-    def beyond(key):
-        later = middle(warm, f"later_{key}")
-        return round(middle(warm, key) - middle(load, key) - later, 2)
 
+def pack_of(record: pathlib.Path, arch: str, pack: pathlib.Path) -> dict[str, Any]:
+    """Packs the requests for one architecture: the size of it, and of its object code."""
+    import kernwright as kw
+
+    record.write_text("".join(f"{line}\n" for line in distinct(record)))
+    start = time.perf_counter()
+    rows = kw.pack(pack, archs=[arch], records=[record])
+    taken = time.perf_counter() - start
+    code = sum(row["bytes"] for row in rows)
+    content = pack.read_bytes()
     return {
-        "texts": plain[0]["texts"],
-        "compiles": plain[0]["compiles"],
-        "first call": middle(rows["first"], "ms"),
-        "first call, processor": middle(rows["first"], "cpu_ms"),
-        "NVRTC": middle(plain, "ms"),
-        "NVRTC, processor": middle(plain, "cpu_ms"),
-        "over NVRTC": round(middle(rows["first"], "cpu_ms") / middle(plain, "cpu_ms"), 3),
-        "warm first call": middle(rows["warm"], "ms"),
-        "load": middle(rows["load"], "ms"),
-        "later call": middle(warm, "later_ms"),
-        "warm, beyond load and call": beyond("ms"),
-        "warm, beyond load and call, processor": beyond("own_ms"),
+        "codes": len(rows),
+        "code bytes": code,
+        "pack bytes": len(content),
+        "compressed bytes": len(zlib.compress(content, 9)),
+        "s": round(taken, 2),
     }
 
 
+def measure_all(names: Sequence[str], folder: pathlib.Path, arch: str) -> dict[str, Any]:
+    off = {"KERNWRIGHT_CACHE": "off"}
+    results: dict[str, Any] = {}
+    for number, name in enumerate(names):
+        record = folder / f"{number}.jsonl"
+        made = run("compiled", name, str(record), **off, KERNWRIGHT_RECORD=str(record))
+        results[name] = {key: round(value, 4) for key, value in made.items()}
+        print(f"{name}: {made['s']:.2f} s, {made['compiles']} compiles", flush=True)
+    whole = folder / "all.jsonl"
+    records = (folder / f"{number}.jsonl" for number in range(len(names)))
+    whole.write_text("".join(record.read_text() for record in records if record.exists()))
+    size = pack_of(whole, arch, folder / "all.kwpack")
+    times = run("from_pack", "|".join(names), str(folder / "all.kwpack"), **off)
+    for name, taken in times.items():
+        results[name]["from a pack, s"] = round(taken, 5)
+    return {"results": results, "pack": {"arch": arch, **size}}
+
+
+def packs_of_others(
+    names: Sequence[str], archs: Sequence[str], folder: pathlib.Path
+) -> dict[str, Any]:
+    """Packs for devices of those architectures, whose plans the simulated device makes."""
+    record = folder / "others.jsonl"
+    made = run(
+        "planned", "|".join(names), KERNWRIGHT_CACHE="off", KERNWRIGHT_RECORD=str(record),
+        KERNWRIGHT_DEVICE="sim", KERNWRIGHT_SIM_CAPABILITY="8.0",
+    )  # fmt: skip
+    packs = {arch: pack_of(record, arch, folder / f"{arch}.kwpack") for arch in archs}
+    return {**packs, **made}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", default=OPERATIONS)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", default=[*FAMILIES], help="of families; default: all")
+    parser.add_argument("--archs", nargs="*", default=[], choices=ARCHS)
     output = harness.RESULTS / "first_call.json"
     parser.add_argument("-o", "--output", type=pathlib.Path, default=output)
     options = parser.parse_args()
-    results = {name: measure(name, options.rounds) for name in options.names}
-    harness.write(
-        options.output,
-        {"subject": "first_call", "unit": "ms", "machine": harness.machine(), "results": results},
-    )
+    machine = harness.machine()
+    import kernwright as kw
+
+    device = kw.current_device()
+    major, minor = device.compute_capability
+    arch = "sim" if device.is_simulated else f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+    document: dict[str, Any] = {"subject": "first_call", "machine": machine}
+    document["machine"]["processors"] = len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as folder:
+        document |= measure_all(options.names, pathlib.Path(folder), arch)
+        harness.save(options.output, document)
+        if options.archs:
+            others = packs_of_others(options.names, options.archs, pathlib.Path(folder))
+            document["packs of others"] = others
+    harness.write(options.output, document)
 
 
 if __name__ == "__main__":

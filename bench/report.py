@@ -125,8 +125,7 @@ def transfers() -> str | None:
     ]
     title = "Host to device, compute, device to host, in pieces of 16.8 MB"
     columns = "ms one after the other | ms through a TransferEngine | ratio | GB/s both ways"
-    text = table(f"{title}, {document['machine']['device']}:", ("", columns), rows)
-    return text.replace("|---|---|", "|---|---|---|---|---|")
+    return table(f"{title}, {document['machine']['device']}:", ("", columns), rows)
 
 
 def copies() -> str | None:
@@ -236,7 +235,6 @@ def searches() -> str | None:
     )
     columns = " | ".join(name.removesuffix("_T4").replace("_", ", ") for name in tables)
     text = table(title, ("", columns), rows)
-    text = text.replace("|---|---|", "|---" * (len(tables) + 1) + "|")
     return f"{text}\n{SEARCH_NOTES}"
 
 
@@ -301,8 +299,7 @@ def peers_page() -> str | None:
         f"Beside other ways to run such code without a GPU, {document['machine']['processor']},\n"
     )
     title += "ms of processor time (and how many times ours):"
-    text = table(title, ("", " | ".join(works.values())), rows)
-    return text.replace("|---|---|", "|---|---|---|")
+    return table(title, ("", " | ".join(works.values())), rows)
 
 
 def workers() -> str | None:
@@ -327,7 +324,6 @@ def workers() -> str | None:
         ("", "ms, in the process | ms, in workers"),
         rows,
     )
-    text = text.replace("|---|---|", "|---|---|---|")
     return (
         f"{text}\nA worker costs some milliseconds for one kernel. What is had for it: a crash,\n"
         "an endless template or too deep a nesting ends a compile and nothing else.\n"
@@ -351,8 +347,7 @@ def sessions() -> str | None:
         )
     columns = "s, kernwright | s, Kernel Tuner | times as fast | our winner's time / theirs"
     title = f"Tuning {document['count']} configurations, {document['machine']['device']}:"
-    text = table(title, ("", columns), rows)
-    return text.replace("|---|---|", "|---|---|---|---|---|")
+    return table(title, ("", columns), rows)
 
 
 def verdicts() -> str | None:
@@ -405,7 +400,7 @@ def measuring() -> str | None:
     columns = (
         "us | of nvbench's recipe | Triton's do_bench of nvbench's | used worker of a fresh one"
     )
-    text = table(title, ("", columns), rows).replace("|---|---|", "|---|---|---|---|---|")
+    text = table(title, ("", columns), rows)
     outside = [row for row in document["workers"] if abs(row["ratio"] - 1) > 0.01]
     for row in outside:
         used, fresh = row["persistent_ms"] * 1e3, row["fresh_ms"] * 1e3

@@ -5,8 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from report_products import error_by_norm, wide, with_note
-from report_text import HERE, load, table
+from report_text import HERE, error_by_norm, fastest_peer, load, measured_table
 
 OPERATIONS = HERE.parent / "docs" / "operations_speed.md"
 OPERATIONS_INTRODUCTION = """\
@@ -24,22 +23,29 @@ def packed_weights() -> str | None:
         return None
     rows = []
     for row in document["rows"]:
-        peers = {name: of["us"] for name, of in row.items() if name.startswith("torch ")}
-        if not peers:
+        best = fastest_peer(row)
+        if best is None:
             continue
-        best = min(peers, key=lambda name: peers[name])
-        name = f"{row['weights']}, {row['n']} x {row['k']}, {row['m']} row{'s'[: row['m'] > 1]}"
         ours = row["ours"]
-        values = f"{ours['us']:.1f} | {ours['TB/s']:.2f} | {peers[best]:.1f}"
-        values += f" ({best.removeprefix('torch ')}) | {peers[best] / ours['us']:.2f}"
-        rows.append((name, f"{values} | {error_by_norm(row)}"))
-    title = f"Products with packed weights, cold L2, {document['machine']['device']}:"
+        rows.append(
+            (
+                f"{row['weights']}, {row['n']} x {row['k']}, {row['m']} row{'s'[: row['m'] > 1]}",
+                f"{ours['us']:.1f}",
+                f"{ours['TB/s']:.2f}",
+                f"{best[1]:.1f} ({best[0]})",
+                f"{best[1] / ours['us']:.2f}",
+                error_by_norm(row),
+            )
+        )
     columns = (
-        "us, kernwright | TB/s of packed bytes | us, torch's fastest | times as fast | "
-        "error by the norm"
+        "format, weights, rows of x",
+        "us, kernwright",
+        "TB/s of packed bytes",
+        "us, torch's fastest",
+        "times as fast",
+        "error by the norm",
     )
-    text = table(title, ("format, weights, rows of x", columns), rows)
-    return with_note(wide(text, 6), document)
+    return measured_table("Products with packed weights, cold L2", document, columns, rows)
 
 
 def array_calls() -> str | None:
@@ -51,8 +57,7 @@ def array_calls() -> str | None:
         for name, result in document["python"].items()
     ]
     columns = ("", "us, median (of the driver's loop in turn with it)")
-    title = f"Calls from Python on arrays of 1024 elements, {document['machine']['device']}:"
-    return table(title, columns, rows)
+    return measured_table("Calls from Python on arrays of 1024 elements", document, columns, rows)
 
 
 def attention() -> str | None:
@@ -61,26 +66,30 @@ def attention() -> str | None:
         return None
     rows = []
     for row in document["rows"]:
-        found = {name: of["TFLOP/s"] for name, of in row.items() if is_speed(of)}
-        peers = {name: speed for name, speed in found.items() if name.startswith("torch ")}
-        if "ours" not in found or not peers or row["dim"] != 128:
+        best = fastest_peer(row, "TFLOP/s")
+        if "TFLOP/s" not in row["ours"] or best is None or row["dim"] != 128:
             continue
-        best = max(peers, key=lambda name: peers[name])
-        heads = f"{row['heads']} / {row['kv_heads']}"
-        causal = ", causal" if row["causal"] else ""
-        name = f"{row['subject']}, {row['batch']} x {heads} heads, {row['queries']}"
-        name += "" if row["keys"] == row["queries"] else f" x {row['keys']}"
-        values = f"{found['ours']:.0f} | {peers[best]:.0f} ({best.removeprefix('torch ')})"
-        values += f" | {found['ours'] / peers[best]:.2f} | {error_by_norm(row)}"
-        rows.append((name + causal, values))
-    title = f"Attention with heads of 128 bfloat16 elements, {document['machine']['device']}:"
-    columns = "TFLOP/s, kernwright | TFLOP/s, torch's fastest backend | ratio | error by the norm"
-    text = table(title, ("batch x heads / heads of keys, queries (x keys)", columns), rows)
-    return with_note(wide(text, 5), document)
-
-
-def is_speed(value: Any) -> bool:
-    return isinstance(value, dict) and "TFLOP/s" in value
+        ours = row["ours"]["TFLOP/s"]
+        keys = "" if row["keys"] == row["queries"] else f" x {row['keys']}"
+        rows.append(
+            (
+                f"{row['subject']}, {row['batch']} x {row['heads']} / {row['kv_heads']} heads, "
+                f"{row['queries']}{keys}{', causal' if row['causal'] else ''}",
+                f"{ours:.0f}",
+                f"{best[1]:.0f} ({best[0]})",
+                f"{ours / best[1]:.2f}",
+                error_by_norm(row),
+            )
+        )
+    columns = (
+        "batch x heads / heads of keys, queries (x keys)",
+        "TFLOP/s, kernwright",
+        "TFLOP/s, torch's fastest backend",
+        "ratio",
+        "error by the norm",
+    )
+    title = "Attention with heads of 128 bfloat16 elements"
+    return measured_table(title, document, columns, rows)
 
 
 def write_operations_page() -> None:

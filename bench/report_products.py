@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from report_text import load, table
+from report_text import error_by_norm, fastest_peer, load, measured_table
 
 TYPES = {
     "fp8": "float8, a scale of each operand",
@@ -17,47 +18,42 @@ TYPES = {
 }
 
 
-def wide(text: str, columns: int) -> str:
-    """A table of two columns, made one of `columns`: values of the second have bars between."""
-    return text.replace("|---|---|", "|" + "---|" * columns)
-
-
-def error_by_norm(row: dict[str, Any]) -> str:
-    return f"{row['error']:.1e}" if "error" in row else "below the bound"
-
-
-def with_note(text: str, document: dict[str, Any]) -> str:
-    return f"{text}\n{document['note']}\n" if "note" in document else text
-
-
 def products() -> str | None:
     document = load("gemm")
     if document is None or "rows" not in document:
         return None
-    title = f"Matrix products, {document['machine']['device']}:"
-    return product_table(title, document, lambda row: f"{row['layout']}, {row['dtype']}")
+    return product_table("Matrix products", document, lambda row: row["dtype"])
 
 
 def products_of_types() -> str | None:
     document = load("gemm_types")
     if document is None:
         return None
-    title = f"Matrix products of other types, {document['machine']['device']}:"
-    return product_table(title, document, lambda row: f"{row['layout']}, {TYPES[row['type']]}")
+    return product_table("Matrix products of other types", document, lambda row: TYPES[row["type"]])
 
 
-def product_table(title: str, document: dict[str, Any], kind: Any) -> str:
+def product_table(
+    title: str, document: dict[str, Any], kind: Callable[[dict[str, Any]], str]
+) -> str:
     rows = [
         (
-            f"{'x'.join(map(str, row['shape']))} {kind(row)}",
-            f"{row['ours']['TFLOP/s']:.0f} | {row['torch']['TFLOP/s']:.0f} | "
-            f"{row['of torch']:.2f} | {row['error']:.1e}",
+            f"{'x'.join(map(str, row['shape']))} {row['layout']}, {kind(row)}",
+            f"{row['ours']['TFLOP/s']:.0f}",
+            f"{row['torch']['TFLOP/s']:.0f}",
+            f"{row['of torch']:.2f}",
+            f"{row['error']:.1e}",
         )
         for row in document["rows"]
         if "TFLOP/s" in row.get("torch", {})
     ]
-    columns = "TFLOP/s, kernwright | TFLOP/s, torch (cuBLAS) | ratio | error by the norm"
-    return with_note(wide(table(title, ("", columns), rows), 5), document)
+    columns = (
+        "",
+        "TFLOP/s, kernwright",
+        "TFLOP/s, torch (cuBLAS)",
+        "ratio",
+        "error by the norm",
+    )
+    return measured_table(title, document, columns, rows)
 
 
 def grouped() -> str | None:
@@ -70,15 +66,17 @@ def grouped() -> str | None:
         if "us" not in peer:
             continue
         name = f"{row['layer']}, {row['n']} x {row['k']}, {row['tokens']} tokens, {row['routing']}"
-        values = f"{ours['us']:.0f} | {ours['TFLOP/s']:.0f} | {peer['us']:.0f}"
-        rows.append((name, f"{values} | {row['of torch._grouped_mm']:.2f} | {row['error']:.1e}"))
-    title = f"Products of groups of bfloat16 rows, {document['machine']['device']}:"
+        times = f"{ours['us']:.0f}", f"{ours['TFLOP/s']:.0f}", f"{peer['us']:.0f}"
+        rows.append((name, *times, f"{row['of torch._grouped_mm']:.2f}", f"{row['error']:.1e}"))
     columns = (
-        "us, kernwright | TFLOP/s, kernwright | us, torch._grouped_mm | times as fast | "
-        "error by the norm"
+        "layer, weights of an expert, tokens, routing",
+        "us, kernwright",
+        "TFLOP/s, kernwright",
+        "us, torch._grouped_mm",
+        "times as fast",
+        "error by the norm",
     )
-    text = table(title, ("layer, weights of an expert, tokens, routing", columns), rows)
-    return with_note(wide(text, 6), document)
+    return measured_table("Products of groups of bfloat16 rows", document, columns, rows)
 
 
 def decoding() -> str | None:
@@ -87,25 +85,35 @@ def decoding() -> str | None:
         return None
     rows = []
     for row in document["rows"]:
-        found = {name: of for name, of in row.items() if isinstance(of, dict) and "TB/s" in of}
-        peers = {name: of["us"] for name, of in found.items() if name.startswith("torch ")}
-        if row["subject"] != "decode" or not peers:
+        best = fastest_peer(row)
+        if row["subject"] != "decode" or best is None:
             continue
-        best = min(peers, key=lambda name: peers[name])
-        name = f"{row['batch']} x {row['heads']} / {row['kv_heads']} heads, "
-        name += f"{row['queries']} x {row['keys']}"
-        ours = found["ours"]
-        values = [f"{ours['us']:.1f}", f"{ours['TB/s']:.2f}"]
-        for kind in ("pages of 16", "float8", "int8"):
-            values.append(f"{found[f'ours, {kind}']['us']:.1f}")
-        values.append(f"{peers[best]:.1f} ({best.removeprefix('torch ')})")
-        values.append(f"{peers[best] / ours['us']:.2f}")
-        values.append(error_by_norm(row))
-        rows.append((name, " | ".join(values)))
-    title = f"Decoding with heads of 128 elements, cold L2, {document['machine']['device']}:"
+        ours = row["ours"]
+        rows.append(
+            (
+                f"{row['batch']} x {row['heads']} / {row['kv_heads']} heads, "
+                f"{row['queries']} x {row['keys']}",
+                f"{ours['us']:.1f}",
+                f"{ours['TB/s']:.2f}",
+                *(
+                    f"{row[f'ours, {kind}']['us']:.1f}"
+                    for kind in ("pages of 16", "float8", "int8")
+                ),
+                f"{best[1]:.1f} ({best[0]})",
+                f"{best[1] / ours['us']:.2f}",
+                error_by_norm(row),
+            )
+        )
     columns = (
-        "us, kernwright | TB/s of the cache | us, pages of 16 | us, float8 cache | "
-        "us, int8 cache | us, torch's fastest backend | times as fast | error by the norm"
+        "batch x heads / heads of keys, queries x keys",
+        "us, kernwright",
+        "TB/s of the cache",
+        "us, pages of 16",
+        "us, float8 cache",
+        "us, int8 cache",
+        "us, torch's fastest backend",
+        "times as fast",
+        "error by the norm",
     )
-    text = table(title, ("batch x heads / heads of keys, queries x keys", columns), rows)
-    return with_note(wide(text, 9), document)
+    title = "Decoding with heads of 128 elements, cold L2"
+    return measured_table(title, document, columns, rows)

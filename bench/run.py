@@ -23,11 +23,12 @@ def main() -> int:
         return [sys.executable, HERE / f"{name}.py", "-o", results / f"{output}.json"]
 
     commands = [
-        script(name, name + suffix) for name in ("import_time", "compile_cost", "first_call")
+        script(name, name + suffix) for name in ("import_time", "compile_cost", "first_call_parts")
     ]
     commands.append([options.build / "bench" / "sim_kernels", "-o", results / "sim_kernels.json"])
     if suffix == "_gpu":
         subjects = ("launch_overhead", "alloc_cost", "graph_replay", "transfer_pipeline")
+        subjects += ("first_call", "choice_rule")
         commands.extend(script(name, name) for name in subjects)
     return max(subprocess.run(command).returncode for command in commands)
 

@@ -1,0 +1,187 @@
+"""The rule against the table: products of the shipped table, by its plan and by the rule's.
+
+A seeded sample of the shapes in kernels_src/launch_choices.json for this device, the types in turn,
+until --seconds are over. Both plans of a shape are measured in turns with a cold L2; the ratio is
+the median of the rounds' ratios, the time of the rule divided by that of the table. Shapes for
+which the table has the rule ([]) have the ratio 1 and are not measured. Whole waves of compiles go
+ahead of the measurements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import functools
+import json
+import math
+import os
+import pathlib
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import harness
+import kernwright as kw
+from kernwright import _core
+from kernwright.tune._product_operands import Operands, operands
+
+TABLE = pathlib.Path(__file__).parent.parent / "kernels_src" / "launch_choices.json"
+ROUNDS = 5
+SHARE = 0.012  # seconds of one time
+KINDS = {  # of _product_operands by the key's types
+    "float32.float32.float32.nt.tf32": "tf32",
+    "float8_e4m3fn.float8_e4m3fn.bfloat16.nt": "float8_e4m3fn.fast",
+    "float8_e4m3fn.float8_e4m3fn.bfloat16.nt.promoted": "float8_e4m3fn",
+    "float8_e4m3fn.float8_e4m3fn.bfloat16.nt.blocks": "float8_e4m3fn.blocks",
+    "int8.int8.int32.nt": "int8",
+}
+
+
+def entries(device: str) -> dict[str, dict[str, list[Any]]]:
+    """The exact shapes with a plan of the device's table, by types; the simulated device has those
+    of the first device, for a test of this file."""
+    products = json.loads(TABLE.read_text())["products"]
+    table = products.get(device) or next(iter(products.values()))
+    return {
+        types: {shape: plan for shape, plan in of.items() if not shape.startswith("~")}
+        for types, of in table.items()
+    }
+
+
+def sample(table: dict[str, dict[str, list[Any]]], seed: int) -> Iterator[tuple[str, str]]:
+    """Types and shapes that have a plan: one of each type, then the next of each."""
+    queues = []
+    for types, of in sorted(table.items()):
+        shapes = sorted(shape for shape, plan in of.items() if plan)
+        random.Random(f"{seed} {types}").shuffle(shapes)
+        queues.append((types, shapes))
+    while any(shapes for _, shapes in queues):
+        for types, shapes in queues:
+            if shapes:
+                yield types, shapes.pop()
+
+
+def made(types: str, shape: str) -> Operands:
+    m, n, k = map(int, shape.split("x"))
+    kind = KINDS.get(types, types.partition(".")[0])
+    return operands(kind, (m, n, k), ".nt" in types, kw.current_device())
+
+
+def compile_both(product: Operands, plan: list[Any]) -> None:
+    for each in (plan, []):
+        _core._with_product(each, functools.partial(_core._compile_only, product.run))
+
+
+def seconds_of(product: Operands, plan: list[Any]) -> float:
+    device = product.a.device
+
+    def median() -> float:
+        return kw.time_kernel(
+            product.run,
+            device=device,
+            cold=not device.is_simulated,
+            warmup=1,
+            min_samples=3,
+            max_seconds=SHARE,
+        ).median
+
+    return float(_core._with_product(plan, median)) / 1e3
+
+
+def measure(product: Operands, plan: list[Any]) -> dict[str, Any]:
+    rounds = [(seconds_of(product, []), seconds_of(product, plan)) for _ in range(ROUNDS)]
+    ratio = statistics.median(rule / table for rule, table in rounds)
+    rule, table = (statistics.median(times) * 1e6 for times in zip(*rounds, strict=True))
+    return {"rule, us": round(rule, 2), "table, us": round(table, 2), "ratio": round(ratio, 4)}
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    return round(math.exp(statistics.fmean(map(math.log, ratios))), 4) if ratios else 1.0
+
+
+def summary(rows: list[dict[str, Any]], table: dict[str, Any]) -> dict[str, Any]:
+    """By types: shapes of the table, those with a plan, those measured, the mean of these, and the
+    mean of all with 1 for shapes that have the rule."""
+    result = {}
+    for types, of in table.items():
+        ratios = [row["ratio"] for row in rows if row["types"] == types]
+        with_plan = sum(bool(plan) for plan in of.values())
+        mean = geometric_mean(ratios)
+        result[types] = {
+            "shapes": len(of),
+            "with a plan": with_plan,
+            "measured": len(ratios),
+            "mean of measured": mean,
+            "mean": round(mean ** (with_plan / len(of)), 4),
+        }
+    return result
+
+
+def waves(
+    chosen: Iterator[tuple[str, str]], table: dict[str, Any], most: int
+) -> Iterator[list[tuple[str, str, Operands]]]:
+    """The next shapes with their kernels compiled, as many at once as there are processors."""
+    size = max(2, min(most, len(os.sched_getaffinity(0))))
+    with concurrent.futures.ThreadPoolExecutor(size) as pool:
+        while True:
+            wave = [(*of, made(*of)) for _, of in zip(range(size), chosen, strict=False)]
+            if not wave:
+                return
+            plans = [table[types][shape] for types, shape, _ in wave]
+            list(pool.map(compile_both, [product for *_, product in wave], plans))
+            yield wave
+
+
+def measured(
+    table: dict[str, Any], seed: int, seconds: float, fits: Callable[[str], bool]
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    end = time.monotonic() + seconds
+    chosen = (of for of in sample(table, seed) if fits(of[1]))
+    for wave in waves(chosen, table, 16):
+        for types, shape, product in wave:
+            if time.monotonic() > end:
+                return rows
+            plan = table[types][shape]
+            row = {"types": types, "shape": shape, "plan": plan, **measure(product, plan)}
+            rows.append(row)
+            print(f"{types} {shape}: {row['ratio']:.3f}", flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    output = harness.RESULTS / "choice_rule.json"
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=output)
+    options = parser.parse_args()
+    device = kw.current_device()
+    table = entries(device.name)
+    most = 2**23 if device.is_simulated else 2**42
+
+    def fits(shape: str) -> bool:
+        return math.prod(map(int, shape.split("x"))) <= most
+
+    rows = measured(table, options.seed, options.seconds, fits)
+    ratios = [row["ratio"] for row in rows]
+    by_types = summary(rows, table)
+    logs = [of["shapes"] * math.log(of["mean"]) for of in by_types.values() if of["measured"]]
+    shapes = sum(of["shapes"] for of in by_types.values() if of["measured"])
+    document = {
+        "subject": "choice_rule",
+        "machine": harness.machine(),
+        "seed": options.seed,
+        "mean of measured": geometric_mean(ratios),
+        "mean of the table": round(math.exp(sum(logs) / shapes), 4) if shapes else 1.0,
+        "types": by_types,
+        "worst": sorted(rows, key=lambda row: -row["ratio"])[:10],
+        "rows": rows,
+    }
+    harness.write(options.output, document)
+
+
+if __name__ == "__main__":
+    main()
