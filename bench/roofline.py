@@ -3,9 +3,9 @@
     bench/roofline.py                    docs/pictures/roofline_<subject>.svg for each of SUBJECTS
     bench/roofline.py gemm -r DIR -o DIR
 
-The slanted roof is the memory's rate, the flat one that of the tensor cores. A point is one subject
-in one row of results/<subject>.json. Failed or wrong rows are left out and named. A device not in
-ROOFS gets only points. Needs matplotlib.
+The slanted roof is the memory's rate, the flat one that of the tensor cores. A point is one way of
+computing one row of a document in results/. Failed or wrong rows are left out and named. A device
+not in ROOFS gets only points. Needs matplotlib.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROOFS = {
     "H200": (989.4, 4.8),
     "A100": (312.0, 2.04),
 }
-MARKERS = "osD^vP*X"
+MARKERS = "osD^vP*X<>"
 
 
 class Point(NamedTuple):
@@ -58,38 +58,76 @@ def gemv_work(row: dict[str, Any], who: str) -> Work:
     return Work(2.0 * m * n * k, weight * n * k + 2 * (m * k + m * n))
 
 
+def packed_work(row: dict[str, Any], who: str) -> Work:
+    m, n, k = row["m"], row["n"], row["k"]
+    weights = 2 * n * k if who.endswith("bfloat16") else row["bytes"]
+    return Work(2.0 * m * n * k, weights + 2 * (m * k + m * n))
+
+
 def attention_work(row: dict[str, Any], who: str) -> Work:
     queries = row["batch"] * row["heads"] * row["queries"] * row["dim"]
     cached = 2 * row["batch"] * row["kv_heads"] * row["keys"] * row["dim"]
     half = 2 if row.get("causal") else 1
-    element = 1 if "float8" in who else 2
+    element = 1 if who.endswith(("float8", "int8")) else 2
     if row.get("subject") == "backward":  # five products; all operands and three gradients
         return Work(10.0 * queries * row["keys"] / half, 2 * element * cached + 2 * 4 * queries)
     return Work(4.0 * queries * row["keys"] / half, element * cached + 2 * 2 * queries)
 
 
-SUBJECTS: dict[str, Callable[[dict[str, Any], str], Work]] = {
-    "gemm": gemm_work,
-    "gemv": gemv_work,
-    "attention": attention_work,
+def grouped_work(row: dict[str, Any], who: str) -> Work:
+    rows, n, k = row["rows"], row["n"], row["k"]
+    ours = row["figures"]["ours"]
+    weights = ours["TB/s of weights"] * ours["us"] * 1e6  # of the groups with rows
+    return Work(2.0 * rows * n * k, weights + 2 * rows * (n + k))
+
+
+class Subject(NamedTuple):
+    """One picture: its document, the work of a row, which rows and which of their times."""
+
+    document: str
+    work: Callable[[dict[str, Any], str], Work]
+    takes: Callable[[dict[str, Any]], bool] = lambda row: True
+    ways: tuple[str, ...] = ()  # beside "ours" and those that begin with "torch"; empty: all
+
+
+SUBJECTS: dict[str, Subject] = {
+    "gemm": Subject("gemm", gemm_work),
+    "gemv": Subject("gemv", gemv_work),
+    "packed": Subject("gemv_formats", packed_work),
+    "attention": Subject("attention", attention_work, lambda row: row["subject"] != "decode"),
+    "decode": Subject(
+        "attention",
+        attention_work,
+        lambda row: row["subject"] == "decode",
+        ("ours, pages of 16", "ours, float8", "ours, int8"),
+    ),
+    "grouped": Subject("grouped", grouped_work, ways=("ours",)),
 }
 
 
+def name_of(row: dict[str, Any], who: str) -> str:
+    return f"{who}, backward" if row.get("subject") == "backward" else who
+
+
 def points_of(subject: str, document: dict[str, Any]) -> Iterator[Point]:
-    """All times of a document. Prints what it leaves out."""
+    """All times of a subject in its document. Prints what it leaves out."""
+    of = SUBJECTS[subject]
     for number, row in enumerate(document["rows"]):
+        if not of.takes(row):
+            continue
         if not row.get("correct", True):
             print(f"{subject}: row {number} was wrong and is left out", file=sys.stderr)
             continue
-        for who, found in row.items():
-            if not isinstance(found, dict):
+        for who, found in row.get("figures", row).items():
+            known = who == "ours" or who.startswith("torch") or not of.ways or who in of.ways
+            if not isinstance(found, dict) or not known:
                 continue
             if "error" in found:
                 print(f"{subject}: {who} of row {number}: {found['error']}", file=sys.stderr)
             if "us" not in found:
                 continue
-            work = SUBJECTS[subject](row, who)
-            yield Point(who, work.flops / work.bytes, work.flops / found["us"] / 1e6)
+            work = of.work(row, who)
+            yield Point(name_of(row, who), work.flops / work.bytes, work.flops / found["us"] / 1e6)
 
 
 def roofs_of(device: str) -> tuple[float, float] | None:
@@ -113,15 +151,17 @@ def draw(subject: str, document: dict[str, Any], path: pathlib.Path) -> int:
         return 0
     device = document["machine"]["device"]
     figure, axes = pyplot.subplots(figsize=(7.5, 4.5), layout="constrained")
+    rates = [p.rate for p in points]
+    most = max(rates)
     low = min(p.intensity for p in points) / 2
     high = max(p.intensity for p in points) * 2
     roofs = roofs_of(device)
     if roofs is not None:
         flat, memory = roofs
+        most = max(most, flat)
         ridge = flat / memory
         low, high = min(low, ridge / 2), max(high, ridge * 2)
         axes.plot([low, ridge, high], [low * memory, flat, flat], color="black", linewidth=1)
-        axes.set_ylim(top=1.3 * flat)
         axes.annotate(f"{flat:g} TFLOP/s", (high, flat), ha="right", va="bottom")
         axes.annotate(f"{memory:g} TB/s", (ridge, flat * 0.6), ha="right", va="top")
     names = sorted({p.who for p in points}, key=lambda who: (not who.startswith("ours"), who))
@@ -131,7 +171,7 @@ def draw(subject: str, document: dict[str, Any], path: pathlib.Path) -> int:
         axes.scatter(
             [p.intensity for p in own], [p.rate for p in own], s=22, label=who, marker=marker
         )
-    axes.set(xscale="log", yscale="log", xlim=(low, high))
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(min(rates) / 1.3, 1.3 * most))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "25" else "")
@@ -139,7 +179,7 @@ def draw(subject: str, document: dict[str, Any], path: pathlib.Path) -> int:
     axes.set_ylabel("TFLOP/s")
     axes.set_title(f"{subject} on {device}")
     axes.grid(which="major", alpha=0.3)
-    axes.legend(fontsize="small", loc="lower right")
+    figure.legend(fontsize="small", loc="outside lower center", ncols=4)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None, "Creator": None})
     pyplot.close(figure)
@@ -155,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     for subject in options.subjects or SUBJECTS:
-        source = options.results / f"{subject}.json"
+        source = options.results / f"{SUBJECTS[subject].document}.json"
         if not source.exists():
             print(f"{subject}: there is no {source}", file=sys.stderr)
             continue
