@@ -12,6 +12,7 @@ from report_arrays import (
     packed_weights,
     write_operations_page,
 )
+from report_kernels import choice_rule, first_calls, published
 from report_products import decoding, grouped, products, products_of_types
 from report_text import HERE, load, table
 
@@ -444,6 +445,9 @@ def main() -> None:
         attention,
         decoding,
         packed_weights,
+        published,
+        choice_rule,
+        first_calls,
         simulated,
     )
     parts = [make() for make in subjects]

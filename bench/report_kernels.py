@@ -1,0 +1,153 @@
+"""Figures of the kernels' first calls, of their choice, and those that others published, for
+report.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from report_text import HERE, load, measured_table, table
+
+PUBLISHED = HERE / "published.json"
+# Seconds: the mark of one first call, and that of most of them.
+FIRST_CALL, MOST_FIRST_CALLS = 1.0, 0.5
+# The rule's part above the table, on average.
+RULE = 0.05
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:.2f} MB"
+
+
+def first_calls() -> str | None:
+    document = load("first_call")
+    if document is None:
+        return None
+    results = document["results"]
+    rows = [
+        (name, f"{of['s']:.2f}", f"{of['from a pack, s'] * 1e3:.1f}", str(of["compiles"]))
+        for name, of in results.items()
+    ]
+    columns = ("", "s, compiled", "ms, from a pack", "compiles")
+    machine = document["machine"]
+    title = (
+        f"The first call of a family in a new process, with {machine['processors']} cores "
+        f"({machine['processor']})"
+    )
+    times = [of["s"] for of in results.values()]
+    few = sum(time <= MOST_FIRST_CALLS for time in times)
+    over = [name for name, of in results.items() if of["s"] > FIRST_CALL]
+    text = measured_table(title, document, columns, rows)
+    text += (
+        f"\n{few} of {len(times)} take no more than {MOST_FIRST_CALLS} s. "
+        f"Above {FIRST_CALL:g} s: {'; '.join(over) or 'none'}.\n"
+    )
+    return f"{text}\n{packs(document)}"
+
+
+def packs(document: dict[str, Any]) -> str:
+    mine = document["pack"]
+    others = {name: of for name, of in document.get("packs of others", {}).items() if "codes" in of}
+    rows = [
+        (
+            name,
+            f"{of['codes']} | {megabytes(of['pack bytes'])} | {megabytes(of['compressed bytes'])}",
+        )
+        for name, of in [*others.items(), (mine["arch"], mine)]
+    ]
+    title = "Packs of these calls; the code in a pack is not compressed:"
+    return table(title, ("device", "codes | size | compressed by zlib"), rows)
+
+
+def choice_rule() -> str | None:
+    document = load("choice_rule")
+    if document is None:
+        return None
+    rows = [
+        (
+            types,
+            str(of["shapes"]),
+            str(of["with a plan"]),
+            str(of["measured"]),
+            f"{of['mean of measured']:.3f}",
+            f"{of['mean']:.3f}",
+        )
+        for types, of in document["types"].items()
+        if of["measured"]
+    ]
+    columns = (
+        "types and layout",
+        "shapes of the table",
+        "not by the rule",
+        "of these measured",
+        "ratio of these",
+        "ratio of all",
+    )
+    title = "The rule against the table, the time of the rule divided by that of the table"
+    worst = ", ".join(
+        f"{row['shape']} {row['types']} {row['ratio']:.2f}" for row in document["worst"]
+    )
+    mean = document["mean of the table"]
+    reached = "reached" if mean <= 1 + RULE else "missed"
+    return (
+        measured_table(title, document, columns, rows)
+        + f"\nGeometric means: {document['mean of measured']:.3f} of the measured shapes, "
+        f"{mean:.3f} of all\nshapes, with 1 where the table has the rule. The mark of "
+        f"{1 + RULE:g} for all shapes is {reached}.\nThe largest ratios: {worst}.\n"
+    )
+
+
+def published() -> str | None:
+    if not PUBLISHED.is_file():
+        return None
+    document = json.loads(PUBLISHED.read_text())
+    parts = [*published_products(document["float8 products"])]
+    parts += [*published_attention(document["attention"])]
+    if not parts:
+        return None
+    title = (
+        "Figures that others published beside ours, TFLOP/s. They come from other H100s, and were\n"
+        "measured in other ways, so a ratio says less than those of one run:"
+    )
+    text = table(title, ("", "kernwright | published | ratio | source"), parts)
+    sources = (f"{key}: {source}" for key, source in document["sources"].items())
+    return text + "".join(f"\n- {source}." for source in sources) + "\n"
+
+
+def beside(ours: float, row: dict[str, Any], source: str) -> str:
+    return f"{ours:.0f} | {row['TFLOP/s']:.0f} | {ours / row['TFLOP/s']:.2f} | {source}"
+
+
+def published_products(of: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    document = load("gemm_types") or {"rows": []}
+    mine = {
+        tuple(row["shape"]): row["ours"]["TFLOP/s"]
+        for row in document["rows"]
+        if row["type"] == "fp8_blocks"
+    }
+    for row in of["rows"]:
+        shape = tuple(row["shape"])
+        if shape in mine:
+            name = f"float8 with scales of blocks, {'x'.join(map(str, shape))}"
+            yield name, beside(mine[shape], row, of["source"])
+
+
+def published_attention(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    document = load("attention") or {"rows": []}
+    mine = {
+        (row["subject"], row["batch"], row["heads"], row["queries"], row["causal"]): row["ours"]
+        for row in document["rows"]
+        if row["dim"] == 128 and row["queries"] == row["keys"] and "TFLOP/s" in row["ours"]
+    }
+    for row in rows:
+        ours = mine.get((row["subject"], *row["beside"], row["causal"]))
+        if ours is None:
+            continue
+        batch, heads, tokens = row["beside"]
+        name = f"attention {row['subject']}, {batch} x {heads} heads of 128, {tokens}"
+        name += ", causal" if row["causal"] else ""
+        if row["shape"] != row["beside"]:
+            batch, heads, tokens = row["shape"]
+            name += f" (theirs {batch} x {heads} heads)"
+        yield name, beside(ours["TFLOP/s"], row, row["source"])
