@@ -3,7 +3,8 @@
 Compiled: no cache is used, and NVRTC's own is off. Operands are there, and NVRTC has compiled a
 small kernel before, which takes it "ready" seconds once in a process. From a pack: kw.pack() has
 compiled the kernels that those calls asked for, and one more process makes the first call of each
-family in turn. A time ends when the device has done the call.
+family in turn. A time ends when the device has done the call. Processes that compile run four at a
+time where there are 16 processors and more.
 `--archs` also packs the kernels for devices of compute capability 8.x: the simulated one of 8.0
 records what they would launch. bench/first_call_parts.py measures where the time goes.
 """
@@ -11,6 +12,7 @@ records what they would launch. bench/first_call_parts.py measures where the tim
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import functools
 import json
 import os
@@ -167,6 +169,10 @@ FAMILIES: dict[str, Call] = {
 # ---------------------------------------------------------------------------------- one process
 
 
+def processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
 def lines_of(path: str) -> list[str]:
     return pathlib.Path(path).read_text().splitlines() if os.path.exists(path) else []
 
@@ -265,14 +271,17 @@ def pack_of(record: pathlib.Path, arch: str, pack: pathlib.Path) -> dict[str, An
 
 def measure_all(names: Sequence[str], folder: pathlib.Path, arch: str) -> dict[str, Any]:
     off = {"KERNWRIGHT_CACHE": "off"}
-    results: dict[str, Any] = {}
-    for number, name in enumerate(names):
-        record = folder / f"{number}.jsonl"
+    records = [folder / f"{number}.jsonl" for number in range(len(names))]
+
+    def first(name: str, record: pathlib.Path) -> dict[str, Any]:
         made = run("compiled", name, str(record), **off, KERNWRIGHT_RECORD=str(record))
-        results[name] = {key: round(value, 4) for key, value in made.items()}
         print(f"{name}: {made['s']:.2f} s, {made['compiles']} compiles", flush=True)
+        return {key: round(value, 4) for key, value in made.items()}
+
+    side_by_side = max(1, min(4, processors() // 4))
+    with concurrent.futures.ThreadPoolExecutor(side_by_side) as pool:
+        results = dict(zip(names, pool.map(first, names, records), strict=True))
     whole = folder / "all.jsonl"
-    records = (folder / f"{number}.jsonl" for number in range(len(names)))
     whole.write_text("".join(record.read_text() for record in records if record.exists()))
     size = pack_of(whole, arch, folder / "all.kwpack")
     times = run("from_pack", "|".join(names), str(folder / "all.kwpack"), **off)
@@ -308,7 +317,7 @@ def main() -> None:
     major, minor = device.compute_capability
     arch = "sim" if device.is_simulated else f"sm_{major}{minor}{'a' if major >= 9 else ''}"
     document: dict[str, Any] = {"subject": "first_call", "machine": machine}
-    document["machine"]["processors"] = len(os.sched_getaffinity(0))
+    document["machine"]["processors"] = processors()
     with tempfile.TemporaryDirectory() as folder:
         document |= measure_all(options.names, pathlib.Path(folder), arch)
         harness.save(options.output, document)

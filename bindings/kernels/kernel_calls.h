@@ -10,6 +10,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,9 @@ namespace kernwright::python {
 Array array_operand(py::handle value, const char* name);
 /// The same; nothing for None.
 std::optional<Array> optional_operand(py::handle value, const char* name);
+/// Whether the precision of a product allows tf32: "tf32" does, "float32" and nothing do not.
+/// Throws ArgumentError for other names.
+bool is_tf32(const std::optional<std::string>& precision);
 /// Throws InvalidArgument ("same device") unless all are on the device of the first.
 void require_same_device(const std::vector<const Array*>& arrays);
 

@@ -9,6 +9,7 @@
 
 #include "base/atomic_file.h"
 #include "base/byte_reader.h"
+#include "base/env.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/regular_file.h"
@@ -135,6 +136,7 @@ TargetRequest target_request(const std::string& arch) {
   DeviceTarget device;
   if (arch == "sim") {
     device.is_simulated = true;
+    device.compute_capability = env_choice(Env::sim_capability) == "9.0" ? 90 : 80;
     wanted.device = device;
     return wanted;
   }

@@ -173,9 +173,9 @@ void add_attention_numbers(PreparedAttention& made, const AttentionOptions& opti
                "soft_cap at least 0 (0: none)",
                scale, options.soft_cap));
   }
-  if (!(options.dropout >= 0 && options.dropout < 1)) {
+  if (!(options.dropout >= 0 && options.dropout <= 1)) {
     throw InvalidArgument(
-        format("attention: dropout_p is {}, and must be at least 0 and below 1", options.dropout));
+        format("attention: dropout_p is {}, and must be between 0 and 1", options.dropout));
   }
   call.scale = static_cast<float>(scale);
   call.soft_cap = static_cast<float>(options.soft_cap);
@@ -187,7 +187,9 @@ void add_attention_numbers(PreparedAttention& made, const AttentionOptions& opti
   if (options.dropout > 0) {
     call.drop_below = static_cast<std::uint32_t>(
         std::clamp(std::round(options.dropout * 4294967296.0), 1.0, 4294967295.0));
-    call.keep_scale = static_cast<float>(1.0 / (1.0 - options.dropout));
+    // At 1 nothing is kept, also not the one word in 2^32 that is not below the bound.
+    call.keep_scale =
+        options.dropout < 1 ? static_cast<float>(1.0 / (1.0 - options.dropout)) : 0.0f;
   }
 }
 

@@ -58,9 +58,12 @@ Shape check_linear(const LinearCall& call) {
   const ScalarType type = call.x.type(), weight = call.weights.type();
   if (!is_skinny_type(type) && type != ScalarType::float64)
     refuse_linear(call, "x must be float16, bfloat16, float32 or float64");
-  const bool narrow = weight == ScalarType::int8 || weight == ScalarType::float8_e4m3fn;
+  const bool narrow = is_narrow_weight(weight);
   if (weight != type && !(narrow && is_skinny_type(type)))
-    refuse_linear(call, "weight must have x's dtype, or be int8 or float8_e4m3fn with a scale");
+    refuse_linear(
+        call, "weight must have x's dtype, or be int8, float8_e4m3fn or float8_e5m2 with a scale");
+  if (call.tf32 && type != ScalarType::float32)
+    refuse_linear(call, "tf32 is a precision of float32");
   if (call.scale.has_value() != narrow)
     refuse_linear(call, "weights of 8 bits have a scale, others have none");
   Shape result = call.x.shape();
@@ -91,9 +94,9 @@ Array linear_of_many(const LinearCall& call, const Array& x, const Stream& strea
     weights = dequantize_rows(weights, scale, x.type(), stream);
   }
   const Array turned_weights = weights.transpose();
-  if (takes_tiles(x, turned_weights) || planned_tiles(x, turned_weights)) {
+  if (call.tf32 || takes_tiles(x, turned_weights) || planned_tiles(x, turned_weights)) {
     const GemmEpilogue then{.bias = call.bias, .activation = call.activation};
-    return Gemm{.a = x, .b = turned_weights, .epilogue = then}.run(stream);
+    return Gemm{.a = x, .b = turned_weights, .epilogue = then, .tf32 = call.tf32}.run(stream);
   }
   Array result = matmul(x, turned_weights, stream);
   if (call.bias && call.activation) {

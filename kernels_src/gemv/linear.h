@@ -10,12 +10,13 @@
 namespace kernwright::kernels {
 
 struct LinearCall {
-  Array x;                       ///< (..., k): float16, bfloat16, float32 or float64
-  Array weights;                 ///< (n, k), of x's type; with `scale` also int8 or float8_e4m3fn
-  std::optional<Array> bias{};   ///< (n,)
-  std::optional<Array> scale{};  ///< float32, of 8-bit weights: one number, or n
+  Array x;                          ///< (..., k): float16, bfloat16, float32 or float64
+  Array weights;                    ///< (n, k), of x's type; with `scale` is_narrow_weight() too
+  std::optional<Array> bias{};      ///< (n,)
+  std::optional<Array> scale{};     ///< float32, of 8-bit weights: one number, or n
   std::optional<Array> residual{};  ///< (..., n)
   std::optional<ActivationCall> activation{};
+  bool tf32 = false;  ///< float32 x of more rows than one kernel takes may be rounded, as in Gemm
 };
 
 /// activation(x @ (scale * weights)^T + bias) + residual, of the shape (..., n) and x's type. Up to

@@ -68,8 +68,8 @@ void check_skinny(const SkinnyCall& call, const Shape& result) {
   require_one_device(call.x, "x", call.weights, "weights");
   if (x != ScalarType::float16 && x != ScalarType::bfloat16 && x != ScalarType::float32)
     refuse_skinny(call, "x must be float16, bfloat16 or float32");
-  if (w != x && w != ScalarType::int8 && w != ScalarType::float8_e4m3fn)
-    refuse_skinny(call, "weights must have x's dtype, int8 or float8_e4m3fn");
+  if (w != x && !is_narrow_weight(w))
+    refuse_skinny(call, "weights must have x's dtype, int8, float8_e4m3fn or float8_e5m2");
   if (result[result.size() - 2] > kSkinnyRows) refuse_skinny(call, "x has more than 64 rows");
   if (call.scale && call.scale->size() == 1) {
     check_skinny_extra(call, call.scale, "scale", call.scale->shape(), ScalarType::float32);
@@ -326,6 +326,11 @@ void run_skinny(const SkinnyJob& job) {
 }
 
 }  // namespace
+
+bool is_narrow_weight(ScalarType type) noexcept {
+  return type == ScalarType::int8 || type == ScalarType::float8_e4m3fn ||
+         type == ScalarType::float8_e5m2;
+}
 
 Array skinny_product(const SkinnyCall& call, const Stream& stream) {
   const Shape shape = skinny_shape(call);

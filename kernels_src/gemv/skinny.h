@@ -10,10 +10,13 @@
 
 namespace kernwright::kernels {
 
+/// Weights of one byte: int8, float8_e4m3fn or float8_e5m2.
+bool is_narrow_weight(ScalarType type) noexcept;
+
 /// The operands of a product with few rows.
 struct SkinnyCall {
   Array x;        ///< (m, k) or (b, m, k): float16, bfloat16 or float32; m is at most kSkinnyRows
-  Array weights;  ///< (n, k) or (b or 1, n, k): of x's type, int8 or float8_e4m3fn; any strides
+  Array weights;  ///< (n, k) or (b or 1, n, k): of x's type, or is_narrow_weight(); any strides
   std::optional<Array> scale{};     ///< float32: one number, or n
   std::optional<Array> bias{};      ///< (n,), of x's type
   std::optional<Array> residual{};  ///< of the result's shape and x's type

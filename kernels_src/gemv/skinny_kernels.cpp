@@ -61,10 +61,13 @@ InstanceKey skinny_key(const SkinnyInstance& of, SkinnyKernel which) {
 }
 
 std::string skinny_weights_format(const SkinnyShape& shape) {
-  const char* const name = shape.weight_type == ScalarType::int8            ? "Int8Weights"
-                           : shape.weight_type == ScalarType::float8_e4m3fn ? "Float8Weights"
-                                                                            : "PlainWeights";
-  return format("{}<{}>", name, device_type(shape.x_type));
+  const char* const x = device_type(shape.x_type);
+  if (shape.weight_type == ScalarType::int8) return format("Int8Weights<{}>", x);
+  if (shape.weight_type == ScalarType::float8_e4m3fn) return format("Float8Weights<{}>", x);
+  if (shape.weight_type == ScalarType::float8_e5m2) {
+    return format("Float8Weights<{}, Float8E5M2>", x);
+  }
+  return format("PlainWeights<{}>", x);
 }
 
 const LazyKernel& skinny_tiles_kernel(const SkinnyInstance& of) {

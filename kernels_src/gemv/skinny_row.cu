@@ -11,11 +11,12 @@ using namespace kernwright;
 constexpr unsigned kTileRows = 8, kPart = 512;
 
 /// What 16 bytes of weights hold.
-__device__ __forceinline__ void spread_weights(Float8E4M3, const Words& raw, float (&values)[16]) {
+template <typename Float8>
+__device__ __forceinline__ void spread_weights(Float8, const Words& raw, float (&values)[16]) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const auto bytes = static_cast<unsigned short>(raw.word[i / 2] >> i % 2 * 16);
-    const unsigned pair = pair_of_e4m3(Float16(), bytes);
+    const unsigned pair = pair_of(Float16(), Float8(), bytes);
     values[2 * i] = to_compute(Float16{static_cast<UInt16>(pair)});
     values[2 * i + 1] = to_compute(Float16{static_cast<UInt16>(pair >> 16)});
   }

@@ -184,6 +184,16 @@ __device__ __forceinline__ Part squared(Complex<Part> a) {
   return a.real * a.real + a.imag * a.imag;
 }
 
+/// 0 for a finite number, else NaN.
+template <typename T>
+__device__ __forceinline__ T zero_if_finite(T a) {
+  return a * T(0);
+}
+template <typename Part>
+__device__ __forceinline__ Part zero_if_finite(Complex<Part> a) {
+  return a.real * Part(0) + a.imag * Part(0);
+}
+
 __device__ __forceinline__ float magnitude(float a) { return fabsf(a); }
 __device__ __forceinline__ double magnitude(double a) { return fabs(a); }
 __device__ __forceinline__ float magnitude(Complex64 a) { return hypotf(a.real, a.imag); }

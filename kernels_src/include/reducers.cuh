@@ -214,7 +214,8 @@ struct SpreadState {
 
 /// Variance or standard deviation; Call::parameter is the correction. Parts are joined by Chan's
 /// formula, in double for floats. (T. Chan, G. Golub, R. LeVeque, "Algorithms for computing the
-/// sample variance", 1983.)
+/// sample variance", 1983.) Squares that are beyond the range make it infinite, an infinite element
+/// makes it NaN.
 template <typename In, typename As, bool kRoot, typename Value = Accumulator<As>>
 struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
   using Part = SpreadPart<Value>;
@@ -229,6 +230,7 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     const Value distance = minus(value, part.pivot);
     part.sum = plus(part.sum, distance);
     part.square += squared(distance);
+    part.square += zero_if_finite(value);
     ++part.count;
   }
   __device__ static State close(const Part& part) {
@@ -236,7 +238,9 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     if (part.count == 0) return {WideValue{}, WideReal(0), WideReal(0)};
     const WideValue sum = Between<WideValue, Value>::of(part.sum);
     const WideValue mean = plus(Between<WideValue, Value>::of(part.pivot), divided(sum, count));
-    const WideReal square = static_cast<WideReal>(part.square) - squared(sum) / count;
+    const WideReal squares = static_cast<WideReal>(part.square);
+    if (is_overflow(squares)) return {mean, squares, count};
+    const WideReal square = squares - squared(sum) / count;
     return {mean, square < 0 ? WideReal(0) : square, count};
   }
   __device__ static State combine(const State& a, const State& b) {
@@ -244,8 +248,13 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     if (b.count == 0) return a;
     const WideReal count = a.count + b.count, share = b.count / count;
     const WideValue distance = minus(b.mean, a.mean);
-    return {plus(a.mean, scaled(distance, share)),
-            a.square + b.square + squared(distance) * a.count * share, count};
+    const WideValue mean = plus(a.mean, scaled(distance, share));
+    const WideReal square = a.square + b.square;
+    if (is_overflow(square)) return {mean, square, count};  // the means may be beyond the range too
+    return {mean, square + squared(distance) * a.count * share, count};
+  }
+  __device__ static bool is_overflow(WideReal square) {
+    return square > static_cast<WideReal>(1.7976931348623157e308);
   }
   __device__ static Real<As> finish(const State& state, Call call) {
     const double left = call.count - call.parameter;

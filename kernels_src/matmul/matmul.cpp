@@ -110,4 +110,13 @@ Array matmul(const Array& a, const Array& b, const Stream& stream) {
   return plain_matmul(a, b, stream);
 }
 
+Array tf32_matmul(const Array& a, const Array& b, const Stream& stream) {
+  require_product(a, b);
+  if (a.type() != ScalarType::float32) {
+    throw ArgumentError(format("tf32 is a precision of float32, not of {}", a.identify()));
+  }
+  if (const std::optional<Array> few = few_rows_product(a, b, stream)) return *few;
+  return Gemm{.a = a, .b = b, .tf32 = true}.run(stream);
+}
+
 }  // namespace kernwright::kernels

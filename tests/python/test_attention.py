@@ -195,6 +195,10 @@ def test_dropout(dtype):
         eye = kw.broadcast_to(kw.eye(64, dtype="float16"), (2, 2, 64, 64))
         dropped = attention(*half, eye, dropout_p=0.3, seed=5, offset=2).numpy()
         assert ((dropped != 0) == (weights != 0)).mean() > 0.999
+    # As in torch, a chance of 1 drops all weights; the sum of the scores is of all.
+    none, lse = attention(q, k, v, dropout_p=1.0, seed=5, return_lse=True)
+    assert (none.numpy() == 0).all()
+    np.testing.assert_allclose(lse.numpy(), reference(*host)[1], atol=0.02)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

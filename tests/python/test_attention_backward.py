@@ -99,6 +99,7 @@ def test_dropout(dtype):
     weights = nn.attention(q, k, identity, enable_gqa=True, **options).numpy()
     keep = (weights != 0) / 0.6
     assert_gradients(run(host, **options), gradients(*host, keep=keep), dtype)
+    assert all((each.numpy() == 0).all() for each in run(host, dropout_p=1.0, seed=3))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

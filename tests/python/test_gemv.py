@@ -12,14 +12,14 @@ import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument
 
 nn = kw.nn
-E4M3 = ml_dtypes.float8_e4m3fn
+NARROW = {"int8": np.int8, **{n: getattr(ml_dtypes, n) for n in ("float8_e4m3fn", "float8_e5m2")}}
 TILES, DOT, COLUMN_TILES, STAGED, RING, WGMMA, ROW = 1, 2, 3, 5, 6, 7, 8
 
 
 def weights(shape, dtype, seed=1):
     if dtype == "int8":
         return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
-    return values(shape, "float32", seed).astype(E4M3 if dtype == "float8_e4m3fn" else TYPES[dtype])
+    return values(shape, "float32", seed).astype(NARROW.get(dtype) or TYPES[dtype])
 
 
 def product(x, w, plan=(), **extra):
@@ -40,14 +40,14 @@ def check(x, w, plan=(), dtype="bfloat16"):
 
 
 @pytest.mark.parametrize("of", ["bfloat16", "float16"])
-@pytest.mark.parametrize("dtype", ["same", "int8", "float8_e4m3fn"])
+@pytest.mark.parametrize("dtype", ["same", *NARROW])
 def test_each_format_of_the_weights(of, dtype):
     for m, n, k in [(1, 64, 256), (5, 37, 528), (8, 1, 16), (3, 16, 4096 + 32)]:
         w = weights((n, k), of if dtype == "same" else dtype)
-        check(values((m, k), of, m), w, (TILES,), of)
+        check(values((m, k), of, m + 10), w, (TILES,), of)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
+@pytest.mark.parametrize("dtype", NARROW)
 def test_more_rows_with_weights_of_one_byte(dtype):
     """Plans for large weights on Hopper."""
     with kw.checks("memory", "init", "race", "sync"):
@@ -73,7 +73,7 @@ def one_row(dtype):
             check(values((1, k), "bfloat16", 9), weights((n, k), dtype), (ROW, warps))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
+@pytest.mark.parametrize("dtype", NARROW)
 def test_one_row_with_weights_of_one_byte(dtype):
     one_row(dtype)
 
@@ -101,10 +101,10 @@ def test_one_row_of_other_sizes_takes_another_kernel():
         assert np.linalg.norm(wide(got.numpy()) - expected) < 4e-3 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
+@pytest.mark.parametrize("dtype", NARROW)
 @pytest.mark.parametrize("of", ["bfloat16", "float16", "float32"])
 def test_every_code_is_exact(of, dtype):
-    codes = np.arange(256, dtype=np.uint8).view(np.int8 if dtype == "int8" else E4M3)
+    codes = np.arange(256, dtype=np.uint8).view(NARROW[dtype])
     w = np.zeros((256, 32), codes.dtype)
     places = np.arange(256) % 32
     w[np.arange(256), places] = codes
@@ -192,6 +192,7 @@ def reference(x, w, bias, activation, residual, scale):
 @pytest.mark.parametrize(("m", "of", "dtype", "activation"), [
     (3, "bfloat16", "int8", "silu"), (12, "float16", "float8_e4m3fn", "relu"),
     (70, "float16", "int8", "silu"), (2, "float32", "float8_e4m3fn", "relu"),
+    (3, "bfloat16", "float8_e5m2", "silu"), (70, "float16", "float8_e5m2", "relu"),
 ])  # fmt: skip
 def test_all_that_follows_a_product(m, of, dtype, activation):
     x = values((2, m // 2 or 1, 64), of)
@@ -346,7 +347,7 @@ def test_every_kernel_on_a_newer_device():
     program = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
     program += "from test_gemv import *\n"
     program += "every_kernel()\nboxes_under_all_checks()\nboxes_of_some_rows()\n"
-    program += "for dtype in ('int8', 'float8_e4m3fn'): one_row(dtype)\n"
+    program += "for dtype in NARROW: one_row(dtype)\n"
     program += "check(values((1, 4096), 'bfloat16'), weights((4097, 4096), 'int8'))\n"
     ended = run_child(program + "print('right', end='')", timeout=300,
                       KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_LOG="debug")  # fmt: skip

@@ -212,6 +212,7 @@ def test_wrong_arguments():
         (lambda: kw.diag(kw.zeros((2, 2, 2))), ValueError, "no matrix"),
         (lambda: kw.eye(-1), ValueError, "-1 rows"),
         (lambda: kw.meshgrid(x, indexing="yx"), ValueError, "yx"),
+        (lambda: kw.meshgrid(*[kw.zeros(2**16)] * 4), kw.InvalidArgument, "that is too large"),
     ):
         with pytest.raises(error, match=match):
             call()

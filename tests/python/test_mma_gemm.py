@@ -141,6 +141,48 @@ def test_tf32(shape):
         close(kw.matmul(x, y), wide(a) @ wide(b), 2e-6)
 
 
+def test_tf32_of_one_call():
+    """Products that may be rounded are; those with few rows, and of the default, are not."""
+    exact = 2e-6
+    a, b = random(2, 70, 160, dtype="float32"), random(160, 130, dtype="float32", seed=1)
+    x, y, bias = kw.asarray(a), kw.asarray(b), random(130, dtype="float32", seed=2)
+    wanted = wide(a) @ wide(b)
+    close(kw.matmul(x, y, precision="float32"), wanted, exact)
+    for few in (kw.matmul(x[0, :3], y, precision="tf32"), kw.matmul(x[0, 0], y, precision="tf32")):
+        close(few, wanted[0, :3] if few.ndim == 2 else wanted[0, 0], exact)
+    positive = np.maximum(wanted + bias, 0) + wanted
+    residual = kw.asarray(wanted.astype(np.float32))
+    layer = {"activation": "relu", "residual": residual}
+    rounded = [
+        (lambda p: kw.matmul(x, y, precision=p), wanted),
+        (lambda p: kw.nn.linear(x, y.T, kw.asarray(bias), precision=p, **layer), positive),
+        (lambda p: kw.nn.linear(x, y.T, gate="relu", precision=p),
+         np.maximum(wanted[..., :65], 0) * wanted[..., 65:]),
+    ]  # fmt: skip
+    for run, expected in rounded:
+        close(run(None), expected, exact)
+        close(run("tf32"), expected, 2e-3)
+        error = np.linalg.norm(wide(run("tf32").numpy()) - expected) / np.linalg.norm(expected)
+        assert error > 10 * exact
+    for shape in ((0, 8), (8, 0)):
+        got = kw.matmul(kw.ones(shape), kw.ones((shape[1], 5)), precision="tf32")
+        assert got.shape == (shape[0], 5) and (got.numpy() == 0).all()
+
+
+def test_other_precisions_are_refused():
+    x, half = kw.ones((20, 32)), kw.ones((20, 32), "float16")
+    packed = kw.nn.quant.pack(kw.nn.quant.quantize(x, "q8_0"), "q8_0")
+    for call, match in [
+        (lambda: kw.matmul(x, x.T, precision="fp32"), "float32, tf32 or None, not fp32"),
+        (lambda: kw.nn.linear(x, x, precision="high"), "float32, tf32 or None, not high"),
+        (lambda: kw.matmul(half, half.T, precision="tf32"), "tf32 is a precision of float32"),
+        (lambda: kw.nn.linear(half, half, precision="tf32"), "tf32 is a precision of float32"),
+        (lambda: kw.nn.linear(x, packed, precision="tf32"), "leave precision out"),
+    ]:
+        with pytest.raises((kw.ArgumentError, kw.InvalidArgument), match=match):
+            call()
+
+
 def test_tf32_rounds_to_nearest():
     ones = kw.ones((16, 8), "float32")
     near = kw.full((8, 8), 1 + 2**-11 + 2**-13, "float32")

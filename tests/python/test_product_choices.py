@@ -248,6 +248,22 @@ def test_errors_come_before_measuring(own_table):
     assert kw.matmul(kw.ones((2, 3), "int32"), kw.ones((3, 2), "int32"), tune=True).sum() == 12
 
 
+@pytest.mark.parametrize("layer", [False, True])
+def test_tf32_is_tuned_apart(own_table, layer):
+    a, b = operands(40, 36, 24)
+    weights = b.T.copy() if layer else None
+    if layer:
+        got = kw.nn.linear(a, weights, precision="tf32", tune=True)
+    else:
+        got = kw.matmul(a, b, precision="tf32", tune=True)
+    check(got, a, b, 2e-3)
+    if not _core._product(a, weights.T if layer else b, None, "tf32")[3]:  # no choice
+        assert not own_table.exists()
+        return
+    (table,) = json.loads(own_table.read_text())["products"].values()
+    assert [*table] == [f"float32.float32.float32.n{'t' if layer else 'n'}.tf32"]
+
+
 def test_nothing_is_measured_while_a_stream_is_captured(own_table):
     a, b = operands(40, 36, 24)
     kw.matmul(a, b)

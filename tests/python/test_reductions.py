@@ -143,6 +143,27 @@ def test_products_and_wanted_dtypes():
     assert kw.count_nonzero(kw.asarray([0.0, -0.0, np.nan, 2.0])).item() == 2
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_variances_beyond_the_range(dtype):
+    """Infinite where squares of finite numbers are, and NaN where an element is infinite."""
+    most = float(np.finfo(dtype).max)
+    few = np.array([[most, -most, 1], [most / 2, 1, 2], [1, np.inf, 2], [-np.inf, np.inf, np.nan]])
+    many = np.full((4, 70_000), 0.9 * most)
+    many[:, ::2] *= -1
+    many[1, 7], many[2, 60_001] = np.inf, np.nan
+    # NumPy's sums of the long rows are infinite in both directions.
+    long = {"var": [np.inf, np.nan, np.nan, np.inf], "nanvar": [np.inf, np.nan, np.inf, np.inf]}
+    names = ("var", "nanvar", *(["std"] if dtype != "float32" else []))  # sums may be of doubles
+    for name in names:
+        short = getattr(np, name)(few.astype(dtype), axis=1)
+        for values, wanted in ((few, short), (many, long.get(name, long["var"]))):
+            x = kw.asarray(values.astype(dtype))
+            for got in (getattr(kw, name)(x, axis=1), getattr(kw, name)(x.T.copy(), axis=0)):
+                np.testing.assert_array_equal(got.numpy(), wanted)
+    assert kw.var(kw.asarray(many[3].astype(dtype))).item() == np.inf
+
+
 @pytest.mark.parametrize("order", [0, 1, 2, 3, 0.5, np.inf, -np.inf])
 def test_vector_norms(order):
     values = RNG.standard_normal((9, 31)).astype(np.float32)

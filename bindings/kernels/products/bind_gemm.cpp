@@ -33,12 +33,6 @@ kernels::GemmKernel kernel_of(const std::string& name) {
   throw ArgumentError("the kernel of a product is auto, mma or plain, not " + name);
 }
 
-bool is_tf32(const std::optional<std::string>& precision) {
-  if (!precision) return false;
-  if (*precision == "tf32") return true;
-  throw ArgumentError("the precision of a product is tf32 or None, not " + *precision);
-}
-
 Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alpha, float beta,
            const std::optional<std::string>& activation, const std::optional<std::string>& gate,
            const py::object& dtype, const std::optional<TileNumbers>& tile, int splits,
@@ -141,6 +135,12 @@ std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
 }
 
 }  // namespace
+
+bool is_tf32(const std::optional<std::string>& precision) {
+  if (!precision || *precision == "float32") return false;
+  if (*precision == "tf32") return true;
+  throw ArgumentError("the precision of a product is float32, tf32 or None, not " + *precision);
+}
 
 void bind_gemm(py::module_& m) {
   m.def("_gemm", &gemm, py::arg("a"), py::arg("b"), py::kw_only(), py::arg("bias") = py::none(),

@@ -46,7 +46,8 @@ Array few_rows(py::handle x, py::handle weights, py::handle scale, py::handle bi
 }
 
 Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle scale,
-                   py::handle residual, const std::string& activation) {
+                   py::handle residual, const std::string& activation,
+                   const std::optional<std::string>& precision) {
   kernels::LinearCall call{.x = array_operand(x, "x"), .weights = array_operand(weights, "weight")};
   call.bias = optional_operand(bias, "bias");
   call.scale = optional_operand(scale, "scale");
@@ -54,13 +55,16 @@ Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle
   if (!activation.empty()) {
     call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
   }
+  call.tf32 = is_tf32(precision);
   return on_current_stream(call.x, [&](const Stream& on) { return kernels::linear(call, on); });
 }
 
 }  // namespace
 
 void bind_gemv(py::module_& m) {
-  m.def("_linear", &linear_layer);
+  m.def("_linear", &linear_layer, py::arg("x"), py::arg("weight"), py::arg("bias"),
+        py::arg("scale"), py::arg("residual"), py::arg("activation"),
+        py::arg("precision") = py::none());
   m.def("_skinny_product", &few_rows, py::arg("x"), py::arg("weight"),
         py::arg("scale") = py::none(), py::arg("bias") = py::none(),
         py::arg("residual") = py::none(), py::arg("activation") = "", py::arg("factor") = 1.0,

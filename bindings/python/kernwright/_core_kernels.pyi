@@ -5,7 +5,7 @@ from typing import Any
 
 from kernwright._core_array import Array
 
-def _matmul(a: Array, b: Array) -> Array: ...
+def _matmul(a: Array, b: Array, precision: str | None = None) -> Array: ...
 def _gemm(
     a: Array,
     b: Array,

@@ -98,7 +98,13 @@ def _split_qkv(
 ) -> tuple[Array, Array, Array]: ...
 def _merge_qkv(q: Any, k: Any, v: Any, heads_first: bool) -> Array: ...
 def _linear(
-    x: Any, weight: Any, bias: Any, scale: Any, residual: Any, activation: str
+    x: Any,
+    weight: Any,
+    bias: Any,
+    scale: Any,
+    residual: Any,
+    activation: str,
+    precision: str | None = None,
 ) -> Array: ...
 def _skinny_product(
     x: Any,

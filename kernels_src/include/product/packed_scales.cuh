@@ -203,7 +203,7 @@ struct TinyScales : NoOffset {
     return raw;
   }
   __device__ __forceinline__ float of(int group) const {
-    const unsigned pair = pair_of_e4m3(Float16(), chosen(scales.value, group / 2));
+    const unsigned pair = pair_of(Float16(), Float8E4M3(), chosen(scales.value, group / 2));
     const Float16 half{static_cast<UInt16>(group % 2 ? pair >> 16 : pair)};
     return __fmul_rn(to_compute(half), factor);
   }

@@ -155,8 +155,8 @@ __device__ __forceinline__ unsigned e4m3_pair(unsigned upper) {
   return fma_pair(T(), bits, Power, 0x80008000u);
 }
 
-/// Two numbers of float8_e4m3fn, lower byte first, as a pair.
-__device__ __forceinline__ unsigned pair_of_e4m3(Float16, unsigned short bytes) {
+/// Two numbers of float8, lower byte first, as a pair.
+__device__ __forceinline__ unsigned pair_of(Float16, Float8E4M3, unsigned short bytes) {
 #if __CUDA_ARCH__ >= 890
   unsigned pair;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(bytes));
@@ -167,14 +167,24 @@ __device__ __forceinline__ unsigned pair_of_e4m3(Float16, unsigned short bytes) 
   return e4m3_pair<Float16, 1, 0x5c005c00u, 0x00800080u, 1u>(upper);
 #endif
 }
-__device__ __forceinline__ unsigned pair_of_e4m3(BFloat16, unsigned short bytes) {
-#if __CUDA_ARCH__ >= 890
-  const unsigned halves = pair_of_e4m3(Float16(), bytes);
+/// A number of float8_e5m2 is the upper byte of the float16.
+__device__ __forceinline__ unsigned pair_of(Float16, Float8E5M2, unsigned short bytes) {
+  return __byte_perm(bytes, 0, 0x1404);
+}
+/// The bfloat16 of two float16 that have no more bits.
+__device__ __forceinline__ unsigned bfloat16_pair(unsigned halves) {
   const float lower = to_compute(Float16{static_cast<unsigned short>(halves)});
   const float upper = to_compute(Float16{static_cast<unsigned short>(halves >> 16)});
   unsigned pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(upper), "f"(lower));
   return pair;
+}
+__device__ __forceinline__ unsigned pair_of(BFloat16, Float8E5M2, unsigned short bytes) {
+  return bfloat16_pair(pair_of(Float16(), Float8E5M2(), bytes));
+}
+__device__ __forceinline__ unsigned pair_of(BFloat16, Float8E4M3, unsigned short bytes) {
+#if __CUDA_ARCH__ >= 890
+  return bfloat16_pair(pair_of(Float16(), Float8E4M3(), bytes));
 #else
   // Times 2^120, as the biases are 127 and 7.
   const unsigned upper = __byte_perm(bytes, 0, 0x1404);
@@ -182,13 +192,14 @@ __device__ __forceinline__ unsigned pair_of_e4m3(BFloat16, unsigned short bytes)
 #endif
 }
 
-/// float8_e4m3fn, exactly.
-template <typename T>
-struct Float8Weights : ByteRows<Float8E4M3> {
+/// float8_e4m3fn or float8_e5m2, exactly.
+template <typename T, typename Element = Float8E4M3>
+struct Float8Weights : ByteRows<Element> {
   __device__ __forceinline__ static void decode(const Words& raw, unsigned (&pairs)[8]) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      pairs[i] = pair_of_e4m3(T(), static_cast<unsigned short>(raw.word[i / 2] >> i % 2 * 16));
+      const auto bytes = static_cast<unsigned short>(raw.word[i / 2] >> i % 2 * 16);
+      pairs[i] = pair_of(T(), Element(), bytes);
     }
   }
 };

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,20 +16,28 @@ from kernwright.errors import ArgumentError, InvalidArgument
 __all__ = ["einsum", "matmul", "tensordot", "vecdot"]
 
 
-def matmul(x1: Array, x2: Array, /, *, tune: bool = False) -> Array:
+def matmul(
+    x1: Array,
+    x2: Array,
+    /,
+    *,
+    precision: Literal["float32", "tf32"] | None = None,
+    tune: bool = False,
+) -> Array:
     """x1 @ x2: [..., m, k] times [..., k, n] is [..., m, n]. The dimensions in front are broadcast.
     A vector counts as one row on the left and as one column on the right; the result does not have
     that dimension.
 
     Types are promoted as NumPy's. Floats below 32 bits are summed in float32, in an order that the
     shapes decide: the same bits in each run. From compute capability 8.0 on float32 and float64
-    round each product once, when it is added.
+    round each product once, when it is added. precision="tf32" allows products of float32 to round
+    their operands to 11 bits for the tensor cores; those with few rows or one column do not.
 
     The kernel and its tiles are those that the table of the device has for the shape, else those of
     a rule. `tune` measures all kernels for this shape in the first call; this takes a moment. The
     choice is kept in the user's table on disk. Later calls use it without `tune`, in other
     processes too. See kw.tune.products(). InvalidArgument for a number without dimensions and for
-    shapes that do not fit.
+    shapes that do not fit, ArgumentError for another precision, and tf32 of another type.
 
     >>> a, b = kw.asarray([[1, 2], [3, 4]]), kw.asarray([10, 1])
     >>> kw.matmul(a, b).numpy()
@@ -43,12 +51,12 @@ def matmul(x1: Array, x2: Array, /, *, tune: bool = False) -> Array:
         )
     is_row, is_column = left.ndim == 1, right.ndim == 1
     a, b = left[None, :] if is_row else left, right[:, None] if is_column else right
-    result = _core._matmul(a, b)
+    result = _core._matmul(a, b, precision)
     if tune:
         from kernwright.tune._products import tune_product
 
-        tune_product(a, b, lambda: _core._matmul(a, b))
-        result = _core._matmul(a, b)
+        tune_product(a, b, lambda: _core._matmul(a, b, precision), precision)
+        result = _core._matmul(a, b, precision)
     if is_column:
         result = result.reshape(result.shape[:-1])
     if is_row:

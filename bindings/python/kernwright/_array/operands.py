@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -111,9 +112,18 @@ def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes)
     except ValueError as error:
         listed = " and ".join(str(shape) for shape in shapes)
+        if all(len(set(extents) - {1}) <= 1 for extents in _columns(shapes)):
+            raise InvalidArgument(
+                f"shapes {listed} broadcast to an array that is too large: NumPy says {error}"
+            ) from error
         raise InvalidArgument(
             f"Incompatible dimensions: shapes {listed} do not broadcast to one shape"
         ) from error
+
+
+def _columns(shapes: Sequence[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
+    """The extents of each axis, counted from the last; 1 where a shape has fewer."""
+    return itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
 
 
 def common_dtype(arrays: Sequence[Array]) -> Any:

@@ -58,8 +58,8 @@ def attention(
       it broadcasts to (batch, heads, L, S). Not together with `is_causal`, as in torch.
     - is_causal: query i sees keys up to i, also where L and S differ, as in torch.
     - scale: 1 / sqrt(E) without one.
-    - dropout_p: the chance of a weight to be dropped. It takes `seed`; the weight of query i, key j
-      in head h of batch b takes word j % 4 of Philox4x32-10 of the counter (j / 4, i,
+    - dropout_p: the chance of a weight to be dropped, 0 to 1. It takes `seed`; the weight of query
+      i, key j in head h of batch b takes word j % 4 of Philox4x32-10 of the counter (j / 4, i,
       b * heads + h, offset), so the same call drops the same weights.
     - window: (left, right): query i sees keys i - left to i + right, -1 for no limit. A number w
       stands for (w - 1, 0): the last w keys up to its own.

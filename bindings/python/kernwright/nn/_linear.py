@@ -33,13 +33,14 @@ def linear(
     gate: Activation | None = None,
     residual: Any = None,
     scale: Any = None,
+    precision: Literal["float32", "tf32"] | None = None,
     tune: bool = False,
 ) -> Array:
     """activation(x @ weight.T + bias) + residual, of the shape (..., n) and the dtype of x.
 
     x has the shape (..., k), `weight` (n, k), `bias` (n,), `residual` (..., n); x is float16,
     bfloat16, float32 or float64, the others have its dtype. With `scale`, float32 with one number
-    or n, `weight` is int8 or float8_e4m3fn, as quantize_rows() makes it, and counts as
+    or n, `weight` is int8, float8_e4m3fn or float8_e5m2, as quantize_rows() makes it, and counts as
     weight * scale[:, None]. `activation` names a function of this module: "relu", "relu2", "silu",
     "gelu", "gelu_tanh", "quick_gelu", "sigmoid", "tanh", "mish".
 
@@ -53,8 +54,9 @@ def linear(
     at the end, in an order that the shapes decide: the same bits in each run. More rows take one
     kernel too for float32, and for large products of 16-bit floats, from compute capability 8.0 on.
     Otherwise they take a matmul(); its result is rounded before the next step. Weights (n, k) and
-    views of (k, n) are read where they are. `tune` is that of matmul(). Raises InvalidArgument with
-    the shapes or dtypes that do not fit.
+    views of (k, n) are read where they are. precision="tf32" allows a layer of float32 with more
+    rows to round x and the weights to 11 bits for the tensor cores. `tune` is that of matmul().
+    Raises InvalidArgument with the shapes or dtypes that do not fit.
 
     `weight` may also be a PackedWeight of nn.quant.pack(), without `scale`: up to 64 rows of
     float16 or bfloat16 then read the packed bytes once, and products of whole codes are summed in
@@ -72,7 +74,7 @@ def linear(
             raise ArgumentError(
                 "a gate goes with a bias, not with activation, residual, scale, tune"
             )
-        return _gated(x, weight, bias, gate)
+        return _gated(x, weight, bias, gate, precision)
     if isinstance(weight, PackedWeight):
         if scale is not None:
             raise ArgumentError("packed weights have their scales: linear() takes no other")
@@ -80,17 +82,25 @@ def linear(
             raise ArgumentError(
                 "products with packed weights have no plans to tune: leave tune out"
             )
+        if precision is not None:
+            raise ArgumentError(
+                "products with packed weights have one precision: leave precision out"
+            )
         return _packed_linear(x, weight._spec, weight._arrays, bias, residual, activation or "", [])
-    result = _linear(x, weight, bias, scale, residual, activation or "")
+
+    def run() -> Array:
+        return _linear(x, weight, bias, scale, residual, activation or "", precision)
+
+    result = run()
     if tune:
         from kernwright.tune._products import tune_layer
 
-        tune_layer(x, weight, lambda: _linear(x, weight, bias, scale, residual, activation or ""))
-        result = _linear(x, weight, bias, scale, residual, activation or "")
+        tune_layer(x, weight, run, precision)
+        result = run()
     return result
 
 
-def _gated(x: Any, weight: Any, bias: Any, gate: str) -> Array:
+def _gated(x: Any, weight: Any, bias: Any, gate: str, precision: str | None) -> Array:
     if gate not in _ACTIVATIONS:
         raise ArgumentError(f"gate is {gate!r}, and must be one of {_ACTIVATIONS}")
     if not isinstance(x, Array) or not isinstance(weight, Array):
@@ -102,5 +112,5 @@ def _gated(x: Any, weight: Any, bias: Any, gate: str) -> Array:
             "weight has 2 dimensions, and the last ones are equal"
         )
     rows = x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
-    result = _gemm(rows, weight.T, bias=bias, gate=gate)
+    result = _gemm(rows, weight.T, bias=bias, gate=gate, precision=precision)
     return result.reshape((*x.shape[:-1], result.shape[-1]))

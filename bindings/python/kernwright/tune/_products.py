@@ -215,19 +215,20 @@ def _write(path: pathlib.Path, rows: list[dict[str, Any]], with_bucket: bool) ->
     update(path, change)
 
 
-def tune_product(a: Any, b: Any, run: Callable[[], object]) -> None:
+def tune_product(a: Any, b: Any, run: Callable[[], object], precision: str | None = None) -> None:
     """Measures the product of `a` and `b` that `run` queues, if it was not measured before. The
     answer goes to the user's table on disk, if there is a place for one. Nothing happens while a
     stream is captured."""
-    if _core._has_product(a, b) or _core.current_stream(a.device).is_capturing:
+    product = Operands(a, b, run, None, "tf32" if precision == "tf32" else "plain")
+    if _core._has_product(*product.key) or _core.current_stream(a.device).is_capturing:
         return
-    if not _core._product(a, b)[3]:  # no choice
+    if not _core._product(*product.key)[3]:  # no choice
         return
     with _measuring:
-        if _core._has_product(a, b):
+        if _core._has_product(*product.key):
             return
         a.device.synchronize()
-        row = _measure(Operands(a, b, run), _SECONDS)
+        row = _measure(product, _SECONDS)
         if not _is_written(row):
             _keep_here(row)
 
@@ -244,9 +245,11 @@ def _is_written(row: dict[str, Any]) -> bool:
     return True
 
 
-def tune_layer(x: Any, weight: Any, run: Callable[[], object]) -> None:
+def tune_layer(
+    x: Any, weight: Any, run: Callable[[], object], precision: str | None = None
+) -> None:
     """The same for x @ weight.T, arrays of any library."""
-    tune_product(*_core._layer_operands(x, weight), run)
+    tune_product(*_core._layer_operands(x, weight), run, precision)
 
 
 def _keep_here(row: dict[str, Any]) -> None:
