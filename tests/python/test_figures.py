@@ -81,3 +81,76 @@ def test_rows_with_a_peer_have_figures_and_their_error(report, name):
 def test_without_a_document_there_is_no_table(report, monkeypatch, name):
     monkeypatch.setitem(report[name].__globals__, "load", lambda _: None)
     assert report[name]() is None
+
+
+FIRST_CALL = {
+    "machine": {"device": "a GPU", "processor": "a CPU", "processors": 16},
+    "results": {
+        "gemm": {"s": 0.4, "from a pack, s": 0.0012, "compiles": 1, "ready": 0.04},
+        "attention": {"s": 1.5, "from a pack, s": 0.002, "compiles": 2, "ready": 0.04},
+    },
+    "pack": {"arch": "sm_90a", "codes": 3, "pack bytes": 2_500_000, "compressed bytes": 600_000},
+    "packs of others": {
+        "sm_80": {"codes": 2, "pack bytes": 1_000_000, "compressed bytes": 250_000},
+        "refused": {},
+    },
+}
+RULE = {
+    "machine": MACHINE, "mean of measured": 1.04, "mean of the table": 1.012,
+    "worst": [{"shape": "1x2x3", "types": "int8", "ratio": 1.2}],
+    "types": {
+        "int8": {"shapes": 10, "with a plan": 4, "measured": 2, "mean of measured": 1.04,
+                 "mean": 1.0158},
+        "float16": {"shapes": 9, "with a plan": 1, "measured": 0, "mean of measured": 1.0,
+                    "mean": 1.0},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def kernels(monkeypatch, report):
+    import report_kernels
+
+    rows = [
+        {
+            **row,
+            "subject": "backward",
+            "ours": {"TFLOP/s": 528.3},
+            "queries": 8192,
+            "keys": 8192,
+            "heads": 16,
+            "causal": True,
+        }
+        for row in DOCUMENTS["attention"][:1]
+    ]
+    products = [{"type": "fp8_blocks", "shape": [4096, 7168, 16384], "ours": {"TFLOP/s": 1353.6}}]
+    documents = {"first_call": FIRST_CALL, "choice_rule": RULE, "attention": {"rows": rows},
+                 "gemm_types": {"rows": products}}  # fmt: skip
+    monkeypatch.setattr(report_kernels, "load", documents.get)
+    yield report_kernels
+    sys.modules.pop("report_kernels", None)
+
+
+def test_first_calls_and_packs(kernels):
+    text = kernels.first_calls()
+    assert "16 cores (a CPU), a GPU:" in text and "| gemm | 0.40 | 1.2 | 1 |" in text
+    assert "1 of 2 take no more than 0.5 s. Above 1 s: attention." in text.replace("\n", " ")
+    assert "| sm_80 | 2 | 1.00 MB | 0.25 MB |\n| sm_90a | 3 | 2.50 MB | 0.60 MB |" in text
+
+
+def test_the_rule_against_the_table(kernels):
+    text = kernels.choice_rule().replace("\n", " ")
+    assert "| int8 | 10 | 4 | 2 | 1.040 | 1.016 |" in text and "float16" not in text
+    assert "mark of 1.05 for all shapes is reached" in text and "1x2x3 int8 1.20" in text
+
+
+def test_published_figures_have_ours_and_a_source(kernels, monkeypatch):
+    lines = kernels.published().splitlines()
+    (product,) = (line for line in lines if line.startswith("| float8"))
+    assert product.endswith(" 4096x7168x16384 | 1354 | 1504 | 0.90 | DeepGEMM, run by others |")
+    (attention,) = (line for line in lines if line.startswith("| attention"))
+    assert attention.endswith("(theirs 4 x 48 heads) | 528 | 539 | 0.98 | FA3, tritonbench |")
+    named = {line.split(" | ")[-1].removesuffix(" |") for line in (product, attention)}
+    assert all(any(line.startswith(f"- {name}: ") for line in lines) for name in named)
+    monkeypatch.setattr(kernels, "load", lambda _: None)
+    assert kernels.published() is kernels.first_calls() is kernels.choice_rule() is None
