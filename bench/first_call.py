@@ -5,8 +5,7 @@ small kernel before, which takes it "ready" seconds once in a process. From a pa
 compiled the kernels that those calls asked for, and one more process makes the first call of each
 family in turn. A time ends when the device has done the call. Processes that compile run four at a
 time where there are 16 processors and more.
-`--archs` also packs the kernels for devices of compute capability 8.x: the simulated one of 8.0
-records what they would launch. bench/first_call_parts.py measures where the time goes.
+bench/first_call_parts.py measures where the time goes, bench/pack_size.py the size of other packs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ import harness
 
 Call = Callable[[], object]
 EXTENT = 4096  # of a large operand on a GPU
-ARCHS = ("sm_80", "sm_86", "sm_89")
 
 
 def extents(*of_gpu: int) -> tuple[int, ...]:
@@ -212,20 +210,7 @@ def timed(call: Call) -> float:
     return time.perf_counter() - start
 
 
-def planned(families: str) -> dict[str, Any]:
-    """Compiles what the calls would launch on this device. Families that it refuses are named."""
-    from kernwright import _core
-
-    refused = {}
-    for family in families.split("|"):
-        try:
-            _core._compile_only(FAMILIES[family]())
-        except Exception as error:  # whatever the device cannot do
-            refused[family] = str(error)[:200]
-    return {"refused": refused}
-
-
-CHILDREN = {"compiled": compiled, "from_pack": from_pack, "planned": planned}
+CHILDREN = {"compiled": compiled, "from_pack": from_pack}
 
 
 def run(kind: str, *arguments: str, **environment: str) -> dict[str, Any]:
@@ -290,23 +275,9 @@ def measure_all(names: Sequence[str], folder: pathlib.Path, arch: str) -> dict[s
     return {"results": results, "pack": {"arch": arch, **size}}
 
 
-def packs_of_others(
-    names: Sequence[str], archs: Sequence[str], folder: pathlib.Path
-) -> dict[str, Any]:
-    """Packs for devices of those architectures, whose plans the simulated device makes."""
-    record = folder / "others.jsonl"
-    made = run(
-        "planned", "|".join(names), KERNWRIGHT_CACHE="off", KERNWRIGHT_RECORD=str(record),
-        KERNWRIGHT_DEVICE="sim", KERNWRIGHT_SIM_CAPABILITY="8.0",
-    )  # fmt: skip
-    packs = {arch: pack_of(record, arch, folder / f"{arch}.kwpack") for arch in archs}
-    return {**packs, **made}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", default=[*FAMILIES], help="of families; default: all")
-    parser.add_argument("--archs", nargs="*", default=[], choices=ARCHS)
     output = harness.RESULTS / "first_call.json"
     parser.add_argument("-o", "--output", type=pathlib.Path, default=output)
     options = parser.parse_args()
@@ -320,10 +291,6 @@ def main() -> None:
     document["machine"]["processors"] = processors()
     with tempfile.TemporaryDirectory() as folder:
         document |= measure_all(options.names, pathlib.Path(folder), arch)
-        harness.save(options.output, document)
-        if options.archs:
-            others = packs_of_others(options.names, options.archs, pathlib.Path(folder))
-            document["packs of others"] = others
     harness.write(options.output, document)
 
 

@@ -90,11 +90,8 @@ FIRST_CALL = {
         "attention": {"s": 1.5, "from a pack, s": 0.002, "compiles": 2, "ready": 0.04},
     },
     "pack": {"arch": "sm_90a", "codes": 3, "pack bytes": 2_500_000, "compressed bytes": 600_000},
-    "packs of others": {
-        "sm_80": {"codes": 2, "pack bytes": 1_000_000, "compressed bytes": 250_000},
-        "refused": {},
-    },
 }
+PACKS = {"sm_80": {"codes": 2, "pack bytes": 1_000_000, "compressed bytes": 250_000}}
 RULE = {
     "machine": MACHINE, "mean of measured": 1.04, "mean of the table": 1.012,
     "worst": [{"shape": "1x2x3", "types": "int8", "ratio": 1.2}],
@@ -125,7 +122,7 @@ def kernels(monkeypatch, report):
     ]
     products = [{"type": "fp8_blocks", "shape": [4096, 7168, 16384], "ours": {"TFLOP/s": 1353.6}}]
     documents = {"first_call": FIRST_CALL, "choice_rule": RULE, "attention": {"rows": rows},
-                 "gemm_types": {"rows": products}}  # fmt: skip
+                 "gemm_types": {"rows": products}, "pack_size": {"results": PACKS}}  # fmt: skip
     monkeypatch.setattr(report_kernels, "load", documents.get)
     yield report_kernels
     sys.modules.pop("report_kernels", None)
@@ -133,9 +130,11 @@ def kernels(monkeypatch, report):
 
 def test_first_calls_and_packs(kernels):
     text = kernels.first_calls()
-    assert "16 cores (a CPU), a GPU:" in text and "| gemm | 0.40 | 1.2 | 1 |" in text
+    assert (
+        "four at a time on 16 cores (a CPU), a GPU:" in text and "| gemm | 0.40 | 1.2 | 1 |" in text
+    )
     assert "1 of 2 take no more than 0.5 s. Above 1 s: attention." in text.replace("\n", " ")
-    assert "| sm_80 | 2 | 1.00 MB | 0.25 MB |\n| sm_90a | 3 | 2.50 MB | 0.60 MB |" in text
+    assert "sm_90a | 3 | 2.50 MB | 0.60 MB |" in text and "sm_80 | 2 | 1.00 MB | 0.25 MB |" in text
 
 
 def test_the_rule_against_the_table(kernels):
