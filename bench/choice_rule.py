@@ -39,14 +39,16 @@ KINDS = {  # of _product_operands by the key's types
 }
 
 
-def entries(device: str) -> dict[str, dict[str, list[Any]]]:
-    """The exact shapes with a plan of the device's table, by types; the simulated device has those
-    of the first device, for a test of this file."""
+def entries(device: kw.Device) -> dict[str, dict[str, list[Any]]]:
+    """The exact shapes of the device's table, by types; the simulated device has those of the
+    first one, for a test of this file."""
     products = json.loads(TABLE.read_text())["products"]
-    table = products.get(device) or next(iter(products.values()))
+    name = next(iter(products)) if device.is_simulated else device.name
+    if name not in products:
+        raise SystemExit(f"{TABLE} has no products of {name!r}, but those of {', '.join(products)}")
     return {
         types: {shape: plan for shape, plan in of.items() if not shape.startswith("~")}
-        for types, of in table.items()
+        for types, of in products[name].items()
     }
 
 
@@ -159,7 +161,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=pathlib.Path, default=output)
     options = parser.parse_args()
     device = kw.current_device()
-    table = entries(device.name)
+    table = entries(device)
     most = 2**23 if device.is_simulated else 2**42
 
     def fits(shape: str) -> bool:

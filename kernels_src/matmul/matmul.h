@@ -16,9 +16,8 @@ namespace kernwright::kernels {
 /// products of float32 and float64, and large ones of float16, bfloat16 or int8, are a Gemm
 /// (gemm/gemm.h), where the order of the sums depends on the shapes, and is the same each time.
 Array matmul(const Array& a, const Array& b, const Stream& stream = {});
-/// The same of float32, whose elements may be rounded to tf32 for the tensor cores. Products with
-/// few rows, which read the other operand once, are not rounded. Throws ArgumentError for other
-/// types.
+/// The same of float32, whose elements may be rounded to tf32 for the tensor cores. Those of
+/// few_rows_product() are not rounded. Throws ArgumentError for other types.
 Array tf32_matmul(const Array& a, const Array& b, const Stream& stream = {});
 /// Whether a Gemm does this and the work behind it: one is there, and a product of 16-bit floats is
 /// large enough to pay for the compilation of a kernel with many instructions.

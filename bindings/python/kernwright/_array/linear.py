@@ -31,7 +31,7 @@ def matmul(
     Types are promoted as NumPy's. Floats below 32 bits are summed in float32, in an order that the
     shapes decide: the same bits in each run. From compute capability 8.0 on float32 and float64
     round each product once, when it is added. precision="tf32" allows products of float32 to round
-    their operands to 11 bits for the tensor cores; those with few rows or one column do not.
+    their operands to 11 bits for the tensor cores; few rows, or one column, of a large one do not.
 
     The kernel and its tiles are those that the table of the device has for the shape, else those of
     a rule. `tune` measures all kernels for this shape in the first call; this takes a moment. The
