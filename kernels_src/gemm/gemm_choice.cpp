@@ -119,7 +119,7 @@ double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
   double rate = columns >= 256 ? 1 : columns >= 192 ? of_192 : columns >= 128 ? 0.94 : 0.89;
   if (tile.rows == 64 && columns >= 128) rate *= 0.77;
   if (!size.promotes || tile.rows == 256) return rate;
-  if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.85);
+  if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.95);
   return rate * (columns >= 192 ? 0.95 : 0.9);
 }
 

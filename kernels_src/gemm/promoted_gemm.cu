@@ -45,11 +45,29 @@ struct Promoted : Types {
   struct OfB {
     float value[2];
   };
-  __device__ __forceinline__ OfB b_of(int column, int step) const {
+  /// Where they lie. The place is stepped from stage to stage: an address that is made anew would
+  /// delay the products. Tiles of 192 columns have no registers for it, and make it anew.
+  struct PlaceOfB {
+    const float* at;
+    long long apart;  // elements between both
+    __device__ __forceinline__ OfB read() const {
+      if constexpr (!kScales) return {};
+      return {*at, kTwoBlocks ? at[apart] : 0};
+    }
+  };
+  static constexpr bool kStepsPlace = Of::kColumns != 192;
+  __device__ __forceinline__ PlaceOfB place_of_b(int column, int step) const {
     if constexpr (!kScales) return {};
-    const float* at = b_scales.b + step * b_scales.inner_step;
-    const int first = column / kBlock, second = min(first + 1, b_scales.last_column);
-    return {at[first * b_scales.column_step], kTwoBlocks ? at[second * b_scales.column_step] : 0};
+    const int first = column / kBlock;
+    return {b_scales.b + step * b_scales.inner_step + first * b_scales.column_step,
+            first < b_scales.last_column ? b_scales.column_step : 0};
+  }
+  __device__ __forceinline__ OfB read_next(PlaceOfB& place, int column, int step) const {
+    if constexpr (kStepsPlace) {
+      place.at += b_scales.inner_step;
+      return place.read();
+    }
+    return place_of_b(column, step).read();
   }
 
   /// Adds the sums of a stage to those of all. The first kFirst columns have the first scale.
@@ -100,7 +118,8 @@ struct Promoted : Types {
     const int row = group * Of::kGroupRows + self.warp * kWarpRows + self.lane / 4;
     const Operands at{(shared_address(shared.a(0)) + group * Of::kGroupRows * kLine) / 16,
                       shared_address(shared.b(0)) / 16};
-    OfB of_b = b_of(column, of.begin);
+    PlaceOfB place = place_of_b(column, of.begin);
+    OfB of_b = place.read();
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
 #pragma unroll
@@ -122,7 +141,7 @@ struct Promoted : Types {
         float part[kPartSums];
         multiply(part, at.a + first + wave * (kPart / 16),
                  at.b + first + half * (kWide * kLine / 16));
-        if (i == 0 && !last) next = b_of(column, of.begin + step + 1);
+        if (i == 0 && !last) next = read_next(place, column, of.begin + step + 1);
         // Asked during the products: what is there needs no wait afterwards.
         if (i + 1 == kParts && !last) ready = shared.full[ring.stage].has_ended(ring.parity);
         wait_for_products<0>();
