@@ -248,6 +248,8 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
     if (size.gated && tile.columns % 128 != 0) continue;
     // Of groups of rows other tiles were faster at most shapes that were measured.
     if (size.groups > 0 && tile.columns % 64 != 0) continue;
+    // Their boxes of scales have more rows than the tile.
+    if (size.groups > 0 && size.block_scales && tile.rows > 128) continue;
     const bool one = size.gated || size.whole || size.groups > 0;
     const GemmChoice choice = choose_gemm(size, tile, one ? 1 : 0);
     const double cost = gemm_cost(size, choice);
