@@ -12,7 +12,13 @@ from report_arrays import (
     packed_weights,
     write_operations_page,
 )
-from report_products import decoding, grouped, products, products_of_types
+from report_products import (
+    decoding,
+    grouped,
+    grouped_float8,
+    products,
+    products_of_types,
+)
 from report_text import HERE, load, table
 
 FIGURES = HERE.parent / "docs" / "figures.md"
@@ -446,6 +452,7 @@ def main() -> None:
         products,
         products_of_types,
         grouped,
+        grouped_float8,
         attention,
         decoding,
         packed_weights,
