@@ -251,6 +251,11 @@ def test_nonsense_stays_within_the_rows():
 def test_under_all_checks():
     case, lines = Case([70, 0, 67, 1], 256, 270), Case([70, 0, 67, 1], 136, 150, lines=True)
     counts = kw.asarray(np.array([3, 0, 70, 1], np.int32))
+    # Rows of no group, and their scales, are never written.
+    apart, of_apart = kw.empty((4, 70, 270), E4M3), kw.empty((4, 70, 3))
+    apart[0, :3], of_apart[0, :3] = kw.asarray(case.x[:3]), kw.asarray(case.of_x[:3])
+    apart[2], of_apart[2] = kw.asarray(case.x[:70]), kw.asarray(case.of_x[:70])
+    apart[3, :1], of_apart[3, :1] = kw.asarray(case.x[:1]), kw.asarray(case.of_x[:1])
     arrays = [each.arrays() for each in (case, lines)]
     tiles = [{"tile": tile} for tile in TILES[2:]] if HOPPER else [{}]
     with kw.checks("memory", "init", "race", "sync") as report:
@@ -261,6 +266,8 @@ def test_under_all_checks():
         _core._grouped_product(*arrays[0], "ends", **case.scales(), dtype="float32")
         _core._grouped_product(*arrays[1], "ends", **lines.scales(), gate="silu")
         _core._grouped_product(*arrays[0][:2], counts, "counts", **case.scales())
+        scales = {"scale_a": of_apart, "scale_b": case.scales()["scale_b"]}
+        kw.nn.grouped_linear(apart, arrays[0][1], counts=counts, **scales)
     assert report.findings == []
 
 
