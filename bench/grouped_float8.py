@@ -198,7 +198,14 @@ def measure(case: Case, options: argparse.Namespace, torch: Any) -> dict[str, An
         "rows": rows,
         "n": case.n,
         "k": case.k,
-        "choice": _core._grouped_choice(rows, case.n, case.k, groups, of_blocks=True),
+        "choice": _core._grouped_choice(
+            rows,
+            case.n,
+            case.k,
+            groups,
+            of_blocks=True,
+            capacity=case.sizes[0] if case.is_masked else 0,
+        ),
     }
     if case.published:
         row["published"] = {"TFLOP/s": case.published, "source": SOURCE}

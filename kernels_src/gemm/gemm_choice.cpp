@@ -131,9 +131,10 @@ double floor_cycles(const GemmSize& size) {
          (kMemoryBytesPerCycle * std::max(1, size.multiprocessors));
 }
 
-/// Each group has a last tile, half full on average.
+/// Each group has a last tile, half full on average; those apart are whole.
 std::int64_t row_tiles_of(const GemmSize& size, std::int64_t height) {
   if (size.groups == 0) return gemm_parts(size.rows, height);
+  if (size.capacity > 0) return size.groups * gemm_parts(size.capacity, height);
   const std::int64_t taken = std::min(size.groups, size.rows);
   return std::max(taken, (size.rows + taken * height / 2) / height);
 }
@@ -229,7 +230,7 @@ struct GemmSizeHash {
     sum = sum * 32 + size.b_turned * 16u + size.block_scales * 8u + size.gated * 4u +
           size.promotes * 2u + size.whole;
     for (const std::int64_t extent : {size.rows, size.columns, size.inner, size.batches,
-                                      size.groups, size.a_pitch, size.b_pitch}) {
+                                      size.groups, size.capacity, size.a_pitch, size.b_pitch}) {
       sum = mix(sum, static_cast<std::uint64_t>(extent));
     }
     return mixed(sum);

@@ -31,6 +31,7 @@ struct Promoted : Types {
   static constexpr bool kTwoBlocks = Of::kColumns > kBlock || kGated;
   static_assert(Of::kSums * Of::kWaves + kPartSums <= 192);
   static_assert(kHalves == 1 || kWide == kBlock);  // each half has one scale of b
+  static_assert(!kScales || !kGated || Of::kColumns % kBlock == 0);
   // Tiles of up to 192 columns begin where a block does, or in its middle.
   static_assert(Of::kColumns % (kBlock / 2) == 0);
   using Step = Products<typename Types::In, kWide, false, false>;
@@ -52,31 +53,37 @@ struct Promoted : Types {
   struct OfB {
     float value[2];
   };
-  /// Where they lie. The place is stepped from stage to stage: an address that is made anew would
-  /// delay the products. Tiles of 192 columns have no registers for it, and make it anew.
+  __device__ __forceinline__ const float* b_at(int batch, int step) const {
+    const float* at = b_scales.b + step * b_scales.inner_step;
+    if constexpr (kGrouped) at += batch * b_scales.matrix_step;
+    return at;
+  }
+  __device__ __forceinline__ OfB b_of(int batch, int column, int step) const {
+    if constexpr (!kScales) return {};
+    const float* at = b_at(batch, step);
+    const int first = column / kBlock, second = min(first + 1, b_scales.last_column);
+    return {at[first * b_scales.column_step], kTwoBlocks ? at[second * b_scales.column_step] : 0};
+  }
+
+  /// Where they lie, step after step. An address that is made anew in each step delays the
+  /// products; with 192 columns the place takes registers that delay them more.
+  static constexpr bool kStepsPlace = kScales && Of::kColumns != 192;
   struct PlaceOfB {
     const float* at;
     long long apart;  // elements between both
-    __device__ __forceinline__ OfB read() const {
-      if constexpr (!kScales) return {};
-      return {*at, kTwoBlocks ? at[apart] : 0};
-    }
+    __device__ __forceinline__ OfB read() const { return {*at, kTwoBlocks ? at[apart] : 0}; }
   };
-  static constexpr bool kStepsPlace = Of::kColumns != 192;
   __device__ __forceinline__ PlaceOfB place_of_b(int batch, int column, int step) const {
-    if constexpr (!kScales) return {};
+    if constexpr (!kStepsPlace) return {};
     const int first = column / kBlock;
-    const float* at = b_scales.b + step * b_scales.inner_step + first * b_scales.column_step;
-    if constexpr (kGrouped) at += batch * b_scales.matrix_step;
+    const float* at = b_at(batch, step) + first * b_scales.column_step;
     if constexpr (kGated) return {at, b_scales.half};
     return {at, first < b_scales.last_column ? b_scales.column_step : 0};
   }
-  __device__ __forceinline__ OfB read_next(PlaceOfB& place, int batch, int column, int step) const {
-    if constexpr (kStepsPlace) {
-      place.at += b_scales.inner_step;
-      return place.read();
-    }
-    return place_of_b(batch, column, step).read();
+  __device__ __forceinline__ OfB next_of_b(PlaceOfB& place, int batch, int column, int step) const {
+    if constexpr (!kStepsPlace) return b_of(batch, column, step);
+    place.at += b_scales.inner_step;
+    return place.read();
   }
 
   /// Adds the sums of a stage to those of all. The first kFirst columns have the first scale.
@@ -129,7 +136,7 @@ struct Promoted : Types {
     const Operands at{(shared_address(shared.a(0)) + group * Of::kGroupRows * kLine) / 16,
                       shared_address(shared.b(0)) / 16};
     PlaceOfB place = place_of_b(of.batch, column, of.begin);
-    OfB of_b = place.read();
+    OfB of_b = kStepsPlace ? place.read() : b_of(of.batch, column, of.begin);
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
 #pragma unroll
@@ -151,7 +158,7 @@ struct Promoted : Types {
         float part[kPartSums];
         multiply(part, at.a + first + wave * (kPart / 16),
                  at.b + first + half * (kWide * kLine / 16));
-        if (i == 0 && !last) next = read_next(place, of.batch, column, of.begin + step + 1);
+        if (i == 0 && !last) next = next_of_b(place, of.batch, column, of.begin + step + 1);
         // Asked during the products: what is there needs no wait afterwards.
         if (i + 1 == kParts && !last) ready = shared.full[ring.stage].has_ended(ring.parity);
         wait_for_products<0>();

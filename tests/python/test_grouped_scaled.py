@@ -277,6 +277,8 @@ def test_the_rule():
 
     assert choice(32768, 4096, 7168, 4).startswith("128x256, 4 stages")
     assert choice(96, 2816, 2048, 64).startswith("64x")
+    assert choice(1024, 4096, 7168, 2).startswith("128x192")
+    assert choice(1024, 4096, 7168, 2, capacity=512).startswith("128x256")
     assert "splits" not in choice(2, 256, 16384, 8)
     assert choice(2, 256, 16384, 8, gated=True).split(",")[0] in ("64x128", "128x128", "128x256")
 

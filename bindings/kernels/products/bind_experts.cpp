@@ -73,7 +73,8 @@ Array grouped_gradient(py::handle grad, py::handle x, py::handle numbers, const 
 }
 
 std::string grouped_choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                           std::int64_t groups, bool gated, int multiprocessors, bool of_blocks) {
+                           std::int64_t groups, bool gated, int multiprocessors, bool of_blocks,
+                           std::int64_t capacity) {
   return kernels::describe(kernels::choose_gemm({.rows = rows,
                                                  .columns = columns,
                                                  .inner = inner,
@@ -83,7 +84,8 @@ std::string grouped_choice(std::int64_t rows, std::int64_t columns, std::int64_t
                                                  .block_scales = of_blocks,
                                                  .b_turned = of_blocks,
                                                  .gated = gated,
-                                                 .groups = groups}));
+                                                 .groups = groups,
+                                                 .capacity = capacity}));
 }
 
 py::tuple route_tokens(py::handle logits, int chosen, bool sigmoid, bool renormalize,
@@ -129,7 +131,7 @@ void bind_experts(py::module_& m) {
         py::arg("by_mma") = false);
   m.def("_grouped_choice", &grouped_choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
         py::arg("groups"), py::arg("gated") = false, py::arg("multiprocessors") = 132,
-        py::arg("of_blocks") = false);
+        py::arg("of_blocks") = false, py::arg("capacity") = 0);
   m.def("_route", &route_tokens);
   m.def("_permute", &permute_tokens);
   m.def("_unpermute", &unpermute_tokens);

@@ -133,6 +133,7 @@ def _grouped_choice(
     gated: bool = False,
     multiprocessors: int = 132,
     of_blocks: bool = False,
+    capacity: int = 0,
 ) -> str: ...
 def _grouped_gradient(
     grad: Any,

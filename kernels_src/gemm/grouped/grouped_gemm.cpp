@@ -62,6 +62,7 @@ struct GroupedLaunch {
             .b_turned = !weights.dense_rows,
             .gated = gated,
             .groups = count(),
+            .capacity = promotes() ? capacity : 0,
             .a_pitch = layout.a_stride,
             .b_pitch = layout.b_stride};
   }
