@@ -1,4 +1,4 @@
-// Checks, operands and launches of products of groups.
+// Operands and launches of products of groups.
 #include "kernels_src/gemm/grouped/grouped_gemm.h"
 
 #include "base/errors.h"
@@ -7,6 +7,7 @@
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/family.h"
+#include "kernels_src/gemm/grouped/grouped_checks.h"
 #include "kernels_src/gemm/grouped/grouped_rows.h"
 #include "kernels_src/gemm/grouped/grouped_scales.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
@@ -261,61 +262,11 @@ struct GroupedLaunch {
   }
 };
 
-[[noreturn]] void refuse_grouped(const GroupedGemm& of, const char* what) {
-  throw InvalidArgument(
-      format("Incompatible dimensions or types of a product of groups: x is {}, "
-             "weights are {}; {}",
-             of.x.identify(), of.weights.identify(), what));
-}
-
-/// The shape of the result before its leading dimensions become one.
-Shape check_grouped(const GroupedGemm& of) {
-  require_one_device(of.x, "x", of.weights, "weights");
-  if (!of.scales) require_grouped_type(of.x, "x");
-  if (of.weights.ndim() != 3) refuse_grouped(of, "weights are (groups, n, k)");
-  if (of.x.ndim() != 2 && of.x.ndim() != 3) refuse_grouped(of, "x has 2 dimensions or 3");
-  const Shape& weights = of.weights.shape();
-  if (!of.scales && of.weights.type() != of.x.type()) refuse_grouped(of, "both have one type");
-  if (of.x.shape().back() != weights[2]) refuse_grouped(of, "their last extents must be equal");
-  if (of.x.ndim() == 3 && of.x.shape()[0] != weights[0]) {
-    refuse_grouped(of, "x has three dimensions, and the first is not that of the weights");
-  }
-  if (of.x.ndim() == 3 && of.groups.kind != RowGroups::Kind::counts) {
-    refuse_grouped(of, "groups that lie apart are told by counts");
-  }
-  if (weights[0] == 0) refuse_grouped(of, "there is no group");
-  require_groups(of.groups, weights[0], of.x);
-  require_grouped_scales(of);
-  if (of.bias) {
-    require_one_device(*of.bias, "bias", of.x, "x");
-    const ScalarType type = of.bias->type();
-    const bool suits =
-        of.scales ? is_half_float(type) || type == ScalarType::float32 : type == of.x.type();
-    if (!suits || of.bias->shape() != Shape{weights[0], weights[1]}) {
-      throw InvalidArgument(
-          format("Incompatible dimensions or types: bias is {}, for weights that "
-                 "are {}",
-                 of.bias->identify(), of.weights.identify()));
-    }
-  }
-  if (of.gate && (of.activation || weights[1] % 2 != 0)) {
-    refuse_grouped(of, "a gate has an even n, and no activation beside it");
-  }
-  Shape shape = of.x.shape();
-  shape.back() = of.gate ? weights[1] / 2 : weights[1];
-  return shape;
-}
-
 }  // namespace
 
 Array GroupedGemm::run(const Stream& stream) const {
   const Shape shape = check_grouped(*this);
-  const bool of_blocks = has_block_scales(*this);
-  if (tile) require_gemm_tile(*tile, scales.has_value(), of_blocks);
-  if (tile && of_blocks && tile->rows > 128) {
-    throw ArgumentError("a tile of a product of groups with scales of blocks has 64 or 128 rows");
-  }
-  if (mma_tile) require_mma_tile(*mma_tile);
+  require_grouped_tiles(*this);
   GemmEpilogue ending{.bias = bias, .activation = activation, .gate = gate};
   if (!has_short_epilogue(ending)) {
     throw ArgumentError("this activation does not follow a product of groups: apply it after");

@@ -10,10 +10,6 @@ namespace kernwright::kernels {
 /// Whether the scales, if any, are those of blocks.
 bool has_block_scales(const GroupedGemm& of);
 
-/// Throws ArgumentError for types of operands, scales and result, InvalidArgument for shapes of
-/// scales, with the argument's name.
-void require_grouped_scales(const GroupedGemm& of);
-
 ScalarType grouped_result_type(const GroupedGemm& of);
 
 /// Rows and matrices as the kernels want them, with one kind of scales or none.
