@@ -13,7 +13,13 @@ from report_arrays import (
     write_operations_page,
 )
 from report_kernels import choice_rule, first_calls, published
-from report_products import decoding, grouped, products, products_of_types
+from report_products import (
+    decoding,
+    grouped,
+    grouped_float8,
+    products,
+    products_of_types,
+)
 from report_text import HERE, load, table
 
 FIGURES = HERE.parent / "docs" / "figures.md"
@@ -442,6 +448,7 @@ def main() -> None:
         products,
         products_of_types,
         grouped,
+        grouped_float8,
         attention,
         decoding,
         packed_weights,

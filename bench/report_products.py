@@ -79,6 +79,40 @@ def grouped() -> str | None:
     return measured_table("Products of groups of bfloat16 rows", document, columns, rows)
 
 
+def grouped_float8() -> str | None:
+    document = load("grouped_float8")
+    if document is None:
+        return None
+    rows, sources = [], set()
+    for row in document["rows"]:
+        of, published = row["figures"], row.get("published", {})
+        peers = {name: figure["us"] for name, figure in of.items()
+                 if name.startswith("torch") and "us" in figure}  # fmt: skip
+        best = min(peers, key=lambda name: peers[name], default=None)
+        values = [
+            f"{of['ours']['us']:.0f}",
+            f"{of['ours']['TFLOP/s']:.0f}",
+            f"{published['TFLOP/s']}" if published else "",
+            f"{of['ours, scales of rows']['us']:.0f}",
+            f"{of['ours, bfloat16']['us']:.0f}",
+            f"{peers[best]:.0f} ({best.removeprefix('torch.')})" if best else "",
+            f"{row['error']:.1e}",
+        ]
+        name = f"{row['case']}: {row['groups']} groups, {row['rows']} rows, {row['n']} x {row['k']}"
+        rows.append((name, " | ".join(values)))
+        sources |= {published["source"]} if published else set()
+    title = (
+        f"Products of groups of float8 rows with scales of blocks, {document['machine']['device']}"
+    )
+    title += f"; published: {', '.join(sorted(sources))}:"
+    columns = (
+        "us | TFLOP/s | TFLOP/s, published | us, scales of rows | us, bfloat16 | "
+        "us, torch's fastest, scales of rows | error by the norm"
+    )
+    text = table(title, ("groups, weights of one", columns), rows)
+    return with_note(wide(text, 8), document)
+
+
 def decoding() -> str | None:
     document = load("attention")
     if document is None:

@@ -119,7 +119,7 @@ double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
   double rate = columns >= 256 ? 1 : columns >= 192 ? of_192 : columns >= 128 ? 0.94 : 0.89;
   if (tile.rows == 64 && columns >= 128) rate *= 0.77;
   if (!size.promotes || tile.rows == 256) return rate;
-  if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.85);
+  if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.95);
   return rate * (columns >= 192 ? 0.95 : 0.9);
 }
 
@@ -131,9 +131,10 @@ double floor_cycles(const GemmSize& size) {
          (kMemoryBytesPerCycle * std::max(1, size.multiprocessors));
 }
 
-/// Each group has a last tile, half full on average.
+/// Each group has a last tile, half full on average; those apart are whole.
 std::int64_t row_tiles_of(const GemmSize& size, std::int64_t height) {
   if (size.groups == 0) return gemm_parts(size.rows, height);
+  if (size.capacity > 0) return size.groups * gemm_parts(size.capacity, height);
   const std::int64_t taken = std::min(size.groups, size.rows);
   return std::max(taken, (size.rows + taken * height / 2) / height);
 }
@@ -229,7 +230,7 @@ struct GemmSizeHash {
     sum = sum * 32 + size.b_turned * 16u + size.block_scales * 8u + size.gated * 4u +
           size.promotes * 2u + size.whole;
     for (const std::int64_t extent : {size.rows, size.columns, size.inner, size.batches,
-                                      size.groups, size.a_pitch, size.b_pitch}) {
+                                      size.groups, size.capacity, size.a_pitch, size.b_pitch}) {
       sum = mix(sum, static_cast<std::uint64_t>(extent));
     }
     return mixed(sum);
@@ -248,6 +249,8 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
     if (size.gated && tile.columns % 128 != 0) continue;
     // Of groups of rows other tiles were faster at most shapes that were measured.
     if (size.groups > 0 && tile.columns % 64 != 0) continue;
+    // Their boxes of scales have more rows than the tile.
+    if (size.groups > 0 && size.block_scales && tile.rows > 128) continue;
     const bool one = size.gated || size.whole || size.groups > 0;
     const GemmChoice choice = choose_gemm(size, tile, one ? 1 : 0);
     const double cost = gemm_cost(size, choice);

@@ -42,6 +42,7 @@ struct GemmSize {
   bool finishes = false;      ///< sums get a bias, an activation or another matrix
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
   std::int64_t groups = 0;    ///< sharing the rows, in unknown numbers; no splits
+  std::int64_t capacity = 0;  ///< of each group, where they lie apart: all rows are taken
   std::int64_t a_pitch = 128, b_pitch = 128;  ///< bytes between lines of the operands
   bool operator==(const GemmSize&) const = default;
 };

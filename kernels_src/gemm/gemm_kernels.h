@@ -40,6 +40,13 @@ struct MmaProblem {
       splits, inner_batches;
 };
 
+/// `BlockScales` of promoted_gemm.cu; steps in elements.
+struct GemmBlockValues {
+  CUdeviceptr b = 0;
+  std::int64_t column_step = 0, inner_step = 0, matrix_step = 0, half = 0;
+  std::int32_t last_column = 0;
+};
+
 /// The problem type of an instance, see include/product/product_tiles.cuh: a Problem,
 /// Grouped<Problem>, GroupedInside<Problem>.
 enum class ProductWork : std::uint8_t { whole, grouped, grouped_inside };
@@ -68,7 +75,7 @@ struct GemmInstance {
   bool turn_a, turn_b;
   GemmStore store;
   GemmSums sums = GemmSums::direct;
-  ProductWork work = ProductWork::whole;  ///< another one in direct sums alone
+  ProductWork work = ProductWork::whole;  ///< grouped_inside in direct sums alone
 };
 const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue);
 

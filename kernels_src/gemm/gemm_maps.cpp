@@ -72,4 +72,15 @@ CUtensorMap gemm_map(Device& device, const MapSubject& subject) {
   return made;
 }
 
+CUtensorMap scales_map(const Array& scales, int box_rows) {
+  const Shape& shape = scales.shape();
+  return gemm_map(scales.device(), {.address = scales.address(),
+                                    .shape = {1, 1, shape[1], shape[0]},
+                                    .strides = {0, 0, scales.strides()[1], 4},
+                                    .type = ScalarType::float32,
+                                    .box_rows = 1,
+                                    .box_columns = static_cast<std::uint32_t>(box_rows),
+                                    .swizzled = false});
+}
+
 }  // namespace kernwright::kernels

@@ -1,15 +1,12 @@
 // Tensor maps of matrices, made once for each place in memory.
 #pragma once
 
+#include "array/array.h"
 #include "base/scalar_type.h"
 #include "driver/driver_api.h"
 
 #include <array>
 #include <cstdint>
-
-namespace kernwright {
-class Device;
-}
 
 namespace kernwright::kernels {
 
@@ -30,5 +27,7 @@ struct MapSubject {
 /// The descriptor: a value, right as long as something lies at the address. Thread-safe. Throws as
 /// TensorMap::tiled().
 CUtensorMap gemm_map(Device& device, const MapSubject& subject);
+/// Of scales (rows, blocks) with dense columns: a box has those of some rows in one block.
+CUtensorMap scales_map(const Array& scales, int box_rows);
 
 }  // namespace kernwright::kernels

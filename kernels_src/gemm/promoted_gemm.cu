@@ -7,25 +7,31 @@ using namespace kernwright;
 
 constexpr int kBlock = 128;  // elements and columns that share a scale
 
-/// Scales of b, of kBlock columns by kBlock of the inner dimension; steps in elements.
+/// Scales of b, of kBlock columns by kBlock of the inner dimension; steps in elements. Groups of
+/// rows have a matrix each.
 struct BlockScales {
   const float* b;
-  long long column_step, inner_step;
+  long long column_step, inner_step, matrix_step;
+  long long half;  // from those of a gated tile's first half to those of its second
   int last_column;
 };
 
 /// The sums of one stage are made apart and then added: of 64 rows and kWide columns at once, since
 /// registers hold no more beside all sums. With kScales those of a have a tensor map, whose rows of
-/// all steps lie behind each other.
-template <typename Types, bool kScales>
+/// all steps lie behind each other. A box of them begins on 16 bytes: groups begin at any row, so
+/// theirs have kSkews rows more.
+template <typename Types, bool kScales, bool kGrouped>
 struct Promoted : Types {
   using Of = typename Types::Of;
-  static constexpr int kBytesBeside = kScales ? Of::kRows * 4 : 0;
+  static constexpr int kSkews = kGrouped ? 4 : 0;
+  static constexpr int kBytesBeside = kScales ? (Of::kRows + kSkews) * 4 : 0;
   static constexpr int kHalves = Of::kColumns > 192 ? 2 : 1, kWide = Of::kColumns / kHalves;
   static constexpr int kPartSums = kWide / 2, kParts = Of::kWaves * kHalves;
-  static constexpr bool kTwoBlocks = Of::kColumns > kBlock;
+  static constexpr bool kGated = Types::Finish::kGated;
+  static constexpr bool kTwoBlocks = Of::kColumns > kBlock || kGated;
   static_assert(Of::kSums * Of::kWaves + kPartSums <= 192);
   static_assert(kHalves == 1 || kWide == kBlock);  // each half has one scale of b
+  static_assert(!kScales || !kGated || Of::kColumns % kBlock == 0);
   // Tiles of up to 192 columns begin where a block does, or in its middle.
   static_assert(Of::kColumns % (kBlock / 2) == 0);
   using Step = Products<typename Types::In, kWide, false, false>;
@@ -38,18 +44,46 @@ struct Promoted : Types {
 
   __device__ __forceinline__ void load_beside(unsigned char* target, int row, int step,
                                               Mbarrier& full) const {
-    if constexpr (kScales) load_box(target, a_scales, {row, step, 0, 0}, full);
+    if constexpr (kScales) load_box(target, a_scales, {row - skew_of(row), step, 0, 0}, full);
   }
+  /// Rows between the begin of a box of scales and the row that it is for.
+  __device__ __forceinline__ static int skew_of(int row) { return kGrouped ? row % 4 : 0; }
 
   /// The scales of b for the tile's columns in a step.
   struct OfB {
     float value[2];
   };
-  __device__ __forceinline__ OfB b_of(int column, int step) const {
-    if constexpr (!kScales) return {};
+  __device__ __forceinline__ const float* b_at(int batch, int step) const {
     const float* at = b_scales.b + step * b_scales.inner_step;
+    if constexpr (kGrouped) at += batch * b_scales.matrix_step;
+    return at;
+  }
+  __device__ __forceinline__ OfB b_of(int batch, int column, int step) const {
+    if constexpr (!kScales) return {};
+    const float* at = b_at(batch, step);
     const int first = column / kBlock, second = min(first + 1, b_scales.last_column);
     return {at[first * b_scales.column_step], kTwoBlocks ? at[second * b_scales.column_step] : 0};
+  }
+
+  /// Where they lie, step after step. An address that is made anew in each step delays the
+  /// products; with 192 columns the place takes registers that delay them more.
+  static constexpr bool kStepsPlace = kScales && Of::kColumns != 192;
+  struct PlaceOfB {
+    const float* at;
+    long long apart;  // elements between both
+    __device__ __forceinline__ OfB read() const { return {*at, kTwoBlocks ? at[apart] : 0}; }
+  };
+  __device__ __forceinline__ PlaceOfB place_of_b(int batch, int column, int step) const {
+    if constexpr (!kStepsPlace) return {};
+    const int first = column / kBlock;
+    const float* at = b_at(batch, step) + first * b_scales.column_step;
+    if constexpr (kGated) return {at, b_scales.half};
+    return {at, first < b_scales.last_column ? b_scales.column_step : 0};
+  }
+  __device__ __forceinline__ OfB next_of_b(PlaceOfB& place, int batch, int column, int step) const {
+    if constexpr (!kStepsPlace) return b_of(batch, column, step);
+    place.at += b_scales.inner_step;
+    return place.read();
   }
 
   /// Adds the sums of a stage to those of all. The first kFirst columns have the first scale.
@@ -97,10 +131,12 @@ struct Promoted : Types {
                                                 Ring<Of::kStages>& ring,
                                                 typename Types::Sums& sums) const {
     const int group = Of::kAlternates ? 0 : __shfl_sync(~0u, self.group, 0);
-    const int row = group * Of::kGroupRows + self.warp * kWarpRows + self.lane / 4;
+    const int row =
+        group * Of::kGroupRows + self.warp * kWarpRows + self.lane / 4 + skew_of(of.top);
     const Operands at{(shared_address(shared.a(0)) + group * Of::kGroupRows * kLine) / 16,
                       shared_address(shared.b(0)) / 16};
-    OfB of_b = b_of(column, of.begin);
+    PlaceOfB place = place_of_b(of.batch, column, of.begin);
+    OfB of_b = kStepsPlace ? place.read() : b_of(of.batch, column, of.begin);
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
 #pragma unroll
@@ -122,7 +158,7 @@ struct Promoted : Types {
         float part[kPartSums];
         multiply(part, at.a + first + wave * (kPart / 16),
                  at.b + first + half * (kWide * kLine / 16));
-        if (i == 0 && !last) next = b_of(column, of.begin + step + 1);
+        if (i == 0 && !last) next = next_of_b(place, of.batch, column, of.begin + step + 1);
         // Asked during the products: what is there needs no wait afterwards.
         if (i + 1 == kParts && !last) ready = shared.full[ring.stage].has_ended(ring.parity);
         wait_for_products<0>();
@@ -132,7 +168,8 @@ struct Promoted : Types {
           if (Of::kAlternates && last && self.lane == 0) shared.order[self.group ^ 1].arrive();
         }
         float* to = &sums[wave][half * kPartSums];
-        if (kScales && kWide > kBlock && column % kBlock != 0) {
+        const bool two = kGated ? kHalves == 1 : kWide > kBlock && column % kBlock != 0;
+        if (kScales && two) {
           add<kBlock / 2>(to, part, of_a[wave], of_b.value[0], of_b.value[1]);
         } else {
           add<kBlock>(to, part, of_a[wave], of_b.value[half], of_b.value[1]);
@@ -143,15 +180,17 @@ struct Promoted : Types {
   }
 };
 
-/// See run_product(); the inner dimension is dense in both operands. kScales: of blocks.
-template <typename In, typename Out, typename Of, bool kScales, Store kStore, typename Finish>
+/// See run_product(); the inner dimension is dense in both operands. kScales: of blocks. Given: a
+/// Problem, or Grouped<Problem>, whose table follows in shared memory.
+template <typename In, typename Out, typename Of, bool kScales, Store kStore, typename Finish,
+          typename Given = Problem>
 __global__ void __launch_bounds__(Of::kThreads, 1)
     promoted_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                   const __grid_constant__ TensorMap map_out,
                   const __grid_constant__ TensorMap map_scales, const BlockScales scales, void* out,
-                  const ProductEpilogueValues with, const Problem of) {
+                  const ProductEpilogueValues with, const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
   using Types = ProductTypes<In, Out, Of, Layout<false, false>, kStore, Finish>;
-  const Promoted<Types, kScales> work(map_scales, scales);
-  run_product(work, storage, {map_a, map_b}, {map_out, out, with}, of);
+  const Promoted<Types, kScales, ScheduleOf<Given>::Type::kGrouped> work(map_scales, scales);
+  run_product(work, storage, {map_a, map_b}, {map_out, out, with}, given);
 }

@@ -13,12 +13,6 @@
 namespace kernwright::kernels {
 namespace {
 
-// As in promoted_gemm.cu; steps in elements.
-struct GemmBlockValues {
-  CUdeviceptr b = 0;
-  std::int64_t column_step = 0, inner_step = 0;
-  std::int32_t last_column = 0;
-};
 constexpr std::int64_t kGemmStage = 128;  // bytes along the inner dimension
 
 /// Elements of a stage along the inner dimension.
@@ -39,18 +33,6 @@ CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dens
                    .type = array.type(),
                    .box_rows = static_cast<std::uint32_t>(box_rows),
                    .box_columns = static_cast<std::uint32_t>(stage_elements(array))});
-}
-
-/// A map of scales (rows, blocks) with dense columns: the scales of a tile's rows in one block.
-CUtensorMap scales_map(const Array& scales, int box) {
-  const Shape& shape = scales.shape();
-  return gemm_map(scales.device(), {.address = scales.address(),
-                                    .shape = {1, 1, shape[1], shape[0]},
-                                    .strides = {0, 0, scales.strides()[1], 4},
-                                    .type = ScalarType::float32,
-                                    .box_rows = 1,
-                                    .box_columns = static_cast<std::uint32_t>(box),
-                                    .swizzled = false});
 }
 
 GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool gated,
@@ -186,8 +168,10 @@ struct FastGemm {
     if (scales) {
       map_scales = scales_map(scales->a, tile.rows);
       const Shape &shape = scales->b.shape(), &strides = scales->b.strides();
-      blocks = {scales->b.address(), strides[1] / 4, strides[0] / 4,
-                static_cast<std::int32_t>(shape[1] - 1)};
+      blocks = {.b = scales->b.address(),
+                .column_step = strides[1] / 4,
+                .inner_step = strides[0] / 4,
+                .last_column = static_cast<std::int32_t>(shape[1] - 1)};
     }
     launch(kernel, config, map_a, map_b, map_out, map_scales, blocks, result.address(), then,
            problem);

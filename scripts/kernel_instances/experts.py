@@ -23,6 +23,19 @@ EXPERT_INSTANCES = {
             ("Float16, Float16", "64, 64, 8, 1, false, 1", "kByElements"),
         )
     ],
+    "promoted_gemm.cu": [
+        f"promoted_gemm<{types}, Tile<{tile}>, {ending}, Grouped<Problem>>"
+        for types, tile, ending in (
+            ("Float8E4M3, BFloat16", "128, 256, 4, 2, false, 2",
+             "true, kByCopies, Epilogue<Same, NoBias, false>"),
+            ("Float8E4M3, BFloat16", "128, 128, 5, 2, false, 1",
+             "true, kByCopies, GatedEpilogue<Silu, NoBias>"),
+            ("MixedE4M3E5M2, Float32", "128, 192, 4, 2, false, 1",
+             "true, kDirect, Epilogue<Same, BFloat16, false>"),
+            ("Float8E4M3, Float16", "64, 64, 8, 1, false, 1",
+             "false, kByElements, Scaled<Epilogue<Same, NoBias, false>>"),
+        )
+    ],
     "mma_gemm.cu": [
         *(
             f"mma_gemm<{types}, Tile<{tile}>, Layout<false, {turned}>, Epilogue<{ending}>, "

@@ -23,6 +23,16 @@ DOCUMENTS = {
          "of torch._grouped_mm": 1.25,
          "figures": {"ours": {"us": 8.0, "TFLOP/s": 4.0}, "torch._grouped_mm": {"us": 10.0}}},
     ],
+    "grouped_float8": [
+        {"case": "masked", "groups": 2, "rows": 32, "n": 96, "k": 72, "error": 1e-3,
+         "published": {"TFLOP/s": 5, "source": "a README"},
+         "figures": {"ours": {"us": 8.0, "TFLOP/s": 4.0}, "ours, scales of rows": {"us": 9.0},
+                     "ours, bfloat16": {"us": 15.0}, "torch._scaled_mm": {"us": 12.0},
+                     "torch._scaled_grouped_mm": {"error": "not supported"}}},
+        {"case": "routed", "groups": 2, "rows": 32, "n": 96, "k": 72, "error": 1e-3,
+         "figures": {"ours": {"us": 8.0, "TFLOP/s": 4.0}, "ours, scales of rows": {"us": 9.0},
+                     "ours, bfloat16": {"us": 15.0}}},
+    ],
     "attention": [
         {"subject": "forward", "queries": 64, "keys": 64, **HEADS, "error": 2e-3,
          "ours": {"us": 2.0, "TFLOP/s": 600.0}, "torch cudnn": {"us": 2.4, "TFLOP/s": 500.0}},
@@ -40,6 +50,10 @@ EXPECTED = {
     "products": ["| 64x32x16 nt, bfloat16 | 30 | 20 | 1.50 | 1.6e-03 |"],
     "products_of_types": ["| 64x32x16 nt, tf32 | 30 | 20 | 1.50 | 1.6e-03 |"],
     "grouped": ["| 8 experts up, 96 x 72, 16 tokens, skewed | 8 | 4 | 10 | 1.25 | 0.0e+00 |"],
+    "grouped_float8": [
+        "| masked: 2 groups, 32 rows, 96 x 72 | 8 | 4 | 5 | 9 | 15 | 12 (_scaled_mm) | 1.0e-03 |",
+        "| routed: 2 groups, 32 rows, 96 x 72 | 8 | 4 |  | 9 | 15 |  | 1.0e-03 |",
+    ],
     "attention": ["| forward, 2 x 8 / 2 heads, 64 | 600 | 500 (cudnn) | 1.20 | 2.0e-03 |"],
     "decoding": [
         "| 2 x 8 / 2 heads, 1 x 512 | 4.0 | 2.50 | 5.0 | 3.0 | 3.5 | 8.0 (cudnn) | 2.00 | "

@@ -378,6 +378,7 @@ def test_the_rule():
 
     assert choice(8192, 8192, 8192).startswith("256x128, 4 stages")
     assert choice(8192, 8192, 8192, block_scales=True).startswith("128x256, 4 stages")
+    assert choice(2048, 7168, 2048, block_scales=True).startswith("128x128, 5 stages")
     assert "splits" in choice(64, 256, 32768)
     assert "splits" not in choice(4096, 4096, 4096)
     shapes = [(64, 4096, 4096), (4096, 4096, 4096), (128, 24576, 1536)]

@@ -1,5 +1,6 @@
 // Products of groups of rows and the routing of a mixture of experts, for kernwright.nn.
 #include "base/errors.h"
+#include "base/format.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/dtype.h"
@@ -19,16 +20,29 @@ kernels::RowGroups row_groups_of(py::handle numbers, const std::string& kind) {
   return {array_operand(numbers, kind == "counts" ? "counts" : "offsets"), of};
 }
 
+std::optional<kernels::GroupedScales> grouped_scales_of(py::handle scale_a, py::handle scale_b) {
+  if (scale_a.is_none() != scale_b.is_none()) {
+    throw ArgumentError(format("scale_a and scale_b are given together, and {} is None",
+                               scale_a.is_none() ? "scale_a" : "scale_b"));
+  }
+  if (scale_a.is_none()) return std::nullopt;
+  return kernels::GroupedScales{array_operand(scale_a, "scale_a"),
+                                array_operand(scale_b, "scale_b")};
+}
+
 Array grouped_product(py::handle x, py::handle weights, py::handle numbers, const std::string& kind,
                       py::handle bias, const std::optional<std::string>& activation,
                       const std::optional<std::string>& gate,
                       const std::optional<std::tuple<int, int, int, int, bool, int>>& tile,
-                      const std::optional<std::tuple<int, int, int>>& mma_tile, bool by_mma) {
+                      const std::optional<std::tuple<int, int, int>>& mma_tile, bool by_mma,
+                      py::handle scale_a, py::handle scale_b, const py::object& dtype) {
   kernels::GroupedGemm of{.x = array_operand(x, "x"),
                           .weights = array_operand(weights, "weights"),
                           .groups = row_groups_of(numbers, kind),
+                          .scales = grouped_scales_of(scale_a, scale_b),
                           .bias = optional_operand(bias, "bias"),
                           .by_mma = by_mma};
+  if (!dtype.is_none()) of.type = scalar_argument(dtype);
   if (activation) of.activation = {kernels::activation_from_name(*activation)};
   if (gate) of.gate = {kernels::activation_from_name(*gate)};
   if (tile) {
@@ -59,13 +73,19 @@ Array grouped_gradient(py::handle grad, py::handle x, py::handle numbers, const 
 }
 
 std::string grouped_choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                           std::int64_t groups, bool gated, int multiprocessors) {
+                           std::int64_t groups, bool gated, int multiprocessors, bool of_blocks,
+                           std::int64_t capacity) {
   return kernels::describe(kernels::choose_gemm({.rows = rows,
                                                  .columns = columns,
                                                  .inner = inner,
                                                  .multiprocessors = multiprocessors,
+                                                 .in_bytes = of_blocks ? 1u : 2u,
+                                                 .promotes = of_blocks,
+                                                 .block_scales = of_blocks,
+                                                 .b_turned = of_blocks,
                                                  .gated = gated,
-                                                 .groups = groups}));
+                                                 .groups = groups,
+                                                 .capacity = capacity}));
 }
 
 py::tuple route_tokens(py::handle logits, int chosen, bool sigmoid, bool renormalize,
@@ -103,12 +123,15 @@ void bind_experts(py::module_& m) {
   m.def("_grouped_product", &grouped_product, py::arg("x"), py::arg("weights"), py::arg("numbers"),
         py::arg("kind"), py::arg("bias") = py::none(), py::arg("activation") = py::none(),
         py::arg("gate") = py::none(), py::arg("tile") = py::none(),
-        py::arg("mma_tile") = py::none(), py::arg("by_mma") = false);
+        py::arg("mma_tile") = py::none(), py::arg("by_mma") = false,
+        py::arg("scale_a") = py::none(), py::arg("scale_b") = py::none(),
+        py::arg("dtype") = py::none());
   m.def("_grouped_gradient", &grouped_gradient, py::arg("grad"), py::arg("x"), py::arg("numbers"),
         py::arg("kind"), py::arg("dtype") = py::none(), py::arg("tile") = py::none(),
         py::arg("by_mma") = false);
   m.def("_grouped_choice", &grouped_choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
-        py::arg("groups"), py::arg("gated") = false, py::arg("multiprocessors") = 132);
+        py::arg("groups"), py::arg("gated") = false, py::arg("multiprocessors") = 132,
+        py::arg("of_blocks") = false, py::arg("capacity") = 0);
   m.def("_route", &route_tokens);
   m.def("_permute", &permute_tokens);
   m.def("_unpermute", &unpermute_tokens);

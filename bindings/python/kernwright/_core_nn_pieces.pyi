@@ -127,6 +127,9 @@ def _grouped_product(
     tile: tuple[int, int, int, int, bool, int] | None = None,
     mma_tile: tuple[int, int, int] | None = None,
     by_mma: bool = False,
+    scale_a: Any = None,
+    scale_b: Any = None,
+    dtype: Any = None,
 ) -> Array: ...
 def _grouped_choice(
     rows: int,
@@ -135,6 +138,8 @@ def _grouped_choice(
     groups: int,
     gated: bool = False,
     multiprocessors: int = 132,
+    of_blocks: bool = False,
+    capacity: int = 0,
 ) -> str: ...
 def _grouped_gradient(
     grad: Any,

@@ -1,4 +1,4 @@
-// Checks, operands and launches of products of groups.
+// Operands and launches of products of groups.
 #include "kernels_src/gemm/grouped/grouped_gemm.h"
 
 #include "base/errors.h"
@@ -7,7 +7,9 @@
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/family.h"
+#include "kernels_src/gemm/grouped/grouped_checks.h"
 #include "kernels_src/gemm/grouped/grouped_rows.h"
+#include "kernels_src/gemm/grouped/grouped_scales.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/operands.h"
 #include "memory/transfer.h"
@@ -19,18 +21,15 @@
 namespace kernwright::kernels {
 namespace {
 
-/// `array` in two dimensions.
-Array as_rows(const Array& array, const Stream& on) {
-  if (array.ndim() == 2) return array;
-  const Shape shape = {array.shape()[0] * array.shape()[1], array.shape()[2]};
-  const bool fits =
-      reshape_strides(array.shape(), array.strides(), shape, scalar_size(array.type())).has_value();
-  return (fits ? array : contiguous(array, on)).reshape(shape);
-}
-
 Array turned_matrices(const Array& array) {
   constexpr std::array<int, 3> kAxes = {0, 2, 1};
   return array.transpose(kAxes);
+}
+
+/// Whether gemm.cu or promoted_gemm.cu may do it.
+bool may_be_wgmma(const GroupedGemm& of) {
+  if (of.by_mma || of.mma_tile || of.x.shape().back() == 0) return false;
+  return of.x.device().capabilities().wgmma;
 }
 
 /// Ready operands, and the launches.
@@ -40,7 +39,12 @@ struct GroupedLaunch {
   GemmLayout layout;
   ProductGroups groups;
   std::int64_t capacity;  // rows of a group in a place of its own, else 0
+  ScalarType out;
+  std::optional<GemmBlockScales> blocks;  // as promoted_gemm.cu wants them
   const Stream& on;
+
+  bool promotes() const { return is_gemm_float8(x.array.type()); }
+  std::int64_t in_bytes() const { return static_cast<std::int64_t>(scalar_size(x.array.type())); }
 
   std::int64_t count() const { return groups.count; }
   std::int64_t row_tiles(std::int64_t height) const {
@@ -52,9 +56,14 @@ struct GroupedLaunch {
             .columns = layout.columns,
             .inner = layout.inner,
             .multiprocessors = multiprocessors_of(x.array),
+            .out_bytes = scalar_size(out),
+            .in_bytes = scalar_size(x.array.type()),
+            .promotes = promotes(),
+            .block_scales = blocks.has_value(),
             .b_turned = !weights.dense_rows,
             .gated = gated,
             .groups = count(),
+            .capacity = promotes() ? capacity : 0,
             .a_pitch = layout.a_stride,
             .b_pitch = layout.b_stride};
   }
@@ -80,42 +89,66 @@ struct GroupedLaunch {
 
   GemmChoice choice(bool gated) const {
     GemmChoice chosen = of.tile ? choose_gemm(size(gated), *of.tile, 1) : choose_gemm(size(gated));
-    leave_table(chosen.tile, count());
+    leave_table(chosen.tile, count(), blocks.has_value());
     return chosen;
   }
 
-  /// By gemm.cu.
+  GemmSums sums() const {
+    if (blocks) return GemmSums::of_blocks;
+    return promotes() ? GemmSums::promoted : GemmSums::direct;
+  }
+  /// Boxes of 4-byte results would reach the rows of the next group.
+  static GemmStore store_of(const Array& result, std::int64_t columns) {
+    if (!is_half_float(result.type())) return GemmStore::direct;
+    return columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
+  }
+  CUtensorMap weights_map(const GemmTile& tile, bool gated) const {
+    const bool turned = weights.dense_rows;
+    const int shared = gated ? std::max(2, tile.cluster) : tile.cluster;
+    const auto [lines, dense] =
+        turned ? std::pair(layout.inner, layout.columns) : std::pair(layout.columns, layout.inner);
+    return gemm_map(
+        x.array.device(),
+        {.address = weights.array.address(),
+         .shape = {1, layout.within.b == 0 ? 1 : count(), lines, dense},
+         .strides = {0, layout.within.b, layout.b_stride, in_bytes()},
+         .type = weights.array.type(),
+         .box_rows = static_cast<std::uint32_t>(turned ? 64 / tile.cluster : tile.columns / shared),
+         .box_columns = static_cast<std::uint32_t>(128 / in_bytes())});
+  }
+  GemmBlockValues block_values() const {
+    const Array& of_b = blocks->b;
+    const std::int64_t column_step = of_b.strides()[1] / 4;
+    return {.b = of_b.address(),
+            .column_step = column_step,
+            .inner_step = of_b.strides()[2] / 4,
+            .matrix_step = of_b.strides()[0] / 4,
+            .half = layout.columns / 2 / kGemmBlock * column_step,
+            .last_column = static_cast<std::int32_t>(of_b.shape()[1] - 1)};
+  }
+
+  /// By gemm.cu, or promoted_gemm.cu.
   void run_wgmma(const Array& result, const GemmEpilogue& ending) const {
     const bool gated = ending.gate.has_value();
     const GemmChoice made = choice(gated);
     const GemmTile& tile = made.tile;
     const std::int64_t columns = gated ? layout.columns / 2 : layout.columns;
-    auto problem =
-        this->problem<GemmProblem>(std::int64_t{tile.rows} * tile.cluster, columns,
-                                   gated ? tile.columns / 2 : tile.columns, 64, made.group);
+    auto problem = this->problem<GemmProblem>(std::int64_t{tile.rows} * tile.cluster, columns,
+                                              gated ? tile.columns / 2 : tile.columns,
+                                              128 / in_bytes(), made.group);
     problem.of.b_inner = layout.within.b != 0;
-    const bool turn_b = weights.dense_rows;
-    const GemmInstance instance{
-        .a = x.array.type(),
-        .b = x.array.type(),
-        .out = result.type(),
-        .tile = tile,
-        .turn_a = false,
-        .turn_b = turn_b,
-        .store = columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements,
-        .work = ProductWork::grouped};
+    const GemmInstance instance{.a = x.array.type(),
+                                .b = weights.array.type(),
+                                .out = result.type(),
+                                .tile = tile,
+                                .turn_a = false,
+                                .turn_b = weights.dense_rows,
+                                .store = store_of(result, columns),
+                                .sums = sums(),
+                                .work = ProductWork::grouped};
     const CUtensorMap map_x =
         line_map(x.array, layout.rows, layout.inner, layout.a_stride, tile.rows);
-    const int shared = gated ? std::max(2, tile.cluster) : tile.cluster;
-    const auto [lines, dense] =
-        turn_b ? std::pair(layout.inner, layout.columns) : std::pair(layout.columns, layout.inner);
-    const CUtensorMap map_w =
-        gemm_map(x.array.device(), {.address = weights.array.address(),
-                                    .shape = {1, layout.within.b == 0 ? 1 : count(), lines, dense},
-                                    .strides = {0, layout.within.b, layout.b_stride, 2},
-                                    .type = weights.array.type(),
-                                    .box_rows = static_cast<std::uint32_t>(
-                                        turn_b ? 64 / tile.cluster : tile.columns / shared)});
+    const CUtensorMap map_w = weights_map(tile, gated);
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
       map_out = line_map(result, layout.rows, columns, columns * 2, 16, 3);
@@ -125,11 +158,25 @@ struct GroupedLaunch {
     LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(std::min(clusters, at_once) * tile.cluster)},
         .block = {static_cast<std::uint32_t>(tile.threads())},
-        .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes(true) + table_bytes(count())),
+        .shared_bytes = static_cast<std::uint32_t>(
+            tile.shared_bytes(instance.store != GemmStore::direct, blocks.has_value()) +
+            table_bytes(count()) + (blocks ? skew_bytes(tile) : 0)),
         .stream = on};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
-    launch(gemm_kernel(instance, ending).on(result.device()), config, map_x, map_w, map_out,
-           result.address(), gemm_epilogue_values(ending), problem);
+    const Kernel& kernel = gemm_kernel(instance, ending).on(result.device());
+    const GemmEpilogueValues then = gemm_epilogue_values(ending);
+    if (!promotes()) {
+      launch(kernel, config, map_x, map_w, map_out, result.address(), then, problem);
+      return;
+    }
+    CUtensorMap map_scales{};
+    GemmBlockValues values{};
+    if (blocks) {
+      map_scales = scales_map(blocks->a, tile.rows + kGroupedSkews);
+      values = block_values();
+    }
+    launch(kernel, config, map_x, map_w, map_out, map_scales, values, result.address(), then,
+           problem);
   }
 
   MmaTile mma_tile() const {
@@ -167,84 +214,59 @@ struct GroupedLaunch {
            gemm_epilogue_values(ending), problem);
   }
 
-  bool takes_wgmma(bool gated) const {
-    if (of.by_mma || of.mma_tile || layout.inner == 0) return false;
-    if (!x.array.device().capabilities().wgmma) return false;
+  /// Whether the kernel has the gate: both halves of float8 have whole blocks of scales.
+  bool takes_gate(bool fast) const {
+    if (promotes()) return fast && blocks && layout.columns % (2 * kGemmBlock) == 0;
     // Copies begin on 16 bytes of a row, also in its second half.
-    return !gated || !weights.dense_rows || layout.columns % 16 == 0;
+    return fast && (!weights.dense_rows || layout.columns % 16 == 0);
+  }
+  void run_on(const Array& result, const GemmEpilogue& ending, bool fast) const {
+    if (fast) {
+      run_wgmma(result, ending);
+    } else {
+      run_mma(result, ending);
+    }
+  }
+  /// A product in float32, then its gate.
+  Array run_gate(const GemmEpilogue& ending, bool fast) const {
+    const Array sums =
+        Array::empty(x.array.device(), {layout.rows, layout.columns}, ScalarType::float32, on);
+    // Rows of no group are 0, as the gate reads them too.
+    fill(sums.device(), sums.address(), 0, 4, static_cast<std::size_t>(sums.size()), on);
+    GemmEpilogue plain = ending;
+    plain.gate.reset();
+    run_on(sums, plain, fast);
+    const Array gated = gate(*ending.gate, sums, std::nullopt, on);
+    return out == ScalarType::float32 ? gated : cast(gated, out, on);
   }
 
   /// The result's rows.
   Array run(const GemmEpilogue& ending) const {
-    const bool gated = ending.gate.has_value(), fast = takes_wgmma(gated);
-    const std::int64_t columns = gated && fast ? layout.columns / 2 : layout.columns;
-    const ScalarType type = x.array.type();
-    Array result = Array::empty(x.array.device(), {layout.rows, columns},
-                                gated && !fast ? ScalarType::float32 : type, on);
-    if (fast) {
-      run_wgmma(result, ending);
-    } else if (gated) {
-      // Rows of no group are 0, as the gate reads them too.
-      fill(result.device(), result.address(), 0, 4, static_cast<std::size_t>(result.size()), on);
-      run_mma(result, {.bias = ending.bias});
-      result = cast(kernels::gate(*ending.gate, result, std::nullopt, on), type, on);
+    const bool fast = may_be_wgmma(of), gated = ending.gate.has_value();
+    Array result;
+    if (gated && !takes_gate(fast)) {
+      result = run_gate(ending, fast);
     } else {
-      run_mma(result, ending);
+      const std::int64_t columns = gated ? layout.columns / 2 : layout.columns;
+      result = Array::empty(x.array.device(), {layout.rows, columns}, out, on);
+      run_on(result, ending, fast);
     }
     x.array.use_on(on);
     weights.array.use_on(on);
+    if (blocks) {
+      blocks->a.use_on(on);
+      blocks->b.use_on(on);
+    }
     result.use_on(on);
     return result;
   }
 };
 
-[[noreturn]] void refuse_grouped(const GroupedGemm& of, const char* what) {
-  throw InvalidArgument(
-      format("Incompatible dimensions or types of a product of groups: x is {}, "
-             "weights are {}; {}",
-             of.x.identify(), of.weights.identify(), what));
-}
-
-/// The shape of the result before its leading dimensions become one.
-Shape check_grouped(const GroupedGemm& of) {
-  require_one_device(of.x, "x", of.weights, "weights");
-  require_grouped_type(of.x, "x");
-  if (of.weights.ndim() != 3) refuse_grouped(of, "weights are (groups, n, k)");
-  if (of.x.ndim() != 2 && of.x.ndim() != 3) refuse_grouped(of, "x has 2 dimensions or 3");
-  const Shape& weights = of.weights.shape();
-  if (of.weights.type() != of.x.type()) refuse_grouped(of, "both have one type");
-  if (of.x.shape().back() != weights[2]) refuse_grouped(of, "their last extents must be equal");
-  if (of.x.ndim() == 3 && of.x.shape()[0] != weights[0]) {
-    refuse_grouped(of, "x has three dimensions, and the first is not that of the weights");
-  }
-  if (of.x.ndim() == 3 && of.groups.kind != RowGroups::Kind::counts) {
-    refuse_grouped(of, "groups that lie apart are told by counts");
-  }
-  if (weights[0] == 0) refuse_grouped(of, "there is no group");
-  require_groups(of.groups, weights[0], of.x);
-  if (of.bias) {
-    require_one_device(*of.bias, "bias", of.x, "x");
-    if (of.bias->type() != of.x.type() || of.bias->shape() != Shape{weights[0], weights[1]}) {
-      throw InvalidArgument(
-          format("Incompatible dimensions or types: bias is {}, for weights that "
-                 "are {}",
-                 of.bias->identify(), of.weights.identify()));
-    }
-  }
-  if (of.gate && (of.activation || weights[1] % 2 != 0)) {
-    refuse_grouped(of, "a gate has an even n, and no activation beside it");
-  }
-  Shape shape = of.x.shape();
-  shape.back() = of.gate ? weights[1] / 2 : weights[1];
-  return shape;
-}
-
 }  // namespace
 
 Array GroupedGemm::run(const Stream& stream) const {
   const Shape shape = check_grouped(*this);
-  if (tile) require_gemm_tile(*tile);
-  if (mma_tile) require_mma_tile(*mma_tile);
+  require_grouped_tiles(*this);
   GemmEpilogue ending{.bias = bias, .activation = activation, .gate = gate};
   if (!has_short_epilogue(ending)) {
     throw ArgumentError("this activation does not follow a product of groups: apply it after");
@@ -252,12 +274,18 @@ Array GroupedGemm::run(const Stream& stream) const {
   const Stream on = stream ? stream : Stream::legacy(x.device());
   std::int64_t size = 1;
   for (const std::int64_t extent : shape) size *= extent;
-  if (size == 0) return Array::empty(x.device(), shape, x.type(), on);
+  const ScalarType out = grouped_result_type(*this);
+  if (size == 0) return Array::empty(x.device(), shape, out, on);
   const std::int64_t rows = size / shape.back(), capacity = x.ndim() == 3 ? shape[1] : 0;
   if (bias) ending.bias = contiguous(*bias, on);
   const Array numbers = as_int32(groups.numbers, on);
-  GemmOperand left = gemm_operand(as_rows(x, on), on, true);
-  GemmOperand right = gemm_operand(turned_matrices(weights), on);
+  GroupedOperands operands = grouped_operands(*this, may_be_wgmma(*this), on);
+  ending.row_scales = operands.rows;
+  ending.column_scales = operands.columns;
+  const bool narrow = is_gemm_float8(operands.x.type());
+  GemmOperand left = gemm_operand(operands.x, on, true);
+  GemmOperand right = gemm_operand(turned_matrices(operands.weights), on,
+                                   narrow ? std::optional(false) : std::nullopt);
   const GemmLayout layout = grouped_layout(left, right);
   const GroupedLaunch work{*this,
                            std::move(left),
@@ -265,10 +293,16 @@ Array GroupedGemm::run(const Stream& stream) const {
                            layout,
                            product_groups(groups, numbers, rows, capacity),
                            capacity,
+                           out,
+                           std::move(operands.blocks),
                            on};
   const Array result = work.run(ending);
   numbers.use_on(on);
   if (ending.bias) ending.bias->use_on(on);
+  if (ending.row_scales) {
+    ending.row_scales->use_on(on);
+    ending.column_scales->use_on(on);
+  }
   return result.reshape(shape);
 }
 

@@ -18,6 +18,13 @@ struct RowGroups {
   Kind kind = Kind::ends;
 };
 
+/// Scales of float8, float32: one for each row of x, or for all of it, and of the weights (groups,
+/// n), or (groups,); or those of blocks of 128 along the inner dimension, as in GemmBlockScales:
+/// x's shape with k / 128 for k, and (groups, n / 128, k / 128), rounded up.
+struct GroupedScales {
+  Array x, weights;
+};
+
 /// activation(x[r] @ weights[g]^T + bias[g]) for each row r of group g: layers of a mixture of
 /// experts. x is (rows, k), its groups follow each other; or (groups, capacity, k) with counts,
 /// where each group begins anew. weights: (groups, n, k), any strides that Gemm takes; bias:
@@ -25,13 +32,19 @@ struct RowGroups {
 /// shape, n in place of k; with `gate` it has n / 2, as GemmEpilogue::gate says. What no group has
 /// of it is not written.
 ///
+/// With `scales` x and weights are float8_e4m3fn or float8_e5m2, by promoted_gemm.cu and as exact
+/// as Gemm's; the bias is (groups, n) of float16, bfloat16 or float32. Other devices take bfloat16
+/// as Gemm does.
+///
 /// By gemm.cu on compute capability 9.0, by mma_gemm.cu on others from 8.0 on: the tiles of a group
 /// end where its rows end, and groups without rows cost nothing, weights included. A gate there is
 /// a product in float32, then the gate. The tile depends on the mean of rows that a group has.
 struct GroupedGemm {
   Array x, weights;
   RowGroups groups;
+  std::optional<GroupedScales> scales{};
   std::optional<Array> bias{};
+  std::optional<ScalarType> type{};  ///< of float8: float16, bfloat16 (if empty) or float32
   /// Those with which has_short_epilogue() is true, see GemmEpilogue.
   std::optional<ActivationCall> activation{}, gate{};
   std::optional<GemmTile> tile{};

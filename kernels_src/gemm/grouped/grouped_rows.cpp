@@ -17,7 +17,19 @@ constexpr std::int64_t kMostGroupedRows = 1'000'000'000;
 
 std::int64_t grouped_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+Array as_grouped_rows(const Array& array, const Stream& on) {
+  if (array.ndim() == 2) return array;
+  const Shape shape = {array.shape()[0] * array.shape()[1], array.shape()[2]};
+  const bool fits =
+      reshape_strides(array.shape(), array.strides(), shape, scalar_size(array.type())).has_value();
+  return (fits ? array : contiguous(array, on)).reshape(shape);
+}
+
 std::size_t table_bytes(std::int64_t groups) { return static_cast<std::size_t>(groups + 1) * 8; }
+
+std::size_t skew_bytes(const GemmTile& tile) {
+  return static_cast<std::size_t>((tile.stages - 1) * 128 + kGroupedSkews * 4);
+}
 
 int multiprocessors_of(const Array& array) {
   return array.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
@@ -42,12 +54,17 @@ void require_groups(const RowGroups& groups, std::int64_t count, const Array& x)
 
 void require_grouped_type(const Array& array, const char* name) {
   if (!is_half_float(array.type())) {
+    const bool narrow = is_gemm_float8(array.type());
     throw ArgumentError(
-        format("{} of grouped rows is float16 or bfloat16, not {}: convert it with "
-               "astype()",
-               name, array.identify()));
+        format("{} of grouped rows is float16 or bfloat16, not {}: {}", name, array.identify(),
+               narrow ? "float8 has the scales scale_a and scale_b" : "convert it with astype()"));
   }
-  if (!has_mma(array)) {
+  require_grouped_device(array);
+}
+
+void require_grouped_device(const Array& array) {
+  const Capabilities can = array.device().capabilities();
+  if (!can.bf16 || !can.async_copy) {
     throw ArgumentError(
         format("products of grouped rows need compute capability 8.0: {}", array.identify()));
   }
@@ -61,11 +78,13 @@ MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, 
 
 CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
                      int box_rows, int rank) {
+  const auto element = static_cast<std::int64_t>(scalar_size(of.type()));
   return gemm_map(of.device(), {.address = of.address(),
                                 .shape = {1, 1, rows, dense},
-                                .strides = {0, rows * stride, stride, 2},
+                                .strides = {0, rows * stride, stride, element},
                                 .type = of.type(),
                                 .box_rows = static_cast<std::uint32_t>(box_rows),
+                                .box_columns = static_cast<std::uint32_t>(128 / element),
                                 .rank = rank});
 }
 
@@ -93,8 +112,12 @@ GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b) {
                                b.array.identify()));
 }
 
-void leave_table(GemmTile& tile, std::int64_t groups) {
-  while (tile.stages > 2 && tile.shared_bytes(true) + table_bytes(groups) > kMostGroupedShared) {
+void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales) {
+  const auto bytes = [&] {
+    return tile.shared_bytes(true, block_scales) + table_bytes(groups) +
+           (block_scales ? skew_bytes(tile) : 0);
+  };
+  while (tile.stages > 2 && bytes() > kMostGroupedShared) {
     --tile.stages;
   }
 }

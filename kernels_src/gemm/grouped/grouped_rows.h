@@ -11,13 +11,21 @@ namespace kernwright::kernels {
 inline constexpr std::size_t kMostGroupedShared = 232448;
 
 std::int64_t grouped_parts(std::int64_t a, std::int64_t b);
+/// `array` in two dimensions: those in front of the last become one.
+Array as_grouped_rows(const Array& array, const Stream& on);
 /// Bytes of the groups' table in shared memory.
 std::size_t table_bytes(std::int64_t groups);
+/// Rows of scales that a box of promoted_gemm.cu has more than its tile: a box begins on 16 bytes.
+inline constexpr int kGroupedSkews = 4;
+/// Those of promoted_gemm.cu's scales beside those of GemmTile::shared_bytes(): places of stages
+/// begin at multiples of 128 bytes.
+std::size_t skew_bytes(const GemmTile& tile);
 int multiprocessors_of(const Array& array);
 
 /// Throws InvalidArgument and ArgumentError unless the numbers are those of `count` groups of x.
 void require_groups(const RowGroups& groups, std::int64_t count, const Array& x);
 void require_grouped_type(const Array& array, const char* name);
+void require_grouped_device(const Array& array);
 
 ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std::int64_t rows,
                              std::int64_t capacity);
@@ -26,10 +34,10 @@ GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b);
 
 MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, std::int64_t lines,
                  std::int64_t length);
-/// One matrix of 16-bit numbers: `rows` lines of `dense` numbers.
+/// One matrix: `rows` lines of `dense` numbers.
 CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
                      int box_rows, int rank = 4);
 /// Leaves a place in shared memory for the table of groups; it takes the place of stages.
-void leave_table(GemmTile& tile, std::int64_t groups);
+void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales = false);
 
 }  // namespace kernwright::kernels

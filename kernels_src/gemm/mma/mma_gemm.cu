@@ -335,7 +335,7 @@ __device__ __forceinline__ void run_product(unsigned char* storage, const Side& 
   }
   const long long before = static_cast<long long>(schedule.matrix(at)) * of.rows * of.columns;
   ProductEpilogueValues ending = with;
-  if (Schedule::kGrouped) ending.bias = Finish::bias_of(with, at.batch, of.columns);
+  if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(with, at.batch, of.columns);
   store_sums<Out, Finish, Of>(sums, static_cast<Out*>(out) + before,
                               static_cast<const Out*>(with.c) + before, ending, of,
                               schedule.end_row(at), static_cast<int>(row) + warp_row,

@@ -99,6 +99,19 @@ struct Scaled : Base {
   static constexpr bool kScaled = true;
 };
 
+/// The values for one matrix of a batch, each of which has biases and scales of `columns` of its
+/// own.
+template <typename Finish>
+__device__ __forceinline__ ProductEpilogueValues
+epilogue_of_batch(const ProductEpilogueValues& with, int batch, int columns) {
+  ProductEpilogueValues own = with;
+  own.bias = Finish::bias_of(with, batch, columns);
+  if constexpr (Finish::kScaled) {
+    own.column_scales.data += static_cast<long long>(batch) * columns * with.column_scales.step;
+  }
+  return own;
+}
+
 /// Two scales of rows or columns, `apart` from each other; nothing where Finish has none.
 template <typename Finish>
 struct Factors {

@@ -28,9 +28,10 @@ struct Multiplier {
 };
 
 /// A tile's part of the inner dimension, in steps, and the elements of the last one. The group's
-/// rows and the tile's columns that lie inside the result, or more; no rows: 0 or less.
+/// rows and the tile's columns that lie inside the result, or more; no rows: 0 or less. The first
+/// of those rows. The number of the product in its batch, or of the group of rows.
 struct Part {
-  int begin, steps, last, rows, columns;
+  int begin, steps, last, rows, columns, top, batch;
 };
 
 /// A warpgroup that multiplies, tile after tile.
@@ -60,7 +61,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     const int group_top =
         top_row<Of>(schedule, at, rank) + (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
     Part part{deep.begin / kDepth, deep.steps, kDepth, schedule.end_row(at) - group_top,
-              of.columns - column};
+              of.columns - column, group_top, at.batch};
     if (Schedule::kInside) {
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }
@@ -68,7 +69,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     const int z = schedule.matrix(at);
     const int top = group_top + self.warp * kWarpRows;
     ProductEpilogueValues ending = result.with;
-    if (Schedule::kGrouped) ending.bias = Finish::bias_of(ending, at.batch, of.columns);
+    if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(ending, at.batch, of.columns);
     const Target to{result.map, result.out, ending, of, schedule.end_row(at)};
     const TileFactors<Of, Finish> scales(ending, of, top, column, self.lane);
 #pragma unroll

@@ -76,13 +76,15 @@ struct Ring {
 };
 
 /// Dynamic shared memory: the stages, the staging of each multiplying warp (two boxes: one is
-/// filled while one is read), what else a stage has, two barriers for each stage and two more, the
-/// table of groups.
+/// filled while one is read), what else a stage has (from a multiple of 128 bytes on, as copies
+/// want it), two barriers for each stage and two more, the table of groups.
 template <typename Work>
 struct Shared {
   using Of = typename Work::Of;
   static constexpr int kStages = Of::kStages;
   static constexpr int kStagingOfWarp = Work::kStore == kDirect ? 0 : 2 * kBox;
+  static constexpr int kBesideStep = (Work::kBytesBeside + 127) / 128 * 128;
+  static constexpr int kBesideBytes = (kStages - 1) * kBesideStep + Work::kBytesBeside;
   unsigned char *base, *staging, *beside;
   Mbarrier *full, *empty;
   Mbarrier* order;  // of warpgroups that take turns: a tile's stages have all come
@@ -91,13 +93,13 @@ struct Shared {
       : base(at),
         staging(at + kStages * Of::kStageBytes),
         beside(staging + Of::kGroups * 4 * kStagingOfWarp),
-        full(reinterpret_cast<Mbarrier*>(beside + kStages * Work::kBytesBeside)),
+        full(reinterpret_cast<Mbarrier*>(beside + kBesideBytes)),
         empty(full + kStages),
         order(empty + kStages) {}
   __device__ void* table() const { return order + 2; }
   __device__ unsigned char* a(int stage) const { return base + stage * Of::kStageBytes; }
   __device__ unsigned char* b(int stage) const { return a(stage) + Of::kBytesOfA; }
-  __device__ unsigned char* more(int stage) const { return beside + stage * Work::kBytesBeside; }
+  __device__ unsigned char* more(int stage) const { return beside + stage * kBesideStep; }
 };
 
 /// The tensor maps of a and b.

@@ -147,6 +147,9 @@ def grouped_linear(
     counts: Any = None,
     activation: GroupActivation | None = None,
     gate: GroupActivation | None = None,
+    scale_a: Any = None,
+    scale_b: Any = None,
+    dtype: Any = None,
 ) -> Array:
     """activation(x[r] @ weights[g].T + bias[g]) for each row r of group g.
 
@@ -164,14 +167,26 @@ def grouped_linear(
     With `gate`, n is even and the result has n / 2 columns: gate(y[..., : n / 2]) * y[..., n / 2:]
     for y = x @ weights.T + bias; "silu" is SwiGLU. Sums are float32 in a fixed order, rounded once.
     Weights may be views: those of (groups, k, n) are read where they lie. So the gradient of x is
-    grouped_linear(grad, weights.mT, offsets). At most 2048 groups; compute capability 8.0. Raises
-    InvalidArgument for shapes that do not fit, ArgumentError for dtypes and names.
+    grouped_linear(grad, weights.mT, offsets). At most 2048 groups; compute capability 8.0.
+
+    x and weights of float8 have float32 scales of blocks, as in scaled_matmul(): `scale_a` of x,
+    (rows, k / 128), and `scale_b` of the weights, (groups, n / 128, k / 128), rounded up; or
+    of rows: one number or (rows,), and (groups,) or (groups, n). The result has the `dtype`
+    float16, bfloat16 (if left out) or float32; so may a bias. Below 9.0 operands become bfloat16.
+
+    Raises InvalidArgument for shapes that do not fit, ArgumentError for dtypes and names.
 
     >>> x = kw.ones((3, 8), "bfloat16")
     >>> weights = kw.ones((2, 1, 8), "bfloat16") * kw.asarray([[[1]], [[2]]]).astype("bfloat16")
     >>> offsets = kw.asarray(np.array([0, 1, 3], np.int32))
     >>> kw.nn.grouped_linear(x, weights, offsets).numpy().astype(float).tolist()
     [[8.0], [16.0], [16.0]]
+
+    >>> q, scale_a = kw.nn.quantize_blocks(kw.ones((3, 256)))
+    >>> codes, tiles = kw.nn.quant.quantize(kw.ones((2, 128, 256)), "fp8_block")
+    >>> y = kw.nn.grouped_linear(q, codes, offsets, scale_a=scale_a, scale_b=tiles)
+    >>> y.shape, y.dtype.name, float(y.numpy()[2, 0])
+    ((3, 128), 'bfloat16', 256.0)
     """
     for name, value in (("activation", activation), ("gate", gate)):
         if value is not None and value not in _ACTIVATIONS:
@@ -179,7 +194,8 @@ def grouped_linear(
     shape = _shape(weights)
     experts = shape[0] if shape else None
     numbers, kind = _numbers("grouped_linear", offsets, counts, experts)
-    return _grouped_product(x, weights, numbers, kind, bias, activation, gate)
+    scales = {"scale_a": scale_a, "scale_b": scale_b, "dtype": dtype}
+    return _grouped_product(x, weights, numbers, kind, bias, activation, gate, **scales)
 
 
 def grouped_linear_backward(

@@ -1,0 +1,25 @@
+// The scales of products of groups, and operands with them.
+#pragma once
+
+#include "kernels_src/gemm/grouped/grouped_gemm.h"
+
+#include <optional>
+
+namespace kernwright::kernels {
+
+/// Whether the scales, if any, are those of blocks.
+bool has_block_scales(const GroupedGemm& of);
+
+ScalarType grouped_result_type(const GroupedGemm& of);
+
+/// Rows and matrices as the kernels want them, with one kind of scales or none.
+struct GroupedOperands {
+  Array x, weights;
+  std::optional<GemmBlockScales> blocks{};  ///< of promoted_gemm.cu; b's are (groups, n, k) / 128
+  std::optional<Array> rows{}, columns{};   ///< one, or (rows,); (groups, n)
+};
+/// Without `wgmma` float8 becomes bfloat16, a superset of its numbers; those in blocks are
+/// multiplied by their scales and rounded.
+GroupedOperands grouped_operands(const GroupedGemm& of, bool wgmma, const Stream& on);
+
+}  // namespace kernwright::kernels
