@@ -101,16 +101,14 @@ def grouped_float8() -> str | None:
         name = f"{row['case']}: {row['groups']} groups, {row['rows']} rows, {row['n']} x {row['k']}"
         rows.append((name, " | ".join(values)))
         sources |= {published["source"]} if published else set()
-    title = (
-        f"Products of groups of float8 rows with scales of blocks, {document['machine']['device']}"
-    )
-    title += f"; published: {', '.join(sorted(sources))}:"
+    title = "Products of groups of float8 rows with scales of blocks"
+    title += f" (published: {', '.join(sorted(sources))})" if sources else ""
     columns = (
+        "groups, weights of one",
         "us | TFLOP/s | TFLOP/s, published | us, scales of rows | us, bfloat16 | "
-        "us, torch's fastest, scales of rows | error by the norm"
+        "us, torch's fastest, scales of rows | error by the norm",
     )
-    text = table(title, ("groups, weights of one", columns), rows)
-    return with_note(wide(text, 8), document)
+    return measured_table(title, document, columns, rows)
 
 
 def decoding() -> str | None:
