@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / Warp
   if constexpr (TakesPairTable<typename Format::Codes>::kValue) PairTable::fill<T>(shared.table);
   __syncthreads();
   wait_for_previous();
-  WgmmaRows<T, Format, Of::kColumns> rows;
+  WgmmaRows<T, Format, Of::kColumns, Warps> rows;
   if (warp == Warps) {
     const UInt8* const x = static_cast<const UInt8*>(p.x) +
                            static_cast<UInt64>(blockIdx.x % across) * units * Of::Unit::kBytes;
