@@ -52,7 +52,7 @@ OLDEST |= {"packed_one.cu": 90, "packed_ring.cu": 90}
 HOPPER_ALONE = (
     *(f"kernels_src/attention/{name}.cu" for name in ("hopper_attention", "hopper_backward")),
     *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm")),
-    "kernels_src/gemv/skinny_wgmma.cu",
+    *(f"kernels_src/gemv/{name}.cu" for name in ("skinny_wgmma", "skinny_whole")),
     "kernels_src/packed/packed_wgmma.cu",
     "tests/sim/sources/hopper_gemm.cu",
 )

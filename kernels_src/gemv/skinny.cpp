@@ -248,6 +248,7 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
   switch (plan.kernel) {
     case SkinnyKernel::tiles:
     case SkinnyKernel::ring:
+    case SkinnyKernel::whole:
       return {skinny_blocks(job.shape.n, 16 * plan.rows), 1};
     case SkinnyKernel::column_tiles:
       return {skinny_blocks(job.shape.n, 64), size};
@@ -295,6 +296,11 @@ void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
     launch(kernel, config, weights, skinny_map(job.x, 2, 8 * job.plan.columns), job.problem, boxes);
     return;
   }
+  if (job.plan.kernel == SkinnyKernel::whole) {
+    launch(kernel, config, skinny_map(job.weights, 2, 16 * job.plan.rows), skinny_map(job.x, 2, 64),
+           job.problem);
+    return;
+  }
   const std::int64_t unit = skinny_grid(job).second;
   const WeightRows rows{job.weights.address(),
                         skinny_stride(job.weights, by_columns ? 1 : 2) / unit,
@@ -305,7 +311,9 @@ void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
 void run_skinny(const SkinnyJob& job) {
   Device& device = job.x.device();
   const std::uint32_t across = skinny_grid(job).first;
-  const int copying = job.plan.kernel == SkinnyKernel::wgmma ? 1 : 0;  // warps
+  const bool boxes =
+      job.plan.kernel == SkinnyKernel::wgmma || job.plan.kernel == SkinnyKernel::whole;
+  const int copying = boxes ? 1 : 0;  // warps
   const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
   const LaunchConfig config{
       .grid = {across, job.problem.splits,

@@ -7,6 +7,7 @@
 #include "kernels_src/gemv/skinny_row.cu.h"
 #include "kernels_src/gemv/skinny_staged.cu.h"
 #include "kernels_src/gemv/skinny_wgmma.cu.h"
+#include "kernels_src/gemv/skinny_whole.cu.h"
 
 #include <string>
 
@@ -38,6 +39,11 @@ const Family& skinny_wgmma_family() {
   return made;
 }
 
+const Family& skinny_whole_family() {
+  static const auto& made = *new Family("skinny_whole.cu", text::skinny_whole_cu);
+  return made;
+}
+
 const char* skinny_activation(const SkinnyInstance& of) {
   return of.activation ? activation_type(*of.activation) : "Identity";
 }
@@ -56,7 +62,7 @@ InstanceKey skinny_key(const SkinnyInstance& of, SkinnyKernel which) {
       .add(plan.unroll, 5)
       .add(plan.hint, 2)
       .add(plan.width, 5)
-      .add(plan.stages, 4)
+      .add(plan.stages, 5)
       .add(which == SkinnyKernel::wgmma ? of.shape.by_columns : plan.clustered, 1);
 }
 
@@ -125,6 +131,14 @@ const LazyKernel& skinny_wgmma_kernel(const SkinnyInstance& of) {
   });
 }
 
+const LazyKernel& skinny_whole_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_whole_family().instance(skinny_key(of, SkinnyKernel::whole), [&] {
+    return format("skinny_whole<{}, {}, {}, {}>", device_type(of.shape.x_type),
+                  skinny_activation(of), 16 * plan.rows, plan.stages);
+  });
+}
+
 const LazyKernel& skinny_row_kernel(const SkinnyInstance& of) {
   const SkinnyPlan& plan = of.plan;
   return skinny_row_family().instance(skinny_key(of, SkinnyKernel::row), [&] {
@@ -149,6 +163,8 @@ const LazyKernel& skinny_kernel(const SkinnyInstance& of) {
       return skinny_staged_kernel(of);
     case SkinnyKernel::wgmma:
       return skinny_wgmma_kernel(of);
+    case SkinnyKernel::whole:
+      return skinny_whole_kernel(of);
     case SkinnyKernel::row:
       return skinny_row_kernel(of);
     default:

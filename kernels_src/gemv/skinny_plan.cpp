@@ -23,9 +23,8 @@ void choose_skinny_splits(SkinnyPlan& plan, std::int64_t busy, std::int64_t bloc
 }
 
 /// Weights of sizes that were measured with other choices than small ones have.
-bool is_large_skinny(const SkinnyShape& shape) {
-  return shape.n * shape.k >= std::int64_t{1} << 24;
-}
+constexpr std::int64_t kLargeSkinny = std::int64_t{1} << 24;
+bool is_large_skinny(const SkinnyShape& shape) { return shape.n * shape.k >= kLargeSkinny; }
 
 // ---- weights of one byte and more than 8 rows of x: measured on an H100
 
@@ -215,6 +214,30 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   }
 }
 
+constexpr int kWholeRows = 32;                              ///< of the weights, of a block
+constexpr std::int64_t kMostWhole = std::int64_t{1} << 25;  ///< numbers of weights, less than these
+constexpr std::int64_t kFewWholeRows = 32;  ///< of x, that are left to other kernels
+
+bool fits_skinny_whole(const SkinnyShape& shape) {
+  return shape.boxes && !shape.by_columns && shape.batches == 1;
+}
+
+bool takes_skinny_whole(const SkinnyShape& shape) {
+  return fits_skinny_whole(shape) && shape.overlapping &&
+         fills_whole_blocks(shape.m, shape.n, shape.k, shape.multiprocessors);
+}
+
+/// The next launch's blocks begin where these have ended.
+void plan_skinny_whole(SkinnyPlan& plan) {
+  plan.warps = 4;
+  plan.rows = kWholeRows / 16;
+  plan.columns = 8;
+  plan.splits = 1;
+  plan.clustered = false;
+  if (plan.stages < 2 || plan.stages > 18) plan.stages = 16;
+  if (plan.ahead < 0) plan.ahead = 1;
+}
+
 // Largest number of rows of x for the kernels without boxes.
 constexpr std::int64_t kFewSkinnyRows = 8;
 constexpr std::int64_t kFewSkinnyRowsOfColumns = 16;
@@ -224,6 +247,9 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   const bool halves = shape.tensor_cores && shape.x_type != ScalarType::float32 && bytes == 16;
   const std::int64_t few = shape.by_columns ? kFewSkinnyRowsOfColumns : kFewSkinnyRows;
   const bool open = wanted == SkinnyKernel::chosen && shape.m > few;
+  const bool whole =
+      wanted == SkinnyKernel::whole ? fits_skinny_whole(shape) : open && takes_skinny_whole(shape);
+  if (whole) return SkinnyKernel::whole;
   if (shape.boxes && (wanted == SkinnyKernel::wgmma || open)) return SkinnyKernel::wgmma;
   if (shape.by_columns) {
     const bool fits = halves && shape.weight_type == shape.x_type && shape.pairs;
@@ -253,11 +279,19 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
     return std::max(plan.stages * (rows + columns) * 128, columns * (rows + 4) * 4) +
            16 * plan.stages;
   }
+  if (plan.kernel == SkinnyKernel::whole) return plan.stages * ((64 + 16 * plan.rows) * 128 + 16);
   if (plan.kernel == SkinnyKernel::ring)
     return plan.warps * plan.stages * plan.unroll * plan.rows * 1024;
   if (plan.kernel != SkinnyKernel::staged) return 0;
   const int stages = plan.unroll * (rows * 128 + columns * values * 16);
   return std::max(stages, columns * (rows + 4) * 4);
+}
+
+// Measured on an H100 for weights of 4096 rows and columns.
+bool fills_whole_blocks(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
+  const std::int64_t blocks = skinny_parts(n, kWholeRows);
+  return m > kFewWholeRows && m <= kSkinnyRows && n * k >= kLargeSkinny && n * k < kMostWhole &&
+         blocks <= multiprocessors && 4 * blocks >= std::int64_t{3} * multiprocessors;
 }
 
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
@@ -278,6 +312,9 @@ SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
       break;
     case SkinnyKernel::wgmma:
       plan_skinny_wgmma(shape, wanted);
+      break;
+    case SkinnyKernel::whole:
+      plan_skinny_whole(wanted);
       break;
     case SkinnyKernel::row:
       plan_skinny_row(shape, wanted);

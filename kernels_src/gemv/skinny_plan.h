@@ -19,6 +19,7 @@ enum class SkinnyKernel : std::uint8_t {
   ring,          ///< as tiles, weights through shared memory
   wgmma,         ///< on Hopper's tensor cores, weights of either neighbours, in boxes
   row,           ///< one row of x in registers of blocks that stay, weights of one byte
+  whole,         ///< as wgmma, where blocks have all of k: x are the rows
 };
 
 /// The parameters of the kernels in skinny.cu and skinny_columns.cu; 0 or less leaves the choice to
@@ -32,7 +33,7 @@ struct SkinnyPlan {
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
   int splits = 0;   ///< blocks that share the k of the same rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
-  int stages = 0;   ///< of the ring kernel and of the one with boxes
+  int stages = 0;   ///< of the ring kernel and of those with boxes
   bool clustered = false;  ///< the splits add their sums in a cluster of blocks
   int width = 0;           ///< elements of a load, of the kernels beside the tensor cores
   bool operator==(const SkinnyPlan&) const = default;
@@ -54,6 +55,10 @@ struct SkinnyShape {
 
 /// Dynamic shared memory of a block.
 int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
+
+/// Whether blocks with all of k and 32 of n rows of the weights occupy most multiprocessors at
+/// once, and `m` rows of x gain by it.
+bool fills_whole_blocks(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors);
 
 /// `wanted` with all open points chosen: the one place for such decisions.
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted);

@@ -121,6 +121,34 @@ __device__ __forceinline__ void copy_units(const Of& shared, const PackedArrays&
   }
 }
 
+/// The scales of a warp's next block, of formats that read tables in global memory. Threads of 16
+/// warps lack the registers.
+template <typename Format, int Warps>
+struct ScalesAhead {
+  using Scales = typename Format::Scales;
+  static constexpr bool kAhead = Scales::kFar && Warps == 8;
+  Scales next[2];
+
+  __device__ __forceinline__ void load(const PackedArrays& weights, unsigned tile, unsigned at) {
+    if constexpr (kAhead) {
+      const unsigned block = min(at, weights.blocks - 1), line = threadIdx.x % 32 / 4;
+      const UInt64 first = static_cast<UInt64>(tile) * weights.blocks + block;
+#pragma unroll
+      for (unsigned half = 0; half < 2; ++half)
+        next[half] = Scales::load(weights, {first, first / 2, block, tile, line, half});
+    }
+  }
+  /// A row's part of the block: codes are copies.
+  __device__ __forceinline__ Format format(const PackedArrays& copied, const PackedPlace& place,
+                                           unsigned lane) const {
+    if constexpr (kAhead) {
+      return {Format::Codes::template load<true>(copied, place, lane), next[place.half]};
+    } else {
+      return Format::template load<true>(copied, place, lane);
+    }
+  }
+};
+
 /// Warps * 32 threads multiply, 32 copy. A block has 16 rows of the weights for each warp and
 /// 8 * ColTiles rows of x; blocks of neighbouring rows of x have the same rows of the weights. The
 /// splits of k are one cluster. p.x: what arrange_columns() made.
@@ -151,7 +179,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / Warp
   if constexpr (TakesPairTable<typename Format::Codes>::kValue) PairTable::fill<T>(shared.table);
   __syncthreads();
   wait_for_previous();
-  WgmmaRows<T, Format, Of::kColumns> rows;
+  WgmmaRows<T, Format, Of::kColumns, Warps> rows;
   if (warp == Warps) {
     const UInt8* const x = static_cast<const UInt8*>(p.x) +
                            static_cast<UInt64>(blockIdx.x % across) * units * Of::Unit::kBytes;
@@ -163,6 +191,8 @@ __global__ void __launch_bounds__(Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / Warp
     rows.table.of_lane = shared.table + lane * 4;
 #pragma unroll
     for (float& sum : rows.sums) sum = 0;
+    ScalesAhead<Format, Warps> ahead;
+    ahead.load(weights, tile, begin * 2);
 #pragma unroll 1
     for (unsigned unit = begin; unit < end; ++unit, ring.advance()) {
       shared.full[ring.stage].wait(ring.parity);
@@ -175,8 +205,9 @@ __global__ void __launch_bounds__(Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / Warp
 #pragma unroll
         for (unsigned half = 0; half < 2; ++half) {
           const PackedPlace place = {u, 0, unit * 2 + u, tile, lane / 4, half};
-          raw[half] = Format::template load<true>(copied, place, lane);
+          raw[half] = ahead.format(copied, place, lane);
         }
+        ahead.load(weights, tile, unit * 2 + u + 1);
         rows.multiply(raw, x + u * (2 * Of::Unit::kLines),
                       x + Of::Unit::kProducts + u * Of::Unit::kBlockSums);
       }

@@ -104,6 +104,9 @@ FEW_ROWS: dict[str, list[str]] = {
             ("Float16", "Identity, 4, 8, 6, true"),
         )
     ],
+    "skinny_whole.cu": [
+        f"skinny_whole<{of}, 32, 16>" for of in ("BFloat16, Identity", "Float16, Silu")
+    ],
     "repack.cu": [
         *(f"pack_codes<{source}>" for source in SOURCES),
         *(f"pack_units<{unit}, 128>" for unit in ("UInt8", "UInt16", "UInt32")),

@@ -13,7 +13,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 nn = kw.nn
 NARROW = {"int8": np.int8, **{n: getattr(ml_dtypes, n) for n in ("float8_e4m3fn", "float8_e5m2")}}
-TILES, DOT, COLUMN_TILES, STAGED, RING, WGMMA, ROW = 1, 2, 3, 5, 6, 7, 8
+TILES, DOT, COLUMN_TILES, STAGED, RING, WGMMA, ROW, WHOLE = 1, 2, 3, 5, 6, 7, 8, 9
 
 
 def weights(shape, dtype, seed=1):
@@ -324,6 +324,35 @@ def boxes_of_some_rows():
     assert_close(got, wanted / (1 + np.exp(-wanted)) + wide(residual), "bfloat16", 4)
 
 
+def whole_rows_of_k():
+    """Blocks with all of k: odd rows of x and of the weights, columns ending inside of boxes."""
+    with kw.checks("memory", "init", "race", "sync"):
+        for m, n, k, plan in [
+            (17, 37, 200, (WHOLE,)),
+            (33, 100, 136, (WHOLE, *[0] * 5, 1, 2)),
+            (63, 70, 1040, (WHOLE, *[0] * 5, 0, 3)),
+            (64, 32, 64, (WHOLE,)),
+        ]:
+            x, w = values((m, k), "bfloat16"), weights((n, k), "bfloat16")
+            check(x, w, plan)
+            again = [product(kw.asarray(x), kw.asarray(w), plan).numpy() for _ in range(2)]
+            assert np.array_equal(*again)
+    x, w = values((40, 264), "float16"), weights((66, 264), "float16")
+    check(x, w, (WHOLE,), "float16")
+    for a in views(x):
+        assert_close(product(a, kw.asarray(w), (WHOLE,)), wide(a.numpy()) @ wide(w).T, "float16", 4)
+    x[3, 5], w[7, 9] = np.nan, np.inf
+    got = wide(product(kw.asarray(x), kw.asarray(w), (WHOLE,)).numpy())
+    assert np.isnan(got[3]).all() and not np.isfinite(got[:, 7]).any()
+    assert np.isfinite(np.delete(np.delete(got, 3, 0), 7, 1)).all()
+    x, w, bias = (values(s, "bfloat16", i) for i, s in enumerate([(35, 64), (51, 64), (51,)]))
+    residual = values((35, 51), "bfloat16", 3)
+    got = product(*map(kw.asarray, (x, w)), (WHOLE,), bias=kw.asarray(bias), activation="silu",
+                  residual=kw.asarray(residual))  # fmt: skip
+    wanted = wide(x) @ wide(w).T + wide(bias)
+    assert_close(got, wanted / (1 + np.exp(-wanted)) + wide(residual), "bfloat16", 4)
+
+
 def boxes_under_all_checks():
     with kw.checks("memory", "init", "race", "sync"):
         for m, n, k, plan in [(20, 136, 328, (WGMMA, 8, 0, 0, -1, 2, -1, 3)),
@@ -346,7 +375,7 @@ def test_every_kernel_on_a_newer_device():
         pytest.skip("the device is what it is")
     program = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
     program += "from test_gemv import *\n"
-    program += "every_kernel()\nboxes_under_all_checks()\nboxes_of_some_rows()\n"
+    program += "every_kernel()\nboxes_under_all_checks()\nboxes_of_some_rows()\nwhole_rows_of_k()\n"
     program += "for dtype in NARROW: one_row(dtype)\n"
     program += "check(values((1, 4096), 'bfloat16'), weights((4097, 4096), 'int8'))\n"
     ended = run_child(program + "print('right', end='')", timeout=300,
@@ -359,6 +388,7 @@ def test_boxes_of_some_rows_on_a_gpu():
     if kw.current_device().is_simulated:
         pytest.skip("that is done on a simulated device of 9.0")
     boxes_of_some_rows()
+    whole_rows_of_k()
 
 
 # ------------------------------------------------------------------------------------- gates

@@ -71,9 +71,12 @@ import numpy as np, kernwright as kw
 from test_packed_weights import SHAPES, TYPES, check, made, product
 # Rows of x, warps, tiles of columns, splits, stages: more splits than units, one stage, two tiles.
 rows = ("bfloat16", 9, 8, 2, 1, 2), ("float16", 33, 8, 0, 3, 1), ("bfloat16", 21, 16, 2, 2, 2)
+odd = "bfloat16", 63, 8, 0, 1, 2
 for name in SHAPES:
     shapes = [SHAPES[name][-1], (40 if name != "fp8_block" else 136, 1280)]
     cases = [*zip(shapes, rows)]
+    if name in ("q6_k", "nvfp4", "nf4 double", "fp8_block"):
+        cases.append((shapes[1], odd))
     if name in ("q4_k", "gptq_v2 32", "nvfp4"):
         cases += [(shapes[1], rows[2]), (shapes[0], ("float16", 70, 8, 4, 4, 0))]
     for (n, k), (dtype, m, warps, columns, splits, stages) in cases:
@@ -118,7 +121,7 @@ for n, splits in ((37, 1), (40, 2)):
 def test_some_rows_by_warpgroups():
     """Every format; the sums are the same each time."""
     launched = run_on_hopper(BOXES, KERNWRIGHT_LOG="debug")
-    assert launched.count("launch packed_wgmma<") == 2 * (2 * len(SHAPES) + 2 * 3) + 4
+    assert launched.count("launch packed_wgmma<") == 2 * (2 * len(SHAPES) + 2 * 3 + 4) + 4
 
 
 CHOSEN = """

@@ -32,7 +32,14 @@ __device__ __forceinline__ E chosen(const E (&of)[N], int at) {
 // of decode() and of the format's zeros, and the minimum. kMinima: there are minima; kZero:
 // the zero of all groups, or -1 where they differ.
 
-struct NoOffset {
+// kOfCodes: products by warpgroups multiply a group's codes with of_codes(), one of T's numbers,
+// and a block's sums with of_block(). kFar: load() reads tables in global memory, so those products
+// load ahead.
+
+struct OfSums {
+  static constexpr bool kOfCodes = false, kFar = false;
+};
+struct NoOffset : OfSums {
   static constexpr bool kOffset = false, kMinima = false;
   static constexpr int kZero = 0;
   __device__ __forceinline__ static float zero(int) { return 0; }
@@ -41,7 +48,7 @@ struct NoOffset {
 
 /// Numbers of type E. `Zero` is that of all groups, or -1 where each has a byte of its own.
 template <typename E, int Group, int Zero>
-struct GroupScales {
+struct GroupScales : OfSums {
   static constexpr unsigned kScaleBytes = 16 * (128 / Group) * sizeof(E);
   static constexpr unsigned kMoreBytes = Zero < 0 ? 16 * (128 / Group) : 0;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
@@ -77,6 +84,7 @@ struct NestedScales : NoOffset {
   static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
   using Ready = NestedScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
+  static constexpr bool kFar = true;
   static constexpr int kGroup = Group, kCount = 128 / Group;
   float scales[kCount];
   __device__ __forceinline__ static NestedScales load(const PackedArrays& from,
@@ -104,7 +112,7 @@ struct BlockScales {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
   static constexpr int kGroup = 32, kZero = 0;
-  static constexpr bool kOffset = true, kMinima = true;
+  static constexpr bool kOffset = true, kMinima = true, kOfCodes = false, kFar = false;
   Words raw;
   bool later;  ///< the second 128 of the 256
   __device__ __forceinline__ static BlockScales load(const PackedArrays& from,
@@ -141,7 +149,7 @@ struct SixScales {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 32;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
   static constexpr int kGroup = 16, kZero = 32;
-  static constexpr bool kOffset = true, kMinima = false;
+  static constexpr bool kOffset = true, kMinima = false, kOfCodes = true, kFar = false;
   Pack<UInt32, 2> scales;
   Float16 half;
   __device__ __forceinline__ static SixScales load(const PackedArrays& from,
@@ -155,10 +163,12 @@ struct SixScales {
   struct Ready {
     float unit;
     unsigned bytes[2];
-    __device__ __forceinline__ float of(int group) const {
+    __device__ __forceinline__ float of_codes(int group) const {
       const unsigned moved = __byte_perm(chosen(bytes, group / 4), 0x4b000000u, 0x7540 + group % 4);
-      return (__uint_as_float(moved) - 8388736.0f) * unit;
+      return __uint_as_float(moved) - 8388736.0f;
     }
+    __device__ __forceinline__ float of(int group) const { return of_codes(group) * unit; }
+    __device__ __forceinline__ float of_block() const { return unit; }
     __device__ __forceinline__ static float zero(int) { return kZero; }
     __device__ __forceinline__ static float minimum(int) { return 0; }
   };
@@ -192,6 +202,7 @@ struct TinyScales : NoOffset {
   static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
   using Ready = TinyScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
+  static constexpr bool kOfCodes = true;
   static constexpr int kGroup = 16;
   Pack<UInt16, 4> scales;
   float factor;
@@ -202,17 +213,21 @@ struct TinyScales : NoOffset {
     raw.factor = *from.factor;
     return raw;
   }
-  __device__ __forceinline__ float of(int group) const {
+  __device__ __forceinline__ float of_codes(int group) const {
     const unsigned pair = pair_of(Float16(), Float8E4M3(), chosen(scales.value, group / 2));
-    const Float16 half{static_cast<UInt16>(group % 2 ? pair >> 16 : pair)};
-    return __fmul_rn(to_compute(half), factor);
+    return to_compute(Float16{static_cast<UInt16>(group % 2 ? pair >> 16 : pair)});
   }
+  __device__ __forceinline__ float of(int group) const {
+    return __fmul_rn(of_codes(group), factor);
+  }
+  __device__ __forceinline__ float of_block() const { return factor; }
 };
 
 /// A float for a tile of rows and blocks.
 struct TileScales : NoOffset {
   static constexpr unsigned kScaleBytes = 0, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
+  static constexpr bool kFar = true;
   using Ready = TileScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 128;

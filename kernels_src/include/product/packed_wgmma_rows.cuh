@@ -65,16 +65,22 @@ struct Either<false, A, B> {
 /// A warp's 16 rows of a block of weights, and the sums of all columns. A part of 32 of k is
 /// decoded while the tensor cores multiply the part before. Formats with minima need registers that
 /// threads of 16 warps lack where there are 64 columns.
-template <typename T, typename Format, int Columns>
+template <typename T, typename Format, int Columns, int Warps>
 struct WgmmaRows {
   using Ready = typename Format::Scales::Ready;
   using Codes = typename Format::Codes;
   using Step = RowProducts<T, Columns, false>;
   using Unit = ArrangedUnit<Columns, Format::Scales::kMinima>;
-  static constexpr bool kMinima = Format::Scales::kMinima;
+  static constexpr bool kMinima = Format::Scales::kMinima, kOfCodes = Format::Scales::kOfCodes;
   static constexpr int kGroup = Format::kGroup, kCount = Columns / 2;
+  static constexpr int kTogether = kMinima || kOfCodes ? 128 : kGroup;  ///< of k, summed at once
+  static_assert(kTogether >= 32);
+  /// One group's sums are scaled during the next one's products. Threads of 16 warps lack the
+  /// registers.
+  static constexpr bool kInTurn = Warps == 8 && kTogether < 128;
   static constexpr int kZero = Format::Scales::kZero;
   float sums[kCount], group_sums[kCount], of_minima[kMinima ? kCount : 1];
+  float other_sums[kInTurn ? kCount : 1];  ///< of every second group
   unsigned lane;
   unsigned zero_at;  ///< the address of a word in shared memory, which is 0
   PairTable table;   ///< where the codes take one
@@ -123,10 +129,23 @@ struct WgmmaRows {
     }
   };
 
+  /// Codes times the scales of their groups of 16, rounded to T: so a block has one scale.
+  __device__ __forceinline__ static void scale_codes(const Ready& scales, int part,
+                                                     unsigned (&pairs)[4]) {
+    if constexpr (kOfCodes) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float scale = scales.of_codes(part * 2 + i / 2);
+        pairs[i] = fma_pair(T(), pairs[i], pair_of<T>(scale, scale), 0x80008000u);
+      }
+    }
+  }
+
   /// Both rows' part of 32, as two steps' operands. Pairs 0 and 1 are those of the first step.
   template <typename Changes>
-  __device__ __forceinline__ void decode(const Format (&raw)[2], const Changes (&changes)[2],
-                                         int part, unsigned (&steps)[2][4]) const {
+  __device__ __forceinline__ void decode(const Format (&raw)[2], const Ready (&scales)[2],
+                                         const Changes (&changes)[2], int part,
+                                         unsigned (&steps)[2][4]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       unsigned pairs[4];
@@ -143,6 +162,7 @@ struct WgmmaRows {
           pairs[i] =
               fma_pair(T(), pairs[i], PairBits<T>::kOne, changes[half].at(part * 32 + i / 2 * 16));
       }
+      scale_codes(scales[half], part, pairs);
 #pragma unroll
       for (int i = 0; i < 4; ++i) steps[i / 2][i % 2 * 2 + half] = pairs[i];
     }
@@ -165,6 +185,13 @@ struct WgmmaRows {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sums[i] += (i / 2 % 2 ? lower : upper) * of_block[i];
   }
+  __device__ __forceinline__ void add_group(const Ready (&scales)[2], int group) {
+    if constexpr (kOfCodes) {
+      add_sums(scales[0].of_block(), scales[1].of_block(), group_sums);
+    } else {
+      add_sums(scales[0].of(group), scales[1].of(group), group_sums);
+    }
+  }
   /// The minima of a block and what was taken off its codes. `b`: of the sums of x.
   __device__ __forceinline__ void finish_block(const Ready (&scales)[2], unsigned long long b) {
     unsigned less[4], minima[4];
@@ -184,40 +211,73 @@ struct WgmmaRows {
     add_sums(-scales[0].minimum_unit, -scales[1].minimum_unit, of_minima);
   }
 
+  /// The products of a part of 32 begin.
+  __device__ __forceinline__ void begin_part(const unsigned (&steps)[2][4], unsigned long long b,
+                                             int part, float (&to)[kCount]) {
+    begin_products();
+#pragma unroll
+    for (int step = 0; step < 2; ++step) {
+      const int at = part * 32 + step * 16;
+      Step::add(to, steps[step], b + (at / 64 * Unit::kLines + at % 64 * 2) / 16,
+                at % kTogether != 0);
+    }
+    commit_products();
+  }
+  __device__ __forceinline__ void add_in_turn(const Ready (&scales)[2], int group) {
+    float(&of_group)[kCount] = group % 2 ? other_sums : group_sums;
+    settle(of_group);
+    add_sums(scales[0].of(group), scales[1].of(group), of_group);
+  }
+  __device__ __forceinline__ void multiply_in_turn(Format (&raw)[2], unsigned x) {
+    const Ready scales[2] = {raw[0].scales.ready(), raw[1].scales.ready()};
+    const Shifts changes[2] = {Shifts(scales[0]), Shifts(scales[1])};
+    const unsigned long long b = matrix_descriptor(x, kPart);
+    unsigned a[2][2][4];
+    decode(raw, scales, changes, 0, a[0]);
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      begin_part(a[part % 2], b, part, part * 32 / kGroup % 2 ? other_sums : group_sums);
+      if (part > 0) {
+        wait_for_products<1>();
+        if (part * 32 % kTogether == 0) add_in_turn(scales, (part - 1) * 32 / kGroup);
+      }
+      if (part < 3) {
+        hold(raw, part + 1);
+        decode(raw, scales, changes, part + 1, a[(part + 1) % 2]);
+      }
+    }
+    wait_for_products<0>();
+    add_in_turn(scales, 96 / kGroup);
+  }
+
   /// `x` is at the block's part of the unit, `x_sums` at its sums of x; addresses in shared memory.
   __device__ __forceinline__ void multiply(Format (&raw)[2], unsigned x, unsigned x_sums) {
+    if constexpr (kInTurn) {
+      multiply_in_turn(raw, x);
+    } else {
+      multiply_together(raw, x, x_sums);
+    }
+  }
+  __device__ __forceinline__ void multiply_together(Format (&raw)[2], unsigned x, unsigned x_sums) {
     using Changes = typename Either<kMinima, WholeScales, Shifts>::Type;
     const Ready scales[2] = {raw[0].scales.ready(), raw[1].scales.ready()};
     const Changes changes[2] = {Changes(scales[0]), Changes(scales[1])};
     const unsigned long long b = matrix_descriptor(x, kPart);
-    constexpr int kTogether = kMinima ? 128 : kGroup;
     unsigned a[2][2][4];
-    decode(raw, changes, 0, a[0]);
+    decode(raw, scales, changes, 0, a[0]);
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
-#pragma unroll
-      for (int step = 0; step < 2; ++step) {
-        const int at = part * 32 + step * 16, group = at / kGroup;
-        if (step == 0 || kGroup == 16) begin_products();
-        Step::add(group_sums, a[part % 2][step], b + (at / 64 * Unit::kLines + at % 64 * 2) / 16,
-                  at % kTogether != 0);
-        if (step == 1 || kGroup == 16) commit_products();
-        if (step == 0 && kGroup == 16) {
-          wait_for_sums();
-          add_sums(scales[0].of(group), scales[1].of(group), group_sums);
-        }
-      }
+      begin_part(a[part % 2], b, part, group_sums);
       if (part < 3) {
         // Only the part before has the registers that this one is decoded to.
         if (part > 0 && part * 32 % kTogether != 0) wait_for_products<1>();
         hold(raw, part + 1);
-        decode(raw, changes, part + 1, a[(part + 1) % 2]);
+        decode(raw, scales, changes, part + 1, a[(part + 1) % 2]);
       }
       if constexpr (kMinima) continue;
       if ((part + 1) * 32 % kTogether == 0) {
         wait_for_sums();
-        const int group = (part * 32 + 31) / kGroup;
-        add_sums(scales[0].of(group), scales[1].of(group), group_sums);
+        add_group(scales, (part * 32 + 31) / kGroup);
       }
     }
     if constexpr (kMinima) finish_block(scales, Unit::descriptor(x_sums));

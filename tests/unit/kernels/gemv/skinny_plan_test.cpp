@@ -43,7 +43,7 @@ TEST_CASE("skinny plan: more than 8 rows take boxes where there are any") {
 
 TEST_CASE("skinny plan: boxes have 64 rows of the weights, of many 128") {
   CHECK(plan_skinny(hopper_rows(64, 1024, 4096), {}).warps == 4);
-  CHECK(plan_skinny(hopper_rows(64, 4096, 4096), {}).warps == 4);
+  CHECK(plan_skinny(hopper_rows(64, 6144, 4096), {}).warps == 4);
   CHECK(plan_skinny(hopper_rows(64, 11008, 4096), {}).warps == 4);
   CHECK(plan_skinny(hopper_rows(64, 14336, 4096), {}).warps == 8);
   CHECK(plan_skinny(hopper_rows(64, 128256, 4096), {}).warps == 8);
@@ -69,7 +69,7 @@ TEST_CASE("skinny plan: blocks with boxes fit the multiprocessors, and splits a 
     for (const std::int64_t n : {8, 4096, 14336, 128256}) {
       for (const std::int64_t k : {8, 4096, 28672}) {
         const SkinnyShape shape = hopper_rows(m, n, k);
-        const SkinnyPlan plan = plan_skinny(shape, {});
+        const SkinnyPlan plan = plan_skinny(shape, {.kernel = SkinnyKernel::wgmma});
         CAPTURE(m);
         CAPTURE(n);
         CAPTURE(k);
@@ -183,4 +183,30 @@ TEST_CASE("skinny plan: weights of one byte and more than 8 rows of x") {
   CHECK(plan(64, 14336, 4096).splits == 1);
   CHECK(plan(64, 128256, 4096).rows == 2);
   CHECK(plan(64, 1024, 4096).splits == 8);
+}
+
+TEST_CASE("skinny plan: blocks have all of k where tiles of 32 rows fill most multiprocessors") {
+  const auto kernel = [](const SkinnyShape& shape) { return plan_skinny(shape, {}).kernel; };
+  for (const std::int64_t n : {3200, 4095, 4096, 132 * 32}) {
+    CHECK(kernel(hopper_rows(64, n, 6144)) == SkinnyKernel::whole);
+  }
+  CHECK(kernel(hopper_rows(33, 4096, 4096)) == SkinnyKernel::whole);
+  const SkinnyPlan plan = plan_skinny(hopper_rows(64, 4096, 4096), {});
+  CHECK(plan.splits == 1);
+  CHECK(plan.ahead == 1);
+  CHECK(skinny_shared_bytes(hopper_rows(64, 4096, 4096), plan) <= 227 * 1024);
+  // Few rows of x, too many blocks or too few, small and large weights, several products, other
+  // layouts.
+  CHECK(kernel(hopper_rows(32, 4096, 4096)) == SkinnyKernel::wgmma);
+  CHECK(kernel(hopper_rows(64, 132 * 32 + 1, 4096)) == SkinnyKernel::wgmma);
+  CHECK(kernel(hopper_rows(64, 3136, 8192)) == SkinnyKernel::wgmma);
+  CHECK(kernel(hopper_rows(64, 4096, 2048)) == SkinnyKernel::wgmma);
+  CHECK(kernel(hopper_rows(64, 4096, 8192)) == SkinnyKernel::wgmma);
+  SkinnyShape shape = hopper_rows(64, 4096, 4096);
+  shape.batches = 2;
+  CHECK(kernel(shape) == SkinnyKernel::wgmma);
+  shape.batches = 1;
+  shape.by_columns = true;
+  CHECK(kernel(shape) == SkinnyKernel::wgmma);
+  CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::whole}).kernel != SkinnyKernel::whole);
 }
