@@ -41,6 +41,16 @@ __device__ __forceinline__ void load_box_for(unsigned short blocks, void* target
       : "memory");
 }
 
+/// `bytes` that follow each other: a multiple of 16, at multiples of 16. `full` counts them.
+__device__ __forceinline__ void load_bytes(void* target, const void* from, unsigned bytes,
+                                           Mbarrier& full) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(target)),
+      "l"(from), "r"(bytes), "r"(shared_address(&full))
+      : "memory");
+}
+
 /// The thread's writes to shared memory are seen by copies that begin after the block has met.
 __device__ __forceinline__ void show_to_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

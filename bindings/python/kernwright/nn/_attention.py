@@ -15,7 +15,7 @@ from typing import Any
 
 from kernwright._core import Array, _attention
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.nn._attention_float8 import is_float8, widened
+from kernwright.nn._attention_float8 import attended, is_float8, widened
 
 __all__ = ["attention", "decode_attention"]
 
@@ -91,17 +91,25 @@ def attention(
     _require_groups(query, key, enable_gqa)
     scales = (query_scale, key_scale, value_scale)
     scaled = query_scale is not None or key_scale is not None or value_scale is not None
+    vectors = [sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
+    arrays = [attn_mask, *vectors, None, None, None]
+    cap, most = soft_cap or 0.0, max_seqlen_q or 0
+    made = None
     if scaled or is_float8(query) or is_float8(key) or is_float8(value):
-        query, key, value = widened((query, key, value), scales, packed)
-    arrays = [attn_mask, sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
-    out, lse = _attention(
+        operands = (query, key, value)
+        if not dropout_p:
+            numbers = (scale, cap, left, right, return_lse, most)
+            made = attended(operands, scales, packed, arrays, numbers)
+        if made is None:
+            query, key, value = widened(operands, scales, packed)
+    out, lse = made or _attention(
         False,
         query,
         key,
         value,
-        [*arrays, None, None, None],
+        arrays,
         scale,
-        soft_cap or 0.0,
+        cap,
         left,
         right,
         False,
@@ -110,7 +118,7 @@ def attention(
         seed or 0,
         offset,
         0,
-        max_seqlen_q or 0,
+        most,
     )
     if shape is not None:
         out = out.reshape((*shape, out.shape[-1]))
