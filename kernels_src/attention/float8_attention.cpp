@@ -15,11 +15,12 @@
 namespace kernwright::kernels {
 namespace {
 
-// Of these and below, widening takes no longer: exponentials take the time of small heads.
+// Widening takes no longer for small heads, whose time is that of exponentials, or for fewer
+// tokens.
 constexpr int kSmallHead = 64;
 constexpr std::int64_t kFewQueries = 128, kFewKeys = 512;
-// Sums of products of float8 lose about a thousandth of their size in so many keys.
-constexpr std::int64_t kKeptKeys = 1024;
+// Sums of products of float8 lose up to 2.5 % of their size in so many keys.
+constexpr std::int64_t kKeptKeys = 2048;
 
 /// `ScalesCall` of float8_attention.cu.
 struct ScalesCall {
@@ -73,7 +74,7 @@ bool takes_float8(const PreparedAttention& made, const AttentionOptions& options
   const char* const obstacle = float8_obstacle(made, options);
   if (forced == AttentionKernel::automatic) {
     const bool large = std::min(made.dim_class, made.value_class) > kSmallHead;
-    const bool is_long = made.call.queries > kFewQueries && made.call.keys > kFewKeys;
+    const bool is_long = made.call.queries >= kFewQueries && made.call.keys >= kFewKeys;
     return obstacle == nullptr && large && is_long;
   }
   if (obstacle == nullptr) return true;

@@ -117,22 +117,6 @@ __device__ __forceinline__ uint4 turn_column(const unsigned (&rows)[16], int ele
   return make_uint4(made[0], made[1], made[2], made[3]);
 }
 
-__device__ __forceinline__ uint4 from_neighbour(const uint4& mine) {
-  return make_uint4(__shfl_xor_sync(~0u, mine.x, 1), __shfl_xor_sync(~0u, mine.y, 1),
-                    __shfl_xor_sync(~0u, mine.z, 1), __shfl_xor_sync(~0u, mine.w, 1));
-}
-
-/// Two lanes have the halves of 128 bytes, the even one the first. They write 32 bytes at a time.
-__device__ __forceinline__ void store_together(uint4* at, const uint4 (&made)[4]) {
-  const bool odd = threadIdx.x % 2 != 0;
-  const uint4 first = from_neighbour(odd ? made[0] : made[1]);
-  const uint4 second = from_neighbour(odd ? made[2] : made[3]);
-  at[odd] = odd ? first : made[0];
-  at[2 + odd] = odd ? second : made[2];
-  at[4 + odd] = odd ? made[1] : first;
-  at[6 + odd] = odd ? made[3] : second;
-}
-
 /// Launched with (tiles of the keys, heads of values, batches) blocks of 128 threads. A tile of
 /// `keys` keys becomes pieces of 16 keys of 8 elements: 32 keys of all elements, then the next 32.
 /// A piece has, for each element, keys 0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15. Zeros are behind the
@@ -140,17 +124,17 @@ __device__ __forceinline__ void store_together(uint4* at, const uint4 (&made)[4]
 template <int keys, int dim>
 __global__ void __launch_bounds__(128)
     turn_values(const __grid_constant__ AttentionCall call, unsigned char* turned) {
-  const int batch = blockIdx.z, head = blockIdx.y, tile = blockIdx.x;
+  __shared__ alignas(16) uint4 tile[keys * dim / 16];
+  const int batch = blockIdx.z, head = blockIdx.y, index = blockIdx.x;
   const Sequence sequence(call, batch);
-  if (tile > sequence.keys / keys) return;
+  if (index > sequence.keys / keys) return;
   const long long place = static_cast<long long>(head) * tiles_of_head(call, keys) +
-                          first_tile(call, static_cast<int>(sequence.k_token), batch, keys) + tile;
+                          first_tile(call, static_cast<int>(sequence.k_token), batch, keys) + index;
   const auto* from =
       static_cast<const unsigned char*>(call.v) + sequence.v_first + head * call.v_at.head;
-  unsigned char* const to = turned + place * (keys * dim);
-#pragma unroll 1
+#pragma unroll 2
   for (int i = threadIdx.x; i < keys / 16 * (dim / 4); i += 128) {
-    const int column = i % (dim / 4) * 4, half = i / (dim / 4), first = tile * keys + half * 16;
+    const int column = i % (dim / 4) * 4, half = i / (dim / 4), first = index * keys + half * 16;
     unsigned rows[16];
 #pragma unroll
     for (int r = 0; r < 16; ++r) {
@@ -159,11 +143,16 @@ __global__ void __launch_bounds__(128)
           valid ? *reinterpret_cast<const unsigned*>(from + (first + r) * call.v_at.token + column)
                 : 0;
     }
-    uint4 made[4];
+    uint4* const at = tile + (half / 2 * (dim * 32) + column / 8 * 256 + half % 2 * 128) / 16;
 #pragma unroll
-    for (int c = 0; c < 4; ++c) made[c] = turn_column(rows, c);
-    unsigned char* const at = to + half / 2 * (dim * 32) + column / 8 * 256 + half % 2 * 128;
-    store_together(reinterpret_cast<uint4*>(at), made);
+    for (int c = 0; c < 4; ++c) at[column % 8 + c] = turn_column(rows, c);
+  }
+  show_to_copies();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    store_bytes(turned + place * (keys * dim), tile, keys * dim);
+    commit_stores();
+    wait_for_reads_of_stores<0>();
   }
 }
 

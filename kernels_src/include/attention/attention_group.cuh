@@ -69,6 +69,13 @@ __device__ __forceinline__ void multiply_keys(float (&s)[Of::kKeys / 2], unsigne
   commit_products();
 }
 
+/// Not at once: only this thread may read it.
+__device__ __forceinline__ void add_to_memory(float4* at, float a, float b, float c, float d) {
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at), "f"(a),
+               "f"(b), "f"(c), "f"(d)
+               : "memory");
+}
+
 /// Matrix units add products of float8 with fewer bits than float32 has. So sums of many tiles are
 /// kept in memory, and those of every `tiles` tiles are added to them in float32.
 struct KeptSums {
@@ -168,16 +175,30 @@ struct Attending {
     const long long groups = static_cast<long long>(blockIdx.x) * Of::kGroups + group;
     return kept.sums + groups * (Of::kValueDim / 8 * 128) + (warp * 32 + lane);
   }
-  /// Sums go to memory, where others may be; all are multiplied by `shrink`.
-  __device__ __forceinline__ void keep(const float (&out)[Of::kValueDim / 2],
-                                       const float (&shrink)[2], bool others) const {
+  /// Sums go to memory, and are added where `others` are. Nothing waits for that.
+  __device__ __forceinline__ void keep(const float (&out)[Of::kValueDim / 2], bool others) const {
     float4* const at = kept_sums();
+    if (others) {
 #pragma unroll
+      for (int i = 0; i < Of::kValueDim / 8; ++i) {
+        const float* own = out + 4 * i;
+        add_to_memory(at + i * 128, own[0], own[1], own[2], own[3]);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < Of::kValueDim / 8; ++i) {
+        const float* own = out + 4 * i;
+        __stcg(at + i * 128, make_float4(own[0], own[1], own[2], own[3]));
+      }
+    }
+  }
+  __device__ __forceinline__ void shrink_kept(const float (&shrink)[2]) const {
+    float4* const at = kept_sums();
+#pragma unroll 4
     for (int i = 0; i < Of::kValueDim / 8; ++i) {
-      const float4 sum = others ? __ldcg(at + i * 128) : make_float4(0, 0, 0, 0);
-      const float* own = out + 4 * i;
-      __stcg(at + i * 128, make_float4((sum.x + own[0]) * shrink[0], (sum.y + own[1]) * shrink[0],
-                                       (sum.z + own[2]) * shrink[1], (sum.w + own[3]) * shrink[1]));
+      const float4 sum = __ldcg(at + i * 128);
+      __stcg(at + i * 128, make_float4(sum.x * shrink[0], sum.y * shrink[0], sum.z * shrink[1],
+                                       sum.w * shrink[1]));
     }
   }
   __device__ __forceinline__ void add_kept(float (&out)[Of::kValueDim / 2]) const {
@@ -261,15 +282,16 @@ struct Attending {
       wait_for_products<0>();
       if (queued) take_sums(out, weights);
       give_owed();
-      const bool full = Of::kSize == 1 && adds && (++summed >= kept.tiles || (keeps && shrinks));
-      if (adds && shrinks && !full) {
+      if (adds && shrinks) {
 #pragma unroll
         for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
+        if (Of::kSize == 1 && keeps) shrink_kept(shrink);
       }
       Form::pack(s, weights);
       const bool leaves = kAhead && queued && !adds, late = kLate || !ends;
-      if (full) {
-        keep(out, shrink, keeps);
+      // For all warps alike: so are the products that follow.
+      if (Of::kSize == 1 && adds && ++summed >= kept.tiles) {
+        keep(out, keeps);
         keeps = true;
         adds = false;
         summed = 0;
