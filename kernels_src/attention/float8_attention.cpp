@@ -29,10 +29,13 @@ struct ScalesCall {
   float scores = 1, values = 1;
 };
 
-/// `KeptSums` of attention_group.cuh.
-struct KeptSums {
-  CUdeviceptr sums = 0;
-  std::int64_t tiles = 0;
+/// Where blocks keep sums of more than `tiles` tiles: in shared memory if there is room, else in
+/// `rows` rows of global memory.
+struct KeptPlan {
+  std::int32_t tiles = 0;
+  std::int64_t rows = 0;
+  int shared_bytes = 0;
+  HopperAttentionRoom room{};  ///< for the rest
 };
 
 const Family& float8_family() {
@@ -128,6 +131,23 @@ Array turn_values(const PreparedAttention& made, const HopperAttentionTile& tile
   return turned;
 }
 
+KeptPlan plan_kept(const PreparedAttention& made, const HopperAttentionTile& tile) {
+  KeptPlan plan;
+  plan.tiles = static_cast<std::int32_t>(kKeptKeys / tile.keys);
+  plan.room = choose_room(made, tile);
+  if (parts_of(parts_of(made.call.keys, tile.keys), tile.splits) <= plan.tiles) return plan;
+  const std::int64_t rows = kHopperGroupRows * tile.groups;
+  const int bytes = static_cast<int>(rows) * made.value_class * 4;
+  const HopperAttentionRoom beside = choose_room(made, tile, bytes);
+  if (hopper_shared_bytes(made, tile, beside) + bytes <= kHopperSharedBytes) {
+    plan.shared_bytes = bytes;
+    plan.room = beside;
+  } else {
+    plan.rows = rows;
+  }
+  return plan;
+}
+
 void launch_float8(PreparedAttention& made, const AttentionOptions& options,
                    const OperandScales& scales, const Stream& on) {
   const AttentionCall& call = made.call;
@@ -138,20 +158,18 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
   const ScalesCall factors = take_all_scales(made, scales, on);
   const Array partial = allocate_splits(made, tile.splits, on);
   const HopperPlan plan = plan_hopper(made, options, tile);
-  const HopperAttentionRoom room = choose_room(made, tile);
   const Array turned = turn_values(made, tile, packed, on);
-  const LaunchConfig config = hopper_config(made, tile, room, plan, on);
-  const std::int64_t kept_tiles = kKeptKeys / tile.keys;
-  const bool keeps = parts_of(parts_of(call.keys, tile.keys), tile.splits) > kept_tiles;
-  const std::int64_t rows = keeps ? config.grid.x * kHopperGroupRows * tile.groups : 0;
-  const Array kept =
-      Array::empty(made.q.device(), {rows, made.value_class}, ScalarType::float32, on);
+  const KeptPlan keeping = plan_kept(made, tile);
+  LaunchConfig config = hopper_config(made, tile, keeping.room, plan, on);
+  config.shared_bytes += static_cast<std::uint32_t>(keeping.shared_bytes);
+  const Array kept = Array::empty(made.q.device(), {config.grid.x * keeping.rows, made.value_class},
+                                  ScalarType::float32, on);
   const CUtensorMap q = head_map(made.q, call.q_at, batches, call.heads, call.queries,
                                  static_cast<int>(kHopperGroupRows));
   const CUtensorMap k = head_map(made.k, call.k_at, batches, call.kv_heads, call.keys, tile.keys);
   const CUtensorMap out = result_map(made.made.out, call, packed);
-  launch(float8_kernel(made, tile, room).on(made.q.device()), config, q, k, out, call, plan,
-         factors, turned.address(), KeptSums{kept.address(), kept_tiles});
+  launch(float8_kernel(made, tile, keeping.room).on(made.q.device()), config, q, k, out, call, plan,
+         factors, turned.address(), keeping.rows > 0 ? kept.address() : 0, keeping.tiles);
   if (call.splits > 1) launch_combine(made, on);
   partial.use_on(on);
   turned.use_on(on);

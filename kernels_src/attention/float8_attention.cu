@@ -157,6 +157,8 @@ __global__ void __launch_bounds__(128)
 }
 
 /// As hopper_attention() of 16-bit elements, with what turn_values() wrote in place of the values.
+/// Parts of more than `kept_tiles` tiles keep sums, in `kept`: float32 of the queries of each
+/// block. If that is null, they are behind the other shared memory.
 template <typename Kind, typename Of, Extras kExtras>
 __global__ void __launch_bounds__(Of::kBound, 1)
     float8_attention(const __grid_constant__ TensorMap map_q,
@@ -165,7 +167,7 @@ __global__ void __launch_bounds__(Of::kBound, 1)
                      const __grid_constant__ AttentionCall call,
                      const __grid_constant__ HopperPlan plan,
                      const __grid_constant__ ScalesCall scales, const unsigned char* turned,
-                     const __grid_constant__ KeptSums kept) {
+                     float4* kept, int kept_tiles) {
   extern __shared__ __align__(1024) unsigned char storage[];
   const Shared<Of> shared(storage);
   if (threadIdx.x == 0) {
@@ -186,6 +188,9 @@ __global__ void __launch_bounds__(Of::kBound, 1)
     if (warp == 3) load_turned<Of>(shared, turned, call);
   } else {
     take_registers<Of>();
-    attend<Kind, Of, kExtras>(shared, map_out, call, kept);
+    constexpr int kSums = Of::kRows * Of::kValueDim / 4;
+    float4* const sums = kept != nullptr ? kept + static_cast<long long>(blockIdx.x) * kSums
+                                         : reinterpret_cast<float4*>(shared.parts + kParts);
+    attend<Kind, Of, kExtras>(shared, map_out, call, {sums, kept_tiles});
   }
 }

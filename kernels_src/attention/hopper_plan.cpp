@@ -142,14 +142,15 @@ int hopper_extras(const AttentionCall& call) {
   return call.soft_cap > 0 ? 1 : 0;
 }
 
-HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAttentionTile& tile) {
+HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAttentionTile& tile,
+                                int taken) {
   const int few = tile.stages, more = tile.stages + 1;
   HopperAttentionRoom first{2, more}, second{3, few};
   if (!rows_are_alike(made.call) || made.call.keys <= 2 * tile.keys) std::swap(first, second);
   const HopperAttentionRoom rooms[] = {{3, more}, first, second, {2, few}, {1, more}};
   for (const HopperAttentionRoom& room : rooms) {
     if (room.places > 1 && hopper_extras(made.call) > 1) continue;  // for want of registers
-    if (hopper_shared_bytes(made, tile, room) <= kHopperSharedBytes) {
+    if (hopper_shared_bytes(made, tile, room) + taken <= kHopperSharedBytes) {
       return room;
     }
   }

@@ -29,8 +29,9 @@ int hopper_shared_bytes(const PreparedAttention& made, const HopperAttentionTile
                         const HopperAttentionRoom& room);
 /// The best use of shared memory that fits. Two places for a warpgroup's queries let loads and
 /// stores overlap with products. With three, parts of one or two tiles of keys do not wait for
-/// stores. Longer parts gain more by one more stage of values.
-HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAttentionTile& tile);
+/// stores. Longer parts gain more by one more stage of values. `taken` bytes serve something else.
+HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAttentionTile& tile,
+                                int taken = 0);
 /// 192 rows of small heads, 128 else, and 64 where few blocks would come of these.
 HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
                                        const AttentionOptions& options);

@@ -69,18 +69,11 @@ __device__ __forceinline__ void multiply_keys(float (&s)[Of::kKeys / 2], unsigne
   commit_products();
 }
 
-/// Not at once: only this thread may read it.
-__device__ __forceinline__ void add_to_memory(float4* at, float a, float b, float c, float d) {
-  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at), "f"(a),
-               "f"(b), "f"(c), "f"(d)
-               : "memory");
-}
-
 /// Matrix units add products of float8 with fewer bits than float32 has. So sums of many tiles are
 /// kept in memory, and those of every `tiles` tiles are added to them in float32.
 struct KeptSums {
-  float4* sums;  // of the block's warpgroups
-  long long tiles;
+  float4* sums;  // of the block's warpgroups: 64 queries of float32 each
+  int tiles;
 };
 
 /// A warpgroup's work on its queries of all parts.
@@ -172,40 +165,31 @@ struct Attending {
 
   /// The thread's own place in memory.
   __device__ __forceinline__ float4* kept_sums() const {
-    const long long groups = static_cast<long long>(blockIdx.x) * Of::kGroups + group;
-    return kept.sums + groups * (Of::kValueDim / 8 * 128) + (warp * 32 + lane);
+    return kept.sums + group * (Of::kValueDim / 8 * 128) + (warp * 32 + lane);
   }
-  /// Sums go to memory, and are added where `others` are. Nothing waits for that.
-  __device__ __forceinline__ void keep(const float (&out)[Of::kValueDim / 2], bool others) const {
+  /// Sums go to memory, and are added where `others` are.
+  __device__ __forceinline__ void keep(float (&out)[Of::kValueDim / 2], bool others) const {
+    if (others) add_kept(out);
     float4* const at = kept_sums();
-    if (others) {
 #pragma unroll
-      for (int i = 0; i < Of::kValueDim / 8; ++i) {
-        const float* own = out + 4 * i;
-        add_to_memory(at + i * 128, own[0], own[1], own[2], own[3]);
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < Of::kValueDim / 8; ++i) {
-        const float* own = out + 4 * i;
-        __stcg(at + i * 128, make_float4(own[0], own[1], own[2], own[3]));
-      }
+    for (int i = 0; i < Of::kValueDim / 8; ++i) {
+      at[i * 128] = make_float4(out[4 * i], out[4 * i + 1], out[4 * i + 2], out[4 * i + 3]);
     }
   }
   __device__ __forceinline__ void shrink_kept(const float (&shrink)[2]) const {
     float4* const at = kept_sums();
 #pragma unroll 4
     for (int i = 0; i < Of::kValueDim / 8; ++i) {
-      const float4 sum = __ldcg(at + i * 128);
-      __stcg(at + i * 128, make_float4(sum.x * shrink[0], sum.y * shrink[0], sum.z * shrink[1],
-                                       sum.w * shrink[1]));
+      const float4 sum = at[i * 128];
+      at[i * 128] =
+          make_float4(sum.x * shrink[0], sum.y * shrink[0], sum.z * shrink[1], sum.w * shrink[1]);
     }
   }
   __device__ __forceinline__ void add_kept(float (&out)[Of::kValueDim / 2]) const {
     const float4* const at = kept_sums();
 #pragma unroll
     for (int i = 0; i < Of::kValueDim / 8; ++i) {
-      const float4 sum = __ldcg(at + i * 128);
+      const float4 sum = at[i * 128];
       out[4 * i] += sum.x;
       out[4 * i + 1] += sum.y;
       out[4 * i + 2] += sum.z;
