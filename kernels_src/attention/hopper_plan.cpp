@@ -48,12 +48,13 @@ std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
   return tile.groups == 2 ? whole : whole * kHopperCosts.half / 16;
 }
 
-/// Keys of a tile of float8 elements; products have widths of whole tens of keys.
+/// Keys of a tile of float8: as many as the registers take where rows are long.
 int choose_byte_keys(const PreparedAttention& made) {
   const int most = std::max(made.dim_class, made.value_class);
   if (most > 192) return 96;
   if (most > 128) return 128;
-  return made.call.keys >= 2048 ? 192 : 128;
+  if (made.call.keys < 2048) return 128;
+  return hopper_extras(made.call) > 0 ? 160 : 192;
 }
 
 /// Keys of a tile: as many as the registers take where rows are long. With 160 there is room for
@@ -109,7 +110,8 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
 /// all alike, the rows of one head follow each other: loads of new heads are spread over time.
 std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_tiles) {
   const AttentionCall& call = made.call;
-  const std::int64_t bytes = std::int64_t{2} * call.keys * (call.dim + call.value_dim);
+  const auto element = static_cast<std::int64_t>(scalar_size(made.q.type()));
+  const std::int64_t bytes = element * call.keys * (call.dim + call.value_dim);
   const std::int64_t group = call.heads / call.kv_heads;
   const std::int64_t cached = std::max<std::int64_t>(1, kSectionBytes / bytes) * group;
   const bool alike = rows_are_alike(call);

@@ -75,7 +75,8 @@ def attention(
     - query_scale, key_scale, value_scale: of operands in float8_e4m3fn or float8_e5m2, which stand
       for their bytes times the scale: a number, or float32 (), (heads,) or (batch, heads) of the
       operand. One kernel each widens them to the query's dtype, to bfloat16 where it is float8 too;
-      the result has that dtype.
+      the result has that dtype. On compute capability 9.0 long calls of three such operands, with
+      heads above 64 elements, take products of float8: the error is up to 3.2e-2 of the norm.
 
     A row that sees no key is 0, as in torch, its logarithm -inf. Rows behind query_lengths are 0.
     The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,
