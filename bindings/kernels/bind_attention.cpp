@@ -65,7 +65,7 @@ py::object float8_attention(py::handle query, py::handle key, py::handle value,
                             const std::vector<py::object>& arrays, std::optional<double> scale,
                             double soft_cap, std::int64_t left, std::int64_t right, bool wants_lse,
                             std::int64_t most_queries, const std::vector<py::object>& scales,
-                            double scores, double values) {
+                            double scores, double values, bool fast_sums) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key");
   const Array v = array_operand(value, "value");
   AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
@@ -78,8 +78,9 @@ py::object float8_attention(py::handle query, py::handle key, py::handle value,
                                   .value = optional_operand(scales[2], "value_scale"),
                                   .scores = scores,
                                   .values = values};
-  auto made = on_current_stream(
-      q, [&](const Stream& on) { return kernels::float8_attention(q, k, v, options, of, on); });
+  auto made = on_current_stream(q, [&](const Stream& on) {
+    return kernels::float8_attention(q, k, v, options, of, fast_sums, on);
+  });
   if (!made) return py::none();
   return py::make_tuple(std::move(made->out), std::move(made->lse));
 }

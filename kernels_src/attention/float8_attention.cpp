@@ -29,10 +29,11 @@ struct ScalesCall {
   float scores = 1, values = 1;
 };
 
-/// Where blocks keep sums of more than `tiles` tiles: in shared memory if there is room, else in
-/// `rows` rows of global memory.
+/// Whether a block keeps sums of more than `tiles` tiles: in shared memory if there is room, else
+/// in `rows` rows of global memory.
 struct KeptPlan {
   std::int32_t tiles = 0;
+  bool keeps = false;
   std::int64_t rows = 0;
   int shared_bytes = 0;
   HopperAttentionRoom room{};  ///< for the rest
@@ -86,7 +87,8 @@ bool takes_float8(const PreparedAttention& made, const AttentionOptions& options
 }
 
 const LazyKernel& float8_kernel(const PreparedAttention& made, const HopperAttentionTile& tile,
-                                const HopperAttentionRoom& room) {
+                                const KeptPlan& kept) {
+  const HopperAttentionRoom& room = kept.room;
   const bool capped = hopper_extras(made.call) > 0;
   const auto key = InstanceKey()
                        .add(1, 1)
@@ -100,13 +102,14 @@ const LazyKernel& float8_kernel(const PreparedAttention& made, const HopperAtten
                        .add(room.value_stages, 3)
                        .add(tile.groups, 2)
                        .add(room.places, 2)
-                       .add(capped, 1);
+                       .add(capped, 1)
+                       .add(kept.keeps, 1);
   return float8_family().instance(key, [&] {
-    return format("float8_attention<Form<{}, {}, {}>, ByteTile<{}, {}, {}, {}, {}, {}, {}>, {}>",
-                  device_type(made.q.type()), device_type(made.k.type()),
-                  device_type(made.v.type()), made.dim_class, made.value_class, tile.keys,
-                  tile.stages, room.value_stages, tile.groups, room.places,
-                  capped ? "kCapped" : "kPlain");
+    return format(
+        "float8_attention<Form<{}, {}, {}, {}>, ByteTile<{}, {}, {}, {}, {}, {}, {}>, {}>",
+        device_type(made.q.type()), device_type(made.k.type()), device_type(made.v.type()),
+        kept.keeps, made.dim_class, made.value_class, tile.keys, tile.stages, room.value_stages,
+        tile.groups, room.places, capped ? "kCapped" : "kPlain");
   });
 }
 
@@ -131,11 +134,13 @@ Array turn_values(const PreparedAttention& made, const HopperAttentionTile& tile
   return turned;
 }
 
-KeptPlan plan_kept(const PreparedAttention& made, const HopperAttentionTile& tile) {
+KeptPlan plan_kept(const PreparedAttention& made, const HopperAttentionTile& tile, bool fast_sums) {
   KeptPlan plan;
   plan.tiles = static_cast<std::int32_t>(kKeptKeys / tile.keys);
   plan.room = choose_room(made, tile);
-  if (parts_of(parts_of(made.call.keys, tile.keys), tile.splits) <= plan.tiles) return plan;
+  plan.keeps =
+      !fast_sums && parts_of(parts_of(made.call.keys, tile.keys), tile.splits) > plan.tiles;
+  if (!plan.keeps) return plan;
   const std::int64_t rows = kHopperGroupRows * tile.groups;
   const int bytes = static_cast<int>(rows) * made.value_class * 4;
   const HopperAttentionRoom beside = choose_room(made, tile, bytes);
@@ -149,7 +154,7 @@ KeptPlan plan_kept(const PreparedAttention& made, const HopperAttentionTile& til
 }
 
 void launch_float8(PreparedAttention& made, const AttentionOptions& options,
-                   const OperandScales& scales, const Stream& on) {
+                   const OperandScales& scales, bool fast_sums, const Stream& on) {
   const AttentionCall& call = made.call;
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
@@ -159,7 +164,7 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
   const Array partial = allocate_splits(made, tile.splits, on);
   const HopperPlan plan = plan_hopper(made, options, tile);
   const Array turned = turn_values(made, tile, packed, on);
-  const KeptPlan keeping = plan_kept(made, tile);
+  const KeptPlan keeping = plan_kept(made, tile, fast_sums);
   LaunchConfig config = hopper_config(made, tile, keeping.room, plan, on);
   config.shared_bytes += static_cast<std::uint32_t>(keeping.shared_bytes);
   const Array kept = Array::empty(made.q.device(), {config.grid.x * keeping.rows, made.value_class},
@@ -168,7 +173,7 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
                                  static_cast<int>(kHopperGroupRows));
   const CUtensorMap k = head_map(made.k, call.k_at, batches, call.kv_heads, call.keys, tile.keys);
   const CUtensorMap out = result_map(made.made.out, call, packed);
-  launch(float8_kernel(made, tile, keeping.room).on(made.q.device()), config, q, k, out, call, plan,
+  launch(float8_kernel(made, tile, keeping).on(made.q.device()), config, q, k, out, call, plan,
          factors, turned.address(), keeping.rows > 0 ? kept.address() : 0, keeping.tiles);
   if (call.splits > 1) launch_combine(made, on);
   partial.use_on(on);
@@ -180,14 +185,15 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
 
 std::optional<Attended> float8_attention(const Array& query, const Array& key, const Array& value,
                                          const AttentionOptions& options,
-                                         const OperandScales& scales, const Stream& stream) {
+                                         const OperandScales& scales, bool fast_sums,
+                                         const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(query.device());
   if (!query.device().capabilities().wgmma) return std::nullopt;
   PreparedAttention made =
       prepare_attention(query, key, value, options, AttentionOperands::float8, on);
   if (made.has_rows() && !takes_float8(made, options)) return std::nullopt;
   allocate_result(made, options, on);
-  if (made.has_rows()) launch_float8(made, options, scales, on);
+  if (made.has_rows()) launch_float8(made, options, scales, fast_sums, on);
   made.use_on(on);
   return std::move(made.made);
 }

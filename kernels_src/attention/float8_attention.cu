@@ -42,13 +42,14 @@ struct OperandsOf<A, A> {
   using Type = A;
 };
 
-/// The weights are float8_e4m3fn, the result is bfloat16.
-template <typename Q, typename K, typename V>
+/// The weights are float8_e4m3fn, the result is bfloat16. `keeps`: so are sums of many tiles.
+template <typename Q, typename K, typename V, bool keeps>
 struct Form {
   using Out = BFloat16;
   using Scores = typename OperandsOf<Q, K>::Type;
   using Values = typename OperandsOf<Float8E4M3, V>::Type;
   static constexpr int kLift = 5;
+  static constexpr bool kKeeps = keeps;
 
   /// A thread has keys t % 4 * 2 and one more of every eight. They are the columns of an operand in
   /// the order of turn_values().

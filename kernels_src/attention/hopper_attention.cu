@@ -13,6 +13,7 @@ struct Form {
   using Out = T;
   using Scores = T;
   static constexpr int kLift = 0;
+  static constexpr bool kKeeps = false;
 
   template <int kScores>
   __device__ static __forceinline__ void pack(const float (&s)[kScores],

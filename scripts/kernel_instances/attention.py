@@ -20,14 +20,15 @@ HOPPER = [
     ("BFloat16", "128, 128, 128, 2, 3, 2, 1", "kBiased"),
     ("Float16", "96, 128, 128, 2, 3, 1, 1", "kBiased"),
 ]
-# Types of queries, keys and values; a tile as above; options of the scores.
+# Types of queries, keys and values, whether sums are kept; a tile as above; options of the scores.
 FLOAT8 = [
-    ("Float8E4M3, Float8E4M3, Float8E4M3", "128, 128, 192, 2, 2, 2, 2", "kPlain"),
-    ("Float8E4M3, Float8E5M2, Float8E5M2", "128, 128, 128, 2, 3, 2, 3", "kCapped"),
-    ("Float8E5M2, Float8E4M3, Float8E4M3", "64, 64, 128, 2, 3, 2, 3", "kPlain"),
-    ("Float8E4M3, Float8E4M3, Float8E4M3", "64, 96, 192, 2, 3, 1, 2", "kPlain"),
-    ("Float8E5M2, Float8E5M2, Float8E4M3", "192, 192, 128, 2, 2, 2, 1", "kPlain"),
-    ("Float8E4M3, Float8E4M3, Float8E4M3", "256, 256, 96, 2, 2, 2, 1", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "128, 128, 192, 2, 2, 2, 2", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, false", "128, 128, 192, 2, 2, 2, 2", "kPlain"),
+    ("Float8E4M3, Float8E5M2, Float8E5M2, true", "128, 128, 160, 2, 2, 2, 2", "kCapped"),
+    ("Float8E5M2, Float8E4M3, Float8E4M3, false", "64, 64, 128, 2, 3, 2, 3", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "64, 96, 192, 2, 3, 1, 2", "kPlain"),
+    ("Float8E5M2, Float8E5M2, Float8E4M3, false", "192, 192, 128, 2, 2, 2, 1", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "256, 256, 96, 2, 2, 2, 1", "kPlain"),
 ]
 # Type; elements of a head, elements of a value, queries; options of the scores.
 HOPPER_BACKWARD = [

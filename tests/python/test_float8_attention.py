@@ -86,14 +86,34 @@ def test_long_rows(forced, dim):
 @hopper_alone
 @pytest.mark.parametrize(("dim", "keys"), [(128, 2500), (128, 4500), (256, 4300)])
 def test_sums_that_are_kept_in_memory(forced, dim, keys):
-    """More keys than the matrix units sum; scores grow from the last keys, which come first, on."""
+    """More keys than the matrix units sum; scores grow from the last keys, which come first, on.
+    Calls with query_lengths are not split along the keys."""
     host = operands(1, 2, 1, 140, keys, dim)
-    compare(host)
+    ends = {"query_lengths": np.array([139], np.int32)}
+    compare(host, **ends)
     rising = np.linspace(6, 1, keys)[:, None].astype(np.float32)
     host[0] = np.abs(host[0].astype(np.float32)).astype(E4M3)
     host[1] = (np.abs(host[1].astype(np.float32)) * rising).astype(E4M3)
-    compare(host, scale=0.02)
-    compare(host, scale=0.02, causal=True)
+    compare(host, scale=0.02, **ends)
+    compare(host, scale=0.02, left=keys, right=100, **ends)
+    compare(host, scale=0.02, soft_cap=20.0, **ends)
+
+
+@hopper_alone
+def test_fast_sums(forced):
+    """The matrix units sum all keys; few keys keep nothing in any case."""
+    ends = kw.asarray(np.array([100], np.int32))
+    for keys, keeps in ((300, "false"), (4500, "true")):
+        host = operands(1, 1, 1, 100, keys, 128)
+        device = [kw.asarray(x) for x in host]
+        wanted = reference(*(x.astype(np.float64) for x in host))[0]
+        for fast in (True, False):
+            with kw.profile() as profiled:
+                got = attention(*device, query_lengths=ends, use_fast_accum=fast)
+                assert_attention(got, wanted, "float8")
+            names = [a.name for a in profiled.activities if a.name.startswith("float8_attention<")]
+            assert len(names) == 1
+            assert f", {'false' if fast else keeps}>, ByteTile<" in names[0]
 
 
 @hopper_alone

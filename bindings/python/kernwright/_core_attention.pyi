@@ -38,6 +38,7 @@ def _float8_attention(
     scales: list[Any],
     scores: float,
     values: float,
+    fast_sums: bool,
     /,
 ) -> tuple[Array, Any] | None: ...
 def _append_cache(

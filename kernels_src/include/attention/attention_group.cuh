@@ -241,7 +241,7 @@ struct Attending {
     int summed = 0;  // tiles since sums were kept
     bool keeps = false, kept_last = false;
     const auto leave = [&] {
-      if (Of::kSize == 1 && kept_last) add_kept(out);
+      if (Form::kKeeps && kept_last) add_kept(out);
       store(before, Of::kGroups > 1, last, out);  // the warps met at their turn
       owed = before;
       owes = true;
@@ -269,12 +269,12 @@ struct Attending {
       if (adds && shrinks) {
 #pragma unroll
         for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
-        if (Of::kSize == 1 && keeps) shrink_kept(shrink);
+        if (Form::kKeeps && keeps) shrink_kept(shrink);
       }
       Form::pack(s, weights);
       const bool leaves = kAhead && queued && !adds, late = kLate || !ends;
       // For all warps alike: so are the products that follow.
-      if (Of::kSize == 1 && adds && ++summed >= kept.tiles) {
+      if (Form::kKeeps && adds && ++summed >= kept.tiles) {
         keep(out, keeps);
         keeps = true;
         adds = false;
@@ -318,7 +318,7 @@ struct Attending {
     wait_for_products<0>();
     take_sums(out, weights);
     give_owed();
-    if (Of::kSize == 1 && keeps) add_kept(out);
+    if (Form::kKeeps && keeps) add_kept(out);
     store(before, false, running, out);
     give_place(before);
   }
