@@ -19,6 +19,7 @@ namespace {
 // tokens.
 constexpr int kSmallHead = 64;
 constexpr std::int64_t kFewQueries = 128, kFewKeys = 512;
+constexpr std::int32_t kMostBlocks = 65535;  // of a grid, but for its first axis
 // Sums of products of float8 lose up to 2.5 % of their size in so many keys.
 constexpr std::int64_t kKeptKeys = 2048;
 
@@ -68,6 +69,9 @@ ScalesCall take_all_scales(PreparedAttention& made, const OperandScales& scales,
 const char* float8_obstacle(const PreparedAttention& made, const AttentionOptions& options) {
   if (const char* obstacle = hopper_obstacle(made, options)) return obstacle;
   if (options.mask || options.slopes) return "it has no mask or ALiBi";
+  if (std::max(made.call.kv_heads, made.call.batches) > kMostBlocks) {
+    return "there are too many heads or batches";
+  }
   return nullptr;
 }
 
@@ -78,7 +82,9 @@ bool takes_float8(const PreparedAttention& made, const AttentionOptions& options
   const char* const obstacle = float8_obstacle(made, options);
   if (forced == AttentionKernel::automatic) {
     const bool large = std::min(made.dim_class, made.value_class) > kSmallHead;
-    const bool is_long = made.call.queries >= kFewQueries && made.call.keys >= kFewKeys;
+    const std::int64_t sequences = options.q_starts ? made.call.batches : 1;  // of all tokens
+    const bool is_long =
+        made.call.queries >= kFewQueries * sequences && made.call.keys >= kFewKeys * sequences;
     return obstacle == nullptr && large && is_long;
   }
   if (obstacle == nullptr) return true;
