@@ -142,7 +142,7 @@ Array turn_values(const PreparedAttention& made, const HopperAttentionTile& tile
 
 KeptPlan plan_kept(const PreparedAttention& made, const HopperAttentionTile& tile, bool fast_sums) {
   KeptPlan plan;
-  plan.tiles = static_cast<std::int32_t>(kKeptKeys / tile.keys);
+  plan.tiles = static_cast<std::int32_t>(parts_of(kKeptKeys, tile.keys));
   plan.room = choose_room(made, tile);
   plan.keeps =
       !fast_sums && parts_of(parts_of(made.call.keys, tile.keys), tile.splits) > plan.tiles;
