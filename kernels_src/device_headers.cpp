@@ -8,6 +8,7 @@
 #include "kernels_src/include/ahead/overlap.cuh.h"
 #include "kernels_src/include/attention/attention.cuh.h"
 #include "kernels_src/include/attention/attention_gradient.cuh.h"
+#include "kernels_src/include/attention/attention_group.cuh.h"
 #include "kernels_src/include/attention/attention_loads.cuh.h"
 #include "kernels_src/include/attention/attention_parts.cuh.h"
 #include "kernels_src/include/attention/attention_results.cuh.h"
@@ -58,6 +59,7 @@
 #include "kernels_src/include/product/tma.cuh.h"
 #include "kernels_src/include/product/weight_codes.cuh.h"
 #include "kernels_src/include/product/wgmma.cuh.h"
+#include "kernels_src/include/product/wgmma_byte_rows.cuh.h"
 #include "kernels_src/include/product/wgmma_k_major.cuh.h"
 #include "kernels_src/include/product/wgmma_rows.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
@@ -92,6 +94,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(async_copy),
     KW_HEADER(attention),
     KW_HEADER(attention_gradient),
+    KW_HEADER(attention_group),
     KW_HEADER(attention_loads),
     KW_HEADER(attention_parts),
     KW_HEADER(attention_results),
@@ -154,6 +157,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(walk),
     KW_HEADER(weight_codes),
     KW_HEADER(wgmma),
+    KW_HEADER(wgmma_byte_rows),
     KW_HEADER(wgmma_k_major),
     KW_HEADER(wgmma_rows),
 };

@@ -50,7 +50,10 @@ OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
 OLDEST |= {"packed_one.cu": 90, "packed_ring.cu": 90}
 # Sources with wgmma, for compute capability 9.0 alone.
 HOPPER_ALONE = (
-    *(f"kernels_src/attention/{name}.cu" for name in ("hopper_attention", "hopper_backward")),
+    *(
+        f"kernels_src/attention/{name}.cu"
+        for name in ("float8_attention", "hopper_attention", "hopper_backward")
+    ),
     *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm")),
     *(f"kernels_src/gemv/{name}.cu" for name in ("skinny_wgmma", "skinny_whole")),
     "kernels_src/packed/packed_wgmma.cu",

@@ -4,6 +4,7 @@
 #include "bindings/kernels/kernel_calls.h"
 #include "kernels_src/attention/attention.h"
 #include "kernels_src/attention/attention_backward.h"
+#include "kernels_src/attention/float8_attention.h"
 #include "kernels_src/attention/hopper_attention.h"
 #include "kernels_src/attention/hopper_backward.h"
 
@@ -56,6 +57,32 @@ py::tuple attention(bool decode, py::handle query, py::handle key, py::handle va
                   : kernels::attention(q, k, v, options, on);
   });
   return py::make_tuple(std::move(made.out), std::move(made.lse));
+}
+
+/// None where operands have to be widened. `scales`: of query, key and value; `scores` and `values`
+/// are numbers for all heads.
+py::object float8_attention(py::handle query, py::handle key, py::handle value,
+                            const std::vector<py::object>& arrays, std::optional<double> scale,
+                            double soft_cap, std::int64_t left, std::int64_t right, bool wants_lse,
+                            std::int64_t most_queries, const std::vector<py::object>& scales,
+                            double scores, double values, bool fast_sums) {
+  const Array q = array_operand(query, "query"), k = array_operand(key, "key");
+  const Array v = array_operand(value, "value");
+  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
+  options.wants_lse = wants_lse;
+  options.most_queries = most_queries;
+  read_attention_arrays(options, arrays);
+  if (scales.size() != 3) throw ArgumentError("float8 attention has three scales");
+  const kernels::OperandScales of{.query = optional_operand(scales[0], "query_scale"),
+                                  .key = optional_operand(scales[1], "key_scale"),
+                                  .value = optional_operand(scales[2], "value_scale"),
+                                  .scores = scores,
+                                  .values = values};
+  auto made = on_current_stream(q, [&](const Stream& on) {
+    return kernels::float8_attention(q, k, v, options, of, fast_sums, on);
+  });
+  if (!made) return py::none();
+  return py::make_tuple(std::move(made->out), std::move(made->lse));
 }
 
 py::tuple attention_backward(py::handle grad, py::handle query, py::handle key, py::handle value,
@@ -156,6 +183,7 @@ py::list attention_tiles() {
 
 void bind_attention(py::module_& m) {
   m.def("_attention", &attention);
+  m.def("_float8_attention", &float8_attention);
   m.def("_attention_backward", &attention_backward);
   m.def("_append_cache", &append_cache);
   m.def("_append_qkv", &append_qkv);

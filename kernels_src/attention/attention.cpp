@@ -75,7 +75,8 @@ void launch_forward(PreparedAttention& made, const AttentionOptions& options, co
 Attended attention(const Array& query, const Array& key, const Array& value,
                    const AttentionOptions& options, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(query.device());
-  PreparedAttention made = prepare_attention(query, key, value, options, false, on);
+  PreparedAttention made =
+      prepare_attention(query, key, value, options, AttentionOperands::arrays, on);
   allocate_result(made, options, on);
   if (!made.has_rows()) return std::move(made.made);
   const bool few = suits_decode(made, options);

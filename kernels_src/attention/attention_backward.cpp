@@ -141,7 +141,7 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
                                       const AttentionOptions& options, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(query.device());
   PreparedGradient made;
-  made.forward = prepare_attention(query, key, value, options, false, on);
+  made.forward = prepare_attention(query, key, value, options, AttentionOperands::arrays, on);
   PreparedAttention& of = made.forward;
   require_gradient_results(of, grad, out, lse);
   const bool packed = options.q_starts.has_value();

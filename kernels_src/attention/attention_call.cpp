@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::int64_t kMostAttentionTokens = std::int64_t{1} << 29;
 
-bool is_small_cache(ScalarType type) {
-  return type == ScalarType::int8 || type == ScalarType::float8_e4m3fn ||
-         type == ScalarType::float8_e5m2;
+bool is_float8(ScalarType type) {
+  return type == ScalarType::float8_e4m3fn || type == ScalarType::float8_e5m2;
 }
+bool is_small_cache(ScalarType type) { return type == ScalarType::int8 || is_float8(type); }
 
 /// Strides in elements by the places of batch, head and token; -1: no such axis.
 HeadStrides attention_strides(const Array& array, int batch, int head, int token) {
@@ -37,10 +37,16 @@ HeadStrides attention_strides(const Array& array, int batch, int head, int token
              q.identify(), k.identify(), v.identify(), wanted));
 }
 
-void require_attention_types(const Array& q, const Array& k, const Array& v, bool caches) {
+void require_attention_types(const Array& q, const Array& k, const Array& v,
+                             AttentionOperands operands) {
   require_one_device(q, "query", k, "key");
   require_one_device(q, "query", v, "value");
   const ScalarType type = q.type();
+  if (operands == AttentionOperands::float8) {
+    if (is_float8(type) && is_float8(k.type()) && is_float8(v.type())) return;
+    refuse_attention(q, k, v, "all three are float8_e4m3fn or float8_e5m2");
+  }
+  const bool caches = operands == AttentionOperands::caches;
   if (type != ScalarType::float16 && type != ScalarType::bfloat16 && type != ScalarType::float32) {
     refuse_attention(q, k, v,
                      "queries are float16, bfloat16 or float32: convert them with .astype()");
@@ -264,7 +270,8 @@ void allocate_result(PreparedAttention& made, const AttentionOptions& options, c
   const bool packed = options.q_starts.has_value();
   Shape shape = made.q.shape();
   shape.back() = call.value_dim;
-  Array out = Array::empty(made.q.device(), std::move(shape), made.q.type(), on);
+  const ScalarType type = is_float8(made.q.type()) ? ScalarType::bfloat16 : made.q.type();
+  Array out = Array::empty(made.q.device(), std::move(shape), type, on);
   std::optional<Array> lse;
   if (options.wants_lse) {
     Shape rows = {call.batches, call.heads, call.queries};
@@ -288,9 +295,9 @@ void PreparedAttention::use_on(const Stream& on) const {
 }
 
 PreparedAttention prepare_attention(const Array& query, const Array& key, const Array& value,
-                                    const AttentionOptions& options, bool caches,
+                                    const AttentionOptions& options, AttentionOperands operands,
                                     const Stream& on) {
-  require_attention_types(query, key, value, caches);
+  require_attention_types(query, key, value, operands);
   if (options.page_table && options.page_table->ndim() != 2) {
     throw InvalidArgument(
         format("Incompatible dimensions: page_table is a {}, and must be int32 of "

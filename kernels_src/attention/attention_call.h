@@ -56,10 +56,14 @@ HeadStrides like_queries(const Array& array, bool packed);
 /// Address and strides in bytes; their low bits tell the widest access.
 std::uint64_t access_bits(const Array& array, const HeadStrides& at, std::int64_t dim);
 
-/// Checks the arguments. `caches`: keys and values may be pages, or have 8
-/// bits. Throws ArgumentError and InvalidArgument as attention() and decode_attention() do.
+/// Keys and values of caches may be pages, or have 8 bits. Those of float8 all are.
+enum class AttentionOperands : std::uint8_t { arrays, caches, float8 };
+
+/// Checks the arguments. Throws ArgumentError and InvalidArgument as attention() and
+/// decode_attention() do.
 PreparedAttention prepare_attention(const Array& query, const Array& key, const Array& value,
-                                    const AttentionOptions& options, bool caches, const Stream& on);
+                                    const AttentionOptions& options, AttentionOperands operands,
+                                    const Stream& on);
 
 void allocate_result(PreparedAttention& prepared, const AttentionOptions& options,
                      const Stream& on);

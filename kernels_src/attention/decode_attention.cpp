@@ -206,9 +206,10 @@ Array allocate_splits(PreparedAttention& made, std::int64_t splits, const Stream
 void launch_combine(const PreparedAttention& made, const Stream& on) {
   const AttentionCall& call = made.call;
   const std::int64_t rows = std::int64_t{call.batches} * call.heads * call.queries;
-  const auto key = InstanceKey().add(1, 1).type(made.q.type()).add(made.value_class / 32, 4);
+  const ScalarType type = made.made.out.type();
+  const auto key = InstanceKey().add(1, 1).type(type).add(made.value_class / 32, 4);
   const LazyKernel& kernel = decode_family().instance(std::uint64_t{1} << 40 | key, [&] {
-    return format("combine_splits<{}, {}>", device_type(made.q.type()), made.value_class);
+    return format("combine_splits<{}, {}>", device_type(type), made.value_class);
   });
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>((rows + kCombineWarps - 1) / kCombineWarps)},
@@ -266,7 +267,8 @@ Attended decode_attention(const Array& query, const Array& key, const Array& val
   AttentionOptions decode = options;
   decode.bottom = true;
   decode.right = 0;
-  PreparedAttention made = prepare_attention(query, key, value, decode, true, on);
+  PreparedAttention made =
+      prepare_attention(query, key, value, decode, AttentionOperands::caches, on);
   allocate_result(made, decode, on);
   if (!made.has_rows()) return std::move(made.made);
   if (query.type() == ScalarType::float32) {

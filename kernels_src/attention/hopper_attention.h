@@ -33,8 +33,6 @@ struct HopperAttentionTile {
   std::int64_t splits = 1;
 
   int threads() const { return (groups + 1) * 128; }
-  /// For heads of so many elements.
-  int shared_bytes(int dim, int value_dim, const HopperAttentionRoom& room) const;
 };
 
 enum class AttentionKernel : std::uint8_t { automatic, mma, hopper };
@@ -46,6 +44,7 @@ std::span<const HopperAttentionTile> hopper_attention_tiles();
 /// measure them; `automatic` ends it. Packed sequences have no splits. Throws ArgumentError unless
 /// the tile is one of hopper_attention_tiles(), with any splits. Thread-safe.
 void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile);
+AttentionKernel forced_attention_kernel();
 
 /// The tile for a call; nothing where the other kernel has to do it: on other devices, with
 /// dropout, with a mask or ALiBi and heads above 128 elements, where elements are not 16 bytes
@@ -62,7 +61,7 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
 /// Whether a tensor map can describe it: of extents above 1, strides are positive multiples of 16
 /// bytes, but for repeated batches and heads.
 bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads, std::int64_t tokens);
-/// Boxes of so many tokens of one head; equal batches and heads are one.
+/// Boxes of so many tokens of one head, 128 bytes of each; equal batches and heads are one.
 CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
                      std::int64_t heads, std::int64_t tokens, int box_rows);
 

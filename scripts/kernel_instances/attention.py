@@ -20,6 +20,16 @@ HOPPER = [
     ("BFloat16", "128, 128, 128, 2, 3, 2, 1", "kBiased"),
     ("Float16", "96, 128, 128, 2, 3, 1, 1", "kBiased"),
 ]
+# Types of queries, keys and values, whether sums are kept; a tile as above; options of the scores.
+FLOAT8 = [
+    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "128, 128, 192, 2, 2, 2, 2", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, false", "128, 128, 192, 2, 2, 2, 2", "kPlain"),
+    ("Float8E4M3, Float8E5M2, Float8E5M2, true", "128, 128, 160, 2, 2, 2, 2", "kCapped"),
+    ("Float8E5M2, Float8E4M3, Float8E4M3, false", "64, 64, 128, 2, 3, 2, 3", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "64, 96, 192, 2, 3, 1, 2", "kPlain"),
+    ("Float8E5M2, Float8E5M2, Float8E4M3, false", "192, 192, 128, 2, 2, 2, 1", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "256, 256, 96, 2, 2, 2, 1", "kPlain"),
+]
 # Type; elements of a head, elements of a value, queries; options of the scores.
 HOPPER_BACKWARD = [
     ("BFloat16", "128, 128, 64", "kPlain"),
@@ -47,6 +57,13 @@ ATTENTION = {
     ],
     "hopper_attention.cu": [
         f"hopper_attention<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER
+    ],
+    "float8_attention.cu": [
+        *(
+            f"float8_attention<Form<{of}>, ByteTile<{tile}>, {extras}>"
+            for of, tile, extras in FLOAT8
+        ),
+        *(f"turn_values<{keys}, {dim}>" for keys, dim in ((192, 128), (128, 64), (96, 256))),
     ],
     "hopper_backward.cu": [
         *(f"hopper_backward<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER_BACKWARD),

@@ -5,7 +5,8 @@ import numpy as np
 
 TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
 # Of the whole result by its norm; weights of 16 bits are rounded once more than the result.
-NORM = {"float16": 8e-4, "bfloat16": 6e-3, "float32": 1e-6}
+# Weights beside float8 values are rounded to float8_e4m3fn, three bits behind the first.
+NORM = {"float16": 8e-4, "bfloat16": 6e-3, "float32": 1e-6, "float8": 3.2e-2}
 
 
 def normal(*shape, dtype="float32", seed=0):

@@ -1,5 +1,6 @@
 """Types of the extension module: attention, to which kernwright.nn gives names."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from kernwright._core_array import Array
@@ -23,6 +24,23 @@ def _attention(
     most_queries: int,
     /,
 ) -> tuple[Array, Any]: ...
+def _float8_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    arrays: Sequence[Any],
+    scale: float | None,
+    soft_cap: float,
+    left: int,
+    right: int,
+    wants_lse: bool,
+    most_queries: int,
+    scales: list[Any],
+    scores: float,
+    values: float,
+    fast_sums: bool,
+    /,
+) -> tuple[Array, Any] | None: ...
 def _append_cache(
     key: Any,
     value: Any,

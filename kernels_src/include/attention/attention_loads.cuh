@@ -23,15 +23,16 @@ __device__ __forceinline__ void clear_values(unsigned char* values, int from, in
   __syncwarp();
 }
 
-/// A thread numbers the block's parts for the others: divisions take long.
-template <typename Of>
+/// A thread numbers the block's parts for the others: divisions take long. `complete` adds to them.
+template <typename Of, typename Complete>
 __device__ __forceinline__ void number_parts(const Shared<Of>& shared, const AttentionCall& call,
-                                             const HopperPlan& plan) {
+                                             const HopperPlan& plan, const Complete& complete) {
   Parts<Of> parts{call, plan};
   Ring<kParts> ring;
   int steps = 0;
   while (steps >= 0) {
-    const Part part = parts.next();
+    Part part = parts.next();
+    if (part.steps > 0) complete(part);
     shared.part_empty[ring.stage].wait(ring.parity ^ 1);
     shared.parts[ring.stage] = part;
     shared.part_full[ring.stage].arrive();
@@ -69,7 +70,7 @@ __device__ __forceinline__ void load_queries(const Shared<Of>& shared, const Ten
 #pragma unroll
       for (int i = 0; i < Of::kColumns; ++i) {
         load_box(shared.queries(slot) + i * (kGroupRows * 128), map,
-                 {i * kSwizzled, part.q_token + part.row + group * kGroupRows,
+                 {i * Of::kPerColumn, part.q_token + part.row + group * kGroupRows,
                   part.head * plan.q_head, batch},
                  shared.q_full[slot]);
       }
@@ -87,7 +88,7 @@ __device__ __forceinline__ void load_tile(unsigned char* target, const TensorMap
 #pragma unroll
   for (int i = 0; i < kColumns; ++i) {
     load_box(target + i * Of::kKeyColumn, map,
-             {i * kSwizzled, part.k_token + part.low + index * Of::kKeys, head, batch}, full);
+             {i * Of::kPerColumn, part.k_token + part.low + index * Of::kKeys, head, batch}, full);
   }
 }
 

@@ -9,26 +9,37 @@ namespace kernwright {
 
 constexpr int kGroupRows = 64;  // queries of a warpgroup
 constexpr int kWarpRows = 16;
-constexpr int kSwizzled = 64;  // elements of a column of 128 bytes
+constexpr int kSwizzled = 64;  // elements of the result in a column of 128 bytes
 
 /// `groups` warpgroups of queries meet `keys` keys at a time. So many tiles of keys and of values
 /// are on their way or in use; each group has `places` for its queries and results. Heads have up
-/// to `dim` elements, and `value_dim` of values.
-template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places>
-struct Tile {
+/// to `dim` elements of `size` bytes, and `value_dim` of values. Values of one byte are those that
+/// turn_values() wrote: without gaps.
+template <int size, int dim, int value_dim, int keys, int stages, int value_stages, int groups,
+          int places>
+struct TileOf {
+  static constexpr int kSize = size, kPerColumn = 128 / size;
   static constexpr int kDim = dim, kValueDim = value_dim, kKeys = keys;
   static constexpr int kStages = stages, kValueStages = value_stages;
   static constexpr int kGroups = groups, kPlaces = places;
   static constexpr int kRows = groups * kGroupRows, kThreads = (groups + 1) * 128;
   static constexpr int kBound = groups == 1 ? 384 : kThreads;  // leaves registers to hand over
-  static constexpr int kColumns = (dim + 63) / 64, kValueColumns = (value_dim + 63) / 64;
+  static constexpr int kColumns = (dim + kPerColumn - 1) / kPerColumn;
+  static constexpr int kValueColumns = (value_dim + 63) / 64;      // and those of the result
   static constexpr int kQueryBytes = kColumns * kGroupRows * 128;  // of a warpgroup
   static constexpr int kOutBytes = kValueColumns * kGroupRows * 128;
   static constexpr int kGroupBytes = kQueryBytes > kOutBytes ? kQueryBytes : kOutBytes;
-  static constexpr int kKeyColumn = keys * 128;  // bytes
+  static constexpr int kKeyColumn = keys * 128;    // bytes
+  static constexpr int kSteps = keys * size / 32;  // of weights, each of four registers
   static constexpr int kKeyBytes = kColumns * kKeyColumn;
-  static constexpr int kValueBytes = kValueColumns * kKeyColumn;
+  static constexpr int kValueBytes = size == 1 ? keys * value_dim : kValueColumns * kKeyColumn;
 };
+/// For elements of 16 bits.
+template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places>
+using Tile = TileOf<2, dim, value_dim, keys, stages, value_stages, groups, places>;
+/// For float8.
+template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places>
+using ByteTile = TileOf<1, dim, value_dim, keys, stages, value_stages, groups, places>;
 
 /// How the work is shared out. Heads of all batches are numbered; `section` of them are worked on
 /// at the same time, as their keys and values fit the L2 cache.
@@ -46,7 +57,8 @@ struct alignas(16) Part : Span {
   int low;               // key of the first
   int row, head, batch;  // the first query
   int split, kv_head, out_head;
-  int q_token, k_token;  // where the sequence begins
+  int q_token, k_token;            // where the sequence begins
+  float score_scale, value_scale;  // of float8 operands
 };
 
 constexpr int kParts = 6;    // numbered and not yet done with
@@ -168,6 +180,7 @@ struct Parts {
     made.out_head = call.q_starts != nullptr ? head : batch * call.heads + head;
     made.q_token = static_cast<int>(sequence.q_token);
     made.k_token = static_cast<int>(sequence.k_token);
+    made.score_scale = made.value_scale = 1;
     return made;
   }
 };

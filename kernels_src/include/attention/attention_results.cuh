@@ -22,16 +22,22 @@ __device__ __forceinline__ void copy_rows(const unsigned char* staging, const At
   }
 }
 
-/// A warp's 16 rows of a split's sums, relative to the rows' peaks.
+/// The factor of a part's values.
 template <typename Of>
+__device__ __forceinline__ float value_scale(const Part& part) {
+  return Of::kSize == 1 ? part.value_scale : 1.0f;
+}
+
+/// A warp's 16 rows of a split's sums, relative to the rows' peaks.
+template <typename Of, int lift>
 __device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2],
-                                           const Running& running, float scale,
+                                           const Running<lift>& running, float scale,
                                            const AttentionCall& call, const Part& part, int row,
                                            int lane) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int query = row + lane / 4 + 8 * r;
-    const float total = running.whole_total(r);
+    const float total = running.whole_total(r), factor = value_scale<Of>(part);
     if (query >= call.queries) continue;
     const long long at = split_place(call, part.batch, part.head, query, part.split);
     float* const sums = call.partial + at * Of::kValueDim + lane % 4 * 2;
@@ -39,10 +45,11 @@ __device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2]
     for (int i = 0; i < Of::kValueDim / 8; ++i) {
       const float* two = out + 4 * i + 2 * r;
       *reinterpret_cast<float2*>(sums + 8 * i) =
-          total == 0 ? make_float2(0, 0) : make_float2(two[0], two[1]);
+          total == 0 ? make_float2(0, 0) : make_float2(two[0] * factor, two[1] * factor);
     }
     if (lane % 4 == 0) {
-      *reinterpret_cast<float2*>(call.peaks + 2 * at) = make_float2(running.peak[r] * scale, total);
+      *reinterpret_cast<float2*>(call.peaks + 2 * at) =
+          make_float2(running.reference(r, scale), total);
     }
   }
 }
@@ -58,11 +65,12 @@ __device__ __forceinline__ void store_logarithm(const AttentionCall& call, const
 
 /// A warp's 16 rows of the result and their logarithms, through the place of its queries, which are
 /// not needed any more. The stores may still read it.
-template <typename T, typename Of>
-__device__ __forceinline__ void store_rows(float (&out)[Of::kValueDim / 2], const Running& running,
-                                           float scale, unsigned char* staging,
-                                           const TensorMap& map, const AttentionCall& call,
-                                           const Part& part, int row, int lane) {
+template <typename T, typename Of, int lift>
+__device__ __forceinline__ void store_rows(float (&out)[Of::kValueDim / 2],
+                                           const Running<lift>& running, float scale,
+                                           unsigned char* staging, const TensorMap& map,
+                                           const AttentionCall& call, const Part& part, int row,
+                                           int lane) {
   const bool packed = call.q_starts != nullptr;
   const int queries = same_in_warp(part.queries), stored = packed ? queries : call.queries;
   float factors[2];
@@ -74,12 +82,12 @@ __device__ __forceinline__ void store_rows(float (&out)[Of::kValueDim / 2], cons
     if (query >= queries) total = 0;
     nothing = nothing || total == 0;
     const bool seen = total != 0;
-    float peak = running.peak[r] * scale, factor = 1;
+    float peak = running.reference(r, scale), factor = value_scale<Of>(part);
     if (call.sinks != nullptr) {
       const float base = seen ? peak : 0.0f;
       if (!seen) peak = minus_infinity();
       add_sink(call.sinks[part.head], peak, total);
-      if (peak != minus_infinity()) factor = power2(base - peak);
+      if (peak != minus_infinity()) factor *= power2(base - peak);
     }
     factors[r] = seen ? __fdividef(factor, total) : 0.0f;
     if (call.lse != nullptr && lane % 4 == 0 && query < stored) {

@@ -41,13 +41,12 @@ __device__ __forceinline__ void let_pass(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-/// Sums stay relative to an older peak until a score is above it by more than that, in units of
-/// log2: then they need no other factor with most tiles.
-constexpr float kSlack = 8;
-
 /// The softmax of a thread's two rows: the largest score so far, before the scale, and the thread's
-/// share of the sum of weights.
+/// share of the sum of weights. A weight is 2^(score - peak + lift). Sums stay relative to an older
+/// peak until a weight would be above 2^8: then they need no other factor with most tiles.
+template <int lift>
 struct Running {
+  static constexpr float kLift = lift, kSlack = 8 - lift;
   float peak[2], total[2];
 
   __device__ __forceinline__ Running() {
@@ -69,9 +68,9 @@ struct Running {
       all = fmaxf(all, __shfl_xor_sync(~0u, all, 1));
       all = fmaxf(all, __shfl_xor_sync(~0u, all, 2));
       const bool grows = all > peak[r] && !((all - peak[r]) * scale <= kSlack);
-      const float before = peak[r] * scale;
+      const float before = reference(r, scale);
       peak[r] = grows ? all : peak[r];
-      const float base = peak[r] == minus_infinity() ? 0.0f : peak[r] * scale;
+      const float base = peak[r] == minus_infinity() ? 0.0f : reference(r, scale);
       shrink[r] = grows ? power2(before - base) : 1.0f;
 #pragma unroll
       for (int i = 0; i < kScores; i += 4) {
@@ -84,6 +83,10 @@ struct Running {
       }
       total[r] = total[r] * shrink[r] + (sums[0] + sums[1]);
     }
+  }
+  /// The logarithm, of base 2, of what weights are multiples of.
+  __device__ __forceinline__ float reference(int r, float scale) const {
+    return lift == 0 ? peak[r] * scale : fmaf(peak[r], scale, -kLift);
   }
   __device__ __forceinline__ float whole_total(int r) const {
     const float sum = total[r] + __shfl_xor_sync(~0u, total[r], 1);

@@ -41,6 +41,23 @@ __device__ __forceinline__ void load_box_for(unsigned short blocks, void* target
       : "memory");
 }
 
+/// `bytes` that follow each other: a multiple of 16, at multiples of 16. `full` counts them.
+__device__ __forceinline__ void load_bytes(void* target, const void* from, unsigned bytes,
+                                           Mbarrier& full) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(target)),
+      "l"(from), "r"(bytes), "r"(shared_address(&full))
+      : "memory");
+}
+
+/// The same to global memory. Belongs to the group of the thread's next commit_stores().
+__device__ __forceinline__ void store_bytes(void* target, const void* from, unsigned bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(target),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+}
+
 /// The thread's writes to shared memory are seen by copies that begin after the block has met.
 __device__ __forceinline__ void show_to_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

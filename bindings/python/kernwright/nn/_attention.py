@@ -15,7 +15,7 @@ from typing import Any
 
 from kernwright._core import Array, _attention
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.nn._attention_float8 import is_float8, widened
+from kernwright.nn._attention_float8 import attended, is_float8, widened
 
 __all__ = ["attention", "decode_attention"]
 
@@ -45,6 +45,7 @@ def attention(
     query_scale: Any = None,
     key_scale: Any = None,
     value_scale: Any = None,
+    use_fast_accum: bool = False,
 ) -> Any:
     """softmax(scale * query key^T + attn_mask) value, as torch's scaled_dot_product_attention.
 
@@ -75,7 +76,10 @@ def attention(
     - query_scale, key_scale, value_scale: of operands in float8_e4m3fn or float8_e5m2, which stand
       for their bytes times the scale: a number, or float32 (), (heads,) or (batch, heads) of the
       operand. One kernel each widens them to the query's dtype, to bfloat16 where it is float8 too;
-      the result has that dtype.
+      the result has that dtype. On compute capability 9.0 long calls of three such operands, with
+      heads above 64 elements, take products of float8: the error is up to 3.2e-2 of the norm.
+    - use_fast_accum: matrix units sum such products of all keys, with fewer bits: values of one
+      sign lose a part of their sum that grows with the keys, 18 % of 16384.
 
     A row that sees no key is 0, as in torch, its logarithm -inf. Rows behind query_lengths are 0.
     The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,
@@ -91,17 +95,25 @@ def attention(
     _require_groups(query, key, enable_gqa)
     scales = (query_scale, key_scale, value_scale)
     scaled = query_scale is not None or key_scale is not None or value_scale is not None
+    vectors = [sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
+    arrays = [attn_mask, *vectors, None, None, None]
+    cap, most = soft_cap or 0.0, max_seqlen_q or 0
+    made = None
     if scaled or is_float8(query) or is_float8(key) or is_float8(value):
-        query, key, value = widened((query, key, value), scales, packed)
-    arrays = [attn_mask, sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
-    out, lse = _attention(
+        operands = (query, key, value)
+        if not dropout_p:
+            numbers = (scale, cap, left, right, return_lse, most)
+            made = attended(operands, scales, packed, arrays, numbers, bool(use_fast_accum))
+        if made is None:
+            query, key, value = widened(operands, scales, packed)
+    out, lse = made or _attention(
         False,
         query,
         key,
         value,
-        [*arrays, None, None, None],
+        arrays,
         scale,
-        soft_cap or 0.0,
+        cap,
         left,
         right,
         False,
@@ -110,7 +122,7 @@ def attention(
         seed or 0,
         offset,
         0,
-        max_seqlen_q or 0,
+        most,
     )
     if shape is not None:
         out = out.reshape((*shape, out.shape[-1]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import kernwright
-from kernwright._core import Array
+from kernwright._core import Array, _float8_attention
 from kernwright.errors import ArgumentError, InvalidArgument
 
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
@@ -18,6 +18,32 @@ _NAMES = ("query", "key", "value")
 def is_float8(x: Any) -> bool:
     # The name of a dtype takes microseconds; most operands have wider elements.
     return isinstance(x, Array) and x.itemsize == 1 and str(x.dtype) in FLOAT8
+
+
+def attended(
+    operands: Sequence[Any],
+    scales: Sequence[Any],
+    packed: bool,
+    arrays: Sequence[Any],
+    numbers: tuple[Any, Any, Any, Any, Any, Any],
+    fast_sums: bool,
+) -> tuple[Any, Any] | None:
+    """The result and its logarithms by products of float8; nothing where operands have to be
+    widened. `arrays`: a mask, sinks, slopes of ALiBi and others. `numbers`: scale, cap, window,
+    whether logarithms are wanted, the most queries. With `fast_sums` the matrix units sum alone."""
+    biased = arrays[0] is not None or arrays[2] is not None
+    if biased or not all(is_float8(x) for x in operands):
+        return None
+    factors = [1.0, 1.0, 1.0]
+    given: list[Any] = [None, None, None]
+    for i, (name, x, scale) in enumerate(zip(_NAMES, operands, scales, strict=True)):
+        if isinstance(scale, (int, float)):
+            factors[i] = float(scale)
+        elif scale is not None:
+            given[i] = _checked(f"{name}_scale", x, scale, packed)
+    scores, values = factors[0] * factors[1], factors[2]
+    query, key, value = operands
+    return _float8_attention(query, key, value, arrays, *numbers, given, scores, values, fast_sums)
 
 
 def widened(operands: Sequence[Any], scales: Sequence[Any], packed: bool) -> list[Any]:
@@ -39,6 +65,12 @@ def widened(operands: Sequence[Any], scales: Sequence[Any], packed: bool) -> lis
 
 def _factor(name: str, x: Any, scale: Any, packed: bool) -> Array:
     """`scale` in the axes of the heads of `x`."""
+    factor = _checked(name, x, scale, packed)
+    return factor.reshape((*factor.shape, *(1,) * (1 if packed else 2))) if factor.ndim else factor
+
+
+def _checked(name: str, x: Any, scale: Any, packed: bool) -> Array:
+    """`scale` as an array, of the heads of `x` or of all."""
     if not is_float8(x):
         what = getattr(x, "dtype", type(x).__name__)
         raise InvalidArgument(f"attention: {name} is for float8 operands; this one is {what}")
@@ -54,7 +86,8 @@ def _factor(name: str, x: Any, scale: Any, packed: bool) -> Array:
             f"Incompatible dimensions for attention: {name} has shape {scale.shape}, and must be "
             f"one of {', '.join(map(str, shapes))} for an operand of shape {x.shape}"
         )
-    return scale.reshape((*scale.shape, *(1,) * (1 if packed else 2))) if scale.ndim else scale
+    made: Array = scale
+    return made
 
 
 _kept: dict[str, Any] = {}
