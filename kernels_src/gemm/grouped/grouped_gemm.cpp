@@ -105,17 +105,16 @@ struct GroupedLaunch {
         .store = columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements,
         .work = ProductWork::grouped};
     const CUtensorMap map_x =
-        line_map(x.array, layout.rows, layout.inner, layout.a_stride, tile.rows);
-    const int shared = gated ? std::max(2, tile.cluster) : tile.cluster;
+        line_map(x.array, layout.rows, layout.inner, layout.a_stride, tile.box_lines_of_a(true));
     const auto [lines, dense] =
         turn_b ? std::pair(layout.inner, layout.columns) : std::pair(layout.columns, layout.inner);
     const CUtensorMap map_w =
-        gemm_map(x.array.device(), {.address = weights.array.address(),
-                                    .shape = {1, layout.within.b == 0 ? 1 : count(), lines, dense},
-                                    .strides = {0, layout.within.b, layout.b_stride, 2},
-                                    .type = weights.array.type(),
-                                    .box_rows = static_cast<std::uint32_t>(
-                                        turn_b ? 64 / tile.cluster : tile.columns / shared)});
+        gemm_map(x.array.device(),
+                 {.address = weights.array.address(),
+                  .shape = {1, layout.within.b == 0 ? 1 : count(), lines, dense},
+                  .strides = {0, layout.within.b, layout.b_stride, 2},
+                  .type = weights.array.type(),
+                  .box_rows = static_cast<std::uint32_t>(tile.box_lines_of_b(!turn_b, gated))});
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
       map_out = line_map(result, layout.rows, columns, columns * 2, 16, 3);
