@@ -31,12 +31,13 @@ constexpr double kCyclesOfStart = 2000;      // of a launch until the first prod
 constexpr double kCyclesOfCluster = 1500;    // more, where blocks of a cluster wait for each other
 constexpr double kCyclesOfSecond = 5000;     // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
-constexpr std::int64_t kWideColumns = 256;         // of tiles that end sooner at edges
-constexpr std::int64_t kNarrowColumns = 64;        // of a last tile that multiplies no more of them
-constexpr std::int64_t kFewRows = 256;             // with which most time goes into reading b
-constexpr std::int64_t kFewSteps = 4;              // of a product that mostly writes its result
-constexpr double kEdgeInCache = 0.5, kEdge = 0.7;  // parts of a wide tile's time at an edge
-constexpr std::int64_t kCacheBytes = 50'000'000;   // of L2
+constexpr std::int64_t kWideColumns = 256;   // of tiles that end sooner at edges
+constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
+constexpr std::int64_t kFewRows = 256;       // with which most time goes into reading b
+constexpr std::int64_t kFewSteps = 4;        // of a product that mostly writes its result
+// Parts of a wide tile's time at an edge.
+constexpr double kEdgeInCache = 0.5, kEdge = 0.65, kRaggedEdge = 0.7;
+constexpr std::int64_t kCacheBytes = 50'000'000;  // of L2
 
 constexpr std::array kGemmTiles = {
     GemmTile{128, 256, 4, 2, false, 1}, GemmTile{128, 256, 4, 2, false, 2},
@@ -179,7 +180,8 @@ int best_group(const GemmSize& size, const GemmTile& tile) {
 double edge_time(const GemmSize& size) {
   const std::int64_t lines = size.rows + size.columns;
   const bool fits = lines * size.inner * static_cast<std::int64_t>(size.in_bytes) <= kCacheBytes;
-  return fits ? kEdgeInCache : kEdge;
+  if (fits) return kEdgeInCache;
+  return is_ragged(size) ? kRaggedEdge : kEdge;
 }
 
 /// The longest time of those that work at once, in whole tiles' time: as EdgesLast of

@@ -350,6 +350,7 @@ def test_the_rule():
         (4097, 4097, 4097): ("128x256, 4 stages, 2 groups, clusters of 2", "128x224"),
         (5120, 5120, 5120): ("128x224, 4 stages, 2 groups, clusters of 2",),
         (2050, 2050, 2050): ("128x256, 4 stages, 2 groups",),
+        (6152, 6152, 6144): ("128x256",),
         (4096, 7168, 2048): ("128x160",),
     }.items():
         assert _core._gemm_choice(*shape).startswith(tiles), shape

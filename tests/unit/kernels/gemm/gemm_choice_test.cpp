@@ -50,9 +50,9 @@ TEST_CASE("parts, groups and promoted sums have no edges, gated tiles no narrow 
   size.gated = true;
   CHECK(gemm_edges(size, {kWide}).short_rows);
   CHECK_FALSE(gemm_edges(size, {kWide}).narrow_columns);
-  for (const auto change : {+[](GemmSize& of) { of.batches = 2; },
-                            +[](GemmSize& of) { of.promotes = true; },
-                            +[](GemmSize& of) { of.groups = 2; }}) {
+  for (const auto change :
+       {+[](GemmSize& of) { of.batches = 2; }, +[](GemmSize& of) { of.promotes = true; },
+        +[](GemmSize& of) { of.groups = 2; }}) {
     GemmSize other = size_of(4104, 4104);
     change(other);
     CHECK_FALSE(gemm_edges(other, {kWide}).short_rows);
