@@ -12,6 +12,7 @@ struct Direct : Types {
   using Of = typename Types::Of;
   using Order = typename Types::Order;
   static constexpr int kBytesBeside = 0;
+  static constexpr bool kLeavesOut = !kRagged;
 
   __device__ __forceinline__ void load_beside(unsigned char*, int, int, Mbarrier&) const {}
 
@@ -60,7 +61,6 @@ struct Direct : Types {
                                                 Ring<Of::kStages>& ring,
                                                 typename Types::Sums& sums) const {
     const int steps = part.steps;
-    constexpr int kNarrow = 64;
     constexpr bool kMayBeNarrow = kNarrow < Of::kColumns && !kRagged && !Types::Finish::kGated;
     const bool some = kRagged || part.rows > 0;
     const bool narrow = kMayBeNarrow && part.columns <= kNarrow;

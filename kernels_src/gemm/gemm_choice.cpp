@@ -31,11 +31,13 @@ constexpr double kCyclesOfStart = 2000;      // of a launch until the first prod
 constexpr double kCyclesOfCluster = 1500;    // more, where blocks of a cluster wait for each other
 constexpr double kCyclesOfSecond = 5000;     // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
-constexpr std::int64_t kNarrowColumns = 64;    // of a last tile that multiplies no more of them
-constexpr std::int64_t kFewRows = 256;         // with which most time goes into reading b
-constexpr std::int64_t kFewSteps = 4;          // of a product that mostly writes its result
-constexpr std::int64_t kMostEdgeTiles = 4096;  // more of them hide their edges
-constexpr double kLoadsOfNarrow = 0.15, kShortTile = 0.6;  // parts of a whole tile's time
+constexpr std::int64_t kWideColumns = 256;   // of tiles that end sooner at edges
+constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
+constexpr std::int64_t kFewRows = 256;       // with which most time goes into reading b
+constexpr std::int64_t kFewSteps = 4;        // of a product that mostly writes its result
+// Parts of a wide tile's time at an edge.
+constexpr double kEdgeInCache = 0.5, kEdge = 0.65, kRaggedEdge = 0.7;
+constexpr std::int64_t kCacheBytes = 50'000'000;  // of L2
 
 constexpr std::array kGemmTiles = {
     GemmTile{128, 256, 4, 2, false, 1}, GemmTile{128, 256, 4, 2, false, 2},
@@ -174,36 +176,35 @@ int best_group(const GemmSize& size, const GemmTile& tile) {
   return best;
 }
 
-/// The longest time of those that work at once, in whole tiles' time. Tiles at the edges of one
-/// matrix take less where few of their columns, or no rows of the second group are left; on an H100
-/// only wide ones of clusters end sooner.
+/// The part of a whole tile's time that one at an edge takes. Where L2 does not hold both operands,
+/// the edge's come from memory once more.
+double edge_time(const GemmSize& size) {
+  const std::int64_t lines = size.rows + size.columns;
+  const bool fits = lines * size.inner * static_cast<std::int64_t>(size.in_bytes) <= kCacheBytes;
+  if (fits) return kEdgeInCache;
+  return is_ragged(size) ? kRaggedEdge : kEdge;
+}
+
+/// The longest time of those that work at once, in whole tiles' time: as EdgesLast of
+/// include/product/product_tiles.cuh deals the tiles out, one after the other.
 double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_once) {
   const GemmTile& tile = choice.tile;
-  const std::int64_t height = std::int64_t{tile.rows} * tile.cluster;
-  const std::int64_t high = row_tiles_of(size, height);
+  const std::int64_t high = row_tiles_of(size, std::int64_t{tile.rows} * tile.cluster);
   const std::int64_t across = gemm_parts(size.columns, tile.columns);
-  const std::int64_t parts = size.batches * choice.splits, tiles = high * across;
-  const std::int64_t columns = size.columns % tile.columns, rows = size.rows % height;
-  const bool wide = tile.columns >= 256 && tile.cluster > 1 && !is_ragged(size);
-  const bool narrow = wide && columns > 0 && columns <= kNarrowColumns;
-  const bool is_short = wide && !tile.ping_pong && rows > 0 && rows <= tile.rows / 2;
-  std::array<double, 256> taken{};
-  if ((!narrow && !is_short) || parts != 1 || size.promotes || size.gated || size.groups > 0 ||
-      tiles > kMostEdgeTiles || at_once > static_cast<std::int64_t>(taken.size())) {
-    return static_cast<double>(gemm_parts(tiles * parts, at_once));
+  const std::int64_t all = high * across * size.batches * choice.splits;
+  const GemmEdges edges = gemm_edges(size, choice);
+  const std::int64_t whole =
+      (high - edges.short_rows) * (across - edges.narrow_columns) * size.batches * choice.splits;
+  const std::int64_t rounds = whole / at_once, rest = whole % at_once, idle = at_once - rest;
+  const double time = edge_time(size);
+  // Those with a whole tile less begin with the edges.
+  double longest =
+      static_cast<double>(rounds) + time * static_cast<double>(gemm_parts(all - whole, at_once));
+  if (rest > 0) {
+    const std::int64_t more = gemm_parts(std::max<std::int64_t>(0, all - whole - idle), at_once);
+    longest = std::max(longest, static_cast<double>(rounds + 1) + time * static_cast<double>(more));
   }
-  const double of_narrow = kLoadsOfNarrow + static_cast<double>(kNarrowColumns) / tile.columns;
-  const std::int64_t band = choice.group * across;
-  // As walk_tiles() of include/product/product_tiles.cuh.
-  for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t first = i / band * choice.group, inside = i % band;
-    const std::int64_t in_band = std::min<std::int64_t>(high - first, choice.group);
-    double time = 1;
-    if (is_short && first + inside % in_band == high - 1) time = kShortTile;
-    if (narrow && inside / in_band == across - 1) time = std::min(time, of_narrow);
-    taken[static_cast<std::size_t>(i % at_once)] += time;
-  }
-  return *std::ranges::max_element(taken);
+  return longest;
 }
 
 int best_splits(const GemmSize& size, GemmChoice choice) {
@@ -263,6 +264,17 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
 }
 
 }  // namespace
+
+int GemmTile::box_lines_of_a(bool along_inner, bool promotes) const noexcept {
+  return !along_inner || (columns >= kWideColumns && !promotes) ? 64 : rows;
+}
+
+int GemmTile::box_lines_of_b(bool along_inner, bool gated, bool promotes) const noexcept {
+  if (!along_inner) return 64 / cluster;
+  if (columns >= kWideColumns && !promotes) return 64;
+  // The columns of a gated tile come in two boxes at least.
+  return columns / (gated ? std::max(2, cluster) : cluster);
+}
 
 std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const noexcept {
   const auto of_stage = static_cast<std::size_t>(rows + (columns + 63) / 64 * 64) * 128;
@@ -349,6 +361,17 @@ GemmChoice choose_gemm(const GemmSize& size) {
   if (table.choices.size() >= kMostChoices) table.choices.clear();
   table.choices.try_emplace(size, best);
   return best;
+}
+
+GemmEdges gemm_edges(const GemmSize& size, const GemmChoice& choice) noexcept {
+  const GemmTile& tile = choice.tile;
+  if (tile.columns < kWideColumns || size.batches * choice.splits != 1) return {};
+  if (size.promotes || size.groups > 0) return {};
+  const std::int64_t rows = size.rows % (std::int64_t{tile.rows} * tile.cluster);
+  const std::int64_t columns = size.columns % tile.columns;
+  const bool share = tile.groups > 1 && !tile.ping_pong;
+  return {.short_rows = share && rows > 0 && rows <= tile.rows / 2,
+          .narrow_columns = !size.gated && columns > 0 && columns <= kNarrowColumns};
 }
 
 std::string describe(const GemmChoice& choice) {

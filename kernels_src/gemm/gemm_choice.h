@@ -18,6 +18,10 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 
   int threads() const noexcept { return (groups + 1) * 128; }
+  /// Lines of a box of a and of b that a block loads, as in `TileBoxes` of product_stages.cuh.
+  /// `along_inner`: the operand's elements follow each other along the inner dimension.
+  int box_lines_of_a(bool along_inner, bool promotes = false) const noexcept;
+  int box_lines_of_b(bool along_inner, bool gated, bool promotes = false) const noexcept;
   /// Bytes of shared memory: stages, boxes of 16-bit results, scales of a's blocks, barriers.
   std::size_t shared_bytes(bool stages_result, bool block_scales = false) const noexcept;
 };
@@ -62,6 +66,14 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept;
 GemmChoice choose_gemm(const GemmSize& size);
 /// The same for a given tile; `splits` 0: chosen.
 GemmChoice choose_gemm(const GemmSize& size, const GemmTile& tile, int splits) noexcept;
+
+/// Which edges of a product have tiles that take less time: a last row of tiles without rows for
+/// the second warpgroup, a last column of them with few columns. They are walked last. On an H100
+/// only tiles of 256 columns end sooner there.
+struct GemmEdges {
+  bool short_rows = false, narrow_columns = false;
+};
+GemmEdges gemm_edges(const GemmSize& size, const GemmChoice& choice) noexcept;
 
 /// "128x256, 4 stages, 2 groups, clusters of 2, 3 splits"
 std::string describe(const GemmChoice& choice);

@@ -28,7 +28,7 @@ GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue);
 /// As in include/product/product_stages.cuh.
 struct GemmProblem {
   std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
-      splits, inner_batches, a_inner, a_outer, b_inner, b_outer;
+      splits, inner_batches, a_inner, a_outer, b_inner, b_outer, short_rows, narrow_columns;
 };
 /// As in mma_gemm.cu.
 struct MmaSide {

@@ -25,6 +25,7 @@ struct Promoted : Types {
   using Of = typename Types::Of;
   static constexpr int kSkews = kGrouped ? 4 : 0;
   static constexpr int kBytesBeside = kScales ? (Of::kRows + kSkews) * 4 : 0;
+  static constexpr bool kLeavesOut = false;
   static constexpr int kHalves = Of::kColumns > 192 ? 2 : 1, kWide = Of::kColumns / kHalves;
   static constexpr int kPartSums = kWide / 2, kParts = Of::kWaves * kHalves;
   static constexpr bool kGated = Types::Finish::kGated;

@@ -36,7 +36,7 @@ CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dens
 }
 
 GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool gated,
-                       std::int64_t stage) {
+                       std::int64_t stage, const GemmEdges& edges) {
   const auto parts = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int32_t>((a + b - 1) / b);
   };
@@ -55,6 +55,8 @@ GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool 
   of.a_outer = layout.outer.a != 0;
   of.b_inner = layout.within.b != 0;
   of.b_outer = layout.outer.b != 0;
+  of.short_rows = edges.short_rows;
+  of.narrow_columns = edges.narrow_columns;
   return of;
 }
 
@@ -68,24 +70,26 @@ struct FastGemm {
   bool promotes;
   std::optional<GemmBlockScales> scales;  ///< as the kernel wants them
 
-  GemmChoice choice(const Array& result) const {
-    const GemmSize size{
-        .rows = layout.rows,
-        .columns = layout.columns,
-        .inner = layout.inner,
-        .batches = layout.batches(),
-        .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-        .out_bytes = scalar_size(result.type()),
-        .in_bytes = scalar_size(of.a.type()),
-        .promotes = promotes,
-        .block_scales = scales.has_value(),
-        .whole = of.a.type() == ScalarType::int8,
-        .b_turned = !b.dense_rows,
-        .finishes =
-            epilogue.bias || epilogue.c || epilogue.activation || !epilogue.expression.empty(),
-        .gated = epilogue.gate.has_value(),
-        .a_pitch = layout.a_stride,
-        .b_pitch = layout.b_stride};
+  GemmSize size(const Array& result) const {
+    return {.rows = layout.rows,
+            .columns = layout.columns,
+            .inner = layout.inner,
+            .batches = layout.batches(),
+            .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+            .out_bytes = scalar_size(result.type()),
+            .in_bytes = scalar_size(of.a.type()),
+            .promotes = promotes,
+            .block_scales = scales.has_value(),
+            .whole = of.a.type() == ScalarType::int8,
+            .b_turned = !b.dense_rows,
+            .finishes =
+                epilogue.bias || epilogue.c || epilogue.activation || !epilogue.expression.empty(),
+            .gated = epilogue.gate.has_value(),
+            .a_pitch = layout.a_stride,
+            .b_pitch = layout.b_stride};
+  }
+
+  GemmChoice choice(const GemmSize& size) const {
     const bool one = size.gated || size.whole;
     if (of.tile) return choose_gemm(size, *of.tile, one ? 1 : of.splits);
     GemmChoice chosen = choose_gemm(size);
@@ -138,10 +142,8 @@ struct FastGemm {
                                                 : std::pair(layout.columns, layout.inner);
     const CUtensorMap map_a =
         operand_map(a.array, a_rows, a_dense, layout.a_stride, layout.outer, layout.within,
-                    &GemmBatchDim::a, a.dense_rows ? tile.rows : 64);
-    // The columns of a gated tile come in two boxes at least.
-    const int shared = ending.gate ? std::max(2, tile.cluster) : tile.cluster;
-    const int b_box = b.dense_rows ? 64 / tile.cluster : tile.columns / shared;
+                    &GemmBatchDim::a, tile.box_lines_of_a(a.dense_rows, promotes));
+    const int b_box = tile.box_lines_of_b(!b.dense_rows, ending.gate.has_value(), promotes);
     const CUtensorMap map_b = operand_map(b.array, b_rows, b_dense, layout.b_stride, layout.outer,
                                           layout.within, &GemmBatchDim::b, b_box);
     CUtensorMap map_out{};
@@ -178,9 +180,10 @@ struct FastGemm {
   }
 
   void run(const Array& result) const {
-    const GemmChoice made = choice(result);
-    const GemmProblem problem =
-        problem_of(layout, made, epilogue.gate.has_value(), stage_elements(a.array));
+    const GemmSize all = size(result);
+    const GemmChoice made = choice(all);
+    const GemmProblem problem = problem_of(layout, made, epilogue.gate.has_value(),
+                                           stage_elements(a.array), gemm_edges(all, made));
     run_product(result, epilogue, has_short_epilogue(epilogue),
                 {problem.splits, problem.batches, layout.rows, layout.columns}, on,
                 [&](const Array& target, const GemmEpilogue& ending) {

@@ -349,6 +349,8 @@ def test_the_rule():
         (8192, 8192, 1024): ("128x256", "128x192", "256x128", "128x128"),
         (4097, 4097, 4097): ("128x256, 4 stages, 2 groups, clusters of 2", "128x224"),
         (5120, 5120, 5120): ("128x224, 4 stages, 2 groups, clusters of 2",),
+        (2050, 2050, 2050): ("128x256, 4 stages, 2 groups",),
+        (6152, 6152, 6144): ("128x256",),
         (4096, 7168, 2048): ("128x160",),
     }.items():
         assert _core._gemm_choice(*shape).startswith(tiles), shape
@@ -358,6 +360,7 @@ def test_the_rule():
     # Lines of 6000 bytes begin inside of lines of L2: a cluster shares its loads.
     for turned in (True, False):
         assert "clusters of 2" in _core._gemm_choice(3000, 3000, 3000, b_turned=turned)
+    assert _core._gemm_choice(4104, 4104, 4104, b_turned=False).startswith("128x256")
     assert "splits" in _core._gemm_choice(64, 256, 16384)
     assert "splits" not in _core._gemm_choice(4096, 4096, 4096)
     assert "splits" not in _core._gemm_choice(128, 128, 64)

@@ -104,7 +104,6 @@ struct GroupedLaunch {
   }
   CUtensorMap weights_map(const GemmTile& tile, bool gated) const {
     const bool turned = weights.dense_rows;
-    const int shared = gated ? std::max(2, tile.cluster) : tile.cluster;
     const auto [lines, dense] =
         turned ? std::pair(layout.inner, layout.columns) : std::pair(layout.columns, layout.inner);
     return gemm_map(
@@ -113,7 +112,7 @@ struct GroupedLaunch {
          .shape = {1, layout.within.b == 0 ? 1 : count(), lines, dense},
          .strides = {0, layout.within.b, layout.b_stride, in_bytes()},
          .type = weights.array.type(),
-         .box_rows = static_cast<std::uint32_t>(turned ? 64 / tile.cluster : tile.columns / shared),
+         .box_rows = static_cast<std::uint32_t>(tile.box_lines_of_b(!turned, gated, promotes())),
          .box_columns = static_cast<std::uint32_t>(128 / in_bytes())});
   }
   GemmBlockValues block_values() const {
@@ -146,8 +145,8 @@ struct GroupedLaunch {
                                 .store = store_of(result, columns),
                                 .sums = sums(),
                                 .work = ProductWork::grouped};
-    const CUtensorMap map_x =
-        line_map(x.array, layout.rows, layout.inner, layout.a_stride, tile.rows);
+    const CUtensorMap map_x = line_map(x.array, layout.rows, layout.inner, layout.a_stride,
+                                       tile.box_lines_of_a(true, promotes()));
     const CUtensorMap map_w = weights_map(tile, gated);
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {

@@ -7,8 +7,9 @@
 
 namespace kernwright {
 
-/// The parts of a product. A kernel's own struct adds three: kBytesBeside of a stage,
-/// load_beside(), which loads them, and multiply_tile(), which sums a warpgroup's part of a tile.
+/// The parts of a product. A kernel's own struct adds four: kBytesBeside of a stage, load_beside(),
+/// which loads them, multiply_tile(), which sums a warpgroup's part of a tile, and kLeavesOut: it
+/// leaves out products of tiles at edges as TileBoxes does loads.
 template <typename InType, typename OutType, typename OfType, typename OrderType, Store store,
           typename FinishType>
 struct ProductTypes {
@@ -140,7 +141,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
       for (int tile = first; tile < tiles; tile += apart) {
         const Place at = schedule.place(tile);
         constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
-        load_tile(work, shared, maps, of, at, top_row<Of>(schedule, at, rank),
+        load_tile(work, shared, maps, of, at, top_row<Of>(schedule, at, rank), schedule.end_row(at),
                   schedule.depth(at, kDepth), rank, ring);
       }
     }

@@ -48,6 +48,12 @@ struct Problem {
   int inner_batches;     // products are numbered in two dimensions; of the inner one
   int a_inner, a_outer;  // 0 where all of that dimension have the same a
   int b_inner, b_outer;
+  int short_rows, narrow_columns;  // 1 where the last row (column) of tiles comes last
+};
+template <>
+struct ScheduleOf<Problem> {
+  using Type = EdgesLast<Problem>;
+  __device__ static const Problem& sizes(const Problem& of) { return of; }
 };
 
 /// How the result is written.
@@ -113,30 +119,56 @@ __device__ __forceinline__ int top_row(const Schedule& schedule, const Place& at
   return schedule.first_row(at) + (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
 }
 
-/// Loads what a tile from `row` on needs, stage by stage of `part`. By one thread. In a gated
-/// product the first half of B's tile are columns of its first half, the second half those of its
-/// second.
+constexpr int kNarrow = 64;  // columns of a tile at an edge that leaves out all others
+
+/// What is loaded for a tile. Wide tiles of kernels that leave out products (kLeavesOut) load no
+/// box of a warpgroup without rows inside the result, and none behind the columns of a narrow tile.
+template <typename Work>
+struct TileBoxes {
+  using Of = typename Work::Of;
+  static constexpr bool kLeavesOut = Work::kLeavesOut && Of::kColumns >= 256;
+  static constexpr int kHalf = Of::kColumns / (Work::Finish::kGated ? 2 : 1);
+  static constexpr int kShare = Of::kColumns / Of::kCluster;  // of B's tile that this block loads
+  /// Lines of a box of A and of B. Where neighbours lie along them they are 64.
+  static constexpr int kRows = Work::Order::kA || kLeavesOut ? 64 : Of::kRows;
+  static constexpr int kColumns = kLeavesOut ? 64 : kShare < kHalf ? kShare : kHalf;
+  int rows = Of::kRows, columns = Of::kColumns;
+
+  /// The result has that many rows and columns from the tile's first ones on.
+  __device__ TileBoxes(int rows_inside, int columns_inside) {
+    constexpr int kOfGroup = Of::kGroupRows;
+    if (!kLeavesOut) return;
+    rows = min(rows, (max(rows_inside, 0) + kOfGroup - 1) / kOfGroup * kOfGroup);
+    if (!Work::Finish::kGated && columns_inside <= kNarrow) columns = kNarrow;
+  }
+  /// Of a stage.
+  __device__ int bytes() const {
+    constexpr int kAll = Work::Order::kB ? Of::kBytesOfB : Of::kColumns * kLine;
+    return rows * kLine + (columns < Of::kColumns ? columns * kLine : kAll) + Work::kBytesBeside;
+  }
+};
+
+/// Loads what a tile from `row` on needs, stage by stage of `part`; the result's rows end before
+/// `end`. By one thread. In a gated product the first half of B's tile are columns of its first
+/// half, the second half those of its second.
 template <typename Work>
 __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& shared,
                                           const OperandMaps& maps, const Problem& of, Place at,
-                                          int row, const Depth& part, unsigned rank,
+                                          int row, int end, const Depth& part, unsigned rank,
                                           Ring<Work::Of::kStages>& ring) {
   using Of = typename Work::Of;
   using Order = typename Work::Order;
+  using Boxes = TileBoxes<Work>;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
-  constexpr int kHalf = Of::kColumns / (Work::Finish::kGated ? 2 : 1);
-  constexpr int kShare = Of::kColumns / Of::kCluster;  // of B's tile that this block loads
-  constexpr int kBoxColumns = kShare < kHalf ? kShare : kHalf;
-  constexpr int kLoaded = Of::kBytesOfA + (Order::kB ? Of::kBytesOfB : Of::kColumns * kLine);
   constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
+  const int column = at.column * Boxes::kHalf;
+  const Boxes boxes(end - row, of.columns - column);
+  const int bytes = boxes.bytes();
   const auto column_of = [&](int place) {
-    return at.column * kHalf + place % kHalf + place / kHalf * of.columns;
+    return column + place % Boxes::kHalf + place / Boxes::kHalf * of.columns;
   };
   const int outer = at.batch == 0 ? 0 : at.batch / of.inner_batches;
   const int inner = at.batch - outer * of.inner_batches;
-  const auto load_a = [&](unsigned char* target, int x, int y, Mbarrier& full) {
-    load_box(target, maps.a, {x, y, inner * of.a_inner, outer * of.a_outer}, full);
-  };
   const auto load_b = [&](unsigned char* target, int x, int y, Mbarrier& full) {
     const BoxPlace place{x, y, inner * of.b_inner, outer * of.b_outer};
     if constexpr (Of::kCluster == 1) {
@@ -148,27 +180,31 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   for (int step = 0; step < part.steps; ++step, ring.advance()) {
     Mbarrier& full = shared.full[ring.stage];
     shared.empty[ring.stage].wait(ring.parity ^ 1);
-    full.arrive_expecting(kLoaded + Work::kBytesBeside);
+    full.arrive_expecting(bytes);
     const int deep = part.begin + step * kDepth;
     unsigned char* a = shared.a(ring.stage);
     unsigned char* b = shared.b(ring.stage);
-    if constexpr (Order::kA) {
-#pragma unroll
-      for (int i = 0; i < Of::kRows / 64; ++i) load_a(a + i * kPart, row + i * 64, deep, full);
-    } else {
-      load_a(a, deep, row, full);
+    constexpr int kUnroll = Boxes::kLeavesOut ? 1 : Of::kRows / Boxes::kRows;  // few registers
+#pragma unroll kUnroll
+    for (int i = 0; i < Of::kRows / Boxes::kRows; ++i) {
+      const int from = i * Boxes::kRows;
+      if (from >= boxes.rows) break;
+      const int x = Order::kA ? row + from : deep, y = Order::kA ? deep : row + from;
+      load_box(a + from * kLine, maps.a, {x, y, inner * of.a_inner, outer * of.a_outer}, full);
     }
     if constexpr (Order::kB) {
-      const int part = static_cast<int>(rank) * (kDepth / Of::kCluster);
+      const int lines = static_cast<int>(rank) * (kDepth / Of::kCluster);
 #pragma unroll
       for (int i = 0; i < Of::kBytesOfB / kPart; ++i) {
-        load_b(b + i * kPart + part * kLine, column_of(i * 64), deep + part, full);
+        if (i * 64 >= boxes.columns) break;
+        load_b(b + i * kPart + lines * kLine, column_of(i * 64), deep + lines, full);
       }
     } else {
 #pragma unroll
-      for (int i = 0; i < kShare / kBoxColumns; ++i) {
-        const int part = static_cast<int>(rank) * kShare + i * kBoxColumns;
-        load_b(b + part * kLine, deep, column_of(part), full);
+      for (int i = 0; i < Boxes::kShare / Boxes::kColumns; ++i) {
+        const int place = static_cast<int>(rank) * Boxes::kShare + i * Boxes::kColumns;
+        if (place >= boxes.columns) break;
+        load_b(b + place * kLine, deep, column_of(place), full);
       }
     }
     work.load_beside(shared.more(ring.stage), row, deep / kDepth, full);

@@ -16,16 +16,15 @@ struct Depth {
 
 /// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
 /// is the same.
-template <typename Problem>
-__device__ __forceinline__ Place walk_tiles(const Problem& of, int row_tiles, int flat, int batch,
-                                            int split) {
+__device__ __forceinline__ Place walk_tiles(int group, int row_tiles, int column_tiles, int flat,
+                                            int batch, int split) {
   int first = 0, inside = flat;
-  if (row_tiles > of.group) {  // divisions take time that small products feel
-    const int band = of.group * of.column_tiles;
-    first = flat / band * of.group;
+  if (row_tiles > group) {  // divisions take time that small products feel
+    const int band = group * column_tiles;
+    first = flat / band * group;
     inside = flat % band;
   }
-  const int high = min(row_tiles - first, of.group), column = inside / high;
+  const int high = min(row_tiles - first, group), column = inside / high;
   return {first + inside - column * high, column, batch, split};
 }
 
@@ -41,10 +40,12 @@ struct AllTiles {
   __device__ void prepare(int) const {}
   __device__ int count() const { return of.row_tiles * of.column_tiles * of.batches * of.splits; }
   __device__ Place place(int tile) const {
-    if (of.batches * of.splits == 1) return walk_tiles(of, of.row_tiles, tile, 0, 0);
+    if (of.batches * of.splits == 1) {
+      return walk_tiles(of.group, of.row_tiles, of.column_tiles, tile, 0, 0);
+    }
     const int all = of.row_tiles * of.column_tiles;
     const int z = tile / all, flat = tile - z * all;
-    return walk_tiles(of, of.row_tiles, flat, z / of.splits, z % of.splits);
+    return walk_tiles(of.group, of.row_tiles, of.column_tiles, flat, z / of.splits, z % of.splits);
   }
   /// Steps have `elements` of the inner dimension.
   __device__ Depth depth(const Place& at, int elements) const {
@@ -55,6 +56,21 @@ struct AllTiles {
   __device__ int first_row(const Place&) const { return 0; }
   __device__ int end_row(const Place&) const { return of.rows; }
   __device__ int matrix(const Place& at) const { return at.split * of.batches + at.batch; }
+};
+
+/// The same. Of one product the last row and the last column of tiles come behind all others, where
+/// the problem says that they take less time.
+template <typename Problem>
+struct EdgesLast : AllTiles<Problem> {
+  __device__ EdgesLast(const Problem& problem, void* memory) : AllTiles<Problem>(problem, memory) {}
+  __device__ Place place(int tile) const {
+    const Problem& of = this->of;
+    if (of.short_rows + of.narrow_columns == 0) return AllTiles<Problem>::place(tile);
+    const int rows = of.row_tiles - of.short_rows, columns = of.column_tiles - of.narrow_columns;
+    const int edge = tile - rows * columns, along = of.short_rows * of.column_tiles;
+    if (edge < 0) return walk_tiles(of.group, rows, columns, tile, 0, 0);
+    return edge < along ? Place{rows, edge, 0, 0} : Place{edge - along, columns, 0, 0};
+  }
 };
 
 enum GroupKind {
@@ -174,8 +190,8 @@ struct GroupTiles {
   __device__ int count() const { return table.tiles[table.of.count] * of.column_tiles; }
   __device__ Place place(int tile) const {
     const int group = table.find(tile / of.column_tiles), before = table.tiles[group];
-    return walk_tiles(of, table.tiles[group + 1] - before, tile - before * of.column_tiles, group,
-                      0);
+    return walk_tiles(of.group, table.tiles[group + 1] - before, of.column_tiles,
+                      tile - before * of.column_tiles, group, 0);
   }
   __device__ Depth depth(const Place&, int) const { return {0, of.steps}; }
   __device__ int end_depth(const Place&, int all) const { return all; }

@@ -1,0 +1,72 @@
+// The rule for tiles: which edges come last, and what they cost.
+#include "kernels_src/gemm/gemm_choice.h"
+
+#include <doctest/doctest.h>
+
+using namespace kernwright::kernels;
+
+namespace {
+
+constexpr GemmTile kWide{128, 256, 4, 2, false, 1}, kShared{128, 256, 4, 2, false, 2};
+constexpr GemmTile kInTurn{64, 256, 4, 2, true, 1}, kSmaller{128, 192, 4, 2, false, 1};
+
+GemmSize size_of(std::int64_t rows, std::int64_t columns) {
+  return {.rows = rows, .columns = columns, .inner = 4096, .a_pitch = 8192, .b_pitch = 8192};
+}
+GemmEdges edges_of(std::int64_t rows, std::int64_t columns, const GemmTile& tile) {
+  return gemm_edges(size_of(rows, columns), {tile});
+}
+double cost_of(std::int64_t rows, std::int64_t columns, const GemmTile& tile) {
+  const GemmSize size = size_of(rows, columns);
+  return gemm_cost(size, choose_gemm(size, tile, 1));
+}
+
+}  // namespace
+
+TEST_CASE("few rows and few columns of a last tile are edges") {
+  for (const std::int64_t rows : {1, 8, 64}) CHECK(edges_of(4096 + rows, 4096, kWide).short_rows);
+  for (const std::int64_t rows : {0, 65, 127}) {
+    CHECK_FALSE(edges_of(4096 + rows, 4096, kWide).short_rows);
+  }
+  for (const std::int64_t columns : {1, 8, 64}) {
+    CHECK(edges_of(4096, 4096 + columns, kWide).narrow_columns);
+  }
+  for (const std::int64_t columns : {0, 65, 255}) {
+    CHECK_FALSE(edges_of(4096, 4096 + columns, kWide).narrow_columns);
+  }
+  CHECK(edges_of(8, 8, kShared).short_rows);
+  CHECK_FALSE(edges_of(4096 + 128 + 8, 4096, kShared).short_rows);
+  // Groups that take turns have all rows of a tile.
+  CHECK_FALSE(edges_of(4104, 4104, kInTurn).short_rows);
+  CHECK(edges_of(4104, 4104, kInTurn).narrow_columns);
+  CHECK_FALSE(edges_of(4104, 4104, kSmaller).short_rows);
+  CHECK_FALSE(edges_of(4104, 4104, kSmaller).narrow_columns);
+}
+
+TEST_CASE("parts, groups and promoted sums have no edges, gated tiles no narrow ones") {
+  GemmSize size = size_of(4104, 4104);
+  CHECK(gemm_edges(size, {kWide}).narrow_columns);
+  CHECK_FALSE(gemm_edges(size, {kWide, 2}).narrow_columns);
+  size.gated = true;
+  CHECK(gemm_edges(size, {kWide}).short_rows);
+  CHECK_FALSE(gemm_edges(size, {kWide}).narrow_columns);
+  for (const auto change :
+       {+[](GemmSize& of) { of.batches = 2; }, +[](GemmSize& of) { of.promotes = true; },
+        +[](GemmSize& of) { of.groups = 2; }}) {
+    GemmSize other = size_of(4104, 4104);
+    change(other);
+    CHECK_FALSE(gemm_edges(other, {kWide}).short_rows);
+    CHECK_FALSE(gemm_edges(other, {kWide}).narrow_columns);
+  }
+}
+
+TEST_CASE("an edge costs less than a round of whole tiles, and more than nothing") {
+  const double whole = cost_of(4096, 4096, kWide), more = cost_of(4096, 4352, kWide);
+  for (const auto& [rows, columns] : {std::pair{4104, 4096}, {4096, 4104}, {4104, 4104}}) {
+    CHECK(cost_of(rows, columns, kWide) < more);
+    CHECK(cost_of(rows, columns, kShared) < cost_of(4352, 4352, kShared));
+  }
+  CHECK(cost_of(4104, 4104, kWide) > whole);
+  // Of 480 whole tiles 48 of 132 multiprocessors have three; they take the 48 of the edges.
+  CHECK(cost_of(4104, 3840 + 64, kWide) <= whole);
+}
