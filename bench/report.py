@@ -15,6 +15,7 @@ from report_arrays import (
 from report_kernels import choice_rule, first_calls, published
 from report_products import (
     decoding,
+    float8_attention,
     grouped,
     grouped_float8,
     products,
@@ -450,6 +451,7 @@ def main() -> None:
         grouped,
         grouped_float8,
         attention,
+        float8_attention,
         decoding,
         packed_weights,
         published,

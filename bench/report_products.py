@@ -149,3 +149,33 @@ def decoding() -> str | None:
     )
     title = "Decoding with heads of 128 elements, cold L2"
     return measured_table(title, document, columns, rows)
+
+
+def float8_attention() -> str | None:
+    document = load("float8_attention")
+    if document is None:
+        return None
+    rows = []
+    for row in document["rows"]:
+        ours = row["ours"]["TFLOP/s"]
+        others = [row[f"ours, {kind}"]["TFLOP/s"] for kind in ("widened", "bfloat16")]
+        best = fastest_peer(row, "TFLOP/s")
+        rows.append(
+            (
+                f"{row['batch']} x {row['heads']} / {row['kv_heads']} heads of {row['dim']}, "
+                f"{row['keys']}{', causal' if row['causal'] else ''}",
+                f"{ours:.0f}",
+                *(f"{rate:.0f}" for rate in others),
+                f"{best[1]:.0f}" if best else "",
+                error_by_norm(row),
+            )
+        )
+    columns = (
+        "batch x heads / heads of keys, tokens",
+        "TFLOP/s, float8",
+        "TFLOP/s, widened to bfloat16 first",
+        "TFLOP/s, bfloat16 operands",
+        "TFLOP/s, torch's cuDNN, bfloat16 operands",
+        "error by the norm",
+    )
+    return measured_table("Attention of float8 operands", document, columns, rows)

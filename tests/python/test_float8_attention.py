@@ -41,6 +41,10 @@ def operands(batch, heads, kv_heads, queries, keys, dim, types=(E4M3, E4M3, E4M3
     return [normal(*shape, seed=i).astype(of) for i, (shape, of) in enumerate(pairs)]
 
 
+def given_to_matrix_units():
+    return not kw.current_device().is_simulated
+
+
 def compare(host, device=None, wanted=None, **options):
     """The options are the model's; arrays among them go to the device."""
     given = {k: kw.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
@@ -56,7 +60,11 @@ def compare(host, device=None, wanted=None, **options):
         wanted = [np.asarray(x).astype(np.float64) for x in host]
     result, logarithms = reference(*wanted, **options)
     assert_attention(got, result, "float8")
-    assert_logarithms(lse, logarithms)
+    if given_to_matrix_units():
+        # They add products of float8 with 14 bits: scores have errors of 2^-9 of their size.
+        np.testing.assert_allclose(lse.numpy(), logarithms, rtol=2**-8, atol=2e-3)
+    else:
+        assert_logarithms(lse, logarithms)
     return got
 
 
