@@ -149,7 +149,7 @@ def test_scales(forced):
     exact[2] *= np.float64(0.5) / -3.0
     all_same = {"value_scale": np.array(0.5, np.float32), **factors}
     compare(host, wanted=exact, **all_same)
-    none = attention(*(kw.asarray(x) for x in host), enable_gqa=True, query_scale=0.0)
+    none = attention(*(kw.asarray(x) for x in host), enable_gqa=True, query_scale=np.float32(0))
     mean = np.repeat(host[2].astype(np.float64).mean(2, keepdims=True), 2, 1)
     assert_attention(none, np.broadcast_to(mean, none.shape), "float8")
 

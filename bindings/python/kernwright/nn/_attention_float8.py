@@ -13,6 +13,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 _NAMES = ("query", "key", "value")
+_NUMBERS = (int, float, np.integer, np.floating)
 
 
 def is_float8(x: Any) -> bool:
@@ -37,7 +38,7 @@ def attended(
     factors = [1.0, 1.0, 1.0]
     given: list[Any] = [None, None, None]
     for i, (name, x, scale) in enumerate(zip(_NAMES, operands, scales, strict=True)):
-        if isinstance(scale, (int, float)):
+        if isinstance(scale, _NUMBERS):
             factors[i] = float(scale)
         elif scale is not None:
             given[i] = _checked(f"{name}_scale", x, scale, packed)
@@ -74,10 +75,10 @@ def _checked(name: str, x: Any, scale: Any, packed: bool) -> Array:
     if not is_float8(x):
         what = getattr(x, "dtype", type(x).__name__)
         raise InvalidArgument(f"attention: {name} is for float8 operands; this one is {what}")
-    if isinstance(scale, (int, float)):
+    if isinstance(scale, _NUMBERS):
         scale = kernwright.asarray(np.float32(scale), device=x.device)
     if not isinstance(scale, Array) or str(scale.dtype) != "float32":
-        what = getattr(scale, "dtype", type(scale).__name__)
+        what = str(scale.dtype) if isinstance(scale, Array) else f"a {type(scale).__name__}"
         raise ArgumentError(f"attention: {name} is a number or a float32 array, not {what}")
     heads = x.shape[1]
     shapes = [(), (heads,)] if packed else [(), (heads,), (x.shape[0], heads)]
