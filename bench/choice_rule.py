@@ -26,6 +26,7 @@ import harness
 import kernwright as kw
 from kernwright import _core
 from kernwright.tune._product_operands import Operands, operands
+from kernwright.tune._products import milliseconds
 
 TABLE = pathlib.Path(__file__).parent.parent / "kernels_src" / "launch_choices.json"
 ROUNDS = 5
@@ -76,26 +77,10 @@ def compile_both(product: Operands, plan: list[Any]) -> None:
         _core._with_product(each, functools.partial(_core._compile_only, product.run))
 
 
-def seconds_of(product: Operands, plan: list[Any]) -> float:
-    device = product.a.device
-
-    def median() -> float:
-        return kw.time_kernel(
-            product.run,
-            device=device,
-            cold=not device.is_simulated,
-            warmup=1,
-            min_samples=3,
-            max_seconds=SHARE,
-        ).median
-
-    return float(_core._with_product(plan, median)) / 1e3
-
-
 def measure(product: Operands, plan: list[Any]) -> dict[str, Any]:
-    rounds = [(seconds_of(product, []), seconds_of(product, plan)) for _ in range(ROUNDS)]
+    rounds = [[milliseconds(product, each, SHARE) for each in ([], plan)] for _ in range(ROUNDS)]
     ratio = statistics.median(rule / table for rule, table in rounds)
-    rule, table = (statistics.median(times) * 1e6 for times in zip(*rounds, strict=True))
+    rule, table = (statistics.median(times) * 1e3 for times in zip(*rounds, strict=True))
     return {"rule, us": round(rule, 2), "table, us": round(table, 2), "ratio": round(ratio, 4)}
 
 

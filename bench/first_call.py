@@ -16,8 +16,6 @@ import functools
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 import time
 import zlib
@@ -213,17 +211,7 @@ def timed(call: Call) -> float:
 CHILDREN = {"compiled": compiled, "from_pack": from_pack}
 
 
-def run(kind: str, *arguments: str, **environment: str) -> dict[str, Any]:
-    here = str(pathlib.Path(__file__).parent)
-    code = f"import sys, json; sys.path.insert(0, {here!r}); import first_call\n"
-    code += f"print(json.dumps(first_call.CHILDREN[{kind!r}](*{arguments!r})))"
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, env={**os.environ, **environment},
-    )  # fmt: skip
-    if ended.returncode != 0:
-        raise SystemExit(f"{kind} {arguments[0]}: {ended.stderr[-1000:]}")
-    return json.loads(ended.stdout.splitlines()[-1])
+run = functools.partial(harness.child, "first_call")
 
 
 # ------------------------------------------------------------------------------------- the whole

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import json
 import os
 import pathlib
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 
@@ -153,17 +152,7 @@ def child_load(name, folder):
 CHILDREN = {"first": child_first, "plain": child_plain, "load": child_load}
 
 
-def run(kind, name, folder, **environment):
-    here = str(pathlib.Path(__file__).parent)
-    code = f"import sys, json; sys.path.insert(0, {here!r}); import first_call_parts\n"
-    code += f"print(json.dumps(first_call_parts.CHILDREN[{kind!r}]({name!r}, {folder!r})))"
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, env={**os.environ, **environment},
-    )  # fmt: skip
-    if ended.returncode != 0:
-        raise SystemExit(f"{kind} {name}: {ended.stderr[-1000:]}")
-    return json.loads(ended.stdout.splitlines()[-1])
+run = functools.partial(harness.child, "first_call_parts")
 
 
 def middle(rows, key):

@@ -9,7 +9,6 @@ finish. The simulated device checks only the results, with small shapes and no t
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import statistics
 import sys
@@ -300,8 +299,7 @@ def main() -> None:
         rows.append(row)
         correct = all(row["correct"] for row in rows)
         document = {"subject": "gemm", "machine": machine, "rows": rows, "correct": correct}
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(document, indent=1) + "\n")
+        harness.save(options.output, document)
     harness.write(options.output, document)
 
 

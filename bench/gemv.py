@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import pathlib
 import statistics
 import sys
@@ -270,7 +269,7 @@ def measure_formats(options: argparse.Namespace) -> None:
             "correct": all(each["correct"] for each in rows),
         }
         path = options.output or harness.RESULTS / "gemv_formats.json"
-        path.write_text(json.dumps(document, indent=1) + "\n")
+        harness.save(path, document)
 
 
 def main() -> None:

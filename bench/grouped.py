@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import pathlib
 import statistics
 import sys
@@ -271,8 +270,7 @@ def main() -> None:
                 print(row, file=sys.stderr, flush=True)
                 document["rows"].append(row)
                 document["correct"] = all(each["correct"] for each in document["rows"])
-                options.output.parent.mkdir(parents=True, exist_ok=True)
-                options.output.write_text(json.dumps(document, indent=1) + "\n")
+                harness.save(options.output, document)
     harness.write(options.output, document)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import os
 import pathlib
 import platform
 import statistics
+import subprocess
+import sys
 import time
 import timeit
 from collections.abc import Callable, Mapping
@@ -111,6 +114,21 @@ def arguments(description: str, name: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("-o", "--output", type=pathlib.Path, default=RESULTS / f"{name}.json")
     return parser.parse_args()
+
+
+def child(module: str, kind: str, *arguments: str, **environment: str) -> dict[str, Any]:
+    """What `CHILDREN[kind]` of a benchmark's module returns in a new process."""
+    here = str(pathlib.Path(__file__).parent)
+    code = f"import sys, json; sys.path.insert(0, {here!r}); import {module}\n"
+    code += f"print(json.dumps({module}.CHILDREN[{kind!r}](*{arguments!r})))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, env={**os.environ, **environment},
+    )  # fmt: skip
+    if ended.returncode != 0:
+        raise SystemExit(f"{kind} {arguments[0]}: {ended.stderr[-1000:]}")
+    result: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return result
 
 
 def save(path: pathlib.Path, document: dict[str, Any]) -> None:

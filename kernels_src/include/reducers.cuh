@@ -239,7 +239,7 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     const WideValue sum = Between<WideValue, Value>::of(part.sum);
     const WideValue mean = plus(Between<WideValue, Value>::of(part.pivot), divided(sum, count));
     const WideReal squares = static_cast<WideReal>(part.square);
-    if (is_overflow(squares)) return {mean, squares, count};
+    if (isinf(squares)) return {mean, squares, count};
     const WideReal square = squares - squared(sum) / count;
     return {mean, square < 0 ? WideReal(0) : square, count};
   }
@@ -250,11 +250,8 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     const WideValue distance = minus(b.mean, a.mean);
     const WideValue mean = plus(a.mean, scaled(distance, share));
     const WideReal square = a.square + b.square;
-    if (is_overflow(square)) return {mean, square, count};  // the means may be beyond the range too
+    if (isinf(square)) return {mean, square, count};  // the means may be beyond the range too
     return {mean, square + squared(distance) * a.count * share, count};
-  }
-  __device__ static bool is_overflow(WideReal square) {
-    return square > static_cast<WideReal>(1.7976931348623157e308);
   }
   __device__ static Real<As> finish(const State& state, Call call) {
     const double left = call.count - call.parameter;

@@ -61,8 +61,8 @@ def compare(host, device=None, wanted=None, **options):
     result, logarithms = reference(*wanted, **options)
     assert_attention(got, result, "float8")
     if given_to_matrix_units():
-        # They add products of float8 with 14 bits: scores have errors of 2^-9 of their size.
-        np.testing.assert_allclose(lse.numpy(), logarithms, rtol=2**-8, atol=2e-3)
+        # They add products of float8 with 14 bits: scores have errors of up to 2e-3 of their size.
+        np.testing.assert_allclose(lse.numpy(), logarithms, rtol=2e-3, atol=1e-3)
     else:
         assert_logarithms(lse, logarithms)
     return got

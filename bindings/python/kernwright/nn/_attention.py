@@ -95,8 +95,8 @@ def attention(
     _require_groups(query, key, enable_gqa)
     scales = (query_scale, key_scale, value_scale)
     scaled = query_scale is not None or key_scale is not None or value_scale is not None
-    vectors = [sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
-    arrays = [attn_mask, *vectors, None, None, None]
+    arrays = [attn_mask, sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
+    arrays += [None] * 3  # of decode_attention()
     cap, most = soft_cap or 0.0, max_seqlen_q or 0
     made = None
     if scaled or is_float8(query) or is_float8(key) or is_float8(value):

@@ -194,8 +194,18 @@ def grouped_linear(
     shape = _shape(weights)
     experts = shape[0] if shape else None
     numbers, kind = _numbers("grouped_linear", offsets, counts, experts)
-    scales = {"scale_a": scale_a, "scale_b": scale_b, "dtype": dtype}
-    return _grouped_product(x, weights, numbers, kind, bias, activation, gate, **scales)
+    return _grouped_product(
+        x,
+        weights,
+        numbers,
+        kind,
+        bias,
+        activation,
+        gate,
+        scale_a=scale_a,
+        scale_b=scale_b,
+        dtype=dtype,
+    )
 
 
 def grouped_linear_backward(

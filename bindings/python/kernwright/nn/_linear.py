@@ -87,16 +87,13 @@ def linear(
                 "products with packed weights have one precision: leave precision out"
             )
         return _packed_linear(x, weight._spec, weight._arrays, bias, residual, activation or "", [])
-
-    def run() -> Array:
-        return _linear(x, weight, bias, scale, residual, activation or "", precision)
-
-    result = run()
+    arguments = (x, weight, bias, scale, residual, activation or "", precision)
+    result = _linear(*arguments)
     if tune:
         from kernwright.tune._products import tune_layer
 
-        tune_layer(x, weight, run, precision)
-        result = run()
+        tune_layer(x, weight, lambda: _linear(*arguments), precision)
+        result = _linear(*arguments)
     return result
 
 

@@ -165,28 +165,31 @@ def _target(path: str | os.PathLike[str] | None) -> pathlib.Path:
     return pathlib.Path(name)
 
 
+def milliseconds(product: Operands, plan: list[Any], seconds: float) -> float:
+    """The median of a product with a plan ([]: the rule's), measured for at most `seconds`."""
+    device = product.a.device
+
+    def median() -> float:
+        return time_kernel(
+            product.run,
+            device=device,
+            cold=not device.is_simulated,
+            warmup=1,
+            min_samples=3,
+            max_seconds=seconds,
+        ).median
+
+    return float(_core._with_product(plan, median))
+
+
 def _measure(product: Operands, seconds: float) -> dict[str, Any]:
     types, shape, bucket, plans = _core._product(*product.key)
     device = product.a.device
-
-    def timed(plan: list[Any]) -> float:
-        def median() -> float:
-            return time_kernel(
-                product.run,
-                device=device,
-                cold=not device.is_simulated,
-                warmup=1,
-                min_samples=3,
-                max_seconds=seconds,
-            ).median
-
-        return float(_core._with_product(plan, median))
-
-    rule = timed([])
+    rule = milliseconds(product, [], seconds)
     times: list[tuple[list[Any], float]] = []
     for plan in plans:
         try:
-            times.append((plan, timed(plan)))
+            times.append((plan, milliseconds(product, plan, seconds)))
         except Error:  # one that does not fit the device: the others are left
             continue
     best, least = min(times, key=lambda of: of[1], default=([], rule))
