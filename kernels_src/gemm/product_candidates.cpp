@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostOfKernel = 16;
 constexpr std::int64_t kMostFloatRows = 16;
+constexpr std::int64_t kFewRowsOfWhole = 32;  // which skinny_whole.cu is slow with
 
 /// A plan and what a model says of its time.
 struct Candidate {
@@ -158,6 +159,12 @@ void add_fma(const Device& device, const ProductKey& key, std::vector<ProductPla
 
 bool is_half(ScalarType type) { return is_half_float(type); }
 
+/// All that is not given is the kernel's own choice.
+ProductPlan skinny_by(SkinnyKernel kernel, int warps = 0, int splits = 0) {
+  return product_plan_of(ProductKernel::skinny,
+                         {static_cast<int>(kernel), warps, 0, 0, -1, splits, -1, 0});
+}
+
 /// Kernels with their own choices, and with more or fewer splits. Weights with neighbours along the
 /// inner dimension are turned columns of b.
 void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& into) {
@@ -174,18 +181,19 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& i
     }
     if (!is_half(key.a) || key.rows <= 4) kernels.push_back(SkinnyKernel::dot);
   }
-  if (may_box && is_half(key.a)) kernels.push_back(SkinnyKernel::wgmma);
+  if (may_box && is_half(key.a)) {
+    kernels.push_back(SkinnyKernel::wgmma);
+    if (key.b_turned && key.rows > kFewRowsOfWhole && key.batches == 1)
+      into.push_back(skinny_by(SkinnyKernel::whole));
+  }
   for (const SkinnyKernel kernel : kernels) {
     for (const int splits : {0, 1, 2, 4, 8}) {
-      into.push_back(product_plan_of(ProductKernel::skinny,
-                                     {static_cast<int>(kernel), 0, 0, 0, -1, splits, -1, 0}));
+      into.push_back(skinny_by(kernel, 0, splits));
     }
-    into.push_back(
-        product_plan_of(ProductKernel::skinny, {static_cast<int>(kernel), 4, 0, 0, -1, 0, -1, 0}));
+    into.push_back(skinny_by(kernel, 4));
   }
   if (key.b_turned && is_half(key.a) && key.rows == 1 && scalar_size(key.b) == 1) {
-    constexpr int kRow = static_cast<int>(SkinnyKernel::row);
-    into.push_back(product_plan_of(ProductKernel::skinny, {kRow, 0, 0, 0, -1, 0, -1, 0}));
+    into.push_back(skinny_by(SkinnyKernel::row));
   }
 }
 
@@ -195,14 +203,13 @@ bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
     return value >= least && value <= most;
   };
   if (key.sums != ProductSums::plain || key.out != key.a) return false;
-  // The last one is of one row and weights of one byte.
-  if (n[0] == static_cast<int>(SkinnyKernel::row) && (key.rows != 1 || scalar_size(key.b) != 1)) {
-    return false;
-  }
-  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 8) &&
+  const auto kernel = static_cast<SkinnyKernel>(n[0]);
+  if (kernel == SkinnyKernel::row && (key.rows != 1 || scalar_size(key.b) != 1)) return false;
+  if (kernel == SkinnyKernel::whole && (!key.b_turned || key.batches != 1)) return false;
+  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 9) &&
          (n[1] == 0 || n[1] == 4 || n[1] == 8) && within(n[2], 0, 2) && within(n[3], 0, 4) &&
          within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&
-         within(n[7], 0, n[0] == 7 ? 8 : 4);
+         within(n[7], 0, kernel == SkinnyKernel::wgmma ? 8 : 4);
 }
 
 constexpr double kHardlyLonger = 1.05;

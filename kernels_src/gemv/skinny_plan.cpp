@@ -51,18 +51,28 @@ void plan_byte_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   if (plan.hint < 0) plan.hint = 1;
 }
 
+/// Two loads in flight; blocks of 16 warps, unless they fill only a part of their second or later
+/// waves. Measured on an H100 and an H200 with 8 rows of x.
+void plan_large_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
+  const std::int64_t wave = std::int64_t{2} * shape.multiprocessors;
+  const std::int64_t blocks = skinny_parts(shape.n, 16);
+  choose_skinny(plan.warps, blocks <= wave || blocks >= 8 * wave ? 16 : 8);
+  choose_skinny(plan.unroll, 2);
+}
+
 void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
   choose_skinny(plan.columns, std::bit_ceil(tiles));
   if (plan.kernel == SkinnyKernel::tiles && takes_byte_tiles(shape)) plan_byte_tiles(shape, plan);
+  const bool large = plan.kernel == SkinnyKernel::tiles && shape.clusters &&
+                     shape.weight_type == shape.x_type && is_large_skinny(shape);
+  if (large && plan.columns == 1 && shape.batches == 1) plan_large_tiles(shape, plan);
   choose_skinny(plan.warps, 8);
   choose_skinny(plan.rows, 1);
   choose_skinny(plan.stages, 4);
   if (plan.kernel == SkinnyKernel::ring) choose_skinny(plan.unroll, 2);
-  const bool fetches = plan.kernel == SkinnyKernel::tiles && shape.clusters &&
-                       shape.weight_type == shape.x_type && is_large_skinny(shape);
-  if (plan.hint < 0) plan.hint = fetches ? 1 : 0;
+  if (plan.hint < 0) plan.hint = large ? 1 : 0;
   const int loads = plan.columns <= 2 ? 4 : plan.columns == 4 ? 2 : 1;
   choose_skinny(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
   const std::int64_t groups = skinny_parts(shape.k, std::int64_t{4} * values * plan.unroll);
@@ -70,28 +80,44 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny_splits(plan, shape.multiprocessors / 2, blocks, groups / plan.warps);
 }
 
-// Measured on an H100: one row of x, and two where the weights have many rows, are faster without
-// the tensor cores.
-constexpr std::int64_t kSkinnyDotRows = 64;  ///< of weights, for each multiprocessor
+constexpr std::int64_t kShortSkinnyDot = 4;  ///< loads of a warp that a row has, fewer than these
 
+/// Loads of a warp that a row of the weights has.
+std::int64_t skinny_dot_loads(const SkinnyShape& shape, int width) {
+  return skinny_parts(shape.k, std::int64_t{32} * width);
+}
+
+/// Measured on an H100 and an H200: one row of x, and two of large weights, are faster without the
+/// tensor cores, unless the rows of the weights are short.
 bool skinny_dots(const SkinnyShape& shape) {
   if (!shape.clusters || shape.batches > 1 || shape.weight_type != shape.x_type) return false;
-  if (!is_large_skinny(shape)) return false;
-  return shape.m == 1 || (shape.m == 2 && shape.n >= kSkinnyDotRows * shape.multiprocessors);
+  if (skinny_dot_loads(shape, shape.width) < kShortSkinnyDot) return false;
+  return shape.m == 1 || (shape.m == 2 && is_large_skinny(shape));
+}
+
+/// Few loads in flight of each of several rows of the weights, so that a multiprocessor has many
+/// warps. Fewer rows where blocks would leave multiprocessors idle.
+void plan_dot_rows(const SkinnyShape& shape, std::int64_t loads, SkinnyPlan& plan) {
+  if (shape.m == 2) choose_skinny(plan.warps, 4);
+  const std::int64_t each = std::max<std::int64_t>(1, shape.n / shape.multiprocessors);
+  const std::int64_t most = shape.m == 2 ? 8 : loads >= 16 || shape.width < 8 ? 4 : 2;
+  const auto rows = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(each)));
+  choose_skinny(plan.rows, std::min(most, rows));
+  choose_skinny(plan.unroll, shape.width < 8 ? 2 : 1);
 }
 
 void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
-  if (shape.m == 2 && skinny_dots(shape)) choose_skinny(plan.rows, 4);
   choose_skinny(plan.width, shape.width);
   choose_skinny(plan.columns, std::min(8u, std::bit_ceil(static_cast<unsigned>(shape.m))));
-  const std::int64_t lanes = skinny_parts(shape.k, std::int64_t{32} * plan.width);
-  choose_skinny(plan.warps, lanes >= 16 ? 8 : lanes >= 4 ? 4 : 1);
+  const std::int64_t loads = skinny_dot_loads(shape, plan.width);
+  if (skinny_dots(shape)) plan_dot_rows(shape, loads, plan);
+  choose_skinny(plan.warps, loads >= 16 ? 8 : loads >= kShortSkinnyDot ? 4 : 1);
   choose_skinny(plan.rows, plan.columns * plan.width > 32 ? 1 : 2);
   choose_skinny(plan.unroll, plan.columns * plan.width > 16 ? 2 : 4);
   const std::int64_t blocks =
       skinny_parts(shape.n, plan.rows) * skinny_parts(shape.m, plan.columns) * shape.batches;
   choose_skinny_splits(plan, shape.multiprocessors / 2, blocks,
-                       lanes / (std::int64_t{2} * plan.warps * plan.unroll));
+                       loads / (std::int64_t{2} * plan.warps * plan.unroll));
 }
 
 // ---- weights of one byte and one row of x
@@ -214,8 +240,7 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   }
 }
 
-constexpr int kWholeRows = 32;                              ///< of the weights, of a block
-constexpr std::int64_t kMostWhole = std::int64_t{1} << 25;  ///< numbers of weights, less than these
+constexpr int kWholeRows = 32;              ///< of the weights, of a block
 constexpr std::int64_t kFewWholeRows = 32;  ///< of x, that are left to other kernels
 
 bool fits_skinny_whole(const SkinnyShape& shape) {
@@ -287,10 +312,10 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
   return std::max(stages, columns * (rows + 4) * 4);
 }
 
-// Measured on an H100 for weights of 4096 rows and columns.
+// Measured on an H100 and an H200 for weights of 4096 rows.
 bool fills_whole_blocks(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
   const std::int64_t blocks = skinny_parts(n, kWholeRows);
-  return m > kFewWholeRows && m <= kSkinnyRows && n * k >= kLargeSkinny && n * k < kMostWhole &&
+  return m > kFewWholeRows && m <= kSkinnyRows && n * k >= kLargeSkinny &&
          blocks <= multiprocessors && 4 * blocks >= std::int64_t{3} * multiprocessors;
 }
 

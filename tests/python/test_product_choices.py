@@ -141,7 +141,7 @@ def test_a_bucket_counts_where_its_tiles_make_no_more_waves():
         ["fma"],
         ["mma", 128, 128, 4, 1],
         ["gemm", 128, 128, 4, 2, 0, 1, 1],
-        ["skinny", 9],
+        ["skinny", 10],
         ["skinny", 1, 3],
         ["new kernel", 1],
         ["fma", "64"],
@@ -418,3 +418,35 @@ def test_rules_of_float32():
         kw.matmul(kw.ones((70, 33)), kw.ones((33, 70)))
     """)
     assert run_child(code).code == 0
+
+
+BLOCKS_WITH_ALL_OF_K = """
+import json
+import kernwright as kw
+from kernwright import _core
+from kernwright.random import normal
+whole = ["skinny", 9, 0, 0, 0, -1, 0, -1, 0]
+def operands(m):
+    x, w = (normal(shape, "bfloat16", seed=1) for shape in ((m, 136), (128, 136)))
+    return x, w.T
+def has_whole(a, b):
+    return whole in _core._product(a, b)[3]
+assert has_whole(*operands(40))
+assert not has_whole(*operands(32))
+assert not has_whole(operands(40)[0], normal((136, 128), "bfloat16", seed=2))
+a, b = operands(40)
+types, shape = _core._product(a, b)[:2]
+rows = {kw.current_device().name: {types: {shape: whole}}}
+_core._use_launch_table(json.dumps({"format": 1, "devices": {}, "products": rows}))
+with kw.checks("memory", "init", "race", "sync"):
+    got = kw.matmul(a, b).numpy()
+expected = a.astype("float32").numpy() @ b.astype("float32").numpy()
+assert abs(got.astype("f4") - expected).max() <= 8e-3 * abs(expected).max()
+"""
+
+
+def test_tables_know_blocks_with_all_of_k():
+    ended = run_child(BLOCKS_WITH_ALL_OF_K, KERNWRIGHT_DEVICE="sim",
+                      KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_LOG="debug")  # fmt: skip
+    assert ended.code == 0, ended.err
+    assert "launch skinny_whole" in ended.err

@@ -49,19 +49,64 @@ TEST_CASE("skinny plan: boxes have 64 rows of the weights, of many 128") {
   CHECK(plan_skinny(hopper_rows(64, 128256, 4096), {}).warps == 8);
 }
 
-TEST_CASE("skinny plan: one row of x, and two with many of the weights, are summed without tiles") {
-  CHECK(plan_skinny(hopper_rows(1, 4096, 4096), {}).kernel == SkinnyKernel::dot);
-  CHECK(plan_skinny(hopper_rows(1, 1024, 1024), {}).kernel == SkinnyKernel::tiles);
-  CHECK(plan_skinny(hopper_rows(2, 4096, 4096), {}).kernel == SkinnyKernel::tiles);
-  const SkinnyPlan two = plan_skinny(hopper_rows(2, 14336, 4096), {});
-  CHECK(two.kernel == SkinnyKernel::dot);
-  CHECK(two.rows == 4);
-  CHECK(plan_skinny(hopper_rows(3, 14336, 4096), {}).kernel == SkinnyKernel::tiles);
+TEST_CASE("skinny plan: one row of x, and two of large weights, are summed without tiles") {
+  const auto kernel_of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return plan_skinny(hopper_rows(m, n, k), {}).kernel;
+  };
+  CHECK(kernel_of(1, 4096, 4096) == SkinnyKernel::dot);
+  CHECK(kernel_of(1, 1024, 1024) == SkinnyKernel::dot);
+  CHECK(kernel_of(1, 4096, 768) == SkinnyKernel::tiles);  // short rows
+  CHECK(kernel_of(2, 4096, 4096) == SkinnyKernel::dot);
+  CHECK(kernel_of(2, 2048, 4096) == SkinnyKernel::tiles);
+  CHECK(kernel_of(3, 14336, 4096) == SkinnyKernel::tiles);
   SkinnyShape older = hopper_rows(1, 14336, 4096);
   older.clusters = older.overlapping = older.boxes = false;
   CHECK(plan_skinny(older, {}).kernel == SkinnyKernel::tiles);
   CHECK(plan_skinny(older, {}).hint == 0);
   CHECK(plan_skinny(hopper_rows(4, 14336, 4096), {}).hint == 1);
+}
+
+TEST_CASE("skinny plan: a load of each of several rows is in flight") {
+  struct Case {
+    std::int64_t m, n, k;
+    int warps, rows, unroll;
+  };
+  for (const Case& each :
+       {Case{1, 4096, 4096, 8, 4, 1}, Case{1, 128256, 4096, 8, 4, 1}, Case{1, 4096, 14336, 8, 4, 1},
+        Case{1, 2048, 2048, 4, 2, 1}, Case{1, 256, 4096, 8, 1, 1}, Case{1, 300, 4096, 8, 2, 1},
+        Case{1, 64, 16384, 8, 1, 1}, Case{2, 14336, 4096, 4, 8, 1}}) {
+    const SkinnyPlan plan = plan_skinny(hopper_rows(each.m, each.n, each.k), {});
+    CAPTURE(each.n);
+    CAPTURE(each.k);
+    CHECK(plan.kernel == SkinnyKernel::dot);
+    CHECK(plan.warps == each.warps);
+    CHECK(plan.rows == each.rows);
+    CHECK(plan.unroll == each.unroll);
+    CHECK(plan.splits == 1);
+  }
+  SkinnyShape floats = hopper_rows(1, 4096, 4096);
+  floats.x_type = floats.weight_type = ScalarType::float32;
+  floats.width = 4;
+  CHECK(plan_skinny(floats, {}).rows == 4);
+  CHECK(plan_skinny(floats, {}).unroll == 2);
+  // Whoever measures may ask for others.
+  const SkinnyPlan wanted = {.kernel = SkinnyKernel::dot, .warps = 16, .rows = 2, .unroll = 4};
+  const SkinnyPlan plan = plan_skinny(hopper_rows(1, 4096, 4096), wanted);
+  CHECK(plan.warps == 16);
+  CHECK(plan.rows == 2);
+  CHECK(plan.unroll == 4);
+}
+
+TEST_CASE("skinny plan: tiles of large weights come in blocks of 16 warps in whole waves") {
+  const auto plan_of = [](std::int64_t n, std::int64_t k) {
+    return plan_skinny(hopper_rows(8, n, k), {});
+  };
+  CHECK(plan_of(4096, 4096).warps == 16);
+  CHECK(plan_of(14336, 4096).warps == 8);
+  CHECK(plan_of(128256, 4096).warps == 16);
+  CHECK(plan_of(14336, 4096).unroll == 2);
+  CHECK(plan_of(1024, 4096).warps == 8);
+  CHECK(plan_of(1024, 4096).unroll == 4);
 }
 
 TEST_CASE("skinny plan: blocks with boxes fit the multiprocessors, and splits a cluster") {
@@ -195,13 +240,12 @@ TEST_CASE("skinny plan: blocks have all of k where tiles of 32 rows fill most mu
   CHECK(plan.splits == 1);
   CHECK(plan.ahead == 1);
   CHECK(skinny_shared_bytes(hopper_rows(64, 4096, 4096), plan) <= 227 * 1024);
-  // Few rows of x, too many blocks or too few, small and large weights, several products, other
-  // layouts.
+  CHECK(kernel(hopper_rows(64, 4096, 28672)) == SkinnyKernel::whole);
+  // Few rows of x, too many blocks or too few, small weights, several products, other layouts.
   CHECK(kernel(hopper_rows(32, 4096, 4096)) == SkinnyKernel::wgmma);
   CHECK(kernel(hopper_rows(64, 132 * 32 + 1, 4096)) == SkinnyKernel::wgmma);
   CHECK(kernel(hopper_rows(64, 3136, 8192)) == SkinnyKernel::wgmma);
   CHECK(kernel(hopper_rows(64, 4096, 2048)) == SkinnyKernel::wgmma);
-  CHECK(kernel(hopper_rows(64, 4096, 8192)) == SkinnyKernel::wgmma);
   SkinnyShape shape = hopper_rows(64, 4096, 4096);
   shape.batches = 2;
   CHECK(kernel(shape) == SkinnyKernel::wgmma);
