@@ -133,7 +133,7 @@ std::optional<Array> as_linear_batch(const Array& array) {
 }
 
 constexpr std::int64_t kTileRows = 32;  ///< of x, with more: tiles
-constexpr std::int64_t kTileColumns = 4096;
+constexpr std::int64_t kTileColumns = 5120;
 constexpr std::int64_t kTileElements = std::int64_t{1} << 24;
 
 /// Whether skinny_whole.cu takes weights that are b transposed.
@@ -144,7 +144,8 @@ bool prefers_whole_blocks(std::int64_t rows, const Array& b) {
 }
 
 /// Whether tiles of 64 rows (gemm.cu) are faster: with more than 32 rows of x and many columns of b
-/// (k, n), each of which lies in one piece. Measured on an H100; a table's plan comes first.
+/// (k, n), each of which lies in one piece. Measured on an H100 and an H200; a table's plan comes
+/// first.
 bool prefers_tiles(const Array& x, std::int64_t rows, const Array& b) {
   const std::int64_t k = b.shape()[0], n = b.shape()[1];
   if (rows <= kTileRows || rows > kSkinnyRows) return false;

@@ -87,30 +87,38 @@ std::int64_t skinny_dot_loads(const SkinnyShape& shape, int width) {
   return skinny_parts(shape.k, std::int64_t{32} * width);
 }
 
+bool fits_skinny_dots(const SkinnyShape& shape) {
+  return shape.clusters && shape.batches == 1 && shape.weight_type == shape.x_type &&
+         skinny_dot_loads(shape, shape.width) >= kShortSkinnyDot;
+}
+
 /// Measured on an H100 and an H200: one row of x, and two of large weights, are faster without the
 /// tensor cores, unless the rows of the weights are short.
 bool skinny_dots(const SkinnyShape& shape) {
-  if (!shape.clusters || shape.batches > 1 || shape.weight_type != shape.x_type) return false;
-  if (skinny_dot_loads(shape, shape.width) < kShortSkinnyDot) return false;
-  return shape.m == 1 || (shape.m == 2 && is_large_skinny(shape));
+  return fits_skinny_dots(shape) && (shape.m == 1 || (shape.m == 2 && is_large_skinny(shape)));
 }
 
 /// Few loads in flight of each of several rows of the weights, so that a multiprocessor has many
-/// warps. Fewer rows where blocks would leave multiprocessors idle.
+/// warps. Fewer rows where blocks would leave multiprocessors idle. Measured on both as well.
 void plan_dot_rows(const SkinnyShape& shape, std::int64_t loads, SkinnyPlan& plan) {
-  if (shape.m == 2) choose_skinny(plan.warps, 4);
-  const std::int64_t each = std::max<std::int64_t>(1, shape.n / shape.multiprocessors);
-  const std::int64_t most = shape.m == 2 ? 8 : loads >= 16 || shape.width < 8 ? 4 : 2;
-  const auto rows = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(each)));
-  choose_skinny(plan.rows, std::min(most, rows));
-  choose_skinny(plan.unroll, shape.width < 8 ? 2 : 1);
+  const bool floats = shape.x_type == ScalarType::float32;
+  if (shape.m > 1) choose_skinny(plan.warps, floats && shape.m == 2 ? 8 : 4);
+  std::int64_t rows = shape.m == 2 || shape.m > 4 ? 8 : 4;
+  if (floats && shape.m == 2) rows = 4;
+  if (!floats && shape.m == 1 && loads < 16) rows = 2;
+  const auto each = static_cast<std::uint64_t>(shape.n / shape.multiprocessors);
+  choose_skinny(plan.rows, std::clamp<std::int64_t>(std::bit_floor(each), 1, rows));
+  choose_skinny(plan.unroll, floats ? 2 : 1);
 }
 
 void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.width, shape.width);
   choose_skinny(plan.columns, std::min(8u, std::bit_ceil(static_cast<unsigned>(shape.m))));
   const std::int64_t loads = skinny_dot_loads(shape, plan.width);
-  if (skinny_dots(shape)) plan_dot_rows(shape, loads, plan);
+  const bool floats = shape.x_type == ScalarType::float32 && shape.m <= 8;
+  if (skinny_dots(shape) || (floats && fits_skinny_dots(shape) && is_large_skinny(shape))) {
+    plan_dot_rows(shape, loads, plan);
+  }
   choose_skinny(plan.warps, loads >= 16 ? 8 : loads >= kShortSkinnyDot ? 4 : 1);
   choose_skinny(plan.rows, plan.columns * plan.width > 32 ? 1 : 2);
   choose_skinny(plan.unroll, plan.columns * plan.width > 16 ? 2 : 4);
@@ -242,6 +250,8 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 constexpr int kWholeRows = 32;              ///< of the weights, of a block
 constexpr std::int64_t kFewWholeRows = 32;  ///< of x, that are left to other kernels
+constexpr std::int64_t kFewLongRows = 48;   ///< the same where the weights are
+constexpr std::int64_t kLongWhole = std::int64_t{1} << 25;  ///< numbers or more
 
 bool fits_skinny_whole(const SkinnyShape& shape) {
   return shape.boxes && !shape.by_columns && shape.batches == 1;
@@ -315,8 +325,9 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
 // Measured on an H100 and an H200 for weights of 4096 rows.
 bool fills_whole_blocks(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
   const std::int64_t blocks = skinny_parts(n, kWholeRows);
-  return m > kFewWholeRows && m <= kSkinnyRows && n * k >= kLargeSkinny &&
-         blocks <= multiprocessors && 4 * blocks >= std::int64_t{3} * multiprocessors;
+  return m > (n * k < kLongWhole ? kFewWholeRows : kFewLongRows) && m <= kSkinnyRows &&
+         n * k >= kLargeSkinny && blocks <= multiprocessors &&
+         4 * blocks >= std::int64_t{3} * multiprocessors;
 }
 
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {

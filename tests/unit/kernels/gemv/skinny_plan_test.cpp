@@ -87,8 +87,14 @@ TEST_CASE("skinny plan: a load of each of several rows is in flight") {
   SkinnyShape floats = hopper_rows(1, 4096, 4096);
   floats.x_type = floats.weight_type = ScalarType::float32;
   floats.width = 4;
-  CHECK(plan_skinny(floats, {}).rows == 4);
-  CHECK(plan_skinny(floats, {}).unroll == 2);
+  const std::pair<int, int> warps_and_rows[] = {{8, 4}, {8, 4}, {4, 4}, {4, 4},
+                                                {4, 8}, {4, 8}, {4, 8}, {4, 8}};
+  for (floats.m = 1; floats.m <= 8; ++floats.m) {
+    const SkinnyPlan plan = plan_skinny(floats, {});
+    CAPTURE(floats.m);
+    CHECK(std::pair{plan.warps, plan.rows} == warps_and_rows[floats.m - 1]);
+    CHECK(plan.unroll == 2);
+  }
   // Whoever measures may ask for others.
   const SkinnyPlan wanted = {.kernel = SkinnyKernel::dot, .warps = 16, .rows = 2, .unroll = 4};
   const SkinnyPlan plan = plan_skinny(hopper_rows(1, 4096, 4096), wanted);
@@ -241,6 +247,8 @@ TEST_CASE("skinny plan: blocks have all of k where tiles of 32 rows fill most mu
   CHECK(plan.ahead == 1);
   CHECK(skinny_shared_bytes(hopper_rows(64, 4096, 4096), plan) <= 227 * 1024);
   CHECK(kernel(hopper_rows(64, 4096, 28672)) == SkinnyKernel::whole);
+  CHECK(kernel(hopper_rows(49, 4096, 14336)) == SkinnyKernel::whole);
+  CHECK(kernel(hopper_rows(48, 4096, 14336)) == SkinnyKernel::wgmma);
   // Few rows of x, too many blocks or too few, small weights, several products, other layouts.
   CHECK(kernel(hopper_rows(32, 4096, 4096)) == SkinnyKernel::wgmma);
   CHECK(kernel(hopper_rows(64, 132 * 32 + 1, 4096)) == SkinnyKernel::wgmma);
