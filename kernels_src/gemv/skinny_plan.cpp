@@ -115,10 +115,9 @@ void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.width, shape.width);
   choose_skinny(plan.columns, std::min(8u, std::bit_ceil(static_cast<unsigned>(shape.m))));
   const std::int64_t loads = skinny_dot_loads(shape, plan.width);
-  const bool floats = shape.x_type == ScalarType::float32 && shape.m <= 8;
-  if (skinny_dots(shape) || (floats && fits_skinny_dots(shape) && is_large_skinny(shape))) {
-    plan_dot_rows(shape, loads, plan);
-  }
+  const bool floats = shape.x_type == ScalarType::float32 && shape.m <= 8 &&
+                      shape.n >= std::int64_t{8} * shape.multiprocessors;
+  if (skinny_dots(shape) || (floats && fits_skinny_dots(shape))) plan_dot_rows(shape, loads, plan);
   choose_skinny(plan.warps, loads >= 16 ? 8 : loads >= kShortSkinnyDot ? 4 : 1);
   choose_skinny(plan.rows, plan.columns * plan.width > 32 ? 1 : 2);
   choose_skinny(plan.unroll, plan.columns * plan.width > 16 ? 2 : 4);
