@@ -4,7 +4,7 @@ Compiled: no cache is used, and NVRTC's own is off. Operands are there, and NVRT
 small kernel before, which takes it "ready" seconds once in a process. From a pack: kw.pack() has
 compiled the kernels that those calls asked for, and one more process makes the first call of each
 family in turn. A time ends when the device has done the call. Processes that compile run four at a
-time where there are 16 processors and more.
+time where there are 16 processors and more; a call compiles its kernels at the same time.
 bench/first_call_parts.py measures where the time goes, bench/pack_size.py the size of other packs.
 """
 

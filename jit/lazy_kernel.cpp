@@ -50,6 +50,15 @@ struct LazyKernel::Box {
         name(std::move(kernel_name)),
         companions(std::move(come_along)) {}
 
+  /// Compiles now; the result loads.
+  std::function<Kernel()> compile(Device& device) const {
+    if (is_implied && !program.declares_all()) {
+      const std::vector<std::string> names = program.kernel_names(&device);
+      if (names.size() > 1) refuse_choice(program.source().name, names);
+    }
+    return program.compile_kernel(device, name, companions);
+  }
+
   Program program;
   bool is_implied;  ///< the only one, which nobody named
   std::string name;
@@ -67,14 +76,17 @@ const std::string& LazyKernel::name() const noexcept { return box_->name; }
 const Program& LazyKernel::program() const noexcept { return box_->program; }
 
 const Kernel& LazyKernel::on(Device& device) const {
-  const Program& program = box_->program;
-  return box_->kernels.get(device, [&] {
-    if (box_->is_implied && !program.declares_all()) {
-      const std::vector<std::string> names = program.kernel_names(&device);
-      if (names.size() > 1) refuse_choice(program.source().name, names);
-    }
-    return program.kernel(device, box_->name, box_->companions);
-  });
+  return box_->kernels.get(device, [&] { return box_->compile(device)(); });
+}
+
+const Kernel* LazyKernel::find(const Device& device) const noexcept {
+  return box_->kernels.find(device);
+}
+
+std::function<const Kernel&()> LazyKernel::compile(Device& device) const {
+  return [box = box_, load = box_->compile(device), &device]() -> const Kernel& {
+    return box->kernels.get(device, load);
+  };
 }
 
 std::shared_ptr<const ObjectCode> LazyKernel::object_code(Device& device) const {

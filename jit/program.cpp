@@ -312,15 +312,23 @@ FoundCode Program::found_code(Device& device, const std::string& name) const {
 
 Kernel Program::kernel(Device& device, const std::string& name,
                        const std::vector<std::string>& companions) const {
+  return compile_kernel(device, name, companions)();
+}
+
+std::function<Kernel()> Program::compile_kernel(Device& device, const std::string& name,
+                                                const std::vector<std::string>& companions) const {
   {
     const std::lock_guard lock(box_->mutex);
-    if (const Kernel* known = box_->find_kernel(device, name)) return *known;
+    if (const Kernel* known = box_->find_kernel(device, name))
+      return [kernel = *known] { return kernel; };
   }
   // Compiled without the lock: other kernels of this program stay usable meanwhile.
-  Program::Box::Answer answer = box_->code_with(device, name, companions);
-  const std::lock_guard lock(box_->mutex);
-  box_->load(device, answer);
-  return *box_->find_kernel(device, name);
+  Program::Box::Answer made = box_->code_with(device, name, companions);
+  return [box = box_, answer = std::move(made), &device, name]() mutable {
+    const std::lock_guard lock(box->mutex);
+    box->load(device, answer);
+    return *box->find_kernel(device, name);
+  };
 }
 
 Module Program::module(Device& device) const { return box_->first_module(device).module; }

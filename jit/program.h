@@ -60,6 +60,9 @@ class Program {
   /// compile makes them all.
   Kernel kernel(Device& device, const std::string& name,
                 const std::vector<std::string>& companions = {}) const;
+  /// The same in two steps: compiles now, and loads in the call of the result.
+  std::function<Kernel()> compile_kernel(Device& device, const std::string& name,
+                                         const std::vector<std::string>& companions = {}) const;
 
   /// The code of kernel(), without loading it.
   std::shared_ptr<const ObjectCode> object_code(Device& device, const std::string& name) const;
@@ -93,6 +96,10 @@ class LazyKernel {
   /// Compiles and loads when this is the first use on `device`; then a table look-up without a
   /// lock. The reference is valid as long as any copy of this object lives.
   const Kernel& on(Device& device) const;
+  /// on() where that is a look-up, else null.
+  const Kernel* find(const Device& device) const noexcept;
+  /// on() in two steps: compiles now, and loads in the call of the result.
+  std::function<const Kernel&()> compile(Device& device) const;
   /// Compiles for `device` without loading.
   std::shared_ptr<const ObjectCode> object_code(Device& device) const;
   /// As Program::found_code().

@@ -4,8 +4,11 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <tuple>
+#include <utility>
 
 #include "base/atomic_file.h"
 #include "base/byte_reader.h"
@@ -14,6 +17,7 @@
 #include "base/format.h"
 #include "base/regular_file.h"
 #include "jit/cache/code_cache.h"
+#include "jit/compile/task_group.h"
 
 namespace kernwright {
 namespace {
@@ -160,72 +164,102 @@ std::string packed(const ObjectCode& code) {
   return copy.serialize();
 }
 
+/// One program of a pack: what the requests for its codes refer to.
+struct PackProgram {
+  explicit PackProgram(const PackItem& item) : source(item.source), options(item.options) {
+    options.arch.clear();
+    validate(source);
+    validate(options);
+    declared = scan_source(source.text);
+    fields = program_fields(source, options);
+  }
+
+  const Source& source;
+  ProgramOptions options;
+  ScannedSource declared;
+  ProgramFields fields;
+};
+
+/// The names of each compile of the item; none for all that its source declares.
+std::vector<std::vector<std::string>> selections_of(const PackItem& item,
+                                                    const ScannedSource& declared) {
+  if (item.only_names) return {item.names};
+  const bool declares = std::any_of(declared.kernels.begin(), declared.kernels.end(),
+                                    [](const auto& kernel) { return !kernel.is_template; });
+  std::vector<std::vector<std::string>> selections;
+  if (declares || item.names.empty()) selections.emplace_back();
+  for (const std::string& name : item.names) {
+    const bool comes_along =
+        std::any_of(declared.kernels.begin(), declared.kernels.end(),
+                    [&](const auto& kernel) { return kernel.name == name && !kernel.is_template; });
+    if (!comes_along) selections.push_back({name});
+  }
+  return selections;
+}
+
+Stored compile_entry(const CodeRequest& request) {
+  const auto code = CodeCache::process().get(request).code;
+  Stored stored;
+  const bool is_ptx = code->kind == CodeKind::ptx;
+  if (is_ptx && request.target.device && !request.target.device->is_simulated) {
+    throw InvalidArgument(format("NVRTC {} does not compile for sm_{}", code->nvrtc_version,
+                                 request.target.device->compute_capability));
+  }
+  const Arch arch = parse_arch(code->arch);
+  const Target target{code->kind, arch.real(), is_ptx ? arch.virtual_name() : arch.real()};
+  const CompileSelection selection{target, request.names, request.with_declared,
+                                   request.with_lines || request.options.lineinfo};
+  CacheKey key = pack_key(request.fields, selection);
+  stored.entry.key = key.digest;
+  stored.key_fields = std::move(key.fields);
+  stored.entry.program = sha256(request.fields.text);
+  stored.entry.source = fs::path(request.source.name).filename().string();
+  stored.headers = hashes_of(include_closure(request.source, request.options));
+  stored.object_bytes = packed(*code);
+  stored.entry.bytes = stored.object_bytes.size();
+  describe(stored.entry, *code);
+  return stored;
+}
+
+/// The codes of a pack. Their order in the file depends on what they are, not on when they were
+/// added or compiled.
 class PackWriter {
  public:
-  void add(const PackItem& item, const std::string& arch) {
-    ProgramOptions options = item.options;
-    options.arch.clear();
-    validate(item.source);
-    validate(options);
-    const ScannedSource declared = scan_source(item.source.text);
-    const ProgramFields fields = program_fields(item.source, options);
-    const bool declares = std::any_of(declared.kernels.begin(), declared.kernels.end(),
-                                      [](const auto& kernel) { return !kernel.is_template; });
-    if (item.only_names) {
-      add({item.source, options, declared, fields, target_request(arch), arch == "sim", item.names,
-           false, false});
-      return;
-    }
-    std::vector<std::vector<std::string>> selections;
-    if (declares || item.names.empty()) selections.emplace_back();
-    for (const std::string& name : item.names) {
-      const bool comes_along = std::any_of(
-          declared.kernels.begin(), declared.kernels.end(),
-          [&](const auto& kernel) { return kernel.name == name && !kernel.is_template; });
-      if (!comes_along) selections.push_back({name});
-    }
-    for (std::vector<std::string>& names : selections) {
-      const CodeRequest request{
-          item.source,   options,          declared, fields, target_request(arch),
-          arch == "sim", std::move(names), true,     false};
-      add(request);
+  /// Begins the compiles, of which many run at a time.
+  void add(const PackItem& item, std::span<const std::string> archs) {
+    const PackProgram& program = programs_.emplace_back(item);
+    for (const std::string& arch : archs) {
+      for (std::vector<std::string>& names : selections_of(item, program.declared)) {
+        begin({program.source, program.options, program.declared, program.fields,
+               target_request(arch), arch == "sim", std::move(names), !item.only_names, false});
+      }
     }
   }
 
-  std::vector<Stored> take() {
+  /// Waits for all. Throws the error of the first that failed, in the order of add().
+  std::vector<Stored> take(const PackProgress& progress) {
+    std::map<std::tuple<std::string, Sha256Digest, std::string, Sha256Digest>, Stored> sorted;
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      tasks_.wait(i);
+      const PackEntry& entry = made_[i].entry;
+      sorted.emplace(std::tuple(entry.source, entry.program, entry.arch, entry.key),
+                     std::move(made_[i]));
+      if (progress) progress(made_.size());
+    }
     std::vector<Stored> entries;
-    for (auto& [order, stored] : entries_) entries.push_back(std::move(stored));
+    for (auto& [order, stored] : sorted) entries.push_back(std::move(stored));
     return entries;
   }
 
  private:
-  void add(const CodeRequest& request) {
-    const auto code = CodeCache::process().get(request).code;
-    Stored stored;
-    const bool is_ptx = code->kind == CodeKind::ptx;
-    if (is_ptx && request.target.device && !request.target.device->is_simulated) {
-      throw InvalidArgument(format("NVRTC {} does not compile for sm_{}", code->nvrtc_version,
-                                   request.target.device->compute_capability));
-    }
-    const Arch arch = parse_arch(code->arch);
-    const Target target{code->kind, arch.real(), is_ptx ? arch.virtual_name() : arch.real()};
-    const CompileSelection selection{target, request.names, request.with_declared,
-                                     request.with_lines || request.options.lineinfo};
-    CacheKey key = pack_key(request.fields, selection);
-    stored.entry.key = key.digest;
-    stored.key_fields = std::move(key.fields);
-    stored.entry.program = sha256(request.fields.text);
-    stored.entry.source = fs::path(request.source.name).filename().string();
-    stored.headers = hashes_of(include_closure(request.source, request.options));
-    stored.object_bytes = packed(*code);
-    stored.entry.bytes = stored.object_bytes.size();
-    describe(stored.entry, *code);
-    const auto order =
-        std::tuple(stored.entry.source, stored.entry.program, stored.entry.arch, stored.entry.key);
-    entries_.emplace(order, std::move(stored));
+  void begin(CodeRequest request) {
+    Stored& made = made_.emplace_back();
+    tasks_.add([&made, wanted = std::move(request)] { made = compile_entry(wanted); });
   }
 
-  std::map<std::tuple<std::string, Sha256Digest, std::string, Sha256Digest>, Stored> entries_;
+  std::deque<PackProgram> programs_;
+  std::deque<Stored> made_;  ///< one for each task
+  TaskGroup tasks_;          ///< ends before what its tasks use
 };
 
 }  // namespace
@@ -248,13 +282,8 @@ std::vector<PackEntry> write_pack(const fs::path& path, std::span<const PackItem
   if (items.empty()) throw InvalidArgument("no sources are given for the pack");
   if (archs.empty()) throw InvalidArgument("no architectures are given for the pack");
   PackWriter writer;
-  for (const PackItem& item : items) {
-    for (const std::string& arch : archs) {
-      writer.add(item, arch);
-      if (progress) progress(items.size() * archs.size());
-    }
-  }
-  const std::vector<Stored> stored = writer.take();
+  for (const PackItem& item : items) writer.add(item, archs);
+  const std::vector<Stored> stored = writer.take(progress);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   FileSystem& system = FileSystem::real();
   const FileHandle directory(system,

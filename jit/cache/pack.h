@@ -37,14 +37,15 @@ struct PackEntry {
   std::uint64_t bytes = 0;    ///< of its object code
 };
 
-/// Called on the writer's thread after each code of a pack, with the total number of codes; its
-/// exception ends the writing.
+/// Called on the writer's thread for each code of a pack, in their order, with the total number of
+/// codes; its exception ends the writing.
 using PackProgress = std::function<void(std::size_t total)>;
 
 /// Compiles every item for every architecture ("sm_90", "sm_90a", "compute_90", or "sim" for the
-/// simulated device) and writes the pack; equal inputs and an equal NVRTC give equal bytes. Returns
-/// its entries, in the file's order. `rows` of a tuning store are added unchanged. Throws the
-/// exceptions of Program::compile, InvalidArgument for nothing to do, Error when the file cannot be
+/// simulated device) and writes the pack. As many compiles run at a time as there are processors;
+/// equal inputs and an equal NVRTC give equal bytes. Returns its entries, in the file's order.
+/// `rows` of a tuning store are added unchanged. Throws the exceptions of Program::compile for the
+/// first code that cannot be made, InvalidArgument for nothing to do, Error when the file cannot be
 /// written.
 std::vector<PackEntry> write_pack(const std::filesystem::path& path,
                                   std::span<const PackItem> items,

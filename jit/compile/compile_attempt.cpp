@@ -63,6 +63,18 @@ std::vector<std::string> questions(const CompilePlan& plan) {
   return lines;
 }
 
+/// Whether the source may define nothing of external linkage. Not for code to be linked: a linker
+/// would meet kUnitDefinition more than once.
+bool needs_unit(const CompileRequest& request) {
+  const auto& kernels = request.declared.kernels;
+  const auto& extra = request.options.extra;
+  return std::all_of(kernels.begin(), kernels.end(), [](const auto& k) { return k.is_template; }) &&
+         std::none_of(extra.begin(), extra.end(), [](const std::string& option) {
+           return option.find("rdc") != std::string::npos || option == "-dc" ||
+                  option.find("device-c") != std::string::npos;
+         });
+}
+
 /// For a precompiled header, only #include lines may stand between the compiler's own preamble and
 /// the first declaration. A #line right after them would prevent the header, so a declaration
 /// stands between.
@@ -78,6 +90,7 @@ std::string assembled_text(const CompileRequest& request, const CompilePlan& pla
   text += format("#line {} {}\n", prefix ? prefix->lines + 1 : 1, quoted(request.texts.name));
   text.append(source, bytes);
   if (plan.probe) text += probe_text(plan.members, questions(plan));
+  if (plan.probe && needs_unit(request)) text += kUnitDefinition;
   return text;
 }
 

@@ -28,6 +28,12 @@ std::string probe_text(std::span<const std::string> members,
 /// Its part common to all sources.
 std::string_view probe_templates() noexcept;
 
+/// To append to sources without a definition of external linkage, such as those of templates alone.
+/// NVRTC names variables of internal linkage after the first such definition; where there is none,
+/// after its process. It makes code only for a debugger or a linker.
+inline constexpr std::string_view kUnitDefinition =
+    "#undef device\n__attribute__((device)) void kernwright_unit_() {}\n";
+
 /// Name expression for the parameters of `kernel` ("scale<float, 4>"): its lowered name spells
 /// them. The compiler refuses private types, types without a name and lambdas.
 std::string kernel_probe(std::string_view kernel);

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "jit/kernels_ahead.h"
 #include "kernels_src/attention/attention_backward.cu.h"
 #include "kernels_src/attention/gradient_call.h"
 #include "kernels_src/attention/hopper_backward.h"
@@ -11,6 +12,8 @@
 #include "kernels_src/operands.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 namespace kernwright::kernels {
@@ -38,15 +41,21 @@ LaunchConfig gradient_config(std::int64_t blocks, std::int64_t bytes, const Stre
           .stream = on};
 }
 
-/// Blocks of `each` keys or queries of a launch; sets row_tiles.
-std::int64_t gradient_blocks(AttentionCall& call, bool for_keys, std::int64_t each) {
-  const std::int64_t rows = for_keys ? call.keys : call.queries;
-  call.row_tiles = static_cast<std::int32_t>((rows + each - 1) / each);
-  return std::int64_t{call.batches} * (for_keys ? call.kv_heads : call.heads) * call.row_tiles;
+/// One launch: sums over queries for each key, or over keys for each query.
+struct GradientStep {
+  const LazyKernel* kernel;
+  std::int64_t row_tiles, blocks, shared_bytes;
+};
+
+/// With `each` keys or queries of a block.
+GradientStep gradient_step(const AttentionCall& call, bool for_keys, std::int64_t each) {
+  const std::int64_t tiles = ((for_keys ? call.keys : call.queries) + each - 1) / each;
+  const std::int64_t heads = for_keys ? call.kv_heads : call.heads;
+  return {nullptr, tiles, std::int64_t{call.batches} * heads * tiles, 0};
 }
 
-void launch_gradient(PreparedGradient& made, bool for_keys, GradientSums sums, const Stream& on) {
-  PreparedAttention& of = made.forward;
+GradientStep tiled_step(const PreparedGradient& made, bool for_keys, GradientSums sums) {
+  const PreparedAttention& of = made.forward;
   const bool large = std::max(of.dim_class, of.value_class) > 128;
   const int columns = large ? 32 : 64, stages = large ? 1 : 2;
   const bool packs = of.moves_packs(true) &&
@@ -59,33 +68,30 @@ void launch_gradient(PreparedGradient& made, bool for_keys, GradientSums sums, c
                        .add(sums, 2)
                        .add(packs, 1)
                        .add(made.extras, 2);
-  const LazyKernel& kernel = gradient_family().instance(key, [&] {
+  GradientStep step = gradient_step(of.call, for_keys, kGradientRows);
+  step.kernel = &gradient_family().instance(key, [&] {
     return format("attention_gradient<{}, {}, {}, {}, {}, {}, {}, {}, {}>",
                   device_type(of.q.type()), of.dim_class, of.value_class, columns, stages, for_keys,
                   static_cast<int>(sums), packs, made.extras);
   });
-  const std::int64_t blocks = gradient_blocks(of.call, for_keys, kGradientRows);
   const std::int64_t tiles = kGradientRows + stages * columns;
   const std::int64_t facts = std::max<std::int64_t>(kGradientRows, stages * columns);
-  const std::int64_t bytes = 2 * tiles * (of.dim_class + of.value_class) + facts * kFactBytes;
-  if (blocks == 0) return;
-  launch(kernel.on(of.q.device()), gradient_config(blocks, bytes, on), of.call, made.call);
+  step.shared_bytes = 2 * tiles * (of.dim_class + of.value_class) + facts * kFactBytes;
+  return step;
 }
 
-void launch_plain_gradient(PreparedGradient& made, bool for_keys, const Stream& on) {
+GradientStep plain_step(const PreparedGradient& made, bool for_keys) {
   static const auto& family = *new Family("plain_backward.cu", text::plain_backward_cu);
-  PreparedAttention& of = made.forward;
+  const PreparedAttention& of = made.forward;
   const auto key =
       InstanceKey().add(of.dim_class / 32, 4).add(of.value_class / 32, 4).add(for_keys, 1);
-  const LazyKernel& kernel = family.instance(key, [&] {
+  GradientStep step = gradient_step(of.call, for_keys, kPlainGradientRows);
+  step.kernel = &family.instance(key, [&] {
     return format("plain_gradient<{}, {}, {}>", of.dim_class, of.value_class, for_keys);
   });
-  const std::int64_t blocks = gradient_blocks(of.call, for_keys, kPlainGradientRows);
   const std::int64_t elements = of.dim_class + of.value_class;
-  const std::int64_t floats =
-      kPlainGradientRows * elements + kPlainGradientColumns * (elements + 8);
-  if (blocks == 0) return;
-  launch(kernel.on(of.q.device()), gradient_config(blocks, floats * 4, on), of.call, made.call);
+  step.shared_bytes = 4 * (kPlainGradientRows * elements + kPlainGradientColumns * (elements + 8));
+  return step;
 }
 
 /// delta of each row, read by the other launches.
@@ -101,6 +107,42 @@ Array launch_gradient_rows(PreparedGradient& made, const Stream& on) {
   launch(kernel.on(of.q.device()),
          gradient_config((rows + kGradientWarps - 1) / kGradientWarps, 0, on), of.call, made.call);
   return delta;
+}
+
+/// The kernels of all launches are compiled at the same time.
+void launch_steps(PreparedGradient& made, std::span<const GradientStep> steps, const Stream& on) {
+  PreparedAttention& of = made.forward;
+  Device& device = of.q.device();
+  KernelsAhead kernels;
+  for (const GradientStep& step : steps) {
+    if (step.blocks > 0) kernels.begin(*step.kernel, device);
+  }
+  const Array delta = launch_gradient_rows(made, on);
+  for (const GradientStep& step : steps) {
+    if (step.blocks == 0) continue;
+    of.call.row_tiles = static_cast<std::int32_t>(step.row_tiles);
+    launch(kernels.on(*step.kernel, device), gradient_config(step.blocks, step.shared_bytes, on),
+           of.call, made.call);
+  }
+  delta.use_on(on);
+}
+
+void launch_gradients(PreparedGradient& made, const Stream& on) {
+  const PreparedAttention& of = made.forward;
+  if (of.q.type() == ScalarType::float32) {
+    launch_steps(made, std::array{plain_step(made, true), plain_step(made, false)}, on);
+  } else if (std::max(of.dim_class, of.value_class) > 128) {
+    // Both sums do not fit the registers.
+    launch_steps(
+        made,
+        std::array{tiled_step(made, true, kChangeSums), tiled_step(made, true, kWeightSums),
+                   tiled_step(made, false, kChangeSums)},
+        on);
+  } else {
+    launch_steps(
+        made, std::array{tiled_step(made, true, kBothSums), tiled_step(made, false, kChangeSums)},
+        on);
+  }
 }
 
 void require_gradient_results(const PreparedAttention& of, const Array& grad, const Array& out,
@@ -161,23 +203,9 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   if (of.call.batches == 0 || of.call.heads == 0) return gradients;
   if (takes_hopper_backward(made, options)) {
     launch_hopper_backward(made, options, on);
-    use_gradients_on(made, gradients, on);
-    return gradients;
-  }
-  const Array delta = launch_gradient_rows(made, on);
-  if (query.type() == ScalarType::float32) {
-    launch_plain_gradient(made, true, on);
-    launch_plain_gradient(made, false, on);
   } else {
-    if (std::max(of.dim_class, of.value_class) > 128) {  // both sums do not fit the registers
-      launch_gradient(made, true, kChangeSums, on);
-      launch_gradient(made, true, kWeightSums, on);
-    } else {
-      launch_gradient(made, true, kBothSums, on);
-    }
-    launch_gradient(made, false, kChangeSums, on);
+    launch_gradients(made, on);
   }
-  delta.use_on(on);
   use_gradients_on(made, gradients, on);
   return gradients;
 }

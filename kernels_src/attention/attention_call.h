@@ -1,6 +1,7 @@
 // The shared parameter of attention kernels, made of checked arrays.
 #pragma once
 
+#include "jit/kernels_ahead.h"
 #include "kernels_src/attention/attention.h"
 
 #include <cstdint>
@@ -83,7 +84,9 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
 /// Sets the splits, and gives the memory of their results. Throws InvalidArgument for none or too
 /// many.
 Array allocate_splits(PreparedAttention& prepared, std::int64_t splits, const Stream& on);
-/// Puts the splits' results together.
-void launch_combine(const PreparedAttention& prepared, const Stream& on);
+/// Puts the results of several splits together.
+void launch_combine(const PreparedAttention& prepared, KernelsAhead& kernels, const Stream& on);
+/// Begins to compile what that launches.
+void begin_combine(KernelsAhead& kernels, const PreparedAttention& prepared);
 
 }  // namespace kernwright::kernels

@@ -164,6 +164,14 @@ DecodePlan plan_decode(const AttentionCall& call, std::int64_t steps) {
   return plan;
 }
 
+const LazyKernel& combine_kernel(const PreparedAttention& made) {
+  const ScalarType type = made.made.out.type();
+  const auto key = InstanceKey().add(1, 1).type(type).add(made.value_class / 32, 4);
+  return decode_family().instance(std::uint64_t{1} << 40 | key, [&] {
+    return format("combine_splits<{}, {}>", device_type(type), made.value_class);
+  });
+}
+
 }  // namespace
 
 std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64_t steps,
@@ -203,19 +211,19 @@ Array allocate_splits(PreparedAttention& made, std::int64_t splits, const Stream
   return partial;
 }
 
-void launch_combine(const PreparedAttention& made, const Stream& on) {
+void begin_combine(KernelsAhead& kernels, const PreparedAttention& made) {
+  if (made.call.splits > 1) kernels.begin(combine_kernel(made), made.q.device());
+}
+
+void launch_combine(const PreparedAttention& made, KernelsAhead& kernels, const Stream& on) {
   const AttentionCall& call = made.call;
+  if (call.splits <= 1) return;
   const std::int64_t rows = std::int64_t{call.batches} * call.heads * call.queries;
-  const ScalarType type = made.made.out.type();
-  const auto key = InstanceKey().add(1, 1).type(type).add(made.value_class / 32, 4);
-  const LazyKernel& kernel = decode_family().instance(std::uint64_t{1} << 40 | key, [&] {
-    return format("combine_splits<{}, {}>", device_type(type), made.value_class);
-  });
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>((rows + kCombineWarps - 1) / kCombineWarps)},
       .block = {32 * kCombineWarps},
       .stream = on};
-  launch(kernel.on(made.q.device()), config, call);
+  launch(kernels.on(combine_kernel(made), made.q.device()), config, call);
 }
 
 void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& on) {

@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "jit/kernels_ahead.h"
 #include "kernels_src/attention/attention_call.h"
 #include "kernels_src/attention/float8_attention.cu.h"
 #include "kernels_src/attention/hopper_plan.h"
@@ -169,8 +170,12 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
   const ScalesCall factors = take_all_scales(made, scales, on);
   const Array partial = allocate_splits(made, tile.splits, on);
   const HopperPlan plan = plan_hopper(made, options, tile);
-  const Array turned = turn_values(made, tile, packed, on);
   const KeptPlan keeping = plan_kept(made, tile, fast_sums);
+  const LazyKernel& kernel = float8_kernel(made, tile, keeping);
+  KernelsAhead kernels;
+  kernels.begin(kernel, made.q.device());
+  begin_combine(kernels, made);
+  const Array turned = turn_values(made, tile, packed, on);
   LaunchConfig config = hopper_config(made, tile, keeping.room, plan, on);
   config.shared_bytes += static_cast<std::uint32_t>(keeping.shared_bytes);
   const Array kept = Array::empty(made.q.device(), {config.grid.x * keeping.rows, made.value_class},
@@ -179,9 +184,9 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
                                  static_cast<int>(kHopperGroupRows));
   const CUtensorMap k = head_map(made.k, call.k_at, batches, call.kv_heads, call.keys, tile.keys);
   const CUtensorMap out = result_map(made.made.out, call, packed);
-  launch(float8_kernel(made, tile, keeping).on(made.q.device()), config, q, k, out, call, plan,
-         factors, turned.address(), keeping.rows > 0 ? kept.address() : 0, keeping.tiles);
-  if (call.splits > 1) launch_combine(made, on);
+  launch(kernels.on(kernel, made.q.device()), config, q, k, out, call, plan, factors,
+         turned.address(), keeping.rows > 0 ? kept.address() : 0, keeping.tiles);
+  launch_combine(made, kernels, on);
   partial.use_on(on);
   turned.use_on(on);
   kept.use_on(on);

@@ -150,9 +150,11 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const CUtensorMap v = head_map(made.v, call.v_at, batches, call.kv_heads, call.keys, tile.keys);
   const CUtensorMap out = result_map(made.made.out, call, packed);
   const LaunchConfig config = hopper_config(made, tile, room, plan, on);
+  KernelsAhead kernels;
+  begin_combine(kernels, made);
   launch(hopper_attention_kernel(made, tile, room).on(made.q.device()), config, q, k, v, out, call,
          plan);
-  if (call.splits > 1) launch_combine(made, on);
+  launch_combine(made, kernels, on);
   partial.use_on(on);
 }
 

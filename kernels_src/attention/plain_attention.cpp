@@ -33,8 +33,10 @@ void launch_plain_attention(PreparedAttention& made, std::int64_t splits, const 
                             .block = {kPlainThreads},
                             .shared_bytes = static_cast<std::uint32_t>(floats * 4),
                             .stream = on};
+  KernelsAhead kernels;
+  begin_combine(kernels, made);
   launch(kernel.on(device), config, call);
-  if (call.splits > 1) launch_combine(made, on);
+  launch_combine(made, kernels, on);
   partial.use_on(on);
 }
 

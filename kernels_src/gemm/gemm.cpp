@@ -118,7 +118,8 @@ Array run_plain(const Gemm& of, const GemmEpilogue& ready, const Array& result, 
   if (of.block_scales) return run_plain(in_bfloat16(of, on), ready, result, on);
   const ScalarType wide = whole ? ScalarType::int32 : ScalarType::float32;
   const Array sums = plain_matmul(cast(of.a, wide, on), cast(of.b, wide, on), on);
-  finish_sums(whole ? cast(sums, ScalarType::float32, on) : sums, result, ready, 1, on);
+  KernelsAhead kernels;
+  finish_sums(whole ? cast(sums, ScalarType::float32, on) : sums, result, ready, 1, kernels, on);
   return result;
 }
 

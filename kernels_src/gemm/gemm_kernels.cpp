@@ -61,7 +61,16 @@ void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
       .add(epilogue.row_scales.has_value(), 1);
 }
 
-const LazyKernel& finish_kernel(ScalarType type, const GemmEpilogue& epilogue, int width) {
+/// Elements that a thread finishes at a time.
+int finish_width(const Array& result, const GemmEpilogue& epilogue) {
+  const bool packs =
+      result.shape().back() % 4 == 0 && (!epilogue.c || epilogue.c->address() % 16 == 0);
+  return packs ? 4 : 1;
+}
+
+const LazyKernel& finish_kernel(const Array& result, const GemmEpilogue& epilogue) {
+  const ScalarType type = result.type();
+  const int width = finish_width(result, epilogue);
   static const auto& plain = *new Family("finish_product.cu", text::finish_product_cu);
   const Family& family =
       epilogue_family(plain, "finish_product.cu", text::finish_product_cu, epilogue);
@@ -182,8 +191,13 @@ const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue
   return family.instance(key, [&] { return fma_name(of, epilogue); });
 }
 
+void begin_finish(KernelsAhead& kernels, const Array& result, const GemmEpilogue& epilogue) {
+  if (result.type() == ScalarType::float64) return;
+  kernels.begin(finish_kernel(result, epilogue), result.device());
+}
+
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
-                 const Stream& on) {
+                 KernelsAhead& kernels, const Stream& on) {
   if (result.type() == ScalarType::float64) {
     const Array all = sums.reshape({parts, result.size()});
     reduce_into(result.reshape({result.size()}), all,
@@ -192,15 +206,13 @@ void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epi
   }
   constexpr unsigned kFinishThreads = 256;
   const auto columns = static_cast<std::int32_t>(result.shape().back());
-  const bool packs = columns % 4 == 0 && (!epilogue.c || epilogue.c->address() % 16 == 0);
-  const int width = packs ? 4 : 1;
   const std::int64_t size = result.size(),
                      blocks = (size + kFinishThreads * 4 - 1) / (kFinishThreads * 4);
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, 1 << 20))},
       .block = {kFinishThreads},
       .stream = on};
-  launch(finish_kernel(result.type(), epilogue, width).on(result.device()), config, sums.address(),
+  launch(kernels.on(finish_kernel(result, epilogue), result.device()), config, sums.address(),
          result.address(), gemm_epilogue_values(epilogue), size, columns, std::int32_t{parts});
   sums.use_on(on);
 }

@@ -3,6 +3,7 @@
 
 #include "core/stream.h"
 #include "driver/driver_api.h"
+#include "jit/kernels_ahead.h"
 #include "jit/program.h"
 #include "kernels_src/activations/activations.h"
 #include "kernels_src/gemm/gemm.h"
@@ -105,22 +106,27 @@ bool is_half_float(ScalarType type) noexcept;
 bool has_short_epilogue(const GemmEpilogue& epilogue);
 
 /// Adds up `parts` of sums in their order, each part as large as `result`, and does the rest of the
-/// work; for float64 there is none.
+/// work; for float64 there is none. `kernels` may have begun the compile: see begin_finish().
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
-                 const Stream& on);
+                 KernelsAhead& kernels, const Stream& on);
+/// Begins to compile what finish_sums() launches.
+void begin_finish(KernelsAhead& kernels, const Array& result, const GemmEpilogue& epilogue);
 
-/// How a product ends. `launch_on(target, ending)` makes the finished result if `at_once` and there
-/// is one part. Else it makes plain sums of the shape (parts, ...), and finish_sums() the result.
+/// How a product ends. `launch_on(target, ending, kernels)` makes the finished result if `at_once`
+/// and there is one part. Else it makes plain sums of the shape (parts, ...), and finish_sums() the
+/// result.
 template <typename LaunchOn>
 void run_product(const Array& result, const GemmEpilogue& epilogue, bool at_once, Shape of_sums,
                  const Stream& on, const LaunchOn& launch_on) {
   const auto parts = static_cast<int>(of_sums.front());
-  if (at_once && parts == 1) return launch_on(result, epilogue);
+  KernelsAhead kernels;
+  if (at_once && parts == 1) return launch_on(result, epilogue, kernels);
   const bool wide = result.type() == ScalarType::float64;
   const Array sums = Array::empty(result.device(), std::move(of_sums),
                                   wide ? ScalarType::float64 : ScalarType::float32, on);
-  launch_on(sums, GemmEpilogue{});
-  finish_sums(sums, result, epilogue, parts, on);
+  begin_finish(kernels, result, epilogue);
+  launch_on(sums, GemmEpilogue{}, kernels);
+  finish_sums(sums, result, epilogue, parts, kernels, on);
 }
 
 }  // namespace kernwright::kernels

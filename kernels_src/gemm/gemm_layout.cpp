@@ -54,7 +54,7 @@ std::int64_t padded_pitch(std::int64_t bytes) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Into lines of whole units; dense are the rows unless the columns are.
+/// For a copy into lines of whole units; dense are the rows unless the columns are.
 GemmOperand padded_copy(const Array& array, const Stream& stream, std::optional<bool> wanted_rows) {
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
   const bool follow = extent_from_end(array, 2) == 1 || stride_from_end(array, 2) != element ||
@@ -74,8 +74,7 @@ GemmOperand padded_copy(const Array& array, const Stream& stream, std::optional<
     std::swap(axes[last], axes[before]);
     copy = copy.transpose(axes);
   }
-  copy_into(copy, array, stream);
-  return {std::move(copy), dense_rows};
+  return {std::move(copy), dense_rows, array};
 }
 
 [[noreturn]] void refuse_product(const Array& a, const Array& b) {
@@ -117,7 +116,28 @@ std::int64_t operand_pitch(std::int64_t bytes) noexcept {
   return bytes % kMapUnit == 0 ? bytes : padded_pitch(bytes);
 }
 
+void GemmOperand::fill(const Stream& stream) const {
+  if (source) copy_into(array, *source, stream);
+}
+
 GemmOperand gemm_operand(const Array& array, const Stream& stream, std::optional<bool> dense_rows) {
+  GemmOperand operand = plan_operand(array, stream, dense_rows);
+  operand.fill(stream);
+  operand.source.reset();
+  return operand;
+}
+
+const Kernel& kernel_for(std::initializer_list<const GemmOperand*> operands,
+                         const LazyKernel& kernel, Device& device, KernelsAhead& kernels,
+                         const Stream& stream) {
+  const bool copies = std::any_of(operands.begin(), operands.end(),
+                                  [](const GemmOperand* each) { return each->source.has_value(); });
+  if (copies) kernels.begin(kernel, device);
+  for (const GemmOperand* each : operands) each->fill(stream);
+  return kernels.on(kernel, device);
+}
+
+GemmOperand plan_operand(const Array& array, const Stream& stream, std::optional<bool> dense_rows) {
   Array once = array;
   for (int d = 3; d <= once.ndim(); ++d) {
     if (stride_from_end(once, d) == 0 && extent_from_end(once, d) > 1) {

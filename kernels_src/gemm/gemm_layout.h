@@ -3,8 +3,10 @@
 
 #include "array/array.h"
 #include "core/stream.h"
+#include "jit/kernels_ahead.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -14,11 +16,23 @@ namespace kernwright::kernels {
 struct GemmOperand {
   Array array;
   bool dense_rows = true;  ///< the elements of a row follow each other, else those of a column
+  std::optional<Array> source = {};  ///< of a copy that is not made yet
+
+  /// Makes the copy where there is one to make.
+  void fill(const Stream& stream) const;
 };
 /// `array` itself, or a copy if tensor maps cannot take it. Leading dimensions with repeated memory
 /// have the extent 1. `dense_rows`: which elements must follow each other, where given.
 GemmOperand gemm_operand(const Array& array, const Stream& stream,
                          std::optional<bool> dense_rows = std::nullopt);
+/// The same, but fill() makes the copy.
+GemmOperand plan_operand(const Array& array, const Stream& stream,
+                         std::optional<bool> dense_rows = std::nullopt);
+
+/// The kernel of a product; copies the operands in need of it, and meanwhile compiles the kernel.
+const Kernel& kernel_for(std::initializer_list<const GemmOperand*> operands,
+                         const LazyKernel& kernel, Device& device, KernelsAhead& kernels,
+                         const Stream& stream);
 
 /// Bytes between the lines of a contiguous matrix, or of its copy if tensor maps cannot take it.
 std::int64_t operand_pitch(std::int64_t bytes) noexcept;

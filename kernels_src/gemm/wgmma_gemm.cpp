@@ -65,6 +65,7 @@ struct FastGemm {
   const Gemm& of;
   const GemmEpilogue& epilogue;
   const GemmOperand &a, &b;
+  const GemmOperand& scale_lines;  ///< those of `scales`
   const GemmLayout& layout;
   const Stream& on;
   bool promotes;
@@ -126,7 +127,7 @@ struct FastGemm {
 
   /// All of the result, or the parts of its sums.
   void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
-                 const GemmEpilogue& ending) const {
+                 const GemmEpilogue& ending, KernelsAhead& kernels) const {
     const GemmTile& tile = choice.tile;
     const GemmInstance instance{of.a.type(),
                                 of.b.type(),
@@ -159,7 +160,8 @@ struct FastGemm {
             tile.shared_bytes(instance.store != GemmStore::direct, scales.has_value())),
         .stream = on};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
-    const Kernel& kernel = gemm_kernel(instance, ending).on(result.device());
+    const Kernel& kernel = kernel_for({&a, &b, &scale_lines}, gemm_kernel(instance, ending),
+                                      result.device(), kernels, on);
     const GemmEpilogueValues then = gemm_epilogue_values(ending);
     if (!promotes) {
       launch(kernel, config, map_a, map_b, map_out, result.address(), then, problem);
@@ -186,8 +188,8 @@ struct FastGemm {
                                            stage_elements(a.array), gemm_edges(all, made));
     run_product(result, epilogue, has_short_epilogue(epilogue),
                 {problem.splits, problem.batches, layout.rows, layout.columns}, on,
-                [&](const Array& target, const GemmEpilogue& ending) {
-                  launch_on(target, made, problem, ending);
+                [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& kernels) {
+                  launch_on(target, made, problem, ending, kernels);
                 });
     a.array.use_on(on);
     b.array.use_on(on);
@@ -210,17 +212,19 @@ bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, c
   if (!of.a.device().capabilities().wgmma) return false;
   const bool any = is_half_float(of.a.type());
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
-  const GemmOperand left = gemm_operand(of.a, on, wanted(true));
-  const GemmOperand right = gemm_operand(of.b, on, wanted(false));
+  const GemmOperand left = plan_operand(of.a, on, wanted(true));
+  const GemmOperand right = plan_operand(of.b, on, wanted(false));
   const std::optional<GemmLayout> layout = gemm_layout(left, right);
   if (!layout) return false;
   // Copies begin on 16 bytes of a row, also in its second half.
   if (ready.gate && right.dense_rows && layout->columns % 16 != 0) return false;
+  GemmOperand scale_lines;
   std::optional<GemmBlockScales> scales;
   if (of.block_scales) {
-    scales = {gemm_operand(of.block_scales->a, on, false).array, of.block_scales->b};
+    scale_lines = plan_operand(of.block_scales->a, on, false);
+    scales = {scale_lines.array, of.block_scales->b};
   }
-  FastGemm{of, ready, left, right, *layout, on, is_promoted(of), scales}.run(result);
+  FastGemm{of, ready, left, right, scale_lines, *layout, on, is_promoted(of), scales}.run(result);
   return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "jit/kernels_ahead.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemm/product_choices.h"
@@ -323,9 +324,12 @@ void run_skinny(const SkinnyJob& job) {
       .stream = job.stream,
       .cluster = job.plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
       .programmatic_dependent = overlapping};
+  if (!skinny_adds_later(job.plan)) return launch_skinny(job, config);
+  const LazyKernel& adding = skinny_splits_kernel({job.shape, job.plan, job.activation});
+  KernelsAhead kernels;
+  kernels.begin(adding, device);
   launch_skinny(job, config);
-  if (!skinny_adds_later(job.plan)) return;
-  launch(skinny_splits_kernel({job.shape, job.plan, job.activation}).on(device),
+  launch(kernels.on(adding, device),
          {.grid = {skinny_blocks(job.out.size(), 256)},
           .block = {256},
           .stream = job.stream,

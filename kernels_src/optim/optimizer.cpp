@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "jit/kernels_ahead.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/optim/optimizer.cu.h"
@@ -277,6 +278,11 @@ GradientNorm gradient_norm(const std::vector<Array>& grads, double limit, bool l
   GradientNorm result = {Array::empty(device, {}, ScalarType::float32, stream),
                          Array::empty(device, {}, ScalarType::float32, stream)};
   CUdeviceptr next = partial.address();
+  const LazyKernel& finish = optimizer_family().instance(
+      InstanceKey().add(largest, 1).add(3, 2),
+      [&] { return format("finish_norm<{}>", largest ? "true" : "false"); });
+  KernelsAhead kernels;
+  kernels.begin(finish, device);
   for (const auto& [group, members] : optimizer_groups(whole)) {
     const auto key = InstanceKey().type(group.grad).add(largest, 1).add(group.width, 3).add(2, 2);
     const LazyKernel& kernel = optimizer_family().instance(key, [&, &shape = group] {
@@ -294,13 +300,10 @@ GradientNorm gradient_norm(const std::vector<Array>& grads, double limit, bool l
           next += config.grid.x * sizeof(double);
         });
   }
-  const LazyKernel& finish = optimizer_family().instance(
-      InstanceKey().add(largest, 1).add(3, 2),
-      [&] { return format("finish_norm<{}>", largest ? "true" : "false"); });
   LaunchConfig config;
   config.block = {1024};
   config.stream = on;
-  launch(finish.on(device), config, result.norm.address(), result.scale.address(),
+  launch(kernels.on(finish, device), config, result.norm.address(), result.scale.address(),
          partial.address(), static_cast<std::uint32_t>(blocks), limit);
   use_tensors(whole, on);
   use_tensors({partial, result.norm, result.scale}, on);

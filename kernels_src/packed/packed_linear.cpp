@@ -1,6 +1,7 @@
 // Products with packed weights: a kernel for few rows, one for more, numbers and a Gemm beyond.
 #include "base/errors.h"
 #include "base/format.h"
+#include "jit/kernels_ahead.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemv/linear.h"
@@ -176,13 +177,15 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   if (plan.kernel == SkinnyKernel::wgmma)
     p.x = used.emplace_back(arrange_packed_columns(call, p, plan, on)).address();
   p.ahead = config.programmatic_dependent && packed_fetches(w, plan) ? 1 : 0;
+  KernelsAhead kernels;
+  if (adds_later) kernels.begin(packed_splits_kernel(call), device);
   launch(packed_kernel_of(call, rows, plan).on(device), config, p, packed_arrays(w));
   if (adds_later) {
     config.grid = {static_cast<std::uint32_t>((result.size() + 255) / 256)};
     config.block = {256};
     config.shared_bytes = 0;
     config.programmatic_dependent = false;
-    launch(packed_splits_kernel(call).on(device), config, p);
+    launch(kernels.on(packed_splits_kernel(call), device), config, p);
   }
   for (const Array& array : used) array.use_on(on);
   for (const auto& part : w.parts) {

@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "jit/kernels_ahead.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
@@ -86,9 +87,17 @@ void quantize_parts(const Array& in, const Quantized& result, const QuantizePlan
                  static_cast<std::uint32_t>((plan.rows + y - 1) / y)};
   config.block = {kQuantizeThreads};
   config.stream = on;
+  const ScalarType to = result.values.type();
+  const LazyKernel& quantizing = quantize_family().instance(
+      InstanceKey().type(to).type(in.type()).add(plan.width, 4).add(2, 2), [&] {
+        return format("quantize_parts<{}, {}, {}>", device_type(to), device_type(in.type()),
+                      plan.width);
+      });
+  KernelsAhead kernels;
   Array partial;
   CUdeviceptr found = 0;
   if (!given) {
+    kernels.begin(quantizing, device);
     partial = Array::empty(device, {static_cast<std::int64_t>(plan.rows * plan.parts)},
                            ScalarType::float32, stream);
     found = partial.address();
@@ -99,15 +108,9 @@ void quantize_parts(const Array& in, const Quantized& result, const QuantizePlan
     launch(kernel.on(device), config, found, in.address(), plan.rows, plan.columns, plan.part);
     partial.use_on(on);
   }
-  const ScalarType to = result.values.type();
-  const auto key = InstanceKey().type(to).type(in.type()).add(plan.width, 4).add(2, 2);
-  const LazyKernel& kernel = quantize_family().instance(key, [&] {
-    return format("quantize_parts<{}, {}, {}>", device_type(to), device_type(in.type()),
-                  plan.width);
-  });
   const std::uint64_t scale_stride = result.scales.size() == 1 ? 0 : 1;
-  launch(kernel.on(device), config, result.values.address(), result.scales.address(), in.address(),
-         found, plan.rows, plan.columns, plan.part, scale_stride);
+  launch(kernels.on(quantizing, device), config, result.values.address(), result.scales.address(),
+         in.address(), found, plan.rows, plan.columns, plan.part, scale_stride);
 }
 
 bool is_quantized_type(ScalarType type) {

@@ -201,7 +201,8 @@ void launch_sampling(const Array& out, const Array& rows, const SamplingSettings
   const auto tokens = static_cast<std::uint32_t>(rows.shape()[1]);
   const bool packed = (rows.address() | (count > 1 ? bytes : 0)) % (kSamplingPack * item) == 0;
   const bool searched = plan.searches != 0;
-  const LazyKernel& draw = sampling_kernel(rows.type(), packed, searched);
+  // First: its compile makes the search's kernel, too.
+  const Kernel& drawing = sampling_kernel(rows.type(), packed, searched).on(device);
   SamplingScratch scratch{};
   Array memory;
   LaunchConfig config;
@@ -215,7 +216,7 @@ void launch_sampling(const Array& out, const Array& rows, const SamplingSettings
   }
   config.grid = {grid_of(count, plan.draws)};
   config.block = {kSamplingThreads};
-  launch(draw.on(device), config, out.address(), rows.address(), stride, tokens, settings, scratch,
+  launch(drawing, config, out.address(), rows.address(), stride, tokens, settings, scratch,
          plan.draws);
   if (searched) memory.use_on(on);
 }

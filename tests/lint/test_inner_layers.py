@@ -24,7 +24,12 @@ UPWARD = {
 # Headers in a module's own folder, each with the lowest layer that may include it. None: it stands
 # above all layers. Those for the lowest layer are plain data; in `tune`, the configuration space.
 SURFACE = {
-    "jit": {"object_code.h": "source", "found_code.h": "source", "program.h": None},
+    "jit": {
+        "object_code.h": "source",
+        "found_code.h": "source",
+        "kernels_ahead.h": None,
+        "program.h": None,
+    },
     "tune": dict.fromkeys(
         (
             *("configuration_set.h", "hash_map.h", "random.h", "restriction.h", "space.h"),

@@ -1,6 +1,7 @@
 """The library's operations by name: compiled ahead, packed, and never launched for it."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -106,6 +107,97 @@ def test_calls_of_several_kernels_ask_for_them_together(tmp_path):
     assert names["reduce.cu"] == ["reduce_rows"]
     assert names["cross_entropy.cu"] == ["cross_entropy", "target_scale", "total"]
     assert all(not line["declared"] for line in lines if line["options"]["headers"])
+
+
+TOGETHER = """
+import numpy as np
+import kernwright as kw
+from compile_children import workers
+rng = np.random.default_rng(5)
+q, k, v, dy = (kw.asarray(rng.normal(size=(1, 1, 24, 40)).astype("f4")) for _ in range(4))
+out, lse = kw.nn.attention(q, k, v, return_lse=True)
+before = len(workers())
+stream, graph = kw.Stream(), kw.Graph()
+with stream:
+    {call}
+print(before, len(workers()), *(float(abs(g.numpy()).sum()) for g in found))
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="compiles run one after the other")
+def test_kernels_of_a_call_compile_at_the_same_time_also_in_a_capture():
+    gradients = "found = kw.nn.attention_backward(dy, q, k, v, out, lse)"
+    captured = f"""
+    with graph.capture(stream):
+        {gradients}
+    graph.launch(stream)
+    stream.synchronize()"""
+    paths = {"KERNWRIGHT_CACHE": "off", "PYTHONPATH": os.path.dirname(__file__)}
+    results = []
+    for call in (gradients, captured):
+        ended = run_child(TOGETHER.format(call=call.strip()), timeout=120, **paths)
+        assert ended.code == 0, ended.err
+        before, after, *sums = ended.out.split()
+        # The same process compiles again and again, unless another one is needed meanwhile.
+        assert (int(before), int(after) >= 2) == (1, True)
+        results.append(sums)
+    assert results[0] == results[1] and all(float(each) > 0 for each in results[0])
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import kernwright as kw
+from compile_children import are_working, at_rest, workers
+signal.signal(signal.SIGINT, signal.default_int_handler)
+arrays = [kw.zeros((1, 1, 8, 64)) for _ in range(5)] + [kw.zeros((1, 1, 8))]
+kw.kernel("__global__ void a() {}").compile()
+
+def interrupt():
+    while len(workers()) < 2 or not are_working():
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGINT)
+
+waiting = threading.Thread(target=interrupt)
+waiting.start()
+try:
+    kw.nn.attention_backward(*arrays)
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+waiting.join()
+print(at_rest())
+print(kw.nn.attention_backward(*arrays)[0].numpy().sum())
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="compiles run one after the other")
+def test_ctrl_c_ends_all_compiles_of_a_call():
+    paths = {"KERNWRIGHT_CACHE": "off", "PYTHONPATH": os.path.dirname(__file__)}
+    ended = run_child(INTERRUPTED, timeout=120, **paths)
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines() == ["interrupted", "True", "0.0"]
+
+
+MANY = '''
+import kernwright as kw
+text = """
+namespace n {{ constexpr float halves[2] = {{0.5f, 1.5f}}; }}  // NVRTC may tell its process
+template <class T, int i> __global__ void fill(T* x) {{ x[threadIdx.x] = n::halves[i & int(*x)]; }}
+"""
+module = kw.module(text)
+names = [f"fill<{{kind}}, {{n}}>" for kind in ("float", "int") for n in range(4)]
+kw.pack({path!r}, [module.kernel(name) for name in names{order}], archs=["sm_90", "sm_80"])
+'''
+
+
+def test_a_pack_of_many_kernels_has_the_same_bytes_each_time(tmp_path):
+    contents = set()
+    for number, order in enumerate(("", "[::-1]", "")):
+        path = tmp_path / f"{number}.kwpack"
+        ended = run_child(MANY.format(path=str(path), order=order), KERNWRIGHT_CACHE="off")
+        assert ended.code == 0, ended.err
+        contents.add(path.read_bytes())
+    assert len(contents) == 1 and len(_core._pack_read(str(path))) == 16
 
 
 PACKED = """

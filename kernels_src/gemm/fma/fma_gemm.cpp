@@ -130,7 +130,7 @@ struct FmaGemm {
     of_sums.insert(of_sums.begin(), problem.splits);
     const bool at_once = has_short_epilogue(epilogue) && !epilogue.row_scales;
     run_product(result, epilogue, at_once, std::move(of_sums), on,
-                [&](const Array& target, const GemmEpilogue& ending) {
+                [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& /*kernels*/) {
                   launch_on(target, made, problem, ending);
                 });
     of.a.use_on(on);

@@ -73,7 +73,7 @@ struct MmaGemm {
 
   /// All of the result, or the parts of its sums.
   void launch_on(const Array& target, const MmaChoice& choice, const MmaProblem& problem,
-                 const GemmEpilogue& ending) const {
+                 const GemmEpilogue& ending, KernelsAhead& kernels) const {
     const bool turn_a = !a.dense_rows, turn_b = b.dense_rows;
     const MmaInstance instance{a.array.type(), target.type(), choice.tile,
                                turn_a,         turn_b,        of.block_scales.has_value()};
@@ -97,7 +97,8 @@ struct MmaGemm {
         .block = {static_cast<std::uint32_t>(choice.tile.threads())},
         .shared_bytes = static_cast<std::uint32_t>(choice.tile.shared_bytes()),
         .stream = on};
-    const Kernel& kernel = mma_kernel(instance, ending).on(target.device());
+    const Kernel& kernel =
+        kernel_for({&a, &b}, mma_kernel(instance, ending), target.device(), kernels, on);
     const GemmEpilogueValues then = gemm_epilogue_values(ending);
     if (!of.block_scales) {
       launch(kernel, config, left, right, target.address(), then, problem);
@@ -117,8 +118,8 @@ struct MmaGemm {
     const MmaProblem problem = problem_of(made);
     run_product(result, epilogue, has_short_epilogue(epilogue),
                 {problem.splits, problem.batches, layout.rows, layout.columns}, on,
-                [&](const Array& target, const GemmEpilogue& ending) {
-                  launch_on(target, made, problem, ending);
+                [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& kernels) {
+                  launch_on(target, made, problem, ending, kernels);
                 });
     a.array.use_on(on);
     b.array.use_on(on);
@@ -147,8 +148,8 @@ bool run_mma(const Gemm& of, const GemmEpilogue& ready, const Array& result, con
   if (!has_mma(of.a) || of.a.shape().back() == 0 || ready.gate) return false;
   const bool any = is_half_float(of.a.type());
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
-  const GemmOperand left = gemm_operand(of.a, on, wanted(true));
-  const GemmOperand right = gemm_operand(of.b, on, wanted(false));
+  const GemmOperand left = plan_operand(of.a, on, wanted(true));
+  const GemmOperand right = plan_operand(of.b, on, wanted(false));
   const std::optional<GemmLayout> layout = gemm_layout(left, right);
   if (!layout) return false;
   MmaGemm{of, ready, left, right, *layout, on}.run(result);

@@ -30,7 +30,8 @@ def pack(
     kernel.tuned(). For the latter the pack has the code of winners and defaults, and the results of
     tuning. With the pack in use, kernel.tuned() needs neither store nor compiler. `records` are
     files written by KERNWRIGHT_RECORD. `archs` are "sm_90", "sm_90a", "compute_90", or "sim" for
-    the simulated device. Equal inputs and an equal NVRTC give equal bytes.
+    the simulated device. As many codes are compiled at a time as there are processors. Equal inputs
+    and an equal NVRTC give equal bytes.
 
     `library` are names of the library's operations, with `dtypes` and `shapes` as warmup() takes
     them: the kernels that these calls launch on the current device come along.

@@ -3,9 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <latch>
+#include <string>
+#include <vector>
+
 #include "base/errors.h"
 #include "unit/jit/cache/code_cache_fixture.h"
 #include "unit/jit/jit_fixture.h"
+#include "unit/jit/watched_service.h"
 
 using namespace kernwright;
 using namespace kernwright::testing;
@@ -125,6 +130,52 @@ TEST_CASE("pack: equal inputs give equal bytes, whatever their order") {
   CHECK_FALSE(bytes.empty());
   CHECK(bytes == test::read_text(folder / "b"));
   CHECK(test::names_in(folder.path()).size() == 2);
+}
+
+TEST_CASE("pack: codes compile at the same time, and their order of ending is not in the bytes") {
+  if (one_processor()) return;
+  const test::TemporaryDirectory folder;
+  const std::string number = "// " + new_number() + "\n";
+  const std::vector<PackItem> items{item(kScale + number), item(kScale + number + "// second\n")};
+  std::vector<std::string> files;
+  for (const bool first_waits : {true, false}) {
+    std::latch other(1);
+    const auto is_second = [](const std::string& text) { return contains(text, "// second"); };
+    const CompileWatch watch(
+        [&](const std::string& text) {
+          if (is_second(text) != first_waits) other.wait();
+        },
+        [&](const std::string& text) {
+          if (is_second(text) == first_waits) other.count_down();
+        });
+    CodeCache::process().clear_memory();
+    write(folder / "p", items, {"sm_80"});
+    CHECK(watch.service.compiles == 2);
+    files.push_back(test::read_text(folder / "p"));
+  }
+  CHECK_FALSE(files[0].empty());
+  CHECK(files[0] == files[1]);
+}
+
+TEST_CASE("pack: of several errors that of the first code is told, whichever ended first") {
+  if (one_processor()) return;
+  const test::TemporaryDirectory folder;
+  const std::string number = "// " + new_number() + "\n";
+  std::vector<PackItem> items{item(kScale + number), item(number + "early oops;"),
+                              item(number + "late oops;")};
+  for (int i = 0; i < 40; ++i) items.push_back(item(kScale + number + std::to_string(i)));
+  std::latch late(1);
+  const CompileWatch watch(
+      [&](const std::string& text) {
+        if (contains(text, "early")) late.wait();
+      },
+      [&](const std::string& text) {
+        if (contains(text, "late")) late.count_down();
+      });
+  const auto told = thrown_by<CompileError>([&] { write(folder / "p", items, {"sm_80"}); });
+  CHECK(contains(told.what(), "early"));
+  CHECK_FALSE(contains(told.what(), "late"));
+  CHECK(test::names_in(folder.path()).empty());
 }
 
 TEST_CASE("pack: files of the golden kind still answer") {

@@ -2,8 +2,10 @@
 #include "jit/compile/compiler.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <string>
 
 #include "base/errors.h"
 #include "jit/compile/compile_trace.h"
@@ -80,6 +82,27 @@ TEST_CASE("compiler: the same request gives the same bytes") {
       CHECK(first.code == second.code);
       CHECK(first.kernels.at(0).lowered == second.kernels.at(0).lowered);
     }
+  }
+}
+
+TEST_CASE("compiler: a text of templates alone gives bytes that do not tell the process") {
+  const std::string text =
+      "namespace n { constexpr float halves[2] = {0.5f, 1.5f}; }\n"
+      "template <class T> __global__ void half(T* x, int i) { *x = n::halves[i]; }\n"
+      "#define device a macro of the text\n";
+  const std::string process = "_" + std::to_string(::getpid());
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    CompileRequest request = request_for(text, {"half<float>"});
+    const ObjectCode code = Compiler(nvrtc).compile(request);
+    const std::string& ptx = code.code;
+    REQUIRE(code.trace);
+    CHECK(code.trace->attempts == 1);
+    CHECK(contains(ptx, "_INTERNAL_"));
+    CHECK_FALSE(contains(ptx, process));
+    CHECK_FALSE(contains(ptx, "kernwright_unit_"));
+    // Two objects with the function could not be linked.
+    request.options.extra = {"-rdc=true"};
+    CHECK_FALSE(contains(Compiler(nvrtc).compile(request).code, "kernwright_unit_"));
   }
 }
 
