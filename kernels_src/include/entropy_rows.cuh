@@ -25,15 +25,28 @@ struct Seen {
   F max, exps, all;
 };
 
-struct Join {
-  template <typename F>
-  __device__ __forceinline__ Seen<F> operator()(const Seen<F>& a, const Seen<F>& b) const {
-    const bool first = a.max >= b.max;
-    const Seen<F> high = first ? a : b, low = first ? b : a;
-    const F factor = low.max == high.max ? F(1) : exp_of(low.max - high.max);
-    return {high.max, high.exps + low.exps * factor, high.all + low.all};
+/// What all threads of the block have seen: the maximum first, so that each thread takes one power.
+/// Every thread must call it; a kernel calls it in one place.
+template <int Threads, bool All, typename F>
+__device__ __forceinline__ Seen<F> seen_by_block(const Seen<F>& own) {
+  Seen<F> whole = {};
+  whole.max = block_reduce<Threads, 0>(
+      own.max, [](F a, F b) { return higher(a, b); }, lowest<F>());
+  const F factor = own.max == whole.max ? F(1) : exp_of(own.max - whole.max);
+  if constexpr (All) {
+    const Seen<F> sums = block_reduce<Threads, 1>(
+        Seen<F>{0, own.exps * factor, own.all},
+        [](const Seen<F>& a, const Seen<F>& b) {
+          return Seen<F>{0, a.exps + b.exps, a.all + b.all};
+        },
+        Seen<F>{});
+    whole.exps = sums.exps;
+    whole.all = sums.all;
+  } else {
+    whole.exps = block_reduce<Threads, 1>(own.exps * factor, Sum(), F(0));
   }
-};
+  return whole;
+}
 
 /// `All`: the sum of x - from is wanted, times the `weights` of the elements' classes, or null
 /// for 1. A NaN is in the sum of powers, not in the maximum.
