@@ -117,7 +117,6 @@ __global__ void __launch_bounds__(Warps * 32) skinny_tiles(SkinnyProblem p, Weig
   const unsigned begin = blockIdx.y * each, end = min(begin + each, groups);
   Walk walk;
   walk.start(p, weights, blockIdx.z, first_row);
-#pragma unroll 1
   for (unsigned i = 0; i < p.ahead; ++i) {
     const unsigned group = begin + warp + i / Unroll * Warps;
     if (group < end) walk.fetch(group * kGroup + i % Unroll * Walk::kStep);
@@ -151,7 +150,6 @@ __global__ void __launch_bounds__(Warps * 32) skinny_ring(SkinnyProblem p, Weigh
   unsigned char* const mine = memory + (warp * Stages * kLoads * 32 + threadIdx.x % 32) * 16;
   Walk walk;
   walk.start(p, weights, blockIdx.z, first_row);
-#pragma unroll 1
   for (unsigned i = 0; i < p.ahead; ++i) {
     const unsigned group = begin + warp + i / Unroll * Warps;
     if (group < end) walk.fetch(group * kGroup + i % Unroll * Walk::kStep);
@@ -261,7 +259,6 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
   const unsigned steps = (p.k + kStep - 1) / kStep, each = (steps + p.splits - 1) / p.splits;
   const unsigned begin = blockIdx.y * each * kStep;
   const unsigned end = min(static_cast<UInt64>(p.k), static_cast<UInt64>(begin) + each * kStep);
-#pragma unroll 1
   for (unsigned i = 0; i < p.ahead; ++i) {
     const UInt64 at = begin + threadIdx.x * Width + static_cast<UInt64>(i) * kStep;
     for (int r = 0; r < Rows && at < end; ++r) {

@@ -25,27 +25,32 @@ struct Seen {
   F max, exps, all;
 };
 
-/// What all threads of the block have seen: the maximum first, so that each thread takes one power.
-/// Every thread must call it; a kernel calls it in one place.
+/// What groups of `Width` lanes have seen: the maximum first, so that a thread takes one power.
+template <int Width, bool All, typename F>
+__device__ __forceinline__ Seen<F> seen_by_lanes(const Seen<F>& own) {
+  Seen<F> whole = {};
+  whole.max = warp_reduce<Width>(own.max, [](F a, F b) { return higher(a, b); });
+  const F factor = own.max == whole.max ? F(1) : exp_of(own.max - whole.max);
+  whole.exps = warp_reduce<Width>(own.exps * factor, Sum());
+  if constexpr (All) whole.all = warp_reduce<Width>(own.all, Sum());
+  return whole;
+}
+
+/// What all threads of the block have seen. Every thread must call it; a kernel calls it in one
+/// place.
 template <int Threads, bool All, typename F>
 __device__ __forceinline__ Seen<F> seen_by_block(const Seen<F>& own) {
-  Seen<F> whole = {};
-  whole.max = block_reduce<Threads, 0>(
-      own.max, [](F a, F b) { return higher(a, b); }, lowest<F>());
-  const F factor = own.max == whole.max ? F(1) : exp_of(own.max - whole.max);
-  if constexpr (All) {
-    const Seen<F> sums = block_reduce<Threads, 1>(
-        Seen<F>{0, own.exps * factor, own.all},
-        [](const Seen<F>& a, const Seen<F>& b) {
-          return Seen<F>{0, a.exps + b.exps, a.all + b.all};
-        },
-        Seen<F>{});
-    whole.exps = sums.exps;
-    whole.all = sums.all;
-  } else {
-    whole.exps = block_reduce<Threads, 1>(own.exps * factor, Sum(), F(0));
-  }
-  return whole;
+  constexpr int kWarps = Threads / 32;
+  static_assert((kWarps & (kWarps - 1)) == 0, "each group of lanes has all warps");
+  const Seen<F> of_warp = seen_by_lanes<32, All>(own);
+  if constexpr (kWarps == 1) return of_warp;
+  __shared__ alignas(16) unsigned char memory[kWarps * sizeof(Seen<F>)];
+  Seen<F>* const partial = reinterpret_cast<Seen<F>*>(memory);
+  const int lane = threadIdx.x % 32;
+  __syncthreads();  // an earlier call may still be read
+  if (lane == 0) partial[threadIdx.x / 32] = of_warp;
+  __syncthreads();
+  return seen_by_lanes<kWarps, All>(partial[lane % kWarps]);
 }
 
 /// `All`: the sum of x - from is wanted, times the `weights` of the elements' classes, or null

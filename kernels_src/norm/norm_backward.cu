@@ -386,7 +386,7 @@ __device__ __forceinline__ Two<C> add_warps(Two<C> mine) {
   partial[warp][lane] = mine;
   __syncthreads();
   Two<C> sum = partial[0][lane];
-#pragma unroll 8
+#pragma unroll
   for (int w = 1; w < kColumnWarps; ++w) sum = SumTwo()(sum, partial[w][lane]);
   return sum;
 }
@@ -399,16 +399,12 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
                      int n) {
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   Two<C> mine = {C(0), C(0)};
-  const auto add_up = [&](C& sum, const C* from) {
-    from += static_cast<long long>(threadIdx.x / 32) * n + column;
 #pragma unroll 8
-    for (int part = threadIdx.x / 32; part < parts; part += kColumnWarps) {
-      sum += *from;
-      from += static_cast<long long>(kColumnWarps) * n;
-    }
-  };
-  if (weight != nullptr && column < n) add_up(mine.a, weight_sums);
-  if (bias != nullptr && column < n) add_up(mine.b, bias_sums);
+  for (int part = threadIdx.x / 32; column < n && part < parts; part += kColumnWarps) {
+    const long long at = static_cast<long long>(part) * n + column;
+    if (weight != nullptr) mine.a += weight_sums[at];
+    if (bias != nullptr) mine.b += bias_sums[at];
+  }
   const Two<C> sum = add_warps(mine);
   if (threadIdx.x >= 32 || column >= n) return;
   if (weight != nullptr) weight[column] = from_compute<W>(static_cast<Compute<W>>(sum.a));

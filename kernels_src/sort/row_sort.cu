@@ -67,10 +67,8 @@ __global__ void __launch_bounds__(kDigits, sizeof(Bits) == 8 ? 2 : 3)
     }
 #pragma unroll 1
     for (int shift = 0; shift < 8 * static_cast<int>(sizeof(Bits)); shift += 8) {
-      unsigned digit[Items], rank[Items];
-#pragma unroll
-      for (int i = 0; i < Items; ++i) digit[i] = static_cast<unsigned>(key[i] >> shift) & 255;
-      rank_digits<Items>(ranks, digit, rank);
+      unsigned rank[Items];
+      rank_digits(ranks, key, shift, rank);
 #pragma unroll
       for (int i = 0; i < Items; ++i) exchange.key[rank[i]] = key[i];
       __syncthreads();

@@ -150,13 +150,10 @@ __device__ __forceinline__ Place place_of(const Problem& of, int tile) {
   return {first + inside % high, inside / high, z / of.splits, z % of.splits};
 }
 
-__device__ __forceinline__ void move_to(const Batch& batch, int index, Side& a, Side& b) {
-  unsigned rest = static_cast<unsigned>(index);
-#pragma unroll 1
+__device__ __forceinline__ void move_to(const Batch& batch, long long index, Side& a, Side& b) {
   for (int d = 0; d < batch.ndim; ++d) {
-    const unsigned extent = static_cast<unsigned>(batch.extent[d]);
-    const long long at = rest % extent;
-    rest /= extent;
+    const long long at = index % batch.extent[d];
+    index /= batch.extent[d];
     a.data += at * batch.a[d];
     b.data += at * batch.b[d];
   }

@@ -125,7 +125,6 @@ __device__ __forceinline__ void add_warps(const SkinnyProblem& p, UInt64 batch, 
     if (c * 8 >= p.m) break;
     spread_sums<Rows, kPitch>(shared[threadIdx.x / 32], c, sums);
     __syncthreads();
-#pragma unroll 1
     for (int i = threadIdx.x; i < 8 * kRows; i += Warps * 32) {
       const int column = i / kRows, row = i % kRows;
       const unsigned m = c * 8 + column, n = first_row + row;
