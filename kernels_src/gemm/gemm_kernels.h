@@ -96,7 +96,7 @@ struct FmaInstance {
   ScalarType in, out;
   FmaTile tile;
   FmaWay way_a, way_b;
-  bool whole;  ///< no tile and no stage is cut off
+  bool whole;  ///< kWhole of fma_gemm.cu
 };
 const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue);
 

@@ -25,15 +25,33 @@ struct Seen {
   F max, exps, all;
 };
 
-struct Join {
-  template <typename F>
-  __device__ __forceinline__ Seen<F> operator()(const Seen<F>& a, const Seen<F>& b) const {
-    const bool first = a.max >= b.max;
-    const Seen<F> high = first ? a : b, low = first ? b : a;
-    const F factor = low.max == high.max ? F(1) : exp_of(low.max - high.max);
-    return {high.max, high.exps + low.exps * factor, high.all + low.all};
-  }
-};
+/// What groups of `Width` lanes have seen: the maximum first, so that a thread takes one power.
+template <int Width, bool All, typename F>
+__device__ __forceinline__ Seen<F> seen_by_lanes(const Seen<F>& own) {
+  Seen<F> whole = {};
+  whole.max = warp_reduce<Width>(own.max, [](F a, F b) { return higher(a, b); });
+  const F factor = own.max == whole.max ? F(1) : exp_of(own.max - whole.max);
+  whole.exps = warp_reduce<Width>(own.exps * factor, Sum());
+  if constexpr (All) whole.all = warp_reduce<Width>(own.all, Sum());
+  return whole;
+}
+
+/// What all threads of the block have seen. Every thread must call it; a kernel calls it in one
+/// place.
+template <int Threads, bool All, typename F>
+__device__ __forceinline__ Seen<F> seen_by_block(const Seen<F>& own) {
+  constexpr int kWarps = Threads / 32;
+  static_assert((kWarps & (kWarps - 1)) == 0, "each group of lanes has all warps");
+  const Seen<F> of_warp = seen_by_lanes<32, All>(own);
+  if constexpr (kWarps == 1) return of_warp;
+  __shared__ alignas(16) unsigned char memory[kWarps * sizeof(Seen<F>)];
+  Seen<F>* const partial = reinterpret_cast<Seen<F>*>(memory);
+  const int lane = threadIdx.x % 32;
+  __syncthreads();  // an earlier call may still be read
+  if (lane == 0) partial[threadIdx.x / 32] = of_warp;
+  __syncthreads();
+  return seen_by_lanes<kWarps, All>(partial[lane % kWarps]);
+}
 
 /// `All`: the sum of x - from is wanted, times the `weights` of the elements' classes, or null
 /// for 1. A NaN is in the sum of powers, not in the maximum.

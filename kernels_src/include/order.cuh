@@ -8,9 +8,10 @@ namespace kernwright {
 
 /// How numbers of a type are ordered. A kernel's parameter.
 struct Order {
-  UInt64 nan;   ///< of floating types the lowest magnitude that is no number, else 0
-  UInt64 sign;  ///< of signed integers the highest bit, else 0
-  UInt64 flip;  ///< 0, or all bits for a falling order
+  UInt64 nan;     ///< of floating types the lowest magnitude that is no number, else 0
+  UInt64 sign;    ///< of signed types the highest bit, else 0
+  UInt64 flip;    ///< 0, or all bits for a falling order
+  UInt64 turned;  ///< the bits that negative numbers turn: all of floating types, else 0
 };
 
 template <typename Bits>
@@ -18,17 +19,16 @@ __device__ __forceinline__ Bits magnitude(Bits bits) {
   return static_cast<Bits>(bits & static_cast<Bits>(~Bits(0)) >> 1);
 }
 
-/// NaN is above all numbers; -0 and 0 have one key.
+/// NaN is above all numbers; -0 and 0 have one key. It asks for no type: compilers would repeat the
+/// loops around it.
 template <typename Bits>
 __device__ __forceinline__ Bits order_key(Bits bits, const Order& order) {
-  UInt64 key = bits ^ order.sign;
-  if (order.nan != 0) {
-    const Bits size = magnitude(bits);
-    const bool negative = size != bits && size != 0;
-    key = negative ? ~bits : size | Bits(1) << (8 * sizeof(Bits) - 1);
-    if (size >= static_cast<Bits>(order.nan)) key = ~UInt64(0);
-  }
-  return static_cast<Bits>(key ^ order.flip);
+  constexpr Bits kAll = static_cast<Bits>(~Bits(0)), kTop = static_cast<Bits>(~(kAll >> 1));
+  const Bits turned = static_cast<Bits>(order.turned), size = magnitude(bits);
+  const Bits number = size == 0 ? static_cast<Bits>(bits & ~turned) : bits;
+  const Bits change = static_cast<Bits>(order.sign) | ((number & kTop) != 0 ? turned : Bits(0));
+  const Bits key = size > static_cast<Bits>(order.nan - 1) ? kAll : Bits(number ^ change);
+  return static_cast<Bits>(key ^ static_cast<Bits>(order.flip));
 }
 
 template <typename Bits>

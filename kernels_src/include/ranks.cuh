@@ -76,6 +76,11 @@ __device__ __forceinline__ unsigned lanes_of_digit(unsigned digit) {
   return lanes;
 }
 
+template <typename Bits>
+__device__ __forceinline__ unsigned digit_of(Bits key, int shift) {
+  return static_cast<unsigned>(key >> shift) & (kDigits - 1);
+}
+
 /// Shared memory of rank_digits(), for a block of 256 threads.
 struct DigitRanks {
   static constexpr int kWarps = kDigits / 32;
@@ -83,24 +88,25 @@ struct DigitRanks {
   unsigned start[kDigits];  ///< the first place of each digit
 };
 
-/// Stable places of a block's elements when they are sorted by digit. Element `item` of a lane is
-/// number 32 * (Items * warp + item) + lane of the block. Thread d returns how many have digit d.
-/// The caller reads `start` after it, and synchronises before the next call.
-template <int Items>
-__device__ __forceinline__ unsigned rank_digits(DigitRanks& ranks, const unsigned (&digit)[Items],
-                                                unsigned (&rank)[Items]) {
+/// Stable places of a block's elements when they are sorted by a digit of their keys: the eight bits
+/// from `shift` on. Element `item` of a lane is number 32 * (Items * warp + item) + lane of the
+/// block. Thread d returns how many have digit d. The caller reads `start` after it, and
+/// synchronises before the next call.
+template <int Items, typename Bits>
+__device__ __forceinline__ unsigned rank_digits(DigitRanks& ranks, const Bits (&key)[Items],
+                                                int shift, unsigned (&rank)[Items]) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
   for (int w = 0; w < DigitRanks::kWarps; ++w) ranks.place[w][threadIdx.x] = 0;
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
-    const unsigned lanes = lanes_of_digit(digit[i]);
+    const unsigned digit = digit_of(key[i], shift), lanes = lanes_of_digit(digit);
     const int leader = __ffs(static_cast<int>(lanes)) - 1;
     unsigned before = 0;
     if (lane == leader) {
-      before = ranks.place[warp][digit[i]];
-      ranks.place[warp][digit[i]] = before + __popc(lanes);
+      before = ranks.place[warp][digit];
+      ranks.place[warp][digit] = before + __popc(lanes);
     }
     __syncwarp();
     before = __shfl_sync(~0u, before, leader);
@@ -120,8 +126,9 @@ __device__ __forceinline__ unsigned rank_digits(DigitRanks& ranks, const unsigne
     next += here;
   }
   __syncthreads();
+  asm volatile("" : "+r"(shift));  // digits are made again: kept ones would be spilled
 #pragma unroll
-  for (int i = 0; i < Items; ++i) rank[i] += ranks.place[warp][digit[i]];
+  for (int i = 0; i < Items; ++i) rank[i] += ranks.place[warp][digit_of(key[i], shift)];
   return count;
 }
 

@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(Threads)
   const long long target = static_cast<long long>(targets[row]);
   if (target == terms.ignored) {
     if constexpr (Gradient)
+#pragma unroll 2
       for (int c = thread; c < cols; c += Threads) dx[c] = from_compute<T>(F(0));
     if (thread == 0) losses[row] = 0;
     return;
@@ -63,15 +64,18 @@ __global__ void __launch_bounds__(Threads)
 
   Seen<F> seen = {lowest<F>(), 0, 0};
   Pack<T, N> held[Packs];
+  const auto see_held = [&](int first) {
 #pragma unroll
-  for (int k = 0; k < Packs; ++k)
-    if (k * Threads + thread < parts.packs) held[k] = pack_at(k * Threads + thread);
+    for (int k = 0; k < Packs; ++k)
+      if (first + k * Threads < parts.packs) held[k] = pack_at(first + k * Threads);
 #pragma unroll
-  for (int k = 0; k < Packs; ++k)
-    if (k * Threads + thread < parts.packs)
-      see<All>(seen, held[k].value, weights_at(parts.pack(k * Threads + thread)), from);
+    for (int k = 0; k < Packs; ++k)
+      if (first + k * Threads < parts.packs)
+        see<All>(seen, held[k].value, weights_at(parts.pack(first + k * Threads)), from);
+  };
   int next = Packs * Threads;  // the first pack that is not held
   if constexpr (Gradient) {
+    see_held(thread);
 #pragma unroll 4
     for (int i = thread; i < shared_packs; i += Threads) {
       if (next + i >= parts.packs) break;
@@ -79,15 +83,19 @@ __global__ void __launch_bounds__(Threads)
       see<All>(seen, shared[i].value, weights_at(parts.pack(next + i)), from);
     }
     next += shared_packs;
-  }
 #pragma unroll 4
-  for (int p = next + thread; p < parts.packs; p += Threads)
-    see<All>(seen, pack_at(p).value, weights_at(parts.pack(p)), from);
+    for (int p = next + thread; p < parts.packs; p += Threads)
+      see<All>(seen, pack_at(p).value, weights_at(parts.pack(p)), from);
+  } else {
+#pragma unroll 1
+    for (int p = thread; p < parts.packs; p += Packs * Threads) see_held(p);
+  }
+#pragma unroll 1
   for (int e = thread; e < parts.edges; e += Threads) {
     const T edge[1] = {x[parts.edge(e)]};
     see<All>(seen, edge, weights_at(parts.edge(e)), from);
   }
-  seen = block_reduce<Threads>(seen, Join(), Seen<F>{lowest<F>(), 0, 0});
+  seen = seen_by_block<Threads, All>(seen);
 
   if (thread == 0) losses[row] = loss_of_row(seen, at_target, wanted, cols, terms);
   if constexpr (Gradient) {
@@ -113,6 +121,7 @@ __global__ void __launch_bounds__(Threads)
       for (int k = 0; k < 4; ++k)
         if (p + k * Threads < parts.packs) write(p + k * Threads, again[k]);
     }
+#pragma unroll 1
     for (int e = thread; e < parts.edges; e += Threads) {
       const int col = parts.edge(e);
       T edge[1] = {x[col]};
@@ -183,7 +192,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
       const int p = (Packs + s) * Threads + thread;
       if (p < packs) see_pack(slots[s * Threads], p);
     }
-    seen = block_reduce<Threads>(seen, Join(), Seen<F>{lowest<F>(), 0, 0});
+    seen = seen_by_block<Threads, All>(seen);
 
     if (thread == 0) {
       losses[row] = is_ignored ? F(0) : loss_of_row(seen, at_target, wanted, cols, terms);
@@ -220,6 +229,7 @@ __global__ void __launch_bounds__(1024)
     target_scale(const Target* __restrict__ targets, long long rows, long long ignored,
                  F* __restrict__ scale) {
   long long count = 0;
+#pragma unroll 2
   for (long long i = threadIdx.x; i < rows; i += 1024)
     count += static_cast<long long>(targets[i]) != ignored;
   count = block_reduce<1024>(count, Sum(), 0LL);

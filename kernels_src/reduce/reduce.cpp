@@ -28,7 +28,6 @@ struct ReduceParameters {
   AxesWalk kept, reduced;
   Index outputs, length, segment, segments;
   std::int32_t lanes;
-  std::int32_t contiguous;
   double count;
   double parameter;
 };
@@ -50,12 +49,14 @@ const LazyKernel& reduce_kernel(const ReducePlan& plan, const ReductionTypes& ty
                        .type(types.as)
                        .add(std::countr_zero(static_cast<unsigned>(plan.pack)), 3)
                        .add(std::countr_zero(static_cast<unsigned>(plan.loads)), 2)
+                       .add(plan.contiguous, 1)
                        .add(wide, 1);
   return family.instance(key, [&] {
     const std::string reducer = reducer_expression(types, wide);
     const char* const index = wide ? "unsigned long long" : "unsigned int";
     if (!plan.rows) return format("reduce_columns<{}, {}, {}>", reducer, plan.pack, index);
-    return format("reduce_rows<{}, {}, {}, {}>", reducer, plan.pack, plan.loads, index);
+    return format("reduce_rows<{}, {}, {}, {}, {}>", reducer, plan.pack, plan.loads,
+                  plan.contiguous, index);
   });
 }
 
@@ -134,7 +135,6 @@ class ReduceLauncher {
             .segment = static_cast<Index>(plan.segment),
             .segments = static_cast<Index>(plan.segments),
             .lanes = static_cast<std::int32_t>(plan.lanes),
-            .contiguous = plan.contiguous,
             .count = static_cast<double>(axes.length()),
             .parameter = parameter_};
   }

@@ -20,7 +20,6 @@ struct ReduceParameters {
   Index segment;   ///< elements of a segment
   Index segments;  ///< of each result
   int lanes;       ///< rows: threads of a result; columns: packs side by side
-  int contiguous;  ///< rows: one reduced axis without gaps, packs begin where memory is aligned
   Call call;
 };
 
@@ -70,8 +69,9 @@ __device__ __forceinline__ void gather(typename Op::Part* part, const ReducePara
   }
 }
 
-/// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread.
-template <typename Op, int kPack, int kLoads, typename Index>
+/// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread. kContiguous:
+/// one axis without gaps is reduced, and packs begin where memory is aligned.
+template <typename Op, int kPack, int kLoads, bool kContiguous, typename Index>
 __device__ __forceinline__ typename Op::State gather_row(const char* from,
                                                          const ReduceParameters<Index>& plan,
                                                          Index begin, Index end, int lane) {
@@ -81,7 +81,7 @@ __device__ __forceinline__ typename Op::State gather_row(const char* from,
   for (int j = 0; j < kPack; ++j) part[j] = Op::begin();
   // Elements before the first whole pack of aligned memory, and behind the last.
   Index head = 0;
-  if (kPack > 1 && plan.contiguous) {
+  if (kPack > 1 && kContiguous) {
     const unsigned long long start =
         reinterpret_cast<unsigned long long>(from) + begin * sizeof(Element);
     const unsigned past = start % sizeof(Pack<Element, kPack>) / sizeof(Element);
@@ -100,7 +100,7 @@ __device__ __forceinline__ typename Op::State gather_row(const char* from,
     }
   }
   const Index first = begin + head, number = lane, step = plan.lanes;
-  if (plan.contiguous) {
+  if constexpr (kContiguous) {
     gather<Op, kPack, kLoads>(part, plan, first, number, step, packs, [from](Index at) {
       return from + static_cast<long long>(at) * sizeof(Element);
     });
@@ -124,8 +124,9 @@ struct Combine {
 };
 
 /// For elements that are neighbours along a reduced axis. A result has `lanes` threads, a power of
-/// two up to 32, or a block. kLoads: loads of a thread in flight at once.
-template <typename Op, int kPack, int kLoads, typename Index>
+/// two up to 32, or a block. kLoads: loads of a thread in flight at once. kContiguous: as for
+/// gather_row().
+template <typename Op, int kPack, int kLoads, bool kContiguous, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_rows(char* __restrict__ to, const char* __restrict__ from,
                 const Partial<typename Op::State> partial, const ReduceParameters<Index> plan) {
@@ -139,7 +140,8 @@ __global__ void __launch_bounds__(kBlock)
   const WalkOffsets<2> at = walk_offsets(plan.kept, output);
   const Index begin = segment * plan.segment;
   const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
-  typename Op::State state = gather_row<Op, kPack, kLoads>(from + at.of[1], plan, begin, end, lane);
+  typename Op::State state =
+      gather_row<Op, kPack, kLoads, kContiguous>(from + at.of[1], plan, begin, end, lane);
   if (plan.lanes > 32) {
     state = block_reduce<kBlock>(state, Combine<Op>(), Op::close(Op::begin()));
   } else {

@@ -56,19 +56,19 @@ __global__ void __launch_bounds__(kDigits, sizeof(Bits) == 8 ? 2 : 3)
   const int lane = threadIdx.x % 32;
   const int begin = threadIdx.x / 32 * 32 * Items + lane;
   for (Int64 row = blockIdx.x; row < rows; row += gridDim.x) {
+    const Bits* const from = x + row * n;
+    const int left = n - begin;
     Bits key[Items];
     unsigned short index[Items];
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
       index[i] = static_cast<unsigned short>(begin + 32 * i);
-      key[i] = index[i] < n ? order_key(x[row * n + index[i]], order) : ~Bits(0);
+      key[i] = 32 * i < left ? order_key(from[begin + 32 * i], order) : ~Bits(0);
     }
 #pragma unroll 1
     for (int shift = 0; shift < 8 * static_cast<int>(sizeof(Bits)); shift += 8) {
-      unsigned digit[Items], rank[Items];
-#pragma unroll
-      for (int i = 0; i < Items; ++i) digit[i] = static_cast<unsigned>(key[i] >> shift) & 255;
-      rank_digits<Items>(ranks, digit, rank);
+      unsigned rank[Items];
+      rank_digits(ranks, key, shift, rank);
 #pragma unroll
       for (int i = 0; i < Items; ++i) exchange.key[rank[i]] = key[i];
       __syncthreads();
@@ -81,12 +81,19 @@ __global__ void __launch_bounds__(kDigits, sizeof(Bits) == 8 ? 2 : 3)
 #pragma unroll
       for (int i = 0; i < Items; ++i) index[i] = exchange.index[begin + 32 * i];
     }
+    if (values != nullptr) {
+      Bits* const to = values + row * n + begin;
 #pragma unroll
-    for (int i = 0; i < Items; ++i) {
-      const int to = begin + 32 * i;
-      if (to >= n) continue;
-      if (values != nullptr) values[row * n + to] = x[row * n + index[i]];
-      if (indices != nullptr) indices[row * n + to] = index[i];
+      for (int i = 0; i < Items; ++i) {
+        if (32 * i < left) to[32 * i] = from[index[i]];
+      }
+    }
+    if (indices != nullptr) {
+      Int64* const to = indices + row * n + begin;
+#pragma unroll
+      for (int i = 0; i < Items; ++i) {
+        if (32 * i < left) to[32 * i] = index[i];
+      }
     }
   }
 }

@@ -62,8 +62,7 @@ int multiprocessors(const Device& device) {
 }
 
 DeviceOrder order_of(ScalarType type, bool descending) {
-  DeviceOrder order{.nan = 0, .sign = 0, .flip = descending ? ~std::uint64_t{0} : 0};
-  if (is_signed_integer(type)) order.sign = std::uint64_t{1} << (8 * scalar_size(type) - 1);
+  DeviceOrder order{.flip = descending ? ~std::uint64_t{0} : 0};
   switch (type) {  // one above infinity, or the only NaN where there is none
     case ScalarType::float8_e4m3fn:
       order.nan = 0x7f;
@@ -85,6 +84,10 @@ DeviceOrder order_of(ScalarType type, bool descending) {
       break;
     default:
       break;
+  }
+  if (order.nan != 0) order.turned = ~std::uint64_t{0};
+  if (order.nan != 0 || is_signed_integer(type)) {
+    order.sign = std::uint64_t{1} << (8 * scalar_size(type) - 1);
   }
   return order;
 }

@@ -44,7 +44,7 @@ int multiprocessors(const Device& device);
 
 /// As in order.cuh: how numbers of a type are ordered.
 struct DeviceOrder {
-  std::uint64_t nan, sign, flip;
+  std::uint64_t nan = 0, sign = 0, flip = 0, turned = 0;
 };
 DeviceOrder order_of(ScalarType type, bool descending = false);
 /// The unsigned integer of the size of `type`, as which the kernels of order take it.

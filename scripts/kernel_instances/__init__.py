@@ -105,11 +105,11 @@ INSTANCES = {
     ],
     "elementwise.cu": list(elementwise()),
     "reduce.cu": [
-        *(f"reduce_rows<{op}, 1, 8, unsigned int>" for op in REDUCERS),
+        *(f"reduce_rows<{op}, 1, 8, true, unsigned int>" for op in REDUCERS),
         *(f"reduce_columns<{op}, 1, unsigned int>" for op in REDUCERS),
         *(
             f"reduce_{part}<Total<Float32, Float32>, {choices}, {index}>"
-            for part, choices in (("rows", "4, 2"), ("rows", "4, 8"), ("columns", "4"))
+            for part, choices in (("rows", "4, 2, false"), ("rows", "4, 8, true"), ("columns", "4"))
             for index in INDICES
         ),
     ],

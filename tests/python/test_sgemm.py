@@ -201,6 +201,18 @@ def test_what_follows(out, columns):
     close(_core._gemm(kw.asarray(a), kw.asarray(b), **more, c=view), expected, out)
 
 
+@pytest.mark.parametrize("first", [0, 1])  # with 1, c begins in the middle of a pack
+def test_whole_tiles_and_another_matrix(first):
+    tile = SMALL["float32"]
+    a, b = random(2 * tile[0], 64), random(64, 2 * tile[1], seed=1)
+    c = random(2 * tile[0], 2 * tile[1], seed=2)
+    beside = kw.asarray(np.concatenate([c.reshape(-1)[:first], c.reshape(-1)]))
+    given = {"c": beside[first:].reshape(*c.shape), "alpha": 0.5, "beta": -2}
+    with kw.checks("memory", "init", "race", "sync"):
+        got = _core._gemm(kw.asarray(a), kw.asarray(b), **given, fma_tile=tile, splits=1)
+    close(got, 0.5 * (wide(a) @ wide(b)) - 2 * wide(c), "float32")
+
+
 def test_a_gate_and_a_long_activation():
     a, b = random(40, 36), random(36, 80, seed=1) * np.float32(0.2)
     x = wide(a) @ wide(b)

@@ -106,15 +106,15 @@ struct FmaGemm {
                  const GemmEpilogue& ending) const {
     const auto size = static_cast<std::int64_t>(element());
     const FmaTile& tile = choice.tile;
+    const bool aligned = !ending.c || ending.c->address() % 16 == 0;
     const bool whole =
-        rows % tile.rows == 0 && columns % tile.columns == 0 && inner % tile.depth == 0;
+        rows % tile.rows == 0 && columns % tile.columns == 0 && inner % tile.depth == 0 && aligned;
     const FmaInstance instance{of.a.type(),
                                target.type(),
                                tile,
                                fma_way(a, rows, size, batch.a, batch.ndim),
                                fma_way(b, columns, size, batch.b, batch.ndim),
                                whole};
-    const bool aligned = !ending.c || ending.c->address() % 16 == 0;
     problem.packs = problem.columns % (16 / size) == 0 && aligned;
     const LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(blocks_of(problem))},

@@ -221,8 +221,9 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
   }
 }
 
-/// A thread's sums in rows kFirst to kEnd; its first element is at `row` and `column`.
-template <typename Out, typename Finish, typename Of, int kFirst, int kEnd, typename T>
+/// A thread's sums in rows kFirst to kEnd; its first element is at `row` and `column`. kWhole: all
+/// of them are in the result, which takes packs.
+template <typename Out, typename Finish, typename Of, bool kWhole, int kFirst, int kEnd, typename T>
 __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
                                            Out* out, const Out* c,
                                            const ProductEpilogueValues& with, const Problem& of,
@@ -231,7 +232,7 @@ __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::
 #pragma unroll
   for (int j = 0; j < Of::kThreadColumns; j += kPack) {
     const int at_column = column + j * kLanesAcross;
-    const int many = of.columns - at_column;
+    const int many = kWhole ? kPack : of.columns - at_column;
     if (many <= 0) break;
     Biases bias[kPack / 2];
 #pragma unroll
@@ -241,10 +242,10 @@ __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::
 #pragma unroll
     for (int i = kFirst; i < kEnd; ++i) {
       const int at_row = row + i / kPack * kPack * kLanesDown + i % kPack;
-      if (at_row >= of.rows) break;
+      if (!kWhole && at_row >= of.rows) break;
       const long long at = static_cast<long long>(at_row) * of.columns + at_column;
       store_pack<Out, Finish, kPack>(&sums[i][j], out + at, c + at, with, bias, many,
-                                     of.packs != 0);
+                                     kWhole || of.packs != 0);
     }
   }
 }
@@ -271,8 +272,8 @@ __device__ __forceinline__ void add_slices(T (&sums)[Of::kThreadRows][Of::kThrea
   }
 }
 
-/// Launched with Of::kThreads threads, a block for each tile. kWhole: no tile or stage is cut off.
-/// Dynamic shared memory: the stages.
+/// Launched with Of::kThreads threads, a block for each tile. kWhole: no tile or stage is cut off,
+/// and rows of c begin at multiples of a pack. Dynamic shared memory: the stages.
 template <typename T, typename Out, typename Of, Way kWayA, Way kWayB, bool kWhole, typename Finish>
 __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     fma_gemm(Side a, Side b, const Batch batch, void* out, const ProductEpilogueValues with,
@@ -354,16 +355,16 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
   const int to_row = row + own_row, to_column = column + own_column;
   constexpr int kEnd = Of::kThreadRows, kHalf = kEnd / 2;
   if constexpr (Of::kSlices == 1) {
-    store_sums<Out, Finish, Of, 0, kEnd>(sums, to, c, with, of, to_row, to_column);
+    store_sums<Out, Finish, Of, kWhole, 0, kEnd>(sums, to, c, with, of, to_row, to_column);
   } else {
     T* const shared = reinterpret_cast<T*>(storage) + threadIdx.x % (Of::kWarps * 32);
     __syncthreads();  // nobody reads stages any more
     if (slice == 0) {
       add_slices<Of, 0>(sums, shared);
-      store_sums<Out, Finish, Of, 0, kHalf>(sums, to, c, with, of, to_row, to_column);
+      store_sums<Out, Finish, Of, kWhole, 0, kHalf>(sums, to, c, with, of, to_row, to_column);
     } else {
       add_slices<Of, kHalf>(sums, shared);
-      store_sums<Out, Finish, Of, kHalf, kEnd>(sums, to, c, with, of, to_row, to_column);
+      store_sums<Out, Finish, Of, kWhole, kHalf, kEnd>(sums, to, c, with, of, to_row, to_column);
     }
   }
 }

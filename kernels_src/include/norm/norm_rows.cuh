@@ -37,7 +37,7 @@ __device__ __forceinline__ void load_affine(C (&into)[V], const void* array,
   } else {
     const Pack<W, V> raw = reinterpret_cast<const Pack<W, V>*>(from)[pack];
 #pragma unroll
-    for (int j = 0; j < V; ++j) into[j] = static_cast<C>(to_compute(raw.value[j]));
+    for (int j = 0; j < V; ++j) into[j] = static_cast<C>(computed(raw.value, j));
   }
 }
 
@@ -76,8 +76,8 @@ struct HeldAffine {
     } else {
 #pragma unroll
       for (int j = 0; j < V; ++j) {
-        weights[j] = kWeight ? C(to_compute(weight[kWeight ? i : 0].value[j])) : C(1);
-        biases[j] = kBias ? C(to_compute(bias[kBias ? i : 0].value[j])) : C(0);
+        weights[j] = kWeight ? C(computed(weight[kWeight ? i : 0].value, j)) : C(1);
+        biases[j] = kBias ? C(computed(bias[kBias ? i : 0].value, j)) : C(0);
       }
     }
   }

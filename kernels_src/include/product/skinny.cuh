@@ -66,17 +66,19 @@ __device__ __forceinline__ void finish_sum(const SkinnyProblem& p, UInt64 batch,
 template <typename T, typename Act>
 __device__ __forceinline__ void finish_four(const SkinnyProblem& p, UInt64 batch, unsigned m,
                                             unsigned n, const float (&sums)[4]) {
-  if (p.n % 4 != 0) {
+  if (n >= p.n) return;
+  Pack<T, 4> pack;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (n + i < p.n) finish_sum<T, Act>(p, batch, m, n + i, sums[i]);
-    }
-  } else if (n < p.n) {
-    Pack<T, 4> pack;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) pack.value[i] = finished<T, Act>(p, batch, m, n + i, sums[i]);
-    T* const out = static_cast<T*>(p.out) + (batch * p.m + m) * p.n + n;
+  for (unsigned i = 0; i < 4; ++i)
+    pack.value[i] = finished<T, Act>(p, batch, m, min(n + i, p.n - 1), sums[i]);
+  T* const out = static_cast<T*>(p.out) + (batch * p.m + m) * p.n + n;
+  if (p.n % 4 == 0) {
     *reinterpret_cast<Pack<T, 4>*>(out) = pack;
+    return;
+  }
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) {
+    if (n + i < p.n) out[i] = pack.value[i];
   }
 }
 
