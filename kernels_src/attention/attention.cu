@@ -23,14 +23,15 @@ __device__ __forceinline__ void drop_weights(float (&s)[kTiles][4], const Attent
   }
 }
 
-template <typename T, int kValueDim>
+/// kPacks: rows are whole units of 16 bytes.
+template <typename T, int kValueDim, bool kPacks>
 __device__ __forceinline__ void store_rows(const RunningRows<kValueDim>& running,
                                            const AttentionCall& call, const Sequence& sequence,
                                            int head, int first_row) {
   const int lane = threadIdx.x % 32;
   // Rows of packed sequences behind the last belong to the next; others are 0.
   const int stored = call.q_starts != nullptr ? sequence.queries : call.queries;
-  const bool pairs = call.value_dim % 2 == 0;
+  const bool pairs = kPacks || call.value_dim % 2 == 0;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int query = first_row + lane / 4 + 8 * r;
@@ -49,7 +50,7 @@ __device__ __forceinline__ void store_rows(const RunningRows<kValueDim>& running
       const float second = missing ? 0.0f : running.out[i][2 * r + 1] * scale;
       if (pairs && column < call.value_dim) {
         *reinterpret_cast<unsigned*>(out + column) = MatrixUnit<T>::pair(first, second);
-      } else {
+      } else if constexpr (!kPacks) {
         if (column < call.value_dim) out[column] = from_compute<T>(first);
         if (column + 1 < call.value_dim) out[column + 1] = from_compute<T>(second);
       }
@@ -168,6 +169,6 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
 #pragma unroll
   for (int m = 0; m < kRowTiles; ++m) {
     if (bad) running[m].total[0] = running[m].total[1] = not_a_number();
-    store_rows<T>(running[m], call, sequence, head, warp_row + 16 * m);
+    store_rows<T, kValueDim, kAsync>(running[m], call, sequence, head, warp_row + 16 * m);
   }
 }

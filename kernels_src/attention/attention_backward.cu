@@ -9,6 +9,7 @@ using namespace kernwright;
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kRows = 16 * kWarps;
+constexpr int kCopies = 4;  // of a lane without a loop
 
 /// One warp a query and head: delta is the sum of gradient times result.
 template <typename T>
@@ -59,7 +60,8 @@ __device__ __forceinline__ void add_products(float (&out)[kColumns / 8][4],
 template <typename T, int kDim, int kTiles>
 __device__ __forceinline__ void multiply_tiles(float (&s)[kTiles][4], unsigned rows, int first_row,
                                                unsigned columns) {
-#pragma unroll
+  constexpr int kUnrolled = kDim > 128 ? 4 : kDim / 16;  // four are a row's 128 bytes
+#pragma unroll kUnrolled
   for (int step = 0; step < kDim / 16; ++step) {
     unsigned left[4];
     load_left<kDim>(left, rows, first_row, step);
@@ -73,19 +75,26 @@ __device__ __forceinline__ void multiply_tiles(float (&s)[kTiles][4], unsigned r
   }
 }
 
-template <typename T, int kDim>
+/// kPairs: rows lie at multiples of 16 bytes, and are whole units of them.
+template <typename T, int kDim, bool kPairs>
 __device__ __forceinline__ void store_gradient(T* to, const HeadStrides& at, int first_row,
                                                int end_row, int dim, float scale,
                                                const float (&sums)[kDim / 8][4]) {
-  const int lane = threadIdx.x % 32;
+  const int lane = threadIdx.x % 32, first = lane % 4 * 2;
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    const int row = first_row + lane / 4 + 8 * (j / 2);
+  for (int r = 0; r < 2; ++r) {
+    const int row = first_row + lane / 4 + 8 * r;
     if (row >= end_row) continue;
+    T* const elements = to + row * at.token + first;
 #pragma unroll
     for (int i = 0; i < kDim / 8; ++i) {
-      const int column = 8 * i + lane % 4 * 2 + j % 2;
-      if (column < dim) to[row * at.token + column] = from_compute<T>(sums[i][j] * scale);
+      const float a = sums[i][2 * r] * scale, b = sums[i][2 * r + 1] * scale;
+      if constexpr (kPairs) {
+        if (8 * i < dim) *reinterpret_cast<unsigned*>(elements + 8 * i) = MatrixUnit<T>::pair(a, b);
+      } else {
+        if (8 * i + first < dim) elements[8 * i] = from_compute<T>(a);
+        if (8 * i + first + 1 < dim) elements[8 * i + 1] = from_compute<T>(b);
+      }
     }
   }
 }
@@ -134,10 +143,10 @@ __global__ void __launch_bounds__(kThreads)
     unsigned char* const to = ring + n % kStages * kStage;
     const HeadStrides& x_at = kForKeys ? call.q_at : call.k_at;
     const HeadStrides& y_at = kForKeys ? more.grad_at : call.v_at;
-    TokenCopy<T, kShare, kDim, kAsync>::start(to + warp * kShare * kDim * sizeof(T),
+    TokenCopy<T, kShare, kDim, kAsync, kCopies>::start(to + warp * kShare * kDim * sizeof(T),
                                               kForKeys ? q + head * x_at.head : k,
                                               valid ? token * x_at.token : kNoRow, call.dim);
-    TokenCopy<T, kShare, kValueDim, kAsync>::start(
+    TokenCopy<T, kShare, kValueDim, kAsync, kCopies>::start(
         to + kColumnBytes + warp * kShare * kValueDim * sizeof(T),
         kForKeys ? grad + head * y_at.head : v, valid ? token * y_at.token : kNoRow,
         call.value_dim);
@@ -150,10 +159,10 @@ __global__ void __launch_bounds__(kThreads)
   {
     const HeadStrides& a_at = kForKeys ? call.k_at : call.q_at;
     const HeadStrides& b_at = kForKeys ? call.v_at : more.grad_at;
-    TokenCopy<T, 16, kDim, kAsync>::start(memory + 16 * warp * kDim * sizeof(T),
+    TokenCopy<T, 16, kDim, kAsync, kCopies>::start(memory + 16 * warp * kDim * sizeof(T),
                                           kForKeys ? k : q + row_head * a_at.head,
                                           own < end_row ? own * a_at.token : kNoRow, call.dim);
-    TokenCopy<T, 16, kValueDim, kAsync>::start(
+    TokenCopy<T, 16, kValueDim, kAsync, kCopies>::start(
         memory + kRowBytes + 16 * warp * kValueDim * sizeof(T),
         kForKeys ? v : grad + row_head * b_at.head, own < end_row ? own * b_at.token : kNoRow,
         call.value_dim);
@@ -203,11 +212,12 @@ __global__ void __launch_bounds__(kThreads)
     const HeadStrides& at = kForKeys ? more.dk_at : more.dq_at;
     T* const to = static_cast<T*>(kForKeys ? more.dk : more.dq) +
                   (kForKeys ? sequence.k_place(at) : sequence.q_place(at)) + row_head * at.head;
-    store_gradient<T, kDim>(to, at, warp_row, stored, call.dim, call.scale, changes);
+    store_gradient<T, kDim, kAsync>(to, at, warp_row, stored, call.dim, call.scale, changes);
   }
   if constexpr ((kSums & 2) != 0) {
     T* const to =
         static_cast<T*>(more.dv) + sequence.k_place(more.dv_at) + row_head * more.dv_at.head;
-    store_gradient<T, kValueDim>(to, more.dv_at, warp_row, stored, call.value_dim, 1.0f, weights);
+    store_gradient<T, kValueDim, kAsync>(to, more.dv_at, warp_row, stored, call.value_dim, 1.0f,
+                                         weights);
   }
 }

@@ -7,6 +7,7 @@
 #include "kernels_src/attention/gradient_call.h"
 #include "kernels_src/attention/hopper_attention.h"
 #include "kernels_src/attention/hopper_backward.cu.h"
+#include "kernels_src/attention/hopper_plan.h"
 #include "kernels_src/family.h"
 
 #include <algorithm>
@@ -132,8 +133,8 @@ const Family& backward_family() {
   return family;
 }
 
-std::string tile_text(const BackwardShape& shape) {
-  return format("Tile<{}, {}, {}>", shape.dim, shape.value_dim, shape.queries);
+std::string tile_text(const BackwardShape& shape, bool ragged) {
+  return format("Tile<{}, {}, {}, {}>", shape.dim, shape.value_dim, shape.queries, ragged);
 }
 
 enum class BackwardStep : std::uint8_t { rows, gradients, queries };
@@ -149,10 +150,11 @@ const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of
                        .add(static_cast<int>(step), 2)
                        .add(shape.dim / 32, 4)
                        .add(shape.value_dim / 32, 4)
-                       .add(extras, 2);
+                       .add(extras, 2)
+                       .add(is_ragged(of.call), 1);
   return backward_family().instance(key, [&] {
     const char* type = device_type(of.q.type());
-    const std::string made = tile_text(shape);
+    const std::string made = tile_text(shape, is_ragged(of.call));
     std::vector<std::string> names = {
         format("sum_rows<{}, {}>", type, shape.value_dim <= 64 ? 8 : 16),
         format("hopper_backward<{}, {}, {}>", type, made, kinds[extras]),

@@ -107,6 +107,8 @@ __device__ __forceinline__ void store_gradient(const float (&sums)[kDim / 2], fl
                                                unsigned char* staging, T* to, long long apart,
                                                int dim, int rows, int stored, int lane) {
   constexpr int kUnits = (kDim + 63) / 64 * 8;  // of 16 bytes
+  // The units of a column differ in bits that no other term of the address has.
+  const unsigned first = shared_address(staging) + swizzled(lane % 16, lane / 16);
 #pragma unroll
   for (int i = 0; i < kDim / 8; i += 2) {
     unsigned pairs[4];
@@ -115,9 +117,7 @@ __device__ __forceinline__ void store_gradient(const float (&sums)[kDim / 2], fl
       const float* two = sums + 4 * i + 2 * j;
       pairs[j] = lane / 4 + 8 * (j % 2) < rows ? pair_of<T>(two[0] * factor, two[1] * factor) : 0;
     }
-    store_matrices(
-        shared_address(staging + i / 8 * kKeyColumn + swizzled(lane % 16, i % 8 + lane / 16)),
-        pairs);
+    store_matrices((first ^ i % 8 * 16) + i / 8 * kKeyColumn, pairs);
   }
   __syncwarp();
 #pragma unroll 1
@@ -224,12 +224,10 @@ struct Deriving {
     begin_products();
     add_rows<T, Of::kDim, Of::kQueries>(
         dk, changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes, adds);
-    unsigned char* const to = shared.changes(set) + kHalf * kKeyColumn + rows;
+    const unsigned to = shared_address(shared.changes(set)) + kHalf * kKeyColumn + rows +
+                        swizzled(self.lane % 16, self.lane / 16);
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      store_matrices(shared_address(to + swizzled(self.lane % 16, k * 2 + self.lane / 16)),
-                     changes[kHalf][k]);
-    }
+    for (int k = 0; k < 4; ++k) store_matrices(to ^ k * 32, changes[kHalf][k]);
   }
 
   /// Ends a tile. Of every second one, this warpgroup makes the part of the queries' gradient.
@@ -294,7 +292,7 @@ struct Deriving {
     meet(3, 256);  // all products with keys are done: gradients go through their place
     const Sequence& sequence = part.sequence;
     const int first = group_key + self.warp * kWarpKeys;
-    const int stored = (call.k_starts != nullptr ? sequence.keys : call.keys) - first;
+    const int stored = (is_packed<Of>(call.k_starts) ? sequence.keys : call.keys) - first;
     const int left = steps > 0 ? sequence.keys - first : 0;
     const auto place = [&](const HeadStrides& at) {
       return sequence.k_place(at) + part.kv_head * at.head + first * at.token;
@@ -339,20 +337,24 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int first = section * plan.section, heads = min(plan.section, plan.heads - first);
   const int flat = first + inside % heads;
   int tile = inside / heads, batch = flat / call.kv_heads;
-  if (call.k_starts != nullptr) {
+  if (is_packed<Of>(call.k_starts)) {
     batch = same(sequence_of<kKeys, kThreads>(call.k_starts, call.batches, call.keys, tile));
     if (batch < 0) return;
     tile -= same(min(max(call.k_starts[batch], 0), call.keys) / kKeys + batch);
   }
   const Part<Of> part(call, plan, tile, flat % call.kv_heads, batch);
-  if (call.k_starts != nullptr && part.first_key >= part.sequence.keys) return;
+  if (is_packed<Of>(call.k_starts) && part.first_key >= part.sequence.keys) return;
   if (threadIdx.x < 128) {
     if constexpr (Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if constexpr (!Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     const int warp = same(threadIdx.x / 32);
-    if (warp == 0) load_part<Of>(shared, maps, call, plan, part);
-    if (warp == 1) load_facts<Of>(shared, call, more, part);
-    if (warp >= 2 && threadIdx.x % 32 == 0) add_sums<Of>(shared, call, plan, part, warp - 2);
+    if (warp == 0) {
+      load_part<Of>(shared, maps, call, plan, part);
+    } else if (warp == 1) {
+      load_facts<Of>(shared, call, more, part);
+    } else if (threadIdx.x % 32 == 0) {
+      add_sums<Of>(shared, call, plan, part, warp - 2);
+    }
   } else {
     if constexpr (Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (!Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
@@ -400,13 +402,13 @@ __global__ void __launch_bounds__(256) finish_queries(const __grid_constant__ At
   using Eight = Pack<T, 8>;
   int tile = blockIdx.x % plan.query_tiles, batch = blockIdx.x / plan.query_tiles / call.heads;
   const int head = blockIdx.x / plan.query_tiles % call.heads;
-  if (call.q_starts != nullptr) {
+  if (is_packed<Of>(call.q_starts)) {
     batch = sequence_of<Of::kQueries, 256>(call.q_starts, call.batches, call.queries, tile);
     if (batch < 0) return;
     tile -= min(max(call.q_starts[batch], 0), call.queries) / Of::kQueries + batch;
   }
-  const Sequence sequence(call, batch);
-  const int stored = call.q_starts != nullptr ? sequence.queries : call.queries;
+  const Sequence sequence(call, batch, Of::kRagged);
+  const int stored = is_packed<Of>(call.q_starts) ? sequence.queries : call.queries;
   if (tile * Of::kQueries >= stored) return;
   const long long index = Part<Of>::tile_of(call, plan, sequence, batch, head) + tile;
   const bool has_sums = tile * Of::kQueries < sequence.queries && plan.counters[1 + index] != 0;

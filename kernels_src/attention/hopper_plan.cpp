@@ -144,6 +144,10 @@ int hopper_extras(const AttentionCall& call) {
   return call.soft_cap > 0 ? 1 : 0;
 }
 
+bool is_ragged(const AttentionCall& call) {
+  return call.q_starts != 0 || call.k_starts != 0 || call.q_lengths != 0 || call.k_lengths != 0;
+}
+
 HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAttentionTile& tile,
                                 int taken) {
   const int few = tile.stages, more = tile.stages + 1;

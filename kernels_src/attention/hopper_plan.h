@@ -23,6 +23,8 @@ std::int64_t multiprocessors_of(const PreparedAttention& made);
 std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& options);
 /// `Extras` of attention_group.cuh.
 int hopper_extras(const AttentionCall& call);
+/// Whether sequences may have other lengths than the arrays.
+bool is_ragged(const AttentionCall& call);
 
 /// Of a block.
 int hopper_shared_bytes(const PreparedAttention& made, const HopperAttentionTile& tile,

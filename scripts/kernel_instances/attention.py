@@ -30,16 +30,17 @@ FLOAT8 = [
     ("Float8E5M2, Float8E5M2, Float8E4M3, false", "192, 192, 128, 2, 2, 2, 1", "kPlain"),
     ("Float8E4M3, Float8E4M3, Float8E4M3, true", "256, 256, 96, 2, 2, 2, 1", "kPlain"),
 ]
-# Type; elements of a head, elements of a value, queries; options of the scores.
+# Type; elements of a head, elements of a value, queries, whether lengths differ; options of the
+# scores.
 HOPPER_BACKWARD = [
-    ("BFloat16", "128, 128, 64", "kPlain"),
-    ("Float16", "128, 128, 64", "kCapped"),
-    ("BFloat16", "64, 64, 128", "kPlain"),
-    ("Float16", "64, 64, 128", "kCapped"),
-    ("Float16", "96, 96, 64", "kPlain"),
-    ("BFloat16", "128, 64, 64", "kPlain"),
-    ("BFloat16", "128, 128, 64", "kBiased"),
-    ("Float16", "64, 64, 128", "kBiased"),
+    ("BFloat16", "128, 128, 64, false", "kPlain"),
+    ("Float16", "128, 128, 64, true", "kCapped"),
+    ("BFloat16", "64, 64, 128, false", "kPlain"),
+    ("Float16", "64, 64, 128, true", "kCapped"),
+    ("Float16", "96, 96, 64, false", "kPlain"),
+    ("BFloat16", "128, 64, 64, true", "kPlain"),
+    ("BFloat16", "128, 128, 64, false", "kBiased"),
+    ("Float16", "64, 64, 128, true", "kBiased"),
 ]
 ATTENTION = {
     "attention.cu": [

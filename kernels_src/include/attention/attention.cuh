@@ -77,25 +77,26 @@ struct Sequence : Span {
   long long v_first = 0, out_first = 0, lse_first = 0;
   long long q_batch, q_token = 0, k_batch, k_token = 0;
 
-  __device__ __forceinline__ Sequence(const AttentionCall& call, int batch) {
+  /// Without `ragged` all batches have the arrays' tokens: the call has no starts and lengths.
+  __device__ __forceinline__ Sequence(const AttentionCall& call, int batch, bool ragged = true) {
     queries = call.queries;
     keys = call.keys;
     const bool paged = call.table != nullptr;
-    if (call.q_starts != nullptr) {
+    if (ragged && call.q_starts != nullptr) {
       q_token = min(max(call.q_starts[batch], 0), call.queries);
       queries = static_cast<int>(min(max(call.q_starts[batch + 1], 0), call.queries) - q_token);
     }
-    if (call.k_starts != nullptr) {
+    if (ragged && call.k_starts != nullptr) {
       k_token = min(max(call.k_starts[batch], 0), call.keys);
       keys = static_cast<int>(min(max(call.k_starts[batch + 1], 0), call.keys) - k_token);
     }
-    if (call.q_lengths != nullptr) queries = min(queries, call.q_lengths[batch]);
-    if (call.k_lengths != nullptr) keys = min(keys, call.k_lengths[batch]);
+    if (ragged && call.q_lengths != nullptr) queries = min(queries, call.q_lengths[batch]);
+    if (ragged && call.k_lengths != nullptr) keys = min(keys, call.k_lengths[batch]);
     queries = max(queries, 0);
     keys = max(keys, 0);
     diagonal = call.bottom ? keys - queries : 0;
-    q_batch = call.q_starts != nullptr ? 0 : batch;
-    k_batch = paged || call.k_starts != nullptr ? 0 : batch;
+    q_batch = ragged && call.q_starts != nullptr ? 0 : batch;
+    k_batch = paged || (ragged && call.k_starts != nullptr) ? 0 : batch;
     q_first = q_place(call.q_at);
     out_first = q_place(call.out_at);
     lse_first = q_place(call.lse_at);

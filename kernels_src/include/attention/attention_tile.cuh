@@ -14,8 +14,10 @@ __device__ __forceinline__ int chunk_place(int row, int chunk) {
   return row * kChunks + chunk;
 }
 
-/// How a warp brings kTokens (8, 16 or 32) tokens to shared memory: kDim elements E each.
-template <typename E, int kTokens, int kDim, bool kAsync>
+/// How a warp brings kTokens (8, 16 or 32) tokens to shared memory: kDim elements E each. A lane
+/// has one copy of 16 bytes after the other, up to kUnrolled of them without a loop.
+template <typename E, int kTokens, int kDim, bool kAsync,
+          int kUnrolled = kTokens * kDim * static_cast<int>(sizeof(E)) / 512>
 struct TokenCopy {
   static constexpr int kEach = 16 / sizeof(E);
   static constexpr int kChunks = kDim / kEach;
@@ -25,7 +27,7 @@ struct TokenCopy {
   __device__ static __forceinline__ void start(unsigned char* to, const E* from, long long offset,
                                                int dim) {
     const int lane = threadIdx.x % 32;
-#pragma unroll
+#pragma unroll kUnrolled
     for (int i = 0; i < kTokens * kChunks / 32; ++i) {
       const int row = (lane + 32 * i) / kChunks, chunk = (lane + 32 * i) % kChunks;
       const long long at = __shfl_sync(~0u, offset, row);

@@ -22,11 +22,13 @@ constexpr int kSumSets = 2;  // one of each warpgroup
 
 /// `queries` queries meet the block's keys at a time. Heads have up to `dim` elements, and
 /// `value_dim` of values; 128 queries are for heads up to 64, 64 for others: then the gradient of a
-/// tile's queries is 64 sums of a warpgroup's thread.
-template <int dim, int value_dim, int queries>
+/// tile's queries is 64 sums of a warpgroup's thread. `ragged` sequences may have other lengths
+/// than arrays.
+template <int dim, int value_dim, int queries, bool ragged>
 struct Tile {
   static constexpr int kDim = dim, kValueDim = value_dim, kQueries = queries;
   static constexpr int kHalves = queries / 64;
+  static constexpr bool kRagged = ragged;
   static constexpr bool kSmall = dim + value_dim <= 192;
   static constexpr int kColumns = (dim + 63) / 64, kValueColumns = (value_dim + 63) / 64;
   static constexpr int kQueryColumn = queries * 128;  // bytes
@@ -49,6 +51,12 @@ struct BackwardPlan {
 
 /// A value known to the compiler as equal in a warp stays out of the warp's registers.
 __device__ __forceinline__ int same(int of_warp) { return __shfl_sync(~0u, of_warp, 0); }
+
+/// Whether there are starts of packed sequences.
+template <typename Of>
+__device__ __forceinline__ bool is_packed(const int* starts) {
+  return Of::kRagged && starts != nullptr;
+}
 
 struct Maps {
   const TensorMap &q, &grad, &k, &v;
@@ -142,7 +150,7 @@ struct Part {
         kv_head(kv_head_),
         batch(batch_),
         group(call.heads / call.kv_heads),
-        sequence(call, batch_) {
+        sequence(call, batch_, Of::kRagged) {
     int first, high;
     find_columns<true>(call, sequence, first_key, min(first_key + kKeys, sequence.keys), first,
                        high);
@@ -155,7 +163,7 @@ struct Part {
                                                       const BackwardPlan& plan,
                                                       const Sequence& sequence, int batch,
                                                       int head) {
-    const bool packed = call.q_starts != nullptr;
+    const bool packed = is_packed<Of>(call.q_starts);
     const long long flat = packed ? head : static_cast<long long>(batch) * call.heads + head;
     return flat * plan.query_tiles + (packed ? sequence.q_token / Of::kQueries + batch : 0);
   }
@@ -220,7 +228,8 @@ __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& 
     const int token = static_cast<int>(sequence.k_token) + part.first_key;
     const int batch = static_cast<int>(sequence.k_batch);
     const int last = sequence.keys - part.first_key;
-    const bool has_tail = last < kKeys && sequence.k_token + sequence.keys < call.keys;
+    const bool has_tail =
+        Of::kRagged && last < kKeys && sequence.k_token + sequence.keys < call.keys;
     Mbarrier& full = has_tail ? *shared.tail : *shared.kv_full;
     if (lane == 0) {
       full.arrive_expecting((Of::kColumns + Of::kValueColumns) * kKeyColumn);
@@ -241,7 +250,8 @@ __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& 
     const int first = tile * Of::kQueries, last = sequence.queries - first;
     const int token = static_cast<int>(sequence.q_token) + first;
     const int batch = static_cast<int>(sequence.q_batch);
-    const bool has_tail = last < Of::kQueries && sequence.q_token + sequence.queries < call.queries;
+    const bool has_tail = Of::kRagged && last < Of::kQueries &&
+                          sequence.q_token + sequence.queries < call.queries;
     unsigned char *const queries = shared.queries(ring.stage), *const grads =
                                                                    shared.grads(ring.stage);
     const auto load_queries = [&](Mbarrier& full) {
