@@ -60,8 +60,10 @@
 #include "kernels_src/include/product/weight_codes.cuh.h"
 #include "kernels_src/include/product/wgmma.cuh.h"
 #include "kernels_src/include/product/wgmma_byte_rows.cuh.h"
+#include "kernels_src/include/product/wgmma_common.cuh.h"
 #include "kernels_src/include/product/wgmma_k_major.cuh.h"
 #include "kernels_src/include/product/wgmma_rows.cuh.h"
+#include "kernels_src/include/product/wgmma_sums.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
@@ -158,8 +160,10 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(weight_codes),
     KW_HEADER(wgmma),
     KW_HEADER(wgmma_byte_rows),
+    KW_HEADER(wgmma_common),
     KW_HEADER(wgmma_k_major),
     KW_HEADER(wgmma_rows),
+    KW_HEADER(wgmma_sums),
 };
 #undef KW_HEADER
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <kernwright/product_store.cuh>
-#include <kernwright/wgmma_k_major.cuh>
+#include <kernwright/wgmma_sums.cuh>
 
 namespace kernwright {
 

@@ -14,6 +14,11 @@ struct Depth {
   int begin, steps;
 };
 
+/// Of numbers that are not negative: the compiler makes fewer instructions of it.
+__device__ __forceinline__ int quotient(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a) / static_cast<unsigned>(b));
+}
+
 /// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
 /// is the same.
 __device__ __forceinline__ Place walk_tiles(int group, int row_tiles, int column_tiles, int flat,
@@ -21,10 +26,11 @@ __device__ __forceinline__ Place walk_tiles(int group, int row_tiles, int column
   int first = 0, inside = flat;
   if (row_tiles > group) {  // divisions take time that small products feel
     const int band = group * column_tiles;
-    first = flat / band * group;
-    inside = flat % band;
+    const int bands = quotient(flat, band);
+    first = bands * group;
+    inside = flat - bands * band;
   }
-  const int high = min(row_tiles - first, group), column = inside / high;
+  const int high = min(row_tiles - first, group), column = quotient(inside, high);
   return {first + inside - column * high, column, batch, split};
 }
 
@@ -39,13 +45,17 @@ struct AllTiles {
   __device__ AllTiles(const Problem& problem, void*) : of(problem) {}
   __device__ void prepare(int) const {}
   __device__ int count() const { return of.row_tiles * of.column_tiles * of.batches * of.splits; }
-  __device__ Place place(int tile) const {
-    if (of.batches * of.splits == 1) {
-      return walk_tiles(of.group, of.row_tiles, of.column_tiles, tile, 0, 0);
+  __device__ Place place(int tile) const { return walk(tile, of.row_tiles, of.column_tiles); }
+  /// Each product has rows x columns of the tiles.
+  __device__ Place walk(int tile, int rows, int columns) const {
+    int batch = 0, split = 0;
+    if (of.batches * of.splits > 1) {
+      const int z = quotient(tile, rows * columns);
+      tile -= z * rows * columns;
+      batch = quotient(z, of.splits);
+      split = z - batch * of.splits;
     }
-    const int all = of.row_tiles * of.column_tiles;
-    const int z = tile / all, flat = tile - z * all;
-    return walk_tiles(of.group, of.row_tiles, of.column_tiles, flat, z / of.splits, z % of.splits);
+    return walk_tiles(of.group, rows, columns, tile, batch, split);
   }
   /// Steps have `elements` of the inner dimension.
   __device__ Depth depth(const Place& at, int elements) const {
@@ -65,10 +75,9 @@ struct EdgesLast : AllTiles<Problem> {
   __device__ EdgesLast(const Problem& problem, void* memory) : AllTiles<Problem>(problem, memory) {}
   __device__ Place place(int tile) const {
     const Problem& of = this->of;
-    if (of.short_rows + of.narrow_columns == 0) return AllTiles<Problem>::place(tile);
     const int rows = of.row_tiles - of.short_rows, columns = of.column_tiles - of.narrow_columns;
     const int edge = tile - rows * columns, along = of.short_rows * of.column_tiles;
-    if (edge < 0) return walk_tiles(of.group, rows, columns, tile, 0, 0);
+    if (edge < 0 || of.short_rows + of.narrow_columns == 0) return this->walk(tile, rows, columns);
     return edge < along ? Place{rows, edge, 0, 0} : Place{edge - along, columns, 0, 0};
   }
 };
@@ -189,7 +198,7 @@ struct GroupTiles {
   __device__ void prepare(int tile_rows) const { table.fill(tile_rows, of.row_tiles); }
   __device__ int count() const { return table.tiles[table.of.count] * of.column_tiles; }
   __device__ Place place(int tile) const {
-    const int group = table.find(tile / of.column_tiles), before = table.tiles[group];
+    const int group = table.find(quotient(tile, of.column_tiles)), before = table.tiles[group];
     return walk_tiles(of.group, table.tiles[group + 1] - before, of.column_tiles,
                       tile - before * of.column_tiles, group, 0);
   }

@@ -6,24 +6,6 @@
 
 namespace kernwright {
 
-/// The type of operands of which a has the elements A and b has B, of one size.
-template <typename A, typename B>
-struct Mixed {
-  A a;
-};
-using MixedE4M3E5M2 = Mixed<Float8E4M3, Float8E5M2>;
-using MixedE5M2E4M3 = Mixed<Float8E5M2, Float8E4M3>;
-
-/// The accumulator type for products of In.
-template <typename In>
-struct SumOf {
-  using Type = float;
-};
-template <>
-struct SumOf<Int8> {
-  using Type = int;
-};
-
 template <int kCount>
 __device__ __forceinline__ void settle(int (&sums)[kCount]) {
 #pragma unroll
