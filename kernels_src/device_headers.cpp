@@ -58,12 +58,6 @@
 #include "kernels_src/include/product/tensor_core.cuh.h"
 #include "kernels_src/include/product/tma.cuh.h"
 #include "kernels_src/include/product/weight_codes.cuh.h"
-#include "kernels_src/include/product/wgmma.cuh.h"
-#include "kernels_src/include/product/wgmma_byte_rows.cuh.h"
-#include "kernels_src/include/product/wgmma_common.cuh.h"
-#include "kernels_src/include/product/wgmma_k_major.cuh.h"
-#include "kernels_src/include/product/wgmma_rows.cuh.h"
-#include "kernels_src/include/product/wgmma_sums.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
@@ -75,6 +69,12 @@
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
+#include "kernels_src/include/wgmma/wgmma.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_byte_rows.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_common.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_k_major.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_rows.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_sums.cuh.h"
 
 #include <mutex>
 #include <string>

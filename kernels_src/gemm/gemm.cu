@@ -66,7 +66,9 @@ struct Direct : Types {
     const bool narrow = kMayBeNarrow && part.columns <= kNarrow;
     const unsigned rows = Of::kAlternates ? 0 : self.group * Of::kGroupRows * kLine;
     int previous = 0;
-#pragma unroll 1
+    // Products of few columns take as long as what is between those of two stages.
+    constexpr int kUnroll = Of::kColumns * Of::kWaves <= 64 ? 2 : 1;
+#pragma unroll kUnroll
     for (int step = 0; step < steps; ++step) {
       shared.full[ring.stage].wait(ring.parity);
       if (kRagged && step + 1 == steps && part.last < 64) {

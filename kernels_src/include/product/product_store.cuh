@@ -5,6 +5,7 @@
 #include <kernwright/product_epilogue.cuh>
 #include <kernwright/product_stages.cuh>
 #include <kernwright/shifted_units.cuh>
+#include <kernwright/wgmma_common.cuh>
 
 namespace kernwright {
 
@@ -34,11 +35,6 @@ __device__ __forceinline__ void store_matrices(unsigned address, const unsigned 
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
                : "memory");
-}
-
-template <typename Out>
-__device__ __forceinline__ unsigned pair_of(float low, float high) {
-  return from_compute<Out>(low).bits | static_cast<unsigned>(from_compute<Out>(high).bits) << 16;
 }
 
 /// Bytes of a box of staging: rows of 128 bytes whose 16-byte units are swizzled.
@@ -71,43 +67,66 @@ __device__ __forceinline__ void write_shifted_box(const unsigned char* box, Out*
   }
 }
 
-/// A warp brings a box of c, or writes one of the result: what lies inside the matrix at `data`.
-/// kPacked: its rows are whole units of 16 bytes, of which the first `written` are left out.
-template <typename Out, bool kLoads, bool kPacked>
-__device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row, int column,
-                                         const Problem& of, int end, int lane, int written = 0) {
-  const long long stride = of.columns;
-  const bool whole = column + kSwizzled <= of.columns && of.columns % 8 == 0 &&
-                     reinterpret_cast<unsigned long long>(data) % 16 == 0;
-  if (kPacked || whole) {
+/// Brings what lies outside of a box, or writes what is inside. Boxes get zeros for what the matrix
+/// does not have.
+template <bool kLoads, typename T>
+__device__ __forceinline__ void move(T* inside, T* outside, bool exists) {
+  if (kLoads) {
+    *inside = exists ? *outside : T{};
+  } else if (exists) {
+    *outside = *inside;
+  }
+}
+
+/// A warp moves a box from or to the matrix at `data`, whose rows are whole units of 16 bytes. The
+/// first `written` units of a row of the box are left out.
+template <bool kLoads, typename Out>
+__device__ __forceinline__ void move_units(unsigned char* box, Out* data, int row, int column,
+                                           const Problem& of, int end, int lane, int written) {
 #pragma unroll
-    for (int i = 0; i < kWarpRows / 4; ++i) {
-      const int r = i * 4 + lane / 8, unit = lane % 8;
-      uint4* inside = reinterpret_cast<uint4*>(box + swizzled(r, unit));
-      const bool left_out = unit < written || column + unit * 8 >= of.columns;
-      if (row + r >= end || (kPacked && left_out)) continue;
-      uint4* outside = reinterpret_cast<uint4*>(data + (row + r) * stride + column + unit * 8);
-      if (kLoads) {
-        *inside = *outside;
-      } else {
-        *outside = *inside;
-      }
-    }
-  } else if (!kLoads && column + kSwizzled <= of.columns) {
-    write_shifted_box(box, data, row, column, of, end, lane);
-  } else if constexpr (!kPacked) {
+  for (int i = 0; i < kWarpRows / 4; ++i) {
+    const int r = i * 4 + lane / 8, unit = lane % 8;
+    Out* outside = data + (row + r) * static_cast<long long>(of.columns) + column + unit * 8;
+    move<kLoads>(reinterpret_cast<uint4*>(box + swizzled(r, unit)),
+                 reinterpret_cast<uint4*>(outside),
+                 row + r < end && unit >= written && column + unit * 8 < of.columns);
+  }
+}
+
+/// The same of rows at any addresses.
+template <bool kLoads, typename Out>
+__device__ __forceinline__ void move_elements(unsigned char* box, Out* data, int row, int column,
+                                              const Problem& of, int end, int lane) {
 #pragma unroll 4
-    for (int i = 0; i < kWarpRows * 2; ++i) {
-      const int r = i / 2, c = i % 2 * 32 + lane;
-      Out* inside = reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8;
-      if (row + r >= end || column + c >= of.columns) continue;
-      Out* outside = data + (row + r) * stride + column + c;
-      if (kLoads) {
-        *inside = *outside;
-      } else {
-        *outside = *inside;
-      }
-    }
+  for (int i = 0; i < kWarpRows * 2; ++i) {
+    const int r = i / 2, c = i % 2 * 32 + lane;
+    move<kLoads>(reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8,
+                 data + (row + r) * static_cast<long long>(of.columns) + column + c,
+                 row + r < end && column + c < of.columns);
+  }
+}
+
+/// A warp brings a box of c. The rows of a result that copies write are whole units.
+template <typename Out, Store kStore>
+__device__ __forceinline__ void load_c(unsigned char* box, Out* data, int row, int column,
+                                       const Problem& of, int end, int lane) {
+  if (kStore == kByCopies && reinterpret_cast<unsigned long long>(data) % 16 == 0) {
+    move_units<true>(box, data, row, column, of, end, lane, 0);
+  } else {
+    move_elements<true>(box, data, row, column, of, end, lane);
+  }
+}
+
+/// A warp writes a box of the result, which copies do not do, without the first `written` units.
+template <typename Out, Store kStore>
+__device__ __forceinline__ void write_box(unsigned char* box, Out* data, int row, int column,
+                                          const Problem& of, int end, int lane, int written) {
+  if constexpr (kStore == kByCopies) {
+    move_units<false>(box, data, row, column, of, end, lane, written);
+  } else if (column + kSwizzled <= of.columns) {
+    write_shifted_box(box, data, row, column, of, end, lane);
+  } else {
+    move_elements<false>(box, data, row, column, of, end, lane);
   }
 }
 
@@ -159,12 +178,10 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
     for (int half = 0; half < 2; ++half) {
       float c[2] = {};
       if constexpr (Finish::kHasC) {
-        const int r = lane / 4 + half * 8;
-        const Out* two = reinterpret_cast<const Out*>(box + swizzled(r, i)) + lane % 4 * 2;
-        if (row + r < to.end) {
-          if (at < to.of.columns) c[0] = to_compute(two[0]);
-          if (at + 1 < to.of.columns) c[1] = to_compute(two[1]);
-        }
+        const auto two = *reinterpret_cast<const Pack<Out, 2>*>(
+            box + swizzled(lane / 4 + half * 8, i) + lane % 4 * 4);
+        c[0] = to_compute(two.value[0]);
+        c[1] = to_compute(two.value[1]);
       }
       const Sum* sum = sums + i * 4 + half * 2;
       const auto end = [&](int k) {
@@ -176,44 +193,97 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
   }
 }
 
-/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns. Where
-/// the tile's columns are no whole boxes, the last one begins inside the one before. kRagged:
+/// The boxes of a warp's sums: the columns of a tile in boxes, of each wave in turn. Where they are
+/// no whole boxes, the last one begins inside the one before.
+template <typename Of, typename Finish>
+struct Boxes {
+  static constexpr int kColumns = kColumnsOf<Of, Finish>;
+  static constexpr int kAcross = (kColumns + kSwizzled - 1) / kSwizzled;
+  static constexpr int kCount = kAcross * Of::kWaves;
+  __device__ __forceinline__ static constexpr int first_column(int chunk) {
+    return chunk + 1 < kAcross ? chunk * kSwizzled : kColumns - kSwizzled;
+  }
+};
+
+/// Fills a box with ended sums.
+template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
+__device__ __forceinline__ void fill_box(const Sum* sums, unsigned char* box, const Target& to,
+                                         const Scales& scales, int wave, int first_pair, int row,
+                                         int column, int lane) {
+  unsigned pairs[kSwizzled / 8][2];
+  finish_box<Out, Finish, kPaired>(sums, box, to, scales, wave, first_pair, row, column, lane,
+                                   pairs);
+  if constexpr (Finish::kHasC) __syncwarp();
+#pragma unroll
+  for (int i = 0; i < kSwizzled / 8; i += 2) {
+    const unsigned four[4] = {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]};
+    store_matrices(shared_address(box + swizzled(lane % 16, i + lane / 16)), four);
+  }
+}
+
+/// The same in a loop over boxes. The code of each is its own, since sums are in registers. The
+/// compiler would end all sums in front of the loop, but for settle().
+template <typename Of, typename Out, typename Finish, int kNumber = 0, typename Sum>
+__device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::kSums], int number,
+                                              unsigned char* box, const Target& to,
+                                              const TileFactors<Of, Finish>& scales, int row,
+                                              int column, int lane) {
+  using All = Boxes<Of, Finish>;
+  if (number == kNumber) {
+    constexpr int kWave = kNumber / All::kAcross, kOfBox = kSwizzled / 2;
+    constexpr int kBegin = All::first_column(kNumber % All::kAcross);
+    Sum own[Finish::kGated ? 2 * kOfBox : kOfBox];
+#pragma unroll
+    for (int i = 0; i < kOfBox; ++i) {
+      own[i] = sums[kWave][kBegin / 2 + i];
+      if (Finish::kGated) own[kOfBox + i] = sums[kWave][kBegin / 2 + kPairedBy<Of, Finish> + i];
+    }
+    settle(own);
+    fill_box<Out, Finish, Finish::kGated ? kOfBox : 0>(own, box, to, scales, kWave, kBegin / 8, row,
+                                                       column, lane);
+  } else if constexpr (kNumber + 1 < All::kCount) {
+    fill_numbered<Of, Out, Finish, kNumber + 1>(sums, number, box, to, scales, row, column, lane);
+  }
+}
+
+/// A warp's rows from `top` on, box by box through shared memory. Two boxes take turns. kRagged:
 /// behind the tile's rows are others, which copies of boxes would overwrite.
 template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, typename Sum>
-__device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigned char* staging,
-                                           const Target& to, const TileFactors<Of, Finish>& scales,
-                                           int wave, int row, int first_column, int z, int lane,
-                                           int& turn) {
-  constexpr int kColumns = kColumnsOf<Of, Finish>;
-#pragma unroll
-  for (int chunk = 0; chunk < (kColumns + kSwizzled - 1) / kSwizzled; ++chunk) {
-    const int begin = min(chunk * kSwizzled, kColumns - kSwizzled);
+__device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
+                                           unsigned char* staging, const Target& to,
+                                           const TileFactors<Of, Finish>& scales, int top,
+                                           int first_column, int z, int lane, int& turn) {
+  using All = Boxes<Of, Finish>;
+  // The code that brings c, and that writes what copies do not, is long and stands once in a loop.
+  constexpr bool kLoops = kRagged || kStore == kByElements || Finish::kHasC;
+  constexpr int kUnroll = kLoops ? 1 : All::kCount;
+#pragma unroll kUnroll
+  for (int number = 0; number < All::kCount; ++number) {
+    const int wave = number / All::kAcross, chunk = number - wave * All::kAcross;
+    const int begin = All::first_column(chunk), row = top + wave * 64;
     const int written = (chunk * kSwizzled - begin) / 8, column = first_column + begin;
     unsigned char* box = staging + turn * kBox;
     turn ^= 1;
     if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<1>();
     __syncwarp();
     if constexpr (Finish::kHasC) {
-      Out* c = static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z);
-      move_box<Out, true, false>(box, c, row, column, to.of, to.end, lane);
+      load_c<Out, kStore>(box, static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z), row,
+                          column, to.of, to.end, lane);
       __syncwarp();
     }
-    unsigned pairs[kSwizzled / 8][2];
-    finish_box<Out, Finish, kPairedBy<Of, Finish>>(sums + begin / 2, box, to, scales, wave,
-                                                   begin / 8, row, column, lane, pairs);
-    if constexpr (Finish::kHasC) __syncwarp();
-#pragma unroll
-    for (int i = 0; i < kSwizzled / 8; i += 2) {
-      const unsigned four[4] = {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]};
-      store_matrices(shared_address(box + swizzled(lane % 16, i + lane / 16)), four);
+    if constexpr (kLoops) {
+      fill_numbered<Of, Out, Finish>(sums, number, box, to, scales, row, column, lane);
+    } else {
+      fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
+                                                   begin / 8, row, column, lane);
     }
     const bool copied =
         kStore == kByCopies && written == 0 && (!kRagged || row + kWarpRows <= to.end);
     if (copied) show_to_copies();
     __syncwarp();
     if (!copied) {
-      move_box<Out, false, kStore == kByCopies>(box, static_cast<Out*>(to.out) + to.offset(z), row,
-                                                column, to.of, to.end, lane, written);
+      write_box<Out, kStore>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.of,
+                             to.end, lane, written);
     }
     if (kStore == kByCopies && lane == 0) {
       if (copied && row < to.end && column < to.of.columns) {
@@ -241,8 +311,8 @@ __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const auto paired = static_cast<float>(sum[k + kPairedBy<Of, Finish>]);
-      two[k] = ended_as<Out>(Finish::finish(
-          to.with, scaled(sum[k], of_row, half, of_columns, k), paired, bias, k, added[k]));
+      two[k] = ended_as<Out>(Finish::finish(to.with, scaled(sum[k], of_row, half, of_columns, k),
+                                            paired, bias, k, added[k]));
     }
   }
 }
@@ -270,7 +340,8 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int r = lane / 4 + half * 8;
-        if (row + r >= to.end || at >= to.of.columns) continue;
+        // Sums outside of the matrix are ended, too, and copies leave them out.
+        if (Finish::kHasC && (row + r >= to.end || at >= to.of.columns)) continue;
         const long long place = static_cast<long long>(row + r) * to.of.columns + at;
         Out two[2];
         finish_two<Of>(&sums[pair * 4 + half * 2], to, scales.rows[wave], scales.of_columns(pair),

@@ -97,25 +97,16 @@ struct Groups {
   int rows;  // of all groups; of each, where they lie apart
 };
 
-/// Sums of the lanes up to each, none above `most`, which is at most 2^30.
-__device__ __forceinline__ int running_sum(int value, int most) {
+/// Sums of the lanes up to each, none above `most`, which is at most 2^30; without `sums` the
+/// largest of them.
+__device__ __forceinline__ int running(int value, int most, bool sums) {
   const int lane = threadIdx.x % 32;
   value = min(value, most);
 #pragma unroll
   for (int apart = 1; apart < 32; apart *= 2) {
     const int before = __shfl_up_sync(~0u, value, apart);
-    if (lane >= apart) value = min(value + before, most);
-  }
-  return value;
-}
-
-/// The largest of the lanes up to each.
-__device__ __forceinline__ int running_largest(int value) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int apart = 1; apart < 32; apart *= 2) {
-    const int before = __shfl_up_sync(~0u, value, apart);
-    if (lane >= apart) value = max(value, before);
+    const int both = sums ? min(value + before, most) : max(value, before);
+    if (lane >= apart) value = both;
   }
   return value;
 }
@@ -134,33 +125,41 @@ struct GroupTable {
   __device__ int end(int group) const { return ends[group + 1]; }
   __device__ int clamped(int number) const { return min(max(number, 0), of.rows); }
 
+  __device__ int number(int group) const {
+    return group < of.count ? clamped(of.numbers[group + (of.kind == kGroupOffsets)]) : 0;
+  }
+
   /// By a warp. Tiles have `tile_rows`, and there are at most `most`.
   __device__ void fill(int tile_rows, int most) const {
-    const int lane = threadIdx.x % 32, shift = of.kind == kGroupOffsets;
-    int behind = shift ? clamped(of.numbers[0]) : 0, before = 0;
+    const int lane = threadIdx.x % 32;
+    int behind = of.kind == kGroupOffsets ? clamped(of.numbers[0]) : 0, before = 0;
     if (lane == 0) {
       ends[0] = behind;
       tiles[0] = 0;
     }
-#pragma unroll 2
-    for (int base = 0; base < of.count; base += 32) {
-      const int group = base + lane;
-      int last = group < of.count ? clamped(of.numbers[group + shift]) : 0;
-      if (of.kind == kGroupCounts) last = min(behind + running_sum(last, of.rows), of.rows);
-      if (of.kind < kGroupCounts) last = max(behind, running_largest(last));
+    int next = number(lane);  // asked for while others are summed
+#pragma unroll 1
+    for (int group = lane; group - lane < of.count; group += 32) {
+      const int given = next;
+      next = number(group + 32);
+      int kind = of.kind;
+      asm volatile("" : "+r"(kind));  // else the compiler makes a loop for each kind
+      const bool counts = kind == kGroupCounts;
+      const int upto = running(given, of.rows, counts);
+      int last = counts ? min(behind + upto, of.rows) : max(behind, upto);
       int begin = __shfl_up_sync(~0u, last, 1);
       if (lane == 0) begin = behind;
       behind = __shfl_sync(~0u, last, 31);
-      if (of.kind == kGroupsApart) {
+      if (kind == kGroupsApart) {
         begin = group * of.rows;
-        last += begin;
+        last = begin + given;
       }
       const int own = group < of.count ? (last - begin + tile_rows - 1) / tile_rows : 0;
-      const int upto = min(before + running_sum(own, most), most);
-      before = __shfl_sync(~0u, upto, 31);
+      const int all = min(before + running(own, most, true), most);
+      before = __shfl_sync(~0u, all, 31);
       if (group < of.count) {
         ends[group + 1] = last;
-        tiles[group + 1] = upto;
+        tiles[group + 1] = all;
       }
     }
   }

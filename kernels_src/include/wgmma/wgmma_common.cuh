@@ -26,6 +26,18 @@ __device__ __forceinline__ void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
 
+/// Keeps the compiler from touching the sums earlier.
+template <int kCount>
+__device__ __forceinline__ void settle(float (&sums)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+}
+template <int kCount>
+__device__ __forceinline__ void settle(int (&sums)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(sums[i])::"memory");
+}
+
 /// The type of operands of which a has the elements A and b has B, of one size.
 template <typename A, typename B>
 struct Mixed {
@@ -43,5 +55,21 @@ template <>
 struct SumOf<Int8> {
   using Type = int;
 };
+
+/// Two 16-bit floats, the first in the low half.
+template <typename T>
+__device__ __forceinline__ unsigned pair_of(float low, float high);
+template <>
+__device__ __forceinline__ unsigned pair_of<Float16>(float low, float high) {
+  unsigned both;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+template <>
+__device__ __forceinline__ unsigned pair_of<BFloat16>(float low, float high) {
+  unsigned both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
 
 }  // namespace kernwright

@@ -19,8 +19,9 @@ __device__ __forceinline__ void declare_sums() {
 #define KW_READ_8(i, KIND)                                                            \
   KW_READ(i, KIND)                                                                    \
   KW_READ(i + 1, KIND)                                                                \
-  KW_READ(i + 2, KIND) KW_READ(i + 3, KIND) KW_READ(i + 4, KIND) KW_READ(i + 5, KIND) \
-      KW_READ(i + 6, KIND) KW_READ(i + 7, KIND)
+  KW_READ(i + 2, KIND)                                                                \
+  KW_READ(i + 3, KIND) KW_READ(i + 4, KIND) KW_READ(i + 5, KIND) KW_READ(i + 6, KIND) \
+      KW_READ(i + 7, KIND)
 #define KW_READ_16(i, KIND) KW_READ_8(i, KIND) KW_READ_8(i + 8, KIND)
 #define KW_READ_SUMS(TYPE, KIND)                                   \
   template <int kWave, int kCount>                                 \
