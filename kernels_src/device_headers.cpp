@@ -48,6 +48,7 @@
 #include "kernels_src/include/product/packed_walk.cuh.h"
 #include "kernels_src/include/product/packed_weights.cuh.h"
 #include "kernels_src/include/product/packed_wgmma_rows.cuh.h"
+#include "kernels_src/include/product/product_boxes.cuh.h"
 #include "kernels_src/include/product/product_epilogue.cuh.h"
 #include "kernels_src/include/product/product_roles.cuh.h"
 #include "kernels_src/include/product/product_stages.cuh.h"
@@ -132,6 +133,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(packed_wgmma_rows),
     KW_HEADER(philox),
     KW_HEADER(posted),
+    KW_HEADER(product_boxes),
     KW_HEADER(product_epilogue),
     KW_HEADER(product_roles),
     KW_HEADER(product_stages),

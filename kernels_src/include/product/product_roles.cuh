@@ -62,8 +62,8 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     const int column = at.column * kColumnsOf<Of, Finish>;
     const int group_top =
         top_row<Of>(schedule, at, rank) + (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
-    Part part{deep.begin / kDepth, deep.steps, kDepth,  schedule.end_row(at) - group_top,
-              of.columns - column, group_top,  at.batch};
+    Part part{deep.begin / kDepth, deep.steps, kDepth, schedule.end_row(at) - group_top,
+              of.columns - column, group_top, at.batch};
     if (Schedule::kInside) {
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }

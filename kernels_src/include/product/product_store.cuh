@@ -2,9 +2,8 @@
 // Compute capability 9.0 alone, in code for sm_90a.
 #pragma once
 
+#include <kernwright/product_boxes.cuh>
 #include <kernwright/product_epilogue.cuh>
-#include <kernwright/product_stages.cuh>
-#include <kernwright/shifted_units.cuh>
 #include <kernwright/wgmma_common.cuh>
 
 namespace kernwright {
@@ -35,99 +34,6 @@ __device__ __forceinline__ void store_matrices(unsigned address, const unsigned 
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
                : "memory");
-}
-
-/// Bytes of a box of staging: rows of 128 bytes whose 16-byte units are swizzled.
-__device__ __forceinline__ int swizzled(int row, int unit) {
-  return row * 128 + ((unit ^ row) & 7) * 16;
-}
-
-/// A warp writes a box to rows at any addresses, whose columns all lie inside: units of 16 bytes
-/// that are aligned there, then the elements in front of the first one and behind the last.
-template <typename Out>
-__device__ __forceinline__ void write_shifted_box(const unsigned char* box, Out* data, int row,
-                                                  int column, const Problem& of, int end,
-                                                  int lane) {
-#pragma unroll
-  for (int i = 0; i < kWarpRows / 4; ++i) {
-    const int r = i * 4 + lane / 8, unit = lane % 8;
-    if (row + r >= end) continue;
-    Out* line = data + (row + r) * static_cast<long long>(of.columns) + column;
-    const int behind = static_cast<int>(reinterpret_cast<unsigned long long>(line) % 16 / 2);
-    const int ahead = (8 - behind) % 8;
-    if (ahead == 0 || unit < 7) {
-      const Unit16 low = *reinterpret_cast<const Unit16*>(box + swizzled(r, unit));
-      const Unit16 high = *reinterpret_cast<const Unit16*>(box + swizzled(r, unit + (ahead != 0)));
-      *reinterpret_cast<Unit16*>(line + ahead + unit * 8) = shifted_unit(low, high, ahead * 2);
-    }
-    if (ahead != 0) {
-      const int c = unit < ahead ? unit : 56 + unit;
-      line[c] = reinterpret_cast<const Out*>(box + swizzled(r, c / 8))[c % 8];
-    }
-  }
-}
-
-/// Brings what lies outside of a box, or writes what is inside. Boxes get zeros for what the matrix
-/// does not have.
-template <bool kLoads, typename T>
-__device__ __forceinline__ void move(T* inside, T* outside, bool exists) {
-  if (kLoads) {
-    *inside = exists ? *outside : T{};
-  } else if (exists) {
-    *outside = *inside;
-  }
-}
-
-/// A warp moves a box from or to the matrix at `data`, whose rows are whole units of 16 bytes. The
-/// first `written` units of a row of the box are left out.
-template <bool kLoads, typename Out>
-__device__ __forceinline__ void move_units(unsigned char* box, Out* data, int row, int column,
-                                           const Problem& of, int end, int lane, int written) {
-#pragma unroll
-  for (int i = 0; i < kWarpRows / 4; ++i) {
-    const int r = i * 4 + lane / 8, unit = lane % 8;
-    Out* outside = data + (row + r) * static_cast<long long>(of.columns) + column + unit * 8;
-    move<kLoads>(reinterpret_cast<uint4*>(box + swizzled(r, unit)),
-                 reinterpret_cast<uint4*>(outside),
-                 row + r < end && unit >= written && column + unit * 8 < of.columns);
-  }
-}
-
-/// The same of rows at any addresses.
-template <bool kLoads, typename Out>
-__device__ __forceinline__ void move_elements(unsigned char* box, Out* data, int row, int column,
-                                              const Problem& of, int end, int lane) {
-#pragma unroll 4
-  for (int i = 0; i < kWarpRows * 2; ++i) {
-    const int r = i / 2, c = i % 2 * 32 + lane;
-    move<kLoads>(reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8,
-                 data + (row + r) * static_cast<long long>(of.columns) + column + c,
-                 row + r < end && column + c < of.columns);
-  }
-}
-
-/// A warp brings a box of c. The rows of a result that copies write are whole units.
-template <typename Out, Store kStore>
-__device__ __forceinline__ void load_c(unsigned char* box, Out* data, int row, int column,
-                                       const Problem& of, int end, int lane) {
-  if (kStore == kByCopies && reinterpret_cast<unsigned long long>(data) % 16 == 0) {
-    move_units<true>(box, data, row, column, of, end, lane, 0);
-  } else {
-    move_elements<true>(box, data, row, column, of, end, lane);
-  }
-}
-
-/// A warp writes a box of the result, which copies do not do, without the first `written` units.
-template <typename Out, Store kStore>
-__device__ __forceinline__ void write_box(unsigned char* box, Out* data, int row, int column,
-                                          const Problem& of, int end, int lane, int written) {
-  if constexpr (kStore == kByCopies) {
-    move_units<false>(box, data, row, column, of, end, lane, written);
-  } else if (column + kSwizzled <= of.columns) {
-    write_shifted_box(box, data, row, column, of, end, lane);
-  } else {
-    move_elements<false>(box, data, row, column, of, end, lane);
-  }
 }
 
 /// Columns of the result made by a tile, and the distance from a sum to the one of its second half.
@@ -166,7 +72,7 @@ struct TileFactors {
 template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
 __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char* box,
                                            const Target& to, const Scales& scales, int wave,
-                                           int first_pair, int row, int column, int lane,
+                                           int first_pair, int column, int lane,
                                            unsigned (&pairs)[kSwizzled / 8][2]) {
   const Factors<Finish>& rows = scales.rows[wave];
 #pragma unroll
@@ -208,11 +114,10 @@ struct Boxes {
 /// Fills a box with ended sums.
 template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
 __device__ __forceinline__ void fill_box(const Sum* sums, unsigned char* box, const Target& to,
-                                         const Scales& scales, int wave, int first_pair, int row,
-                                         int column, int lane) {
+                                         const Scales& scales, int wave, int first_pair, int column,
+                                         int lane) {
   unsigned pairs[kSwizzled / 8][2];
-  finish_box<Out, Finish, kPaired>(sums, box, to, scales, wave, first_pair, row, column, lane,
-                                   pairs);
+  finish_box<Out, Finish, kPaired>(sums, box, to, scales, wave, first_pair, column, lane, pairs);
   if constexpr (Finish::kHasC) __syncwarp();
 #pragma unroll
   for (int i = 0; i < kSwizzled / 8; i += 2) {
@@ -226,8 +131,8 @@ __device__ __forceinline__ void fill_box(const Sum* sums, unsigned char* box, co
 template <typename Of, typename Out, typename Finish, int kNumber = 0, typename Sum>
 __device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::kSums], int number,
                                               unsigned char* box, const Target& to,
-                                              const TileFactors<Of, Finish>& scales, int row,
-                                              int column, int lane) {
+                                              const TileFactors<Of, Finish>& scales, int column,
+                                              int lane) {
   using All = Boxes<Of, Finish>;
   if (number == kNumber) {
     constexpr int kWave = kNumber / All::kAcross, kOfBox = kSwizzled / 2;
@@ -239,10 +144,10 @@ __device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::
       if (Finish::kGated) own[kOfBox + i] = sums[kWave][kBegin / 2 + kPairedBy<Of, Finish> + i];
     }
     settle(own);
-    fill_box<Out, Finish, Finish::kGated ? kOfBox : 0>(own, box, to, scales, kWave, kBegin / 8, row,
+    fill_box<Out, Finish, Finish::kGated ? kOfBox : 0>(own, box, to, scales, kWave, kBegin / 8,
                                                        column, lane);
   } else if constexpr (kNumber + 1 < All::kCount) {
-    fill_numbered<Of, Out, Finish, kNumber + 1>(sums, number, box, to, scales, row, column, lane);
+    fill_numbered<Of, Out, Finish, kNumber + 1>(sums, number, box, to, scales, column, lane);
   }
 }
 
@@ -272,10 +177,10 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
       __syncwarp();
     }
     if constexpr (kLoops) {
-      fill_numbered<Of, Out, Finish>(sums, number, box, to, scales, row, column, lane);
+      fill_numbered<Of, Out, Finish>(sums, number, box, to, scales, column, lane);
     } else {
       fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
-                                                   begin / 8, row, column, lane);
+                                                   begin / 8, column, lane);
     }
     const bool copied =
         kStore == kByCopies && written == 0 && (!kRagged || row + kWarpRows <= to.end);
@@ -311,8 +216,8 @@ __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const auto paired = static_cast<float>(sum[k + kPairedBy<Of, Finish>]);
-      two[k] = ended_as<Out>(Finish::finish(to.with, scaled(sum[k], of_row, half, of_columns, k),
-                                            paired, bias, k, added[k]));
+      two[k] = ended_as<Out>(Finish::finish(
+          to.with, scaled(sum[k], of_row, half, of_columns, k), paired, bias, k, added[k]));
     }
   }
 }
