@@ -48,6 +48,7 @@
 #include "kernels_src/include/product/packed_walk.cuh.h"
 #include "kernels_src/include/product/packed_weights.cuh.h"
 #include "kernels_src/include/product/packed_wgmma_rows.cuh.h"
+#include "kernels_src/include/product/product_boxes.cuh.h"
 #include "kernels_src/include/product/product_epilogue.cuh.h"
 #include "kernels_src/include/product/product_roles.cuh.h"
 #include "kernels_src/include/product/product_stages.cuh.h"
@@ -58,10 +59,6 @@
 #include "kernels_src/include/product/tensor_core.cuh.h"
 #include "kernels_src/include/product/tma.cuh.h"
 #include "kernels_src/include/product/weight_codes.cuh.h"
-#include "kernels_src/include/product/wgmma.cuh.h"
-#include "kernels_src/include/product/wgmma_byte_rows.cuh.h"
-#include "kernels_src/include/product/wgmma_k_major.cuh.h"
-#include "kernels_src/include/product/wgmma_rows.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
@@ -73,6 +70,12 @@
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
+#include "kernels_src/include/wgmma/wgmma.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_byte_rows.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_common.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_k_major.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_rows.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_sums.cuh.h"
 
 #include <mutex>
 #include <string>
@@ -130,6 +133,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(packed_wgmma_rows),
     KW_HEADER(philox),
     KW_HEADER(posted),
+    KW_HEADER(product_boxes),
     KW_HEADER(product_epilogue),
     KW_HEADER(product_roles),
     KW_HEADER(product_stages),
@@ -158,8 +162,10 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(weight_codes),
     KW_HEADER(wgmma),
     KW_HEADER(wgmma_byte_rows),
+    KW_HEADER(wgmma_common),
     KW_HEADER(wgmma_k_major),
     KW_HEADER(wgmma_rows),
+    KW_HEADER(wgmma_sums),
 };
 #undef KW_HEADER
 

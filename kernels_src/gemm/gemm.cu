@@ -34,22 +34,22 @@ struct Direct : Types {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kGroups * 128) : "memory");
   }
 
+  /// One step's products of all waves, `a` and `b` the addresses of its operands.
+  template <int kColumns, int kWave = 0>
+  __device__ __forceinline__ static void multiply_step(unsigned a, unsigned b, int adds) {
+    SumProducts<typename Types::In>::template add<kColumns, kWave, Order::kA, Order::kB>(
+        matrix_descriptor(a, kPart), matrix_descriptor(b, kPart), adds);
+    if constexpr (kWave + 1 < Of::kWaves) multiply_step<kColumns, kWave + 1>(a + kPart, b, adds);
+  }
+
   /// A stage's products of the tile's first kColumns, a and b its addresses.
   template <int kColumns>
-  __device__ __forceinline__ static void multiply_stage(unsigned a, unsigned b, bool adds,
-                                                        typename Types::Sums& sums) {
-    using Step = Products<typename Types::In, kColumns, Order::kA, Order::kB>;
-    using StepSums = typename Types::Sum[kColumns / 2];
+  __device__ __forceinline__ static void multiply_stage(unsigned a, unsigned b, bool adds) {
     constexpr unsigned kAlongA = Order::kA ? 2048 : 32, kAlongB = Order::kB ? 2048 : 32;
     begin_products();
 #pragma unroll
     for (int k = 0; k < kLine / 32; ++k) {
-#pragma unroll
-      for (int wave = 0; wave < Of::kWaves; ++wave) {
-        Step::add(reinterpret_cast<StepSums&>(sums[wave]),
-                  matrix_descriptor(a + wave * kPart + k * kAlongA, kPart),
-                  matrix_descriptor(b + k * kAlongB, kPart), adds || k > 0);
-      }
+      multiply_step<kColumns>(a + k * kAlongA, b + k * kAlongB, adds || k > 0);
     }
     commit_products();
   }
@@ -66,6 +66,9 @@ struct Direct : Types {
     const bool narrow = kMayBeNarrow && part.columns <= kNarrow;
     const unsigned rows = Of::kAlternates ? 0 : self.group * Of::kGroupRows * kLine;
     int previous = 0;
+    // Products of few columns take as long as what is between those of two stages.
+    constexpr int kUnroll = Of::kColumns * Of::kWaves <= 64 ? 2 : 1;
+#pragma unroll kUnroll
     for (int step = 0; step < steps; ++step) {
       shared.full[ring.stage].wait(ring.parity);
       if (kRagged && step + 1 == steps && part.last < 64) {
@@ -74,9 +77,9 @@ struct Direct : Types {
       const unsigned a = shared_address(shared.a(ring.stage)) + rows;
       const unsigned b = shared_address(shared.b(ring.stage));
       if (narrow && some) {
-        multiply_stage<kMayBeNarrow ? kNarrow : Of::kColumns>(a, b, step > 0, sums);
+        multiply_stage<kMayBeNarrow ? kNarrow : Of::kColumns>(a, b, step > 0);
       } else if (some) {
-        multiply_stage<Of::kColumns>(a, b, step > 0, sums);
+        multiply_stage<Of::kColumns>(a, b, step > 0);
       }
       // The parity of a stage tells two rounds apart, no more: the next tile's come after this
       // one's.
@@ -89,8 +92,7 @@ struct Direct : Types {
       ring.advance();
     }
     wait_for_products<0>();
-#pragma unroll
-    for (int wave = 0; wave < Of::kWaves; ++wave) settle(sums[wave]);
+    read_waves(sums);
     if (!kRagged || steps > 0) {
       give_back<Of::kCluster>(shared.empty[previous], self.lane);
       return;
@@ -116,6 +118,7 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char storage[];
   constexpr bool kRagged = ScheduleOf<Given>::Type::kInside;
   static_assert(!kRagged || (Order::kA && Order::kB));
+  declare_sums<Of::kWaves, Of::kSums>();
   const Direct<ProductTypes<In, Out, Of, Order, kStore, Finish>, kRagged> work;
   run_product(work, storage, {map_a, map_b}, {map_out, out, with}, given);
 }

@@ -35,7 +35,7 @@ struct Promoted : Types {
   static_assert(!kScales || !kGated || Of::kColumns % kBlock == 0);
   // Tiles of up to 192 columns begin where a block does, or in its middle.
   static_assert(Of::kColumns % (kBlock / 2) == 0);
-  using Step = Products<typename Types::In, kWide, false, false>;
+  using Step = SumProducts<typename Types::In>;
 
   const TensorMap& a_scales;
   const BlockScales& b_scales;
@@ -106,12 +106,12 @@ struct Promoted : Types {
   __device__ __forceinline__ static unsigned long long descriptor(unsigned units) {
     return matrix_descriptor(0, kPart) + units;
   }
-  __device__ __forceinline__ static void multiply(float (&part)[kPartSums], unsigned a,
-                                                  unsigned b) {
+  __device__ __forceinline__ static void multiply(unsigned a, unsigned b) {
     begin_products();
 #pragma unroll
     for (int k = 0; k < kLine / 32; ++k) {
-      Step::add(part, descriptor(a + k * 2), descriptor(b + k * 2), k > 0);
+      Step::template add<kWide, 0, false, false>(descriptor(a + k * 2), descriptor(b + k * 2),
+                                                 k > 0);
     }
     commit_products();
   }
@@ -144,6 +144,7 @@ struct Promoted : Types {
       for (float& sum : sums[wave]) sum = 0;
     }
     bool ready = false;
+#pragma unroll 1
     for (int step = 0; step < of.steps; ++step) {
       const bool last = step + 1 == of.steps;
       if (!ready) shared.full[ring.stage].wait(ring.parity);
@@ -156,14 +157,13 @@ struct Promoted : Types {
       for (int i = 0; i < kParts; ++i) {
         const int wave = i / kHalves, half = i % kHalves;
         const unsigned first = stage * (Of::kStageBytes / 16);
-        float part[kPartSums];
-        multiply(part, at.a + first + wave * (kPart / 16),
-                 at.b + first + half * (kWide * kLine / 16));
+        multiply(at.a + first + wave * (kPart / 16), at.b + first + half * (kWide * kLine / 16));
         if (i == 0 && !last) next = next_of_b(place, of.batch, column, of.begin + step + 1);
         // Asked during the products: what is there needs no wait afterwards.
         if (i + 1 == kParts && !last) ready = shared.full[ring.stage].has_ended(ring.parity);
         wait_for_products<0>();
-        settle(part);
+        float part[kPartSums];
+        read_sums<0>(part);
         if (i + 1 == kParts) {
           give_back<Of::kCluster>(shared.empty[stage], self.lane);
           if (Of::kAlternates && last && self.lane == 0) shared.order[self.group ^ 1].arrive();
@@ -192,6 +192,8 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
                   const ProductEpilogueValues with, const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
   using Types = ProductTypes<In, Out, Of, Layout<false, false>, kStore, Finish>;
-  const Promoted<Types, kScales, ScheduleOf<Given>::Type::kGrouped> work(map_scales, scales);
+  using Work = Promoted<Types, kScales, ScheduleOf<Given>::Type::kGrouped>;
+  declare_sums<1, Work::kPartSums>();
+  const Work work(map_scales, scales);
   run_product(work, storage, {map_a, map_b}, {map_out, out, with}, given);
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <kernwright/product_store.cuh>
-#include <kernwright/wgmma_k_major.cuh>
+#include <kernwright/wgmma_sums.cuh>
 
 namespace kernwright {
 
@@ -51,7 +51,8 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   int turn = 0, number = 0;
   for (int tile = first; tile < tiles; tile += apart, ++number) {
     const Place at = schedule.place(tile);
-    const Depth deep = schedule.depth(at, kDepth);
+    Depth deep = schedule.depth(at, kDepth);
+    asm volatile("" : "+r"(deep.steps));  // else the compiler makes it anew in each step
     if (Of::kAlternates && number % 2 != self.group) {
       ring.advance(deep.steps);
       continue;
@@ -73,19 +74,22 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(ending, at.batch, of.columns);
     const Target to{result.map, result.out, ending, of, schedule.end_row(at)};
     const TileFactors<Of, Finish> scales(ending, of, top, column, self.lane);
+    if constexpr (Work::kStore == kDirect) {
 #pragma unroll
-    for (int wave = 0; wave < Of::kWaves; ++wave) {
-      if constexpr (Work::kStore == kDirect) {
+      for (int wave = 0; wave < Of::kWaves; ++wave) {
         store_direct<Of, typename Work::Out, Finish>(sums[wave], to, scales, wave, top + wave * 64,
                                                      column, z, self.lane);
-      } else if constexpr (sizeof(typename Work::Out) == 4) {
-        static_assert(!Schedule::kGrouped);  // its boxes would reach the next group's rows
+      }
+    } else if constexpr (sizeof(typename Work::Out) == 4) {
+      static_assert(!Schedule::kGrouped);  // its boxes would reach the next group's rows
+#pragma unroll
+      for (int wave = 0; wave < Of::kWaves; ++wave) {
         store_wide_rows<Of, typename Work::Out, Finish>(
             sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
-      } else {
-        store_rows<Of, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish>(
-            sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
       }
+    } else {
+      store_rows<Of, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish>(
+          sums, staging, to, scales, top, column, z, self.lane, turn);
     }
   }
   if (Work::kStore == kByCopies && self.lane == 0) wait_for_reads_of_stores<0>();

@@ -2,9 +2,9 @@
 // Compute capability 9.0 alone, in code for sm_90a.
 #pragma once
 
+#include <kernwright/product_boxes.cuh>
 #include <kernwright/product_epilogue.cuh>
-#include <kernwright/product_stages.cuh>
-#include <kernwright/shifted_units.cuh>
+#include <kernwright/wgmma_common.cuh>
 
 namespace kernwright {
 
@@ -34,81 +34,6 @@ __device__ __forceinline__ void store_matrices(unsigned address, const unsigned 
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
                : "memory");
-}
-
-template <typename Out>
-__device__ __forceinline__ unsigned pair_of(float low, float high) {
-  return from_compute<Out>(low).bits | static_cast<unsigned>(from_compute<Out>(high).bits) << 16;
-}
-
-/// Bytes of a box of staging: rows of 128 bytes whose 16-byte units are swizzled.
-__device__ __forceinline__ int swizzled(int row, int unit) {
-  return row * 128 + ((unit ^ row) & 7) * 16;
-}
-
-/// A warp writes a box to rows at any addresses, whose columns all lie inside: units of 16 bytes
-/// that are aligned there, then the elements in front of the first one and behind the last.
-template <typename Out>
-__device__ __forceinline__ void write_shifted_box(const unsigned char* box, Out* data, int row,
-                                                  int column, const Problem& of, int end,
-                                                  int lane) {
-#pragma unroll
-  for (int i = 0; i < kWarpRows / 4; ++i) {
-    const int r = i * 4 + lane / 8, unit = lane % 8;
-    if (row + r >= end) continue;
-    Out* line = data + (row + r) * static_cast<long long>(of.columns) + column;
-    const int behind = static_cast<int>(reinterpret_cast<unsigned long long>(line) % 16 / 2);
-    const int ahead = (8 - behind) % 8;
-    if (ahead == 0 || unit < 7) {
-      const Unit16 low = *reinterpret_cast<const Unit16*>(box + swizzled(r, unit));
-      const Unit16 high = *reinterpret_cast<const Unit16*>(box + swizzled(r, unit + (ahead != 0)));
-      *reinterpret_cast<Unit16*>(line + ahead + unit * 8) = shifted_unit(low, high, ahead * 2);
-    }
-    if (ahead != 0) {
-      const int c = unit < ahead ? unit : 56 + unit;
-      line[c] = reinterpret_cast<const Out*>(box + swizzled(r, c / 8))[c % 8];
-    }
-  }
-}
-
-/// A warp brings a box of c, or writes one of the result: what lies inside the matrix at `data`.
-/// kPacked: its rows are whole units of 16 bytes, of which the first `written` are left out.
-template <typename Out, bool kLoads, bool kPacked>
-__device__ __forceinline__ void move_box(unsigned char* box, Out* data, int row, int column,
-                                         const Problem& of, int end, int lane, int written = 0) {
-  const long long stride = of.columns;
-  const bool whole = column + kSwizzled <= of.columns && of.columns % 8 == 0 &&
-                     reinterpret_cast<unsigned long long>(data) % 16 == 0;
-  if (kPacked || whole) {
-#pragma unroll
-    for (int i = 0; i < kWarpRows / 4; ++i) {
-      const int r = i * 4 + lane / 8, unit = lane % 8;
-      uint4* inside = reinterpret_cast<uint4*>(box + swizzled(r, unit));
-      const bool left_out = unit < written || column + unit * 8 >= of.columns;
-      if (row + r >= end || (kPacked && left_out)) continue;
-      uint4* outside = reinterpret_cast<uint4*>(data + (row + r) * stride + column + unit * 8);
-      if (kLoads) {
-        *inside = *outside;
-      } else {
-        *outside = *inside;
-      }
-    }
-  } else if (!kLoads && column + kSwizzled <= of.columns) {
-    write_shifted_box(box, data, row, column, of, end, lane);
-  } else if constexpr (!kPacked) {
-#pragma unroll 4
-    for (int i = 0; i < kWarpRows * 2; ++i) {
-      const int r = i / 2, c = i % 2 * 32 + lane;
-      Out* inside = reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8;
-      if (row + r >= end || column + c >= of.columns) continue;
-      Out* outside = data + (row + r) * stride + column + c;
-      if (kLoads) {
-        *inside = *outside;
-      } else {
-        *outside = *inside;
-      }
-    }
-  }
 }
 
 /// Columns of the result made by a tile, and the distance from a sum to the one of its second half.
@@ -147,7 +72,7 @@ struct TileFactors {
 template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
 __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char* box,
                                            const Target& to, const Scales& scales, int wave,
-                                           int first_pair, int row, int column, int lane,
+                                           int first_pair, int column, int lane,
                                            unsigned (&pairs)[kSwizzled / 8][2]) {
   const Factors<Finish>& rows = scales.rows[wave];
 #pragma unroll
@@ -159,12 +84,10 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
     for (int half = 0; half < 2; ++half) {
       float c[2] = {};
       if constexpr (Finish::kHasC) {
-        const int r = lane / 4 + half * 8;
-        const Out* two = reinterpret_cast<const Out*>(box + swizzled(r, i)) + lane % 4 * 2;
-        if (row + r < to.end) {
-          if (at < to.of.columns) c[0] = to_compute(two[0]);
-          if (at + 1 < to.of.columns) c[1] = to_compute(two[1]);
-        }
+        const auto two = *reinterpret_cast<const Pack<Out, 2>*>(
+            box + swizzled(lane / 4 + half * 8, i) + lane % 4 * 4);
+        c[0] = to_compute(two.value[0]);
+        c[1] = to_compute(two.value[1]);
       }
       const Sum* sum = sums + i * 4 + half * 2;
       const auto end = [&](int k) {
@@ -176,44 +99,96 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
   }
 }
 
-/// A warp's 16 rows from `row` on, box by box through shared memory. Two boxes take turns. Where
-/// the tile's columns are no whole boxes, the last one begins inside the one before. kRagged:
+/// The boxes of a warp's sums: the columns of a tile in boxes, of each wave in turn. Where they are
+/// no whole boxes, the last one begins inside the one before.
+template <typename Of, typename Finish>
+struct Boxes {
+  static constexpr int kColumns = kColumnsOf<Of, Finish>;
+  static constexpr int kAcross = (kColumns + kSwizzled - 1) / kSwizzled;
+  static constexpr int kCount = kAcross * Of::kWaves;
+  __device__ __forceinline__ static constexpr int first_column(int chunk) {
+    return chunk + 1 < kAcross ? chunk * kSwizzled : kColumns - kSwizzled;
+  }
+};
+
+/// Fills a box with ended sums.
+template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
+__device__ __forceinline__ void fill_box(const Sum* sums, unsigned char* box, const Target& to,
+                                         const Scales& scales, int wave, int first_pair, int column,
+                                         int lane) {
+  unsigned pairs[kSwizzled / 8][2];
+  finish_box<Out, Finish, kPaired>(sums, box, to, scales, wave, first_pair, column, lane, pairs);
+  if constexpr (Finish::kHasC) __syncwarp();
+#pragma unroll
+  for (int i = 0; i < kSwizzled / 8; i += 2) {
+    const unsigned four[4] = {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]};
+    store_matrices(shared_address(box + swizzled(lane % 16, i + lane / 16)), four);
+  }
+}
+
+/// The same in a loop over boxes. The code of each is its own, since sums are in registers. The
+/// compiler would end all sums in front of the loop, but for settle().
+template <typename Of, typename Out, typename Finish, int kNumber = 0, typename Sum>
+__device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::kSums], int number,
+                                              unsigned char* box, const Target& to,
+                                              const TileFactors<Of, Finish>& scales, int column,
+                                              int lane) {
+  using All = Boxes<Of, Finish>;
+  if (number == kNumber) {
+    constexpr int kWave = kNumber / All::kAcross, kOfBox = kSwizzled / 2;
+    constexpr int kBegin = All::first_column(kNumber % All::kAcross);
+    Sum own[Finish::kGated ? 2 * kOfBox : kOfBox];
+#pragma unroll
+    for (int i = 0; i < kOfBox; ++i) {
+      own[i] = sums[kWave][kBegin / 2 + i];
+      if (Finish::kGated) own[kOfBox + i] = sums[kWave][kBegin / 2 + kPairedBy<Of, Finish> + i];
+    }
+    settle(own);
+    fill_box<Out, Finish, Finish::kGated ? kOfBox : 0>(own, box, to, scales, kWave, kBegin / 8,
+                                                       column, lane);
+  } else if constexpr (kNumber + 1 < All::kCount) {
+    fill_numbered<Of, Out, Finish, kNumber + 1>(sums, number, box, to, scales, column, lane);
+  }
+}
+
+/// A warp's rows from `top` on, box by box through shared memory. Two boxes take turns. kRagged:
 /// behind the tile's rows are others, which copies of boxes would overwrite.
 template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, typename Sum>
-__device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kSums], unsigned char* staging,
-                                           const Target& to, const TileFactors<Of, Finish>& scales,
-                                           int wave, int row, int first_column, int z, int lane,
-                                           int& turn) {
-  constexpr int kColumns = kColumnsOf<Of, Finish>;
-#pragma unroll
-  for (int chunk = 0; chunk < (kColumns + kSwizzled - 1) / kSwizzled; ++chunk) {
-    const int begin = min(chunk * kSwizzled, kColumns - kSwizzled);
+__device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
+                                           unsigned char* staging, const Target& to,
+                                           const TileFactors<Of, Finish>& scales, int top,
+                                           int first_column, int z, int lane, int& turn) {
+  using All = Boxes<Of, Finish>;
+  // The code that brings c, and that writes what copies do not, is long and stands once in a loop.
+  constexpr bool kLoops = kRagged || kStore == kByElements || Finish::kHasC;
+  constexpr int kUnroll = kLoops ? 1 : All::kCount;
+#pragma unroll kUnroll
+  for (int number = 0; number < All::kCount; ++number) {
+    const int wave = number / All::kAcross, chunk = number - wave * All::kAcross;
+    const int begin = All::first_column(chunk), row = top + wave * 64;
     const int written = (chunk * kSwizzled - begin) / 8, column = first_column + begin;
     unsigned char* box = staging + turn * kBox;
     turn ^= 1;
     if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<1>();
     __syncwarp();
     if constexpr (Finish::kHasC) {
-      Out* c = static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z);
-      move_box<Out, true, false>(box, c, row, column, to.of, to.end, lane);
+      load_c<Out, kStore>(box, static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z), row,
+                          column, to.of, to.end, lane);
       __syncwarp();
     }
-    unsigned pairs[kSwizzled / 8][2];
-    finish_box<Out, Finish, kPairedBy<Of, Finish>>(sums + begin / 2, box, to, scales, wave,
-                                                   begin / 8, row, column, lane, pairs);
-    if constexpr (Finish::kHasC) __syncwarp();
-#pragma unroll
-    for (int i = 0; i < kSwizzled / 8; i += 2) {
-      const unsigned four[4] = {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]};
-      store_matrices(shared_address(box + swizzled(lane % 16, i + lane / 16)), four);
+    if constexpr (kLoops) {
+      fill_numbered<Of, Out, Finish>(sums, number, box, to, scales, column, lane);
+    } else {
+      fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
+                                                   begin / 8, column, lane);
     }
     const bool copied =
         kStore == kByCopies && written == 0 && (!kRagged || row + kWarpRows <= to.end);
     if (copied) show_to_copies();
     __syncwarp();
     if (!copied) {
-      move_box<Out, false, kStore == kByCopies>(box, static_cast<Out*>(to.out) + to.offset(z), row,
-                                                column, to.of, to.end, lane, written);
+      write_box<Out, kStore>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.of,
+                             to.end, lane, written);
     }
     if (kStore == kByCopies && lane == 0) {
       if (copied && row < to.end && column < to.of.columns) {
@@ -270,7 +245,8 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int r = lane / 4 + half * 8;
-        if (row + r >= to.end || at >= to.of.columns) continue;
+        // Sums outside of the matrix are ended, too, and copies leave them out.
+        if (Finish::kHasC && (row + r >= to.end || at >= to.of.columns)) continue;
         const long long place = static_cast<long long>(row + r) * to.of.columns + at;
         Out two[2];
         finish_two<Of>(&sums[pair * 4 + half * 2], to, scales.rows[wave], scales.of_columns(pair),

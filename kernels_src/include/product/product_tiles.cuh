@@ -14,6 +14,11 @@ struct Depth {
   int begin, steps;
 };
 
+/// Of numbers that are not negative: the compiler makes fewer instructions of it.
+__device__ __forceinline__ int quotient(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a) / static_cast<unsigned>(b));
+}
+
 /// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
 /// is the same.
 __device__ __forceinline__ Place walk_tiles(int group, int row_tiles, int column_tiles, int flat,
@@ -21,10 +26,11 @@ __device__ __forceinline__ Place walk_tiles(int group, int row_tiles, int column
   int first = 0, inside = flat;
   if (row_tiles > group) {  // divisions take time that small products feel
     const int band = group * column_tiles;
-    first = flat / band * group;
-    inside = flat % band;
+    const int bands = quotient(flat, band);
+    first = bands * group;
+    inside = flat - bands * band;
   }
-  const int high = min(row_tiles - first, group), column = inside / high;
+  const int high = min(row_tiles - first, group), column = quotient(inside, high);
   return {first + inside - column * high, column, batch, split};
 }
 
@@ -39,13 +45,17 @@ struct AllTiles {
   __device__ AllTiles(const Problem& problem, void*) : of(problem) {}
   __device__ void prepare(int) const {}
   __device__ int count() const { return of.row_tiles * of.column_tiles * of.batches * of.splits; }
-  __device__ Place place(int tile) const {
-    if (of.batches * of.splits == 1) {
-      return walk_tiles(of.group, of.row_tiles, of.column_tiles, tile, 0, 0);
+  __device__ Place place(int tile) const { return walk(tile, of.row_tiles, of.column_tiles); }
+  /// Each product has rows x columns of the tiles.
+  __device__ Place walk(int tile, int rows, int columns) const {
+    int batch = 0, split = 0;
+    if (of.batches * of.splits > 1) {
+      const int z = quotient(tile, rows * columns);
+      tile -= z * rows * columns;
+      batch = quotient(z, of.splits);
+      split = z - batch * of.splits;
     }
-    const int all = of.row_tiles * of.column_tiles;
-    const int z = tile / all, flat = tile - z * all;
-    return walk_tiles(of.group, of.row_tiles, of.column_tiles, flat, z / of.splits, z % of.splits);
+    return walk_tiles(of.group, rows, columns, tile, batch, split);
   }
   /// Steps have `elements` of the inner dimension.
   __device__ Depth depth(const Place& at, int elements) const {
@@ -65,10 +75,9 @@ struct EdgesLast : AllTiles<Problem> {
   __device__ EdgesLast(const Problem& problem, void* memory) : AllTiles<Problem>(problem, memory) {}
   __device__ Place place(int tile) const {
     const Problem& of = this->of;
-    if (of.short_rows + of.narrow_columns == 0) return AllTiles<Problem>::place(tile);
     const int rows = of.row_tiles - of.short_rows, columns = of.column_tiles - of.narrow_columns;
     const int edge = tile - rows * columns, along = of.short_rows * of.column_tiles;
-    if (edge < 0) return walk_tiles(of.group, rows, columns, tile, 0, 0);
+    if (edge < 0 || of.short_rows + of.narrow_columns == 0) return this->walk(tile, rows, columns);
     return edge < along ? Place{rows, edge, 0, 0} : Place{edge - along, columns, 0, 0};
   }
 };
@@ -88,25 +97,16 @@ struct Groups {
   int rows;  // of all groups; of each, where they lie apart
 };
 
-/// Sums of the lanes up to each, none above `most`, which is at most 2^30.
-__device__ __forceinline__ int running_sum(int value, int most) {
+/// Sums of the lanes up to each, none above `most`, which is at most 2^30; without `sums` the
+/// largest of them.
+__device__ __forceinline__ int running(int value, int most, bool sums) {
   const int lane = threadIdx.x % 32;
   value = min(value, most);
 #pragma unroll
   for (int apart = 1; apart < 32; apart *= 2) {
     const int before = __shfl_up_sync(~0u, value, apart);
-    if (lane >= apart) value = min(value + before, most);
-  }
-  return value;
-}
-
-/// The largest of the lanes up to each.
-__device__ __forceinline__ int running_largest(int value) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int apart = 1; apart < 32; apart *= 2) {
-    const int before = __shfl_up_sync(~0u, value, apart);
-    if (lane >= apart) value = max(value, before);
+    const int both = sums ? min(value + before, most) : max(value, before);
+    if (lane >= apart) value = both;
   }
   return value;
 }
@@ -125,33 +125,41 @@ struct GroupTable {
   __device__ int end(int group) const { return ends[group + 1]; }
   __device__ int clamped(int number) const { return min(max(number, 0), of.rows); }
 
+  __device__ int number(int group) const {
+    return group < of.count ? clamped(of.numbers[group + (of.kind == kGroupOffsets)]) : 0;
+  }
+
   /// By a warp. Tiles have `tile_rows`, and there are at most `most`.
   __device__ void fill(int tile_rows, int most) const {
-    const int lane = threadIdx.x % 32, shift = of.kind == kGroupOffsets;
-    int behind = shift ? clamped(of.numbers[0]) : 0, before = 0;
+    const int lane = threadIdx.x % 32;
+    int behind = of.kind == kGroupOffsets ? clamped(of.numbers[0]) : 0, before = 0;
     if (lane == 0) {
       ends[0] = behind;
       tiles[0] = 0;
     }
-#pragma unroll 2
-    for (int base = 0; base < of.count; base += 32) {
-      const int group = base + lane;
-      int last = group < of.count ? clamped(of.numbers[group + shift]) : 0;
-      if (of.kind == kGroupCounts) last = min(behind + running_sum(last, of.rows), of.rows);
-      if (of.kind < kGroupCounts) last = max(behind, running_largest(last));
+    int next = number(lane);  // asked for while others are summed
+#pragma unroll 1
+    for (int group = lane; group - lane < of.count; group += 32) {
+      const int given = next;
+      next = number(group + 32);
+      int kind = of.kind;
+      asm volatile("" : "+r"(kind));  // else the compiler makes a loop for each kind
+      const bool counts = kind == kGroupCounts;
+      const int upto = running(given, of.rows, counts);
+      int last = counts ? min(behind + upto, of.rows) : max(behind, upto);
       int begin = __shfl_up_sync(~0u, last, 1);
       if (lane == 0) begin = behind;
       behind = __shfl_sync(~0u, last, 31);
-      if (of.kind == kGroupsApart) {
+      if (kind == kGroupsApart) {
         begin = group * of.rows;
-        last += begin;
+        last = begin + given;
       }
       const int own = group < of.count ? (last - begin + tile_rows - 1) / tile_rows : 0;
-      const int upto = min(before + running_sum(own, most), most);
-      before = __shfl_sync(~0u, upto, 31);
+      const int all = min(before + running(own, most, true), most);
+      before = __shfl_sync(~0u, all, 31);
       if (group < of.count) {
         ends[group + 1] = last;
-        tiles[group + 1] = upto;
+        tiles[group + 1] = all;
       }
     }
   }
@@ -189,7 +197,7 @@ struct GroupTiles {
   __device__ void prepare(int tile_rows) const { table.fill(tile_rows, of.row_tiles); }
   __device__ int count() const { return table.tiles[table.of.count] * of.column_tiles; }
   __device__ Place place(int tile) const {
-    const int group = table.find(tile / of.column_tiles), before = table.tiles[group];
+    const int group = table.find(quotient(tile, of.column_tiles)), before = table.tiles[group];
     return walk_tiles(of.group, table.tiles[group + 1] - before, of.column_tiles,
                       tile - before * of.column_tiles, group, 0);
   }

@@ -2,35 +2,9 @@
 // Compute capability 9.0 alone, in code for sm_90a.
 #pragma once
 
-#include <kernwright/elements.cuh>
+#include <kernwright/wgmma_common.cuh>
 
 namespace kernwright {
-
-/// Tiles in shared memory are columns of 128 bytes, swizzled as tensor copies do it: 64 elements of
-/// a row each. `apart` bytes are from one such column to the next.
-__device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address, unsigned apart) {
-  return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(apart >> 4) << 16 |
-         64ull << 32 | 1ull << 62;  // eight rows are 1024 bytes
-}
-
-/// Before the first product, and after sums were touched.
-__device__ __forceinline__ void begin_products() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void commit_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-/// Until at most `kLeft` committed groups are unfinished.
-template <int kLeft>
-__device__ __forceinline__ void wait_for_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
-}
-/// Keeps the compiler from touching the sums earlier.
-template <int kCount>
-__device__ __forceinline__ void settle(float (&sums)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
-}
 
 /// sums += a * b for 64 rows, N columns and 16 steps of the inner dimension, by a warpgroup;
 /// without `adds`, sums = a * b. kTurnA (kTurnB): the rows (columns) follow each other in shared
@@ -47,7 +21,6 @@ struct Products;
 #define KW_SUMS_64(i) KW_SUMS_32(i), KW_SUMS_32(i + 32)
 #define KW_SUMS_80(i) KW_SUMS_64(i), KW_SUMS_16(i + 64)
 #define KW_SUMS_96(i) KW_SUMS_64(i), KW_SUMS_32(i + 64)
-#define KW_SUMS_112(i) KW_SUMS_96(i), KW_SUMS_16(i + 96)
 #define KW_SUMS_128(i) KW_SUMS_64(i), KW_SUMS_64(i + 64)
 #define KW_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define KW_NAMES_16 KW_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
@@ -65,9 +38,6 @@ struct Products;
   KW_NAMES_64                                                                          \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
   "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define KW_NAMES_112 \
-  KW_NAMES_96        \
-  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
 #define KW_NAMES_128                                                                   \
   KW_NAMES_96                                                                          \
   ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
@@ -88,14 +58,13 @@ struct Products;
                    : "l"(a), "l"(b), "r"(adds), "n"(int{kTurnA}), "n"(int{kTurnB}));            \
     }                                                                                           \
   };
-#define KW_PRODUCTS_OF(TYPE, NAME)                                                  \
-  KW_PRODUCTS(TYPE, NAME, 16, "n16", 8, "%8", "%9", "%10", "%11", "%12")            \
-  KW_PRODUCTS(TYPE, NAME, 32, "n32", 16, "%16", "%17", "%18", "%19", "%20")         \
-  KW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32", "%33", "%34", "%35", "%36")         \
-  KW_PRODUCTS(TYPE, NAME, 128, "n128", 64, "%64", "%65", "%66", "%67", "%68")       \
-  KW_PRODUCTS(TYPE, NAME, 160, "n160", 80, "%80", "%81", "%82", "%83", "%84")       \
-  KW_PRODUCTS(TYPE, NAME, 192, "n192", 96, "%96", "%97", "%98", "%99", "%100")      \
-  KW_PRODUCTS(TYPE, NAME, 224, "n224", 112, "%112", "%113", "%114", "%115", "%116") \
+#define KW_PRODUCTS_OF(TYPE, NAME)                                             \
+  KW_PRODUCTS(TYPE, NAME, 16, "n16", 8, "%8", "%9", "%10", "%11", "%12")       \
+  KW_PRODUCTS(TYPE, NAME, 32, "n32", 16, "%16", "%17", "%18", "%19", "%20")    \
+  KW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32", "%33", "%34", "%35", "%36")    \
+  KW_PRODUCTS(TYPE, NAME, 128, "n128", 64, "%64", "%65", "%66", "%67", "%68")  \
+  KW_PRODUCTS(TYPE, NAME, 160, "n160", 80, "%80", "%81", "%82", "%83", "%84")  \
+  KW_PRODUCTS(TYPE, NAME, 192, "n192", 96, "%96", "%97", "%98", "%99", "%100") \
   KW_PRODUCTS(TYPE, NAME, 256, "n256", 128, "%128", "%129", "%130", "%131", "%132")
 
 KW_PRODUCTS_OF(Float16, "f16")

@@ -67,20 +67,4 @@ KW_PRODUCTS_OF(BFloat16, "bf16")
 #undef KW_PRODUCTS
 #undef KW_ROW_PRODUCTS
 
-/// Two 16-bit floats, the first in the low half.
-template <typename T>
-__device__ __forceinline__ unsigned pair_of(float low, float high);
-template <>
-__device__ __forceinline__ unsigned pair_of<Float16>(float low, float high) {
-  unsigned both;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-}
-template <>
-__device__ __forceinline__ unsigned pair_of<BFloat16>(float low, float high) {
-  unsigned both;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-}
-
 }  // namespace kernwright
