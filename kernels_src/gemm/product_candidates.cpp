@@ -174,16 +174,19 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& i
     }
     if (!is_half(key.a) || key.rows <= 4) kernels.push_back(SkinnyKernel::dot);
   }
-  if (may_box && is_half(key.a)) kernels.push_back(SkinnyKernel::wgmma);
+  const bool bytes = scalar_size(key.b) == 1;
+  if (may_box && is_half(key.a) && (key.b_turned || !bytes))
+    kernels.push_back(bytes ? SkinnyKernel::bytes : SkinnyKernel::wgmma);
   for (const SkinnyKernel kernel : kernels) {
     for (const int splits : {0, 1, 2, 4, 8}) {
       into.push_back(product_plan_of(ProductKernel::skinny,
                                      {static_cast<int>(kernel), 0, 0, 0, -1, splits, -1, 0}));
     }
-    into.push_back(
-        product_plan_of(ProductKernel::skinny, {static_cast<int>(kernel), 4, 0, 0, -1, 0, -1, 0}));
+    const int warps = kernel == SkinnyKernel::bytes ? 16 : 4;
+    into.push_back(product_plan_of(ProductKernel::skinny,
+                                   {static_cast<int>(kernel), warps, 0, 0, -1, 0, -1, 0}));
   }
-  if (key.b_turned && is_half(key.a) && key.rows == 1 && scalar_size(key.b) == 1) {
+  if (key.b_turned && is_half(key.a) && key.rows == 1 && bytes) {
     constexpr int kRow = static_cast<int>(SkinnyKernel::row);
     into.push_back(product_plan_of(ProductKernel::skinny, {kRow, 0, 0, 0, -1, 0, -1, 0}));
   }
@@ -195,13 +198,15 @@ bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
     return value >= least && value <= most;
   };
   if (key.sums != ProductSums::plain || key.out != key.a) return false;
-  // The last one is of one row and weights of one byte.
+  // Two are of weights of one byte, one of them of one row.
   if (n[0] == static_cast<int>(SkinnyKernel::row) && (key.rows != 1 || scalar_size(key.b) != 1)) {
     return false;
   }
-  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 8) &&
-         (n[1] == 0 || n[1] == 4 || n[1] == 8) && within(n[2], 0, 2) && within(n[3], 0, 4) &&
-         within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&
+  const bool bytes = n[0] == static_cast<int>(SkinnyKernel::bytes);
+  if (bytes && (scalar_size(key.b) != 1 || !is_half(key.a) || !key.b_turned)) return false;
+  return !key.gated && key.rows <= kSkinnyRows && (bytes || within(n[0], 1, 8)) &&
+         (n[1] == 0 || n[1] == 4 || n[1] == 8 || (bytes && n[1] == 16)) && within(n[2], 0, 2) &&
+         within(n[3], 0, 4) && within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&
          within(n[7], 0, n[0] == 7 ? 8 : 4);
 }
 

@@ -52,7 +52,20 @@ __device__ __forceinline__ unsigned short two_bytes(unsigned address) {
   return bytes;
 }
 
-/// The sums of a warp's 16 rows over its team's stages. 32 of k are decoded while those before are
+/// A part of 32 of k of a warp's rows, as two steps' operands. `rows`: the address of a lane's
+/// place in its row; `swizzle` is that of the row.
+template <typename T, typename Weight>
+__device__ __forceinline__ void decode_part(unsigned rows, unsigned swizzle, int part,
+                                            unsigned (&steps)[2][4]) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    // Both rows of the first eight of a step's 16 of k, then of the others.
+    const unsigned at = ((part * 2 + i / 4) * 16 ^ swizzle) + i % 2 * 8 * kLine + i % 4 / 2 * 8;
+    steps[i / 4][i % 4] = pair_of(T(), Weight(), two_bytes(rows + at));
+  }
+}
+
+/// The sums of a warp's 16 rows over its team's stages. A part is decoded while the one before is
 /// multiplied.
 template <typename T, typename Weight, typename Of, int Stages>
 __device__ __forceinline__ void multiply_bytes(const Of& shared, int warp, int lane, int begin,
@@ -62,25 +75,17 @@ __device__ __forceinline__ void multiply_bytes(const Of& shared, int warp, int l
   const unsigned swizzle = row % 8 * 16, mine = row * kLine + lane % 4 * 2;
   Ring<Stages> ring;
   ring.advance(team);
-  int previous = -1;
 #pragma unroll
   for (float& sum : sums) sum = 0;
 #pragma unroll 1
-  for (int chunk = begin + team; chunk < end; chunk += Of::kTeams) {
+  for (int chunk = begin + team; chunk < end; chunk += Of::kTeams, ring.advance(Of::kTeams)) {
     shared.full[ring.stage].wait(ring.parity);
-    const unsigned weights = shared_address(shared.weights(ring.stage)) + mine;
+    const unsigned rows = shared_address(shared.weights(ring.stage)) + mine;
     const unsigned long long b = matrix_descriptor(shared_address(shared.x(ring.stage)), kPart);
     unsigned a[2][2][4];
+    decode_part<T, Weight>(rows, swizzle, 0, a[0]);
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
-      wait_for_products<1>();
-      if (part == 1 && previous >= 0) give_back<1>(shared.empty[previous], lane);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        // Both rows of the first eight of a step's 16 of k, then of the others.
-        const unsigned at = ((part * 2 + i / 4) * 16 ^ swizzle) + i % 2 * 8 * kLine + i % 4 / 2 * 8;
-        a[part % 2][i / 4][i % 4] = pair_of(T(), Weight(), two_bytes(weights + at));
-      }
       begin_products();
 #pragma unroll
       for (int step = 0; step < 2; ++step) {
@@ -88,12 +93,14 @@ __device__ __forceinline__ void multiply_bytes(const Of& shared, int warp, int l
         Step::add(sums, a[part % 2][step], b + (k / 64 * Of::kHalf + k % 64 * 2) / 16, 1);
       }
       commit_products();
+      if (part == 3) break;
+      if (part > 0) wait_for_products<1>();
+      decode_part<T, Weight>(rows, swizzle, part + 1, a[(part + 1) % 2]);
     }
-    previous = ring.stage;
-    ring.advance(Of::kTeams);
+    wait_for_products<0>();
+    settle(sums);
+    give_back<1>(shared.empty[ring.stage], lane);
   }
-  wait_for_products<0>();
-  settle(sums);
 }
 
 /// Warps * 32 threads multiply, 32 copy. A block has 16 rows of the weights for each warp of a team
@@ -103,9 +110,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32, 1)
     skinny_bytes(const __grid_constant__ TensorMap map_weights,
                  const __grid_constant__ TensorMap map_x, const __grid_constant__ SkinnyProblem p) {
   using Of = ByteBoxes<Warps, Teams, ColTiles, Stages>;
-  // A team gives a stage back during its next one's products, and shares none with other teams:
-  // its rounds could be two ahead of theirs.
-  static_assert(Stages > Teams && Stages % Teams == 0);
+  static_assert(Stages % Teams == 0);  // teams share no stage: one could be two rounds ahead
   extern __shared__ __align__(1024) unsigned char memory[];
   const Of shared(memory);
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);

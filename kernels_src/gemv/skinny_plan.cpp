@@ -246,16 +246,21 @@ bool fits_skinny_bytes(const SkinnyShape& shape) {
 }
 
 constexpr std::int64_t kByteRows = 1024;                   ///< of the weights, at least
-constexpr std::int64_t kByteSize = std::int64_t{1} << 22;  ///< numbers of weights, at least
+constexpr std::int64_t kByteSize = std::int64_t{1} << 20;  ///< numbers of weights, at least
 
 /// Measured on an H100.
 bool takes_skinny_bytes(const SkinnyShape& shape) {
-  return fits_skinny_bytes(shape) && shape.overlapping && shape.n >= kByteRows &&
-         shape.n * shape.k >= kByteSize;
+  const std::int64_t size = shape.n * shape.k, blocks = skinny_parts(shape.n, 64);
+  if (!fits_skinny_bytes(shape) || !shape.overlapping) return false;
+  if (shape.m > 16) return shape.n >= kByteRows && size >= kByteSize;
+  // Fewer rows of x gain where two blocks that share k occupy most multiprocessors.
+  return size >= kLargeSkinny && 2 * blocks <= shape.multiprocessors &&
+         8 * blocks >= std::int64_t{3} * shape.multiprocessors;
 }
 
 /// Blocks have 64 rows of the weights, or 128 if there are more of them than multiprocessors. As
-/// many blocks share k as run at once. A block has 8 warps; 16 if it has more rows or all of k.
+/// many blocks share k as run at once. A block has 8 warps; 16 if it has more rows, or all of k, or
+/// few rows of x.
 void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
   choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
@@ -268,17 +273,16 @@ void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
   }
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
-  choose_skinny(plan.unroll, high || plan.clustered ? 2 : 4);
+  choose_skinny(plan.unroll, high || (plan.clustered && shape.m > 16) ? 2 : 4);
   const int least = 4 * plan.unroll;  // a warpgroup for each team
   if (plan.warps < least || plan.warps % least != 0)
     plan.warps = high && plan.unroll <= 2 ? 2 * least : least;
   plan.rows = plan.warps / plan.unroll;
   if (plan.ahead < 0) plan.ahead = 1;
-  // No team shares stages with others, and each has two or more.
-  const int teams = plan.unroll, least_stages = 2 * teams;
+  const int teams = plan.unroll;  // none shares stages with others
   const bool open = plan.stages <= 0;
-  plan.stages = std::max(least_stages, open ? 8 : plan.stages / teams * teams);
-  while (open && plan.stages > least_stages && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes)
+  plan.stages = std::max(teams, open ? 8 : plan.stages / teams * teams);
+  while (open && plan.stages > teams && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes)
     plan.stages -= teams;
 }
 

@@ -372,6 +372,15 @@ def bytes_by_warpgroups():
     x[3, 5] = np.nan
     got = wide(product(kw.asarray(x), kw.asarray(w), (BYTES,)).numpy())
     assert np.isnan(got[3]).all() and np.isfinite(np.delete(got, 3, 0)).all()
+    x, w = values((20, 256), "bfloat16"), weights((72, 256), "int8")
+    expected, arrays = wide(x) @ wide(w).T, (kw.asarray(x), kw.asarray(w))
+    plans = kw._core._product(*kw._core._layer_operands(*arrays))[3]
+    plans = [plan for plan in plans if plan[:2] == ["skinny", BYTES]]
+    one = kw.ones(72, "float32")
+    assert {plan[2] for plan in plans} == {0, 16}
+    for plan in plans:
+        got = wide(kw._core._with_product(plan, lambda: nn.linear(*arrays, scale=one)).numpy())
+        assert np.linalg.norm(got - expected) <= 3e-3 * np.linalg.norm(expected)
     every = np.tile(np.arange(256, dtype=np.uint8), (64, 1)).view(np.int8)
     got = product(
         kw.asarray(np.eye(64, 256, 3, dtype=TYPES["bfloat16"])), kw.asarray(every), (BYTES,)
@@ -412,10 +421,12 @@ def test_every_kernel_on_a_newer_device():
     program += "bytes_by_warpgroups()\n"
     program += "for dtype in NARROW: one_row(dtype)\n"
     program += "check(values((1, 4096), 'bfloat16'), weights((4097, 4096), 'int8'))\n"
+    program += "check(values((17, 1024), 'bfloat16'), weights((1024, 1024), 'int8'))\n"
     ended = run_child(program + "print('right', end='')", timeout=300,
                       KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_LOG="debug")  # fmt: skip
     assert (ended.code, ended.out) == (0, "right"), ended.err
     assert "launch skinny_row<BFloat16, Int8, Identity, 8, 1>" in ended.err  # chosen
+    assert "launch skinny_bytes<BFloat16, Int8, Identity, 8, 2, 4, 8>" in ended.err
 
 
 def test_boxes_of_some_rows_on_a_gpu():

@@ -130,6 +130,22 @@ TEST_CASE("packed plan: blocks and clusters of warpgroups run at once") {
   }
 }
 
+TEST_CASE("packed plan: teams of warps share k where they were measured to be faster") {
+  const auto teams = [](PackedFormat format, std::int64_t n, std::int64_t m) {
+    return plan_packed(weights_of(format, n, 4096), m, {}, kHopper).unroll;
+  };
+  CHECK(teams(PackedFormat::q8_0, 4096, 64) == 2);
+  CHECK(teams(PackedFormat::q8_0, 4096, 32) == 2);
+  CHECK(teams(PackedFormat::q8_0, 14336, 64) == 1);
+  CHECK(teams(PackedFormat::nf4, 14336, 64) == 2);
+  CHECK(teams(PackedFormat::nf4, 14336, 32) == 1);
+  SkinnyPlan asked = {.kernel = SkinnyKernel::wgmma, .warps = 4, .unroll = 4};
+  const PackedWeights w = weights_of(PackedFormat::q8_0, 4096, 4096);
+  CHECK(plan_packed(w, 64, asked, kHopper).stages % 2 == 0);
+  asked.stages = 3;
+  CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
+}
+
 TEST_CASE("packed plan: warpgroups take large weights alone, and only where they are") {
   const auto kernel = [](std::int64_t n, std::int64_t m, const PackedDevice& device) {
     return plan_packed(weights_of(PackedFormat::q4_k, n, 4096), m, {}, device).kernel;
@@ -163,7 +179,7 @@ TEST_CASE("packed plan: warpgroups take large weights alone, and only where they
     asked.splits = splits;
     CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
   }
-  for (const auto& [warps, teams] : {std::pair{4, 3}, {16, 2}}) {
+  for (const auto& [warps, teams] : {std::pair{4, 3}, {4, 8}, {16, 2}}) {
     asked = {.kernel = SkinnyKernel::wgmma, .warps = warps, .unroll = teams};
     CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
   }
