@@ -139,8 +139,9 @@ def plans(m: int) -> Iterator[tuple[int, ...]]:
     if m <= RING_ROWS:
         yield from itertools.product([8, 16], [0], [0], [0], [0], [2, 3, 4, 5])
     else:
-        for warps, splits in itertools.product([8, 16], [1, 2, 3, 4, 6]):
-            yield warps, 0, 0, 0, splits, 0, WGMMA_KERNEL
+        teams = [(4, 2), (8, 1), (8, 2), (16, 1)]
+        for (warps, unroll), splits in itertools.product(teams, [1, 2, 3, 4, 6]):
+            yield warps, 0, 0, unroll, splits, 0, WGMMA_KERNEL
     tiles = 1
     while tiles * 8 < m:
         tiles *= 2

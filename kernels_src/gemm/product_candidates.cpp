@@ -181,7 +181,9 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& i
     }
     if (!is_half(key.a) || key.rows <= 4) kernels.push_back(SkinnyKernel::dot);
   }
-  if (may_box && is_half(key.a)) {
+  const bool bytes = scalar_size(key.b) == 1;
+  if (may_box && is_half(key.a) && bytes && key.b_turned) kernels.push_back(SkinnyKernel::bytes);
+  if (may_box && is_half(key.a) && !bytes) {
     kernels.push_back(SkinnyKernel::wgmma);
     if (key.b_turned && key.rows > kFewRowsOfWhole && key.batches == 1)
       into.push_back(skinny_by(SkinnyKernel::whole));
@@ -190,9 +192,9 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& i
     for (const int splits : {0, 1, 2, 4, 8}) {
       into.push_back(skinny_by(kernel, 0, splits));
     }
-    into.push_back(skinny_by(kernel, 4));
+    into.push_back(skinny_by(kernel, kernel == SkinnyKernel::bytes ? 16 : 4));
   }
-  if (key.b_turned && is_half(key.a) && key.rows == 1 && scalar_size(key.b) == 1) {
+  if (key.b_turned && is_half(key.a) && key.rows == 1 && bytes) {
     into.push_back(skinny_by(SkinnyKernel::row));
   }
 }
@@ -204,11 +206,14 @@ bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
   };
   if (key.sums != ProductSums::plain || key.out != key.a) return false;
   const auto kernel = static_cast<SkinnyKernel>(n[0]);
+  const bool of_bytes = scalar_size(key.b) == 1 && key.b_turned && is_half(key.a);
+  const bool bytes = kernel == SkinnyKernel::bytes;
   if (kernel == SkinnyKernel::row && (key.rows != 1 || scalar_size(key.b) != 1)) return false;
+  if (bytes && !of_bytes) return false;
   if (kernel == SkinnyKernel::whole && (!key.b_turned || key.batches != 1)) return false;
-  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 9) &&
-         (n[1] == 0 || n[1] == 4 || n[1] == 8) && within(n[2], 0, 2) && within(n[3], 0, 4) &&
-         within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&
+  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 10) &&
+         (n[1] == 0 || n[1] == 4 || n[1] == 8 || (bytes && n[1] == 16)) && within(n[2], 0, 2) &&
+         within(n[3], 0, 4) && within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&
          within(n[7], 0, kernel == SkinnyKernel::wgmma ? 8 : 4);
 }
 

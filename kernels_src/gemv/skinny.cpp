@@ -162,7 +162,8 @@ bool fits_skinny_map(const Array& array, int row_dimension) {
 bool has_skinny_boxes(const SkinnyJob& job) {
   const SkinnyShape& shape = job.shape;
   const bool halves = shape.x_type == ScalarType::float16 || shape.x_type == ScalarType::bfloat16;
-  return halves && shape.weight_type == shape.x_type && shape.k > 0 &&
+  const bool bytes = scalar_size(shape.weight_type) == 1 && !shape.by_columns;
+  return halves && (bytes || shape.weight_type == shape.x_type) && shape.k > 0 &&
          job.x.device().capabilities().wgmma && fits_skinny_map(job.x, 2) &&
          fits_skinny_map(job.weights, shape.by_columns ? 1 : 2);
 }
@@ -256,6 +257,8 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
     case SkinnyKernel::staged:
     case SkinnyKernel::wgmma:
       return {skinny_blocks(job.shape.n, 16 * plan.rows * plan.warps), 1};
+    case SkinnyKernel::bytes:
+      return {skinny_blocks(job.shape.n, 16 * plan.rows), 1};
     case SkinnyKernel::row: {
       const int resident = job.shape.multiprocessors * (16 / plan.warps);  // as in skinny_row.cu
       return {std::min(skinny_blocks(job.shape.n, plan.rows), static_cast<std::uint32_t>(resident)),
@@ -282,7 +285,8 @@ CUtensorMap skinny_map(const Array& array, int row_dimension, int box_rows) {
        .shape = {1, extent(3), extent(row_dimension), extent(row_dimension == 2 ? 1 : 2)},
        .strides = {0, skinny_stride(array, 3), skinny_stride(array, row_dimension), size},
        .type = array.type(),
-       .box_rows = static_cast<std::uint32_t>(box_rows)});
+       .box_rows = static_cast<std::uint32_t>(box_rows),
+       .box_columns = static_cast<std::uint32_t>(128 / size)});
 }
 
 void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
@@ -302,6 +306,11 @@ void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
            job.problem);
     return;
   }
+  if (job.plan.kernel == SkinnyKernel::bytes) {
+    launch(kernel, config, skinny_map(job.weights, 2, 16 * job.plan.rows),
+           skinny_map(job.x, 2, 8 * job.plan.columns), job.problem);
+    return;
+  }
   const std::int64_t unit = skinny_grid(job).second;
   const WeightRows rows{job.weights.address(),
                         skinny_stride(job.weights, by_columns ? 1 : 2) / unit,
@@ -312,8 +321,9 @@ void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
 void run_skinny(const SkinnyJob& job) {
   Device& device = job.x.device();
   const std::uint32_t across = skinny_grid(job).first;
+  const SkinnyKernel which = job.plan.kernel;
   const bool boxes =
-      job.plan.kernel == SkinnyKernel::wgmma || job.plan.kernel == SkinnyKernel::whole;
+      which == SkinnyKernel::wgmma || which == SkinnyKernel::whole || which == SkinnyKernel::bytes;
   const int copying = boxes ? 1 : 0;  // warps
   const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
   const LaunchConfig config{

@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "kernels_src/gemv/skinny.cu.h"
+#include "kernels_src/gemv/skinny_bytes.cu.h"
 #include "kernels_src/gemv/skinny_columns.cu.h"
 #include "kernels_src/gemv/skinny_row.cu.h"
 #include "kernels_src/gemv/skinny_staged.cu.h"
@@ -41,6 +42,11 @@ const Family& skinny_wgmma_family() {
 
 const Family& skinny_whole_family() {
   static const auto& made = *new Family("skinny_whole.cu", text::skinny_whole_cu);
+  return made;
+}
+
+const Family& skinny_byte_family() {
+  static const auto& made = *new Family("skinny_bytes.cu", text::skinny_bytes_cu);
   return made;
 }
 
@@ -139,6 +145,15 @@ const LazyKernel& skinny_whole_kernel(const SkinnyInstance& of) {
   });
 }
 
+const LazyKernel& skinny_byte_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_byte_family().instance(skinny_key(of, SkinnyKernel::bytes), [&] {
+    return format("skinny_bytes<{}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
+                  device_type(of.shape.weight_type), skinny_activation(of), plan.warps, plan.unroll,
+                  plan.columns, plan.stages);
+  });
+}
+
 const LazyKernel& skinny_row_kernel(const SkinnyInstance& of) {
   const SkinnyPlan& plan = of.plan;
   return skinny_row_family().instance(skinny_key(of, SkinnyKernel::row), [&] {
@@ -165,6 +180,8 @@ const LazyKernel& skinny_kernel(const SkinnyInstance& of) {
       return skinny_wgmma_kernel(of);
     case SkinnyKernel::whole:
       return skinny_whole_kernel(of);
+    case SkinnyKernel::bytes:
+      return skinny_byte_kernel(of);
     case SkinnyKernel::row:
       return skinny_row_kernel(of);
     default:

@@ -253,7 +253,8 @@ constexpr std::int64_t kFewLongRows = 48;   ///< the same where the weights are
 constexpr std::int64_t kLongWhole = std::int64_t{1} << 25;  ///< numbers or more
 
 bool fits_skinny_whole(const SkinnyShape& shape) {
-  return shape.boxes && !shape.by_columns && shape.batches == 1;
+  return shape.boxes && shape.weight_type == shape.x_type && !shape.by_columns &&
+         shape.batches == 1;
 }
 
 bool takes_skinny_whole(const SkinnyShape& shape) {
@@ -272,6 +273,53 @@ void plan_skinny_whole(SkinnyPlan& plan) {
   if (plan.ahead < 0) plan.ahead = 1;
 }
 
+// ---- weights of one byte by warpgroups
+
+bool fits_skinny_bytes(const SkinnyShape& shape) {
+  return shape.boxes && scalar_size(shape.weight_type) == 1 && shape.batches == 1;
+}
+
+constexpr std::int64_t kByteRows = 1024;                   ///< of the weights, at least
+constexpr std::int64_t kByteSize = std::int64_t{1} << 20;  ///< numbers of weights, at least
+
+/// Measured on an H100.
+bool takes_skinny_bytes(const SkinnyShape& shape) {
+  const std::int64_t size = shape.n * shape.k, blocks = skinny_parts(shape.n, 64);
+  if (!fits_skinny_bytes(shape) || !shape.overlapping) return false;
+  if (shape.m > 16) return shape.n >= kByteRows && size >= kByteSize;
+  // Fewer rows of x gain where two blocks that share k occupy most multiprocessors.
+  return size >= kLargeSkinny && 2 * blocks <= shape.multiprocessors &&
+         8 * blocks >= std::int64_t{3} * shape.multiprocessors;
+}
+
+/// Blocks have 64 rows of the weights, or 128 if there are more of them than multiprocessors. As
+/// many blocks share k as run at once. A block has 8 warps; 16 if it has more rows, or all of k, or
+/// few rows of x.
+void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
+  const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
+  choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
+  const std::int64_t blocks = skinny_parts(shape.n, 64);
+  const bool high = blocks > shape.multiprocessors;
+  if (plan.splits <= 0) {
+    plan.splits = std::clamp<int>(static_cast<int>(shape.k / 512), 1, kMostSkinnyCluster);
+    while (plan.splits > 1 && blocks > clusters_at_once(plan.splits, shape.multiprocessors))
+      --plan.splits;
+  }
+  plan.splits = std::min(plan.splits, kMostSkinnyCluster);
+  plan.clustered = plan.splits > 1;
+  choose_skinny(plan.unroll, high || (plan.clustered && shape.m > 16) ? 2 : 4);
+  const int least = 4 * plan.unroll;  // a warpgroup for each team
+  if (plan.warps < least || plan.warps % least != 0)
+    plan.warps = high && plan.unroll <= 2 ? 2 * least : least;
+  plan.rows = plan.warps / plan.unroll;
+  if (plan.ahead < 0) plan.ahead = 1;
+  const int teams = plan.unroll;  // none shares stages with others
+  const bool open = plan.stages <= 0;
+  plan.stages = std::max(teams, open ? 8 : plan.stages / teams * teams);
+  while (open && plan.stages > teams && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes)
+    plan.stages -= teams;
+}
+
 // Largest number of rows of x for the kernels without boxes.
 constexpr std::int64_t kFewSkinnyRows = 8;
 constexpr std::int64_t kFewSkinnyRowsOfColumns = 16;
@@ -284,7 +332,11 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   const bool whole =
       wanted == SkinnyKernel::whole ? fits_skinny_whole(shape) : open && takes_skinny_whole(shape);
   if (whole) return SkinnyKernel::whole;
-  if (shape.boxes && (wanted == SkinnyKernel::wgmma || open)) return SkinnyKernel::wgmma;
+  const bool of_bytes =
+      wanted == SkinnyKernel::bytes ? fits_skinny_bytes(shape) : open && takes_skinny_bytes(shape);
+  if (of_bytes) return SkinnyKernel::bytes;
+  const bool boxes = shape.boxes && shape.weight_type == shape.x_type;
+  if (boxes && (wanted == SkinnyKernel::wgmma || open)) return SkinnyKernel::wgmma;
   if (shape.by_columns) {
     const bool fits = halves && shape.weight_type == shape.x_type && shape.pairs;
     return fits && wanted != SkinnyKernel::columns ? SkinnyKernel::column_tiles
@@ -314,11 +366,20 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
            16 * plan.stages;
   }
   if (plan.kernel == SkinnyKernel::whole) return plan.stages * ((64 + 16 * plan.rows) * 128 + 16);
+  if (plan.kernel == SkinnyKernel::bytes) {
+    const int sums = plan.unroll * columns * (16 * plan.rows + 4) * 4;
+    return std::max(plan.stages * (16 * plan.rows + 2 * columns) * 128, sums) + 16 * plan.stages;
+  }
   if (plan.kernel == SkinnyKernel::ring)
     return plan.warps * plan.stages * plan.unroll * plan.rows * 1024;
   if (plan.kernel != SkinnyKernel::staged) return 0;
   const int stages = plan.unroll * (rows * 128 + columns * values * 16);
   return std::max(stages, columns * (rows + 4) * 4);
+}
+
+std::int64_t clusters_at_once(std::int64_t blocks, std::int64_t multiprocessors) {
+  if (blocks <= 2) return multiprocessors / blocks;
+  return std::max<std::int64_t>(1, multiprocessors / 16) * (12 / blocks);
 }
 
 // Measured on an H100 and an H200 for weights of 4096 rows.
@@ -350,6 +411,9 @@ SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
       break;
     case SkinnyKernel::whole:
       plan_skinny_whole(wanted);
+      break;
+    case SkinnyKernel::bytes:
+      plan_skinny_bytes(shape, wanted);
       break;
     case SkinnyKernel::row:
       plan_skinny_row(shape, wanted);

@@ -20,6 +20,7 @@ enum class SkinnyKernel : std::uint8_t {
   wgmma,         ///< on Hopper's tensor cores, weights of either neighbours, in boxes
   row,           ///< one row of x in registers of blocks that stay, weights of one byte
   whole,         ///< as wgmma, where blocks have all of k: x are the rows
+  bytes,         ///< as wgmma, weights of one byte: they are decoded in registers
 };
 
 /// The parameters of the kernels in skinny.cu and skinny_columns.cu; 0 or less leaves the choice to
@@ -29,7 +30,7 @@ struct SkinnyPlan {
   int warps = 0;    ///< of a block, which share k
   int rows = 0;     ///< of weights with neighbours along k: tiles of 16 that a block has, or rows
   int columns = 0;  ///< of x: tiles of 8, or single ones
-  int unroll = 0;   ///< loads of a row in flight; stages of the staged kernel; parts of k of a warp
+  int unroll = 0;   ///< loads of a row in flight; stages; parts of k of a warp; teams of warps
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
   int splits = 0;   ///< blocks that share the k of the same rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
@@ -50,11 +51,16 @@ struct SkinnyShape {
   bool overlapping = false;  ///< the device may begin a kernel before the one in front has ended
   bool tensor_cores = true;  ///< the device has those that the kernels use
   bool clusters = false;     ///< the device has clusters of blocks
-  bool boxes = false;        ///< the device has wgmma, and tensor maps can describe both operands
+  bool boxes = false;  ///< the device has wgmma, and tensor maps can describe x and the weights
 };
 
 /// Dynamic shared memory of a block.
 int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
+
+/// Clusters of up to 12 blocks, each alone on a multiprocessor, that run at once. A cluster lies in
+/// one part of the device, and some parts of an H100 were measured to have room for 12 blocks
+/// alone.
+std::int64_t clusters_at_once(std::int64_t blocks, std::int64_t multiprocessors);
 
 /// Whether blocks with all of k and 32 of n rows of the weights occupy most multiprocessors at
 /// once, and `m` rows of x gain by it.

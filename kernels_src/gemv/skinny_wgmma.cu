@@ -15,7 +15,7 @@ struct SkinnyBoxes {
 /// sums, a column behind the other; two barriers for each stage.
 template <int Warps, int ColTiles, int Stages>
 struct Boxes {
-  static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kDepth = 64;
+  static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kDepth = 64, kTeams = 1;
   static constexpr int kBytes = (kRows + kColumns) * kLine;  // of a stage
   static constexpr int kPitch = kRows + 4;                   // of sums
   static constexpr int kSumBytes = kColumns * kPitch * 4;

@@ -138,7 +138,7 @@ LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const Skin
       boxes || plan.kernel == SkinnyKernel::ring || (rows <= kSkinnyRows && plan.columns == 1);
   const auto splits = static_cast<std::uint32_t>(plan.splits);
   return {.grid = {static_cast<std::uint32_t>(packed_blocks(w, rows, plan, device)), splits},
-          .block = {static_cast<std::uint32_t>(plan.warps + (boxes ? 1 : 0)) * 32},
+          .block = {static_cast<std::uint32_t>(boxes ? packed_wgmma_warps(plan) : plan.warps) * 32},
           .shared_bytes = static_cast<std::uint32_t>(packed_shared_bytes(w, rows, plan)),
           .stream = on,
           .cluster = boxes ? Dim3{1, splits, 1} : Dim3{0, 0, 0},

@@ -118,24 +118,17 @@ std::int64_t packed_wgmma_blocks(const PackedWeights& w, std::int64_t m, const S
   return (w.n + height - 1) / height * ((m + width - 1) / width);
 }
 
-/// Clusters of so many blocks that run at once. A cluster lies in one part of the device, and some
-/// parts of an H100 were measured to have room for 12 blocks alone.
-std::int64_t packed_clusters(std::int64_t blocks, const PackedDevice& device) {
-  if (blocks <= 2) return device.multiprocessors / blocks;
-  return std::max<std::int64_t>(1, device.multiprocessors / 16) * (12 / blocks);
-}
-
 /// As many splits as run at once.
 std::int64_t packed_wgmma_splits(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
                                  const PackedDevice& device) {
   const std::int64_t blocks = packed_wgmma_blocks(w, m, plan), units = packed_units(w, 1);
   std::int64_t splits = std::clamp<std::int64_t>(units, 1, kMostCluster);
-  while (splits > 1 && blocks > packed_clusters(splits, device)) --splits;
+  while (splits > 1 && blocks > clusters_at_once(splits, device.multiprocessors)) --splits;
   return splits;
 }
 
-/// What blocks of so many warps take, in a measure of its own: eight take half the time of 16,
-/// and each wave takes a little to begin.
+/// What blocks with so many warps in a team take, in a measure of its own: the time grows with
+/// their rows, and each wave takes a little to begin.
 std::int64_t packed_wgmma_cost(const PackedWeights& w, std::int64_t m, SkinnyPlan plan, int warps,
                                const PackedDevice& device) {
   plan.warps = warps;
@@ -143,24 +136,47 @@ std::int64_t packed_wgmma_cost(const PackedWeights& w, std::int64_t m, SkinnyPla
   const std::int64_t splits = packed_wgmma_splits(w, m, plan, device);
   const std::int64_t waves =
       (blocks * splits + device.multiprocessors - 1) / device.multiprocessors;
-  return waves * (packed_units(w, static_cast<int>(splits)) * (warps == 8 ? 1 : 2) + 1);
+  return waves * (packed_units(w, static_cast<int>(splits)) * warps + 8);
+}
+
+/// Warps of a team, measured on an H100. Formats with minima have sums of their own, for which
+/// threads of 16 warps lack registers.
+int packed_wgmma_rows(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                      const PackedDevice& device) {
+  const auto cost = [&](int warps) { return packed_wgmma_cost(w, m, plan, warps, device); };
+  int best = 8;
+  if (plan.columns >= 4 && cost(4) < cost(best)) best = 4;
+  const bool few = has_packed_minima(w) && plan.columns == 8;
+  return !few && cost(16) < cost(best) ? 16 : best;
+}
+
+/// Teams of warps hide each other's waits. Measured on an H100: 16 warps are faster where a
+/// format's threads have the registers, or read tables.
+int packed_wgmma_teams(const PackedWeights& w, const SkinnyPlan& plan) {
+  if (plan.warps == 4) return w.parts[4] && plan.columns == 8 ? 4 : 2;
+  const bool gains = w.format == PackedFormat::nf4 || w.format == PackedFormat::mxfp4 ||
+                     w.format == PackedFormat::nvfp4 || w.format == PackedFormat::fp8_block ||
+                     w.format == PackedFormat::q4_0;
+  return plan.warps == 8 && plan.columns == 8 && gains ? 2 : 1;
 }
 
 SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
                              const PackedDevice& device) {
   plan.kernel = SkinnyKernel::wgmma;
-  plan.rows = plan.unroll = 0;
+  plan.rows = 0;
   choose_packed(plan.columns, m <= 16 ? 2 : m <= 32 ? 4 : 8);
-  const auto cost = [&](int warps) { return packed_wgmma_cost(w, m, plan, warps, device); };
-  // Minima have sums of their own, for which threads of 16 warps lack registers.
-  const bool few = has_packed_minima(w) && plan.columns == 8;
-  if (plan.warps <= 0) plan.warps = few || cost(8) <= cost(16) ? 8 : 16;
+  if (plan.warps <= 0) plan.warps = packed_wgmma_rows(w, m, plan, device);
+  choose_packed(plan.unroll, packed_wgmma_teams(w, plan));
+  const int stride = plan.unroll == 4 ? 2 : 1;  // of teams, which share no stage
   if (plan.stages <= 0) {
     plan.stages = 6;
-    while (plan.stages > 1 && packed_wgmma_shared(w, plan) > device.shared_bytes) --plan.stages;
+    while (plan.stages > stride && packed_wgmma_shared(w, plan) > device.shared_bytes)
+      plan.stages -= stride;
   }
   choose_packed(plan.splits, packed_wgmma_splits(w, m, plan, device));
-  const bool fits = (plan.warps == 8 || plan.warps == 16) &&
+  const bool fits = (plan.warps == 4 || plan.warps == 8 || plan.warps == 16) &&
+                    std::has_single_bit(static_cast<unsigned>(plan.unroll)) &&
+                    plan.unroll * plan.warps <= 16 && plan.stages % stride == 0 &&
                     (plan.columns == 2 || plan.columns == 4 || plan.columns == 8) &&
                     plan.stages >= 1 && plan.stages <= 8 && plan.splits <= kMostCluster &&
                     device.wgmma && packed_wgmma_shared(w, plan) <= device.shared_bytes;

@@ -34,9 +34,9 @@ std::uint64_t packed_wgmma_key(const PackedLinearCall& call, const SkinnyPlan& p
 }
 
 std::string packed_wgmma_name(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  return format("packed_wgmma<{}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
+  return format("packed_wgmma<{}, {}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
                 packed_device_format(call.weights, call.x.type()), packed_activation(call),
-                plan.warps, plan.columns, plan.stages);
+                plan.warps, plan.columns, plan.stages, plan.unroll);
 }
 
 }  // namespace
@@ -64,8 +64,9 @@ std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan)
   const std::int64_t columns = std::int64_t{8} * plan.columns;
   const std::int64_t stage =
       (columns * packed_column_bytes(w) + plan.warps * packed_stage_bytes(w) + 1023) / 1024 * 1024;
-  const std::int64_t sums = columns * (16 * plan.warps + 4) * 4;
-  const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
+  const std::int64_t sums = plan.unroll * columns * (16 * plan.warps + 4) * 4;
+  const std::int64_t of_scales = w.parts[4] ? plan.unroll == 4 ? 2048 : 1024 : 0;
+  const std::int64_t table = of_scales + (w.format == PackedFormat::nf4 ? kPairTableBytes : 0);
   return std::max(plan.stages * stage, sums) + plan.stages * 16 + 16 + table;
 }
 

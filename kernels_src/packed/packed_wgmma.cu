@@ -57,29 +57,48 @@ __global__ void __launch_bounds__(128) arrange_columns(const __grid_constant__ S
   }
 }
 
-/// Shared memory of a block: stages of a unit of x and of one of each warp's rows, or later the
-/// sums, a column behind the other; two barriers for each stage, a
-/// word that is 0, the table of codes that take one.
-template <typename Format, int Warps, int ColTiles, int Stages>
+/// Of two teams each has a block of every unit; of four, two have every second unit.
+__device__ constexpr unsigned unit_stride(unsigned teams) { return teams == 4 ? 2 : 1; }
+
+/// Bytes of the table that a format's scales come from; 0 if none does.
+template <typename Scales, bool kFar = Scales::kFar>
+struct ScalesTable {
+  static constexpr unsigned kBytes = 0;
+  struct Early {};
+};
+template <typename Scales>
+struct ScalesTable<Scales, true> {
+  static constexpr unsigned kBytes = Scales::kTableBytes;
+  using Early = typename Scales::Early;
+};
+
+/// Shared memory of a block: stages of a unit of x and of one of the rows of each warp of a team,
+/// or later the sums of each team; two barriers for each stage, a word that is 0, the tables of
+/// scales and codes that take one.
+template <typename Format, int Warps, int ColTiles, int Stages, int Teams>
 struct PackedBoxes {
   using Stage = PackedStage<Format>;
   static constexpr bool kSums = Format::Scales::kMinima;
+  static constexpr int kTeams = Teams;
+  static constexpr unsigned kScalesTable = ScalesTable<typename Format::Scales>::kBytes;
+  static constexpr unsigned kTables = unit_stride(Teams);  ///< each comes with a unit of its own
   static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kPitch = kRows + 4;
   using Unit = ArrangedUnit<kColumns, kSums>;
   static constexpr unsigned kBytes = (Unit::kBytes + Warps * Stage::kBytes + 1023) / 1024 * 1024;
-  static constexpr unsigned kSumBytes = kColumns * kPitch * 4;
+  static constexpr unsigned kSumBytes = Teams * kColumns * kPitch * 4;
   static constexpr unsigned kData = Stages * kBytes > kSumBytes ? Stages* kBytes : kSumBytes;
   unsigned char* base;
   Mbarrier *full, *empty;
   unsigned* zero;
-  unsigned char* table;
+  unsigned char *scales, *table;
 
   __device__ explicit PackedBoxes(unsigned char* at)
       : base(at),
         full(reinterpret_cast<Mbarrier*>(at + kData)),
         empty(full + Stages),
         zero(reinterpret_cast<unsigned*>(empty + Stages)),
-        table(reinterpret_cast<unsigned char*>(zero + 4)) {}
+        scales(reinterpret_cast<unsigned char*>(zero + 4)),
+        table(scales + kTables * kScalesTable) {}
   __device__ unsigned char* x(int stage) const { return base + stage * kBytes; }
   __device__ unsigned char* weights(int stage, int warp) const {
     return x(stage) + Unit::kBytes + warp * Stage::kBytes;
@@ -87,7 +106,7 @@ struct PackedBoxes {
   __device__ float* sums() const { return reinterpret_cast<float*>(base); }
 };
 
-/// Units `begin` to `end` of k, by one warp: each lane has the rows of a warp that multiplies.
+/// Units `begin` to `end` of k, by one warp: each lane has the rows of a warp of a team.
 template <typename Format, typename Of, int Warps, int Stages>
 __device__ __forceinline__ void copy_units(const Of& shared, const PackedArrays& weights,
                                            const UInt8* x, unsigned tile, unsigned begin,
@@ -106,7 +125,9 @@ __device__ __forceinline__ void copy_units(const Of& shared, const PackedArrays&
       unsigned bytes = 0;
       Stage::each(weights, first, first / 2, some,
                   [&](unsigned, const UInt8*, unsigned size) { bytes += size; });
-      full.arrive_expecting(bytes * Warps + Of::Unit::kBytes);
+      const unsigned table = unit - begin < Of::kTables ? Of::kScalesTable : 0;
+      full.arrive_expecting(bytes * Warps + Of::Unit::kBytes + table);
+      if (table > 0) copy_bulk(shared.scales + (unit - begin) * table, weights.table, table, full);
       copy_bulk(shared.x(ring.stage), x + static_cast<UInt64>(unit) * Of::Unit::kBytes,
                 Of::Unit::kBytes, full);
     }
@@ -121,42 +142,92 @@ __device__ __forceinline__ void copy_units(const Of& shared, const PackedArrays&
   }
 }
 
-/// The scales of a warp's next block, of formats that read tables in global memory. Threads of 16
-/// warps lack the registers.
-template <typename Format, int Warps>
+/// The scales of a warp's next block, of formats whose scales are no part of a stage.
+template <typename Format>
 struct ScalesAhead {
   using Scales = typename Format::Scales;
-  static constexpr bool kAhead = Scales::kFar && Warps == 8;
-  Scales next[2];
+  static constexpr bool kAhead = Scales::kFar;
+  static constexpr bool kTable = ScalesTable<Scales>::kBytes > 0;
+  typename ScalesTable<Scales>::Early next[2];
+  const float* table;  ///< a copy in shared memory
+  float offset;
 
+  __device__ __forceinline__ void start(const PackedArrays& weights, const float* copied) {
+    table = copied;
+    offset = kTable ? *weights.factor : 0.0f;
+  }
   __device__ __forceinline__ void load(const PackedArrays& weights, unsigned tile, unsigned at) {
     if constexpr (kAhead) {
       const unsigned block = min(at, weights.blocks - 1), line = threadIdx.x % 32 / 4;
       const UInt64 first = static_cast<UInt64>(tile) * weights.blocks + block;
 #pragma unroll
       for (unsigned half = 0; half < 2; ++half)
-        next[half] = Scales::load(weights, {first, first / 2, block, tile, line, half});
+        next[half] = Scales::early(weights, {first, first / 2, block, tile, line, half});
     }
   }
   /// A row's part of the block: codes are copies.
   __device__ __forceinline__ Format format(const PackedArrays& copied, const PackedPlace& place,
                                            unsigned lane) const {
     if constexpr (kAhead) {
-      return {Format::Codes::template load<true>(copied, place, lane), next[place.half]};
+      return {Format::Codes::template load<true>(copied, place, lane),
+              Scales::late(next[place.half], table, offset)};
     } else {
       return Format::template load<true>(copied, place, lane);
     }
   }
 };
 
-/// Warps * 32 threads multiply, 32 copy. A block has 16 rows of the weights for each warp and
-/// 8 * ColTiles rows of x; blocks of neighbouring rows of x have the same rows of the weights. The
-/// splits of k are one cluster. p.x: what arrange_columns() made.
-template <typename T, typename Format, typename Act, int Warps, int ColTiles, int Stages>
-__global__ void __launch_bounds__(Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / Warps)
+/// The sums of a warp's rows over its team's share of units `begin` to `end`.
+template <typename Format, int Stages, typename Of, typename Rows, typename Ahead>
+__device__ __forceinline__ void multiply_units(const Of& shared, const PackedArrays& weights,
+                                               unsigned warp, unsigned tile, unsigned begin,
+                                               unsigned end, Rows& rows, Ahead& ahead) {
+  const unsigned lane = threadIdx.x % 32, team = Of::kTeams == 1 ? 0 : warp / (Of::kRows / 16);
+  constexpr unsigned kStride = unit_stride(Of::kTeams), kOfUnit = Of::kTeams / kStride;
+  const unsigned first = begin + team / kOfUnit, own = team % kOfUnit;
+  Ring<Stages> ring;
+  ring.advance(static_cast<int>(team / kOfUnit));
+  rows.lane = lane;
+  rows.zero_at = shared_address(shared.zero);
+  rows.table.of_lane = shared.table + lane * 4;
+#pragma unroll
+  for (float& sum : rows.sums) sum = 0;
+  const unsigned char* const table = shared.scales + team / kOfUnit * Of::kScalesTable;
+  ahead.start(weights, reinterpret_cast<const float*>(table));
+  ahead.load(weights, tile, first * 2 + own);
+#pragma unroll 1
+  for (unsigned unit = first; unit < end; unit += kStride, ring.advance(kStride)) {
+    shared.full[ring.stage].wait(ring.parity);
+    const PackedArrays copied =
+        PackedStage<Format>::copied(weights, shared.weights(ring.stage, warp % (Of::kRows / 16)));
+    const unsigned x = shared_address(shared.x(ring.stage));
+#pragma unroll 1
+    for (unsigned u = own; u < min(2, weights.blocks - unit * 2); u += kOfUnit) {
+      Format raw[2];
+#pragma unroll
+      for (unsigned half = 0; half < 2; ++half) {
+        const PackedPlace place = {u, 0, unit * 2 + u, tile, lane / 4, half};
+        raw[half] = ahead.format(copied, place, lane);
+      }
+      ahead.load(weights, tile, (unit + (kOfUnit == 1 ? 0 : kStride)) * 2 + u + (kOfUnit == 1));
+      rows.multiply(raw, x + u * (2 * Of::Unit::kLines),
+                    x + Of::Unit::kProducts + u * Of::Unit::kBlockSums);
+    }
+    give_back<1>(shared.empty[ring.stage], lane);
+  }
+  rows.finish(weights);
+}
+
+/// Teams * Warps * 32 threads multiply, 32 copy. A block has 16 rows of the weights for each warp
+/// of a team and 8 * ColTiles rows of x; blocks of neighbouring rows of x have the same rows of the
+/// weights. The splits of k are one cluster. p.x: what arrange_columns() made.
+template <typename T, typename Format, typename Act, int Warps, int ColTiles, int Stages, int Teams>
+__global__ void __launch_bounds__(Teams* Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / (Teams * Warps))
     packed_wgmma(const __grid_constant__ SkinnyProblem p,
                  const __grid_constant__ PackedArrays weights) {
-  using Of = PackedBoxes<Format, Warps, ColTiles, Stages>;
+  constexpr unsigned kAll = Teams * Warps, kStride = unit_stride(Teams);
+  static_assert(Stages % kStride == 0);  // else teams that share a stage could be two rounds apart
+  using Of = PackedBoxes<Format, Warps, ColTiles, Stages, Teams>;
   extern __shared__ __align__(1024) unsigned char memory[];
   const Of shared(memory);
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
@@ -166,12 +237,12 @@ __global__ void __launch_bounds__(Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / Warp
   const unsigned units = (weights.blocks + 1) / 2, each = (units + p.splits - 1) / p.splits;
   const unsigned begin = min(blockIdx.y * each, units), end = min(begin + each, units);
   // Tiles beyond the last read the last: their sums are not stored.
-  const unsigned of_lane = warp < Warps ? warp : min(lane, Warps - 1);
+  const unsigned of_lane = warp < kAll ? warp % Warps : min(lane, Warps - 1);
   const unsigned tile = min(first_n / 16 + of_lane, (p.n - 1) / 16);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Stages; ++stage) {
       shared.full[stage].init(1);
-      shared.empty[stage].init(Warps);
+      shared.empty[stage].init(kAll / kStride);
     }
     *shared.zero = 0;
     Mbarrier::publish();
@@ -179,44 +250,18 @@ __global__ void __launch_bounds__(Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / Warp
   if constexpr (TakesPairTable<typename Format::Codes>::kValue) PairTable::fill<T>(shared.table);
   __syncthreads();
   wait_for_previous();
-  WgmmaRows<T, Format, Of::kColumns, Warps> rows;
-  if (warp == Warps) {
+  WgmmaRows<T, Format, Of::kColumns, kAll> rows;
+  if (warp == kAll) {
     const UInt8* const x = static_cast<const UInt8*>(p.x) +
                            static_cast<UInt64>(blockIdx.x % across) * units * Of::Unit::kBytes;
     copy_units<Format, Of, Warps, Stages>(shared, weights, x, tile, begin, end);
   } else {
-    Ring<Stages> ring;
-    rows.lane = lane;
-    rows.zero_at = shared_address(shared.zero);
-    rows.table.of_lane = shared.table + lane * 4;
-#pragma unroll
-    for (float& sum : rows.sums) sum = 0;
-    ScalesAhead<Format, Warps> ahead;
-    ahead.load(weights, tile, begin * 2);
-#pragma unroll 1
-    for (unsigned unit = begin; unit < end; ++unit, ring.advance()) {
-      shared.full[ring.stage].wait(ring.parity);
-      const PackedArrays copied =
-          PackedStage<Format>::copied(weights, shared.weights(ring.stage, warp));
-      const unsigned x = shared_address(shared.x(ring.stage));
-#pragma unroll 1
-      for (unsigned u = 0; u < min(2, weights.blocks - unit * 2); ++u) {
-        Format raw[2];
-#pragma unroll
-        for (unsigned half = 0; half < 2; ++half) {
-          const PackedPlace place = {u, 0, unit * 2 + u, tile, lane / 4, half};
-          raw[half] = ahead.format(copied, place, lane);
-        }
-        ahead.load(weights, tile, unit * 2 + u + 1);
-        rows.multiply(raw, x + u * (2 * Of::Unit::kLines),
-                      x + Of::Unit::kProducts + u * Of::Unit::kBlockSums);
-      }
-      give_back<1>(shared.empty[ring.stage], lane);
-    }
+    ScalesAhead<Format> ahead;
+    multiply_units<Format, Stages>(shared, weights, warp, tile, begin, end, rows, ahead);
   }
   __syncwarp();
   __syncthreads();  // all have read the stages
-  if (warp < Warps) spread_warp_sums(shared, warp, lane, rows.sums);
+  if (warp < kAll) spread_warp_sums(shared, warp, lane, rows.sums);
   finish_cluster<T, Act>(p, 0, first_m, first_n, shared);
   leave_cluster();
 }

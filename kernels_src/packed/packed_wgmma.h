@@ -14,6 +14,8 @@ const char* packed_activation(const PackedLinearCall& call);
 /// A number for the plan, the activation and x's type.
 InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& plan);
 
+/// Of a block: those of all teams, and one that copies.
+inline int packed_wgmma_warps(const SkinnyPlan& plan) { return plan.warps * plan.unroll + 1; }
 bool has_packed_minima(const PackedWeights& weights);
 /// Dynamic shared memory of a block.
 std::int64_t packed_wgmma_shared(const PackedWeights& weights, const SkinnyPlan& plan);

@@ -104,6 +104,14 @@ FEW_ROWS: dict[str, list[str]] = {
             ("Float16", "Identity, 4, 8, 6, true"),
         )
     ],
+    "skinny_bytes.cu": [
+        f"skinny_bytes<{of}, {rest}>"
+        for of, rest in (
+            ("BFloat16, Int8, Identity", "8, 2, 8, 8"),
+            ("BFloat16, Float8E4M3, Identity", "8, 2, 8, 8"),
+            ("Float16, Float8E5M2, Silu", "4, 1, 4, 8"),
+        )
+    ],
     "skinny_whole.cu": [
         f"skinny_whole<{of}, 32, 16>" for of in ("BFloat16, Identity", "Float16, Silu")
     ],
@@ -130,9 +138,10 @@ FEW_ROWS: dict[str, list[str]] = {
         one(BRAIN, FORMATS[9], "Identity, 8, 3, 4"),
     ],
     "packed_wgmma.cu": [
-        *(boxes(BRAIN, form, "Identity, 8, 8, 2") for form in FORMATS),
-        *(boxes("Float16", FORMATS[i], "Silu, 8, 4, 2") for i in (0, 4, 9, 11)),
-        boxes(BRAIN, FORMATS[9], "Identity, 16, 2, 5"),
+        *(boxes(BRAIN, form, "Identity, 4, 8, 2, 2") for form in FORMATS),
+        *(boxes("Float16", FORMATS[i], "Silu, 8, 4, 2, 1") for i in (0, 4, 9, 11)),
+        boxes(BRAIN, FORMATS[9], "Identity, 8, 8, 2, 1"),
+        boxes(BRAIN, FORMATS[9], "Identity, 16, 2, 5, 1"),
         *(f"arrange_columns<{BRAIN}, {rest}>" for rest in ("16, 8, true", "64, 4, false")),
         "arrange_columns<Float16, 32, 8, false>",
     ],

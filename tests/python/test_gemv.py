@@ -13,7 +13,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 nn = kw.nn
 NARROW = {"int8": np.int8, **{n: getattr(ml_dtypes, n) for n in ("float8_e4m3fn", "float8_e5m2")}}
-TILES, DOT, COLUMN_TILES, STAGED, RING, WGMMA, ROW, WHOLE = 1, 2, 3, 5, 6, 7, 8, 9
+TILES, DOT, COLUMN_TILES, STAGED, RING, WGMMA, ROW, WHOLE, BYTES = 1, 2, 3, 5, 6, 7, 8, 9, 10
 
 
 def weights(shape, dtype, seed=1):
@@ -353,6 +353,48 @@ def whole_rows_of_k():
     assert_close(got, wanted / (1 + np.exp(-wanted)) + wide(residual), "bfloat16", 4)
 
 
+def bytes_by_warpgroups():
+    """Weights of one byte, in teams of warps and clusters: parts of k that some teams lack."""
+    with kw.checks("memory", "init", "race", "sync"):
+        for m, n, k, dtype, plan in [
+            (33, 100, 560, "int8", (BYTES,)),
+            (64, 64, 1040, "float8_e4m3fn", (BYTES, 8, 0, 2, -1, 2, 1, 4)),
+            (17, 37, 96, "float8_e5m2", (BYTES, 4, 0, 1, -1, 3, 0, 3)),
+            (9, 70, 640, "int8", (BYTES, 16, 0, 4, -1, 1, 0, 8)),
+        ]:
+            x, w = values((m, k), "bfloat16"), weights((n, k), dtype)
+            check(x, w, plan)
+            again = [product(kw.asarray(x), kw.asarray(w), plan).numpy() for _ in range(2)]
+            assert np.array_equal(*again)
+    for dtype in NARROW:
+        x, w = values((40, 272), "float16"), weights((66, 272), dtype)
+        check(x, w, (BYTES,), "float16")
+    x[3, 5] = np.nan
+    got = wide(product(kw.asarray(x), kw.asarray(w), (BYTES,)).numpy())
+    assert np.isnan(got[3]).all() and np.isfinite(np.delete(got, 3, 0)).all()
+    x, w = values((20, 256), "bfloat16"), weights((72, 256), "int8")
+    expected, arrays = wide(x) @ wide(w).T, (kw.asarray(x), kw.asarray(w))
+    plans = kw._core._product(*kw._core._layer_operands(*arrays))[3]
+    plans = [plan for plan in plans if plan[:2] == ["skinny", BYTES]]
+    one = kw.ones(72, "float32")
+    assert {plan[2] for plan in plans} == {0, 16}
+    for plan in plans:
+        got = wide(kw._core._with_product(plan, lambda: nn.linear(*arrays, scale=one)).numpy())
+        assert np.linalg.norm(got - expected) <= 3e-3 * np.linalg.norm(expected)
+    every = np.tile(np.arange(256, dtype=np.uint8), (64, 1)).view(np.int8)
+    got = product(
+        kw.asarray(np.eye(64, 256, 3, dtype=TYPES["bfloat16"])), kw.asarray(every), (BYTES,)
+    )
+    assert np.array_equal(wide(got.numpy()), wide(every[:, 3:67]).T)
+    x, w, bias = values((35, 64), "bfloat16"), weights((51, 64), "int8"), values(51, "bfloat16")
+    scale, residual = np.linspace(0.01, 0.02, 51, dtype=np.float32), values((35, 51), "bfloat16", 3)
+    arrays = {"scale": scale, "bias": bias, "residual": residual}
+    arrays = {name: kw.asarray(array) for name, array in arrays.items()}
+    got = product(*map(kw.asarray, (x, w)), (BYTES,), activation="silu", **arrays)
+    wanted = wide(x) @ wide(w).T * scale + wide(bias)
+    assert_close(got, wanted / (1 + np.exp(-wanted)) + wide(residual), "bfloat16", 4)
+
+
 def boxes_under_all_checks():
     with kw.checks("memory", "init", "race", "sync"):
         for m, n, k, plan in [(20, 136, 328, (WGMMA, 8, 0, 0, -1, 2, -1, 3)),
@@ -376,12 +418,15 @@ def test_every_kernel_on_a_newer_device():
     program = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
     program += "from test_gemv import *\n"
     program += "every_kernel()\nboxes_under_all_checks()\nboxes_of_some_rows()\nwhole_rows_of_k()\n"
+    program += "bytes_by_warpgroups()\n"
     program += "for dtype in NARROW: one_row(dtype)\n"
     program += "check(values((1, 4096), 'bfloat16'), weights((4097, 4096), 'int8'))\n"
+    program += "check(values((17, 1024), 'bfloat16'), weights((1024, 1024), 'int8'))\n"
     ended = run_child(program + "print('right', end='')", timeout=300,
                       KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_LOG="debug")  # fmt: skip
     assert (ended.code, ended.out) == (0, "right"), ended.err
     assert "launch skinny_row<BFloat16, Int8, Identity, 8, 1>" in ended.err  # chosen
+    assert "launch skinny_bytes<BFloat16, Int8, Identity, 8, 2, 4, 8>" in ended.err
 
 
 def test_boxes_of_some_rows_on_a_gpu():
@@ -389,6 +434,7 @@ def test_boxes_of_some_rows_on_a_gpu():
         pytest.skip("that is done on a simulated device of 9.0")
     boxes_of_some_rows()
     whole_rows_of_k()
+    bytes_by_warpgroups()
 
 
 # ------------------------------------------------------------------------------------- gates

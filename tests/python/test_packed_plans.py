@@ -69,21 +69,24 @@ import sys
 sys.path.insert(0, {folder!r})
 import numpy as np, kernwright as kw
 from test_packed_weights import SHAPES, TYPES, check, made, product
-# Rows of x, warps, tiles of columns, splits, stages: more splits than units, one stage, two tiles.
-rows = ("bfloat16", 9, 8, 2, 1, 2), ("float16", 33, 8, 0, 3, 1), ("bfloat16", 21, 16, 2, 2, 2)
-odd = "bfloat16", 63, 8, 0, 1, 2
+# Rows of x, warps, tiles of columns, teams, splits, stages: more splits than units, one stage, two
+# tiles; teams that lack the last block or unit.
+rows = (("bfloat16", 9, 8, 2, 1, 1, 2), ("float16", 33, 8, 0, 1, 3, 1),
+        ("bfloat16", 21, 16, 2, 1, 2, 2))
+teams = ("bfloat16", 9, 4, 2, 2, 1, 2), ("float16", 33, 4, 0, 2, 2, 1)
+odd = "bfloat16", 63, 4, 0, 4, 1, 2
 for name in SHAPES:
     shapes = [SHAPES[name][-1], (40 if name != "fp8_block" else 136, 1280)]
-    cases = [*zip(shapes, rows)]
+    cases = [*zip(shapes, rows), *zip(shapes, teams)]
     if name in ("q6_k", "nvfp4", "nf4 double", "fp8_block"):
         cases.append((shapes[1], odd))
     if name in ("q4_k", "gptq_v2 32", "nvfp4"):
-        cases += [(shapes[1], rows[2]), (shapes[0], ("float16", 70, 8, 4, 4, 0))]
-    for (n, k), (dtype, m, warps, columns, splits, stages) in cases:
+        cases += [(shapes[1], rows[2]), (shapes[0], ("float16", 70, 8, 4, 2, 4, 0))]
+    for (n, k), (dtype, m, warps, columns, many, splits, stages) in cases:
         packed, numbers = made(name, n, k)
         x = np.random.default_rng(m).normal(size=(m, k)) / 64
         x = kw.asarray(x.astype(TYPES[dtype]))
-        plan = warps, 0, columns, 0, splits, stages, 7
+        plan = warps, 0, columns, many, splits, stages, 7
         with kw.checks("memory", "init", "race", "sync"):
             got = product(x, packed, *plan)
         check(got, x.numpy(), numbers, dtype)
@@ -121,7 +124,7 @@ for n, splits in ((37, 1), (40, 2)):
 def test_some_rows_by_warpgroups():
     """Every format; the sums are the same each time."""
     launched = run_on_hopper(BOXES, KERNWRIGHT_LOG="debug")
-    assert launched.count("launch packed_wgmma<") == 2 * (2 * len(SHAPES) + 2 * 3 + 4) + 4
+    assert launched.count("launch packed_wgmma<") == 2 * (4 * len(SHAPES) + 2 * 3 + 4) + 4
 
 
 CHOSEN = """

@@ -141,7 +141,7 @@ def test_a_bucket_counts_where_its_tiles_make_no_more_waves():
         ["fma"],
         ["mma", 128, 128, 4, 1],
         ["gemm", 128, 128, 4, 2, 0, 1, 1],
-        ["skinny", 10],
+        ["skinny", 11],
         ["skinny", 1, 3],
         ["new kernel", 1],
         ["fma", "64"],

@@ -33,11 +33,15 @@ __device__ __forceinline__ E chosen(const E (&of)[N], int at) {
 // the zero of all groups, or -1 where they differ.
 
 // kOfCodes: products by warpgroups multiply a group's codes with of_codes(), one of T's numbers,
-// and a block's sums with of_block(). kFar: load() reads tables in global memory, so those products
-// load ahead.
+// and a block's sums with of_block(). kExact<T>: they multiply codes with of_codes(), or else with
+// pair<T>(), and all sums with what is left; T holds the products. kFar: load() reads arrays that
+// no stage has. Those products read early() ahead, and make scales by late() with a copy of the
+// table of kTableBytes.
 
 struct OfSums {
   static constexpr bool kOfCodes = false, kFar = false;
+  template <typename T>
+  static constexpr bool kExact = false;
 };
 struct NoOffset : OfSums {
   static constexpr bool kOffset = false, kMinima = false;
@@ -86,38 +90,55 @@ struct NestedScales : NoOffset {
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr bool kFar = true;
   static constexpr int kGroup = Group, kCount = 128 / Group;
+  static constexpr unsigned kTableBytes = 1024;
   float scales[kCount];
-  __device__ __forceinline__ static NestedScales load(const PackedArrays& from,
-                                                      const PackedPlace& place) {
-    NestedScales raw;
-    const auto bytes = reinterpret_cast<const Pack<UInt8, kCount>*>(from.scales)[place.record()];
+
+  struct Early {
+    Pack<UInt8, kCount> bytes;
+    float absmax[Whole ? 1 : kCount];
+  };
+  __device__ __forceinline__ static Early early(const PackedArrays& from,
+                                                const PackedPlace& place) {
+    Early raw;
+    raw.bytes = reinterpret_cast<const Pack<UInt8, kCount>*>(from.scales)[place.record()];
     const UInt64 first = static_cast<UInt64>(place.row(from)) * from.k;
-    const float same = from.absmax[(first + place.at * 128) >> from.shift];
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      float scale = same;
-      if constexpr (!Whole) {
-        const UInt32 k = min(place.at * 128 + i * Group, from.k - 1);
-        scale = from.absmax[(first + k) >> from.shift];
-      }
-      raw.scales[i] = __fadd_rn(__fmul_rn(from.table[bytes.value[i]], scale), *from.factor);
+    for (int i = 0; i < (Whole ? 1 : kCount); ++i) {
+      const UInt32 k = place.at * 128 + i * Group;
+      raw.absmax[i] = from.absmax[(first + (Whole ? k : min(k, from.k - 1))) >> from.shift];
     }
     return raw;
+  }
+  /// `table` and `offset` as in PackedArrays.
+  __device__ __forceinline__ static NestedScales late(const Early& raw, const float* table,
+                                                      float offset) {
+    NestedScales made;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float scale = raw.absmax[Whole ? 0 : i];
+      made.scales[i] = __fadd_rn(__fmul_rn(table[raw.bytes.value[i]], scale), offset);
+    }
+    return made;
+  }
+  __device__ __forceinline__ static NestedScales load(const PackedArrays& from,
+                                                      const PackedPlace& place) {
+    return late(early(from, place), from.table, *from.factor);
   }
   __device__ __forceinline__ float of(int group) const { return chosen(scales, group); }
 };
 
 /// Of q4_k and q5_k: for 256 values two halves, eight scales and eight minima of six bits.
-struct BlockScales {
+struct BlockScales : OfSums {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
   static constexpr int kGroup = 32, kZero = 0;
-  static constexpr bool kOffset = true, kMinima = true, kOfCodes = false, kFar = false;
+  static constexpr bool kOffset = true, kMinima = true;
   Words raw;
   bool later;  ///< the second 128 of the 256
   __device__ __forceinline__ static BlockScales load(const PackedArrays& from,
                                                      const PackedPlace& place) {
-    return {reinterpret_cast<const Words*>(from.scales)[place.pair_record()], place.at % 2 != 0};
+    return {
+        {}, reinterpret_cast<const Words*>(from.scales)[place.pair_record()], place.at % 2 != 0};
   }
   /// Halves as floats, scales and minima of four groups as bytes.
   struct Ready {
@@ -145,11 +166,11 @@ struct BlockScales {
 };
 
 /// Of q6_k: a byte for 16 values times a half for 256; 32 is taken off the codes.
-struct SixScales {
+struct SixScales : OfSums {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 32;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
   static constexpr int kGroup = 16, kZero = 32;
-  static constexpr bool kOffset = true, kMinima = false, kOfCodes = true, kFar = false;
+  static constexpr bool kOffset = true, kMinima = false, kOfCodes = true;
   Pack<UInt32, 2> scales;
   Float16 half;
   __device__ __forceinline__ static SixScales load(const PackedArrays& from,
@@ -177,6 +198,10 @@ struct SixScales {
   }
 };
 
+/// Whether T has each power of two that a byte stands for.
+__device__ constexpr bool holds_powers(BFloat16) { return true; }
+__device__ constexpr bool holds_powers(Float16) { return false; }
+
 /// Of mxfp4: 2 to the power of (byte - 127); 255 is NaN.
 struct PowerScales : NoOffset {
   static constexpr unsigned kScaleBytes = 64, kMoreBytes = 0;
@@ -184,6 +209,8 @@ struct PowerScales : NoOffset {
   using Ready = PowerScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 32;
+  template <typename T>
+  static constexpr bool kExact = holds_powers(T());
   Pack<UInt8, 4> exponents;
   __device__ __forceinline__ static PowerScales load(const PackedArrays& from,
                                                      const PackedPlace& place) {
@@ -194,6 +221,12 @@ struct PowerScales : NoOffset {
   __device__ __forceinline__ float of(int group) const {
     return power_of_byte(chosen(exponents.value, group));
   }
+  /// The byte is the exponent of a bfloat16, too, but for a subnormal number and NaN.
+  template <typename T>
+  __device__ __forceinline__ unsigned pair(int group) const {
+    const unsigned byte = chosen(exponents.value, group);
+    return (byte << 7 | (byte - 1 >= 254 ? 0x40 : 0)) * 0x00010001u;
+  }
 };
 
 /// Of nvfp4: a float8_e4m3fn for 16 values times one number for all.
@@ -203,6 +236,8 @@ struct TinyScales : NoOffset {
   using Ready = TinyScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr bool kOfCodes = true;
+  template <typename T>
+  static constexpr bool kExact = true;
   static constexpr int kGroup = 16;
   Pack<UInt16, 4> scales;
   float factor;
@@ -231,7 +266,16 @@ struct TileScales : NoOffset {
   using Ready = TileScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 128;
+  static constexpr unsigned kTableBytes = 0;
   float scale;
+  using Early = TileScales;
+  __device__ __forceinline__ static Early early(const PackedArrays& from,
+                                                const PackedPlace& place) {
+    return load(from, place);
+  }
+  __device__ __forceinline__ static TileScales late(const Early& raw, const float*, float) {
+    return raw;
+  }
   __device__ __forceinline__ static TileScales load(const PackedArrays& from,
                                                     const PackedPlace& place) {
     const UInt32 row = place.row(from);

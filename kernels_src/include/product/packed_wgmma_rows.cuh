@@ -29,26 +29,28 @@ struct ArrangedUnit {
   }
 };
 
-/// Sums of 32 numbers of type T as three of them. The first one is divided by kFactor, so that
-/// those of float16 stay finite.
+/// Sums of 32 numbers of type T as three of them, and in place of a fourth the first one again. The
+/// first one is divided by kFactor, so that those of float16 stay finite.
 template <typename T>
 struct SumParts {
   static constexpr float kFactor = PairBits<T>::kMantissa == 10 ? 32 : 1;
 
-  /// The parts and a zero, to places 0, 4, 8 and 12 of a step's 16 of k.
+  /// The parts, to places 0, 4, 8 and 12 of a step's 16 of k.
   __device__ __forceinline__ static void write(UInt8* at, float sum) {
     float left = sum;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float factor = i == 0 ? kFactor : 1;
-      const unsigned part = i < 3 ? pair_of<T>(left / factor, 0.0f) & 0xffffu : 0;
+      const float factor = i % 3 == 0 ? kFactor : 1;
+      if (i == 3) left = sum;
+      const unsigned part = pair_of<T>(left / factor, 0.0f) & 0xffffu;
       *reinterpret_cast<UInt16*>(at + i / 2 * 128 + i % 2 * 8) = static_cast<UInt16>(part);
       left -= factor * to_compute(T{static_cast<UInt16>(part)});
     }
   }
   /// What multiplies the part in a lane's register of A with the 8 places of `half`.
   __device__ __forceinline__ static float factor_of(unsigned lane, int half) {
-    return half == 0 && lane % 4 < 2 ? kFactor : 1;
+    if (half == 0) return lane % 4 < 2 ? kFactor : 1;
+    return lane % 4 < 2 ? 1 : 0;
   }
 };
 
@@ -63,8 +65,9 @@ struct Either<false, A, B> {
 };
 
 /// A warp's 16 rows of a block of weights, and the sums of all columns. A part of 32 of k is
-/// decoded while the tensor cores multiply the part before. Formats with minima need registers that
-/// threads of 16 warps lack where there are 64 columns.
+/// decoded while the tensor cores multiply the part before. `Warps` are those of a block that
+/// multiply. Formats with minima need registers that threads of 16 warps lack where there are 64
+/// columns.
 template <typename T, typename Format, int Columns, int Warps>
 struct WgmmaRows {
   using Ready = typename Format::Scales::Ready;
@@ -73,13 +76,18 @@ struct WgmmaRows {
   using Unit = ArrangedUnit<Columns, Format::Scales::kMinima>;
   static constexpr bool kMinima = Format::Scales::kMinima, kOfCodes = Format::Scales::kOfCodes;
   static constexpr int kGroup = Format::kGroup, kCount = Columns / 2;
+  /// Codes times their scales are exact in T: no sums of groups are needed.
+  static constexpr bool kExact = Format::Scales::template kExact<T>;
   static constexpr int kTogether = kMinima || kOfCodes ? 128 : kGroup;  ///< of k, summed at once
   static_assert(kTogether >= 32);
   /// One group's sums are scaled during the next one's products. Threads of 16 warps lack the
   /// registers.
-  static constexpr bool kInTurn = Warps == 8 && kTogether < 128;
+  static constexpr bool kInTurn = !kExact && Warps <= 8 && kTogether < 128;
   static constexpr int kZero = Format::Scales::kZero;
-  float sums[kCount], group_sums[kCount], of_minima[kMinima ? kCount : 1];
+  /// Minima, and what was taken off codes, are one number of a group in two parts of T. Float16
+  /// lacks the exponents.
+  static constexpr bool kOffsets = kMinima && PairBits<T>::kMantissa == 7;
+  float sums[kCount], group_sums[kExact ? 1 : kCount], of_minima[kMinima && !kOffsets ? kCount : 1];
   float other_sums[kInTurn ? kCount : 1];  ///< of every second group
   unsigned lane;
   unsigned zero_at;  ///< the address of a word in shared memory, which is 0
@@ -129,7 +137,8 @@ struct WgmmaRows {
     }
   };
 
-  /// Codes times the scales of their groups of 16, rounded to T: so a block has one scale.
+  /// Codes times the scales of their groups of 16, rounded to T: so a block has one scale. Or times
+  /// those that make products that T holds.
   __device__ __forceinline__ static void scale_codes(const Ready& scales, int part,
                                                      unsigned (&pairs)[4]) {
     if constexpr (kOfCodes) {
@@ -138,6 +147,10 @@ struct WgmmaRows {
         const float scale = scales.of_codes(part * 2 + i / 2);
         pairs[i] = fma_pair(T(), pairs[i], pair_of<T>(scale, scale), 0x80008000u);
       }
+    } else if constexpr (kExact) {
+      const unsigned scale = scales.template pair<T>(part * 32 / kGroup);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) pairs[i] = fma_pair(T(), pairs[i], scale, 0x80008000u);
     }
   }
 
@@ -192,6 +205,33 @@ struct WgmmaRows {
       add_sums(scales[0].of(group), scales[1].of(group), group_sums);
     }
   }
+  /// As finish_block(), with products that are sums already.
+  __device__ __forceinline__ void finish_offsets(const Ready (&scales)[2], unsigned long long b) {
+    unsigned offsets[4];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const Ready& of = scales[half];
+      const unsigned bytes = lane % 2 ? of.scales >> 16 : of.scales;
+      const unsigned less = lane % 2 ? of.minima >> 16 : of.minima;
+      float values[2], left[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        values[i] = byte_times(bytes, i, of.unit * (0.5f * Codes::kBase)) -
+                    byte_times(less, i, of.minimum_unit);
+      const unsigned pair = pair_of<T>(values[0], values[1]);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        left[i] = values[i] - to_compute(T{static_cast<UInt16>(pair >> (16 * i))});
+      offsets[half] = pair;
+      offsets[half + 2] = lane % 4 < 2 ? pair : pair_of<T>(left[0], left[1]);
+    }
+    begin_products();
+    Step::add(sums, offsets, b, 1);
+    commit_products();
+    wait_for_sums();
+    settle(sums);
+    add_sums(scales[0].unit, scales[1].unit, group_sums);
+  }
   /// The minima of a block and what was taken off its codes. `b`: of the sums of x.
   __device__ __forceinline__ void finish_block(const Ready (&scales)[2], unsigned long long b) {
     unsigned less[4], minima[4];
@@ -211,7 +251,7 @@ struct WgmmaRows {
     add_sums(-scales[0].minimum_unit, -scales[1].minimum_unit, of_minima);
   }
 
-  /// The products of a part of 32 begin.
+  /// The products of a part of 32 begin, added to `to` but for those that begin a group.
   __device__ __forceinline__ void begin_part(const unsigned (&steps)[2][4], unsigned long long b,
                                              int part, float (&to)[kCount]) {
     begin_products();
@@ -219,7 +259,7 @@ struct WgmmaRows {
     for (int step = 0; step < 2; ++step) {
       const int at = part * 32 + step * 16;
       Step::add(to, steps[step], b + (at / 64 * Unit::kLines + at % 64 * 2) / 16,
-                at % kTogether != 0);
+                kExact || at % kTogether != 0);
     }
     commit_products();
   }
@@ -249,10 +289,37 @@ struct WgmmaRows {
     wait_for_products<0>();
     add_in_turn(scales, 96 / kGroup);
   }
+  __device__ __forceinline__ void multiply_exact(Format (&raw)[2], unsigned x) {
+    const Ready scales[2] = {raw[0].scales.ready(), raw[1].scales.ready()};
+    const Shifts changes[2] = {Shifts(scales[0]), Shifts(scales[1])};
+    const unsigned long long b = matrix_descriptor(x, kPart);
+    unsigned a[2][2][4];
+    decode(raw, scales, changes, 0, a[0]);
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      begin_part(a[part % 2], b, part, sums);
+      if (part == 3) break;
+      if (part > 0) wait_for_products<1>();
+      hold(raw, part + 1);
+      decode(raw, scales, changes, part + 1, a[(part + 1) % 2]);
+    }
+    wait_for_products<0>();
+    settle(sums);
+  }
+  /// When all blocks have been added: what scales of the format leave to all sums.
+  __device__ __forceinline__ void finish(const PackedArrays& weights) {
+    if constexpr (kExact && kOfCodes) {
+      const float factor = *weights.factor;
+#pragma unroll
+      for (float& sum : sums) sum *= factor;
+    }
+  }
 
   /// `x` is at the block's part of the unit, `x_sums` at its sums of x; addresses in shared memory.
   __device__ __forceinline__ void multiply(Format (&raw)[2], unsigned x, unsigned x_sums) {
-    if constexpr (kInTurn) {
+    if constexpr (kExact) {
+      multiply_exact(raw, x);
+    } else if constexpr (kInTurn) {
       multiply_in_turn(raw, x);
     } else {
       multiply_together(raw, x, x_sums);
@@ -280,7 +347,11 @@ struct WgmmaRows {
         add_group(scales, (part * 32 + 31) / kGroup);
       }
     }
-    if constexpr (kMinima) finish_block(scales, Unit::descriptor(x_sums));
+    if constexpr (kOffsets) {
+      finish_offsets(scales, Unit::descriptor(x_sums));
+    } else if constexpr (kMinima) {
+      finish_block(scales, Unit::descriptor(x_sums));
+    }
   }
 };
 

@@ -118,30 +118,34 @@ __device__ __forceinline__ unsigned fma_pair(Float16, unsigned a, unsigned b, un
   return d;
 }
 
-/// Whole numbers of 8 bits, exactly.
+/// Whole numbers of 8 bits, exactly. pair(): of two bytes of a word, kLower or kUpper.
+struct Int8Halves {
+  static constexpr unsigned kLower = 0x4140, kUpper = 0x4342;  ///< selectors of __byte_perm()
+};
 template <typename T>
 struct Int8Weights;
 /// 0x43 above 7 bits of v is 128 + those; v's sign doubles the 128 that is taken off again.
 template <>
-struct Int8Weights<BFloat16> : ByteRows<Int8> {
+struct Int8Weights<BFloat16> : ByteRows<Int8>, Int8Halves {
+  __device__ __forceinline__ static unsigned pair(unsigned word, unsigned half) {
+    const unsigned v = __byte_perm(word, 0x43434343u, half);
+    return fma_pair(BFloat16(), v & 0xff80ff80u, 0xbf80bf80u, v & 0xff7fff7fu);
+  }
   __device__ __forceinline__ static void decode(const Words& raw, unsigned (&pairs)[8]) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const unsigned v = __byte_perm(raw.word[i / 2], 0x43434343u, i % 2 ? 0x4342 : 0x4140);
-      pairs[i] = fma_pair(BFloat16(), v & 0xff80ff80u, 0xbf80bf80u, v & 0xff7fff7fu);
-    }
+    for (int i = 0; i < 8; ++i) pairs[i] = pair(raw.word[i / 2], i % 2 ? kUpper : kLower);
   }
 };
 /// 0x64 above the 8 bits of v + 128 is 1152 + v.
 template <>
-struct Int8Weights<Float16> : ByteRows<Int8> {
+struct Int8Weights<Float16> : ByteRows<Int8>, Int8Halves {
+  __device__ __forceinline__ static unsigned pair(unsigned word, unsigned half) {
+    const unsigned v = __byte_perm(word ^ 0x80808080u, 0x64646464u, half);
+    return fma_pair(Float16(), v, 0x3c003c00u, 0xe480e480u);
+  }
   __device__ __forceinline__ static void decode(const Words& raw, unsigned (&pairs)[8]) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const unsigned moved = raw.word[i / 2] ^ 0x80808080u;
-      const unsigned v = __byte_perm(moved, 0x64646464u, i % 2 ? 0x4342 : 0x4140);
-      pairs[i] = fma_pair(Float16(), v, 0x3c003c00u, 0xe480e480u);
-    }
+    for (int i = 0; i < 8; ++i) pairs[i] = pair(raw.word[i / 2], i % 2 ? kUpper : kLower);
   }
 };
 
@@ -190,6 +194,11 @@ __device__ __forceinline__ unsigned pair_of(BFloat16, Float8E4M3, unsigned short
   const unsigned upper = __byte_perm(bytes, 0, 0x1404);
   return e4m3_pair<BFloat16, 4, 0x7b807b80u, 0x00100010u, 15u>(upper);
 #endif
+}
+
+template <typename T>
+__device__ __forceinline__ unsigned pair_of(T, Int8, unsigned short bytes) {
+  return Int8Weights<T>::pair(bytes, Int8Weights<T>::kLower);
 }
 
 /// float8_e4m3fn or float8_e5m2, exactly.

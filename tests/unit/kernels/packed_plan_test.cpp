@@ -114,12 +114,13 @@ TEST_CASE("packed plan: blocks and clusters of warpgroups run at once") {
   for (const PackedFormat format : {PackedFormat::q4_k, PackedFormat::q6_k, PackedFormat::q8_0}) {
     const bool minima = format == PackedFormat::q4_k;  // for which 16 warps lack registers
     for (const Case& each :
-         {Case{14336, 4096, 8, 1, 112}, Case{8192, 8192, 8, 2, 64}, Case{4096, 14336, 8, 3, 32},
-          Case{28672, 8192, minima ? 8 : 16, 1, minima ? 224 : 112}}) {
+         {Case{14336, 4096, 8, 1, 112}, Case{8192, 8192, 8, 2, 64}, Case{4096, 14336, 4, 2, 64},
+          Case{4096, 4096, 4, 2, 64}, Case{28672, 8192, minima ? 8 : 16, 1, minima ? 224 : 112}}) {
       const PackedWeights w = weights_of(format, each.n, each.k);
       const SkinnyPlan plan = plan_packed(w, 40, {}, kHopper);
       CHECK(plan.kernel == SkinnyKernel::wgmma);
       CHECK(plan.warps == each.warps);
+      CHECK(plan.unroll == (plan.warps == 4 ? 2 : 1));  // teams
       CHECK(plan.columns == 8);
       CHECK(plan.splits == each.splits);
       CHECK(packed_blocks(w, 40, plan, kHopper) == each.blocks);
@@ -127,6 +128,22 @@ TEST_CASE("packed plan: blocks and clusters of warpgroups run at once") {
       CHECK(packed_shared_bytes(w, 40, plan) <= kHopper.shared_bytes);
     }
   }
+}
+
+TEST_CASE("packed plan: teams of warps share k where they were measured to be faster") {
+  const auto teams = [](PackedFormat format, std::int64_t n, std::int64_t m) {
+    return plan_packed(weights_of(format, n, 4096), m, {}, kHopper).unroll;
+  };
+  CHECK(teams(PackedFormat::q8_0, 4096, 64) == 2);
+  CHECK(teams(PackedFormat::q8_0, 4096, 32) == 2);
+  CHECK(teams(PackedFormat::q8_0, 14336, 64) == 1);
+  CHECK(teams(PackedFormat::nf4, 14336, 64) == 2);
+  CHECK(teams(PackedFormat::nf4, 14336, 32) == 1);
+  SkinnyPlan asked = {.kernel = SkinnyKernel::wgmma, .warps = 4, .unroll = 4};
+  const PackedWeights w = weights_of(PackedFormat::q8_0, 4096, 4096);
+  CHECK(plan_packed(w, 64, asked, kHopper).stages % 2 == 0);
+  asked.stages = 3;
+  CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
 }
 
 TEST_CASE("packed plan: warpgroups take large weights alone, and only where they are") {
@@ -156,10 +173,14 @@ TEST_CASE("packed plan: warpgroups take large weights alone, and only where they
   SkinnyPlan asked = {.kernel = SkinnyKernel::wgmma};
   CHECK_THROWS_AS(plan_packed(w, 64, asked, newer), InvalidArgument);
   for (const auto& [warps, columns, splits] :
-       {std::tuple{4, 8, 1}, {16, 3, 1}, {16, 8, 9}, {32, 8, 1}}) {
+       {std::tuple{2, 8, 1}, {16, 3, 1}, {16, 8, 9}, {32, 8, 1}}) {
     asked.warps = warps;
     asked.columns = columns;
     asked.splits = splits;
+    CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
+  }
+  for (const auto& [warps, teams] : {std::pair{4, 3}, {4, 8}, {16, 2}}) {
+    asked = {.kernel = SkinnyKernel::wgmma, .warps = warps, .unroll = teams};
     CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
   }
   asked = {.kernel = SkinnyKernel::wgmma, .stages = 8};

@@ -236,6 +236,54 @@ TEST_CASE("skinny plan: weights of one byte and more than 8 rows of x") {
   CHECK(plan(64, 1024, 4096).splits == 8);
 }
 
+TEST_CASE("skinny plan: many rows and weights of one byte are products by warpgroups") {
+  const auto shape_of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    SkinnyShape shape = hopper_rows(m, n, k);
+    shape.weight_type = ScalarType::int8;
+    shape.width = 16;
+    return shape;
+  };
+  const auto kernel = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return plan_skinny(shape_of(m, n, k), {}).kernel;
+  };
+  const SkinnyPlan plan = plan_skinny(shape_of(64, 4096, 4096), {});
+  CHECK(plan.kernel == SkinnyKernel::bytes);
+  CHECK(plan.rows == 4);
+  CHECK(plan.splits == 2);
+  CHECK(plan.clustered);
+  CHECK(plan.stages % plan.unroll == 0);
+  CHECK(skinny_shared_bytes(shape_of(64, 4096, 4096), plan) <= 227 * 1024);
+  CHECK(kernel(33, 4096, 4096) == SkinnyKernel::bytes);
+  CHECK(kernel(8, 4096, 4096) != SkinnyKernel::bytes);
+  CHECK(kernel(64, 1024, 1024) == SkinnyKernel::bytes);
+  CHECK(kernel(64, 1024, 1008) == SkinnyKernel::staged);
+  CHECK(kernel(17, 14336, 4096) == SkinnyKernel::bytes);
+  CHECK(kernel(16, 14336, 4096) == SkinnyKernel::tiles);
+  CHECK(kernel(16, 4096, 4096) == SkinnyKernel::bytes);
+  CHECK(kernel(16, 4096, 2048) == SkinnyKernel::tiles);
+  CHECK(kernel(64, 1023, 8192) == SkinnyKernel::staged);
+  struct Case {
+    std::int64_t n, k;
+    int warps, teams, splits;
+  };
+  for (const Case& each : {Case{1024, 4096, 8, 2, 6}, Case{2048, 8192, 8, 2, 3},
+                           Case{6144, 4096, 16, 4, 1}, Case{14336, 4096, 16, 2, 1}}) {
+    const SkinnyPlan made = plan_skinny(shape_of(64, each.n, each.k), {});
+    CHECK(made.warps == each.warps);
+    CHECK(made.unroll == each.teams);
+    CHECK(made.splits == each.splits);
+  }
+  SkinnyShape shape = shape_of(64, 4096, 4096);
+  shape.batches = 2;
+  CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::bytes}).kernel != SkinnyKernel::bytes);
+  // No stage is shared by teams, which may be two rounds of the ring apart.
+  for (const int teams : {2, 4}) {
+    SkinnyPlan asked = {.kernel = SkinnyKernel::bytes, .unroll = teams, .stages = teams + 1};
+    asked = plan_skinny(shape_of(64, 4096, 4096), asked);
+    CHECK(asked.stages == teams);
+  }
+}
+
 TEST_CASE("skinny plan: blocks have all of k where tiles of 32 rows fill most multiprocessors") {
   const auto kernel = [](const SkinnyShape& shape) { return plan_skinny(shape, {}).kernel; };
   for (const std::int64_t n : {3200, 4095, 4096, 132 * 32}) {

@@ -1,0 +1,144 @@
+// Products with some rows on Hopper and weights of one byte: these are the rows of products by
+// warpgroups (wgmma), decoded in registers, x are their columns. One warp copies both by tensor
+// maps. Teams of warps share the k of a block, stage by stage; blocks of a cluster share k, too.
+#include <kernwright/cluster_sums.cuh>
+#include <kernwright/product_stages.cuh>
+#include <kernwright/skinny_weights.cuh>
+#include <kernwright/wgmma_rows.cuh>
+
+using namespace kernwright;
+
+/// Shared memory of a block: stages of 128 of k, of each row of the weights and of x (in two boxes
+/// of 64), or later the sums of each team; two barriers for each stage.
+template <int Warps, int Teams, int ColTiles, int Stages>
+struct ByteBoxes {
+  static constexpr int kTeams = Teams, kOfTeam = Warps / Teams;  // warps
+  static constexpr int kRows = kOfTeam * 16, kColumns = ColTiles * 8, kDepth = 128;
+  static constexpr int kHalf = kColumns * kLine;  // bytes of a box of x
+  static constexpr int kBytes = kRows * kLine + 2 * kHalf;
+  static constexpr int kPitch = kRows + 4;  // of sums
+  static constexpr int kSumBytes = Teams * kColumns * kPitch * 4;
+  static constexpr int kData = Stages * kBytes > kSumBytes ? Stages* kBytes : kSumBytes;
+  unsigned char* base;
+  Mbarrier *full, *empty;
+
+  __device__ explicit ByteBoxes(unsigned char* at)
+      : base(at), full(reinterpret_cast<Mbarrier*>(at + kData)), empty(full + Stages) {}
+  __device__ unsigned char* weights(int stage) const { return base + stage * kBytes; }
+  __device__ unsigned char* x(int stage) const { return weights(stage) + kRows * kLine; }
+  __device__ float* sums() const { return reinterpret_cast<float*>(base); }
+};
+
+/// Stages `begin` to `end` of k. By one thread.
+template <typename Of, int Stages>
+__device__ __forceinline__ void load_byte_boxes(const Of& shared, const TensorMap& map_weights,
+                                                const TensorMap& map_x, int first, int begin,
+                                                int end) {
+  Ring<Stages> ring;
+  for (int chunk = begin; chunk < end; ++chunk, ring.advance()) {
+    Mbarrier& full = shared.full[ring.stage];
+    shared.empty[ring.stage].wait(ring.parity ^ 1);
+    full.arrive_expecting(Of::kBytes);
+    const int k = chunk * Of::kDepth;
+    load_box(shared.weights(ring.stage), map_weights, {k, first, 0, 0}, full);
+    load_box(shared.x(ring.stage), map_x, {k, 0, 0, 0}, full);
+    load_box(shared.x(ring.stage) + Of::kHalf, map_x, {k + 64, 0, 0, 0}, full);
+  }
+}
+
+__device__ __forceinline__ unsigned short two_bytes(unsigned address) {
+  unsigned short bytes;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(bytes) : "r"(address) : "memory");
+  return bytes;
+}
+
+/// A part of 32 of k of a warp's rows, as two steps' operands. `rows`: the address of a lane's
+/// place in its row; `swizzle` is that of the row.
+template <typename T, typename Weight>
+__device__ __forceinline__ void decode_part(unsigned rows, unsigned swizzle, int part,
+                                            unsigned (&steps)[2][4]) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    // Both rows of the first eight of a step's 16 of k, then of the others.
+    const unsigned at = ((part * 2 + i / 4) * 16 ^ swizzle) + i % 2 * 8 * kLine + i % 4 / 2 * 8;
+    steps[i / 4][i % 4] = pair_of(T(), Weight(), two_bytes(rows + at));
+  }
+}
+
+/// The sums of a warp's 16 rows over its team's stages. A part is decoded while the one before is
+/// multiplied.
+template <typename T, typename Weight, typename Of, int Stages>
+__device__ __forceinline__ void multiply_bytes(const Of& shared, int warp, int lane, int begin,
+                                               int end, float (&sums)[Of::kColumns / 2]) {
+  using Step = RowProducts<T, Of::kColumns, false>;
+  const int team = warp / Of::kOfTeam, row = warp % Of::kOfTeam * 16 + lane / 4;
+  const unsigned swizzle = row % 8 * 16, mine = row * kLine + lane % 4 * 2;
+  Ring<Stages> ring;
+  ring.advance(team);
+#pragma unroll
+  for (float& sum : sums) sum = 0;
+#pragma unroll 1
+  for (int chunk = begin + team; chunk < end; chunk += Of::kTeams, ring.advance(Of::kTeams)) {
+    shared.full[ring.stage].wait(ring.parity);
+    const unsigned rows = shared_address(shared.weights(ring.stage)) + mine;
+    const unsigned long long b = matrix_descriptor(shared_address(shared.x(ring.stage)), kPart);
+    unsigned a[2][2][4];
+    decode_part<T, Weight>(rows, swizzle, 0, a[0]);
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      begin_products();
+#pragma unroll
+      for (int step = 0; step < 2; ++step) {
+        const int k = part * 32 + step * 16;
+        Step::add(sums, a[part % 2][step], b + (k / 64 * Of::kHalf + k % 64 * 2) / 16, 1);
+      }
+      commit_products();
+      if (part == 3) break;
+      if (part > 0) wait_for_products<1>();
+      decode_part<T, Weight>(rows, swizzle, part + 1, a[(part + 1) % 2]);
+    }
+    wait_for_products<0>();
+    settle(sums);
+    give_back<1>(shared.empty[ring.stage], lane);
+  }
+}
+
+/// Warps * 32 threads multiply, 32 copy. A block has 16 rows of the weights for each warp of a team
+/// and all rows of x, at most 8 * ColTiles. The splits are one cluster.
+template <typename T, typename Weight, typename Act, int Warps, int Teams, int ColTiles, int Stages>
+__global__ void __launch_bounds__(Warps * 32 + 32, 1)
+    skinny_bytes(const __grid_constant__ TensorMap map_weights,
+                 const __grid_constant__ TensorMap map_x, const __grid_constant__ SkinnyProblem p) {
+  using Of = ByteBoxes<Warps, Teams, ColTiles, Stages>;
+  static_assert(Stages % Teams == 0);  // teams share no stage: one could be two rounds ahead
+  extern __shared__ __align__(1024) unsigned char memory[];
+  const Of shared(memory);
+  const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
+  const int lane = threadIdx.x % 32, first = blockIdx.x * Of::kRows;
+  const int chunks = (p.k + Of::kDepth - 1) / Of::kDepth;
+  const int each = (chunks + p.splits - 1) / p.splits;
+  const int begin = min(static_cast<int>(blockIdx.y) * each, chunks);
+  const int end = min(begin + each, chunks);
+  if (threadIdx.x == 0) {
+    prefetch(map_weights);
+    prefetch(map_x);
+    for (int stage = 0; stage < Stages; ++stage) {
+      shared.full[stage].init(1);
+      shared.empty[stage].init(Of::kOfTeam);
+    }
+    Mbarrier::publish();
+  }
+  __syncthreads();
+  wait_for_previous();
+  float sums[Of::kColumns / 2];
+  if (warp < Warps) {
+    multiply_bytes<T, Weight, Of, Stages>(shared, warp, lane, begin, end, sums);
+  } else if (lane == 0) {
+    load_byte_boxes<Of, Stages>(shared, map_weights, map_x, first, begin, end);
+  }
+  __syncwarp();
+  __syncthreads();  // all have read the stages
+  if (warp < Warps) spread_warp_sums(shared, warp, lane, sums);
+  finish_cluster<T, Act>(p, 0, 0, first, shared);
+  leave_cluster();
+}
