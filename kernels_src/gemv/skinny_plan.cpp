@@ -315,7 +315,7 @@ void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
   if (plan.ahead < 0) plan.ahead = 1;
   const int teams = plan.unroll;  // none shares stages with others
   const bool open = plan.stages <= 0;
-  plan.stages = std::max(teams, open ? 8 : plan.stages / teams * teams);
+  plan.stages = std::max(teams, (open ? 8 : plan.stages) / teams * teams);
   while (open && plan.stages > teams && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes)
     plan.stages -= teams;
 }

@@ -277,10 +277,12 @@ TEST_CASE("skinny plan: many rows and weights of one byte are products by warpgr
   shape.batches = 2;
   CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::bytes}).kernel != SkinnyKernel::bytes);
   // No stage is shared by teams, which may be two rounds of the ring apart.
-  for (const int teams : {2, 4}) {
+  for (const int teams : {2, 3, 4}) {
     SkinnyPlan asked = {.kernel = SkinnyKernel::bytes, .unroll = teams, .stages = teams + 1};
     asked = plan_skinny(shape_of(64, 4096, 4096), asked);
     CHECK(asked.stages == teams);
+    asked = {.kernel = SkinnyKernel::bytes, .unroll = teams};
+    CHECK(plan_skinny(shape_of(64, 4096, 4096), asked).stages % teams == 0);
   }
 }
 
