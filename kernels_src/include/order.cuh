@@ -19,8 +19,8 @@ __device__ __forceinline__ Bits magnitude(Bits bits) {
   return static_cast<Bits>(bits & static_cast<Bits>(~Bits(0)) >> 1);
 }
 
-/// NaN is above all numbers; -0 and 0 have one key. It asks for no type: compilers would repeat the
-/// loops around it.
+/// NaN is above all numbers; -0 and 0 have one key. There is no branch by type: compilers would
+/// repeat the loops around it.
 template <typename Bits>
 __device__ __forceinline__ Bits order_key(Bits bits, const Order& order) {
   constexpr Bits kAll = static_cast<Bits>(~Bits(0)), kTop = static_cast<Bits>(~(kAll >> 1));

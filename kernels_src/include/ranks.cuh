@@ -88,7 +88,7 @@ struct DigitRanks {
   unsigned start[kDigits];  ///< the first place of each digit
 };
 
-/// Stable places of a block's elements when they are sorted by a digit of their keys: the eight bits
+/// Stable places of a block's elements when they are sorted by a digit of their keys: eight bits
 /// from `shift` on. Element `item` of a lane is number 32 * (Items * warp + item) + lane of the
 /// block. Thread d returns how many have digit d. The caller reads `start` after it, and
 /// synchronises before the next call.
