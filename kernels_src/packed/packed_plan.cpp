@@ -151,9 +151,9 @@ int packed_wgmma_rows(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
 }
 
 /// Teams of warps hide each other's waits. Measured on an H100: 16 warps are faster where a
-/// format's threads have the registers, or read tables.
+/// format's threads have the registers. Four teams of four were slower for NF4.
 int packed_wgmma_teams(const PackedWeights& w, const SkinnyPlan& plan) {
-  if (plan.warps == 4) return w.parts[4] && plan.columns == 8 ? 4 : 2;
+  if (plan.warps == 4) return 2;
   const bool gains = w.format == PackedFormat::nf4 || w.format == PackedFormat::mxfp4 ||
                      w.format == PackedFormat::nvfp4 || w.format == PackedFormat::fp8_block ||
                      w.format == PackedFormat::q4_0;

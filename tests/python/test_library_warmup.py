@@ -109,6 +109,9 @@ def test_calls_of_several_kernels_ask_for_them_together(tmp_path):
     assert all(not line["declared"] for line in lines if line["options"]["headers"])
 
 
+# Children find the package where this process does, and the modules beside this file.
+BESIDE = os.pathsep.join([os.path.dirname(__file__), *filter(None, [os.getenv("PYTHONPATH")])])
+
 TOGETHER = """
 import numpy as np
 import kernwright as kw
@@ -132,7 +135,7 @@ def test_kernels_of_a_call_compile_at_the_same_time_also_in_a_capture():
         {gradients}
     graph.launch(stream)
     stream.synchronize()"""
-    paths = {"KERNWRIGHT_CACHE": "off", "PYTHONPATH": os.path.dirname(__file__)}
+    paths = {"KERNWRIGHT_CACHE": "off", "PYTHONPATH": BESIDE}
     results = []
     for call in (gradients, captured):
         ended = run_child(TOGETHER.format(call=call.strip()), timeout=120, **paths)
@@ -172,7 +175,7 @@ print(kw.nn.attention_backward(*arrays)[0].numpy().sum())
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="compiles run one after the other")
 def test_ctrl_c_ends_all_compiles_of_a_call():
-    paths = {"KERNWRIGHT_CACHE": "off", "PYTHONPATH": os.path.dirname(__file__)}
+    paths = {"KERNWRIGHT_CACHE": "off", "PYTHONPATH": BESIDE}
     ended = run_child(INTERRUPTED, timeout=120, **paths)
     assert ended.code == 0, ended.err
     assert ended.out.splitlines() == ["interrupted", "True", "0.0"]
