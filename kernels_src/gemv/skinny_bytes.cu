@@ -140,5 +140,5 @@ __global__ void __launch_bounds__(Warps * 32 + 32, 1)
   __syncthreads();  // all have read the stages
   if (warp < Warps) spread_warp_sums(shared, warp, lane, sums);
   finish_cluster<T, Act>(p, 0, 0, first, shared);
-  leave_cluster();
+  leave_cluster(p.splits);
 }

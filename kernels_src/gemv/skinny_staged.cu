@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Wei
         store_sum<T, Act>(p, batch, m, n, *mine);
       }
     }
-    if constexpr (Clustered) leave_cluster();
+    if constexpr (Clustered) leave_cluster(p.splits);
     __syncthreads();
   }
 }

@@ -130,5 +130,5 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
     show_to_copies();  // the next batch's boxes come to the place of the sums
     cluster_sync();
   }
-  leave_cluster();
+  leave_cluster(p.splits);
 }

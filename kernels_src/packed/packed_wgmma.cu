@@ -263,5 +263,5 @@ __global__ void __launch_bounds__(Teams* Warps * 32 + 32, ColTiles == 8 ? 1 : 16
   __syncthreads();  // all have read the stages
   if (warp < kAll) spread_warp_sums(shared, warp, lane, rows.sums);
   finish_cluster<T, Act>(p, 0, first_m, first_n, shared);
-  leave_cluster();
+  leave_cluster(p.splits);
 }

@@ -384,13 +384,14 @@ def test_wrong_operands():
 
 def test_every_form_passes_all_checks(sim):
     x = values("f4", 7 * 33).reshape(7, 33)
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         a = kw.asarray(x)
         check(kw.add(a, a), x + x, exact=True)  # two packs a thread, and a rest
         check(kw.sin(a), np.sin(x))  # one pack
         check(kw.add(a.T, a.T[::-1]), x.T + x.T[::-1], exact=True)
         check(kw.multiply(a[:, :32], kw.asarray(x[:, :1].copy())), x[:, :32] * x[:, :1], exact=True)
         check(kw.where(a > 0, a, 1.5), np.where(x > 0, x, np.float32(1.5)), exact=True)
+    report.raise_if_any()
 
 
 def test_in_a_graph():

@@ -50,13 +50,14 @@ def test_each_format_of_the_weights(of, dtype):
 @pytest.mark.parametrize("dtype", NARROW)
 def test_more_rows_with_weights_of_one_byte(dtype):
     """Plans for large weights on Hopper."""
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         for m, plan in [
             (16, (TILES, 4, 2, 2, 1, 1)),
             (31, (TILES, 8, 2, 1, 1, 1)),
             (64, (STAGED, 4, 1, 4, 0, 2)),
         ]:
             check(values((m, 528), "bfloat16", m), weights((70, 528), dtype), plan)
+    report.raise_if_any()
 
 
 ROW_SHAPES = [(1, 16), (8, 512), (77, 2048 + 16), (150, 528), (9, 4608), (19, 8192 + 272)]
@@ -64,13 +65,14 @@ ROW_SHAPES = [(1, 16), (8, 512), (77, 2048 + 16), (150, 528), (9, 4608), (19, 81
 
 def one_row(dtype):
     """Persistent blocks, with early ends of rows, parts of k and tiles of a block."""
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         for number, (n, k) in enumerate(ROW_SHAPES):
             of = "float16" if number % 2 else "bfloat16"
             check(values((1, k), of, number + 2), weights((n, k), dtype), (ROW,), of)
         # Blocks with several tiles: the last of them has none, or ends early.
         for n, k, warps in [(8 * 132 * 3 - 5, 528, 16), (8 * 132 * 2 + 3, 4624, 9)]:
             check(values((1, k), "bfloat16", 9), weights((n, k), dtype), (ROW, warps))
+    report.raise_if_any()
 
 
 @pytest.mark.parametrize("dtype", NARROW)
@@ -272,7 +274,7 @@ def test_a_graph_replays_with_what_is_there_then():
 
 def every_kernel():
     """Each kernel, with blocks sharing k and with prefetched data."""
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         for plan in [
             (TILES, 8, 1, 4, 0, 2, 2),
             (DOT, 8, 2, 2, 0, 2, 1),
@@ -284,6 +286,7 @@ def every_kernel():
         for of in ("bfloat16", "float32"):
             x, w = values((3, 260), of), values((260, 72), of, 1)
             product(kw.asarray(x), kw.asarray(w).T, (0, 0, 0, 0, 0, 2, 2)).numpy()
+    report.raise_if_any()
 
 
 def boxes_of_some_rows():
@@ -326,7 +329,7 @@ def boxes_of_some_rows():
 
 def whole_rows_of_k():
     """Blocks with all of k: odd rows of x and of the weights, columns ending inside of boxes."""
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         for m, n, k, plan in [
             (17, 37, 200, (WHOLE,)),
             (33, 100, 136, (WHOLE, *[0] * 5, 1, 2)),
@@ -337,6 +340,7 @@ def whole_rows_of_k():
             check(x, w, plan)
             again = [product(kw.asarray(x), kw.asarray(w), plan).numpy() for _ in range(2)]
             assert np.array_equal(*again)
+    report.raise_if_any()
     x, w = values((40, 264), "float16"), weights((66, 264), "float16")
     check(x, w, (WHOLE,), "float16")
     for a in views(x):
@@ -355,7 +359,7 @@ def whole_rows_of_k():
 
 def bytes_by_warpgroups():
     """Weights of one byte, in teams of warps and clusters: parts of k that some teams lack."""
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         for m, n, k, dtype, plan in [
             (33, 100, 560, "int8", (BYTES,)),
             (64, 64, 1040, "float8_e4m3fn", (BYTES, 8, 0, 2, -1, 2, 1, 4)),
@@ -366,6 +370,7 @@ def bytes_by_warpgroups():
             check(x, w, plan)
             again = [product(kw.asarray(x), kw.asarray(w), plan).numpy() for _ in range(2)]
             assert np.array_equal(*again)
+    report.raise_if_any()
     for dtype in NARROW:
         x, w = values((40, 272), "float16"), weights((66, 272), dtype)
         check(x, w, (BYTES,), "float16")
@@ -396,7 +401,7 @@ def bytes_by_warpgroups():
 
 
 def boxes_under_all_checks():
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         for m, n, k, plan in [(20, 136, 328, (WGMMA, 8, 0, 0, -1, 2, -1, 3)),
                               (33, 72, 136, (WGMMA, 4, 0, 0, -1, 1, 1, 2)),
                               (50, 70, 264, (WGMMA, 4, 0, 0, -1, 3, 1, 2))]:  # fmt: skip
@@ -405,6 +410,7 @@ def boxes_under_all_checks():
             if n % 8 == 0:
                 got = product(kw.asarray(x), kw.asarray(np.ascontiguousarray(w.T)).T, plan)
                 assert_close(got, wide(x) @ wide(w).T, "bfloat16", 4)
+    report.raise_if_any()
 
 
 def test_every_kernel_under_all_checks():

@@ -179,8 +179,9 @@ def test_every_candidate_gives_right_results(index, key, candidates):
     for value in candidates:
         _core._force_launch_choice(index, value)
         try:
-            with kw.checks("memory", "init", "race", "sync"):
+            with kw.checks("memory", "init", "race", "sync") as report:
                 check(CASES[key])
+            report.raise_if_any()
         finally:
             _core._force_launch_choice(index, None)
 

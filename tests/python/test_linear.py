@@ -45,12 +45,13 @@ def compare(got, expected):
 @pytest.mark.parametrize("name", [*REAL, "complex64", "complex128"])
 def test_matmul_of_every_type(name):
     rng = np.random.default_rng(1)
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         for a, b in [((3, 5), (5, 7)), ((65, 33), (33, 70)), ((2, 1, 3, 4), (5, 4, 2))]:
             x, y = values(rng, a, name), values(rng, b, name)
             result = kw.asarray(x) @ kw.asarray(y)
             assert result.dtype == x.dtype
             compare(result, wide(x) @ wide(y))
+    report.raise_if_any()
 
 
 @pytest.mark.parametrize(

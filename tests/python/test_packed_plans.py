@@ -24,8 +24,9 @@ for name in SHAPES:
         packed, numbers = made(name, n, k)
         x = np.random.default_rng(warps).normal(size=(1, k)) / 64
         x = kw.asarray(x.astype(TYPES[dtype]))
-        with kw.checks("memory", "init", "race", "sync"):
+        with kw.checks("memory", "init", "race", "sync") as report:
             got = product(x, packed, warps, 0, 0, unroll, 0, 0, 8)
+        report.raise_if_any()
         check(got, x.numpy(), numbers, dtype)
 """
 
@@ -52,8 +53,9 @@ for name in ("gptq 128", "gptq_v2 32", "nf4", "nf4 double", "q4_k", "q5_k", "q8_
         packed, numbers = made(name, n, k)
         x = np.random.default_rng(m).normal(size=(m, k)) / 64
         x = kw.asarray(x.astype(TYPES[dtype]))
-        with kw.checks("memory", "init", "race", "sync"):
+        with kw.checks("memory", "init", "race", "sync") as report:
             got = product(x, packed, warps, 0, 0, 0, 0, stages)
+        report.raise_if_any()
         check(got, x.numpy(), numbers, dtype)
 """
 
@@ -87,16 +89,18 @@ for name in SHAPES:
         x = np.random.default_rng(m).normal(size=(m, k)) / 64
         x = kw.asarray(x.astype(TYPES[dtype]))
         plan = warps, 0, columns, many, splits, stages, 7
-        with kw.checks("memory", "init", "race", "sync"):
+        with kw.checks("memory", "init", "race", "sync") as report:
             got = product(x, packed, *plan)
+        report.raise_if_any()
         check(got, x.numpy(), numbers, dtype)
         assert np.array_equal(got.numpy(), product(x, packed, *plan).numpy())
 # Sums of 32 numbers of x that float16 cannot hold.
 small = kw.random.normal((40, 512), seed=3).astype("float32") * 0.01 + 0.01
 packed = kw.nn.quant.pack(kw.nn.quant.quantize(small, "q4_k"), "q4_k", shape=(40, 512))
 x = kw.asarray(np.random.default_rng(5).uniform(2300, 3500, (12, 512)).astype(np.float16))
-with kw.checks("memory", "init", "race", "sync"):
+with kw.checks("memory", "init", "race", "sync") as report:
     got = product(x, packed, 8, 0, 0, 0, 1, 0, 7)
+report.raise_if_any()
 check(got, x.numpy(), kw.nn.quant.unpack(packed).numpy(), "float16")
 # Numbers of x near the smallest ones of float16, whose sums must keep their digits.
 large = kw.nn.quant.quantize(small * 2e6 - 2e4, "q4_k")
@@ -111,9 +115,10 @@ for n, splits in ((37, 1), (40, 2)):
     x, bias, residual = (part.astype(TYPES["bfloat16"]) for part in (x, bias, residual))
     wide = kw.asarray(np.concatenate([x, x], 1))[:, :512]
     plan = [8, 0, 0, 0, splits, 0, 7]
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         got = kw._core._packed_linear(wide, packed._spec, packed._arrays, kw.asarray(bias),
                                       kw.asarray(residual), "relu", plan)
+    report.raise_if_any()
     sums = x.astype(np.float64) @ numbers.T.astype(np.float64) + bias.astype(np.float64)
     expected = np.maximum(sums, 0) + residual.astype(np.float64)
     off = np.linalg.norm(got.numpy().astype(np.float64) - expected)
@@ -180,13 +185,14 @@ import sys
 sys.path.insert(0, {folder!r})
 import numpy as np, kernwright as kw
 from test_packed_weights import check, made
-with kw.checks("memory", "init", "race", "sync"):
+with kw.checks("memory", "init", "race", "sync") as report:
     for name in ("q4_k", "nvfp4", "fp8_block", "gptq act64"):
         packed, numbers = made(name, 24, k := 256)
         x = kw.asarray(np.random.default_rng(0).normal(size=(9, k)) / 64).astype("bfloat16")
         check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
         x = kw.asarray(np.random.default_rng(1).normal(size=(70, k)) / 64).astype("bfloat16")
         check(kw.nn.linear(x, packed), x.numpy(), numbers, "bfloat16")
+report.raise_if_any()
 """
 
 

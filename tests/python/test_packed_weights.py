@@ -98,7 +98,7 @@ def check(got, x, numbers, dtype, **rest):
 @pytest.mark.parametrize("name", SHAPES)
 def test_numbers_and_products(name):
     rng = np.random.default_rng(0)
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         for n, k in SHAPES[name]:
             packed, numbers = made(name, n, k)
             assert packed.shape == (n, k)
@@ -106,6 +106,7 @@ def test_numbers_and_products(name):
             for dtype, m in (("bfloat16", 1), ("float16", 3)):
                 x = kw.asarray((rng.normal(size=(m, k)) / 64).astype(TYPES[dtype]))
                 check(linear(x, packed), x.numpy(), numbers, dtype)
+    report.raise_if_any()
 
 
 def test_narrow_numbers():
@@ -135,8 +136,9 @@ def test_products_of_many_rows(name):
     packed, numbers = made(name, n, k)
     dtype = "float16" if name in ("nf4", "q6_k", "fp8_block") else "bfloat16"
     x = (rng.normal(size=(67, k)) / 64).astype(TYPES[dtype])
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         got = linear(kw.asarray(x), packed)
+    report.raise_if_any()
     check(got, x, numbers, dtype)
     rounded = quant.unpack(packed, dtype=dtype).numpy().astype(np.float64)
     expected = (x.astype(np.float64) @ rounded.T).astype(TYPES[dtype]).astype(np.float64)

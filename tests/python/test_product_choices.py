@@ -438,8 +438,9 @@ a, b = operands(40)
 types, shape = _core._product(a, b)[:2]
 rows = {kw.current_device().name: {types: {shape: whole}}}
 _core._use_launch_table(json.dumps({"format": 1, "devices": {}, "products": rows}))
-with kw.checks("memory", "init", "race", "sync"):
+with kw.checks("memory", "init", "race", "sync") as report:
     got = kw.matmul(a, b).numpy()
+report.raise_if_any()
 expected = a.astype("float32").numpy() @ b.astype("float32").numpy()
 assert abs(got.astype("f4") - expected).max() <= 8e-3 * abs(expected).max()
 """

@@ -37,8 +37,9 @@ def close(result, expected, dtype="float32"):
 def test_tiles(dtype, tile):
     a, b = random(tile[0] + 3, 45, dtype=dtype), random(45, tile[1] + 4, dtype=dtype, seed=1)
     expected = wide(a) @ wide(b)
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         whole = _core._gemm(kw.asarray(a), kw.asarray(b), fma_tile=tile, splits=1)
+    report.raise_if_any()
     close(whole, expected, dtype)
     close(_core._gemm(kw.asarray(a), kw.asarray(b), fma_tile=tile, splits=3), expected, dtype)
 
@@ -51,8 +52,9 @@ def test_whole_tiles(dtype, tile, ways):
     if ways == "columns":
         left, right = kw.asarray(a.T.copy()).T, kw.asarray(b.T.copy()).T
     expected = wide(a) @ wide(b)
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         close(_core._gemm(left, right, fma_tile=tile, splits=1), expected, dtype)
+    report.raise_if_any()
     close(_core._gemm(left, right, fma_tile=tile, splits=2), expected, dtype)
 
 
@@ -61,8 +63,9 @@ def test_slices(dtype):
     tile = (64, 64, 8, 4, 32, 2)
     for k in (32, 45, 64, 131):
         a, b = random(70, k, dtype=dtype), random(k, 66, dtype=dtype, seed=1)
-        with kw.checks("memory", "init", "race", "sync"):
+        with kw.checks("memory", "init", "race", "sync") as report:
             result = _core._gemm(kw.asarray(a), kw.asarray(b), fma_tile=tile, splits=1)
+        report.raise_if_any()
         close(result, wide(a) @ wide(b), dtype)
     # The steps of a slice are summed on their own.
     a = np.zeros((64, 64), dtype)
@@ -98,9 +101,10 @@ def test_any_strides(dtype):
     expected = wide(x) @ wide(y)
     names = list(lefts)
     for i, left in enumerate(names):
-        with kw.checks("memory", "race"):
+        with kw.checks("memory", "race") as report:
             for right in (names[(i + 3) % len(names)], names[(i + 4) % len(names)]):
                 close(kw.matmul(lefts[left], rights[right]), expected, dtype)
+        report.raise_if_any()
 
 
 @pytest.mark.parametrize(
@@ -208,8 +212,9 @@ def test_whole_tiles_and_another_matrix(first):
     c = random(2 * tile[0], 2 * tile[1], seed=2)
     beside = kw.asarray(np.concatenate([c.reshape(-1)[:first], c.reshape(-1)]))
     given = {"c": beside[first:].reshape(*c.shape), "alpha": 0.5, "beta": -2}
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         got = _core._gemm(kw.asarray(a), kw.asarray(b), **given, fma_tile=tile, splits=1)
+    report.raise_if_any()
     close(got, 0.5 * (wide(a) @ wide(b)) - 2 * wide(c), "float32")
 
 

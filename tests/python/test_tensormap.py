@@ -269,8 +269,9 @@ def test_each_block_copies_through_a_map_of_its_own():
         want[block, : part.shape[0], : part.shape[1]] = part
     np.testing.assert_array_equal(launch(), want)
     if kw.current_device().is_simulated:
-        with kw.checks("init", "race", "sync"):
+        with kw.checks("init", "race", "sync") as report:
             np.testing.assert_array_equal(launch(), want)
+        report.raise_if_any()
 
 
 @needs_maps

@@ -153,10 +153,12 @@ __device__ __forceinline__ void add_parts(const SkinnyProblem& p) {
 
 // ---- the parts of k that the blocks of a cluster have
 
-/// No block goes on, or ends, while another still reads its shared memory.
-__device__ __forceinline__ void leave_cluster() {
+/// No block goes on, or ends, while another of its `blocks` still reads its shared memory. The
+/// arrival releases: a relaxed one could come before reads whose numbers nobody waits for.
+__device__ __forceinline__ void leave_cluster(unsigned blocks) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
+  if (blocks == 1) return;
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 #endif
 }
 /// The number at the same place in the shared memory of block `rank` of the cluster.
