@@ -250,23 +250,28 @@ __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::
   }
 }
 
-/// Adds the sums of two slices. Each thread gives half of its rows away through shared memory, and
-/// keeps the half that begins at kKept. Single elements are stored: packs would tie sums to
-/// neighbouring registers, whose reads collide with those of y in the loop.
-template <typename Of, int kKept, typename T>
-__device__ __forceinline__ void add_slices(T (&sums)[Of::kThreadRows][Of::kThreadColumns],
-                                           T* shared) {
-  constexpr int kHalf = Of::kThreadRows / 2, kGiven = kHalf - kKept;
+/// The sums of two slices are added: each thread gives half of its rows away through shared memory,
+/// here that from kFirst on, and keeps the other. Single elements are stored: packs would tie sums
+/// to neighbouring registers, whose reads collide with those of y in the loop.
+template <typename Of, int kFirst, typename T>
+__device__ __forceinline__ void give_half(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
+                                          T* shared) {
   constexpr int kApart = Of::kWarps * 32, kColumns = Of::kThreadColumns;
   static_assert(Of::kRows * Of::kColumns <= Of::kStages * Of::kStage);
 #pragma unroll
-  for (int i = kGiven; i < kGiven + kHalf; ++i) {
+  for (int i = kFirst; i < kFirst + Of::kThreadRows / 2; ++i) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) shared[(i * kColumns + j) * kApart] = sums[i][j];
   }
-  __syncthreads();
+}
+
+/// Adds what the other slice gave to the half from kFirst on.
+template <typename Of, int kFirst, typename T>
+__device__ __forceinline__ void take_half(T (&sums)[Of::kThreadRows][Of::kThreadColumns],
+                                          const T* shared) {
+  constexpr int kApart = Of::kWarps * 32, kColumns = Of::kThreadColumns;
 #pragma unroll
-  for (int i = kKept; i < kKept + kHalf; ++i) {
+  for (int i = kFirst; i < kFirst + Of::kThreadRows / 2; ++i) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) sums[i][j] += shared[(i * kColumns + j) * kApart];
   }
@@ -360,10 +365,16 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     T* const shared = reinterpret_cast<T*>(storage) + threadIdx.x % (Of::kWarps * 32);
     __syncthreads();  // nobody reads stages any more
     if (slice == 0) {
-      add_slices<Of, 0>(sums, shared);
+      give_half<Of, kHalf>(sums, shared);
+    } else {
+      give_half<Of, 0>(sums, shared);
+    }
+    __syncthreads();
+    if (slice == 0) {
+      take_half<Of, 0>(sums, shared);
       store_sums<Out, Finish, Of, kWhole, 0, kHalf>(sums, to, c, with, of, to_row, to_column);
     } else {
-      add_slices<Of, kHalf>(sums, shared);
+      take_half<Of, kHalf>(sums, shared);
       store_sums<Out, Finish, Of, kWhole, kHalf, kEnd>(sums, to, c, with, of, to_row, to_column);
     }
   }
