@@ -124,10 +124,10 @@ def test_workers_end_with_a_parent_that_is_killed():
         """
     bombs = [kw.kernel(BOMB + f"// {i}", defines={"DEPTH": 17}).compile_async() for i in range(2)]
     end = time.monotonic() + 60
-    while len(workers()) < 2:
+    while len(found := workers()) < 2:
         time.sleep(0.01)
-        assert time.monotonic() < end, ([bomb.done() for bomb in bombs], workers())
-    print(*workers(), flush=True)
+        assert time.monotonic() < end, ([bomb.done() for bomb in bombs], found)
+    print(*found, flush=True)
     time.sleep(100)
     """
     )
