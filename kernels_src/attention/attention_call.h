@@ -84,9 +84,11 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
 /// Sets the splits, and gives the memory of their results. Throws InvalidArgument for none or too
 /// many.
 Array allocate_splits(PreparedAttention& prepared, std::int64_t splits, const Stream& on);
-/// Puts the results of several splits together.
-void launch_combine(const PreparedAttention& prepared, KernelsAhead& kernels, const Stream& on);
-/// Begins to compile what that launches.
-void begin_combine(KernelsAhead& kernels, const PreparedAttention& prepared);
+/// Begins to compile what launch_combine() launches; null where there is one split.
+const LazyKernel* begin_combine(KernelsAhead& kernels, const PreparedAttention& prepared);
+/// Puts the results of several splits together. `kernel` is what begin_combine() of the same
+/// `kernels` gave.
+void launch_combine(const PreparedAttention& prepared, const LazyKernel* kernel,
+                    KernelsAhead& kernels, const Stream& on);
 
 }  // namespace kernwright::kernels

@@ -211,19 +211,23 @@ Array allocate_splits(PreparedAttention& made, std::int64_t splits, const Stream
   return partial;
 }
 
-void begin_combine(KernelsAhead& kernels, const PreparedAttention& made) {
-  if (made.call.splits > 1) kernels.begin(combine_kernel(made), made.q.device());
+const LazyKernel* begin_combine(KernelsAhead& kernels, const PreparedAttention& made) {
+  if (made.call.splits <= 1) return nullptr;
+  const LazyKernel& kernel = combine_kernel(made);
+  kernels.begin(kernel, made.q.device());
+  return &kernel;
 }
 
-void launch_combine(const PreparedAttention& made, KernelsAhead& kernels, const Stream& on) {
+void launch_combine(const PreparedAttention& made, const LazyKernel* kernel, KernelsAhead& kernels,
+                    const Stream& on) {
+  if (kernel == nullptr) return;
   const AttentionCall& call = made.call;
-  if (call.splits <= 1) return;
   const std::int64_t rows = std::int64_t{call.batches} * call.heads * call.queries;
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>((rows + kCombineWarps - 1) / kCombineWarps)},
       .block = {32 * kCombineWarps},
       .stream = on};
-  launch(kernels.on(combine_kernel(made), made.q.device()), config, call);
+  launch(kernels.on(*kernel, made.q.device()), config, call);
 }
 
 void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& on) {

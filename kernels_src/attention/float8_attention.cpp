@@ -174,7 +174,7 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
   const LazyKernel& kernel = float8_kernel(made, tile, keeping);
   KernelsAhead kernels;
   kernels.begin(kernel, made.q.device());
-  begin_combine(kernels, made);
+  const LazyKernel* const combine = begin_combine(kernels, made);
   const Array turned = turn_values(made, tile, packed, on);
   LaunchConfig config = hopper_config(made, tile, keeping.room, plan, on);
   config.shared_bytes += static_cast<std::uint32_t>(keeping.shared_bytes);
@@ -186,7 +186,7 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
   const CUtensorMap out = result_map(made.made.out, call, packed);
   launch(kernels.on(kernel, made.q.device()), config, q, k, out, call, plan, factors,
          turned.address(), keeping.rows > 0 ? kept.address() : 0, keeping.tiles);
-  launch_combine(made, kernels, on);
+  launch_combine(made, combine, kernels, on);
   partial.use_on(on);
   turned.use_on(on);
   kept.use_on(on);

@@ -151,10 +151,10 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const CUtensorMap out = result_map(made.made.out, call, packed);
   const LaunchConfig config = hopper_config(made, tile, room, plan, on);
   KernelsAhead kernels;
-  begin_combine(kernels, made);
+  const LazyKernel* const combine = begin_combine(kernels, made);
   launch(hopper_attention_kernel(made, tile, room).on(made.q.device()), config, q, k, v, out, call,
          plan);
-  launch_combine(made, kernels, on);
+  launch_combine(made, combine, kernels, on);
   partial.use_on(on);
 }
 

@@ -34,9 +34,9 @@ void launch_plain_attention(PreparedAttention& made, std::int64_t splits, const 
                             .shared_bytes = static_cast<std::uint32_t>(floats * 4),
                             .stream = on};
   KernelsAhead kernels;
-  begin_combine(kernels, made);
+  const LazyKernel* const combine = begin_combine(kernels, made);
   launch(kernel.on(device), config, call);
-  launch_combine(made, kernels, on);
+  launch_combine(made, combine, kernels, on);
   partial.use_on(on);
 }
 

@@ -116,10 +116,12 @@ Array run_plain(const Gemm& of, const GemmEpilogue& ready, const Array& result, 
     return plain_matmul(cast(of.a, result.type(), on), cast(of.b, result.type(), on), on);
   }
   if (of.block_scales) return run_plain(in_bfloat16(of, on), ready, result, on);
+  KernelsAhead kernels;
+  const LazyKernel* const finish = begin_finish(kernels, result, ready);
   const ScalarType wide = whole ? ScalarType::int32 : ScalarType::float32;
   const Array sums = plain_matmul(cast(of.a, wide, on), cast(of.b, wide, on), on);
-  KernelsAhead kernels;
-  finish_sums(whole ? cast(sums, ScalarType::float32, on) : sums, result, ready, 1, kernels, on);
+  finish_sums(whole ? cast(sums, ScalarType::float32, on) : sums, result, ready, 1, finish, kernels,
+              on);
   return result;
 }
 

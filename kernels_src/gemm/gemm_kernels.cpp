@@ -191,14 +191,17 @@ const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue
   return family.instance(key, [&] { return fma_name(of, epilogue); });
 }
 
-void begin_finish(KernelsAhead& kernels, const Array& result, const GemmEpilogue& epilogue) {
-  if (result.type() == ScalarType::float64) return;
-  kernels.begin(finish_kernel(result, epilogue), result.device());
+const LazyKernel* begin_finish(KernelsAhead& kernels, const Array& result,
+                               const GemmEpilogue& epilogue) {
+  if (result.type() == ScalarType::float64) return nullptr;
+  const LazyKernel& kernel = finish_kernel(result, epilogue);
+  kernels.begin(kernel, result.device());
+  return &kernel;
 }
 
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
-                 KernelsAhead& kernels, const Stream& on) {
-  if (result.type() == ScalarType::float64) {
+                 const LazyKernel* kernel, KernelsAhead& kernels, const Stream& on) {
+  if (kernel == nullptr) {
     const Array all = sums.reshape({parts, result.size()});
     reduce_into(result.reshape({result.size()}), all,
                 {.op = Reduction::sum, .axes = std::vector<int>{0}, .type = {}}, on);
@@ -212,8 +215,8 @@ void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epi
       .grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, 1 << 20))},
       .block = {kFinishThreads},
       .stream = on};
-  launch(kernels.on(finish_kernel(result, epilogue), result.device()), config, sums.address(),
-         result.address(), gemm_epilogue_values(epilogue), size, columns, std::int32_t{parts});
+  launch(kernels.on(*kernel, result.device()), config, sums.address(), result.address(),
+         gemm_epilogue_values(epilogue), size, columns, std::int32_t{parts});
   sums.use_on(on);
 }
 

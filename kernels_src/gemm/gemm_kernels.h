@@ -106,11 +106,12 @@ bool is_half_float(ScalarType type) noexcept;
 bool has_short_epilogue(const GemmEpilogue& epilogue);
 
 /// Adds up `parts` of sums in their order, each part as large as `result`, and does the rest of the
-/// work; for float64 there is none. `kernels` may have begun the compile: see begin_finish().
+/// work; for float64 there is none. `kernel` is what begin_finish() of the same `kernels` gave.
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
-                 KernelsAhead& kernels, const Stream& on);
-/// Begins to compile what finish_sums() launches.
-void begin_finish(KernelsAhead& kernels, const Array& result, const GemmEpilogue& epilogue);
+                 const LazyKernel* kernel, KernelsAhead& kernels, const Stream& on);
+/// Begins to compile what finish_sums() launches; null where that is none of ours, for float64.
+const LazyKernel* begin_finish(KernelsAhead& kernels, const Array& result,
+                               const GemmEpilogue& epilogue);
 
 /// How a product ends. `launch_on(target, ending, kernels)` makes the finished result if `at_once`
 /// and there is one part. Else it makes plain sums of the shape (parts, ...), and finish_sums() the
@@ -124,9 +125,9 @@ void run_product(const Array& result, const GemmEpilogue& epilogue, bool at_once
   const bool wide = result.type() == ScalarType::float64;
   const Array sums = Array::empty(result.device(), std::move(of_sums),
                                   wide ? ScalarType::float64 : ScalarType::float32, on);
-  begin_finish(kernels, result, epilogue);
+  const LazyKernel* const finish = begin_finish(kernels, result, epilogue);
   launch_on(sums, GemmEpilogue{}, kernels);
-  finish_sums(sums, result, epilogue, parts, kernels, on);
+  finish_sums(sums, result, epilogue, parts, finish, kernels, on);
 }
 
 }  // namespace kernwright::kernels

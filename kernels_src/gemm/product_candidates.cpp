@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kMostOfKernel = 16;
 constexpr std::int64_t kMostFloatRows = 16;
-constexpr std::int64_t kFewRowsOfWhole = 32;  // which skinny_whole.cu is slow with
 
 /// A plan and what a model says of its time.
 struct Candidate {
@@ -185,7 +184,7 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& i
   if (may_box && is_half(key.a) && bytes && key.b_turned) kernels.push_back(SkinnyKernel::bytes);
   if (may_box && is_half(key.a) && !bytes) {
     kernels.push_back(SkinnyKernel::wgmma);
-    if (key.b_turned && key.rows > kFewRowsOfWhole && key.batches == 1)
+    if (key.b_turned && key.rows > kFewWholeRows && key.batches == 1)
       into.push_back(skinny_by(SkinnyKernel::whole));
   }
   for (const SkinnyKernel kernel : kernels) {

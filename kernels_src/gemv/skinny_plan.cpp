@@ -1,19 +1,13 @@
 // The choice among the kernels for few rows and their parameters.
 #include "kernels_src/gemv/skinny_plan.h"
 
+#include "kernels_src/gemv/skinny_box_plan.h"
+
 #include <algorithm>
 #include <bit>
 
 namespace kernwright::kernels {
 namespace {
-
-std::int64_t skinny_parts(std::int64_t count, std::int64_t each) {
-  return (count + each - 1) / each;
-}
-
-void choose_skinny(int& parameter, std::int64_t value) {
-  if (parameter <= 0) parameter = static_cast<int>(value);
-}
 
 /// Blocks share k only where there are too few of them, below `busy`.
 void choose_skinny_splits(SkinnyPlan& plan, std::int64_t busy, std::int64_t blocks,
@@ -22,8 +16,6 @@ void choose_skinny_splits(SkinnyPlan& plan, std::int64_t busy, std::int64_t bloc
                                                       std::max<std::int64_t>(1, most)));
 }
 
-/// Weights of sizes that were measured with other choices than small ones have.
-constexpr std::int64_t kLargeSkinny = std::int64_t{1} << 24;
 bool is_large_skinny(const SkinnyShape& shape) { return shape.n * shape.k >= kLargeSkinny; }
 
 // ---- weights of one byte and more than 8 rows of x: measured on an H100
@@ -172,7 +164,6 @@ void plan_skinny_row(const SkinnyShape& shape, SkinnyPlan& plan) {
 }
 
 constexpr int kSkinnyStagedBytes = 98304;  ///< that every device of capability 8.0 and newer has
-constexpr int kMostSkinnyCluster = 8;
 
 void plan_skinny_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
@@ -213,111 +204,6 @@ void plan_skinny_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
                               skinny_parts(shape.m, plan.columns) * shape.batches;
   choose_skinny_splits(plan, 2 * shape.multiprocessors, blocks,
                        shape.k / (std::int64_t{2} * plan.warps * plan.unroll));
-}
-
-constexpr std::int64_t kSkinnyBoxBytes = 225280;  // of the blocks of a multiprocessor
-
-/// Eight where they are enough for most multiprocessors; else four, so that there are more blocks.
-int skinny_box_warps(const SkinnyShape& shape) {
-  const std::int64_t blocks = skinny_parts(shape.n, 128) * shape.batches;
-  return shape.by_columns || 4 * blocks >= std::int64_t{3} * shape.multiprocessors ? 8 : 4;
-}
-
-/// Blocks share k until there is one for each multiprocessor, or two if they have many columns.
-/// Measured on an H100.
-void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
-  const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
-  choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
-  choose_skinny(plan.warps, skinny_box_warps(shape));
-  plan.rows = 1;
-  const std::int64_t blocks = skinny_parts(shape.n, std::int64_t{16} * plan.warps) * shape.batches;
-  const std::int64_t busy = std::int64_t{plan.columns > 2 ? 2 : 1} * shape.multiprocessors;
-  const std::int64_t most = std::min<std::int64_t>(kMostSkinnyCluster, skinny_parts(shape.k, 256));
-  choose_skinny(plan.splits, std::clamp<std::int64_t>((busy + blocks / 2) / blocks, 1,
-                                                      std::max<std::int64_t>(1, most)));
-  plan.splits = std::min(plan.splits, kMostSkinnyCluster);
-  plan.clustered = plan.splits > 1;
-  if (plan.stages >= 2) return;
-  // A cluster waits until all of its blocks have a place, so there is room for one block more.
-  const std::int64_t beside = skinny_parts(blocks * plan.splits, shape.multiprocessors) + 1;
-  plan.stages = 8;
-  while (plan.stages > 3 &&
-         skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes / std::min<std::int64_t>(3, beside)) {
-    --plan.stages;
-  }
-}
-
-constexpr int kWholeRows = 32;              ///< of the weights, of a block
-constexpr std::int64_t kFewWholeRows = 32;  ///< of x, that are left to other kernels
-constexpr std::int64_t kFewLongRows = 48;   ///< the same where the weights are
-constexpr std::int64_t kLongWhole = std::int64_t{1} << 25;  ///< numbers or more
-
-bool fits_skinny_whole(const SkinnyShape& shape) {
-  return shape.boxes && shape.weight_type == shape.x_type && !shape.by_columns &&
-         shape.batches == 1;
-}
-
-bool takes_skinny_whole(const SkinnyShape& shape) {
-  return fits_skinny_whole(shape) && shape.overlapping &&
-         fills_whole_blocks(shape.m, shape.n, shape.k, shape.multiprocessors);
-}
-
-/// The next launch's blocks begin where these have ended.
-void plan_skinny_whole(SkinnyPlan& plan) {
-  plan.warps = 4;
-  plan.rows = kWholeRows / 16;
-  plan.columns = 8;
-  plan.splits = 1;
-  plan.clustered = false;
-  if (plan.stages < 2 || plan.stages > 18) plan.stages = 16;
-  if (plan.ahead < 0) plan.ahead = 1;
-}
-
-// ---- weights of one byte by warpgroups
-
-bool fits_skinny_bytes(const SkinnyShape& shape) {
-  return shape.boxes && scalar_size(shape.weight_type) == 1 && shape.batches == 1;
-}
-
-constexpr std::int64_t kByteRows = 1024;                   ///< of the weights, at least
-constexpr std::int64_t kByteSize = std::int64_t{1} << 20;  ///< numbers of weights, at least
-
-/// Measured on an H100.
-bool takes_skinny_bytes(const SkinnyShape& shape) {
-  const std::int64_t size = shape.n * shape.k, blocks = skinny_parts(shape.n, 64);
-  if (!fits_skinny_bytes(shape) || !shape.overlapping) return false;
-  if (shape.m > 16) return shape.n >= kByteRows && size >= kByteSize;
-  // Fewer rows of x gain where two blocks that share k occupy most multiprocessors.
-  return size >= kLargeSkinny && 2 * blocks <= shape.multiprocessors &&
-         8 * blocks >= std::int64_t{3} * shape.multiprocessors;
-}
-
-/// Blocks have 64 rows of the weights, or 128 if there are more of them than multiprocessors. As
-/// many blocks share k as run at once. A block has 8 warps; 16 if it has more rows, or all of k, or
-/// few rows of x.
-void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
-  const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
-  choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
-  const std::int64_t blocks = skinny_parts(shape.n, 64);
-  const bool high = blocks > shape.multiprocessors;
-  if (plan.splits <= 0) {
-    plan.splits = std::clamp<int>(static_cast<int>(shape.k / 512), 1, kMostSkinnyCluster);
-    while (plan.splits > 1 && blocks > clusters_at_once(plan.splits, shape.multiprocessors))
-      --plan.splits;
-  }
-  plan.splits = std::min(plan.splits, kMostSkinnyCluster);
-  plan.clustered = plan.splits > 1;
-  choose_skinny(plan.unroll, high || (plan.clustered && shape.m > 16) ? 2 : 4);
-  const int least = 4 * plan.unroll;  // a warpgroup for each team
-  if (plan.warps < least || plan.warps % least != 0)
-    plan.warps = high && plan.unroll <= 2 ? 2 * least : least;
-  plan.rows = plan.warps / plan.unroll;
-  if (plan.ahead < 0) plan.ahead = 1;
-  const int teams = plan.unroll;  // none shares stages with others
-  const bool open = plan.stages <= 0;
-  plan.stages = std::max(teams, (open ? 8 : plan.stages) / teams * teams);
-  while (open && plan.stages > teams && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes)
-    plan.stages -= teams;
 }
 
 // Largest number of rows of x for the kernels without boxes.
@@ -375,19 +261,6 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
   if (plan.kernel != SkinnyKernel::staged) return 0;
   const int stages = plan.unroll * (rows * 128 + columns * values * 16);
   return std::max(stages, columns * (rows + 4) * 4);
-}
-
-std::int64_t clusters_at_once(std::int64_t blocks, std::int64_t multiprocessors) {
-  if (blocks <= 2) return multiprocessors / blocks;
-  return std::max<std::int64_t>(1, multiprocessors / 16) * (12 / blocks);
-}
-
-// Measured on an H100 and an H200 for weights of 4096 rows.
-bool fills_whole_blocks(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
-  const std::int64_t blocks = skinny_parts(n, kWholeRows);
-  return m > (n * k < kLongWhole ? kFewWholeRows : kFewLongRows) && m <= kSkinnyRows &&
-         n * k >= kLargeSkinny && blocks <= multiprocessors &&
-         4 * blocks >= std::int64_t{3} * multiprocessors;
 }
 
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {

@@ -7,7 +7,8 @@
 
 namespace kernwright::kernels {
 
-constexpr std::int64_t kSkinnyRows = 64;  ///< of x, at most
+constexpr std::int64_t kSkinnyRows = 64;    ///< of x, at most
+constexpr std::int64_t kFewWholeRows = 32;  ///< of x, that skinny_whole.cu leaves to others
 
 enum class SkinnyKernel : std::uint8_t {
   chosen,        ///< by plan_skinny()

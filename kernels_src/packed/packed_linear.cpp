@@ -177,15 +177,16 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   if (plan.kernel == SkinnyKernel::wgmma)
     p.x = used.emplace_back(arrange_packed_columns(call, p, plan, on)).address();
   p.ahead = config.programmatic_dependent && packed_fetches(w, plan) ? 1 : 0;
+  const LazyKernel* const adding = adds_later ? &packed_splits_kernel(call) : nullptr;
   KernelsAhead kernels;
-  if (adds_later) kernels.begin(packed_splits_kernel(call), device);
+  if (adding != nullptr) kernels.begin(*adding, device);
   launch(packed_kernel_of(call, rows, plan).on(device), config, p, packed_arrays(w));
-  if (adds_later) {
+  if (adding != nullptr) {
     config.grid = {static_cast<std::uint32_t>((result.size() + 255) / 256)};
     config.block = {256};
     config.shared_bytes = 0;
     config.programmatic_dependent = false;
-    launch(kernels.on(packed_splits_kernel(call), device), config, p);
+    launch(kernels.on(*adding, device), config, p);
   }
   for (const Array& array : used) array.use_on(on);
   for (const auto& part : w.parts) {

@@ -167,16 +167,13 @@ SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan 
   choose_packed(plan.columns, m <= 16 ? 2 : m <= 32 ? 4 : 8);
   if (plan.warps <= 0) plan.warps = packed_wgmma_rows(w, m, plan, device);
   choose_packed(plan.unroll, packed_wgmma_teams(w, plan));
-  const int stride = plan.unroll == 4 ? 2 : 1;  // of teams, which share no stage
   if (plan.stages <= 0) {
     plan.stages = 6;
-    while (plan.stages > stride && packed_wgmma_shared(w, plan) > device.shared_bytes)
-      plan.stages -= stride;
+    while (plan.stages > 1 && packed_wgmma_shared(w, plan) > device.shared_bytes) --plan.stages;
   }
   choose_packed(plan.splits, packed_wgmma_splits(w, m, plan, device));
-  const bool fits = (plan.warps == 4 || plan.warps == 8 || plan.warps == 16) &&
-                    std::has_single_bit(static_cast<unsigned>(plan.unroll)) &&
-                    plan.unroll * plan.warps <= 16 && plan.stages % stride == 0 &&
+  const bool fits = (plan.warps == 4 || plan.warps == 8 || plan.warps == 16) && plan.unroll <= 2 &&
+                    plan.unroll * plan.warps <= 16 &&
                     (plan.columns == 2 || plan.columns == 4 || plan.columns == 8) &&
                     plan.stages >= 1 && plan.stages <= 8 && plan.splits <= kMostCluster &&
                     device.wgmma && packed_wgmma_shared(w, plan) <= device.shared_bytes;

@@ -65,7 +65,7 @@ std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan)
   const std::int64_t stage =
       (columns * packed_column_bytes(w) + plan.warps * packed_stage_bytes(w) + 1023) / 1024 * 1024;
   const std::int64_t sums = plan.unroll * columns * (16 * plan.warps + 4) * 4;
-  const std::int64_t of_scales = w.parts[4] ? plan.unroll == 4 ? 2048 : 1024 : 0;
+  const std::int64_t of_scales = w.parts[4] ? 1024 : 0;
   const std::int64_t table = of_scales + (w.format == PackedFormat::nf4 ? kPairTableBytes : 0);
   return std::max(plan.stages * stage, sums) + plan.stages * 16 + 16 + table;
 }

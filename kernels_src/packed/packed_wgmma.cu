@@ -57,9 +57,6 @@ __global__ void __launch_bounds__(128) arrange_columns(const __grid_constant__ S
   }
 }
 
-/// Of two teams each has a block of every unit; of four, two have every second unit.
-__device__ constexpr unsigned unit_stride(unsigned teams) { return teams == 4 ? 2 : 1; }
-
 /// Bytes of the table that a format's scales come from; 0 if none does.
 template <typename Scales, bool kFar = Scales::kFar>
 struct ScalesTable {
@@ -81,7 +78,6 @@ struct PackedBoxes {
   static constexpr bool kSums = Format::Scales::kMinima;
   static constexpr int kTeams = Teams;
   static constexpr unsigned kScalesTable = ScalesTable<typename Format::Scales>::kBytes;
-  static constexpr unsigned kTables = unit_stride(Teams);  ///< each comes with a unit of its own
   static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kPitch = kRows + 4;
   using Unit = ArrangedUnit<kColumns, kSums>;
   static constexpr unsigned kBytes = (Unit::kBytes + Warps * Stage::kBytes + 1023) / 1024 * 1024;
@@ -98,7 +94,7 @@ struct PackedBoxes {
         empty(full + Stages),
         zero(reinterpret_cast<unsigned*>(empty + Stages)),
         scales(reinterpret_cast<unsigned char*>(zero + 4)),
-        table(scales + kTables * kScalesTable) {}
+        table(scales + kScalesTable) {}
   __device__ unsigned char* x(int stage) const { return base + stage * kBytes; }
   __device__ unsigned char* weights(int stage, int warp) const {
     return x(stage) + Unit::kBytes + warp * Stage::kBytes;
@@ -125,9 +121,9 @@ __device__ __forceinline__ void copy_units(const Of& shared, const PackedArrays&
       unsigned bytes = 0;
       Stage::each(weights, first, first / 2, some,
                   [&](unsigned, const UInt8*, unsigned size) { bytes += size; });
-      const unsigned table = unit - begin < Of::kTables ? Of::kScalesTable : 0;
+      const unsigned table = unit == begin ? Of::kScalesTable : 0;
       full.arrive_expecting(bytes * Warps + Of::Unit::kBytes + table);
-      if (table > 0) copy_bulk(shared.scales + (unit - begin) * table, weights.table, table, full);
+      if (table > 0) copy_bulk(shared.scales, weights.table, table, full);
       copy_bulk(shared.x(ring.stage), x + static_cast<UInt64>(unit) * Of::Unit::kBytes,
                 Of::Unit::kBytes, full);
     }
@@ -177,39 +173,36 @@ struct ScalesAhead {
   }
 };
 
-/// The sums of a warp's rows over its team's share of units `begin` to `end`.
+/// The sums of a warp's rows over units `begin` to `end`. Of two teams each has a block of every
+/// unit.
 template <typename Format, int Stages, typename Of, typename Rows, typename Ahead>
 __device__ __forceinline__ void multiply_units(const Of& shared, const PackedArrays& weights,
                                                unsigned warp, unsigned tile, unsigned begin,
                                                unsigned end, Rows& rows, Ahead& ahead) {
   const unsigned lane = threadIdx.x % 32, team = Of::kTeams == 1 ? 0 : warp / (Of::kRows / 16);
-  constexpr unsigned kStride = unit_stride(Of::kTeams), kOfUnit = Of::kTeams / kStride;
-  const unsigned first = begin + team / kOfUnit, own = team % kOfUnit;
   Ring<Stages> ring;
-  ring.advance(static_cast<int>(team / kOfUnit));
   rows.lane = lane;
   rows.zero_at = shared_address(shared.zero);
   rows.table.of_lane = shared.table + lane * 4;
 #pragma unroll
   for (float& sum : rows.sums) sum = 0;
-  const unsigned char* const table = shared.scales + team / kOfUnit * Of::kScalesTable;
-  ahead.start(weights, reinterpret_cast<const float*>(table));
-  ahead.load(weights, tile, first * 2 + own);
+  ahead.start(weights, reinterpret_cast<const float*>(shared.scales));
+  ahead.load(weights, tile, begin * 2 + team);
 #pragma unroll 1
-  for (unsigned unit = first; unit < end; unit += kStride, ring.advance(kStride)) {
+  for (unsigned unit = begin; unit < end; ++unit, ring.advance()) {
     shared.full[ring.stage].wait(ring.parity);
     const PackedArrays copied =
         PackedStage<Format>::copied(weights, shared.weights(ring.stage, warp % (Of::kRows / 16)));
     const unsigned x = shared_address(shared.x(ring.stage));
 #pragma unroll 1
-    for (unsigned u = own; u < min(2, weights.blocks - unit * 2); u += kOfUnit) {
+    for (unsigned u = team; u < min(2, weights.blocks - unit * 2); u += Of::kTeams) {
       Format raw[2];
 #pragma unroll
       for (unsigned half = 0; half < 2; ++half) {
         const PackedPlace place = {u, 0, unit * 2 + u, tile, lane / 4, half};
         raw[half] = ahead.format(copied, place, lane);
       }
-      ahead.load(weights, tile, (unit + (kOfUnit == 1 ? 0 : kStride)) * 2 + u + (kOfUnit == 1));
+      ahead.load(weights, tile, unit * 2 + u + Of::kTeams);
       rows.multiply(raw, x + u * (2 * Of::Unit::kLines),
                     x + Of::Unit::kProducts + u * Of::Unit::kBlockSums);
     }
@@ -225,8 +218,8 @@ template <typename T, typename Format, typename Act, int Warps, int ColTiles, in
 __global__ void __launch_bounds__(Teams* Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / (Teams * Warps))
     packed_wgmma(const __grid_constant__ SkinnyProblem p,
                  const __grid_constant__ PackedArrays weights) {
-  constexpr unsigned kAll = Teams * Warps, kStride = unit_stride(Teams);
-  static_assert(Stages % kStride == 0);  // else teams that share a stage could be two rounds apart
+  constexpr unsigned kAll = Teams * Warps;
+  static_assert(Teams <= 2);  // a unit has two blocks
   using Of = PackedBoxes<Format, Warps, ColTiles, Stages, Teams>;
   extern __shared__ __align__(1024) unsigned char memory[];
   const Of shared(memory);
@@ -242,7 +235,7 @@ __global__ void __launch_bounds__(Teams* Warps * 32 + 32, ColTiles == 8 ? 1 : 16
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Stages; ++stage) {
       shared.full[stage].init(1);
-      shared.empty[stage].init(kAll / kStride);
+      shared.empty[stage].init(kAll);
     }
     *shared.zero = 0;
     Mbarrier::publish();

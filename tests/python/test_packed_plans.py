@@ -76,7 +76,7 @@ from test_packed_weights import SHAPES, TYPES, check, made, product
 rows = (("bfloat16", 9, 8, 2, 1, 1, 2), ("float16", 33, 8, 0, 1, 3, 1),
         ("bfloat16", 21, 16, 2, 1, 2, 2))
 teams = ("bfloat16", 9, 4, 2, 2, 1, 2), ("float16", 33, 4, 0, 2, 2, 1)
-odd = "bfloat16", 63, 4, 0, 4, 1, 2
+odd = "bfloat16", 63, 4, 0, 2, 1, 2
 for name in SHAPES:
     shapes = [SHAPES[name][-1], (40 if name != "fp8_block" else 136, 1280)]
     cases = [*zip(shapes, rows), *zip(shapes, teams)]

@@ -1,0 +1,34 @@
+// Plans of the kernels for few rows whose operands come in boxes, and what all such plans share.
+#pragma once
+
+#include "kernels_src/gemv/skinny_plan.h"
+
+#include <cstdint>
+
+namespace kernwright::kernels {
+
+/// Numbers of weights that were measured with other choices than fewer have.
+constexpr std::int64_t kLargeSkinny = std::int64_t{1} << 24;
+constexpr int kMostSkinnyCluster = 8;  ///< blocks, on each device with clusters
+
+constexpr std::int64_t skinny_parts(std::int64_t count, std::int64_t each) {
+  return (count + each - 1) / each;
+}
+/// Chooses what is still open.
+inline void choose_skinny(int& parameter, std::int64_t value) {
+  if (parameter <= 0) parameter = static_cast<int>(value);
+}
+
+/// Whether skinny_whole.cu, or skinny_bytes.cu, can multiply such operands; and whether it was
+/// measured to be faster.
+bool fits_skinny_whole(const SkinnyShape& shape);
+bool takes_skinny_whole(const SkinnyShape& shape);
+bool fits_skinny_bytes(const SkinnyShape& shape);
+bool takes_skinny_bytes(const SkinnyShape& shape);
+
+/// The open points of a plan for skinny_wgmma.cu, skinny_whole.cu and skinny_bytes.cu.
+void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan);
+void plan_skinny_whole(SkinnyPlan& plan);
+void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan);
+
+}  // namespace kernwright::kernels
