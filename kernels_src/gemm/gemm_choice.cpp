@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::int64_t kGemmLine = 128;  // bytes of a stage along the inner dimension
 constexpr std::size_t kMostShared = 232448;
-constexpr std::size_t kStagingOfWarp = 4096;
+constexpr int kStagedBox = 2048;
 
 // Cycles and bytes of one multiprocessor of an H100; all but the memory's after measurements of
 // these tiles at 24 shapes of products of bfloat16.
 constexpr double kFlopsPerCycle = 4096;  // of 16-bit floats; those of other sizes in proportion
 constexpr double kAddsPerCycle = 128;    // in float32
 constexpr double kBytesPerCycle = 54;    // from L2, all multiprocessors at once
-constexpr double kBytesInTurn = 62;      // of tiles of 128 rows whose groups take turns
+constexpr double kManyBytes = 62;        // of 128 rows whose groups take turns, and of three groups
 constexpr double kRaggedLoads = 1.95;    // times as long, where lines begin inside of L2's
 constexpr double kHalvedLoads = 1.25;    // the same, where half of them begin in the middle of L2's
 constexpr double kMemoryBytesPerCycle = 14;  // from device memory
@@ -34,6 +34,7 @@ constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kWideColumns = 256;   // of tiles that end sooner at edges
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
 constexpr std::int64_t kFewRows = 256;       // with which most time goes into reading b
+constexpr double kRateOfThree = 0.97;        // of the tensor cores', by three warpgroups
 constexpr std::int64_t kFewSteps = 4;        // of a product that mostly writes its result
 // Parts of a wide tile's time at an edge.
 constexpr double kEdgeInCache = 0.5, kEdge = 0.65, kRaggedEdge = 0.7;
@@ -49,6 +50,8 @@ constexpr std::array kGemmTiles = {
     GemmTile{64, 256, 4, 2, true, 1},   GemmTile{64, 256, 4, 2, true, 2},
     GemmTile{64, 192, 6, 2, true, 1},   GemmTile{64, 128, 8, 2, true, 1},
     GemmTile{128, 64, 8, 2, false, 1},  GemmTile{64, 64, 8, 1, false, 1},
+    GemmTile{192, 192, 4, 3, false, 1}, GemmTile{192, 192, 4, 3, false, 2},
+    GemmTile{192, 160, 4, 3, false, 1}, GemmTile{192, 128, 5, 3, false, 1},
 };
 
 /// Tiles of promoted_gemm.cu. Its warpgroups do not take turns: one adds while the other
@@ -116,6 +119,7 @@ double rate_in_turn(const GemmSize& size, const GemmChoice& choice, double waves
 double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
   const GemmTile& tile = choice.tile;
   if (alternates(size, tile)) return rate_in_turn(size, choice, waves);
+  if (tile.groups > 2) return kRateOfThree;
   const int columns = tile.columns;
   const double of_192 = size.promotes || size.groups > 0 ? 0.93 : 0.955;
   double rate = columns >= 256 ? 1 : columns >= 192 ? of_192 : columns >= 128 ? 0.94 : 0.89;
@@ -249,7 +253,7 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
   for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (size.gated && tile.columns % 128 != 0) continue;
     // Of groups of rows other tiles were faster at most shapes that were measured.
-    if (size.groups > 0 && tile.columns % 64 != 0) continue;
+    if (size.groups > 0 && (tile.columns % 64 != 0 || tile.groups > 2)) continue;
     // Their boxes of scales have more rows than the tile.
     if (size.groups > 0 && size.block_scales && tile.rows > 128) continue;
     const bool one = size.gated || size.whole || size.groups > 0;
@@ -278,9 +282,10 @@ int GemmTile::box_lines_of_b(bool along_inner, bool gated, bool promotes) const 
 
 std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const noexcept {
   const auto of_stage = static_cast<std::size_t>(rows + (columns + 63) / 64 * 64) * 128;
-  const auto depth = static_cast<std::size_t>(stages), warps = static_cast<std::size_t>(groups) * 4;
+  const auto depth = static_cast<std::size_t>(stages);
+  const auto staging = static_cast<std::size_t>(groups * 4 * boxes() * kStagedBox);
   const std::size_t scales = block_scales ? depth * static_cast<std::size_t>(rows) * 4 : 0;
-  return depth * of_stage + (stages_result ? warps * kStagingOfWarp : 0) + scales + depth * 16 + 16;
+  return depth * of_stage + (stages_result ? staging : 0) + scales + depth * 16 + 16;
 }
 
 std::span<const GemmTile> gemm_tiles(bool promotes, bool block_scales) noexcept {
@@ -294,13 +299,15 @@ void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
   const int of_stage = !promotes ? 0 : tile.columns > 192 ? tile.columns / 2 : tile.columns;
   const int unit = 64 * (tile.ping_pong ? 1 : std::max(1, tile.groups));
   const char* wrong = nullptr;
-  if (tile.groups < 1 || tile.groups > 2 || (tile.ping_pong && tile.groups != 2)) {
-    wrong = "has 1 or 2 groups, 2 that take turns";
+  if (tile.groups < 1 || tile.groups > 3 || (tile.ping_pong && tile.groups != 2)) {
+    wrong = "has 1 to 3 groups, 2 that take turns";
   } else if (tile.rows < unit || tile.rows > 256 || tile.rows % unit != 0) {
     wrong = "has at most 256 rows, a multiple of 64 for each group";
   } else if (!has_columns(tile, promotes)) {
     wrong =
         promotes ? "has 64, 128, 192 or 256 columns" : "has 64, 128, 160, 192, 224 or 256 columns";
+  } else if (tile.rows / unit * tile.columns + of_stage > 192 && tile.groups > 2) {
+    wrong = "of 3 groups has at most 96 sums for each thread, those of a stage included";
   } else if (tile.rows / unit * tile.columns + of_stage > 384) {
     wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
                      : "has at most 192 sums for each thread";
@@ -324,8 +331,9 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   if (size.promotes) products += rows * columns / kAddsPerCycle / (tile.groups > 1 ? 4 : 1);
   const double loaded = rows * loads_of(size, size.a_pitch) +
                         loaded_columns(size, tile) * loads_of(size, size.b_pitch) / tile.cluster;
-  const bool fast = alternates(size, tile) && waves > 1 && ends_plainly(size) && !is_ragged(size);
-  const double loads = loaded * kGemmLine / (fast ? kBytesInTurn : kBytesPerCycle);
+  const bool in_turn = alternates(size, tile) && waves > 1 && ends_plainly(size);
+  const bool fast = (in_turn && !is_ragged(size)) || (tile.groups > 2 && tile.cluster == 1);
+  const double loads = loaded * kGemmLine / (fast ? kManyBytes : kBytesPerCycle);
   const double out = rows * columns * static_cast<double>(choice.splits > 1 ? 4 : size.out_bytes) /
                      kOutBytesPerCycle;
   // The end of a tile costs nothing while the other group multiplies, except at the very end.

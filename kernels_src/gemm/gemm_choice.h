@@ -18,6 +18,8 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 
   int threads() const noexcept { return (groups + 1) * 128; }
+  /// Boxes of the result that a warp stages: three groups leave room for one.
+  int boxes() const noexcept { return groups > 2 ? 1 : 2; }
   /// Lines of a box of a and of b that a block loads, as in `TileBoxes` of product_stages.cuh.
   /// `along_inner`: the operand's elements follow each other along the inner dimension.
   int box_lines_of_a(bool along_inner, bool promotes = false) const noexcept;

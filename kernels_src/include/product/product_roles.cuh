@@ -139,7 +139,8 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
   const int first = blockIdx.x / Of::kCluster, apart = gridDim.x / Of::kCluster;
   const int tiles = schedule.count();
   if (threadIdx.x < 128) {
-    if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
     if (threadIdx.x == 0) {
       Ring<Of::kStages> ring;
       for (int tile = first; tile < tiles; tile += apart) {
@@ -150,7 +151,8 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
       }
     }
   } else {
-    if constexpr (Of::kGroups > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
     multiply(work, shared, result, schedule, rank, first, apart, tiles);
   }
   // The other blocks of the cluster arrive here as long as they multiply.

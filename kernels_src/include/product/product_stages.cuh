@@ -28,6 +28,7 @@ struct Tile {
   static constexpr int kBytesOfB = (columns + 63) / 64 * kPart;  // turned it comes in whole parts
   static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
   static constexpr int kSums = columns / 2;  // of a thread and a wave
+  static constexpr int kBoxes = groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
   static_assert(!kPingPong || groups == 2);
 };
 
@@ -81,14 +82,14 @@ struct Ring {
   }
 };
 
-/// Dynamic shared memory: the stages, the staging of each multiplying warp (two boxes: one is
-/// filled while one is read), what else a stage has (from a multiple of 128 bytes on, as copies
+/// Dynamic shared memory: the stages, the staging of each multiplying warp (of two boxes one
+/// is filled while one is read), what else a stage has (from a multiple of 128 bytes on, as copies
 /// want it), two barriers for each stage and two more, the table of groups.
 template <typename Work>
 struct Shared {
   using Of = typename Work::Of;
   static constexpr int kStages = Of::kStages;
-  static constexpr int kStagingOfWarp = Work::kStore == kDirect ? 0 : 2 * kBox;
+  static constexpr int kStagingOfWarp = Work::kStore == kDirect ? 0 : Of::kBoxes * kBox;
   static constexpr int kBesideStep = (Work::kBytesBeside + 127) / 128 * 128;
   static constexpr int kBesideBytes = (kStages - 1) * kBesideStep + Work::kBytesBeside;
   unsigned char *base, *staging, *beside;
@@ -177,6 +178,8 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
       load_box_for(kAll, target, maps.b, place, full);
     }
   };
+  constexpr int kAtOnce = Of::kRows * Of::kColumns <= 64 * 128 ? 4 : 1;  // short steps
+#pragma unroll kAtOnce
   for (int step = 0; step < part.steps; ++step, ring.advance()) {
     Mbarrier& full = shared.full[ring.stage];
     shared.empty[ring.stage].wait(ring.parity ^ 1);

@@ -168,8 +168,8 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
     const int begin = All::first_column(chunk), row = top + wave * 64;
     const int written = (chunk * kSwizzled - begin) / 8, column = first_column + begin;
     unsigned char* box = staging + turn * kBox;
-    turn ^= 1;
-    if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<1>();
+    turn ^= Of::kBoxes - 1;
+    if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<Of::kBoxes - 1>();
     __syncwarp();
     if constexpr (Finish::kHasC) {
       load_c<Out, kStore>(box, static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z), row,
@@ -235,8 +235,8 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
   for (int chunk = 0; chunk < kColumnsOf<Of, Finish> / kWide; ++chunk) {
     const int column = first_column + chunk * kWide;
     unsigned char* box = staging + turn * kBox;
-    turn ^= 1;
-    if (lane == 0) wait_for_reads_of_stores<1>();
+    turn ^= Of::kBoxes - 1;
+    if (lane == 0) wait_for_reads_of_stores<Of::kBoxes - 1>();
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < kWide / 8; ++i) {

@@ -1,6 +1,8 @@
 // The rule for tiles: which edges come last, and what they cost.
 #include "kernels_src/gemm/gemm_choice.h"
 
+#include "base/errors.h"
+
 #include <doctest/doctest.h>
 
 using namespace kernwright::kernels;
@@ -69,4 +71,24 @@ TEST_CASE("an edge costs less than a round of whole tiles, and more than nothing
   CHECK(cost_of(4104, 4104, kWide) > whole);
   // Of 480 whole tiles 48 of 132 multiprocessors have three; they take the 48 of the edges.
   CHECK(cost_of(4104, 3840 + 64, kWide) <= whole);
+}
+
+TEST_CASE("all tiles of the lists are taken, and those of three groups up to 96 sums and one box") {
+  for (const bool promotes : {false, true}) {
+    for (const bool scales : {false, promotes}) {
+      for (const GemmTile& tile : gemm_tiles(promotes, scales)) {
+        CHECK_NOTHROW(require_gemm_tile(tile, promotes, scales));
+      }
+    }
+  }
+  const GemmTile three{192, 192, 4, 3, false, 1};
+  CHECK(three.threads() == 512);
+  CHECK(three.shared_bytes(true) - three.shared_bytes(false) == 12 * 2048);
+  CHECK(kSmaller.shared_bytes(true) - kSmaller.shared_bytes(false) == 8 * 2 * 2048);
+  for (const GemmTile& wrong : {GemmTile{192, 224, 3, 3, false, 1},
+                                {192, 192, 5, 3, false, 1},
+                                {192, 128, 4, 3, true, 1},
+                                {256, 64, 4, 3, false, 1}}) {
+    CHECK_THROWS_AS(require_gemm_tile(wrong), kernwright::ArgumentError);
+  }
 }
