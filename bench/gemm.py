@@ -102,6 +102,16 @@ def rate(shape: tuple[int, int, int], taken: float) -> float:
     return round(2 * shape[0] * shape[1] * shape[2] / taken / 1e9, 1)
 
 
+def rule_of(shape: tuple[int, int, int], **kind: Any) -> str:
+    """What the rule takes on this device."""
+    of = kw.current_device().attributes
+    # kHz, bits, twice in a period
+    bandwidth = of["memory_clock_rate"] * of["global_memory_bus_width"] // 4_000_000
+    return _core._gemm_choice(
+        *shape, multiprocessors=of["multiprocessor_count"], bandwidth=bandwidth, **kind
+    )
+
+
 def torch_run(torch: Any, a: kw.Array, b: kw.Array) -> Callable[[], Any]:
     left, right = torch.from_dlpack(a), torch.from_dlpack(b)
     return lambda: torch.matmul(left, right)
@@ -117,7 +127,7 @@ def measure(
     row["correct"] = row["error"] < TOLERANCE
     row["rule"] = options.kernel
     if options.kernel == "auto":
-        row["rule"] = _core._gemm_choice(*shape, b_turned=layout == "nt")
+        row["rule"] = rule_of(shape, b_turned=layout == "nt")
     if torch:
         row["error of all"] = error_of_all(torch, a, b, result)
         row["correct"] &= row["error of all"] < 2 * TOLERANCE
@@ -150,7 +160,7 @@ def candidates(
     by_mma = options.kernel == "mma"
     row["rule"] = options.kernel
     if not by_mma:
-        row["rule"] = _core._gemm_choice(*shape, b_turned=layout == "nt")
+        row["rule"] = rule_of(shape, b_turned=layout == "nt")
     runs: dict[str, Callable[[], Any]] = {"rule": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
@@ -208,8 +218,8 @@ def measure_type(
     runs = {**ours, **those_that_run({t: r for t, r in runs.items() if t != "ours"}, row)}
     row["rule"] = name
     if name != "float32":
-        row["rule"] = _core._gemm_choice(
-            *shape,
+        row["rule"] = rule_of(
+            shape,
             in_bytes=subject.in_bytes,
             promotes=subject.promotes,
             block_scales=subject.block_scales,

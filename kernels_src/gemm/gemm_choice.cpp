@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -23,13 +24,20 @@ constexpr int kStagedBox = 2048;
 constexpr double kFlopsPerCycle = 4096;  // of 16-bit floats; those of other sizes in proportion
 constexpr double kAddsPerCycle = 128;    // in float32
 constexpr double kBytesPerCycle = 54;    // from L2, all multiprocessors at once
+constexpr double kBytesOfOneRound = 60;  // of tiles above 64x64 that all begin at the same time
 constexpr double kManyBytes = 62;        // of 128 rows whose groups take turns, and of three groups
 constexpr double kRaggedLoads = 1.95;    // times as long, where lines begin inside of L2's
 constexpr double kHalvedLoads = 1.25;    // the same, where half of them begin in the middle of L2's
-constexpr double kMemoryBytesPerCycle = 14;  // from device memory
-constexpr double kCyclesOfStart = 2000;      // of a launch until the first products, and at its end
-constexpr double kCyclesOfCluster = 1500;    // more, where blocks of a cluster wait for each other
-constexpr double kCyclesOfSecond = 5000;     // of the kernel that adds the parts
+constexpr double kMemoryBytesPerCycle = 14;  // from device memory with this bandwidth in GB/s:
+constexpr double kMemoryBandwidth = 3352;
+// More bandwidth is not used wholly: 17.8 bytes in a cycle were measured on an H200 with 4814 GB/s.
+constexpr double kUsedBandwidth = 0.67;
+constexpr double kSeenOfHidden = 0.01;  // of the shorter one of two times that overlap
+// Lines of a high, narrow tile are read by more blocks at once.
+constexpr double kLoadsOfNarrow = 1.02;
+constexpr double kCyclesOfStart = 2000;    // of a launch until the first products, and at its end
+constexpr double kCyclesOfCluster = 1500;  // more, where blocks of a cluster wait for each other
+constexpr double kCyclesOfSecond = 6500;   // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kWideColumns = 256;   // of tiles that end sooner at edges
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
@@ -129,12 +137,17 @@ double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
   return rate * (columns >= 192 ? 0.95 : 0.9);
 }
 
+/// Bytes that memory brings to each multiprocessor in a cycle while all of them read.
+double memory_bytes(const GemmSize& size) {
+  return kMemoryBytesPerCycle * std::pow(size.bandwidth / kMemoryBandwidth, kUsedBandwidth);
+}
+
 /// Cycles in which memory brings all of both operands.
 double floor_cycles(const GemmSize& size) {
   const double lines = static_cast<double>(size.rows + size.columns) *
                        static_cast<double>(size.batches) * static_cast<double>(size.inner);
   return lines * static_cast<double>(size.in_bytes) /
-         (kMemoryBytesPerCycle * std::max(1, size.multiprocessors));
+         (memory_bytes(size) * std::max(1, size.multiprocessors));
 }
 
 /// Each group has a last tile, half full on average; those apart are whole.
@@ -151,7 +164,7 @@ double memory_cycles(const GemmSize& size, const GemmTile& tile) {
   if (size.groups == 0) return 0;
   const std::int64_t taken = std::max<std::int64_t>(1, std::min(size.groups, size.rows));
   const double sharing = static_cast<double>(row_tiles_of(size, tile.rows)) / taken;
-  return tile.columns * kGemmLine / sharing / kMemoryBytesPerCycle;
+  return tile.columns * kGemmLine / sharing / memory_bytes(size);
 }
 
 /// Where neighbours of b lie along its columns, these come in parts of 64.
@@ -211,6 +224,19 @@ double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_
   return longest;
 }
 
+/// Cycles in which L2 brings a stage of a tile. Sums that are promoted gain nothing in one round.
+double load_cycles(const GemmSize& size, const GemmTile& tile, double waves) {
+  const bool one_round = waves <= 1 && !size.promotes;
+  const bool in_turn = alternates(size, tile) && waves > 1 && ends_plainly(size);
+  const bool fast = (in_turn && !is_ragged(size)) || (tile.groups > 2 && tile.cluster == 1);
+  double rows = tile.rows * loads_of(size, size.a_pitch);
+  if (one_round && tile.rows > tile.columns) rows *= kLoadsOfNarrow;
+  const double loaded =
+      rows + loaded_columns(size, tile) * loads_of(size, size.b_pitch) / tile.cluster;
+  const double bytes = one_round && tile.groups > 1 ? kBytesOfOneRound : kBytesPerCycle;
+  return loaded * kGemmLine / (fast ? kManyBytes : bytes);
+}
+
 int best_splits(const GemmSize& size, GemmChoice choice) {
   const std::int64_t steps = steps_of(size);
   int best = 1;
@@ -232,6 +258,7 @@ struct GemmSizeHash {
   std::size_t operator()(const GemmSize& size) const noexcept {
     std::uint64_t sum = static_cast<std::uint64_t>(size.multiprocessors) * 16 + size.out_bytes;
     sum = sum * 16 + size.in_bytes;
+    sum = mix(sum, static_cast<std::uint64_t>(size.bandwidth));
     sum = sum * 32 + size.b_turned * 16u + size.block_scales * 8u + size.gated * 4u +
           size.promotes * 2u + size.whole;
     for (const std::int64_t extent : {size.rows, size.columns, size.inner, size.batches,
@@ -268,6 +295,14 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
 }
 
 }  // namespace
+
+int memory_bandwidth(const Device& device) {
+  const std::int64_t kilohertz = device.attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+  const std::int64_t bits = device.attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+  // Twice in a period.
+  const std::int64_t bandwidth = kilohertz * 2 * bits / 8 / 1'000'000;
+  return bandwidth > 0 ? static_cast<int>(bandwidth) : GemmSize{}.bandwidth;
+}
 
 int GemmTile::box_lines_of_a(bool along_inner, bool promotes) const noexcept {
   return !along_inner || (columns >= kWideColumns && !promotes) ? 64 : rows;
@@ -329,23 +364,21 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(size, choice, waves);
   // Two groups hide each other's additions.
   if (size.promotes) products += rows * columns / kAddsPerCycle / (tile.groups > 1 ? 4 : 1);
-  const double loaded = rows * loads_of(size, size.a_pitch) +
-                        loaded_columns(size, tile) * loads_of(size, size.b_pitch) / tile.cluster;
-  const bool in_turn = alternates(size, tile) && waves > 1 && ends_plainly(size);
-  const bool fast = (in_turn && !is_ragged(size)) || (tile.groups > 2 && tile.cluster == 1);
-  const double loads = loaded * kGemmLine / (fast ? kManyBytes : kBytesPerCycle);
   const double out = rows * columns * static_cast<double>(choice.splits > 1 ? 4 : size.out_bytes) /
                      kOutBytesPerCycle;
   // The end of a tile costs nothing while the other group multiplies, except at the very end.
   const double ends = tile.ping_pong ? out + waves * 100 : waves * out;
-  const double step = std::max({products, loads, memory_cycles(size, tile)});
-  double cost = kCyclesOfStart + std::max(waves * steps * step, floor_cycles(size)) + ends;
+  const double step =
+      std::max({products, load_cycles(size, tile, waves), memory_cycles(size, tile)});
+  const double multiplied = waves * steps * step, brought = floor_cycles(size);
+  double cost = kCyclesOfStart + std::max(multiplied, brought) +
+                kSeenOfHidden * std::min(multiplied, brought) + ends;
   if (tile.cluster > 1) cost += kCyclesOfCluster;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches);
     cost += kCyclesOfSecond + results * (choice.splits * 4 + 2) /
-                                  (kMemoryBytesPerCycle * std::max(1, size.multiprocessors));
+                                  (memory_bytes(size) * std::max(1, size.multiprocessors));
   }
   return cost;
 }

@@ -1,6 +1,8 @@
 // The tiles of a matrix product on compute capability 9.0.
 #pragma once
 
+#include "core/device.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -39,6 +41,7 @@ struct GemmChoice {
 struct GemmSize {
   std::int64_t rows = 0, columns = 0, inner = 0, batches = 1;
   int multiprocessors = 132;
+  int bandwidth = 3352;       ///< of device memory, in GB/s: an H100's
   std::size_t out_bytes = 2;  ///< of an element of the result
   std::size_t in_bytes = 2;   ///< of an element of the operands
   bool promotes = false;      ///< sums of each stage are made apart (promoted_gemm.cu)
@@ -52,6 +55,9 @@ struct GemmSize {
   std::int64_t a_pitch = 128, b_pitch = 128;  ///< bytes between lines of the operands
   bool operator==(const GemmSize&) const = default;
 };
+
+/// What device memory brings at best, in GB/s; an H100's if the driver does not tell.
+int memory_bandwidth(const Device& device);
 
 /// The tiles to choose from.
 std::span<const GemmTile> gemm_tiles(bool promotes = false, bool block_scales = false) noexcept;

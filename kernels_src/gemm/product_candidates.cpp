@@ -60,6 +60,7 @@ GemmSize size_of(const Device& device, const ProductKey& key) {
           .inner = key.inner,
           .batches = key.batches,
           .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+          .bandwidth = memory_bandwidth(device),
           .out_bytes = scalar_size(key.out),
           .in_bytes = scalar_size(key.a),
           .promotes = is_promoted(key),

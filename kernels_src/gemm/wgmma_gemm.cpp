@@ -77,6 +77,7 @@ struct FastGemm {
             .inner = layout.inner,
             .batches = layout.batches(),
             .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+            .bandwidth = memory_bandwidth(result.device()),
             .out_bytes = scalar_size(result.type()),
             .in_bytes = scalar_size(of.a.type()),
             .promotes = promotes,

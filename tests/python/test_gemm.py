@@ -349,7 +349,10 @@ def test_the_rule():
     # Measured on an H100: the tiles within 7 % of the best one. Those of 192 rows on an H200.
     for shape, tiles in {
         (512, 28672, 4096): ("128x128", "128x192"),
-        (512, 4096, 14336): ("128x128",),
+        (512, 4096, 14336): ("128x128, 6 stages, 2 groups",),
+        (512, 3072, 3072): ("64x192",),
+        (128, 28672, 4096): ("128x128", "128x256", "64x256"),
+        (256, 4096, 4096): ("64x128",),
         (1024, 4096, 4096): ("128x256", "256x128", "128x128"),
         (1536, 1536, 1536): ("128x192", "64x192", "192x128"),
         (3072, 3072, 3072): ("128x192", "192x192"),
@@ -364,6 +367,7 @@ def test_the_rule():
     }.items():
         assert _core._gemm_choice(*shape).startswith(tiles), shape
     assert "clusters" not in _core._gemm_choice(3200, 3200, 3200)
+    assert "clusters" not in _core._gemm_choice(512, 4096, 4096)
     # Half a part of a turned b is loaded for nothing.
     assert "128x160" not in _core._gemm_choice(4096, 7168, 2048, b_turned=False)
     # Lines of 6000 bytes begin inside of lines of L2: a cluster shares its loads.
@@ -371,6 +375,13 @@ def test_the_rule():
         assert "clusters of 2" in _core._gemm_choice(3000, 3000, 3000, b_turned=turned)
     assert _core._gemm_choice(4104, 4104, 4104, b_turned=False).startswith("192x192")
     assert "splits" in _core._gemm_choice(64, 256, 16384)
+    # Tiles of 64x64 bring b twice through L2: that takes longer than one way from fast memory.
+    assert "splits" not in _core._gemm_choice(128, 4096, 14336)
+    # Measured on an H200.
+    assert "splits" in _core._gemm_choice(128, 4096, 14336, bandwidth=4814)
+    assert "2 splits" in _core._gemm_choice(64, 4096, 7168, in_bytes=4, bandwidth=4814)
+    assert "splits" not in _core._gemm_choice(128, 7168, 16384, in_bytes=4, bandwidth=4814)
+    assert "splits" not in _core._gemm_choice(64, 3072, 3072, bandwidth=4814)
     assert "splits" not in _core._gemm_choice(4096, 4096, 4096)
     assert "splits" not in _core._gemm_choice(128, 128, 64)
 

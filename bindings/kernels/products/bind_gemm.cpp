@@ -117,7 +117,7 @@ py::list fma_tiles(std::size_t element) {
 
 std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
                    std::int64_t batches, int multiprocessors, std::size_t in_bytes, bool promotes,
-                   bool b_turned, bool block_scales) {
+                   bool b_turned, bool block_scales, int bandwidth) {
   const auto pitch = [&](std::int64_t extent) {
     return kernels::operand_pitch(extent * static_cast<std::int64_t>(in_bytes));
   };
@@ -126,6 +126,7 @@ std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
                                                  .inner = inner,
                                                  .batches = batches,
                                                  .multiprocessors = multiprocessors,
+                                                 .bandwidth = bandwidth,
                                                  .in_bytes = in_bytes,
                                                  .promotes = promotes,
                                                  .block_scales = block_scales,
@@ -157,7 +158,8 @@ void bind_gemm(py::module_& m) {
   m.def("_fma_tiles", &fma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),
         py::arg("batches") = 1, py::arg("multiprocessors") = 132, py::arg("in_bytes") = 2,
-        py::arg("promotes") = false, py::arg("b_turned") = true, py::arg("block_scales") = false);
+        py::arg("promotes") = false, py::arg("b_turned") = true, py::arg("block_scales") = false,
+        py::arg("bandwidth") = kernels::GemmSize{}.bandwidth);
 }
 
 }  // namespace kernwright::python

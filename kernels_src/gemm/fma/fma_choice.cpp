@@ -39,7 +39,7 @@ double fma_share(const FmaTile& tile, std::size_t element, bool b_turned) {
   if (element == 8) return sums >= 64 ? 0.86 : sums >= 32 ? 0.75 : 0.6;
   if (sums >= 128) return b_turned ? 0.79 : 0.887;  // registers of values on their way to be turned
   if (sums >= 64) {
-    if (tile.rows * tile.columns < 128 * 128) return tile.depth == 32 ? 0.71 : 0.76;
+    if (tile.rows * tile.columns < 128 * 128) return tile.depth == 32 ? 0.71 : 0.77;
     return tile.depth == 8 ? 0.833 : 0.815;
   }
   return sums >= 32 ? 0.68 : 0.5;

@@ -56,6 +56,7 @@ struct GroupedLaunch {
             .columns = layout.columns,
             .inner = layout.inner,
             .multiprocessors = multiprocessors_of(x.array),
+            .bandwidth = memory_bandwidth(x.array.device()),
             .out_bytes = scalar_size(out),
             .in_bytes = scalar_size(x.array.type()),
             .promotes = promotes(),

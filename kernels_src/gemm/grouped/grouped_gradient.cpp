@@ -32,6 +32,7 @@ struct GradientLaunch {
             .inner = grouped_parts(layout.inner, groups.count),
             .batches = groups.count,
             .multiprocessors = multiprocessors_of(result),
+            .bandwidth = memory_bandwidth(result.device()),
             .out_bytes = scalar_size(result.type()),
             .whole = true};
   }

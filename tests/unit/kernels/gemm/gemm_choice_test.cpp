@@ -45,6 +45,24 @@ TEST_CASE("few rows and few columns of a last tile are edges") {
   CHECK_FALSE(edges_of(4104, 4104, kSmaller).narrow_columns);
 }
 
+TEST_CASE("more bandwidth makes products with few rows cheaper, others hardly") {
+  const auto cycles = [](std::int64_t rows, int bandwidth) {
+    GemmSize size = size_of(rows, 28672);
+    size.bandwidth = bandwidth;
+    return gemm_cost(size, choose_gemm(size, {128, 128, 6, 2, true, 1}, 1));
+  };
+  const double gain = cycles(128, 3352) / cycles(128, 4814);
+  CHECK(gain > 1.2);
+  CHECK(gain < 4814.0 / 3352);
+  CHECK(cycles(4096, 3352) == doctest::Approx(cycles(4096, 4814)).epsilon(0.01));
+  GemmSize fast = size_of(128, 4096), slow = fast;
+  fast.inner = slow.inner = 14336;
+  fast.bandwidth = 4814;
+  CHECK(choose_gemm(slow).splits == 1);  // kept apart from the choice of the other bandwidth
+  CHECK(choose_gemm(fast).splits > 1);
+  CHECK(choose_gemm(slow).splits == 1);
+}
+
 TEST_CASE("parts, groups and promoted sums have no edges, gated tiles no narrow ones") {
   GemmSize size = size_of(4104, 4104);
   CHECK(gemm_edges(size, {kWide}).narrow_columns);
