@@ -11,6 +11,8 @@ using namespace kernwright;
 // So a lane loads 16 bytes of either operand, and takes them as its parts of the two fragments: no
 // shared memory in between. The warps of a block share k.
 
+constexpr int kEarlyValues = 64;  ///< of x, of a lane, that are loaded beside the weights
+
 template <typename T, typename Weights, int RowTiles, int ColTiles>
 struct TileWalk {
   static constexpr int kValues = Weights::kValues;
@@ -63,12 +65,16 @@ struct TileWalk {
         }
       }
     }
-    __syncwarp();  // all loads are in flight before the wait for the first of them
+    // All loads are in flight before the wait for the first of them: x too, if it is not too much.
+    constexpr bool kEarly = Unroll * ColTiles * kValues <= kEarlyValues;
+    unsigned x[kEarly ? Unroll : 1][ColTiles][kValues / 2];
+#pragma unroll
+    for (int u = 0; kEarly && u < Unroll; ++u) load_x<Whole>(from + u * kStep + lane_k, x[u]);
+    __syncwarp();
 #pragma unroll
     for (int u = 0; u < Unroll; ++u) {
-      unsigned x[ColTiles][kValues / 2];
-      load_x<Whole>(from + u * kStep + lane_k, x);
-      multiply(raw[u], x);
+      if (!kEarly) load_x<Whole>(from + u * kStep + lane_k, x[0]);
+      multiply(raw[u], x[kEarly ? u : 0]);
     }
   }
 

@@ -21,6 +21,11 @@ constexpr std::int64_t kLongWhole = std::int64_t{1} << 25;  ///< numbers or more
 
 constexpr std::int64_t kByteRows = 1024;                   ///< of the weights, at least
 constexpr std::int64_t kByteSize = std::int64_t{1} << 20;  ///< numbers of weights, at least
+constexpr std::int64_t kVeryMany = 256;                    ///< rows for each multiprocessor
+
+bool has_very_many_rows(const SkinnyShape& shape) {
+  return shape.n >= kVeryMany * shape.multiprocessors;
+}
 
 }  // namespace
 
@@ -38,6 +43,8 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
                                                       std::max<std::int64_t>(1, most)));
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
+  const bool one_wave = blocks * plan.splits <= shape.multiprocessors;
+  if (one_wave && !shape.by_columns && plan.ahead < 0) plan.ahead = 1;
   if (plan.stages >= 2) return;
   // A cluster waits until all of its blocks have a place, so there is room for one block more.
   const std::int64_t beside = skinny_parts(blocks * plan.splits, shape.multiprocessors) + 1;
@@ -66,7 +73,7 @@ void plan_skinny_whole(SkinnyPlan& plan) {
   plan.splits = 1;
   plan.clustered = false;
   if (plan.stages < 2 || plan.stages > 18) plan.stages = 16;
-  if (plan.ahead < 0) plan.ahead = 1;
+  if (plan.ahead < 0) plan.ahead = 8;
 }
 
 // ---- weights of one byte by warpgroups
@@ -75,19 +82,22 @@ bool fits_skinny_bytes(const SkinnyShape& shape) {
   return shape.boxes && scalar_size(shape.weight_type) == 1 && shape.batches == 1;
 }
 
-/// Measured on an H100.
+/// Measured on an H100 and an H200.
 bool takes_skinny_bytes(const SkinnyShape& shape) {
   const std::int64_t size = shape.n * shape.k, blocks = skinny_parts(shape.n, 64);
   if (!fits_skinny_bytes(shape) || !shape.overlapping) return false;
   if (shape.m > 16) return shape.n >= kByteRows && size >= kByteSize;
-  // Fewer rows of x gain where two blocks that share k occupy most multiprocessors.
-  return size >= kLargeSkinny && 2 * blocks <= shape.multiprocessors &&
+  // Fewer rows of x gain with very many rows of the weights, or with long ones where two blocks
+  // that share k occupy most multiprocessors.
+  if (has_very_many_rows(shape)) return true;
+  return size >= 2 * kLargeSkinny && 2 * blocks <= shape.multiprocessors &&
          8 * blocks >= std::int64_t{3} * shape.multiprocessors;
 }
 
 /// Blocks have 64 rows of the weights, or 128 if there are more of them than multiprocessors. As
 /// many blocks share k as run at once. A block has 8 warps; 16 if it has more rows, or all of k, or
-/// few rows of x.
+/// few rows of x. Of very many rows of the weights it has 256 if x has many, which each of them
+/// reads again; else few stages, so that two blocks are on a multiprocessor.
 void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
   choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
@@ -100,15 +110,18 @@ void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
   }
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
+  const bool wide = has_very_many_rows(shape) && shape.m > 32;
+  if (wide) choose_skinny(plan.unroll, 1);
   choose_skinny(plan.unroll, high || (plan.clustered && shape.m > 16) ? 2 : 4);
   const int least = 4 * plan.unroll;  // a warpgroup for each team
   if (plan.warps < least || plan.warps % least != 0)
-    plan.warps = high && plan.unroll <= 2 ? 2 * least : least;
+    plan.warps = high && plan.unroll <= 2 ? 16 : least;
   plan.rows = plan.warps / plan.unroll;
-  if (plan.ahead < 0) plan.ahead = 1;
+  if (plan.ahead < 0) plan.ahead = plan.clustered ? 4 : 1;
   const int teams = plan.unroll;  // none shares stages with others
   const bool open = plan.stages <= 0;
-  plan.stages = std::max(teams, (open ? 8 : plan.stages) / teams * teams);
+  const int most = has_very_many_rows(shape) && shape.m <= 16 ? 4 : 8;
+  plan.stages = std::max(teams, (open ? most : plan.stages) / teams * teams);
   while (open && plan.stages > teams && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes)
     plan.stages -= teams;
 }

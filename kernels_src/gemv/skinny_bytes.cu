@@ -127,6 +127,10 @@ __global__ void __launch_bounds__(Warps * 32 + 32, 1)
       shared.empty[stage].init(Of::kOfTeam);
     }
     Mbarrier::publish();
+  } else if (threadIdx.x == Warps * 32) {
+    for (int i = begin; i < min(begin + static_cast<int>(p.ahead), end); ++i) {
+      fetch_box(map_weights, {i * Of::kDepth, first, 0, 0});
+    }
   }
   __syncthreads();
   wait_for_previous();

@@ -18,7 +18,32 @@ void choose_skinny_splits(SkinnyPlan& plan, std::int64_t busy, std::int64_t bloc
 
 bool is_large_skinny(const SkinnyShape& shape) { return shape.n * shape.k >= kLargeSkinny; }
 
-// ---- weights of one byte and more than 8 rows of x: measured on an H100
+/// Rows of the weights, for each multiprocessor, whose blocks of tiles all run at once.
+constexpr std::int64_t kOneWaveRows = 32;
+
+bool fits_one_wave(const SkinnyShape& shape) {
+  return shape.n <= kOneWaveRows * shape.multiprocessors;
+}
+
+// ---- weights of one byte and up to 8 rows of x: measured on an H200
+
+bool is_few_byte_rows(const SkinnyShape& shape) {
+  return shape.clusters && shape.batches == 1 && shape.m <= 8 &&
+         scalar_size(shape.weight_type) == 1 && (is_large_skinny(shape) || !fits_one_wave(shape));
+}
+
+/// Many loads of a warp are in flight where all blocks run at once; else small blocks, so that as
+/// many as possible do. The decoder of int8 gains by two tiles that share the loads of x.
+void plan_few_byte_rows(const SkinnyShape& shape, SkinnyPlan& plan) {
+  const bool one_wave = fits_one_wave(shape);
+  choose_skinny(plan.warps, one_wave ? 8 : 4);
+  choose_skinny(plan.rows, !one_wave && shape.weight_type == ScalarType::int8 ? 2 : 1);
+  choose_skinny(plan.unroll, one_wave ? 4 : 2);
+  if (plan.hint < 0) plan.hint = 1;
+  if (plan.ahead < 0) plan.ahead = 1;
+}
+
+// ---- weights of one byte and more than 8 rows of x: measured on an H100 and an H200
 
 constexpr std::int64_t kByteSkinnyRows = 4096;     ///< of weights, at least
 constexpr std::int64_t kByteSkinnySize = 1 << 25;  ///< numbers of weights of a middle size
@@ -34,22 +59,25 @@ bool takes_byte_tiles(const SkinnyShape& shape) {
   return shape.m <= 16 || (shape.m <= 32 && shape.n * shape.k <= kByteSkinnySize);
 }
 
-/// Two tiles of rows of the weights share the loads of x.
+/// Two tiles of rows of the weights share the loads of x, unless all blocks run at once.
 void plan_byte_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
-  const bool many = shape.m <= 16 && shape.n >= std::int64_t{64} * shape.multiprocessors;
-  choose_skinny(plan.rows, 2);
+  const bool few = shape.m <= 16, one_wave = few && fits_one_wave(shape);
+  const bool many = few && shape.n >= std::int64_t{64} * shape.multiprocessors;
+  choose_skinny(plan.rows, one_wave ? 1 : 2);
   choose_skinny(plan.warps, many ? 4 : 8);
-  choose_skinny(plan.unroll, many ? 2 : 1);
+  choose_skinny(plan.unroll, many || one_wave ? 2 : 1);
   if (plan.hint < 0) plan.hint = 1;
+  if (few && plan.ahead < 0) plan.ahead = 1;
 }
 
 /// Two loads in flight; blocks of 16 warps, unless they fill only a part of their second or later
-/// waves. Measured on an H100 and an H200 with 8 rows of x.
+/// waves. A few waves gain by beginning early. Measured on an H100 and an H200 with 8 rows of x.
 void plan_large_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const std::int64_t wave = std::int64_t{2} * shape.multiprocessors;
   const std::int64_t blocks = skinny_parts(shape.n, 16);
   choose_skinny(plan.warps, blocks <= wave || blocks >= 8 * wave ? 16 : 8);
   choose_skinny(plan.unroll, 2);
+  if (blocks < 8 * wave && plan.ahead < 0) plan.ahead = 1;
 }
 
 void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
@@ -57,6 +85,8 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
   choose_skinny(plan.columns, std::bit_ceil(tiles));
   if (plan.kernel == SkinnyKernel::tiles && takes_byte_tiles(shape)) plan_byte_tiles(shape, plan);
+  if (plan.kernel == SkinnyKernel::tiles && is_few_byte_rows(shape))
+    plan_few_byte_rows(shape, plan);
   const bool large = plan.kernel == SkinnyKernel::tiles && shape.clusters &&
                      shape.weight_type == shape.x_type && is_large_skinny(shape);
   if (large && plan.columns == 1 && shape.batches == 1) plan_large_tiles(shape, plan);
@@ -101,6 +131,7 @@ void plan_dot_rows(const SkinnyShape& shape, std::int64_t loads, SkinnyPlan& pla
   const auto each = static_cast<std::uint64_t>(shape.n / shape.multiprocessors);
   choose_skinny(plan.rows, std::clamp<std::int64_t>(std::bit_floor(each), 1, rows));
   choose_skinny(plan.unroll, floats ? 2 : 1);
+  if (!floats && is_large_skinny(shape) && fits_one_wave(shape) && plan.ahead < 0) plan.ahead = 1;
 }
 
 void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
@@ -143,10 +174,12 @@ bool fits_skinny_row(const SkinnyShape& shape) {
          shape.k <= kSkinnyRowPart * kSkinnyRowWarps * kMostSkinnyRowParts;
 }
 
-/// Sizes as those that were measured on an H100: of long rows which fill the multiprocessors.
+/// Sizes as those that were measured on an H100 and an H200: of long rows which fill the
+/// multiprocessors. Tiles are faster where rows are longer than one part of k for each warp.
 bool takes_skinny_row(const SkinnyShape& shape) {
   return fits_skinny_row(shape) && shape.clusters && is_large_skinny(shape) &&
-         shape.k > 6 * kSkinnyRowPart && shape.n >= std::int64_t{8} * shape.multiprocessors &&
+         shape.k > 6 * kSkinnyRowPart && shape.k <= kSkinnyRowWarps * kSkinnyRowPart &&
+         shape.n >= std::int64_t{8} * shape.multiprocessors &&
          resident_row_warps(skinny_row_warps(shape.k)) >= 14;
 }
 

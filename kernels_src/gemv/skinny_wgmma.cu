@@ -53,6 +53,23 @@ __device__ __forceinline__ void load_boxes(const Of& shared, const TensorMap& ma
   }
 }
 
+/// Weights of the stages `begin` to `end` of k to the second level of cache. By one thread.
+template <bool kAcross, typename Of>
+__device__ __forceinline__ void fetch_boxes(const TensorMap& map_weights, int first, int begin,
+                                            int end, int weights_at) {
+  for (int chunk = begin; chunk < end; ++chunk) {
+    const int k = chunk * Of::kDepth;
+    if constexpr (kAcross) {
+#pragma unroll
+      for (int i = 0; i < Of::kRows / 64; ++i) {
+        fetch_box(map_weights, {first + i * 64, k, weights_at, 0});
+      }
+    } else {
+      fetch_box(map_weights, {k, first, weights_at, 0});
+    }
+  }
+}
+
 /// The sums of a warpgroup's 64 rows, stage after stage: one's products run while the next one's
 /// begin.
 template <typename T, bool kAcross, typename Of, int Stages>
@@ -109,6 +126,9 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
       shared.empty[stage].init(Warps);
     }
     Mbarrier::publish();
+  } else if (threadIdx.x == Warps * 32) {
+    fetch_boxes<kAcross, Of>(map_weights, first, begin, min(begin + static_cast<int>(p.ahead), end),
+                             static_cast<int>(blockIdx.z) * boxes.weights_batch);
   }
   __syncthreads();
   wait_for_previous();

@@ -106,6 +106,10 @@ __global__ void __launch_bounds__(160)
       shared.empty[stage].init(4);
     }
     Mbarrier::publish();
+  } else if (threadIdx.x == 128) {
+    for (int i = 0; i < min(static_cast<int>(p.ahead), chunks); ++i) {
+      fetch_box(map_weights, {i * Of::kDepth, static_cast<int>(first), 0, 0});
+    }
   }
   __syncthreads();
   wait_for_previous();

@@ -67,6 +67,8 @@ FEW_ROWS: dict[str, list[str]] = {
             for rows, columns, unroll, hint in ((1, 1, 4, 0), (2, 2, 2, 2))
         ),
         "skinny_tiles<BFloat16, PlainWeights<BFloat16>, Silu, 4, 1, 8, 1, 1>",
+        "skinny_tiles<BFloat16, Float8Weights<BFloat16>, Identity, 8, 1, 1, 4, 1>",
+        "skinny_tiles<BFloat16, Int8Weights<BFloat16>, Identity, 4, 2, 1, 2, 1>",
         "skinny_ring<BFloat16, PlainWeights<BFloat16>, Identity, 8, 1, 1, 2, 4>",
         "skinny_ring<Float16, Float8Weights<Float16>, Gelu, 4, 2, 2, 1, 6>",
         "skinny_dot<Float32, Float32, Gelu, 4, 8, 1, 2, 8, 0>",
@@ -109,6 +111,7 @@ FEW_ROWS: dict[str, list[str]] = {
         for of, rest in (
             ("BFloat16, Int8, Identity", "8, 2, 8, 8"),
             ("BFloat16, Float8E4M3, Identity", "8, 2, 8, 8"),
+            ("BFloat16, Int8, Identity", "16, 1, 8, 4"),
             ("Float16, Float8E5M2, Silu", "4, 1, 4, 8"),
         )
     ],

@@ -55,6 +55,8 @@ def test_more_rows_with_weights_of_one_byte(dtype):
             (16, (TILES, 4, 2, 2, 1, 1)),
             (31, (TILES, 8, 2, 1, 1, 1)),
             (64, (STAGED, 4, 1, 4, 0, 2)),
+            (8, (TILES, 8, 1, 4, 1, 1, 1)),
+            (5, (TILES, 4, 2, 2, 1, 1, 1)),
         ]:
             check(values((m, 528), "bfloat16", m), weights((70, 528), dtype), plan)
     report.raise_if_any()
@@ -332,7 +334,7 @@ def whole_rows_of_k():
     with kw.checks("memory", "init", "race", "sync") as report:
         for m, n, k, plan in [
             (17, 37, 200, (WHOLE,)),
-            (33, 100, 136, (WHOLE, *[0] * 5, 1, 2)),
+            (33, 100, 136, (WHOLE, *[0] * 5, 8, 2)),
             (63, 70, 1040, (WHOLE, *[0] * 5, 0, 3)),
             (64, 32, 64, (WHOLE,)),
         ]:
@@ -362,7 +364,8 @@ def bytes_by_warpgroups():
     with kw.checks("memory", "init", "race", "sync") as report:
         for m, n, k, dtype, plan in [
             (33, 100, 560, "int8", (BYTES,)),
-            (64, 64, 1040, "float8_e4m3fn", (BYTES, 8, 0, 2, -1, 2, 1, 4)),
+            (64, 64, 1040, "float8_e4m3fn", (BYTES, 8, 0, 2, -1, 2, 4, 4)),
+            (50, 300, 272, "float8_e4m3fn", (BYTES, 16, 0, 1, -1, 1, 1, 3)),
             (17, 37, 96, "float8_e5m2", (BYTES, 4, 0, 1, -1, 3, 0, 3)),
             (9, 70, 640, "int8", (BYTES, 16, 0, 4, -1, 1, 0, 8)),
         ]:

@@ -30,8 +30,16 @@ __device__ __forceinline__ void load_box(void* target, const TensorMap& map, Box
       : "memory");
 }
 
-/// The same into every block of the cluster whose bit is set, in the same place, and the barrier
-/// there counts the bytes.
+/// The same to the second level of cache alone, where what is written later is seen.
+__device__ __forceinline__ void fetch_box(const TensorMap& map, BoxPlace at) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map),
+      "r"(at.x), "r"(at.y), "r"(at.z), "r"(at.w)
+      : "memory");
+}
+
+/// As load_box(), into every block of the cluster whose bit is set, in the same place, and the
+/// barrier there counts the bytes.
 __device__ __forceinline__ void load_box_for(unsigned short blocks, void* target,
                                              const TensorMap& map, BoxPlace at, Mbarrier& full) {
   asm volatile(

@@ -157,8 +157,8 @@ TEST_CASE("skinny plan: one row of x with weights of one byte") {
     std::int64_t n, k;
     int warps, parts;
   };
-  for (const Case& each : {Case{14336, 4096, 8, 1}, Case{8192, 8192, 16, 1},
-                           Case{4096, 14336, 14, 2}, Case{4096, 5120, 5, 2}}) {
+  for (const Case& each :
+       {Case{14336, 4096, 8, 1}, Case{8192, 8192, 16, 1}, Case{4096, 5120, 5, 2}}) {
     const SkinnyPlan plan = plan_skinny(shape_of(each.n, each.k), {});
     CAPTURE(each.k);
     CHECK(plan.kernel == SkinnyKernel::row);
@@ -174,7 +174,7 @@ TEST_CASE("skinny plan: one row of x with weights of one byte") {
   CHECK_FALSE(takes(shape_of(1024, 16384)));  // fewer tiles than multiprocessors
   CHECK_FALSE(takes(shape_of(14336, 3072)));  // short
   CHECK_FALSE(takes(shape_of(4096, 11264)));  // leaves warps idle
-  CHECK_FALSE(takes(shape_of(4096, 16400)));  // x does not fit the registers
+  CHECK_FALSE(takes(shape_of(4096, 14336)));  // two parts of k for each of many warps
   for (const auto change : {0, 1, 2, 3, 4}) {
     SkinnyShape other = shape_of(4096, 4096);
     if (change == 0) other.m = 2;
@@ -204,6 +204,46 @@ TEST_CASE("skinny plan: one row of x with weights of one byte") {
   }
 }
 
+TEST_CASE("skinny plan: weights of one byte and up to 8 rows of x") {
+  struct Case {
+    ScalarType type;
+    std::int64_t m, n, k;
+    int warps, rows, unroll;
+  };
+  constexpr ScalarType whole = ScalarType::int8, real = ScalarType::float8_e4m3fn;
+  for (const Case& each :
+       {Case{real, 8, 4096, 4096, 8, 1, 4}, Case{whole, 2, 4096, 4096, 8, 1, 4},
+        Case{real, 1, 4096, 14336, 8, 1, 4}, Case{real, 8, 14336, 4096, 4, 1, 2},
+        Case{whole, 8, 14336, 4096, 4, 2, 2}, Case{real, 2, 14336, 512, 4, 1, 2}}) {
+    SkinnyShape shape = hopper_rows(each.m, each.n, each.k);
+    shape.weight_type = each.type;
+    shape.width = 16;
+    const SkinnyPlan plan = plan_skinny(shape, {});
+    CAPTURE(each.n);
+    CAPTURE(each.k);
+    CHECK(plan.kernel == SkinnyKernel::tiles);
+    CHECK(plan.warps == each.warps);
+    CHECK(plan.rows == each.rows);
+    CHECK(plan.unroll == each.unroll);
+    CHECK(plan.splits == 1);
+    CHECK(plan.ahead == 1);
+    shape.overlapping = false;
+    CHECK(plan_skinny(shape, {}).ahead == 0);
+  }
+}
+
+TEST_CASE("skinny plan: launches that run at once as a whole begin early") {
+  const auto ahead = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return plan_skinny(hopper_rows(m, n, k), {}).ahead;
+  };
+  CHECK(ahead(1, 4096, 4096) == 1);
+  CHECK(ahead(1, 14336, 4096) == 0);
+  CHECK(ahead(8, 14336, 4096) == 1);
+  CHECK(ahead(8, 128256, 4096) == 0);
+  CHECK(ahead(16, 4096, 4096) == 1);
+  CHECK(ahead(16, 128256, 4096) == 0);
+}
+
 TEST_CASE("skinny plan: weights of one byte and more than 8 rows of x") {
   const auto plan = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     SkinnyShape shape = hopper_rows(m, n, k);
@@ -215,9 +255,14 @@ TEST_CASE("skinny plan: weights of one byte and more than 8 rows of x") {
   // The kernel of tiles, where x is short or the weights are not too large.
   SkinnyPlan made = plan(16, 4096, 4096);
   CHECK(made.kernel == SkinnyKernel::tiles);
-  CHECK(made.rows == 2);
+  CHECK(made.rows == 1);
+  CHECK(made.unroll == 2);
   CHECK(made.warps == 8);
   CHECK(made.hint == 1);
+  CHECK(made.ahead == 1);
+  made = plan(16, 6144, 4096);
+  CHECK(made.rows == 2);
+  CHECK(made.unroll == 1);
   made = plan(16, 14336, 4096);
   CHECK(made.kernel == SkinnyKernel::tiles);
   CHECK(made.warps == 4);
@@ -259,8 +304,10 @@ TEST_CASE("skinny plan: many rows and weights of one byte are products by warpgr
   CHECK(kernel(64, 1024, 1008) == SkinnyKernel::staged);
   CHECK(kernel(17, 14336, 4096) == SkinnyKernel::bytes);
   CHECK(kernel(16, 14336, 4096) == SkinnyKernel::tiles);
-  CHECK(kernel(16, 4096, 4096) == SkinnyKernel::bytes);
-  CHECK(kernel(16, 4096, 2048) == SkinnyKernel::tiles);
+  CHECK(kernel(16, 4096, 8192) == SkinnyKernel::bytes);
+  CHECK(kernel(16, 4096, 4096) == SkinnyKernel::tiles);
+  CHECK(kernel(16, 128256, 4096) == SkinnyKernel::bytes);
+  CHECK(kernel(8, 128256, 4096) == SkinnyKernel::tiles);
   CHECK(kernel(64, 1023, 8192) == SkinnyKernel::staged);
   struct Case {
     std::int64_t n, k;
@@ -273,6 +320,14 @@ TEST_CASE("skinny plan: many rows and weights of one byte are products by warpgr
     CHECK(made.unroll == each.teams);
     CHECK(made.splits == each.splits);
   }
+  // Very many rows of the weights: few stages for few rows of x, large blocks for many.
+  SkinnyPlan very = plan_skinny(shape_of(16, 128256, 4096), {});
+  CHECK(very.rows == 8);
+  CHECK(very.stages == 4);
+  very = plan_skinny(shape_of(64, 128256, 4096), {});
+  CHECK(very.rows == 16);
+  CHECK(very.unroll == 1);
+  CHECK(skinny_shared_bytes(shape_of(64, 128256, 4096), very) <= 227 * 1024);
   SkinnyShape shape = shape_of(64, 4096, 4096);
   shape.batches = 2;
   CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::bytes}).kernel != SkinnyKernel::bytes);
@@ -294,7 +349,7 @@ TEST_CASE("skinny plan: blocks have all of k where tiles of 32 rows fill most mu
   CHECK(kernel(hopper_rows(33, 4096, 4096)) == SkinnyKernel::whole);
   const SkinnyPlan plan = plan_skinny(hopper_rows(64, 4096, 4096), {});
   CHECK(plan.splits == 1);
-  CHECK(plan.ahead == 1);
+  CHECK(plan.ahead == 8);
   CHECK(skinny_shared_bytes(hopper_rows(64, 4096, 4096), plan) <= 227 * 1024);
   CHECK(kernel(hopper_rows(64, 4096, 28672)) == SkinnyKernel::whole);
   CHECK(kernel(hopper_rows(49, 4096, 14336)) == SkinnyKernel::whole);
