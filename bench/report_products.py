@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -35,17 +36,21 @@ def products_of_types() -> str | None:
 def product_table(
     title: str, document: dict[str, Any], kind: Callable[[dict[str, Any]], str]
 ) -> str:
-    rows = [
-        (
-            f"{'x'.join(map(str, row['shape']))} {row['layout']}, {kind(row)}",
-            f"{row['ours']['TFLOP/s']:.0f}",
-            f"{row['torch']['TFLOP/s']:.0f}",
-            f"{row['of torch']:.2f}",
-            f"{row['error']:.1e}",
+    ratios: dict[str, list[float]] = {}
+    rows = []
+    for row in document["rows"]:
+        if "TFLOP/s" not in row.get("torch", {}):
+            continue
+        ratios.setdefault(kind(row), []).append(row["of torch"])
+        rows.append(
+            (
+                f"{'x'.join(map(str, row['shape']))} {row['layout']}, {kind(row)}",
+                f"{row['ours']['TFLOP/s']:.0f}",
+                f"{row['torch']['TFLOP/s']:.0f}",
+                f"{row['of torch']:.2f}",
+                f"{row['error']:.1e}",
+            )
         )
-        for row in document["rows"]
-        if "TFLOP/s" in row.get("torch", {})
-    ]
     columns = (
         "",
         "TFLOP/s, kernwright",
@@ -53,7 +58,14 @@ def product_table(
         "ratio",
         "error by the norm",
     )
-    return measured_table(title, document, columns, rows)
+    where = "cold" if document.get("cold") else "warm"
+    text = measured_table(f"{title}, {where} L2", document, columns, rows)
+    means = [
+        f"- {name}: geometric mean of the ratios {statistics.geometric_mean(of):.3f}, "
+        f"lowest {min(of):.2f}"
+        for name, of in ratios.items()
+    ]
+    return "\n".join([text, *means, ""])
 
 
 def grouped() -> str | None:

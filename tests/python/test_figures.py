@@ -88,7 +88,17 @@ def test_rows_with_a_peer_have_figures_and_their_error(report, name):
     rows = [line for line in rest if line.startswith("|")]
     assert "a GPU" in title and rows == EXPECTED[name]
     assert len({line.count("|") for line in (head, bars, *rows)}) == 1
-    assert rest[-1].startswith("About ")
+    assert any(line.startswith("About ") for line in rest)
+
+
+def test_products_tell_their_mean(report):
+    products = report["products"]
+    document = products.__globals__["load"]("gemm")
+    document["rows"] = [{**PRODUCT, "dtype": "x", "of torch": of} for of in (0.5, 2.0, 8.0)]
+    assert "- x: geometric mean of the ratios 2.000, lowest 0.50" in products()
+    assert "warm L2, a GPU:" in products()
+    document["cold"] = True
+    assert "cold L2, a GPU:" in products()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
