@@ -23,7 +23,7 @@ GROUP = 128
 PARAMETERS = ("warps", "rows", "columns", "unroll", "splits", "stages", "kernel")
 ROW_KERNEL = 8  # of one row, without a ring
 WGMMA_KERNEL = 7  # by warpgroups
-RING_ROWS = 8  # of x, that rings of copies take
+RING_ROWS = 16  # of x, that rings of copies take
 Timer = Callable[[list[Callable[[], Any]]], float]
 
 
@@ -138,7 +138,7 @@ def plans(m: int) -> Iterator[tuple[int, ...]]:
             yield warps, 0, 0, unroll, 0, 0, ROW_KERNEL
     if m <= RING_ROWS:
         yield from itertools.product([8, 16], [0], [0], [0], [0], [2, 3, 4, 5])
-    else:
+    if m > 8:
         teams = [(4, 2), (8, 1), (8, 2), (16, 1)]
         for (warps, unroll), splits in itertools.product(teams, [1, 2, 3, 4, 6]):
             yield warps, 0, 0, unroll, splits, 0, WGMMA_KERNEL

@@ -42,9 +42,11 @@
 #include "kernels_src/include/product/mbarrier.cuh.h"
 #include "kernels_src/include/product/own_epilogue.cuh.h"
 #include "kernels_src/include/product/packed_arrays.cuh.h"
+#include "kernels_src/include/product/packed_columns.cuh.h"
 #include "kernels_src/include/product/packed_lanes.cuh.h"
 #include "kernels_src/include/product/packed_ring.cuh.h"
 #include "kernels_src/include/product/packed_scales.cuh.h"
+#include "kernels_src/include/product/packed_tiles.cuh.h"
 #include "kernels_src/include/product/packed_walk.cuh.h"
 #include "kernels_src/include/product/packed_weights.cuh.h"
 #include "kernels_src/include/product/packed_wgmma_rows.cuh.h"
@@ -125,9 +127,11 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(overlap),
     KW_HEADER(own_epilogue),
     KW_HEADER(packed_arrays),
+    KW_HEADER(packed_columns),
     KW_HEADER(packed_lanes),
     KW_HEADER(packed_ring),
     KW_HEADER(packed_scales),
+    KW_HEADER(packed_tiles),
     KW_HEADER(packed_walk),
     KW_HEADER(packed_weights),
     KW_HEADER(packed_wgmma_rows),

@@ -18,6 +18,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <mutex>
+#include <tuple>
 #include <utility>
 
 namespace kernwright::kernels {
@@ -94,15 +97,14 @@ const LazyKernel& packed_one_kernel(const PackedLinearCall& call, const SkinnyPl
   });
 }
 
-const LazyKernel& packed_ring_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  const PackedWeights& w = call.weights;
-  const bool whole = w.k % 128 == 0;
+const LazyKernel& packed_ring_kernel(const PackedLinearCall& call, SkinnyPlan plan) {
+  plan.rows = 0;
   const std::uint64_t key =
-      packed_product_key(call, plan).add(packed_key(w), kPackedKeyBits).add(whole, 1);
+      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
   return packed_ring_family().instance(key, [&] {
-    return format("packed_ring<{}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
-                  packed_device_format(w, call.x.type()), packed_activation(call), plan.warps,
-                  plan.stages, whole);
+    return format("packed_ring<{}, {}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
+                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
+                  plan.warps, plan.stages, plan.columns, plan.unroll);
   });
 }
 
@@ -134,15 +136,40 @@ const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
 LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const SkinnyPlan& plan,
                            const PackedDevice& device, const Stream& on) {
   const bool boxes = plan.kernel == SkinnyKernel::wgmma;
-  const bool early =
-      boxes || plan.kernel == SkinnyKernel::ring || (rows <= kSkinnyRows && plan.columns == 1);
+  const bool ring = plan.kernel == SkinnyKernel::ring;
+  const bool early = boxes || ring || (rows <= kSkinnyRows && plan.columns == 1);
   const auto splits = static_cast<std::uint32_t>(plan.splits);
   return {.grid = {static_cast<std::uint32_t>(packed_blocks(w, rows, plan, device)), splits},
           .block = {static_cast<std::uint32_t>(boxes ? packed_wgmma_warps(plan) : plan.warps) * 32},
           .shared_bytes = static_cast<std::uint32_t>(packed_shared_bytes(w, rows, plan)),
           .stream = on,
-          .cluster = boxes ? Dim3{1, splits, 1} : Dim3{0, 0, 0},
+          .cluster = boxes || (ring && splits > 1) ? Dim3{1, splits, 1} : Dim3{0, 0, 0},
           .programmatic_dependent = device.overlapping && early};
+}
+
+/// Clusters of `config` that run at once: as a device's multiprocessors are grouped, which no rule
+/// knows. Asked once for each shape of a cluster, as registers leave a multiprocessor the same
+/// blocks of each of these kernels.
+std::int64_t clusters_of_device(const Kernel& kernel, const Device& device, LaunchConfig config) {
+  static std::mutex mutex;
+  using Launch = std::tuple<const Device*, std::uint32_t, std::uint32_t, std::uint32_t>;
+  static auto& known = *new std::map<Launch, std::int64_t>;
+  const Launch key = {&device, config.cluster.y, config.block.x, config.shared_bytes};
+  const std::scoped_lock lock(mutex);
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  config.programmatic_dependent = false;
+  return known[key] = kernel.active_clusters(config);
+}
+
+/// Each cluster has as many tiles as others, in one wave.
+void spread_packed_clusters(const Kernel& kernel, const Device& device, const PackedWeights& w,
+                            LaunchConfig& config) {
+  const std::int64_t clusters = clusters_of_device(kernel, device, config);
+  const std::int64_t tiles = (w.n + 15) / 16;
+  if (clusters <= 0) return;
+  const std::int64_t each = (tiles + clusters - 1) / clusters;
+  config.grid.x = static_cast<std::uint32_t>((tiles + each - 1) / each);
 }
 
 /// Up to kPackedRows rows of 16-bit numbers, which are views or copies of those of the call.
@@ -163,7 +190,8 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
     p.residual = used.emplace_back(residual).address();
     p.residual_row = rows > 1 ? residual.strides()[0] / 2 : 0;
   }
-  const bool adds_later = plan.splits > 1 && plan.kernel != SkinnyKernel::wgmma;
+  const bool clustered = plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::ring;
+  const bool adds_later = plan.splits > 1 && !clustered;
   if (adds_later) {
     const Shape shape = {plan.splits, rows, w.n};
     p.partial = used.emplace_back(Array::empty(device, shape, ScalarType::float32, on)).address();
@@ -180,7 +208,10 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   const LazyKernel* const adding = adds_later ? &packed_splits_kernel(call) : nullptr;
   KernelsAhead kernels;
   if (adding != nullptr) kernels.begin(*adding, device);
-  launch(packed_kernel_of(call, rows, plan).on(device), config, p, packed_arrays(w));
+  const auto& kernel = packed_kernel_of(call, rows, plan).on(device);
+  if (plan.kernel == SkinnyKernel::ring && plan.splits > 2 && call.plan.rows <= 0)
+    spread_packed_clusters(kernel, device, w, config);
+  launch(kernel, config, p, packed_arrays(w));
   if (adding != nullptr) {
     config.grid = {static_cast<std::uint32_t>((result.size() + 255) / 256)};
     config.block = {256};

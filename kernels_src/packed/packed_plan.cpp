@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
+#include "kernels_src/packed/packed_ring_plan.h"
 #include "kernels_src/packed/packed_wgmma.h"
 
 #include <algorithm>
@@ -12,73 +13,8 @@
 namespace kernwright::kernels {
 namespace {
 
-void choose_packed(int& parameter, std::int64_t value) {
-  if (parameter <= 0) parameter = static_cast<int>(value);
-}
-
 [[noreturn]] void refuse_packed_plan() {
   throw InvalidArgument("there is no such plan of a product with packed weights");
-}
-
-// ---- of up to eight rows on Hopper: blocks that stay, and copies on their way to them
-
-constexpr std::int64_t kRingRows = 8;
-
-/// Units of two blocks that a warp has.
-std::int64_t packed_units(const PackedWeights& w, int warps) {
-  return ((w.k + 255) / 256 + warps - 1) / warps;
-}
-
-/// Each block has a tile, and each of 16 warps a part of k.
-bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device) {
-  return (w.n + 15) / 16 >= device.multiprocessors && w.k > std::int64_t{15} * 256;
-}
-
-std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
-  const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
-  const std::int64_t stages = plan.stages * packed_stage_bytes(w), sums = 2 * 16 * 4 * m;
-  const std::int64_t of_x = m == 1 ? (w.k + 255) / 256 * 64 : 0;
-  return table + plan.warps * (stages + sums) + of_x;
-}
-
-constexpr std::int64_t kMostHeldUnits = 4;  ///< whose x a warp may keep in registers
-
-/// Two blocks of eight warps wait for each other less than one of 16, if x stays in registers.
-bool has_packed_halves(const PackedWeights& w, std::int64_t m) {
-  return m == 1 && packed_units(w, 8) <= kMostHeldUnits;
-}
-
-SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan) {
-  plan.kernel = SkinnyKernel::ring;
-  plan.rows = m == 1 ? 1 : 0;
-  choose_packed(plan.warps, has_packed_halves(w, m) ? 8 : 16);
-  choose_packed(plan.stages, plan.rows == 1 ? 3 : 2);
-  const std::int64_t units = packed_units(w, plan.warps);
-  plan.columns = plan.rows == 1 && units <= kMostHeldUnits ? static_cast<int>(units) : 0;
-  plan.unroll = 0;
-  plan.splits = 1;
-  return plan;
-}
-
-bool fits_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
-                      const PackedDevice& device) {
-  constexpr std::int64_t kBarriers = 2048;  // no more than these bytes
-  return plan.warps <= 16 && plan.stages <= 8 &&
-         std::has_single_bit(static_cast<unsigned>(plan.warps)) &&
-         packed_ring_shared(w, m, plan) + kBarriers <= device.shared_bytes;
-}
-
-/// Whether `plan` names stages, or nothing and the ring is measured to be faster.
-bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
-                       const PackedDevice& device) {
-  if (m > kRingRows || !device.overlapping) return false;
-  if (plan != SkinnyPlan{}) return plan.stages > 0;
-  if (!fills_packed_warps(w, device)) return false;
-  const bool halves =
-      has_packed_halves(w, m) && (w.format == PackedFormat::q5_k || w.format == PackedFormat::q6_k);
-  const bool measured =
-      halves || w.format == PackedFormat::nf4 || (w.format == PackedFormat::q4_k && m == 1);
-  return measured && fits_packed_ring(w, m, plan_packed_ring(w, m, plan), device);
 }
 
 // ---- of one row, straight into registers: measured on an H100
@@ -110,8 +46,6 @@ bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
 }
 
 // ---- of some rows on Hopper, by warpgroups
-
-constexpr std::int64_t kMostCluster = 8;  ///< blocks, on each device with clusters
 
 std::int64_t packed_wgmma_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
   const std::int64_t height = std::int64_t{16} * plan.warps, width = std::int64_t{8} * plan.columns;
@@ -185,7 +119,7 @@ SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan 
 bool takes_packed_wgmma(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
                         const PackedDevice& device) {
   if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::wgmma;
-  if (!device.wgmma || m <= kRingRows || m > kSkinnyRows) return false;
+  if (!device.wgmma || m <= 8 || m > kSkinnyRows) return false;
   const std::int64_t numbers = w.n * w.k, large = std::int64_t{1} << (m <= 16 ? 25 : 24);
   const bool slow = w.format == PackedFormat::q4_k || w.format == PackedFormat::q6_k ||
                     w.format == PackedFormat::nvfp4;  // in tiles, by the scales of short groups
@@ -267,18 +201,17 @@ PackedDevice packed_device(const Device& device) {
 
 SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan wanted,
                        const PackedDevice& device) {
-  const bool row = takes_packed_row(w, m, wanted, device);
-  if (takes_packed_wgmma(w, m, wanted, device)) return plan_packed_wgmma(w, m, wanted, device);
-  if (wanted.kernel != SkinnyKernel::chosen && !row) refuse_packed_plan();
-  if (row) {
+  if (takes_packed_row(w, m, wanted, device)) {
     wanted.kernel = SkinnyKernel::row;
     return plan_packed_row(w, wanted);
   }
   if (takes_packed_ring(w, m, wanted, device)) {
-    const SkinnyPlan ring = plan_packed_ring(w, m, wanted);
+    const SkinnyPlan ring = plan_packed_ring(w, m, wanted, device);
     if (!fits_packed_ring(w, m, ring, device)) refuse_packed_plan();
     return ring;
   }
+  if (takes_packed_wgmma(w, m, wanted, device)) return plan_packed_wgmma(w, m, wanted, device);
+  if (wanted.kernel != SkinnyKernel::chosen) refuse_packed_plan();
   if (wanted.stages > 0) refuse_packed_plan();
   if (m > kSkinnyRows) return plan_packed_gemm(w, m, wanted, device);
   return plan_packed_tiles(w, m, wanted, device.multiprocessors);
@@ -293,10 +226,7 @@ bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan) {
 
 std::int64_t packed_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
                            const PackedDevice& device) {
-  if (plan.kernel == SkinnyKernel::ring) {
-    const std::int64_t resident = plan.rows == 1 ? 16 / plan.warps : 1;
-    return std::min((w.n + 15) / 16, resident * device.multiprocessors);
-  }
+  if (plan.kernel == SkinnyKernel::ring) return packed_ring_blocks(w, m, plan, device);
   if (plan.kernel == SkinnyKernel::wgmma) return packed_wgmma_blocks(w, m, plan);
   if (m > kSkinnyRows) return packed_gemm_blocks(w, m, plan);
   return (w.n + 16 * plan.rows - 1) / (16 * plan.rows);

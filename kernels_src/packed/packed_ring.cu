@@ -1,58 +1,66 @@
-// Products of two to eight rows with quantised weights on Hopper.
-#include <kernwright/packed_ring.cuh>
+// Products of 2 to 16 rows with quantised weights on Hopper: blocks stay, and what comes next is on
+// its way to shared memory. Each warp has a part of k, whose x stays in registers.
+#include <kernwright/packed_columns.cuh>
+#include <kernwright/packed_tiles.cuh>
 
 using namespace kernwright;
 
-/// k is a multiple of 128 if `Whole`. Dynamic shared memory: the table of NF4, the stages of all
-/// warps, two times the sums.
-template <typename T, typename Format, typename Act, int Warps, int Stages, bool Whole>
-__global__ void __launch_bounds__(Warps * 32, 32 / Warps)
+/// p.splits blocks of a cluster share k; each warp has up to `Units` units of it. Dynamic shared
+/// memory: the table of NF4, TileStages, TileSums, the sums of x.
+template <typename T, typename Format, typename Act, int Warps, int Stages, int ColTiles, int Units>
+__global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     packed_ring(const __grid_constant__ SkinnyProblem p,
                 const __grid_constant__ PackedArrays weights) {
-  using Ring = PackedRing<Format, Warps, Stages>;
+  using Ring = TileStages<Format, Warps * Units, Stages>;
+  using Columns = HeldColumns<T, Format, ColTiles, Units>;
+  using Sums = TileSums<Warps, ColTiles>;
   constexpr bool kTable = TakesPairTable<typename Format::Codes>::kValue;
   extern __shared__ __align__(128) unsigned char memory[];
-  __shared__ Mbarrier full[Warps][Stages];
+  __shared__ Mbarrier full[Stages];
   unsigned char* const stages = memory + (kTable ? PairTable::kBytes : 0);
-  float* const parts = reinterpret_cast<float*>(stages + Warps * Ring::kBytes);
+  Sums of_tiles(reinterpret_cast<float*>(stages + Ring::kBytes));
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   let_next_begin();
   Ring ring;
-  ring.start(weights, stages + warp * Ring::kBytes, full[warp], warp, p.n);
+  ring.start(p, weights, stages, full);
+  if (threadIdx.x == 0) ring.template fill<false>(weights);
   if constexpr (kTable) PairTable::fill<T>(memory);
   wait_for_previous();
+  // A warp's units, in the block's part of k.
+  const unsigned first = ring.count * warp / Warps, end = ring.count * (warp + 1) / Warps;
+  Columns columns;
+  columns.lane = lane;
+  columns.mask = CodeMask<typename Format::Codes>::kValue * gridDim.z;  // which is 1
+  columns.table.of_lane = memory + lane * 4;
+  columns.x_sums =
+      reinterpret_cast<typename Columns::Pair*>(of_tiles.end(p.splits) + warp * Columns::kSums);
+  columns.load(p, ring.first + first);
+  if (threadIdx.x == 0) ring.template fill<true>(weights);
+  if constexpr (Format::kOffset) columns.add();
   __syncthreads();
-  ring.fill(weights);
-  PackedWalk<T, Format, 1, 1, kTable> walk;
-  walk.start(p, weights);
-  walk.table.of_lane = memory + lane * 4;
-  unsigned turn = 0;
-  for (unsigned tile = blockIdx.x; tile < ring.tiles; tile += gridDim.x, turn ^= 1) {
+  for (unsigned tile = blockIdx.x; tile < ring.tiles; tile += gridDim.x) {
+    ScalesAhead<Format> ahead[2 * Units];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) walk.sums[0][0][i] = 0;
-#pragma unroll 1
-    for (unsigned unit = ring.first; unit < ring.first + ring.count; ++unit) {
-      const PackedArrays copied = Ring::Stage::copied(weights, ring.wait());
-      Format raw[2][1][2];
-#pragma unroll
-      for (unsigned u = 0; u < 2; ++u)
-#pragma unroll
-        for (unsigned half = 0; half < 2; ++half) {
-          if (u > 0 && unit * 2 + u >= ring.blocks) continue;
-          const PackedPlace place = {u, 0, unit * 2 + u, tile, lane / 4, half};
-          raw[u][0][half] = Format::template load<true>(copied, place, lane);
-        }
-      walk.template multiply_block<Whole>(static_cast<UInt64>(unit) * 256, raw[0]);
-      if (unit * 2 + 1 < ring.blocks)
-        walk.template multiply_block<Whole>(static_cast<UInt64>(unit) * 256 + 128, raw[1]);
-      ring.advance(weights);
+    for (unsigned i = 0; i < 2 * Units; ++i) {
+      ahead[i].start(weights, weights.table);
+      ahead[i].load(weights, tile, (ring.first + first) * 2 + i);
     }
-    float* const of_tile = parts + turn * Warps * p.m * 16;
+    const PackedArrays copied = Ring::Stage::copied(weights, ring.wait());
+    columns.clear();
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const unsigned m = lane % 4 * 2 + i % 2;
-      if (m < p.m) of_tile[(warp * p.m + m) * 16 + i / 2 * 8 + lane / 4] = walk.sums[0][0][i];
+    for (unsigned i = 0; i < 2 * Units; ++i) {
+      const unsigned block = first * 2 + i, at = ring.first * 2 + block;
+      if (first + i / 2 >= end || at >= ring.blocks) break;
+      Format raw[2];
+#pragma unroll
+      for (unsigned half = 0; half < 2; ++half)
+        raw[half] = ahead[i].format(copied, {block, block / 2, at, tile, lane / 4, half}, lane);
+      columns.multiply(raw, i / 2, i % 2);
     }
-    add_ring_warps<T, Act, Warps>(p, tile, of_tile);
+    of_tiles.spread(warp, lane, columns.sums);
+    __syncthreads();
+    ring.advance(weights, tile);
+    of_tiles.template add<T, Act>(p, tile);
   }
+  leave_cluster(p.splits);
 }

@@ -57,18 +57,6 @@ __global__ void __launch_bounds__(128) arrange_columns(const __grid_constant__ S
   }
 }
 
-/// Bytes of the table that a format's scales come from; 0 if none does.
-template <typename Scales, bool kFar = Scales::kFar>
-struct ScalesTable {
-  static constexpr unsigned kBytes = 0;
-  struct Early {};
-};
-template <typename Scales>
-struct ScalesTable<Scales, true> {
-  static constexpr unsigned kBytes = Scales::kTableBytes;
-  using Early = typename Scales::Early;
-};
-
 /// Shared memory of a block: stages of a unit of x and of one of the rows of each warp of a team,
 /// or later the sums of each team; two barriers for each stage, a word that is 0, the tables of
 /// scales and codes that take one.
@@ -137,41 +125,6 @@ __device__ __forceinline__ void copy_units(const Of& shared, const PackedArrays&
     }
   }
 }
-
-/// The scales of a warp's next block, of formats whose scales are no part of a stage.
-template <typename Format>
-struct ScalesAhead {
-  using Scales = typename Format::Scales;
-  static constexpr bool kAhead = Scales::kFar;
-  static constexpr bool kTable = ScalesTable<Scales>::kBytes > 0;
-  typename ScalesTable<Scales>::Early next[2];
-  const float* table;  ///< a copy in shared memory
-  float offset;
-
-  __device__ __forceinline__ void start(const PackedArrays& weights, const float* copied) {
-    table = copied;
-    offset = kTable ? *weights.factor : 0.0f;
-  }
-  __device__ __forceinline__ void load(const PackedArrays& weights, unsigned tile, unsigned at) {
-    if constexpr (kAhead) {
-      const unsigned block = min(at, weights.blocks - 1), line = threadIdx.x % 32 / 4;
-      const UInt64 first = static_cast<UInt64>(tile) * weights.blocks + block;
-#pragma unroll
-      for (unsigned half = 0; half < 2; ++half)
-        next[half] = Scales::early(weights, {first, first / 2, block, tile, line, half});
-    }
-  }
-  /// A row's part of the block: codes are copies.
-  __device__ __forceinline__ Format format(const PackedArrays& copied, const PackedPlace& place,
-                                           unsigned lane) const {
-    if constexpr (kAhead) {
-      return {Format::Codes::template load<true>(copied, place, lane),
-              Scales::late(next[place.half], table, offset)};
-    } else {
-      return Format::template load<true>(copied, place, lane);
-    }
-  }
-};
 
 /// The sums of a warp's rows over units `begin` to `end`. Of two teams each has a block of every
 /// unit.

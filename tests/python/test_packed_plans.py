@@ -42,28 +42,49 @@ import sys
 sys.path.insert(0, {folder!r})
 import numpy as np, kernwright as kw
 from test_packed_weights import SHAPES, TYPES, check, made, product
-rows = ("bfloat16", 1, 4, 2), ("float16", 8, 2, 3), ("float16", 1, 2, 3)
-for name in ("gptq 128", "gptq_v2 32", "nf4", "nf4 double", "q4_k", "q5_k", "q8_0",
-             "q6_k", "mxfp4", "nvfp4", "fp8_block"):
-    shapes = [*SHAPES[name], (48 if name != "fp8_block" else 136, 2048)][-2:]
-    cases = [*zip(shapes, rows), (shapes[1], rows[2])]
-    if name in ("nf4", "fp8_block"):
-        cases.append((shapes[0], rows[1]))
-    for (n, k), (dtype, m, warps, stages) in cases:
+# Rows of x, warps, tiles of a cluster, splits, stages: warps without a unit, and with two; blocks
+# without one; a second round of tiles, whose last one is not whole.
+rows = (("bfloat16", 1, 4, 0, 1, 2), ("float16", 1, 2, 0, 1, 3), ("bfloat16", 16, 8, 0, 0, 2),
+        ("float16", 9, 4, 3, 2, 3), ("bfloat16", 5, 2, 0, 3, 1), ("float16", 2, 4, 6, 2, 1))
+for name in SHAPES:
+    wide = (136 if name == "fp8_block" else 104 if "gptq" in name or "awq" in name else 90, 1280)
+    shapes = [SHAPES[name][-1], wide, SHAPES[name][0], wide, wide, wide]
+    for i, ((n, k), (dtype, m, warps, tiles, splits, stages)) in enumerate(zip(shapes, rows)):
+        if "act" in name and i % 3 != 0:
+            continue
         packed, numbers = made(name, n, k)
         x = np.random.default_rng(m).normal(size=(m, k)) / 64
         x = kw.asarray(x.astype(TYPES[dtype]))
+        plan = warps, tiles, 0, 0, splits, stages
         with kw.checks("memory", "init", "race", "sync") as report:
-            got = product(x, packed, warps, 0, 0, 0, 0, stages)
+            got = product(x, packed, *plan)
         report.raise_if_any()
         check(got, x.numpy(), numbers, dtype)
+        assert np.array_equal(got.numpy(), product(x, packed, *plan).numpy())
+rng = np.random.default_rng(7)
+for n, splits in ((37, 1), (86, 2)):
+    packed, numbers = made("q4_k", n, 1024)
+    x, bias, residual = (rng.normal(size=size) / 8 for size in ((11, 1024), n, (11, n)))
+    x, bias, residual = (part.astype(TYPES["bfloat16"]) for part in (x, bias, residual))
+    wide = kw.asarray(np.concatenate([x, x], 1))[:, :1024]
+    plan = [4, 6, 0, 0, splits, 2]
+    with kw.checks("memory", "init", "race", "sync") as report:
+        got = kw._core._packed_linear(wide, packed._spec, packed._arrays, kw.asarray(bias),
+                                      kw.asarray(residual), "relu", plan)
+    report.raise_if_any()
+    sums = x.astype(np.float64) @ numbers.T.astype(np.float64) + bias.astype(np.float64)
+    expected = np.maximum(sums, 0) + residual.astype(np.float64)
+    off = np.linalg.norm(got.numpy().astype(np.float64) - expected)
+    assert off <= 3e-3 * np.linalg.norm(expected)
 """
 
 
 def test_rings_of_copies_on_a_newer_device():
-    """Up to eight rows of x, where blocks stay and copy what comes next: every format."""
+    """Up to 16 rows of x, where blocks stay and copy what comes next: every format; the sums are
+    the same each time."""
     launched = run_on_hopper(RING, KERNWRIGHT_LOG="debug")
-    assert "launch packed_one<" in launched and "launch packed_ring<" in launched
+    assert launched.count("launch packed_one<") == 2 * (2 * len(SHAPES) - 2)
+    assert launched.count("launch packed_ring<") == 2 * (4 * len(SHAPES) - 2 * 3) + 2
 
 
 BOXES = """
@@ -155,7 +176,7 @@ for name, k, rows in (("nf4", 4096, (1, 3, 9)), ("q4_k", 4096, (1, 2)), ("q4_k",
 def test_what_few_rows_take_on_a_newer_device():
     launched = run_on_hopper(CHOSEN, KERNWRIGHT_LOG="debug")
     names = ("packed_row<", "packed_one<", "packed_ring<", "packed_tiles<")
-    assert [launched.count(f"launch {name}") for name in names] == [2, 1, 1, 2]
+    assert [launched.count(f"launch {name}") for name in names] == [2, 1, 2, 1]
 
 
 LARGE = """
@@ -176,7 +197,7 @@ for m in (16, 17, 33):
 
 def test_more_rows_take_warpgroups_on_hopper():
     launched = run_on_hopper(LARGE, KERNWRIGHT_LOG="debug")
-    names = ("packed_tiles<", "arrange_columns<", "packed_wgmma<")
+    names = ("packed_ring<", "arrange_columns<", "packed_wgmma<")
     assert [launched.count(f"launch {name}") for name in names] == [1, 2, 2]
 
 

@@ -1,6 +1,6 @@
-// Products of up to eight rows with quantised weights on Hopper: blocks stay, and copies of what
-// comes next are on their way to shared memory. Each warp has a part of k, in one tile of 16 rows
-// of the weights after the other.
+// Products of one row with quantised weights on Hopper: blocks stay, and copies of what comes next
+// are on their way to shared memory. Each warp has a part of k, in one tile of 16 rows of the
+// weights after the other.
 #pragma once
 
 #include <kernwright/packed_walk.cuh>

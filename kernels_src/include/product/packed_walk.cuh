@@ -10,15 +10,13 @@ namespace kernwright {
 // As in skinny.cu the weights are the side of 16 rows of a product of tiles, x that of 8 columns,
 // and the warps of a block share k.
 
-/// kTable: NF4 is decoded by a table in shared memory.
-template <typename T, typename Format, int RowTiles, int ColTiles, bool kTable = false>
+template <typename T, typename Format, int RowTiles, int ColTiles>
 struct PackedWalk {
   UInt64 tile_block[RowTiles];  ///< the first block of each tile of rows
   UInt64 tile_pair[RowTiles];   ///< the same for pairs of blocks
   UInt32 tile[RowTiles];
   const T* columns[ColTiles];
   unsigned lane, k;
-  PairTable table;
   float sums[RowTiles][ColTiles][4];
 
   /// Tiles and columns beyond the last read the last: their sums are not stored.
@@ -81,8 +79,8 @@ struct PackedWalk {
       unsigned upper[RowTiles][4], lower[RowTiles][4], x[ColTiles][4];
 #pragma unroll
       for (int r = 0; r < RowTiles; ++r) {
-        decode(raw[r][0], part, upper[r]);
-        decode(raw[r][1], part, lower[r]);
+        raw[r][0].decode(part, upper[r]);
+        raw[r][1].decode(part, lower[r]);
       }
 #pragma unroll
       for (int c = 0; c < ColTiles; ++c) load_x<Whole>(c, from + part * 32, x[c]);
@@ -107,14 +105,6 @@ struct PackedWalk {
   }
 
  private:
-  __device__ __forceinline__ void decode(const Format& raw, int part, unsigned (&pairs)[4]) const {
-    if constexpr (kTable) {
-      table.decode(raw.codes.low.word[part], pairs);
-    } else {
-      raw.decode(part, pairs);
-    }
-  }
-
   __device__ __forceinline__ static void clear(float (&parts)[RowTiles][ColTiles][4],
                                                float (&x_sums)[ColTiles][4]) {
 #pragma unroll
@@ -167,18 +157,18 @@ struct PackedWalk {
   }
 };
 
-/// A stage: two blocks of a tile.
-template <typename Format>
+/// A stage: some blocks of a tile, from the first of a pair on.
+template <typename Format, unsigned Blocks = 2>
 struct PackedStage {
   using Codes = typename Format::Codes;
   using Scales = typename Format::Scales;
-  static constexpr unsigned kBlocks = 2;
+  static constexpr unsigned kBlocks = Blocks;
   static constexpr unsigned kHigh = kBlocks * Codes::kBytes;
   static constexpr unsigned kScales = kHigh + kBlocks * Codes::kHighBytes;
   static constexpr unsigned kMore =
-      kScales + (Scales::kScalesOfPair ? 1 : kBlocks) * Scales::kScaleBytes;
+      kScales + (Scales::kScalesOfPair ? kBlocks / 2 : kBlocks) * Scales::kScaleBytes;
   static constexpr unsigned kBytes =
-      kMore + (Scales::kMoreOfPair ? 1 : kBlocks) * Scales::kMoreBytes;
+      kMore + (Scales::kMoreOfPair ? kBlocks / 2 : kBlocks) * Scales::kMoreBytes;
 
   /// action(place in the stage, address, bytes) of each array: of `some` blocks from `block` on,
   /// which is the first of `pair` where arrays have pairs.
@@ -195,7 +185,7 @@ struct PackedStage {
       action(kMore, from.more + (Scales::kMoreOfPair ? pair : block) * Scales::kMoreBytes,
              (Scales::kMoreOfPair ? (some + 1) / 2 : some) * Scales::kMoreBytes);
   }
-  /// The arrays of a unit whose stage is `here`, in shared memory.
+  /// The arrays of the blocks whose stage is `here`, in shared memory.
   __device__ __forceinline__ static PackedArrays copied(const PackedArrays& weights,
                                                         const unsigned char* here) {
     PackedArrays made = weights;
@@ -204,6 +194,53 @@ struct PackedStage {
     if constexpr (Scales::kScaleBytes > 0) made.scales = here + kScales;
     made.more = here + kMore;
     return made;
+  }
+};
+
+/// Bytes of the table that a format's scales come from; 0 if none does.
+template <typename Scales, bool kFar = Scales::kFar>
+struct ScalesTable {
+  static constexpr unsigned kBytes = 0;
+  struct Early {};
+};
+template <typename Scales>
+struct ScalesTable<Scales, true> {
+  static constexpr unsigned kBytes = Scales::kTableBytes;
+  using Early = typename Scales::Early;
+};
+
+/// The scales of a warp's next block, of formats whose scales are no part of a stage.
+template <typename Format>
+struct ScalesAhead {
+  using Scales = typename Format::Scales;
+  static constexpr bool kAhead = Scales::kFar;
+  static constexpr bool kTable = ScalesTable<Scales>::kBytes > 0;
+  typename ScalesTable<Scales>::Early next[2];
+  const float* table;  ///< a copy in shared memory
+  float offset;
+
+  __device__ __forceinline__ void start(const PackedArrays& weights, const float* copied) {
+    table = copied;
+    offset = kTable ? *weights.factor : 0.0f;
+  }
+  __device__ __forceinline__ void load(const PackedArrays& weights, unsigned tile, unsigned at) {
+    if constexpr (kAhead) {
+      const unsigned block = min(at, weights.blocks - 1), line = threadIdx.x % 32 / 4;
+      const UInt64 first = static_cast<UInt64>(tile) * weights.blocks + block;
+#pragma unroll
+      for (unsigned half = 0; half < 2; ++half)
+        next[half] = Scales::early(weights, {first, first / 2, block, tile, line, half});
+    }
+  }
+  /// A row's part of the block: codes are copies.
+  __device__ __forceinline__ Format format(const PackedArrays& copied, const PackedPlace& place,
+                                           unsigned lane) const {
+    if constexpr (kAhead) {
+      return {Format::Codes::template load<true>(copied, place, lane),
+              Scales::late(next[place.half], table, offset)};
+    } else {
+      return Format::template load<true>(copied, place, lane);
+    }
   }
 };
 

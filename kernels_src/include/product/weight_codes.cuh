@@ -25,8 +25,7 @@ __device__ const float kNormalFloat[16] = {-1.0f,
 
 /// 2 to the power of (byte - 127), as MX formats have scales; 255 is NaN.
 __device__ __forceinline__ float power_of_byte(unsigned byte) {
-  if (byte == 255) return __uint_as_float(0x7fc00000u);
-  return __uint_as_float(byte == 0 ? 0x00400000u : byte << 23);
+  return __uint_as_float(byte << 23 | (byte - 1 >= 254 ? 0x00400000u : 0));
 }
 
 }  // namespace kernwright

@@ -31,14 +31,67 @@ PackedWeights weights_of(PackedFormat format, std::int64_t n, std::int64_t k) {
 TEST_CASE("packed plan: large weights of NF4 and Q4_K take rings") {
   for (const PackedFormat format : {PackedFormat::nf4, PackedFormat::q4_k}) {
     const PackedWeights w = weights_of(format, 8192, 8192);
-    CHECK(plan_packed(w, 1, {}, kHopper).kernel == SkinnyKernel::ring);
-    const bool more = plan_packed(w, 2, {}, kHopper).kernel == SkinnyKernel::ring;
-    CHECK(more == (format == PackedFormat::nf4));
-    CHECK(plan_packed(w, 9, {}, kHopper).kernel != SkinnyKernel::ring);
+    for (const int m : {1, 2, 8, 9, 16})
+      CHECK(plan_packed(w, m, {}, kHopper).kernel == SkinnyKernel::ring);
+    CHECK(plan_packed(w, 17, {}, kHopper).kernel != SkinnyKernel::ring);
     const PackedWeights few = weights_of(format, 2048, 8192),
                         flat = weights_of(format, 14336, 3840);
-    CHECK(plan_packed(few, 1, {}, kHopper).kernel != SkinnyKernel::ring);
-    CHECK(plan_packed(flat, 1, {}, kHopper).kernel != SkinnyKernel::ring);
+    for (const int m : {1, 8, 16}) {
+      CHECK(plan_packed(few, m, {}, kHopper).kernel != SkinnyKernel::ring);
+      CHECK(plan_packed(flat, m, {}, kHopper).kernel != SkinnyKernel::ring);
+    }
+  }
+}
+
+TEST_CASE("packed plan: rings for some rows where they were measured to be faster") {
+  const auto takes = [](PackedFormat format, std::int64_t n, std::int64_t k, std::int64_t m) {
+    return plan_packed(weights_of(format, n, k), m, {}, kHopper).kernel == SkinnyKernel::ring;
+  };
+  for (const PackedFormat format :
+       {PackedFormat::int4, PackedFormat::q4_0, PackedFormat::mxfp4, PackedFormat::nvfp4,
+        PackedFormat::q5_k, PackedFormat::q6_k, PackedFormat::fp8_block, PackedFormat::q8_0}) {
+    const bool bytes = format == PackedFormat::fp8_block || format == PackedFormat::q8_0;
+    const bool slow = format == PackedFormat::fp8_block || format == PackedFormat::nvfp4;
+    CHECK(takes(format, 14336, 4096, 16));
+    CHECK(takes(format, 14336, 4096, 8) == (format != PackedFormat::q8_0));
+    CHECK(takes(format, 8192, 8192, 8) == (!slow && format != PackedFormat::q8_0));
+    CHECK_FALSE(takes(format, 4096, 4096, 8));
+    CHECK_FALSE(takes(format, 8192, 14336, 8));
+    CHECK(takes(format, 4096, 4096, 9) == !bytes);
+    CHECK(takes(format, 4096, 14336, 16) == !bytes);
+    // More units than a cluster's warps.
+    for (const std::int64_t k : {32768 + 256, 65536, 1 << 20})
+      CHECK_FALSE(takes(format, 14336, k, 16));
+  }
+  CHECK(takes(PackedFormat::nf4, 4096, 14336, 8));
+}
+
+TEST_CASE("packed plan: each warp of a ring has a unit, or two of eight rows and a long k") {
+  struct Case {
+    std::int64_t n, k;
+    int m, columns, splits, units, tiles, blocks;
+  };
+  for (const Case& each :
+       {Case{14336, 4096, 2, 1, 1, 1, 7, 128}, Case{14336, 4096, 16, 2, 1, 1, 7, 128},
+        Case{8192, 8192, 8, 1, 2, 1, 8, 64}, Case{8192, 8192, 9, 2, 2, 1, 8, 64},
+        Case{4096, 14336, 8, 1, 2, 2, 4, 64}, Case{4096, 14336, 16, 2, 4, 1, 11, 24}}) {
+    const PackedWeights w = weights_of(PackedFormat::nf4, each.n, each.k);
+    const SkinnyPlan plan = plan_packed(w, each.m, {}, kHopper);
+    CHECK(plan.kernel == SkinnyKernel::ring);
+    CHECK(plan.warps == 16);
+    CHECK(plan.stages == 2);
+    CHECK(plan.columns == each.columns);
+    CHECK(plan.splits == each.splits);
+    CHECK(plan.unroll == each.units);
+    CHECK(plan.rows == each.tiles);
+    CHECK(packed_blocks(w, each.m, plan, kHopper) == each.blocks);
+    CHECK(packed_shared_bytes(w, each.m, plan) <= kHopper.shared_bytes);
+  }
+  // Warps that would have three units of eight rows, or two of 16, and a cluster of nine.
+  const PackedWeights w = weights_of(PackedFormat::nf4, 4096, 4096);
+  for (const auto& [m, warps, splits] : {std::tuple{8, 4, 1}, {16, 8, 1}, {16, 2, 9}}) {
+    const SkinnyPlan asked = {.warps = warps, .splits = splits, .stages = 2};
+    CHECK_THROWS_AS(plan_packed(w, m, asked, kHopper), InvalidArgument);
   }
 }
 
@@ -47,8 +100,6 @@ TEST_CASE("packed plan: one row of Q5_K and Q6_K takes a ring where its x stays 
     CHECK(plan_packed(weights_of(format, 8192, 8192), 1, {}, kHopper).columns == 4);
     const PackedWeights longer = weights_of(format, 4096, 14336);
     CHECK(plan_packed(longer, 1, {}, kHopper).kernel != SkinnyKernel::ring);
-    const SkinnyPlan two = plan_packed(weights_of(format, 8192, 8192), 2, {}, kHopper);
-    CHECK(two.kernel != SkinnyKernel::ring);
   }
 }
 
@@ -156,13 +207,13 @@ TEST_CASE("packed plan: warpgroups take large weights alone, and only where they
   CHECK(kernel(4096, 17, kHopper) == SkinnyKernel::wgmma);
   CHECK(kernel(4096, 16, kHopper) != SkinnyKernel::wgmma);
   CHECK(kernel(2048, 32, kHopper) != SkinnyKernel::wgmma);
-  CHECK(kernel(14336, 9, kHopper) == SkinnyKernel::wgmma);
   const auto takes = [](PackedFormat format, std::int64_t n, std::int64_t k, std::int64_t m) {
     return plan_packed(weights_of(format, n, k), m, {}, kHopper).kernel == SkinnyKernel::wgmma;
   };
-  CHECK_FALSE(takes(PackedFormat::int4, 14336, 4096, 16));
+  CHECK_FALSE(takes(PackedFormat::int4, 14336, 3840, 16));
   CHECK(takes(PackedFormat::int4, 14336, 4096, 17));
-  CHECK_FALSE(takes(PackedFormat::q4_k, 8192, 8192, 16));
+  CHECK(takes(PackedFormat::q4_k, 14336, 3840, 9));
+  CHECK_FALSE(takes(PackedFormat::q4_k, 14336, 4096, 9));
   CHECK_FALSE(takes(PackedFormat::q4_k, 256, 131072, 64));  // few blocks
   PackedDevice newer = kHopper;
   newer.wgmma = false;
@@ -188,7 +239,9 @@ TEST_CASE("packed plan: warpgroups take large weights alone, and only where they
 TEST_CASE("packed plan: what no kernel takes is refused") {
   const PackedWeights w = weights_of(PackedFormat::q8_0, 4096, 4096);
   CHECK_THROWS_AS(plan_packed(w, 1, {.stages = 7}, kHopper), InvalidArgument);
-  CHECK_THROWS_AS(plan_packed(w, 9, {.stages = 2}, kHopper), InvalidArgument);
+  CHECK_THROWS_AS(plan_packed(w, 17, {.stages = 2}, kHopper), InvalidArgument);
+  CHECK_THROWS_AS(plan_packed(w, 9, {.warps = 32, .stages = 2}, kHopper), InvalidArgument);
+  CHECK_THROWS_AS(plan_packed(w, 9, {.splits = 14, .stages = 2}, kHopper), InvalidArgument);
   CHECK_THROWS_AS(plan_packed(w, 9, {.columns = 1}, kHopper), InvalidArgument);
   CHECK_THROWS_AS(plan_packed(w, 65, {.warps = 2}, kHopper), InvalidArgument);
   SkinnyPlan row = {.kernel = SkinnyKernel::row};

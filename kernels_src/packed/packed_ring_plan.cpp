@@ -1,0 +1,130 @@
+// The plan of packed_one.cu and packed_ring.cu.
+#include "kernels_src/packed/packed_ring_plan.h"
+
+#include "kernels_src/packed/packed_wgmma.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kRingRows = 16;
+constexpr std::int64_t kLongRing = 8192;  ///< k
+
+/// Bytes of the sums of x of a warp, as HeldColumns has them, for each row and unit.
+std::int64_t packed_offset_bytes(const PackedWeights& w) {
+  switch (w.format) {
+    case PackedFormat::int4:
+      return 4 * 256 / w.group;
+    case PackedFormat::q4_0:
+    case PackedFormat::q4_k:
+    case PackedFormat::q5_k:
+      return 4 * 8;
+    case PackedFormat::q6_k:
+      return 4 * 16;
+    default:
+      return 0;
+  }
+}
+
+/// Two blocks of eight warps wait for each other less than one of 16, if x stays in registers.
+bool has_packed_halves(const PackedWeights& w, std::int64_t m) {
+  return m == 1 && packed_units(w, 8) <= kMostHeldUnits;
+}
+
+SkinnyPlan plan_packed_one(const PackedWeights& w, SkinnyPlan plan) {
+  plan.rows = 1;
+  choose_packed(plan.warps, has_packed_halves(w, 1) ? 8 : 16);
+  choose_packed(plan.stages, 3);
+  const std::int64_t units = packed_units(w, plan.warps);
+  plan.columns = units <= kMostHeldUnits ? static_cast<int>(units) : 0;
+  plan.unroll = 0;
+  plan.splits = 1;
+  return plan;
+}
+
+/// Clusters of splits that run at once, at least one.
+std::int64_t packed_ring_clusters(const SkinnyPlan& plan, const PackedDevice& device) {
+  const std::int64_t resident = std::max(1, 16 / plan.warps);  // blocks of a multiprocessor
+  const std::int64_t across = (plan.splits + resident - 1) / resident;
+  const std::int64_t side_by_side = std::max<std::int64_t>(1, resident / plan.splits);
+  return std::max<std::int64_t>(1, clusters_at_once(across, device.multiprocessors)) * side_by_side;
+}
+
+/// Measured on an H100 for one row, on an H200 for more.
+bool gains_by_packed_ring(const PackedWeights& w, std::int64_t m, const PackedDevice& device) {
+  const PackedFormat f = w.format;
+  if (m == 1) {
+    const bool halves = has_packed_halves(w, m);
+    return f == PackedFormat::nf4 || f == PackedFormat::q4_k ||
+           (halves && (f == PackedFormat::q5_k || f == PackedFormat::q6_k));
+  }
+  const bool bytes = f == PackedFormat::q8_0 || f == PackedFormat::fp8_block;
+  const bool high = w.n >= 32 * device.multiprocessors;
+  if (m > 8) return high || !bytes;
+  if (f == PackedFormat::nf4) return true;
+  const bool slow = f == PackedFormat::nvfp4 || f == PackedFormat::fp8_block;
+  return high && f != PackedFormat::q8_0 && w.k <= (slow ? kLongRing / 2 : kLongRing);
+}
+
+}  // namespace
+
+bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device) {
+  return (w.n + 15) / 16 >= device.multiprocessors && w.k > std::int64_t{15} * 256;
+}
+
+std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
+  const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
+  const std::int64_t stages = plan.stages * packed_stage_bytes(w);
+  if (m == 1) {
+    const std::int64_t sums = 2 * 16 * 4, of_x = (w.k + 255) / 256 * 64;
+    return table + plan.warps * (stages + sums) + of_x;
+  }
+  // As TileStages and TileSums in packed_tiles.cuh.
+  const std::int64_t columns = 8 * plan.columns, sums = 2 * columns * 20 * 4;
+  const std::int64_t kept = plan.splits > 1 ? 2 * 4 * columns * 16 * 4 : 0;
+  const std::int64_t of_unit = stages + columns * packed_offset_bytes(w);
+  return table + plan.warps * (plan.unroll * of_unit + sums) + kept;
+}
+
+SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
+                            const PackedDevice& device) {
+  plan.kernel = SkinnyKernel::ring;
+  if (m == 1) return plan_packed_one(w, plan);
+  plan.columns = m <= 8 ? 1 : 2;
+  choose_packed(plan.warps, 16);
+  choose_packed(plan.stages, 2);
+  const std::int64_t held = plan.columns == 1 && w.k > kLongRing ? 2 : 1;
+  choose_packed(plan.splits, packed_units(w, plan.warps * held));
+  plan.unroll = static_cast<int>(packed_units(w, std::int64_t{plan.warps} * plan.splits));
+  const std::int64_t tiles = (w.n + 15) / 16, clusters = packed_ring_clusters(plan, device);
+  choose_packed(plan.rows, (tiles + clusters - 1) / clusters);
+  return plan;
+}
+
+bool fits_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                      const PackedDevice& device) {
+  constexpr std::int64_t kBarriers = 2048;  // no more than these bytes
+  return plan.warps <= 16 && plan.stages <= 8 && plan.splits <= kMostCluster &&
+         (m == 1 || plan.unroll <= 2 / plan.columns) &&
+         std::has_single_bit(static_cast<unsigned>(plan.warps)) &&
+         packed_ring_shared(w, m, plan) + kBarriers <= device.shared_bytes;
+}
+
+bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                       const PackedDevice& device) {
+  if (m > kRingRows || !device.overlapping) return false;
+  if (plan != SkinnyPlan{}) return plan.stages > 0 && plan.kernel == SkinnyKernel::chosen;
+  return fills_packed_warps(w, device) && gains_by_packed_ring(w, m, device) &&
+         fits_packed_ring(w, m, plan_packed_ring(w, m, plan, device), device);
+}
+
+std::int64_t packed_ring_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                                const PackedDevice& device) {
+  const std::int64_t tiles = (w.n + 15) / 16;
+  if (m > 1) return (tiles + plan.rows - 1) / plan.rows;
+  return std::min(tiles, 16 / plan.warps * device.multiprocessors);
+}
+
+}  // namespace kernwright::kernels
