@@ -76,6 +76,7 @@
 #include "kernels_src/include/wgmma/wgmma_byte_rows.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_common.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_k_major.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_row_sums.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_rows.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_sums.cuh.h"
 
@@ -168,6 +169,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(wgmma_byte_rows),
     KW_HEADER(wgmma_common),
     KW_HEADER(wgmma_k_major),
+    KW_HEADER(wgmma_row_sums),
     KW_HEADER(wgmma_rows),
     KW_HEADER(wgmma_sums),
 };

@@ -97,6 +97,7 @@ const LazyKernel& float8_kernel(const PreparedAttention& made, const HopperAtten
                                 const KeptPlan& kept) {
   const HopperAttentionRoom& room = kept.room;
   const bool capped = hopper_extras(made.call) > 0;
+  const int uses = hopper_uses(made.call);
   const auto key = InstanceKey()
                        .add(1, 1)
                        .type(made.q.type())
@@ -110,13 +111,14 @@ const LazyKernel& float8_kernel(const PreparedAttention& made, const HopperAtten
                        .add(tile.groups, 2)
                        .add(room.places, 2)
                        .add(capped, 1)
-                       .add(kept.keeps, 1);
+                       .add(kept.keeps, 1)
+                       .add(uses, 4);
   return float8_family().instance(key, [&] {
     return format(
-        "float8_attention<Form<{}, {}, {}, {}>, ByteTile<{}, {}, {}, {}, {}, {}, {}>, {}>",
+        "float8_attention<Form<{}, {}, {}, {}>, ByteTile<{}, {}, {}, {}, {}, {}, {}, {}>, {}>",
         device_type(made.q.type()), device_type(made.k.type()), device_type(made.v.type()),
         kept.keeps, made.dim_class, made.value_class, tile.keys, tile.stages, room.value_stages,
-        tile.groups, room.places, capped ? "kCapped" : "kPlain");
+        tile.groups, room.places, uses, capped ? "kCapped" : "kPlain");
   });
 }
 

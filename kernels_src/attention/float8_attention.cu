@@ -65,18 +65,17 @@ struct Form {
       }
     }
   }
-  /// Queued: weights times a tile of values are added; without `adds` they are the first.
   template <typename Of>
-  __device__ static __forceinline__ void multiply_values(float (&out)[Of::kValueDim / 2],
-                                                         const unsigned (&weights)[Of::kSteps][4],
-                                                         unsigned values, int adds) {
-#pragma unroll
-    for (int k = 0; k < Of::kSteps; ++k) {
-      RowProducts<Values, Of::kValueDim, false>::add(
-          out, weights[k], plain_descriptor(values + k * (Of::kValueDim * 32), 128, 256),
-          k > 0 ? 1 : adds);
-    }
-    commit_products();
+  __device__ static __forceinline__ unsigned long long describe_values(unsigned values) {
+    return plain_descriptor(values, 128, 256);
+  }
+  /// Queued: weights times 32 keys' values.
+  template <typename Of>
+  __device__ static __forceinline__ void multiply_values(const unsigned (&weights)[4],
+                                                         unsigned long long values, int step,
+                                                         int adds) {
+    RowSumProducts<Values>::template add<Of::kValueDim, kResult, false>(
+        weights, further(values, step * (Of::kValueDim * 32)), adds);
   }
 };
 

@@ -39,7 +39,7 @@ const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
                                           const HopperAttentionRoom& room) {
   static const auto& family = *new Family("hopper_attention.cu", text::hopper_attention_cu);
   constexpr const char* names[] = {"kPlain", "kCapped", "kBiased"};
-  const int extras = hopper_extras(made.call);
+  const int extras = hopper_extras(made.call), uses = hopper_uses(made.call);
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .add(made.dim_class / 32, 4)
@@ -49,11 +49,12 @@ const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
                        .add(room.value_stages, 3)
                        .add(tile.groups, 2)
                        .add(room.places, 2)
-                       .add(extras, 2);
+                       .add(extras, 2)
+                       .add(uses, 8);
   return family.instance(key, [&] {
-    return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}, {}, {}>, {}>",
+    return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}, {}, {}, {}>, {}>",
                   device_type(made.q.type()), made.dim_class, made.value_class, tile.keys,
-                  tile.stages, room.value_stages, tile.groups, room.places, names[extras]);
+                  tile.stages, room.value_stages, tile.groups, room.places, uses, names[extras]);
   });
 }
 

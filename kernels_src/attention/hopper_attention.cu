@@ -20,17 +20,17 @@ struct Form {
                                               unsigned (&weights)[kScores / 8][4]) {
     pack_weights<T>(s, weights);
   }
-  /// Queued: weights times a tile of values are added; without `adds` they are the first.
   template <typename Of>
-  __device__ static __forceinline__ void multiply_values(float (&out)[Of::kValueDim / 2],
-                                                         const unsigned (&weights)[Of::kSteps][4],
-                                                         unsigned values, int adds) {
-#pragma unroll
-    for (int k = 0; k < Of::kSteps; ++k) {
-      RowProducts<T, Of::kValueDim>::add(
-          out, weights[k], matrix_descriptor(values + k * 2048, Of::kKeyColumn), k > 0 ? 1 : adds);
-    }
-    commit_products();
+  __device__ static __forceinline__ unsigned long long describe_values(unsigned values) {
+    return matrix_descriptor(values, Of::kKeyColumn);
+  }
+  /// Queued: weights times 16 keys' values.
+  template <typename Of>
+  __device__ static __forceinline__ void multiply_values(const unsigned (&weights)[4],
+                                                         unsigned long long values, int step,
+                                                         int adds) {
+    RowSumProducts<T>::template add<Of::kValueDim, kResult, true>(
+        weights, further(values, step * 2048), adds);
   }
 };
 /// Launched with Of::kThreads threads. Dynamic shared memory: queries of each warpgroup, stages of

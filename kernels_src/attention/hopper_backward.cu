@@ -13,12 +13,6 @@
 
 using namespace kernwright;
 
-/// The descriptor of what is `bytes` further on: one addition.
-__device__ __forceinline__ unsigned long long further(unsigned long long descriptor,
-                                                      unsigned bytes) {
-  return (descriptor & ~0xffffffffull) | (static_cast<unsigned>(descriptor) + (bytes >> 4));
-}
-
 /// Queued: rows of a warpgroup's keys times 64 queries, both along the elements of heads.
 template <typename T, int kDim, int kQueries>
 __device__ __forceinline__ void multiply_rows(float (&s)[32], unsigned keys, unsigned queries) {

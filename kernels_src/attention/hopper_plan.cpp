@@ -148,6 +148,15 @@ bool is_ragged(const AttentionCall& call) {
   return call.q_starts != 0 || call.k_starts != 0 || call.q_lengths != 0 || call.k_lengths != 0;
 }
 
+int hopper_uses(const AttentionCall& call) {
+  enum : int { splits = 1, starts = 2, window = 4, sinks = 8, cap = 16, slopes = 32, mask = 64 };
+  const int uses = (call.splits > 1 ? splits : 0) | (is_ragged(call) ? starts : 0) |
+                   (call.left >= 0 ? window : 0) | (call.sinks != 0 ? sinks : 0);
+  if (hopper_extras(call) < 2) return uses;
+  return uses | (call.soft_cap > 0 ? cap : 0) | (call.slopes != 0 ? slopes : 0) |
+         mask * call.mask_kind;
+}
+
 HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAttentionTile& tile,
                                 int taken) {
   const int few = tile.stages, more = tile.stages + 1;

@@ -25,6 +25,8 @@ std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& op
 int hopper_extras(const AttentionCall& call);
 /// Whether sequences may have other lengths than the arrays.
 bool is_ragged(const AttentionCall& call);
+/// `Uses` of attention_parts.cuh.
+int hopper_uses(const AttentionCall& call);
 
 /// Of a block.
 int hopper_shared_bytes(const PreparedAttention& made, const HopperAttentionTile& tile,

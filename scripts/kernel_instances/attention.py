@@ -1,34 +1,34 @@
 """Instances of attention kernels with many queries for the compile gate, by source text."""
 
 # Type; elements of a head, elements of a value, keys, stages of keys, stages of values, warpgroups,
-# query slots; options of the scores.
+# query slots, what calls have at times (`Uses`); options of the scores.
 HOPPER = [
-    ("BFloat16", "128, 128, 128, 2, 3, 2, 2", "kPlain"),
-    ("BFloat16", "128, 128, 128, 2, 2, 2, 3", "kPlain"),
-    ("Float16", "128, 128, 160, 2, 2, 2, 2", "kPlain"),
-    ("Float16", "128, 128, 176, 2, 2, 2, 1", "kPlain"),
-    ("BFloat16", "128, 128, 128, 2, 3, 1, 3", "kPlain"),
-    ("BFloat16", "64, 64, 128, 3, 4, 3, 3", "kPlain"),
-    ("Float16", "64, 64, 128, 2, 3, 2, 3", "kPlain"),
-    ("Float16", "64, 64, 96, 3, 4, 3, 3", "kCapped"),
-    ("Float16", "96, 96, 128, 2, 3, 1, 3", "kCapped"),
-    ("BFloat16", "192, 192, 96, 2, 2, 2, 1", "kPlain"),
-    ("Float16", "192, 128, 128, 2, 2, 2, 1", "kCapped"),
-    ("BFloat16", "256, 256, 80, 2, 2, 2, 1", "kPlain"),
-    ("Float16", "256, 256, 64, 2, 3, 1, 2", "kCapped"),
-    ("Float16", "64, 64, 96, 3, 4, 3, 1", "kBiased"),
-    ("BFloat16", "128, 128, 128, 2, 3, 2, 1", "kBiased"),
-    ("Float16", "96, 128, 128, 2, 3, 1, 1", "kBiased"),
+    ("BFloat16", "128, 128, 128, 2, 3, 2, 2, 0", "kPlain"),
+    ("BFloat16", "128, 128, 128, 2, 2, 2, 3, 0", "kPlain"),
+    ("Float16", "128, 128, 160, 2, 2, 2, 2, 0", "kPlain"),
+    ("Float16", "128, 128, 176, 2, 2, 2, 1, 0", "kPlain"),
+    ("BFloat16", "128, 128, 128, 2, 3, 1, 3, 1", "kPlain"),
+    ("BFloat16", "64, 64, 128, 3, 4, 3, 3, 0", "kPlain"),
+    ("Float16", "64, 64, 128, 2, 3, 2, 3, 8", "kPlain"),
+    ("Float16", "64, 64, 96, 3, 4, 3, 3, 2", "kCapped"),
+    ("Float16", "96, 96, 128, 2, 3, 1, 3, 4", "kCapped"),
+    ("BFloat16", "192, 192, 96, 2, 2, 2, 1, 0", "kPlain"),
+    ("Float16", "192, 128, 128, 2, 2, 2, 1, 0", "kCapped"),
+    ("BFloat16", "256, 256, 80, 2, 2, 2, 1, 0", "kPlain"),
+    ("Float16", "256, 256, 64, 2, 3, 1, 2, 15", "kCapped"),
+    ("Float16", "64, 64, 96, 3, 4, 3, 1, 98", "kBiased"),
+    ("BFloat16", "128, 128, 128, 2, 3, 2, 1, 148", "kBiased"),
+    ("Float16", "96, 128, 128, 2, 3, 1, 1, 192", "kBiased"),
 ]
 # Types of queries, keys and values, whether sums are kept; a tile as above; options of the scores.
 FLOAT8 = [
-    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "128, 128, 192, 2, 2, 2, 2", "kPlain"),
-    ("Float8E4M3, Float8E4M3, Float8E4M3, false", "128, 128, 192, 2, 2, 2, 2", "kPlain"),
-    ("Float8E4M3, Float8E5M2, Float8E5M2, true", "128, 128, 160, 2, 2, 2, 2", "kCapped"),
-    ("Float8E5M2, Float8E4M3, Float8E4M3, false", "64, 64, 128, 2, 3, 2, 3", "kPlain"),
-    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "64, 96, 192, 2, 3, 1, 2", "kPlain"),
-    ("Float8E5M2, Float8E5M2, Float8E4M3, false", "192, 192, 128, 2, 2, 2, 1", "kPlain"),
-    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "256, 256, 96, 2, 2, 2, 1", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "128, 128, 192, 2, 2, 2, 2, 0", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, false", "128, 128, 192, 2, 2, 2, 2, 0", "kPlain"),
+    ("Float8E4M3, Float8E5M2, Float8E5M2, true", "128, 128, 160, 2, 2, 2, 2, 2", "kCapped"),
+    ("Float8E5M2, Float8E4M3, Float8E4M3, false", "64, 64, 128, 2, 3, 2, 3, 0", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "64, 96, 192, 2, 3, 1, 2, 1", "kPlain"),
+    ("Float8E5M2, Float8E5M2, Float8E4M3, false", "192, 192, 128, 2, 2, 2, 1, 0", "kPlain"),
+    ("Float8E4M3, Float8E4M3, Float8E4M3, true", "256, 256, 96, 2, 2, 2, 1, 4", "kPlain"),
 ]
 # Type; elements of a head, elements of a value, queries, whether lengths differ; options of the
 # scores.

@@ -47,7 +47,7 @@ def on_device(arrays):
 
 def compare(host, dtype="float16", device=None, **options):
     """The options are the model's, under the call's names."""
-    names = {"causal": "is_causal", "query_lengths": "query_lengths", "alibi": "alibi"}
+    names = {"causal": "is_causal", "mask": "attn_mask"}
     left, right = options.get("left", -1), options.get("right", -1)
     given = {
         names.get(name, name): kw.asarray(value) if isinstance(value, np.ndarray) else value
@@ -74,6 +74,7 @@ class Tile(NamedTuple):
     value_stages: int
     groups: int
     places: int
+    uses: int
 
 
 def launched(profiled):
@@ -226,6 +227,25 @@ def test_parts_with_two_places_of_queries(forced):
     for right in (-1, 0):
         got = attention(*device, enable_gqa=True, window=(-1, right))
         assert_attention(got, reference(*host, right=right)[0], "float16")
+
+
+@hopper_alone
+def test_code_is_for_what_a_call_has(forced):
+    """The numbers are those of `Uses`; the results of such calls have tests of their own."""
+    sinks, lengths = np.zeros(2, np.float32), np.array([150], np.int32)
+    added = np.random.default_rng(5).standard_normal((40, 200)).astype(np.float32)
+    seen = added > -1
+    for options, splits, uses in (
+        ({"causal": True}, 1, 0), ({"lengths": lengths}, 1, 2), ({"left": 30, "right": 0}, 1, 4),
+        ({"sinks": sinks}, 1, 8), ({}, 2, 1), ({"left": 30, "right": 0, "sinks": sinks}, 1, 12),
+        ({"soft_cap": 2.0}, 1, 0), ({"alibi": sinks + 0.5}, 1, 32), ({"mask": seen}, 1, 64),
+        ({"mask": added.astype(np.float16)}, 1, 128), ({"mask": added}, 1, 192),
+        ({"mask": seen, "soft_cap": 2.0, "alibi": sinks + 0.5}, 1, 112),
+    ):  # fmt: skip
+        _core._force_attention("hopper", (64, 2, 1, True), splits)
+        with kw.profile() as profiled:
+            compare(operands(1, 2, 1, 40, 200, 64), **options)
+        assert launched(profiled)[1].uses == uses, options
 
 
 @hopper_alone

@@ -5,6 +5,7 @@
 
 #include <kernwright/attention_loads.cuh>
 #include <kernwright/attention_results.cuh>
+#include <kernwright/wgmma_row_sums.cuh>
 
 namespace kernwright {
 
@@ -50,21 +51,20 @@ struct View {
   }
 };
 
-/// The slots of a part's queries (later its result) and of its numbers.
-struct Place {
-  int slot = 0, part = 0;
-};
+/// The waves of sums (wgmma_sums.cuh): products of queries and keys, of weights and values.
+constexpr int kScores = 0, kResult = 1;
 
 /// Queued: scores of 64 queries and a tile of keys.
 template <typename T, typename Of>
-__device__ __forceinline__ void multiply_keys(float (&s)[Of::kKeys / 2], unsigned queries,
-                                              unsigned keys) {
+__device__ __forceinline__ void multiply_keys(unsigned queries, unsigned keys) {
+  const unsigned long long a = matrix_descriptor(queries, kGroupRows * 128);
+  const unsigned long long b = matrix_descriptor(keys, Of::kKeyColumn);
 #pragma unroll
   for (int k = 0; k < Of::kDim * Of::kSize / 32; ++k) {
     const unsigned inside = k % 4 * 32;
-    Products<T, Of::kKeys, false, false>::add(
-        s, matrix_descriptor(queries + k / 4 * (kGroupRows * 128) + inside, kGroupRows * 128),
-        matrix_descriptor(keys + k / 4 * Of::kKeyColumn + inside, Of::kKeyColumn), k > 0);
+    SumProducts<T>::template add<Of::kKeys, kScores, false, false>(
+        further(a, k / 4 * (kGroupRows * 128) + inside),
+        further(b, k / 4 * Of::kKeyColumn + inside), k > 0);
   }
   commit_products();
 }
@@ -82,6 +82,9 @@ struct Attending {
   using T = typename Form::Out;
   using Sums = Running<Form::kLift>;
   static constexpr bool kAhead = Of::kPlaces > 1, kLate = Of::kPlaces > 2;
+  // Products of three warpgroups have few cycles for each tile, none for a branch between them: the
+  // first scores have a text of their own.
+  static constexpr bool kApart = Of::kGroups == 3;
   const Shared<Of>& shared;
   const TensorMap& map_out;
   const AttentionCall& call;
@@ -95,7 +98,12 @@ struct Attending {
   Ring<kParts> ring;
   View view;
 
-  /// The place of this part's queries.
+  /// The place of a part's queries, later of its result.
+  __device__ __forceinline__ int slot_of(int part) const {
+    static_assert(kParts == 6 && Of::kPlaces <= 3);  // so the rings go on together
+    const int behind = Of::kPlaces == 3 && part >= 3 ? part - 3 : part;
+    return group * Of::kPlaces + (Of::kPlaces == 3 ? behind : part % Of::kPlaces);
+  }
   __device__ __forceinline__ int slot() const { return group * Of::kPlaces + q_ring.stage; }
 
   /// The next part is this one.
@@ -112,28 +120,30 @@ struct Attending {
     return Of::kSize == 2 || kExtras == kCapped ? scale : scale * fabsf(part.score_scale);
   }
   /// Queued: scores of a tile.
-  __device__ __forceinline__ void begin_scores(float (&s)[Of::kKeys / 2]) const {
+  __device__ __forceinline__ void begin_scores() const {
     begin_products();
-    multiply_keys<typename Form::Scores, Of>(s, shared_address(shared.queries(slot())),
+    multiply_keys<typename Form::Scores, Of>(shared_address(shared.queries(slot())),
                                              shared_address(shared.keys(k_ring.stage)));
   }
-  /// Queued: the sums of a tile.
-  __device__ __forceinline__ void begin_sums(float (&out)[Of::kValueDim / 2],
-                                             const unsigned (&weights)[Of::kSteps][4],
+  /// Queued: the sums of a tile are added; without `adds` they are the first.
+  __device__ __forceinline__ void begin_sums(const unsigned (&weights)[Of::kSteps][4],
                                              bool adds) const {
     shared.v_full[v_ring.stage].wait(v_ring.parity);
     begin_products();
-    Form::template multiply_values<Of>(out, weights, shared_address(shared.values(v_ring.stage)),
-                                       adds);
+    const unsigned long long values =
+        Form::template describe_values<Of>(shared_address(shared.values(v_ring.stage)));
+#pragma unroll
+    for (int k = 0; k < Of::kSteps; ++k) {
+      Form::template multiply_values<Of>(weights[k], values, k, k > 0 ? 1 : adds);
+    }
+    commit_products();
   }
   __device__ __forceinline__ void take_scores(float (&s)[Of::kKeys / 2]) {
-    settle(s);
+    read_sums<kScores>(s);
     give_back(shared.k_empty[k_ring.stage], lane);
     k_ring.advance();
   }
-  __device__ __forceinline__ void take_sums(float (&out)[Of::kValueDim / 2],
-                                            unsigned (&weights)[Of::kSteps][4]) {
-    settle(out);
+  __device__ __forceinline__ void take_sums(unsigned (&weights)[Of::kSteps][4]) {
     keep_weights(weights);
     give_back(shared.v_empty[v_ring.stage], lane);
     v_ring.advance();
@@ -148,7 +158,7 @@ struct Attending {
     };
     if constexpr (kExtras == kBiased) {
       const ScoreTerms terms(call, same_in_warp(part.batch), same_in_warp(part.head));
-      bend_scores<T>(s, call, span(), terms, view.row, view.first);
+      bend_scores<T, Of>(s, call, span(), terms, view.row, view.first);
     }
     if constexpr (kExtras == kCapped) {
 #pragma unroll
@@ -158,7 +168,7 @@ struct Attending {
       for (float& score : s) score = -score;
     }
     if (view.first < view.all_low || view.first + Of::kKeys > view.all_high) {
-      hide_keys(s, call, span(), view.row, view.first);
+      hide_keys<Of::kWindow>(s, call, span(), view.row, view.first);
     }
     running.take(s, scale_of(part), shrink);
   }
@@ -168,13 +178,12 @@ struct Attending {
     return kept.sums + group * (Of::kValueDim / 8 * 128) + (warp * 32 + lane);
   }
   /// Sums go to memory, and are added where `others` are.
-  __device__ __forceinline__ void keep(float (&out)[Of::kValueDim / 2], bool others) const {
-    if (others) add_kept(out);
-    float4* const at = kept_sums();
-#pragma unroll
-    for (int i = 0; i < Of::kValueDim / 8; ++i) {
-      at[i * 128] = make_float4(out[4 * i], out[4 * i + 1], out[4 * i + 2], out[4 * i + 3]);
-    }
+  __device__ __forceinline__ void keep(bool others) const {
+    if (others) add_kept();
+    store_sums<kResult, Of::kValueDim / 2>(kept_sums());
+  }
+  __device__ __forceinline__ void add_kept() const {
+    add_stored_sums<kResult, Of::kValueDim / 2>(kept_sums());
   }
   __device__ __forceinline__ void shrink_kept(const float (&shrink)[2]) const {
     float4* const at = kept_sums();
@@ -185,40 +194,29 @@ struct Attending {
           make_float4(sum.x * shrink[0], sum.y * shrink[0], sum.z * shrink[1], sum.w * shrink[1]);
     }
   }
-  __device__ __forceinline__ void add_kept(float (&out)[Of::kValueDim / 2]) const {
-    const float4* const at = kept_sums();
-#pragma unroll
-    for (int i = 0; i < Of::kValueDim / 8; ++i) {
-      const float4 sum = at[i * 128];
-      out[4 * i] += sum.x;
-      out[4 * i + 1] += sum.y;
-      out[4 * i + 2] += sum.z;
-      out[4 * i + 3] += sum.w;
-    }
-  }
-
   /// A part's result leaves through the place of its queries, or a split's sums do. `met`: so have
   /// the warps since the last products with these queries.
-  __device__ __forceinline__ void store(const Place& of, bool met, const Sums& running,
-                                        float (&out)[Of::kValueDim / 2]) const {
-    const Part& part = shared.parts[of.part];
+  __device__ __forceinline__ void store(int place, bool met, const Sums& running) const {
+    float out[Of::kValueDim / 2];
+    read_sums<kResult>(out);
+    const Part& part = shared.parts[place];
     const int row = same_in_warp(part.row) + group * kGroupRows + warp * kWarpRows;
-    if (call.splits > 1) {
+    if constexpr (Of::kSplits) {
       store_sums<Of>(out, running, scale_of(part), call, part, row, lane);
-      return;
+    } else {
+      if (!met) meet(4 + group, 128);
+      store_rows<T, Of>(out, running, scale_of(part),
+                        shared.queries(slot_of(place)) + warp * (kWarpRows * 128), map_out, call,
+                        part, row, lane);
     }
-    if (!met) meet(4 + group, 128);
-    store_rows<T, Of>(out, running, scale_of(part),
-                      shared.queries(of.slot) + warp * (kWarpRows * 128), map_out, call, part, row,
-                      lane);
   }
   /// It serves another part now.
-  __device__ __forceinline__ void give_place(const Place& of) const {
+  __device__ __forceinline__ void give_place(int place) const {
     __syncwarp();
     if (lane == 0) {
       wait_for_reads_of_stores<0>();
-      shared.q_empty[of.slot].arrive();
-      shared.part_empty[of.part].arrive();
+      shared.q_empty[slot_of(place)].arrive();
+      shared.part_empty[place].arrive();
     }
   }
   __device__ __forceinline__ void wait_for_queries() const {
@@ -228,35 +226,67 @@ struct Attending {
     shared.k_full[k_ring.stage].wait(k_ring.parity);
   }
 
-  /// From the first scores of a part, already there, to its result. The last keys come first. With
-  /// more places parts follow each other to the block's last one: the first scores of one are made
-  /// beside the last sums of the part before. That one's result leaves beside the second scores.
-  /// With two places and one tile it leaves before: the next queries wait for its place.
-  __device__ __forceinline__ void run(float (&s)[Of::kKeys / 2], float (&out)[Of::kValueDim / 2],
+  /// From the first scores of a part to its result. The last keys come first. With more places
+  /// parts follow each other to the block's last one: the first scores of one are made beside the
+  /// last sums of the part before. That one's result leaves beside the second scores. With two
+  /// places they end at a part of one tile, too: the next queries wait for its place. Products have
+  /// few texts here, as a kernel is compiled in proportion to them; but scores are always begun
+  /// where sums are added behind them: else ptxas makes one product wait for the other.
+  __device__ __forceinline__ void run(float (&s)[Of::kKeys / 2],
                                       unsigned (&weights)[Of::kSteps][4]) {
     Sums running, last;
     float shrink[2];
-    Place before, owed;  // the part before; whose result is on its way
-    bool owes = false, queued = false, adds = false;
+    int here = 0, before = 0, owed = 0;  // places: of a part, of the one before, to be given
+    bool owes = false, filled = false, adds = false, leaves = false, ends = false;
     int summed = 0;  // tiles since sums were kept
     bool keeps = false, kept_last = false;
-    const auto leave = [&] {
-      if (Form::kKeeps && kept_last) add_kept(out);
-      store(before, Of::kGroups > 1, last, out);  // the warps met at their turn
-      owed = before;
-      owes = true;
-    };
     const auto give_owed = [&] {
       if (kAhead && owes) give_place(owed);
       owes = false;
     };
+    const auto begin_turn = [&] {
+      ping_pong.begin();
+      begin_scores();
+    };
+    wait_for_queries();
+    wait_for_keys();
     while (true) {
+      if constexpr (!kApart) begin_turn();
+      if (filled) {
+        if constexpr (kApart) begin_turn();
+        if (leaves) {
+          ping_pong.end();
+          store(before, Of::kGroups > 1, last);  // the warps met at their turn
+          owed = before;
+          owes = true;
+        }
+        begin_sums(weights, adds);
+        if (!leaves) ping_pong.end();
+        adds = true;
+        if (kAhead && ends) {
+          before = here;
+          last = running;
+          running = Sums();
+          kept_last = keeps;
+          adds = keeps = false;
+          summed = 0;
+        }
+        wait_for_products<1>();
+      } else {
+        if constexpr (kApart) begin_turn();
+        ping_pong.end();
+        wait_for_products<0>();
+      }
+      take_scores(s);
       weigh(s, running, shrink);
       settle(s);
       settle(shrink);
-      const bool shrinks = __any_sync(~0u, shrink[0] != 1 || shrink[1] != 1);
-      const Place here{slot(), view.place};
-      const bool ends = --view.left == 0;
+      // Totals are never below 0. With three warpgroups they are asked for all the same: ptxas made
+      // the weights behind the wait for products, as nothing before it needed them.
+      const bool wrong = kApart && running.total[0] < -running.total[1];
+      const bool shrinks = __any_sync(~0u, shrink[0] != 1 || shrink[1] != 1 || wrong);
+      here = view.place;
+      ends = --view.left == 0;
       view.first -= Of::kKeys;
       if (kAhead && ends) take_part();
       const bool more = view.left > 0;
@@ -264,63 +294,47 @@ struct Attending {
       // the weights would be made behind it.
       if (more) wait_for_keys();
       wait_for_products<0>();
-      if (queued) take_sums(out, weights);
+      if (filled) take_sums(weights);
       give_owed();
       if (adds && shrinks) {
-#pragma unroll
-        for (int i = 0; i < Of::kValueDim / 2; ++i) out[i] *= shrink[i / 2 % 2];
+        scale_sums<kResult, Of::kValueDim / 2>(shrink);
         if (Form::kKeeps && keeps) shrink_kept(shrink);
       }
       Form::pack(s, weights);
-      const bool leaves = kAhead && queued && !adds, late = kLate || !ends;
+      leaves = kAhead && filled && !adds;
+      if (Form::kKeeps && leaves && kept_last) add_kept();
+      filled = true;
       // For all warps alike: so are the products that follow.
       if (Form::kKeeps && adds && ++summed >= kept.tiles) {
-        keep(out, keeps);
+        keep(keeps);
         keeps = true;
         adds = false;
         summed = 0;
       }
-      if (leaves && !late) leave();
-      if (!more) {
-        if (leaves && late) leave();
-        before = here;
-        break;
-      }
+      if (!more || (!kLate && leaves && ends)) break;
       if (kAhead && ends) {
-        if (!kLate) give_owed();
         q_ring.advance();
         wait_for_queries();
       }
-      ping_pong.begin();
-      begin_scores(s);
-      if (leaves && late) {
-        ping_pong.end();
-        leave();
-      }
-      begin_sums(out, weights, adds);
-      if (!leaves || !late) ping_pong.end();
-      queued = adds = true;
-      if (kAhead && ends) {
-        before = here;
-        last = running;
-        running = Sums();
-        adds = false;
-        kept_last = keeps;
-        keeps = false;
-        summed = 0;
-      }
-      wait_for_products<1>();
-      take_scores(s);
     }
-    ping_pong.begin();
-    begin_sums(out, weights, adds);
-    ping_pong.end();
-    wait_for_products<0>();
-    take_sums(out, weights);
-    give_owed();
-    if (Form::kKeeps && keeps) add_kept(out);
-    store(before, false, running, out);
-    give_place(before);
+    while (true) {  // the part before, if its result is still here, and this one
+      if (!leaves) {
+        ping_pong.begin();
+        begin_sums(weights, adds);
+        ping_pong.end();
+        wait_for_products<0>();
+        take_sums(weights);
+        give_owed();
+        if (Form::kKeeps && keeps) add_kept();
+      }
+      const int place = leaves ? before : here;
+      Sums sums = running;
+      if (leaves) sums = last;
+      store(place, Of::kGroups > 1 && leaves, sums);
+      give_place(place);
+      if (!leaves) break;
+      leaves = false;
+    }
   }
 };
 
@@ -338,20 +352,13 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
                                   lane,      scale,   kHasCap ? call.scale / call.soft_cap : 0.0f,
                                   kept,      {},      {},
                                   {},        {},      {}};
-  float s[Of::kKeys / 2], out[Of::kValueDim / 2];
+  declare_sums<2, (Of::kKeys > Of::kValueDim ? Of::kKeys : Of::kValueDim) / 2>();
+  float s[Of::kKeys / 2];
   unsigned weights[Of::kSteps][4];
   of.take_part();
   while (of.view.left > 0) {
-    of.wait_for_queries();
-    of.wait_for_keys();
-    if constexpr (kAhead) ping_pong.begin();
-    of.begin_scores(s);
-    if constexpr (kAhead) ping_pong.end();
-    wait_for_products<0>();
-    of.take_scores(s);
-    of.run(s, out, weights);
-    if constexpr (kAhead) break;
-    of.take_part();
+    of.run(s, weights);
+    if constexpr (!kAhead) of.take_part();
     of.q_ring.advance();
   }
   ping_pong.leave();

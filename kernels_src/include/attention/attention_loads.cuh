@@ -61,7 +61,7 @@ __device__ __forceinline__ void load_queries(const Shared<Of>& shared, const Ten
                                              const AttentionCall& call, const HopperPlan& plan) {
   Ring<Of::kPlaces> ring;
   load_each_part(shared, [&](const Part& part) {
-    const int batch = call.q_starts != nullptr ? 0 : part.batch * plan.q_batch;
+    const int batch = is_packed<Of>(call.q_starts) ? 0 : part.batch * plan.q_batch;
 #pragma unroll 1
     for (int group = 0; threadIdx.x % 32 == 0 && group < Of::kGroups; ++group) {
       const int slot = group * Of::kPlaces + ring.stage;
@@ -98,7 +98,7 @@ __device__ __forceinline__ void load_keys(const Shared<Of>& shared, const Tensor
                                           const AttentionCall& call, const HopperPlan& plan) {
   Ring<Of::kStages> ring;
   load_each_part(shared, [&](const Part& part) {
-    const int batch = call.k_starts != nullptr ? 0 : part.batch * plan.k_batch;
+    const int batch = is_packed<Of>(call.k_starts) ? 0 : part.batch * plan.k_batch;
 #pragma unroll 1
     for (int index = part.steps - 1; index >= 0; --index) {
       if (threadIdx.x % 32 == 0) {
@@ -119,10 +119,10 @@ __device__ __forceinline__ void load_values(const Shared<Of>& shared, const Tens
   Ring<Of::kValueStages> ring;
   unsigned tails = 0;
   load_each_part(shared, [&](const Part& part) {
-    const int batch = call.k_starts != nullptr ? 0 : part.batch * plan.v_batch;
+    const int batch = is_packed<Of>(call.k_starts) ? 0 : part.batch * plan.v_batch;
     // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
     const int last = part.keys - part.low - (part.steps - 1) * Of::kKeys;
-    bool has_tail = last < Of::kKeys && part.k_token + part.keys < call.keys;
+    bool has_tail = Of::kStarts && last < Of::kKeys && part.k_token + part.keys < call.keys;
 #pragma unroll 1
     for (int index = part.steps - 1; index >= 0; --index) {
       Mbarrier& full = shared.v_full[ring.stage];

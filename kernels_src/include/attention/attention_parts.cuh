@@ -11,13 +11,29 @@ constexpr int kGroupRows = 64;  // queries of a warpgroup
 constexpr int kWarpRows = 16;
 constexpr int kSwizzled = 64;  // elements of the result in a column of 128 bytes
 
+/// What calls have at times. Kernels for the others are compiled without it, as they are compiled
+/// in proportion to their text.
+enum Uses : int {
+  kUsesSplits = 1,  // several blocks share a part's keys
+  kUsesStarts = 2,  // starts and lengths of sequences
+  kUsesWindow = 4,  // keys before those seen
+  kUsesSinks = 8,
+  kUsesCap = 16,       // this and the further ones tell the terms of kBiased
+  kUsesSlopes = 32,    // ALiBi
+  kUsesMaskKind = 64,  // times MaskKind
+};
+
 /// `groups` warpgroups of queries meet `keys` keys at a time. So many tiles of keys and of values
 /// are on their way or in use; each group has `places` for its queries and results. Heads have up
 /// to `dim` elements of `size` bytes, and `value_dim` of values. Values of one byte are those that
-/// turn_values() wrote: without gaps.
+/// turn_values() wrote: without gaps. `uses`: Uses of the call.
 template <int size, int dim, int value_dim, int keys, int stages, int value_stages, int groups,
-          int places>
+          int places, int uses>
 struct TileOf {
+  static constexpr bool kSplits = uses & kUsesSplits, kStarts = uses & kUsesStarts;
+  static constexpr bool kWindow = uses & kUsesWindow, kSinks = uses & kUsesSinks;
+  static constexpr bool kCap = uses & kUsesCap, kSlopes = uses & kUsesSlopes;
+  static constexpr int kMaskKind = uses / kUsesMaskKind;
   static constexpr int kSize = size, kPerColumn = 128 / size;
   static constexpr int kDim = dim, kValueDim = value_dim, kKeys = keys;
   static constexpr int kStages = stages, kValueStages = value_stages;
@@ -35,11 +51,19 @@ struct TileOf {
   static constexpr int kValueBytes = size == 1 ? keys * value_dim : kValueColumns * kKeyColumn;
 };
 /// For elements of 16 bits.
-template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places>
-using Tile = TileOf<2, dim, value_dim, keys, stages, value_stages, groups, places>;
+template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places,
+          int uses>
+using Tile = TileOf<2, dim, value_dim, keys, stages, value_stages, groups, places, uses>;
 /// For float8.
-template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places>
-using ByteTile = TileOf<1, dim, value_dim, keys, stages, value_stages, groups, places>;
+template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places,
+          int uses>
+using ByteTile = TileOf<1, dim, value_dim, keys, stages, value_stages, groups, places, uses>;
+
+/// Whether there are starts of packed sequences.
+template <typename Of>
+__device__ __forceinline__ bool is_packed(const int* starts) {
+  return Of::kStarts && starts != nullptr;
+}
 
 /// How the work is shared out. Heads of all batches are numbered; `section` of them are worked on
 /// at the same time, as their keys and values fit the L2 cache.
@@ -95,6 +119,7 @@ struct Shared {
   __device__ unsigned char* keys(int stage) const { return key_base + stage * Of::kKeyBytes; }
   __device__ unsigned char* values(int stage) const { return value_base + stage * Of::kValueBytes; }
 
+  /// By one thread: barriers are made one after the other where threads have different ones.
   __device__ void init() const {
     for (int slot = 0; slot < Of::kGroups * Of::kPlaces; ++slot) {
       q_full[slot].init(1);
@@ -135,7 +160,7 @@ struct Parts {
       begin += blocks;
       back = !back;
       if (tile >= plan.tiles) continue;
-      const int index = call.splits > 1 ? tile / call.splits : tile;
+      const int index = Of::kSplits ? tile / call.splits : tile;
       const int all = plan.section * plan.row_tiles;
       const int section = index / all, inside = index % all;
       const int first = section * plan.section, behind = call.heads * call.batches - first;
@@ -144,9 +169,10 @@ struct Parts {
       const int place = inside / heads, flat = first + inside - place * heads;
       const int row = (falls ? plan.row_tiles - 1 - place : place) * Of::kRows;
       const int batch = flat / call.heads;
-      const Sequence sequence(call, batch);
-      if (call.q_starts != nullptr && row >= sequence.queries) continue;
-      return part(sequence, row, batch, flat - batch * call.heads, tile - index * call.splits);
+      const Sequence sequence(call, batch, Of::kStarts);
+      if (is_packed<Of>(call.q_starts) && row >= sequence.queries) continue;
+      const int split = Of::kSplits ? tile - index * call.splits : 0;
+      return part(sequence, row, batch, flat - batch * call.heads, split);
     }
     Part none{};
     none.steps = -1;
@@ -157,10 +183,10 @@ struct Parts {
   __device__ __forceinline__ Part part(const Sequence& sequence, int row, int batch, int head,
                                        int split) const {
     const int last_row = min(row + Of::kRows, sequence.queries) - 1;
-    int low = sequence.first_key(call, row) / Of::kKeys * Of::kKeys;
+    int low = Of::kWindow ? sequence.first_key(call, row) / Of::kKeys * Of::kKeys : 0;
     const int high = last_row < row ? low : sequence.end_key(call, last_row);
     int steps = high > low ? (high - low + Of::kKeys - 1) / Of::kKeys : 0;
-    if (call.splits > 1) {
+    if constexpr (Of::kSplits) {
       const int each = (steps + call.splits - 1) / call.splits, first = split * each;
       steps = max(0, min(each, steps - first));
       low += first * Of::kKeys;
@@ -177,7 +203,7 @@ struct Parts {
     made.batch = batch;
     made.split = split;
     made.kv_head = head / (call.heads / call.kv_heads);
-    made.out_head = call.q_starts != nullptr ? head : batch * call.heads + head;
+    made.out_head = is_packed<Of>(call.q_starts) ? head : batch * call.heads + head;
     made.q_token = static_cast<int>(sequence.q_token);
     made.k_token = static_cast<int>(sequence.k_token);
     made.score_scale = made.value_scale = 1;

@@ -54,63 +54,57 @@ __device__ __forceinline__ void store_sums(const float (&out)[Of::kValueDim / 2]
   }
 }
 
-/// The logarithm of a row's weights.
+/// The logarithm of a row's weights, of base 2 by the special unit: within 2^-22 of it.
+template <typename Of>
 __device__ __forceinline__ void store_logarithm(const AttentionCall& call, const Part& part,
                                                 int query, float peak, float total) {
   long long at = query * call.lse_at.token + part.head * call.lse_at.head;
-  at +=
-      call.q_starts != nullptr ? part.q_token * call.lse_at.token : part.batch * call.lse_at.batch;
-  call.lse[at] = total == 0 ? minus_infinity() : peak * kLn2 + logf(total);
+  at += is_packed<Of>(call.q_starts) ? part.q_token * call.lse_at.token
+                                     : part.batch * call.lse_at.batch;
+  call.lse[at] = total == 0 ? minus_infinity() : (peak + __log2f(total)) * kLn2;
 }
 
 /// A warp's 16 rows of the result and their logarithms, through the place of its queries, which are
 /// not needed any more. The stores may still read it.
 template <typename T, typename Of, int lift>
-__device__ __forceinline__ void store_rows(float (&out)[Of::kValueDim / 2],
+__device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2],
                                            const Running<lift>& running, float scale,
                                            unsigned char* staging, const TensorMap& map,
                                            const AttentionCall& call, const Part& part, int row,
                                            int lane) {
-  const bool packed = call.q_starts != nullptr;
+  const bool packed = is_packed<Of>(call.q_starts);
   const int queries = same_in_warp(part.queries), stored = packed ? queries : call.queries;
   float factors[2];
-  bool nothing = false;
+  bool seen[2];  // else the result is 0: values times no weight may be NaN
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int query = row + lane / 4 + 8 * r;
     float total = running.whole_total(r);
     if (query >= queries) total = 0;
-    nothing = nothing || total == 0;
-    const bool seen = total != 0;
+    seen[r] = total != 0;
     float peak = running.reference(r, scale), factor = value_scale<Of>(part);
-    if (call.sinks != nullptr) {
-      const float base = seen ? peak : 0.0f;
-      if (!seen) peak = minus_infinity();
+    if constexpr (Of::kSinks) {
+      const float base = seen[r] ? peak : 0.0f;
+      if (!seen[r]) peak = minus_infinity();
       add_sink(call.sinks[part.head], peak, total);
       if (peak != minus_infinity()) factor *= power2(base - peak);
     }
-    factors[r] = seen ? __fdividef(factor, total) : 0.0f;
+    factors[r] = __fdividef(factor, total);
     if (call.lse != nullptr && lane % 4 == 0 && query < stored) {
-      store_logarithm(call, part, query, peak, total);
+      store_logarithm<Of>(call, part, query, peak, total);
     }
   }
-  if (__any_sync(~0u, nothing)) {  // values times no weight may be NaN
-#pragma unroll
-    for (int i = 0; i < Of::kValueDim / 2; ++i) {
-      if (factors[i / 2 % 2] == 0) out[i] = 0;
-    }
-  }
+  const unsigned to = shared_address(staging);
 #pragma unroll
   for (int i = 0; i < Of::kValueDim / 8; i += 2) {
     unsigned pairs[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const float* two = out + 4 * i + 2 * j;
-      pairs[j] = pair_of<T>(two[0] * factors[j % 2], two[1] * factors[j % 2]);
+      const unsigned pair = pair_of<T>(two[0] * factors[j % 2], two[1] * factors[j % 2]);
+      pairs[j] = seen[j % 2] ? pair : 0;
     }
-    store_matrices(shared_address(staging + i / 8 * (kGroupRows * 128) +
-                                  swizzled(lane % 16, i % 8 + lane / 16)),
-                   pairs);
+    store_matrices(to + i / 8 * (kGroupRows * 128) + swizzled(lane % 16, i % 8 + lane / 16), pairs);
   }
   show_to_copies();
   __syncwarp();

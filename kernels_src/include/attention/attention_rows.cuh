@@ -94,10 +94,11 @@ struct Running {
   }
 };
 
-/// Keys that a thread's queries do not see have no weight. kBefore: some lie before those seen.
+/// Keys that a thread's queries do not see have no weight. Without `kBefore` none of these lie
+/// before those seen.
 template <bool kBefore, int kScores>
-__device__ __forceinline__ void hide_keys_of(float (&s)[kScores], const AttentionCall& call,
-                                             const Span& span, int row, int first) {
+__device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCall& call,
+                                          const Span& span, int row, int first) {
   const int begin = first + static_cast<int>(threadIdx.x % 4) * 2;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -111,15 +112,6 @@ __device__ __forceinline__ void hide_keys_of(float (&s)[kScores], const Attentio
         if ((kBefore && key < low) || key >= high) s[i + 2 * r + j] = minus_infinity();
       }
     }
-  }
-}
-template <int kScores>
-__device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCall& call,
-                                          const Span& span, int row, int first) {
-  if (call.left < 0) {
-    hide_keys_of<false>(s, call, span, row, first);
-  } else {
-    hide_keys_of<true>(s, call, span, row, first);
   }
 }
 
@@ -145,11 +137,11 @@ __device__ __forceinline__ void join_mask(float (&s)[kScores], const AttentionCa
 }
 
 /// Products become scores in units of log2, with all that can go into them but windows.
-template <typename T, int kScores>
+template <typename T, typename Of, int kScores>
 __device__ __forceinline__ void bend_scores(float (&s)[kScores], const AttentionCall& call,
                                             const Span& sequence, const ScoreTerms& terms, int row,
                                             int first) {
-  if (call.soft_cap > 0) {
+  if constexpr (Of::kCap) {
     const float inner = call.scale / call.soft_cap, outer = call.soft_cap * kLog2E;
 #pragma unroll
     for (float& score : s) score = quick_tanh(score * inner) * outer;
@@ -157,7 +149,7 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
 #pragma unroll
     for (float& score : s) score *= call.scale * kLog2E;
   }
-  if (terms.slope != 0) {
+  if constexpr (Of::kSlopes) {
     const int behind = row + sequence.diagonal - first - static_cast<int>(threadIdx.x % 4) * 2;
 #pragma unroll
     for (int i = 0; i < kScores; ++i) {
@@ -165,17 +157,17 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
       s[i] -= terms.slope * fabsf(static_cast<float>(distance));
     }
   }
-  if (call.mask_kind == kBoolMask) {
+  if constexpr (Of::kMaskKind == kBoolMask) {
     const auto* mask = static_cast<const unsigned char*>(call.mask);
     join_mask(s, call, sequence, terms.mask_first, row, first, [&](float& score, long long at) {
       if (mask[at] == 0) score = minus_infinity();
     });
-  } else if (call.mask_kind == kOwnMask) {
+  } else if constexpr (Of::kMaskKind == kOwnMask) {
     const T* mask = static_cast<const T*>(call.mask);
     join_mask(s, call, sequence, terms.mask_first, row, first, [&](float& score, long long at) {
       score = fmaf(to_compute(mask[at]), kLog2E, score);
     });
-  } else if (call.mask_kind == kFloatMask) {
+  } else if constexpr (Of::kMaskKind == kFloatMask) {
     const float* mask = static_cast<const float*>(call.mask);
     join_mask(s, call, sequence, terms.mask_first, row, first,
               [&](float& score, long long at) { score = fmaf(mask[at], kLog2E, score); });

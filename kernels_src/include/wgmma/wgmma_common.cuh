@@ -13,6 +13,14 @@ __device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address
          64ull << 32 | 1ull << 62;  // eight rows are 1024 bytes
 }
 
+/// The descriptor of what is `bytes` further on: one addition.
+__device__ __forceinline__ unsigned long long further(unsigned long long descriptor,
+                                                      unsigned bytes) {
+  const unsigned low = static_cast<unsigned>(descriptor), high = descriptor >> 32;
+  asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low + (bytes >> 4)), "r"(high));
+  return descriptor;
+}
+
 /// Before the first product, and after sums were touched.
 __device__ __forceinline__ void begin_products() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

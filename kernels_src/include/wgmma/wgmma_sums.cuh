@@ -15,49 +15,41 @@ __device__ __forceinline__ void declare_sums() {
   if constexpr (kWaves > 1) declare_sums<kWaves - 1, kCount>();
 }
 
-#define KW_READ(i, KIND) asm volatile("mov.b32 %0, sum%1_%2;" : KIND(sums[i]) : "n"(kWave), "n"(i));
-#define KW_READ_8(i, KIND)                                                            \
-  KW_READ(i, KIND)                                                                    \
-  KW_READ(i + 1, KIND)                                                                \
-  KW_READ(i + 2, KIND)                                                                \
-  KW_READ(i + 3, KIND) KW_READ(i + 4, KIND) KW_READ(i + 5, KIND) KW_READ(i + 6, KIND) \
-      KW_READ(i + 7, KIND)
-#define KW_READ_16(i, KIND) KW_READ_8(i, KIND) KW_READ_8(i + 8, KIND)
-#define KW_READ_SUMS(TYPE, KIND)                                   \
-  template <int kWave, int kCount>                                 \
-  __device__ __forceinline__ void read_sums(TYPE(&sums)[kCount]) { \
-    static_assert(kCount % 16 == 0);                               \
-    KW_READ_16(0, KIND)                                            \
-    if constexpr (kCount > 16) {                                   \
-      KW_READ_16(16, KIND)                                         \
-    }                                                              \
-    if constexpr (kCount > 32) {                                   \
-      KW_READ_16(32, KIND)                                         \
-    }                                                              \
-    if constexpr (kCount > 48) {                                   \
-      KW_READ_16(48, KIND)                                         \
-    }                                                              \
-    if constexpr (kCount > 64) {                                   \
-      KW_READ_16(64, KIND)                                         \
-    }                                                              \
-    if constexpr (kCount > 80) {                                   \
-      KW_READ_16(80, KIND)                                         \
-    }                                                              \
-    if constexpr (kCount > 96) {                                   \
-      KW_READ_16(96, KIND)                                         \
-    }                                                              \
-    if constexpr (kCount > 112) {                                  \
-      KW_READ_16(112, KIND)                                        \
-    }                                                              \
+/// DO(i) for every eighth sum. By a macro: functions for it would take the compiler longer.
+#define KW_EACH_EIGHT(DO) \
+  DO(0)                   \
+  DO(8)                   \
+  DO(16)                  \
+  DO(24) DO(32) DO(40) DO(48) DO(56) DO(64) DO(72) DO(80) DO(88) DO(96) DO(104) DO(112) DO(120)
+#define KW_READ_FLOATS(i) KW_READ_EIGHT(i, "=f")
+#define KW_READ_INTS(i) KW_READ_EIGHT(i, "=r")
+#define KW_READ_EIGHT(i, KIND)                                                            \
+  if constexpr (i < kCount) {                                                             \
+    asm volatile(                                                                         \
+        "mov.b32 %0, sum%8_%9;\nmov.b32 %1, sum%8_%10;\n"                                 \
+        "mov.b32 %2, sum%8_%11;\nmov.b32 %3, sum%8_%12;\n"                                \
+        "mov.b32 %4, sum%8_%13;\nmov.b32 %5, sum%8_%14;\n"                                \
+        "mov.b32 %6, sum%8_%15;\nmov.b32 %7, sum%8_%16;"                                  \
+        : KIND(sums[i]), KIND(sums[i + 1]), KIND(sums[i + 2]), KIND(sums[i + 3]),         \
+          KIND(sums[i + 4]), KIND(sums[i + 5]), KIND(sums[i + 6]), KIND(sums[i + 7])      \
+        : "n"(kWave), "n"(i), "n"(i + 1), "n"(i + 2), "n"(i + 3), "n"(i + 4), "n"(i + 5), \
+          "n"(i + 6), "n"(i + 7));                                                        \
   }
 /// The sums of a wave, once its products have ended.
-KW_READ_SUMS(float, "=f")
-KW_READ_SUMS(int, "=r")
+template <int kWave, int kCount>
+__device__ __forceinline__ void read_sums(float (&sums)[kCount]) {
+  static_assert(kCount % 8 == 0);
+  KW_EACH_EIGHT(KW_READ_FLOATS)
+}
+template <int kWave, int kCount>
+__device__ __forceinline__ void read_sums(int (&sums)[kCount]) {
+  static_assert(kCount % 8 == 0);
+  KW_EACH_EIGHT(KW_READ_INTS)
+}
 
-#undef KW_READ_SUMS
-#undef KW_READ_16
-#undef KW_READ_8
-#undef KW_READ
+#undef KW_READ_EIGHT
+#undef KW_READ_INTS
+#undef KW_READ_FLOATS
 
 /// The sums of all waves.
 template <int kWave = 0, typename Sum, int kWaves, int kCount>
@@ -80,6 +72,14 @@ struct SumProducts;
   "sum%0_9, sum%0_10, sum%0_11, sum%0_12, sum%0_13, sum%0_14, sum%0_15, sum%0_16, "   \
   "sum%0_17, sum%0_18, sum%0_19, sum%0_20, sum%0_21, sum%0_22, sum%0_23, sum%0_24, "  \
   "sum%0_25, sum%0_26, sum%0_27, sum%0_28, sum%0_29, sum%0_30, sum%0_31"
+#define KW_NAMES_OF_40                                                       \
+  KW_NAMES_OF_32                                                             \
+  ", sum%0_32, sum%0_33, sum%0_34, sum%0_35, sum%0_36, sum%0_37, sum%0_38, " \
+  "sum%0_39"
+#define KW_NAMES_OF_48                                                       \
+  KW_NAMES_OF_40                                                             \
+  ", sum%0_40, sum%0_41, sum%0_42, sum%0_43, sum%0_44, sum%0_45, sum%0_46, " \
+  "sum%0_47"
 #define KW_NAMES_OF_64                                                               \
   KW_NAMES_OF_32                                                                     \
   ", "                                                                               \
@@ -92,6 +92,10 @@ struct SumProducts;
   ", "                                                                               \
   "sum%0_64, sum%0_65, sum%0_66, sum%0_67, sum%0_68, sum%0_69, sum%0_70, sum%0_71, " \
   "sum%0_72, sum%0_73, sum%0_74, sum%0_75, sum%0_76, sum%0_77, sum%0_78, sum%0_79"
+#define KW_NAMES_OF_88                                                       \
+  KW_NAMES_OF_80                                                             \
+  ", sum%0_80, sum%0_81, sum%0_82, sum%0_83, sum%0_84, sum%0_85, sum%0_86, " \
+  "sum%0_87"
 #define KW_NAMES_OF_96                                                               \
   KW_NAMES_OF_80                                                                     \
   ", "                                                                               \
@@ -122,8 +126,11 @@ struct SumProducts;
     __device__ __forceinline__ static void add(unsigned long long a, unsigned long long b, \
                                                int adds) {                                 \
       KW_PRODUCT(64, "n64", 32, KIND, ENDS)                                                \
+      KW_PRODUCT(80, "n80", 40, KIND, ENDS)                                                \
+      KW_PRODUCT(96, "n96", 48, KIND, ENDS)                                                \
       KW_PRODUCT(128, "n128", 64, KIND, ENDS)                                              \
       KW_PRODUCT(160, "n160", 80, KIND, ENDS)                                              \
+      KW_PRODUCT(176, "n176", 88, KIND, ENDS)                                              \
       KW_PRODUCT(192, "n192", 96, KIND, ENDS)                                              \
       KW_PRODUCT(224, "n224", 112, KIND, ENDS)                                             \
       KW_PRODUCT(256, "n256", 128, KIND, ENDS)                                             \
