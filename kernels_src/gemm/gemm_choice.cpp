@@ -279,8 +279,10 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
   double least = 0;
   for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (size.gated && tile.columns % 128 != 0) continue;
-    // Of groups of rows other tiles were faster at most shapes that were measured.
-    if (size.groups > 0 && (tile.columns % 64 != 0 || tile.groups > 2)) continue;
+    // Of groups of rows other tiles were faster at most shapes that were measured. So were tiles of
+    // two groups for int8 and tf32 on an H200.
+    if (size.groups > 0 && tile.columns % 64 != 0) continue;
+    if (tile.groups > 2 && (size.groups > 0 || size.in_bytes != 2)) continue;
     // Their boxes of scales have more rows than the tile.
     if (size.groups > 0 && size.block_scales && tile.rows > 128) continue;
     const bool one = size.gated || size.whole || size.groups > 0;

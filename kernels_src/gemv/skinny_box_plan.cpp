@@ -43,7 +43,10 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
                                                       std::max<std::int64_t>(1, most)));
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
-  const bool one_wave = blocks * plan.splits <= shape.multiprocessors;
+  // The next launch begins early if no multiprocessors are idle, which would take two of its
+  // blocks.
+  const std::int64_t all = blocks * plan.splits;
+  const bool one_wave = all <= shape.multiprocessors && 16 * all >= 15 * shape.multiprocessors;
   if (one_wave && !shape.by_columns && plan.ahead < 0) plan.ahead = 1;
   if (plan.stages >= 2) return;
   // A cluster waits until all of its blocks have a place, so there is room for one block more.

@@ -27,18 +27,26 @@ bool fits_one_wave(const SkinnyShape& shape) {
 
 // ---- weights of one byte and up to 8 rows of x: measured on an H200
 
-bool is_few_byte_rows(const SkinnyShape& shape) {
-  return shape.clusters && shape.batches == 1 && shape.m <= 8 &&
-         scalar_size(shape.weight_type) == 1 && (is_large_skinny(shape) || !fits_one_wave(shape));
+constexpr std::int64_t kFewByteSize = 1 << 22;  ///< numbers of weights, at least
+constexpr std::int64_t kManyRows = 64;          ///< of weights, for each multiprocessor
+
+bool has_many_rows(const SkinnyShape& shape) {
+  return shape.n >= kManyRows * shape.multiprocessors;
 }
 
-/// Many loads of a warp are in flight where all blocks run at once; else small blocks, so that as
-/// many as possible do. The decoder of int8 gains by two tiles that share the loads of x.
+bool is_few_byte_rows(const SkinnyShape& shape) {
+  return shape.clusters && shape.batches == 1 && shape.m <= 8 &&
+         scalar_size(shape.weight_type) == 1 && shape.n * shape.k >= kFewByteSize;
+}
+
+/// Many loads of a warp are in flight where all blocks run at once. Of many rows blocks are small,
+/// so that as many as possible run; the decoder of int8 gains there by two tiles that share the
+/// loads of x.
 void plan_few_byte_rows(const SkinnyShape& shape, SkinnyPlan& plan) {
-  const bool one_wave = fits_one_wave(shape);
-  choose_skinny(plan.warps, one_wave ? 8 : 4);
-  choose_skinny(plan.rows, !one_wave && shape.weight_type == ScalarType::int8 ? 2 : 1);
-  choose_skinny(plan.unroll, one_wave ? 4 : 2);
+  const bool many = has_many_rows(shape);
+  choose_skinny(plan.warps, many ? 4 : 8);
+  choose_skinny(plan.rows, many && shape.weight_type == ScalarType::int8 ? 2 : 1);
+  choose_skinny(plan.unroll, fits_one_wave(shape) ? 4 : 2);
   if (plan.hint < 0) plan.hint = 1;
   if (plan.ahead < 0) plan.ahead = 1;
 }
@@ -62,7 +70,7 @@ bool takes_byte_tiles(const SkinnyShape& shape) {
 /// Two tiles of rows of the weights share the loads of x, unless all blocks run at once.
 void plan_byte_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const bool few = shape.m <= 16, one_wave = few && fits_one_wave(shape);
-  const bool many = few && shape.n >= std::int64_t{64} * shape.multiprocessors;
+  const bool many = few && has_many_rows(shape);
   choose_skinny(plan.rows, one_wave ? 1 : 2);
   choose_skinny(plan.warps, many ? 4 : 8);
   choose_skinny(plan.unroll, many || one_wave ? 2 : 1);

@@ -371,7 +371,7 @@ WORDS = kw.zeros((8, 16), dtype="int32")
         (lambda: product(kw.zeros((70, 32), "float16"), PACKED, 4, 3), InvalidArgument, "plan"),
         (lambda: product(kw.zeros((70, 32), "float16"), PACKED, 4, 2, 16, 5), InvalidArgument,
          "plan"),
-        (lambda: product(kw.zeros((9, 32), "float16"), PACKED, 4, 0, 0, 0, 0, 2), InvalidArgument,
+        (lambda: product(kw.zeros((17, 32), "float16"), PACKED, 4, 0, 0, 0, 0, 2), InvalidArgument,
          "plan"),
         (lambda: product(kw.zeros((2, 32), "float16"), PACKED, 4, 0, 0, 0, 0, 9), InvalidArgument,
          "plan"),

@@ -110,3 +110,17 @@ TEST_CASE("all tiles of the lists are taken, and those of three groups up to 96 
     CHECK_THROWS_AS(require_gemm_tile(wrong), kernwright::ArgumentError);
   }
 }
+
+TEST_CASE("three groups are the rule's for operands of two bytes alone") {
+  GemmSize size{.rows = 4000, .columns = 4000, .inner = 4000, .a_pitch = 8000, .b_pitch = 8000};
+  CHECK(choose_gemm(size).tile.groups == 3);
+  for (const std::size_t bytes : {1, 4}) {
+    for (const std::int64_t rows : {1032, 4000, 4096}) {
+      for (const std::int64_t columns : {2112, 4000, 4096}) {
+        size = {.rows = rows, .columns = columns, .inner = 4096, .in_bytes = bytes};
+        size.a_pitch = size.b_pitch = 4096 * static_cast<std::int64_t>(bytes);
+        CHECK(choose_gemm(size).tile.groups < 3);
+      }
+    }
+  }
+}

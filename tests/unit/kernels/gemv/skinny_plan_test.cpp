@@ -214,7 +214,9 @@ TEST_CASE("skinny plan: weights of one byte and up to 8 rows of x") {
   for (const Case& each :
        {Case{real, 8, 4096, 4096, 8, 1, 4}, Case{whole, 2, 4096, 4096, 8, 1, 4},
         Case{real, 1, 4096, 14336, 8, 1, 4}, Case{real, 8, 14336, 4096, 4, 1, 2},
-        Case{whole, 8, 14336, 4096, 4, 2, 2}, Case{real, 2, 14336, 512, 4, 1, 2}}) {
+        Case{whole, 8, 14336, 4096, 4, 2, 2}, Case{real, 2, 14336, 512, 4, 1, 2},
+        Case{whole, 8, 1024, 4096, 8, 1, 4}, Case{real, 2, 2048, 2048, 8, 1, 4},
+        Case{whole, 8, 6144, 2048, 8, 1, 2}, Case{real, 8, 6144, 2048, 8, 1, 2}}) {
     SkinnyShape shape = hopper_rows(each.m, each.n, each.k);
     shape.weight_type = each.type;
     shape.width = 16;
@@ -241,6 +243,7 @@ TEST_CASE("skinny plan: launches that run at once as a whole begin early") {
   CHECK(ahead(8, 14336, 4096) == 1);
   CHECK(ahead(8, 128256, 4096) == 0);
   CHECK(ahead(16, 4096, 4096) == 1);
+  CHECK(ahead(16, 14336, 4096) == 0);  // 20 multiprocessors are idle
   CHECK(ahead(16, 128256, 4096) == 0);
 }
 
