@@ -99,7 +99,7 @@ bool takes_skinny_bytes(const SkinnyShape& shape) {
 
 /// Blocks have 64 rows of the weights, or 128 if there are more of them than multiprocessors. As
 /// many blocks share k as run at once. A block has 8 warps; 16 if it has more rows, or all of k, or
-/// few rows of x. Of very many rows of the weights it has 256 if x has many, which each of them
+/// few rows of x. Of very many rows of float8 it has 256 if x has many, which each of them
 /// reads again; else few stages, so that two blocks are on a multiprocessor.
 void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
   const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
@@ -113,7 +113,8 @@ void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
   }
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
-  const bool wide = has_very_many_rows(shape) && shape.m > 32;
+  const bool int8 = shape.weight_type == ScalarType::int8;
+  const bool wide = has_very_many_rows(shape) && shape.m > 32 && !int8;
   if (wide) choose_skinny(plan.unroll, 1);
   choose_skinny(plan.unroll, high || (plan.clustered && shape.m > 16) ? 2 : 4);
   const int least = 4 * plan.unroll;  // a warpgroup for each team
