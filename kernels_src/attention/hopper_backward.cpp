@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "jit/kernels_ahead.h"
 #include "kernels_src/attention/gradient_call.h"
 #include "kernels_src/attention/hopper_attention.h"
 #include "kernels_src/attention/hopper_backward.cu.h"
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kernwright::kernels {
@@ -139,12 +141,13 @@ std::string tile_text(const BackwardShape& shape, bool ragged) {
 
 enum class BackwardStep : std::uint8_t { rows, gradients, queries };
 
-/// One compile makes the kernels of all steps, by the first.
+/// One compile makes the kernels of rows and of queries, by the first. That of the gradients has a
+/// compile of its own, which takes place at the same time.
 const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of,
                                   const BackwardShape& shape) {
   constexpr const char* kinds[] = {"kPlain", "kCapped", "kBiased"};
-  const bool biased = of.call.mask_kind != 0 || of.call.slopes != 0;
-  const int extras = biased ? 2 : of.call.soft_cap > 0 ? 1 : 0;
+  const bool has_scores = step == BackwardStep::gradients;
+  const int extras = has_scores ? hopper_extras(of.call) : 0;
   const auto key = InstanceKey()
                        .type(of.q.type())
                        .add(static_cast<int>(step), 2)
@@ -152,15 +155,13 @@ const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of
                        .add(shape.value_dim / 32, 4)
                        .add(extras, 2)
                        .add(is_ragged(of.call), 1);
-  return backward_family().instance(key, [&] {
+  return backward_family().instance(key, [&]() -> std::vector<std::string> {
     const char* type = device_type(of.q.type());
     const std::string made = tile_text(shape, is_ragged(of.call));
-    std::vector<std::string> names = {
-        format("sum_rows<{}, {}>", type, shape.value_dim <= 64 ? 8 : 16),
-        format("hopper_backward<{}, {}, {}>", type, made, kinds[extras]),
-        format("finish_queries<{}, {}>", type, made)};
-    names.erase(names.begin(), names.begin() + static_cast<int>(step));
-    return names;
+    if (has_scores) return {format("hopper_backward<{}, {}, {}>", type, made, kinds[extras])};
+    std::string finish = format("finish_queries<{}, {}>", type, made);
+    if (step == BackwardStep::queries) return {std::move(finish)};
+    return {format("sum_rows<{}, {}>", type, shape.value_dim <= 64 ? 8 : 16), std::move(finish)};
   });
 }
 
@@ -209,6 +210,9 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   const AttentionCall& call = of.call;
   Device& device = of.q.device();
   const BackwardShape shape(of);
+  const LazyKernel& gradients = backward_kernel(BackwardStep::gradients, of, shape);
+  KernelsAhead kernels;
+  kernels.begin(gradients, device);
   BackwardPlan plan = plan_backward(made, options, shape);
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
@@ -219,11 +223,8 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   made.call.delta = delta.address();
   plan.sums = sums.address();
   plan.counters = counters.address();
-  const auto kernel = [&](BackwardStep step) -> const Kernel& {
-    return backward_kernel(step, of, shape).on(device);
-  };
   const std::int64_t lanes = shape.value_dim <= 64 ? 8 : 16;
-  launch(kernel(BackwardStep::rows),
+  launch(backward_kernel(BackwardStep::rows, of, shape).on(device),
          backward_config(tiles_of(delta.size() * lanes, kFinishThreads), kFinishThreads, 0, on),
          call, made.call, counters.address(), tiles + 1);
   const int keys = static_cast<int>(kBackwardKeys);
@@ -233,11 +234,11 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   const CUtensorMap k = head_map(of.k, call.k_at, batches, call.kv_heads, call.keys, keys);
   const CUtensorMap v = head_map(of.v, call.v_at, batches, call.kv_heads, call.keys, keys);
   const std::int64_t parts = std::int64_t{plan.heads} * plan.key_tiles;
-  launch(kernel(BackwardStep::gradients),
+  launch(kernels.on(gradients, device),
          backward_config(parts, kBackwardThreads, shape.shared_bytes(), on), q, grad, k, v, call,
          made.call, plan);
-  launch(kernel(BackwardStep::queries), backward_config(tiles, kFinishThreads, 0, on), call,
-         made.call, plan);
+  launch(backward_kernel(BackwardStep::queries, of, shape).on(device),
+         backward_config(tiles, kFinishThreads, 0, on), call, made.call, plan);
   for (const Array* each : {&delta, &sums, &counters}) each->use_on(on);
 }
 
