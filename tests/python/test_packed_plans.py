@@ -41,7 +41,7 @@ RING = """
 import sys
 sys.path.insert(0, {folder!r})
 import numpy as np, kernwright as kw
-from test_packed_weights import SHAPES, TYPES, check, made, product
+from test_packed_weights import SHAPES, TYPES, check, check_what_follows, made, product
 # Rows of x, warps, tiles of a cluster, splits, stages: warps without a unit, and with two; blocks
 # without one; a second round of tiles, whose last one is not whole.
 rows = (("bfloat16", 1, 4, 0, 1, 2), ("float16", 1, 2, 0, 1, 3), ("bfloat16", 16, 8, 0, 0, 2),
@@ -61,21 +61,8 @@ for name in SHAPES:
         report.raise_if_any()
         check(got, x.numpy(), numbers, dtype)
         assert np.array_equal(got.numpy(), product(x, packed, *plan).numpy())
-rng = np.random.default_rng(7)
 for n, splits in ((37, 1), (86, 2)):
-    packed, numbers = made("q4_k", n, 1024)
-    x, bias, residual = (rng.normal(size=size) / 8 for size in ((11, 1024), n, (11, n)))
-    x, bias, residual = (part.astype(TYPES["bfloat16"]) for part in (x, bias, residual))
-    wide = kw.asarray(np.concatenate([x, x], 1))[:, :1024]
-    plan = [4, 6, 0, 0, splits, 2]
-    with kw.checks("memory", "init", "race", "sync") as report:
-        got = kw._core._packed_linear(wide, packed._spec, packed._arrays, kw.asarray(bias),
-                                      kw.asarray(residual), "relu", plan)
-    report.raise_if_any()
-    sums = x.astype(np.float64) @ numbers.T.astype(np.float64) + bias.astype(np.float64)
-    expected = np.maximum(sums, 0) + residual.astype(np.float64)
-    off = np.linalg.norm(got.numpy().astype(np.float64) - expected)
-    assert off <= 3e-3 * np.linalg.norm(expected)
+    check_what_follows(11, n, 1024, [4, 6, 0, 0, splits, 2])
 """
 
 
@@ -91,7 +78,7 @@ BOXES = """
 import sys
 sys.path.insert(0, {folder!r})
 import numpy as np, kernwright as kw
-from test_packed_weights import SHAPES, TYPES, check, made, product
+from test_packed_weights import SHAPES, TYPES, check, check_what_follows, made, product
 # Rows of x, warps, tiles of columns, teams, splits, stages: more splits than units, one stage, two
 # tiles; teams that lack the last block or unit.
 rows = (("bfloat16", 9, 8, 2, 1, 1, 2), ("float16", 33, 8, 0, 1, 3, 1),
@@ -129,21 +116,8 @@ packed = kw.nn.quant.pack(large, "q4_k", shape=(40, 512))
 x = kw.asarray((np.random.default_rng(6).normal(size=(12, 512)) * 1e-5).astype(np.float16))
 got = product(x, packed, 8, 0, 0, 0, 1, 0, 7)
 check(got, x.numpy(), kw.nn.quant.unpack(packed).numpy(), "float16")
-rng = np.random.default_rng(7)
 for n, splits in ((37, 1), (40, 2)):
-    packed, numbers = made("q4_k", n, 512)
-    x, bias, residual = (rng.normal(size=size) / 8 for size in ((17, 512), n, (17, n)))
-    x, bias, residual = (part.astype(TYPES["bfloat16"]) for part in (x, bias, residual))
-    wide = kw.asarray(np.concatenate([x, x], 1))[:, :512]
-    plan = [8, 0, 0, 0, splits, 0, 7]
-    with kw.checks("memory", "init", "race", "sync") as report:
-        got = kw._core._packed_linear(wide, packed._spec, packed._arrays, kw.asarray(bias),
-                                      kw.asarray(residual), "relu", plan)
-    report.raise_if_any()
-    sums = x.astype(np.float64) @ numbers.T.astype(np.float64) + bias.astype(np.float64)
-    expected = np.maximum(sums, 0) + residual.astype(np.float64)
-    off = np.linalg.norm(got.numpy().astype(np.float64) - expected)
-    assert off <= 3e-3 * np.linalg.norm(expected)
+    check_what_follows(17, n, 512, [8, 0, 0, 0, splits, 0, 7])
 """
 
 

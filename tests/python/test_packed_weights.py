@@ -124,6 +124,24 @@ def product(x, packed, *plan):
     return kw._core._packed_linear(x, spec, arrays, None, None, "", list(plan))
 
 
+def check_what_follows(m, n, k, plan):
+    """A product of m rows with Q4_K by a plan: x with gaps, bias, activation and residual, under
+    all checks."""
+    rng = np.random.default_rng(7)
+    packed, numbers = made("q4_k", n, k)
+    x, bias, residual = (rng.normal(size=size) / 8 for size in ((m, k), n, (m, n)))
+    x, bias, residual = (part.astype(TYPES["bfloat16"]) for part in (x, bias, residual))
+    wide = kw.asarray(np.concatenate([x, x], 1))[:, :k]
+    after = kw.asarray(bias), kw.asarray(residual), "relu", plan
+    with kw.checks("memory", "init", "race", "sync") as report:
+        got = kw._core._packed_linear(wide, packed._spec, packed._arrays, *after)
+    report.raise_if_any()
+    sums = x.astype(np.float64) @ numbers.T.astype(np.float64) + bias.astype(np.float64)
+    expected = np.maximum(sums, 0) + residual.astype(np.float64)
+    off = np.linalg.norm(got.numpy().astype(np.float64) - expected)
+    assert off <= LIMIT["bfloat16"] * np.linalg.norm(expected)
+
+
 MANY = ["gptq 128", "gptq act64", "nf4", "nf4 double", "q4_k", "q6_k", "q8_0", "mxfp4", "nvfp4",
         "fp8_block"]  # fmt: skip
 
