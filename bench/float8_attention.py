@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import attention
-from attention import Shape
+import attention_shared
+from attention_shared import Shape
 
 import harness
 import kernwright as kw
@@ -36,13 +36,13 @@ SMALL = [Shape(1, 2, 1, 140, 600, 128, True), Shape(1, 1, 1, 140, 530, 96)]
 
 
 def measure(shape: Shape, timed: bool) -> dict[str, Any]:
-    bytes_ = tuple(x.astype("float8_e4m3fn") for x in attention.operands(shape))
+    bytes_ = tuple(x.astype("float8_e4m3fn") for x in attention_shared.operands(shape))
     wide = tuple(x.astype("bfloat16") for x in bytes_)
     call = functools.partial(
         nn.attention, is_causal=shape.causal, enable_gqa=shape.heads != shape.kv_heads
     )
     row: dict[str, Any] = {"subject": "float8", **shape._asdict()}
-    row["error"] = attention.error_of(shape, wide, call(*bytes_), False)
+    row["error"] = attention_shared.error_of(shape, wide, call(*bytes_), False)
     row["correct"] = row["error"] <= TOLERANCE
     if timed:
         subjects: dict[str, Callable[[], Any]] = {
@@ -50,11 +50,11 @@ def measure(shape: Shape, timed: bool) -> dict[str, Any]:
             "ours, widened": lambda: call(*(x.astype("bfloat16") for x in bytes_)),
             "ours, bfloat16": lambda: call(*wide),
         }
-        peers = dict(attention.peers(shape, wide, False))
+        peers = dict(attention_shared.peers(shape, wide, False))
         if "torch cudnn" in peers:
             subjects["torch cudnn, bfloat16"] = peers["torch cudnn"]
-        row |= attention.rates(
-            attention.time_in_turn(subjects, False),
+        row |= attention_shared.rates(
+            attention_shared.time_in_turn(subjects),
             lambda us: {"TFLOP/s": round(shape.flops() / us / 1e6, 1)},
         )
     return row
@@ -62,7 +62,7 @@ def measure(shape: Shape, timed: bool) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    default = harness.RESULTS / "float8_attention.json"
+    default = harness.RESULTS / "float8_attention_shared.json"
     parser.add_argument("-o", "--output", type=pathlib.Path, default=default)
     options = parser.parse_args()
     timed = not kw.current_device().is_simulated

@@ -1,10 +1,12 @@
 """Matrix products and torch's (cuBLAS): TFLOP/s in one alternating run, with a cold L2.
 
 Operands are random normal numbers, because products run faster on zeros. They are 16-bit floats, or
-with `--types` of other types with transposed weights (n, k). With `--warm` operands stay in L2
-where they fit. `--candidates` instead measures all tiles on each shape, and the rule's choice. A
-peer that fails is named. Rows are saved as they finish. The simulated device checks only the
-results, with small shapes and no timing.
+with `--types` of other types with transposed weights (n, k). Products of less than 50 us are
+measured by graphs of launches over rotating operands (replays.py), others by single launches after
+a flush of the L2. With `--warm` there are single launches alone, and operands stay in L2 where they
+fit. `--candidates` instead measures all tiles on each shape, and the rule's choice. A peer that
+fails is named. Rows are saved as they finish. The simulated device checks only the results, with
+small shapes and no timing.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any
 
 import gemm_types
 import numpy as np
+import replays
 
 import harness
 import kernwright as kw
@@ -36,7 +39,11 @@ LAYERS = [
 ]  # fmt: skip
 TINY = [(128, 192, 160), (200, 136, 96)]
 SAMPLED = 64
+SHORT = 0.05  # ms
 TOLERANCE = 5e-3  # relative, for results of 8 bits
+PEERS = ("torch", "deep_gemm")
+Runs = dict[str, Callable[[], Any]]
+Times = dict[str, float]
 
 
 def torch_or_none() -> Any:
@@ -47,11 +54,13 @@ def torch_or_none() -> Any:
     return torch if torch.cuda.is_available() else None
 
 
-def operands(shape: tuple[int, int, int], layout: str, dtype: str) -> tuple[kw.Array, kw.Array]:
+def operands(
+    shape: tuple[int, int, int], layout: str, dtype: str, seed: int = 1
+) -> tuple[kw.Array, kw.Array]:
     """a of (m, k) and b of (k, n); with layout "nt", b is a view of (n, k)."""
     m, n, k = shape
-    a = kw.random.normal((m, k), seed=1).astype(dtype)
-    b = kw.random.normal((n, k) if layout == "nt" else (k, n), seed=2).astype(dtype)
+    a = kw.random.normal((m, k), seed=seed).astype(dtype)
+    b = kw.random.normal((n, k) if layout == "nt" else (k, n), seed=1000 + seed).astype(dtype)
     return a, b.T if layout == "nt" else b
 
 
@@ -91,9 +100,7 @@ def milliseconds(
     return timing.median
 
 
-def alternate(
-    runs: dict[str, Callable[[], Any]], options: argparse.Namespace, torch: Any
-) -> dict[str, float]:
+def alternate(runs: Runs, options: argparse.Namespace, torch: Any) -> dict[str, float]:
     """Median milliseconds of rounds; each subject runs once in a round."""
     stream = kw.Stream()
     samples: dict[str, list[float]] = {title: [] for title in runs}
@@ -101,6 +108,29 @@ def alternate(
         for title, run in runs.items():
             samples[title].append(milliseconds(run, stream, options, torch))
     return {title: statistics.median(taken) for title, taken in samples.items()}
+
+
+def replayed(runs_of: Callable[[int], Runs], titles: list[str], nbytes: int, torch: Any) -> Times:
+    """Milliseconds of short products, by graphs over copies of operands of `nbytes`. runs_of(seed)
+    gives what all subjects do with a copy."""
+    copies = [runs_of(seed) for seed in range(1, 1 + replays.copies_of(nbytes))]
+
+    def maker(title: str) -> replays.Replay:
+        launches = [runs[title] for runs in copies]
+        return replays.Theirs(torch, launches) if title in PEERS else replays.Ours(launches)
+
+    taken = replays.in_turn({title: maker(title) for title in titles})
+    return {title: us * 1e-3 for title, us in taken.items()}
+
+
+def cold_times(
+    runs: Runs, runs_of: Callable[[int], Runs], nbytes: int, options: argparse.Namespace, torch: Any
+) -> tuple[str, Times]:
+    """How the subjects were measured, and the milliseconds of each."""
+    taken = alternate(runs, options, torch)
+    if options.warm or min(taken.values()) > SHORT:
+        return "single launches", taken
+    return "replays", replayed(runs_of, list(runs), nbytes, torch)
 
 
 def rate(shape: tuple[int, int, int], taken: float) -> float:
@@ -123,6 +153,13 @@ def torch_run(torch: Any, a: kw.Array, b: kw.Array) -> Callable[[], Any]:
     return lambda: torch.matmul(left, right)
 
 
+def subjects_with(a: kw.Array, b: kw.Array, options: argparse.Namespace, torch: Any) -> Runs:
+    runs: Runs = {"ours": lambda: _core._gemm(a, b, kernel=options.kernel)}
+    if torch:
+        runs["torch"] = torch_run(torch, a, b)
+    return runs
+
+
 def measure(
     shape: tuple[int, int, int], layout: str, options: argparse.Namespace, torch: Any
 ) -> dict[str, Any]:
@@ -139,10 +176,13 @@ def measure(
         row["correct"] &= row["error of all"] < 2 * TOLERANCE
     if kw.current_device().is_simulated:
         return row
-    runs: dict[str, Callable[[], Any]] = {"ours": lambda: _core._gemm(a, b, kernel=options.kernel)}
-    if torch:
-        runs["torch"] = torch_run(torch, a, b)
-    for title, taken in alternate(runs, options, torch).items():
+
+    def runs_of(seed: int) -> Runs:
+        return subjects_with(*operands(shape, layout, options.dtype, seed), options, torch)
+
+    runs = subjects_with(a, b, options, torch)
+    row["by"], times = cold_times(runs, runs_of, a.nbytes + b.nbytes, options, torch)
+    for title, taken in times.items():
         row[title] = {"us": round(taken * 1e3, 2), "TFLOP/s": rate(shape, taken)}
     if torch:
         row["of torch"] = round(row["ours"]["TFLOP/s"] / row["torch"]["TFLOP/s"], 3)
@@ -167,7 +207,7 @@ def candidates(
     row["rule"] = options.kernel
     if not by_mma:
         row["rule"] = rule_of(shape, b_turned=layout == "nt")
-    runs: dict[str, Callable[[], Any]] = {"rule": lambda: _core._gemm(a, b, kernel=options.kernel)}
+    runs: Runs = {"rule": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
     wrong = []
@@ -193,9 +233,7 @@ def candidates(
     return row
 
 
-def those_that_run(
-    runs: dict[str, Callable[[], Any]], row: dict[str, Any]
-) -> dict[str, Callable[[], Any]]:
+def those_that_run(runs: Runs, row: dict[str, Any]) -> Runs:
     """Drops the runs that raise; their messages go into the row."""
     kept = {}
     for title, run in runs.items():
@@ -208,18 +246,29 @@ def those_that_run(
     return kept
 
 
+def subjects_of_type(
+    subject: gemm_types.Subject, name: str, options: argparse.Namespace, torch: Any
+) -> Runs:
+    runs: Runs = {"ours": subject.run}
+    if options.candidates and name != "float32":
+        for tile in _core._gemm_tiles(subject.promotes, subject.block_scales):
+            runs[title_of(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
+    if torch:
+        runs |= subject.peers(torch)
+    return runs
+
+
 def measure_type(
     shape: tuple[int, int, int], name: str, options: argparse.Namespace, torch: Any
 ) -> dict[str, Any]:
     """A product of another type: what the rule takes, and the peers, or every tile."""
     row: dict[str, Any] = {"shape": shape, "layout": "nt", "type": name, "correct": False}
     subject = gemm_types.subject(name, shape)
-    runs: dict[str, Callable[[], Any]] = {"ours": subject.run}
-    if options.candidates and name != "float32":
-        for tile in _core._gemm_tiles(subject.promotes, subject.block_scales):
-            runs[title_of(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
-    if torch:
-        runs |= subject.peers(torch)
+
+    def runs_of(seed: int) -> Runs:
+        return subjects_of_type(gemm_types.subject(name, shape, seed), name, options, torch)
+
+    runs = subjects_of_type(subject, name, options, torch)
     ours = those_that_run({"ours": subject.run}, row)
     runs = {**ours, **those_that_run({t: r for t, r in runs.items() if t != "ours"}, row)}
     row["rule"] = name
@@ -235,7 +284,8 @@ def measure_type(
         row["correct"] = row["error"] <= subject.tolerance
     if kw.current_device().is_simulated or not ours:
         return row
-    taken = alternate(runs, options, torch)
+    nbytes = (shape[0] + shape[1]) * shape[2] * subject.in_bytes
+    row["by"], taken = cold_times(runs, runs_of, nbytes, options, torch)
     if options.candidates:
         rates = {title: rate(shape, time) for title, time in taken.items()}
         row["TFLOP/s"] = dict(sorted(rates.items(), key=lambda item: -item[1]))

@@ -33,9 +33,9 @@ def shapes() -> list[tuple[int, int, int]]:
     return squares + [(m, n, k) for m in DEEP_ROWS for n, k in DEEP]
 
 
-def subject(name: str, shape: tuple[int, int, int]) -> Subject:
+def subject(name: str, shape: tuple[int, int, int], seed: int = 1) -> Subject:
     m, n, k = shape
-    a, b = kw.random.normal((m, k), seed=1), kw.random.normal((n, k), seed=2)
+    a, b = kw.random.normal((m, k), seed=seed), kw.random.normal((n, k), seed=1000 + seed)
     if name in ("tf32", "float32"):
         return _of_singles(name, a, b)
     if name == "int8":

@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import pathlib
-import statistics
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import gemv_formats
 import numpy as np
+import replays
+from replays import Maker, Ours, Theirs
 
 import harness
 import kernwright as kw
@@ -26,7 +27,6 @@ import kernwright as kw
 SHAPES = [(4096, 4096), (14336, 4096), (4096, 14336), (128256, 4096), (6144, 4096), (1024, 4096)]
 ROWS = [1, 2, 4, 8, 16, 32, 64]
 WEIGHTS = ["bfloat16", "float16", "float8_e4m3fn", "int8"]
-COLD_BYTES = 400e6
 BLOCK = 1 << 22
 TOLERANCE = 1e-2
 PARAMETERS = ("kernel", "warps", "rows", "unroll", "hint", "splits", "ahead", "stages")
@@ -72,7 +72,7 @@ def make(m: int, n: int, k: int, dtype: str, copies: int) -> Product:
 
 
 def copies_of(n: int, k: int, dtype: str) -> int:
-    return max(2, -(-int(COLD_BYTES) // (n * k * kw.empty(0, dtype=dtype).itemsize)))
+    return replays.copies_of(n * k * kw.empty(0, dtype=dtype).itemsize)
 
 
 def error_of(product: Product, result: kw.Array) -> float:
@@ -90,54 +90,7 @@ def error_of(product: Product, result: kw.Array) -> float:
     return float(off / np.linalg.norm(expected))
 
 
-# ----------------------------------------------------------------------------------- timings
-
-
-def ours(runs: list[Callable[[], Any]], repeats: int = 7) -> float:
-    """Microseconds of a launch: the median of replays."""
-    for run in runs[:2]:
-        run()
-    launches = max(1, 36 // len(runs)) * runs
-    stream, graph = kw.Stream(), kw.Graph()
-    with graph.capture(stream):
-        kept = [run() for run in launches]
-    first, last = kw.Event(), kw.Event()
-    taken = []
-    for _ in range(repeats):
-        graph.launch(stream)  # keeps the device busy until the rest is queued
-        first.record(stream)
-        graph.launch(stream)
-        last.record(stream)
-        last.synchronize()
-        taken.append(last.elapsed_ms(first))
-    del kept
-    return statistics.median(taken[2:]) * 1e3 / len(launches)
-
-
-def theirs(torch: Any, runs: list[Callable[[], Any]], repeats: int = 7) -> float:
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for run in runs[:2]:
-            run()
-    torch.cuda.synchronize()
-    launches = max(1, 36 // len(runs)) * runs
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = [run() for run in launches]
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    taken = []
-    for _ in range(repeats):
-        graph.replay()
-        first.record()
-        graph.replay()
-        last.record()
-        torch.cuda.synchronize()
-        taken.append(first.elapsed_time(last))
-    del kept
-    return statistics.median(taken[2:]) * 1e3 / len(launches)
-
-
-def peers(product: Product) -> Iterator[tuple[str, Callable[[], float]]]:
+def peers(product: Product) -> Iterator[tuple[str, Maker]]:
     try:
         import torch
     except ImportError as error:
@@ -146,27 +99,25 @@ def peers(product: Product) -> Iterator[tuple[str, Callable[[], float]]]:
     x, weights = torch.from_dlpack(product.x), [torch.from_dlpack(w) for w in product.weights]
     bias = torch.zeros(weights[0].shape[0], dtype=x.dtype, device=x.device)
     linear = torch.nn.functional.linear
-    yield "torch linear", lambda: theirs(torch, [lambda w=w: linear(x, w) for w in weights])
+    yield "torch linear", lambda: Theirs(torch, [lambda w=w: linear(x, w) for w in weights])
     yield (
         "torch addmm",
-        lambda: theirs(torch, [lambda w=w: torch.addmm(bias, x, w.t()) for w in weights]),
+        lambda: Theirs(torch, [lambda w=w: torch.addmm(bias, x, w.t()) for w in weights]),
     )
 
 
-def figure(product: Product, time: Callable[[], float]) -> dict[str, Any]:
-    try:
-        taken = time()
-    except Exception as error:  # the other subjects still get figures
-        return {"error": f"{type(error).__name__}: {error}"[:300]}
-    rate = product.weights[0].nbytes / taken / 1e6
-    return {"us": round(taken, 2), "TB/s": round(rate, 3)}
+def rates(product: Product, makers: dict[str, Maker], rounds: int = 7) -> dict[str, Any]:
+    """Microseconds, and the weights' bytes divided by them."""
+    size = product.weights[0].nbytes
+    found = replays.figures(makers, rounds)
+    return {title: replays.with_rate(taken, size) for title, taken in found.items()}
 
 
 def compare(product: Product) -> dict[str, Any]:
-    row = {"ours": figure(product, lambda: ours(product.run()))}
+    makers: dict[str, Maker] = {"ours": lambda: Ours(product.run())}
     if product.scale is None:
-        row |= {name: figure(product, time) for name, time in peers(product)}
-    return row
+        makers |= dict(peers(product))
+    return rates(product, makers)
 
 
 # -------------------------------------------------------------------------------- candidates
@@ -176,7 +127,7 @@ def best_of(product: Product, plans: list[tuple[int, ...]]) -> list[dict[str, An
     """All plans that ran, the fastest first."""
     made = []
     for plan in plans:
-        found = figure(product, lambda plan=plan: ours(product.run(plan), 5))
+        found = rates(product, {"ours": lambda plan=plan: Ours(product.run(plan))}, 5)["ours"]
         made.append({"plan": plan, **found})
         if "error" in found:
             print(plan, found["error"], file=sys.stderr)
@@ -218,7 +169,7 @@ def candidates(product: Product) -> dict[str, Any]:
     return {
         "best": rows[:8],
         "first": first[:6],
-        "chosen": figure(product, lambda: ours(product.run())),
+        "chosen": rates(product, {"ours": lambda: Ours(product.run())})["ours"],
     }
 
 
@@ -257,9 +208,7 @@ def arguments() -> argparse.Namespace:
 def measure_formats(options: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = []
     names = options.formats or gemv_formats.FORMATS
-    for row in gemv_formats.measured(
-        names, options.rows, COLD_BYTES, ours, theirs, options.candidates
-    ):
+    for row in gemv_formats.measured(names, options.rows, options.candidates):
         rows.append(row)
         document = {
             "subject": "gemv_formats",

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import replays
+from replays import Maker, Ours, Theirs
 
 import kernwright as kw
 
@@ -24,7 +26,6 @@ PARAMETERS = ("warps", "rows", "columns", "unroll", "splits", "stages", "kernel"
 ROW_KERNEL = 8  # of one row, without a ring
 WGMMA_KERNEL = 7  # by warpgroups
 RING_ROWS = 16  # of x, that rings of copies take
-Timer = Callable[[list[Callable[[], Any]]], float]
 
 
 class Packed(NamedTuple):
@@ -83,12 +84,10 @@ def error_of(product: Packed) -> float:
     return float(np.linalg.norm(got - expected) / np.linalg.norm(expected))
 
 
-def peers(
-    product: Packed, name: str, ours: Timer, theirs: Callable[..., float]
-) -> Iterator[tuple[str, int, Callable[[], float]]]:
-    """Names, the bytes of their weights, and timing functions."""
+def peers(product: Packed, name: str) -> Iterator[tuple[str, int, Maker]]:
+    """Names, the bytes of their weights, and graphs."""
     if product.x.shape[0] > FEW:
-        yield "numbers", product.weights[0].nbytes, lambda: ours(product.by_numbers())
+        yield "numbers", product.weights[0].nbytes, lambda: Ours(product.by_numbers())
     try:
         import torch
     except ImportError as error:
@@ -99,34 +98,35 @@ def peers(
     count = max(2, len(product.weights) // 4)
     linear = torch.nn.functional.linear
 
-    def plain() -> float:
+    def plain() -> Theirs:
         numbers = kw.nn.quant.unpack(product.weights[0], dtype="bfloat16")
         kept = [torch.from_dlpack(numbers.copy()) for _ in range(count)]
-        return theirs(torch, [lambda w=w: linear(x, w) for w in kept])
+        return Theirs(torch, [lambda w=w: linear(x, w) for w in kept])
 
     yield "torch linear bfloat16", 2 * n * k, plain
     if name != "int4":
         return
 
-    def tinygemm() -> float:
+    def tinygemm() -> Theirs:
         ops = torch.ops.aten
         codes = torch.randint(0, 256, (n, k // 2), dtype=torch.uint8, device=x.device)
         one = ops._convert_weight_to_int4pack(codes, 8)
         scales = torch.rand(k // GROUP, n, 2, dtype=torch.bfloat16, device=x.device)
         kept = [one.clone() for _ in product.weights]
-        return theirs(
+        return Theirs(
             torch, [lambda w=w: ops._weight_int4pack_mm(x, w, GROUP, scales) for w in kept]
         )
 
     yield "torch _weight_int4pack_mm", n * k // 2 + n * k // GROUP * 4, tinygemm
 
 
-def figure(size: int, time: Callable[[], float]) -> dict[str, Any]:
-    try:
-        taken = time()
-    except Exception as error:  # the other subjects still get figures
-        return {"error": f"{type(error).__name__}: {error}"[:300]}
-    return {"us": round(taken, 2), "TB/s": round(size / taken / 1e6, 3)}
+def figures(product: Packed, makers: dict[str, Maker], sizes: dict[str, int]) -> dict[str, Any]:
+    """Microseconds, and bytes of weights divided by them."""
+    own = product.weights[0].nbytes
+    found = replays.figures(makers)
+    return {
+        title: replays.with_rate(taken, sizes.get(title, own)) for title, taken in found.items()
+    }
 
 
 def plans(m: int) -> Iterator[tuple[int, ...]]:
@@ -150,12 +150,12 @@ def plans(m: int) -> Iterator[tuple[int, ...]]:
             yield warps, rows, tiles, unroll, splits
 
 
-def candidates(product: Packed, ours: Timer) -> list[dict[str, Any]]:
+def candidates(product: Packed) -> list[dict[str, Any]]:
     """Parameters of the kernel, the fastest first."""
-    m, size = product.x.shape[0], product.weights[0].nbytes
     made = []
-    for plan in plans(m):
-        made.append({"plan": plan, **figure(size, lambda plan=plan: ours(product.run(plan)))})
+    for plan in plans(product.x.shape[0]):
+        found = figures(product, {"ours": lambda plan=plan: Ours(product.run(plan))}, {})
+        made.append({"plan": plan, **found["ours"]})
     return sorted(made, key=lambda row: row.get("us", 1e9))[:8]
 
 
@@ -164,8 +164,6 @@ def measure(
     shape: tuple[int, int],
     m: int,
     weights: list[Any],
-    ours: Timer,
-    theirs: Callable[..., float],
     tune: bool,
 ) -> dict[str, Any]:
     """One row: figures on a GPU, and whether the result is right."""
@@ -177,12 +175,14 @@ def measure(
     row["error"] = error_of(product)
     row["correct"] = row["error"] <= 4e-3
     if not kw.current_device().is_simulated:
-        row["ours"] = figure(size, lambda: ours(product.run()))
+        makers: dict[str, Maker] = {"ours": lambda: Ours(product.run())}
+        sizes: dict[str, int] = {}
         if tune:
-            row["best"] = candidates(product, ours)
+            row["best"] = candidates(product)
         else:
-            for peer, bytes_, time in peers(product, name, ours, theirs):
-                row[peer] = figure(bytes_, time)
+            for peer, nbytes, maker in peers(product, name):
+                makers[peer], sizes[peer] = maker, nbytes
+        row |= figures(product, makers, sizes)
     print(row, file=sys.stderr, flush=True)
     return row
 
@@ -190,9 +190,6 @@ def measure(
 def measured(
     names: list[str],
     rows: list[int],
-    cold_bytes: float,
-    ours: Timer,
-    theirs: Callable[..., float],
     tune: bool,
 ) -> Iterator[dict[str, Any]]:
     """Yields the rows as they are measured."""
@@ -200,11 +197,11 @@ def measured(
     for name, (n, k) in itertools.product(names, [(48, 512)] if simulated else SHAPES):
         try:
             weight = packed(name, n, k)
-            count = 1 if simulated else max(2, -(-int(cold_bytes) // weight.nbytes))
+            count = 1 if simulated else replays.copies_of(weight.nbytes)
             weights = copies(weight, count)
         except kw.Error as error:
             print(name, n, k, error, file=sys.stderr, flush=True)
             yield {"n": n, "k": k, "weights": name, "error": str(error)[:300], "correct": False}
             continue
         for m in rows:
-            yield measure(name, (n, k), m, weights, ours, theirs, tune)
+            yield measure(name, (n, k), m, weights, tune)
