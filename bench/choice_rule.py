@@ -1,10 +1,10 @@
 """The rule against the table: products of the shipped table, by its plan and by the rule's.
 
 A seeded sample of the shapes in kernels_src/launch_choices.json for this device, the types in turn,
-until --seconds are over. Both plans of a shape are measured in turns with a cold L2; the ratio is
-the median of the rounds' ratios, the time of the rule divided by that of the table. Shapes for
-which the table has the rule ([]) have the ratio 1 and are not measured. Whole waves of compiles go
-ahead of the measurements.
+until --seconds are over. Both plans of a shape are measured in turns with a cold L2, short ones by
+graphs over copies of the operands; the ratio is the median of the rounds' ratios, the time of the
+rule divided by that of the table. Shapes for which the table has the rule ([]) have the ratio 1 and
+are not measured. Whole waves of compiles go ahead of the measurements.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import harness
 import kernwright as kw
 from kernwright import _core
 from kernwright.tune._product_operands import Operands, operands
-from kernwright.tune._products import milliseconds
+from kernwright.tune._product_timer import ProductTimer
 
 TABLE = pathlib.Path(__file__).parent.parent / "kernels_src" / "launch_choices.json"
 ROUNDS = 5
@@ -66,10 +66,10 @@ def sample(table: dict[str, dict[str, list[Any]]], seed: int) -> Iterator[tuple[
                 yield types, shapes.pop()
 
 
-def made(types: str, shape: str) -> Operands:
+def made(types: str, shape: str, number: int = 0) -> Operands:
     m, n, k = map(int, shape.split("x"))
     kind = KINDS.get(types, types.partition(".")[0])
-    return operands(kind, (m, n, k), ".nt" in types, kw.current_device())
+    return operands(kind, (m, n, k), ".nt" in types, kw.current_device(), number)
 
 
 def compile_both(product: Operands, plan: list[Any]) -> None:
@@ -77,8 +77,9 @@ def compile_both(product: Operands, plan: list[Any]) -> None:
         _core._with_product(each, functools.partial(_core._compile_only, product.run))
 
 
-def measure(product: Operands, plan: list[Any]) -> dict[str, Any]:
-    rounds = [[milliseconds(product, each, SHARE) for each in ([], plan)] for _ in range(ROUNDS)]
+def measure(types: str, shape: str, product: Operands, plan: list[Any]) -> dict[str, Any]:
+    timer = ProductTimer(product, SHARE, functools.partial(made, types, shape))
+    rounds = [[timer.milliseconds(each) for each in ([], plan)] for _ in range(ROUNDS)]
     ratio = statistics.median(rule / table for rule, table in rounds)
     rule, table = (statistics.median(times) * 1e3 for times in zip(*rounds, strict=True))
     return {"rule, us": round(rule, 2), "table, us": round(table, 2), "ratio": round(ratio, 4)}
@@ -132,7 +133,12 @@ def measured(
             if time.monotonic() > end:
                 return rows
             plan = table[types][shape]
-            row = {"types": types, "shape": shape, "plan": plan, **measure(product, plan)}
+            row = {
+                "types": types,
+                "shape": shape,
+                "plan": plan,
+                **measure(types, shape, product, plan),
+            }
             rows.append(row)
             print(f"{types} {shape}: {row['ratio']:.3f}", flush=True)
     return rows

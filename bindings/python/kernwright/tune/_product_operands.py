@@ -31,17 +31,21 @@ class Operands(NamedTuple):
         return self.a, self.b, self.dtype, self.sums
 
 
-def operands(kind: str, shape: tuple[int, int, int], turned: bool, device: Any) -> Operands:
-    """Random normal numbers of (rows, columns, inner); `turned`: b is a transposed view of
-    (n, k), which those of NARROW always are. Raises ArgumentError for an unknown dtype."""
+def operands(
+    kind: str, shape: tuple[int, int, int], turned: bool, device: Any, number: int = 0
+) -> Operands:
+    """Random normal numbers of (rows, columns, inner), others for each `number` from 0; `turned`:
+    b is a transposed view of (n, k), which those of NARROW always are. Raises ArgumentError for an
+    unknown dtype."""
     m, n, k = shape
+    first, second = 2 * number + 1, 2 * number + 2
     if kind not in NARROW:
-        a = normal((m, k), kind, seed=1, device=device)
-        b = normal((n, k) if turned else (k, n), kind, seed=2, device=device)
+        a = normal((m, k), kind, seed=first, device=device)
+        b = normal((n, k) if turned else (k, n), kind, seed=second, device=device)
         b = b.T if turned else b
         return Operands(a, b, functools.partial(_core._matmul, a, b))
-    x = normal((m, k), "float32", seed=1, device=device)
-    weights = normal((n, k), "float32", seed=2, device=device)
+    x = normal((m, k), "float32", seed=first, device=device)
+    weights = normal((n, k), "float32", seed=second, device=device)
     if kind == "tf32":
         run = functools.partial(_core._gemm, x, weights.T, precision="tf32")
         return Operands(x, weights.T, run, "float32", "tf32")

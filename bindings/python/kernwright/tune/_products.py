@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
@@ -11,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kernwright import _core
-from kernwright._measure.timing import time_kernel
 from kernwright._support.files import read_text
 from kernwright._support.warn import warn_caller
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._choice_table import update
 from kernwright.tune._product_operands import KINDS, NARROW, Operands, operands
+from kernwright.tune._product_timer import ProductTimer
 
 # A plan replaces the rule where it is faster by more than this.
 _GAIN = 0.02
@@ -99,7 +100,9 @@ def products(
     The file is written after every shape, for the shape itself and for its bucket: shapes whose
     extents have the same next power of two. It is the one of library(). Without `renew` shapes in
     the table are left out, so an interrupted run can go on. A plan must be faster than the rule by
-    more than 2 %. Otherwise the table says: use the rule.
+    more than 2 %. Otherwise the table says: use the rule. Products of less than 50 us are launched
+    from graphs over copies of the operands, of four times the L2 in all; longer ones each for at
+    most `seconds`, after a flush of the L2.
 
     Returns a row for each shape: types, shape, bucket, the milliseconds of each plan, those of the
     rule and of the best, and what the table says ("plan", [] for the rule); `on_row` gets each as
@@ -117,10 +120,11 @@ def products(
         _core._use_launch_table(read_text(target))
     rows = []
     for shape, turned, kind in work:
-        product = operands(kind, shape, turned, chosen)
+        copy = functools.partial(operands, kind, shape, turned, chosen)
+        product = copy()
         if save and not renew and _core._has_product(*product.key):
             continue
-        row = _measure(product, seconds)
+        row = _measure(product, seconds, copy)
         if target is not None:
             _write(target, [row], with_bucket=True)
         if on_row is not None:
@@ -165,37 +169,22 @@ def _target(path: str | os.PathLike[str] | None) -> pathlib.Path:
     return pathlib.Path(name)
 
 
-def milliseconds(product: Operands, plan: list[Any], seconds: float) -> float:
-    """The median of a product with a plan ([]: the rule's), measured for at most `seconds`."""
-    device = product.a.device
-
-    def median() -> float:
-        return time_kernel(
-            product.run,
-            device=device,
-            cold=not device.is_simulated,
-            warmup=1,
-            min_samples=3,
-            max_seconds=seconds,
-        ).median
-
-    return float(_core._with_product(plan, median))
-
-
-def _measure(product: Operands, seconds: float) -> dict[str, Any]:
+def _measure(
+    product: Operands, seconds: float, copy: Callable[[int], Operands] | None = None
+) -> dict[str, Any]:
     types, shape, bucket, plans = _core._product(*product.key)
-    device = product.a.device
-    rule = milliseconds(product, [], seconds)
+    timer = ProductTimer(product, seconds, copy)
+    rule = timer.rule
     times: list[tuple[list[Any], float]] = []
     for plan in plans:
         try:
-            times.append((plan, milliseconds(product, plan, seconds)))
+            times.append((plan, timer.milliseconds(plan)))
         except Error:  # one that does not fit the device: the others are left
             continue
     best, least = min(times, key=lambda of: of[1], default=([], rule))
     wins = least < (1 - _GAIN) * rule
     return {
-        "device": device.name,
+        "device": product.a.device.name,
         "types": types,
         "shape": shape,
         "bucket": bucket,
