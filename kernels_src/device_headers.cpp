@@ -17,6 +17,7 @@
 #include "kernels_src/include/attention/byte_tiles.cuh.h"
 #include "kernels_src/include/attention/decode_block.cuh.h"
 #include "kernels_src/include/attention/gradient_part.cuh.h"
+#include "kernels_src/include/attention/gradient_sums.cuh.h"
 #include "kernels_src/include/attention/logits.cuh.h"
 #include "kernels_src/include/attention/rope_angles.cuh.h"
 #include "kernels_src/include/attention/select_tokens.cuh.h"
@@ -73,9 +74,7 @@
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
 #include "kernels_src/include/wgmma/wgmma.cuh.h"
-#include "kernels_src/include/wgmma/wgmma_byte_rows.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_common.cuh.h"
-#include "kernels_src/include/wgmma/wgmma_k_major.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_row_sums.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_rows.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_sums.cuh.h"
@@ -117,6 +116,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(functions),
     KW_HEADER(fused),
     KW_HEADER(gradient_part),
+    KW_HEADER(gradient_sums),
     KW_HEADER(logits),
     KW_HEADER(matrices),
     KW_HEADER(mbarrier),
@@ -166,9 +166,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(walk),
     KW_HEADER(weight_codes),
     KW_HEADER(wgmma),
-    KW_HEADER(wgmma_byte_rows),
     KW_HEADER(wgmma_common),
-    KW_HEADER(wgmma_k_major),
     KW_HEADER(wgmma_row_sums),
     KW_HEADER(wgmma_rows),
     KW_HEADER(wgmma_sums),

@@ -2,7 +2,6 @@
 // for float8 take operands along the inner dimension alone: of values that is the tokens. So a
 // kernel turns the values first, tile by tile.
 #include <kernwright/attention_group.cuh>
-#include <kernwright/wgmma_byte_rows.cuh>
 
 using namespace kernwright;
 
@@ -41,6 +40,22 @@ template <typename A>
 struct OperandsOf<A, A> {
   using Type = A;
 };
+
+/// 8 rows by 16 bytes each lie in 128 bytes; `next` bytes are from one such piece to the one with
+/// the next 16 bytes of the inner dimension, `below` to that with the next 8 rows.
+__device__ __forceinline__ unsigned long long plain_descriptor(unsigned address, unsigned next,
+                                                               unsigned below) {
+  return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(next >> 4) << 16 |
+         static_cast<unsigned long long>(below >> 4) << 32;
+}
+
+/// Four floats as float8_e4m3fn, the first in the low byte. Those beyond 448 become 448.
+__device__ __forceinline__ unsigned four_of(float a, float b, float c, float d) {
+  unsigned short low, high;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(b), "f"(a));
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(d), "f"(c));
+  return low | static_cast<unsigned>(high) << 16;
+}
 
 /// The weights are float8_e4m3fn, the result is bfloat16. `keeps`: so are sums of many tiles.
 template <typename Q, typename K, typename V, bool keeps>

@@ -10,44 +10,47 @@
 // no order, but two products of five once more. Who is waited for has begun, as blocks take their
 // numbers from a counter.
 #include <kernwright/gradient_part.cuh>
+#include <kernwright/gradient_sums.cuh>
 
 using namespace kernwright;
 
 /// Queued: rows of a warpgroup's keys times 64 queries, both along the elements of heads.
-template <typename T, int kDim, int kQueries>
-__device__ __forceinline__ void multiply_rows(float (&s)[32], unsigned keys, unsigned queries) {
+template <typename T, int kWave, int kDim, int kQueries>
+__device__ __forceinline__ void multiply_rows(unsigned keys, unsigned queries) {
   const unsigned long long a = matrix_descriptor(keys, kKeyColumn);
   const unsigned long long b = matrix_descriptor(queries, kQueries * 128);
 #pragma unroll
   for (int k = 0; k < kDim / 16; ++k) {
     const unsigned inside = k % 4 * 32;
-    Products<T, 64, false, false>::add(s, further(a, k / 4 * kKeyColumn + inside),
-                                       further(b, k / 4 * (kQueries * 128) + inside), k > 0);
+    SumProducts<T>::template add<64, kWave, false, false>(
+        further(a, k / 4 * kKeyColumn + inside), further(b, k / 4 * (kQueries * 128) + inside),
+        k > 0);
   }
   commit_products();
 }
 
 /// Queued: weights or changes times 64 queries are added; without `adds` they are the sums.
-template <typename T, int kDim, int kQueries>
-__device__ __forceinline__ void add_rows(float (&sums)[kDim / 2], const unsigned (&left)[4][4],
-                                         unsigned queries, bool adds) {
+template <typename T, int kWave, int kDim, int kQueries>
+__device__ __forceinline__ void add_rows(const unsigned (&left)[4][4], unsigned queries,
+                                         bool adds) {
   const unsigned long long b = matrix_descriptor(queries, kQueries * 128);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    RowProducts<T, kDim>::add(sums, left[k], further(b, k * 2048), adds || k > 0);
+    RowSumProducts<T>::template add<kDim, kWave, true>(left[k], further(b, k * 2048),
+                                                       adds || k > 0);
   }
   commit_products();
 }
 
 /// Queued: 64 queries' changes by the block's keys, turned, times keys.
-template <typename T, int kColumns>
-__device__ __forceinline__ void multiply_changes(float (&sums)[kColumns / 2], unsigned changes,
-                                                 unsigned keys) {
+template <typename T, int kWave, int kColumns>
+__device__ __forceinline__ void multiply_changes(unsigned changes, unsigned keys) {
   const unsigned long long a = matrix_descriptor(changes, kKeyColumn);
   const unsigned long long b = matrix_descriptor(keys, kKeyColumn);
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k) {
-    Products<T, kColumns, true, true>::add(sums, further(a, k * 2048), further(b, k * 2048), k > 0);
+    SumProducts<T>::template add<kColumns, kWave, true, true>(further(a, k * 2048),
+                                                              further(b, k * 2048), k > 0);
   }
 }
 
@@ -58,61 +61,17 @@ struct Self {
   float scale, inner;  // of scores to units of log2; before the cap
 };
 
-/// Scores become packed weights; with a cap, `s` is the weight times the cap's derivative.
-template <typename T, bool kHasCap, int kScores>
-__device__ __forceinline__ void weigh(float (&s)[kScores], unsigned (&weights)[kScores / 8][4],
-                                      const float* logarithms, const Self& self) {
-#pragma unroll
-  for (int i = 0; i < kScores; i += 4) {
-    const float2 lse = *reinterpret_cast<const float2*>(logarithms + i * 2 + self.lane % 4 * 2);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float &a = s[i + 2 * r], &b = s[i + 2 * r + 1];
-      const float2 whole =
-          make_float2(power2(fmaf(a, self.scale, -lse.x)), power2(fmaf(b, self.scale, -lse.y)));
-      weights[i / 8][i % 8 / 2 + r] = pair_of<T>(whole.x, whole.y);
-      a = kHasCap && whole.x != 0 ? whole.x * (1 - a * a) : whole.x;
-      b = kHasCap && whole.y != 0 ? whole.y * (1 - b * b) : whole.y;
-    }
-  }
-}
-
-/// Weights and products of gradients and values become packed changes of scores.
-template <typename T, int kScores>
-__device__ __forceinline__ void change(const float (&s)[kScores], const float (&d)[kScores],
-                                       unsigned (&changes)[kScores / 8][4], const float* deltas,
-                                       const Self& self) {
-#pragma unroll
-  for (int i = 0; i < kScores; i += 4) {
-    const float2 delta = *reinterpret_cast<const float2*>(deltas + i * 2 + self.lane % 4 * 2);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int at = i + 2 * r;
-      changes[i / 8][i % 8 / 2 + r] =
-          pair_of<T>(s[at] * (d[at] - delta.x), s[at + 1] * (d[at + 1] - delta.y));
-    }
-  }
-}
-
 /// A warp's 16 rows of a gradient through shared memory; rows behind the last key are 0, and are
 /// left out behind `stored`.
-template <typename T, int kDim>
-__device__ __forceinline__ void store_gradient(const float (&sums)[kDim / 2], float factor,
-                                               unsigned char* staging, T* to, long long apart,
-                                               int dim, int rows, int stored, int lane) {
+template <typename T, int kWave, int kDim>
+__device__ __forceinline__ void store_gradient(float factor, unsigned char* staging, T* to,
+                                               long long apart, int dim, int rows, int stored,
+                                               int lane) {
   constexpr int kUnits = (kDim + 63) / 64 * 8;  // of 16 bytes
-  // The units of a column differ in bits that no other term of the address has.
-  const unsigned first = shared_address(staging) + swizzled(lane % 16, lane / 16);
-#pragma unroll
-  for (int i = 0; i < kDim / 8; i += 2) {
-    unsigned pairs[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float* two = sums + 4 * i + 2 * j;
-      pairs[j] = lane / 4 + 8 * (j % 2) < rows ? pair_of<T>(two[0] * factor, two[1] * factor) : 0;
-    }
-    store_matrices((first ^ i % 8 * 16) + i / 8 * kKeyColumn, pairs);
-  }
+  const float both[2] = {factor, factor};
+  const unsigned kept[2] = {lane / 4 < rows ? ~0u : 0, lane / 4 + 8 < rows ? ~0u : 0};
+  SumRows<T>::template store<kWave, kDim / 2, kKeyColumn>(
+      shared_address(staging) + swizzled(lane % 16, lane / 16), both, kept);
   __syncwarp();
 #pragma unroll 1
   for (int i = lane; i < kWarpKeys * kUnits; i += 32) {
@@ -129,6 +88,7 @@ enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
 /// A warpgroup's share of a part: 64 keys.
 template <typename T, typename Of, Extras kExtras>
 struct Deriving {
+  using Steps = GradientSteps<T>;
   static constexpr bool kHasCap = kExtras == kCapped;
   static constexpr int kLast = Of::kHalves - 1;
   static constexpr int kHalfBytes = 64 * 128;  // of 64 queries in a column
@@ -142,7 +102,6 @@ struct Deriving {
   Ring<kStages> ring;
   int set = 0;
   unsigned sums_parity = 1;
-  float dk[Of::kDim / 2], dv[Of::kValueDim / 2];
   unsigned weights[Of::kHalves][4][4], changes[Of::kHalves][4][4] = {};
 
   __device__ __forceinline__ Deriving(const Shared<Of>& shared_, const AttentionCall& call_,
@@ -163,21 +122,20 @@ struct Deriving {
   /// Queued: scores, and products of gradients and values. Waits for the scores, and so for all
   /// products before them.
   template <int kHalf>
-  __device__ __forceinline__ void multiply(float (&s)[32], float (&d)[32]) {
+  __device__ __forceinline__ void multiply() {
     const unsigned queries = shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes;
     const unsigned grads = shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes;
     const unsigned own = self.group * (kGroupKeys * 128);
     if (kHalf == 0) shared.q_full[ring.stage].wait(ring.parity);
     begin_products();
-    multiply_rows<T, Of::kDim, Of::kQueries>(s, keys + own, queries);
+    multiply_rows<T, kScores, Of::kDim, Of::kQueries>(keys + own, queries);
     if (kHalf == 0) {
       shared.grad_full[ring.stage].wait(ring.parity);
       shared.facts_full[ring.stage].wait(ring.parity);
     }
     begin_products();
-    multiply_rows<T, Of::kValueDim, Of::kQueries>(d, values + own, grads);
+    multiply_rows<T, kValueProducts, Of::kValueDim, Of::kQueries>(values + own, grads);
     wait_for_products<1>();
-    settle(s);
     if constexpr (kHalf > 0) {
       keep_weights(weights[0]);
       keep_weights(changes[0]);
@@ -188,40 +146,42 @@ struct Deriving {
   template <int kHalf>
   __device__ __forceinline__ void take(int head, int tile_query, bool is_first) {
     const int first = tile_query + kHalf * 64;
-    const float* const facts = shared.facts(ring.stage) + kHalf * 64;
-    float s[32], d[32];
-    multiply<kHalf>(s, d);
-    if constexpr (kExtras == kBiased) {
-      const ScoreTerms terms(call, part.batch, part.kv_head * part.group + head);
-      bias_scores<T>(s, call, part.sequence, terms, self.key, first);
-    }
-    if constexpr (kHasCap) {
+    const unsigned facts =
+        shared_address(shared.facts(ring.stage) + kHalf * 64 + self.lane % 4 * 2);
+    multiply<kHalf>();
+    if constexpr (kExtras != kPlain) {
+      float s[32];
+      read_sums<kScores>(s);
+      if constexpr (kHasCap) {
 #pragma unroll
-      for (float& score : s) score = quick_tanh(score * self.inner);
+        for (float& score : s) score = quick_tanh(score * self.inner);
+      } else {
+        const ScoreTerms terms(call, part.batch, part.kv_head * part.group + head);
+        bias_scores<T>(s, call, part.sequence, terms, self.key, first);
+      }
+      write_sums<kScores>(s);
     }
     const bool partial = first + 64 > part.sequence.queries ||
                          group_key + kGroupKeys > part.sequence.end_key(call, first) ||
                          group_key < part.sequence.first_key(call, first + 63);
-    if (partial) hide_queries(s, call, part.sequence, self.key, first);
-    weigh<T, kHasCap>(s, weights[kHalf], facts, self);
+    if (partial) hide_queries(call, part.sequence, self.key, first);
+    Steps::template weigh<kHasCap>(weights[kHalf], facts, self.scale);
     const bool adds = !is_first || kHalf > 0;
     begin_products();
-    add_rows<T, Of::kValueDim, Of::kQueries>(
-        dv, weights[kHalf], shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes, adds);
+    add_rows<T, kValueSums, Of::kValueDim, Of::kQueries>(
+        weights[kHalf], shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes, adds);
     wait_for_products<1>();
-    settle(d);
-    if (kExtras == kBiased || partial) {
-#pragma unroll
-      for (int i = 0; i < 32; ++i) d[i] = s[i] == 0 ? 0.0f : d[i];
-    }
-    change<T>(s, d, changes[kHalf], facts + Of::kQueries, self);
-    begin_products();
-    add_rows<T, Of::kDim, Of::kQueries>(
-        dk, changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes, adds);
+    if (kExtras == kBiased || partial) drop_products();
+    Steps::change(changes[kHalf], facts + Of::kQueries * 4);
+    // NOTE: in front of the products, as ptxas packs between the stores then: 2 % less time on an
+    // H200 than behind them.
     const unsigned to = shared_address(shared.changes(set)) + kHalf * kKeyColumn + rows +
                         swizzled(self.lane % 16, self.lane / 16);
 #pragma unroll
     for (int k = 0; k < 4; ++k) store_matrices(to ^ k * 32, changes[kHalf][k]);
+    begin_products();
+    add_rows<T, kKeySums, Of::kDim, Of::kQueries>(
+        changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes, adds);
   }
 
   /// Ends a tile. Of every second one, this warpgroup makes the part of the queries' gradient.
@@ -239,28 +199,23 @@ struct Deriving {
     } else {
       // With two sets, this one's last products ended before the other warpgroup's last pass.
       meet(1 + set, 256);
-      float dq[Of::kHalves][kColumns / 2];
+      const unsigned from = shared_address(shared.changes(set));
       begin_products();
-#pragma unroll
-      for (int half = 0; half < Of::kHalves; ++half) {
-        multiply_changes<T, kColumns>(
-            dq[half], shared_address(shared.changes(set)) + half * kKeyColumn, keys);
+      multiply_changes<T, kQuerySums, kColumns>(from, keys);
+      if constexpr (kLast > 0) {
+        multiply_changes<T, kQuerySums + 1, kColumns>(from + kKeyColumn, keys);
       }
       commit_products();
       wait_for_products<1>();
       keep_weights(changes[kLast]);
       give_back(shared.q_empty[ring.stage], self.lane);
       wait_for_products<0>();
-#pragma unroll
-      for (int half = 0; half < Of::kHalves; ++half) settle(dq[half]);
       shared.sums_empty[self.group].wait(sums_parity);
       sums_parity ^= 1;
-      float4* const to = shared.sums + self.group * (kSums / 4) + threadIdx.x % 128;
-#pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        const float* const four = &dq[i * 4 / (kColumns / 2)][i * 4 % (kColumns / 2)];
-        to[i * 128] = make_float4(four[0], four[1], four[2], four[3]);
-      }
+      const unsigned to =
+          shared_address(shared.sums + self.group * (kSums / 4) + threadIdx.x % 128);
+      share_sums<kQuerySums, kColumns / 2>(to);
+      if constexpr (kLast > 0) share_sums<kQuerySums + 1, kColumns / 2>(to + kSums * 2);
       show_to_copies();
       give_back(shared.sums_full[self.group], self.lane);
     }
@@ -280,8 +235,6 @@ struct Deriving {
       sum_queries();
     }
     wait_for_products<0>();
-    settle(dk);
-    settle(dv);
     keep_weights(changes[kLast]);
     meet(3, 256);  // all products with keys are done: gradients go through their place
     const Sequence& sequence = part.sequence;
@@ -291,12 +244,12 @@ struct Deriving {
     const auto place = [&](const HeadStrides& at) {
       return sequence.k_place(at) + part.kv_head * at.head + first * at.token;
     };
-    store_gradient<T, Of::kValueDim>(dv, 1.0f, shared.values + rows,
-                                     static_cast<T*>(more.dv) + place(more.dv_at), more.dv_at.token,
-                                     call.value_dim, left, stored, self.lane);
-    store_gradient<T, Of::kDim>(dk, call.scale, shared.keys + rows,
-                                static_cast<T*>(more.dk) + place(more.dk_at), more.dk_at.token,
-                                call.dim, left, stored, self.lane);
+    store_gradient<T, kValueSums, Of::kValueDim>(
+        1.0f, shared.values + rows, static_cast<T*>(more.dv) + place(more.dv_at), more.dv_at.token,
+        call.value_dim, left, stored, self.lane);
+    store_gradient<T, kKeySums, Of::kDim>(call.scale, shared.keys + rows,
+                                          static_cast<T*>(more.dk) + place(more.dk_at),
+                                          more.dk_at.token, call.dim, left, stored, self.lane);
   }
 };
 
@@ -313,6 +266,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                     const __grid_constant__ Gradients more,
                     const __grid_constant__ BackwardPlan plan) {
   extern __shared__ __align__(1024) unsigned char storage[];
+  declare_sums<kQuerySums + Of::kHalves, Of::kQueries == 128 ? 32 : 64>();
   const Shared<Of> shared(storage);
   const Maps maps{map_q, map_grad, map_k, map_v};
   if (threadIdx.x == 0) {

@@ -220,7 +220,10 @@ HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& op
   plan.tiles = static_cast<std::int32_t>(heads * plan.row_tiles * call.splits);
   plan.section = static_cast<std::int32_t>(std::min(heads, section_of_heads(made, plan.row_tiles)));
   const std::int64_t tiles = std::int64_t{plan.section} * plan.row_tiles;
-  plan.alternates = 2 * multiprocessors_of(made) % tiles != 0 ? 1 : 0;
+  const std::int64_t last_section = (heads - 1) / plan.section;
+  const bool alternates = 2 * multiprocessors_of(made) % tiles != 0;
+  plan.rising = alternates ? static_cast<std::int32_t>((last_section + 1) % 2) : 2;
+  plan.group = call.heads / call.kv_heads;
   const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };
   plan.q_batch = step(call.q_at.batch);
   plan.q_head = step(call.q_at.head);

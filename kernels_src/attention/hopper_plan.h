@@ -13,7 +13,7 @@ constexpr int kHopperSharedBytes = 232448;  // of a block, at most
 
 /// `HopperPlan` of attention_parts.cuh.
 struct HopperPlan {
-  std::int32_t tiles, row_tiles, section, alternates;
+  std::int32_t tiles, row_tiles, section, rising, group;
   std::int32_t q_batch, q_head, k_batch, k_head, v_batch, v_head;
 };
 

@@ -5,7 +5,6 @@
 
 #include <kernwright/attention_loads.cuh>
 #include <kernwright/attention_results.cuh>
-#include <kernwright/wgmma_row_sums.cuh>
 
 namespace kernwright {
 
@@ -50,9 +49,6 @@ struct View {
     all_high = same_in_warp(part.end_key(call, first_row));
   }
 };
-
-/// The waves of sums (wgmma_sums.cuh): products of queries and keys, of weights and values.
-constexpr int kScores = 0, kResult = 1;
 
 /// Queued: scores of 64 queries and a tile of keys.
 template <typename T, typename Of>
@@ -197,15 +193,15 @@ struct Attending {
   /// A part's result leaves through the place of its queries, or a split's sums do. `met`: so have
   /// the warps since the last products with these queries.
   __device__ __forceinline__ void store(int place, bool met, const Sums& running) const {
-    float out[Of::kValueDim / 2];
-    read_sums<kResult>(out);
     const Part& part = shared.parts[place];
     const int row = same_in_warp(part.row) + group * kGroupRows + warp * kWarpRows;
     if constexpr (Of::kSplits) {
+      float out[Of::kValueDim / 2];
+      read_sums<kResult>(out);
       store_sums<Of>(out, running, scale_of(part), call, part, row, lane);
     } else {
       if (!met) meet(4 + group, 128);
-      store_rows<T, Of>(out, running, scale_of(part),
+      store_rows<T, Of>(running, scale_of(part),
                         shared.queries(slot_of(place)) + warp * (kWarpRows * 128), map_out, call,
                         part, row, lane);
     }

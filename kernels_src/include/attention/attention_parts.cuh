@@ -69,7 +69,8 @@ __device__ __forceinline__ bool is_packed(const int* starts) {
 /// at the same time, as their keys and values fit the L2 cache.
 struct HopperPlan {
   int tiles, row_tiles, section;  // tiles of all splits
-  int alternates;                 // whether every other section has its rows in reverse
+  int rising;                     // sections of even (0), of odd (1), of no number (2) rise
+  int group;                      // heads of queries to one of keys
   // Factors of batches and heads for a place in the maps: 0 if all share one.
   int q_batch, q_head, k_batch, k_head, v_batch, v_head;
 };
@@ -142,10 +143,15 @@ struct Shared {
   }
 };
 
+/// Of numbers that are not below 0, which takes fewer instructions than one of any.
+__device__ __forceinline__ int quotient(int number, int by) {
+  return static_cast<unsigned>(number) / static_cast<unsigned>(by);
+}
+
 /// The block's share, part after part. The last queries see most keys where they see no later ones:
-/// they come first in the last section and, if orders alternate, last in the one before, and so on.
-/// Every other round of the blocks goes backwards. Both even the blocks' shares. Where two rounds
-/// are whole sections, shares are even if orders do not alternate.
+/// they come first in the last section (it falls) and, if orders alternate, last in the one before,
+/// and so on. Every other round of the blocks goes backwards. Both even the blocks' shares. Where
+/// two rounds are whole sections, shares are even if orders do not alternate.
 template <typename Of>
 struct Parts {
   const AttentionCall& call;
@@ -162,13 +168,13 @@ struct Parts {
       if (tile >= plan.tiles) continue;
       const int index = Of::kSplits ? tile / call.splits : tile;
       const int all = plan.section * plan.row_tiles;
-      const int section = index / all, inside = index % all;
-      const int first = section * plan.section, behind = call.heads * call.batches - first;
-      const int heads = min(plan.section, behind);
-      const bool falls = !plan.alternates || (behind - 1) / plan.section % 2 == 0;
-      const int place = inside / heads, flat = first + inside - place * heads;
+      const int section = quotient(index, all), inside = index - section * all;
+      const int first = section * plan.section;
+      const int heads = min(plan.section, call.heads * call.batches - first);
+      const int place = quotient(inside, heads), flat = first + inside - place * heads;
+      const bool falls = section % 2 != plan.rising;
       const int row = (falls ? plan.row_tiles - 1 - place : place) * Of::kRows;
-      const int batch = flat / call.heads;
+      const int batch = quotient(flat, call.heads);
       const Sequence sequence(call, batch, Of::kStarts);
       if (is_packed<Of>(call.q_starts) && row >= sequence.queries) continue;
       const int split = Of::kSplits ? tile - index * call.splits : 0;
@@ -202,7 +208,7 @@ struct Parts {
     made.head = head;
     made.batch = batch;
     made.split = split;
-    made.kv_head = head / (call.heads / call.kv_heads);
+    made.kv_head = quotient(head, plan.group);
     made.out_head = is_packed<Of>(call.q_starts) ? head : batch * call.heads + head;
     made.q_token = static_cast<int>(sequence.q_token);
     made.k_token = static_cast<int>(sequence.k_token);

@@ -4,8 +4,12 @@
 #include <kernwright/attention_parts.cuh>
 #include <kernwright/attention_rows.cuh>
 #include <kernwright/tma.cuh>
+#include <kernwright/wgmma_row_sums.cuh>
 
 namespace kernwright {
+
+/// The waves of sums (wgmma_sums.cuh): products of queries and keys, of weights and values.
+constexpr int kScores = 0, kResult = 1;
 
 /// A warp's rows of the result from its part of the staging, those of the sequence alone.
 template <typename T, typename Of>
@@ -67,8 +71,7 @@ __device__ __forceinline__ void store_logarithm(const AttentionCall& call, const
 /// A warp's 16 rows of the result and their logarithms, through the place of its queries, which are
 /// not needed any more. The stores may still read it.
 template <typename T, typename Of, int lift>
-__device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2],
-                                           const Running<lift>& running, float scale,
+__device__ __forceinline__ void store_rows(const Running<lift>& running, float scale,
                                            unsigned char* staging, const TensorMap& map,
                                            const AttentionCall& call, const Part& part, int row,
                                            int lane) {
@@ -94,18 +97,9 @@ __device__ __forceinline__ void store_rows(const float (&out)[Of::kValueDim / 2]
       store_logarithm<Of>(call, part, query, peak, total);
     }
   }
-  const unsigned to = shared_address(staging);
-#pragma unroll
-  for (int i = 0; i < Of::kValueDim / 8; i += 2) {
-    unsigned pairs[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float* two = out + 4 * i + 2 * j;
-      const unsigned pair = pair_of<T>(two[0] * factors[j % 2], two[1] * factors[j % 2]);
-      pairs[j] = seen[j % 2] ? pair : 0;
-    }
-    store_matrices(to + i / 8 * (kGroupRows * 128) + swizzled(lane % 16, i % 8 + lane / 16), pairs);
-  }
+  const unsigned kept[2] = {seen[0] ? ~0u : 0, seen[1] ? ~0u : 0};
+  SumRows<T>::template store<kResult, Of::kValueDim / 2, kGroupRows * 128>(
+      shared_address(staging) + swizzled(lane % 16, lane / 16), factors, kept);
   show_to_copies();
   __syncwarp();
   if (packed && row + kWarpRows > stored) {

@@ -4,7 +4,7 @@
 
 #include <kernwright/attention.cuh>
 #include <kernwright/mbarrier.cuh>
-#include <kernwright/wgmma_rows.cuh>
+#include <kernwright/wgmma_common.cuh>
 
 namespace kernwright {
 
@@ -175,27 +175,6 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
 }
 
 // For sums with keys as rows and queries as columns.
-
-/// Scores that queries do not have are -infinity.
-template <int kScores>
-__device__ __forceinline__ void hide_queries(float (&s)[kScores], const AttentionCall& call,
-                                             const Sequence& sequence, int key, int first) {
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int position = key + 8 * r - sequence.diagonal - first;
-    const bool behind = key + 8 * r >= sequence.keys;
-    const int low = call.right < 0 ? 0 : position - call.right;
-    const int high = behind ? -1 : call.left < 0 ? kScores * 2 : position + call.left;
-#pragma unroll
-    for (int i = 0; i < kScores; i += 4) {
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const int query = i * 2 + j + static_cast<int>(threadIdx.x % 4) * 2;
-        if (query < low || query > high) s[i + 2 * r + j] = minus_infinity();
-      }
-    }
-  }
-}
 
 /// A mask's values, where there are such queries and keys, make scores.
 template <typename Join>

@@ -5,7 +5,6 @@
 #include <kernwright/attention_gradient.cuh>
 #include <kernwright/attention_rows.cuh>
 #include <kernwright/tma.cuh>
-#include <kernwright/wgmma_rows.cuh>
 
 namespace kernwright {
 
@@ -250,8 +249,8 @@ __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& 
     const int first = tile * Of::kQueries, last = sequence.queries - first;
     const int token = static_cast<int>(sequence.q_token) + first;
     const int batch = static_cast<int>(sequence.q_batch);
-    const bool has_tail = Of::kRagged && last < Of::kQueries &&
-                          sequence.q_token + sequence.queries < call.queries;
+    const bool has_tail =
+        Of::kRagged && last < Of::kQueries && sequence.q_token + sequence.queries < call.queries;
     unsigned char *const queries = shared.queries(ring.stage), *const grads =
                                                                    shared.grads(ring.stage);
     const auto load_queries = [&](Mbarrier& full) {

@@ -6,8 +6,10 @@
 
 namespace kernwright {
 
-/// As SumProducts. Which elements of the left operand a thread has, and what kTurnB means, tell
-/// RowProducts of wgmma_rows.cuh and wgmma_byte_rows.cuh.
+/// As SumProducts, but the left operand is in four registers of each thread: of 16 bits as
+/// RowProducts of wgmma_rows.cuh has them. Of a left operand's 32 columns of bytes a register has
+/// four: from t % 4 * 4 on of row t / 32 * 16 + t % 32 / 4, of 8 rows more, then the same behind
+/// the first 16 columns. kTurnB: the columns of b follow each other in shared memory.
 template <typename In>
 struct RowSumProducts;
 
@@ -97,5 +99,61 @@ __device__ __forceinline__ void add_stored_sums(const float4* at) {
 #undef KW_ADD_EIGHT
 #undef KW_ADD_FOUR
 #undef KW_STORE_EIGHT
+
+#define KW_STORE_PAIRS(i, PAIR)                                                             \
+  if constexpr (i < kCount) {                                                               \
+    asm volatile(                                                                           \
+        "{\n.reg .f32 e, f;\n.reg .b32 p, q, r, s;\n"                                       \
+        "mul.f32 e, sum%5_%6, %1;\nmul.f32 f, sum%5_%7, %1;\ncvt.rn." PAIR                  \
+        ".f32 p, f, e;\n"                                                                   \
+        "mul.f32 e, sum%5_%8, %2;\nmul.f32 f, sum%5_%9, %2;\ncvt.rn." PAIR                  \
+        ".f32 q, f, e;\n"                                                                   \
+        "mul.f32 e, sum%5_%10, %1;\nmul.f32 f, sum%5_%11, %1;\ncvt.rn." PAIR                \
+        ".f32 r, f, e;\n"                                                                   \
+        "mul.f32 e, sum%5_%12, %2;\nmul.f32 f, sum%5_%13, %2;\ncvt.rn." PAIR                \
+        ".f32 s, f, e;\n"                                                                   \
+        "and.b32 p, p, %3;\nand.b32 q, q, %4;\nand.b32 r, r, %3;\nand.b32 s, s, %4;\n"      \
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {p, q, r, s};\n}" ::"r"(            \
+            (first ^ i % 32 / 4 * 16) + i / 32 * kApart),                                   \
+        "f"(by[0]), "f"(by[1]), "r"(kept[0]), "r"(kept[1]), "n"(kWave), "n"(i), "n"(i + 1), \
+        "n"(i + 2), "n"(i + 3), "n"(i + 4), "n"(i + 5), "n"(i + 6), "n"(i + 7)              \
+        : "memory");                                                                        \
+  }
+#define KW_STORE_ALL(TYPE, PAIR)                                                       \
+  template <>                                                                          \
+  struct SumRows<TYPE> {                                                               \
+    template <int kWave, int kCount, int kApart>                                       \
+    __device__ __forceinline__ static void store(unsigned first, const float (&by)[2], \
+                                                 const unsigned (&kept)[2]) {          \
+      KW_STORE_PAIRS(0, PAIR)                                                          \
+      KW_STORE_PAIRS(8, PAIR)                                                          \
+      KW_STORE_PAIRS(16, PAIR)                                                         \
+      KW_STORE_PAIRS(24, PAIR)                                                         \
+      KW_STORE_PAIRS(32, PAIR)                                                         \
+      KW_STORE_PAIRS(40, PAIR)                                                         \
+      KW_STORE_PAIRS(48, PAIR)                                                         \
+      KW_STORE_PAIRS(56, PAIR)                                                         \
+      KW_STORE_PAIRS(64, PAIR)                                                         \
+      KW_STORE_PAIRS(72, PAIR)                                                         \
+      KW_STORE_PAIRS(80, PAIR)                                                         \
+      KW_STORE_PAIRS(88, PAIR)                                                         \
+      KW_STORE_PAIRS(96, PAIR)                                                         \
+      KW_STORE_PAIRS(104, PAIR)                                                        \
+      KW_STORE_PAIRS(112, PAIR)                                                        \
+      KW_STORE_PAIRS(120, PAIR)                                                        \
+    }                                                                                  \
+  };
+
+/// A warp's 16 rows of T: a thread's sums of its first row are multiplied by `by[0]` and have the
+/// bits of `kept[0]`. `first` is the place of row lane % 16 and unit lane / 16 in swizzled columns
+/// of 128 bytes, which are `kApart` bytes apart.
+template <typename T>
+struct SumRows;
+
+KW_STORE_ALL(Float16, "f16x2")
+KW_STORE_ALL(BFloat16, "bf16x2")
+
+#undef KW_STORE_ALL
+#undef KW_STORE_PAIRS
 
 }  // namespace kernwright

@@ -16,7 +16,7 @@ namespace kernwright {
 /// sums += a * b, where `a` are four registers of each thread: of columns t % 4 * 2 and one more,
 /// of rows t / 32 * 16 + t % 32 / 4 and 8 more, then of the columns behind the first eight. Sums
 /// are those of Products. kTurnB: the columns of b follow each other in shared memory.
-template <typename In, int N, bool kTurnB = true>
+template <typename In, int N, bool kTurnB>
 struct RowProducts;
 
 #define KW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS)                         \
@@ -46,19 +46,13 @@ struct RowProducts;
                      "n"(int{KIND}));                                                        \
     }                                                                                        \
   };
-#define KW_PRODUCTS_OF(TYPE, NAME)                                                                 \
-  KW_PRODUCTS(TYPE, NAME, 80, "n80", 40, "%40", "%41", "%42")                                      \
-  KW_PRODUCTS(TYPE, NAME, 96, "n96", 48, "%48", "%49", "%50")                                      \
-  KW_PRODUCTS(TYPE, NAME, 176, "n176", 88, "%88", "%89", "%90")                                    \
-  KW_ROW_PRODUCTS(TYPE, NAME, 16, "n16", 8, "%8, %9, %10, %11", "%12", "%13", "%14", false)        \
-  KW_ROW_PRODUCTS(TYPE, NAME, 32, "n32", 16, "%16, %17, %18, %19", "%20", "%21", "%22", false)     \
-  KW_ROW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32, %33, %34, %35", "%36", "%37", "%38", false)     \
-  KW_ROW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32, %33, %34, %35", "%36", "%37", "%38", true)      \
-  KW_ROW_PRODUCTS(TYPE, NAME, 96, "n96", 48, "%48, %49, %50, %51", "%52", "%53", "%54", true)      \
-  KW_ROW_PRODUCTS(TYPE, NAME, 128, "n128", 64, "%64, %65, %66, %67", "%68", "%69", "%70", true)    \
-  KW_ROW_PRODUCTS(TYPE, NAME, 192, "n192", 96, "%96, %97, %98, %99", "%100", "%101", "%102", true) \
-  KW_ROW_PRODUCTS(TYPE, NAME, 256, "n256", 128, "%128, %129, %130, %131", "%132", "%133", "%134",  \
-                  true)
+#define KW_PRODUCTS_OF(TYPE, NAME)                                                             \
+  KW_PRODUCTS(TYPE, NAME, 80, "n80", 40, "%40", "%41", "%42")                                  \
+  KW_PRODUCTS(TYPE, NAME, 96, "n96", 48, "%48", "%49", "%50")                                  \
+  KW_PRODUCTS(TYPE, NAME, 176, "n176", 88, "%88", "%89", "%90")                                \
+  KW_ROW_PRODUCTS(TYPE, NAME, 16, "n16", 8, "%8, %9, %10, %11", "%12", "%13", "%14", false)    \
+  KW_ROW_PRODUCTS(TYPE, NAME, 32, "n32", 16, "%16, %17, %18, %19", "%20", "%21", "%22", false) \
+  KW_ROW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32, %33, %34, %35", "%36", "%37", "%38", false)
 
 KW_PRODUCTS_OF(Float16, "f16")
 KW_PRODUCTS_OF(BFloat16, "bf16")

@@ -51,6 +51,26 @@ __device__ __forceinline__ void read_sums(int (&sums)[kCount]) {
 #undef KW_READ_INTS
 #undef KW_READ_FLOATS
 
+#define KW_WRITE_EIGHT(i)                                                                         \
+  if constexpr (i < kCount) {                                                                     \
+    asm volatile(                                                                                 \
+        "mov.b32 sum%8_%9, %0;\nmov.b32 sum%8_%10, %1;\n"                                         \
+        "mov.b32 sum%8_%11, %2;\nmov.b32 sum%8_%12, %3;\n"                                        \
+        "mov.b32 sum%8_%13, %4;\nmov.b32 sum%8_%14, %5;\n"                                        \
+        "mov.b32 sum%8_%15, %6;\nmov.b32 sum%8_%16, %7;" ::"f"(sums[i]),                          \
+        "f"(sums[i + 1]), "f"(sums[i + 2]), "f"(sums[i + 3]), "f"(sums[i + 4]), "f"(sums[i + 5]), \
+        "f"(sums[i + 6]), "f"(sums[i + 7]), "n"(kWave), "n"(i), "n"(i + 1), "n"(i + 2),           \
+        "n"(i + 3), "n"(i + 4), "n"(i + 5), "n"(i + 6), "n"(i + 7));                              \
+  }
+/// Sums that were read come back.
+template <int kWave, int kCount>
+__device__ __forceinline__ void write_sums(const float (&sums)[kCount]) {
+  static_assert(kCount % 8 == 0);
+  KW_EACH_EIGHT(KW_WRITE_EIGHT)
+}
+
+#undef KW_WRITE_EIGHT
+
 /// The sums of all waves.
 template <int kWave = 0, typename Sum, int kWaves, int kCount>
 __device__ __forceinline__ void read_waves(Sum (&sums)[kWaves][kCount]) {
