@@ -1,6 +1,7 @@
 // Adds up the parts of a product split along the inner dimension, in their order, and does the work
 // that follows a product.
 #include <kernwright/elements.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/product_epilogue.cuh>
 
 using namespace kernwright;
@@ -11,8 +12,9 @@ constexpr int kThreads = 256;
 /// are of one row.
 template <typename Out, typename Finish, int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    finish_product(const float* __restrict__ sums, Out* __restrict__ out,
-                   const ProductEpilogueValues with, long long size, int columns, int parts) {
+    finish_product(const float* sums, Out* __restrict__ out, const ProductEpilogueValues with,
+                   long long size, int columns, int parts) {
+  wait_for_previous();
   const long long apart = static_cast<long long>(gridDim.x) * kThreads * kWidth;
   long long at = (static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
   for (; at < size; at += apart) {

@@ -13,6 +13,9 @@ struct Direct : Types {
   using Order = typename Types::Order;
   static constexpr int kBytesBeside = 0;
   static constexpr bool kLeavesOut = !kRagged;
+  // Products of few columns take as long as what is between them: descriptors are made by one
+  // addition each.
+  static constexpr bool kShort = Of::kWaves == 1 && Of::kColumns < 128;
 
   __device__ __forceinline__ void load_beside(unsigned char*, int, int, Mbarrier&) const {}
 
@@ -47,9 +50,19 @@ struct Direct : Types {
   __device__ __forceinline__ static void multiply_stage(unsigned a, unsigned b, bool adds) {
     constexpr unsigned kAlongA = Order::kA ? 2048 : 32, kAlongB = Order::kB ? 2048 : 32;
     begin_products();
+    if constexpr (kShort) {
+      const unsigned long long first = matrix_descriptor(0, kPart);
+      const unsigned long long of_a = further(first, a), of_b = further(first, b);
 #pragma unroll
-    for (int k = 0; k < kLine / 32; ++k) {
-      multiply_step<kColumns>(a + k * kAlongA, b + k * kAlongB, adds || k > 0);
+      for (int k = 0; k < kLine / 32; ++k) {
+        SumProducts<typename Types::In>::template add<kColumns, 0, Order::kA, Order::kB>(
+            further(of_a, k * kAlongA), further(of_b, k * kAlongB), adds || k > 0);
+      }
+    } else {
+#pragma unroll
+      for (int k = 0; k < kLine / 32; ++k) {
+        multiply_step<kColumns>(a + k * kAlongA, b + k * kAlongB, adds || k > 0);
+      }
     }
     commit_products();
   }
@@ -64,9 +77,10 @@ struct Direct : Types {
     constexpr bool kMayBeNarrow = kNarrow < Of::kColumns && !kRagged && !Types::Finish::kGated;
     const bool some = kRagged || part.rows > 0;
     const bool narrow = kMayBeNarrow && part.columns <= kNarrow;
-    const unsigned rows = Of::kAlternates ? 0 : self.group * Of::kGroupRows * kLine;
+    const int group = kShort ? __shfl_sync(~0u, self.group, 0) : self.group;
+    const unsigned rows = Of::kAlternates ? 0 : group * Of::kGroupRows * kLine;
     int previous = 0;
-    // Products of few columns take as long as what is between those of two stages.
+    // As do those of two stages.
     constexpr int kUnroll = Of::kColumns * Of::kWaves <= 64 ? 2 : 1;
 #pragma unroll kUnroll
     for (int step = 0; step < steps; ++step) {

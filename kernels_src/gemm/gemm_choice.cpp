@@ -26,8 +26,9 @@ constexpr double kAddsPerCycle = 128;    // in float32
 constexpr double kBytesPerCycle = 54;    // from L2, all multiprocessors at once
 constexpr double kBytesOfOneRound = 60;  // of tiles above 64x64 that all begin at the same time
 constexpr double kManyBytes = 62;        // of 128 rows whose groups take turns, and of three groups
-constexpr double kRaggedLoads = 1.95;    // times as long, where lines begin inside of L2's
-constexpr double kHalvedLoads = 1.25;    // the same, where half of them begin in the middle of L2's
+constexpr double kSharedByGathering = 0.92;  // of these, where several clusters read the same b
+constexpr double kRaggedLoads = 1.95;        // times as long, where lines begin inside of L2's
+constexpr double kHalvedLoads = 1.25;  // the same, where half of them begin in the middle of L2's
 constexpr double kMemoryBytesPerCycle = 14;  // from device memory with this bandwidth in GB/s:
 constexpr double kMemoryBandwidth = 3352;
 // More bandwidth is not used wholly: 17.8 bytes in a cycle were measured on an H200 with 4814 GB/s.
@@ -35,14 +36,17 @@ constexpr double kUsedBandwidth = 0.67;
 constexpr double kSeenOfHidden = 0.01;  // of the shorter one of two times that overlap
 // Lines of a high, narrow tile are read by more blocks at once.
 constexpr double kLoadsOfNarrow = 1.02;
-constexpr double kCyclesOfStart = 2000;    // of a launch until the first products, and at its end
-constexpr double kCyclesOfCluster = 1500;  // more, where blocks of a cluster wait for each other
-constexpr double kCyclesOfSecond = 6500;   // of the kernel that adds the parts
+constexpr double kCyclesOfStart = 2000;      // of a launch until the first products, and at its end
+constexpr double kCyclesOfCluster = 1500;    // more, where blocks of a cluster wait for each other
+constexpr double kCyclesOfGathering = 2000;  // the same, until they have added their sums
+constexpr double kCyclesOfSecond = 6500;     // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kWideColumns = 256;   // of tiles that end sooner at edges
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
 constexpr std::int64_t kFewRows = 256;       // with which most time goes into reading b
 constexpr double kRateOfThree = 0.97;        // of the tensor cores', by three warpgroups
+constexpr std::int64_t kLeastSteps = 8;      // of a part of the inner dimension
+constexpr std::int64_t kMostSteps = 128;     // of a product whose blocks wait for each other
 constexpr std::int64_t kFewSteps = 4;        // of a product that mostly writes its result
 // Parts of a wide tile's time at an edge.
 constexpr double kEdgeInCache = 0.5, kEdge = 0.65, kRaggedEdge = 0.7;
@@ -60,6 +64,15 @@ constexpr std::array kGemmTiles = {
     GemmTile{128, 64, 8, 2, false, 1},  GemmTile{64, 64, 8, 1, false, 1},
     GemmTile{192, 192, 4, 3, false, 1}, GemmTile{192, 192, 4, 3, false, 2},
     GemmTile{192, 160, 4, 3, false, 1}, GemmTile{192, 128, 5, 3, false, 1},
+    GemmTile{64, 96, 8, 1, false, 2},
+};
+
+/// Tiles of both, for few tiles with a long inner dimension.
+constexpr std::array kGatheringTiles = {
+    GemmTile{64, 64, 12, 1, false, 2, true},  GemmTile{64, 64, 12, 1, false, 3, true},
+    GemmTile{64, 64, 12, 1, false, 4, true},  GemmTile{128, 64, 7, 2, false, 2, true},
+    GemmTile{128, 64, 7, 2, false, 3, true},  GemmTile{128, 64, 7, 2, false, 4, true},
+    GemmTile{128, 128, 5, 2, false, 2, true},
 };
 
 /// Tiles of promoted_gemm.cu. Its warpgroups do not take turns: one adds while the other
@@ -174,17 +187,28 @@ int loaded_columns(const GemmSize& size, const GemmTile& tile) {
 
 /// The widths of products in wgmma.cuh; of sums that are promoted only those of whole boxes.
 bool has_columns(const GemmTile& tile, bool promotes) {
-  if (!promotes && (tile.columns == 160 || tile.columns == 224)) return true;
+  const bool half = tile.columns == 96 || tile.columns == 160 || tile.columns == 224;
+  if (!promotes && half) return true;
   return tile.columns >= 64 && tile.columns <= 256 && tile.columns % 64 == 0;
 }
 
+/// How many clusters run at once, their blocks alone on their multiprocessors. Clusters of three
+/// and more blocks leave some of a group of multiprocessors idle: on an H200 with 132 there were 33
+/// of three and 24 of four at once, but not 40 or 32.
+std::int64_t clusters_at_once(const GemmSize& size, const GemmTile& tile) {
+  std::int64_t count = size.multiprocessors / tile.cluster;
+  if (tile.gathers && tile.cluster == 3) count = size.multiprocessors / 4;
+  if (tile.gathers && tile.cluster > 3) count = size.multiprocessors / 16 * (12 / tile.cluster);
+  return std::max<std::int64_t>(1, count);
+}
+
 int best_group(const GemmSize& size, const GemmTile& tile) {
-  const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
+  const std::int64_t at_once = clusters_at_once(size, tile);
   int best = 1;
   std::int64_t least = 0;
   for (int group = 1; group <= 16; group *= 2) {
     const std::int64_t loads =
-        group * tile.rows * tile.cluster + gemm_parts(at_once, group) * tile.columns;
+        group * tile.cluster_rows() + gemm_parts(at_once, group) * tile.cluster_columns();
     if (group == 1 || loads < least) {
       least = loads;
       best = group;
@@ -206,8 +230,8 @@ double edge_time(const GemmSize& size) {
 /// include/product/product_tiles.cuh deals the tiles out, one after the other.
 double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_once) {
   const GemmTile& tile = choice.tile;
-  const std::int64_t high = row_tiles_of(size, std::int64_t{tile.rows} * tile.cluster);
-  const std::int64_t across = gemm_parts(size.columns, tile.columns);
+  const std::int64_t high = row_tiles_of(size, tile.cluster_rows());
+  const std::int64_t across = gemm_parts(size.columns, tile.cluster_columns());
   const std::int64_t all = high * across * size.batches * choice.splits;
   const GemmEdges edges = gemm_edges(size, choice);
   const std::int64_t whole =
@@ -231,9 +255,10 @@ double load_cycles(const GemmSize& size, const GemmTile& tile, double waves) {
   const bool fast = (in_turn && !is_ragged(size)) || (tile.groups > 2 && tile.cluster == 1);
   double rows = tile.rows * loads_of(size, size.a_pitch);
   if (one_round && tile.rows > tile.columns) rows *= kLoadsOfNarrow;
-  const double loaded =
-      rows + loaded_columns(size, tile) * loads_of(size, size.b_pitch) / tile.cluster;
-  const double bytes = one_round && tile.groups > 1 ? kBytesOfOneRound : kBytesPerCycle;
+  const double columns = loaded_columns(size, tile) * loads_of(size, size.b_pitch);
+  const double loaded = rows / tile.sharers_of_a() + columns / tile.sharers_of_b();
+  double bytes = one_round && tile.groups > 1 ? kBytesOfOneRound : kBytesPerCycle;
+  if (tile.gathers && size.rows > tile.rows) bytes *= kSharedByGathering;
   return loaded * kGemmLine / (fast ? kManyBytes : bytes);
 }
 
@@ -244,7 +269,7 @@ int best_splits(const GemmSize& size, GemmChoice choice) {
   for (int splits : {2, 3, 4, 6, 8, 12, 16}) {
     // Each part has some stages, and the last one is not empty.
     const std::int64_t of_part = gemm_parts(steps, splits);
-    if (of_part < 8 || of_part * (splits - 1) >= steps) continue;
+    if (of_part < kLeastSteps || of_part * (splits - 1) >= steps) continue;
     choice.splits = splits;
     if (const double cost = gemm_cost(size, choice); cost < least) {
       least = cost;
@@ -277,21 +302,33 @@ struct ChoiceTable {
 GemmChoice cheapest_gemm(const GemmSize& size) {
   GemmChoice best;
   double least = 0;
+  const auto take_if_cheaper = [&](const GemmChoice& choice) {
+    const double cost = gemm_cost(size, choice);
+    if (least != 0 && cost >= least) return;
+    least = cost;
+    best = choice;
+  };
   for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (size.gated && tile.columns % 128 != 0) continue;
     // Of groups of rows other tiles were faster at most shapes that were measured. So were tiles of
     // two groups for int8 and tf32 on an H200.
     if (size.groups > 0 && tile.columns % 64 != 0) continue;
+    // Two of these have all rows, and share b. With 14336 of the inner dimension such tiles were
+    // slow.
+    const bool two = size.rows > tile.rows && size.rows <= tile.cluster_rows();
+    if (tile.columns == 96 && (!two || steps_of(size) > kMostSteps)) continue;
     if (tile.groups > 2 && (size.groups > 0 || size.in_bytes != 2)) continue;
     // Their boxes of scales have more rows than the tile.
     if (size.groups > 0 && size.block_scales && tile.rows > 128) continue;
     const bool one = size.gated || size.whole || size.groups > 0;
-    const GemmChoice choice = choose_gemm(size, tile, one ? 1 : 0);
-    const double cost = gemm_cost(size, choice);
-    if (least == 0 || cost < least) {
-      least = cost;
-      best = choice;
-    }
+    take_if_cheaper(choose_gemm(size, tile, one ? 1 : 0));
+  }
+  if (size.groups > 0 || size.block_scales) return best;
+  for (const GemmTile& tile : kGatheringTiles) {
+    if (size.gated && tile.columns % 128 != 0) continue;
+    // Of 16-bit operands those of 128 columns took 4 to 30 % longer than narrower ones.
+    if (tile.columns > 64 && !size.promotes && !size.gated) continue;
+    if (steps_of(size) >= tile.cluster * kLeastSteps) take_if_cheaper(choose_gemm(size, tile, 1));
   }
   return best;
 }
@@ -307,14 +344,22 @@ int memory_bandwidth(const Device& device) {
 }
 
 int GemmTile::box_lines_of_a(bool along_inner, bool promotes) const noexcept {
-  return !along_inner || (columns >= kWideColumns && !promotes) ? 64 : rows;
+  const int whole = !along_inner || (columns >= kWideColumns && !promotes) ? 64 : rows;
+  return whole / sharers_of_a();
 }
 
 int GemmTile::box_lines_of_b(bool along_inner, bool gated, bool promotes) const noexcept {
-  if (!along_inner) return 64 / cluster;
+  const int sharers = sharers_of_b();
+  if (!along_inner) return 64 / sharers;
   if (columns >= kWideColumns && !promotes) return 64;
   // The columns of a gated tile come in two boxes at least.
-  return columns / (gated ? std::max(2, cluster) : cluster);
+  return columns / (gated ? std::max(2, sharers) : sharers);
+}
+
+std::size_t GemmTile::gathered_bytes() const noexcept {
+  if (!gathers) return 0;
+  const int warps = groups * 4, of_block = (warps + cluster - 1) / cluster;
+  return static_cast<std::size_t>((cluster - 1) * of_block * (rows / warps) * columns * 4);
 }
 
 std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const noexcept {
@@ -322,7 +367,8 @@ std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const 
   const auto depth = static_cast<std::size_t>(stages);
   const auto staging = static_cast<std::size_t>(groups * 4 * boxes() * kStagedBox);
   const std::size_t scales = block_scales ? depth * static_cast<std::size_t>(rows) * 4 : 0;
-  return depth * of_stage + (stages_result ? staging : 0) + scales + depth * 16 + 16;
+  return depth * of_stage + (stages_result ? staging : 0) + scales + gathered_bytes() + depth * 16 +
+         (gathers ? 24 : 16);
 }
 
 std::span<const GemmTile> gemm_tiles(bool promotes, bool block_scales) noexcept {
@@ -330,6 +376,8 @@ std::span<const GemmTile> gemm_tiles(bool promotes, bool block_scales) noexcept 
   const std::span<const GemmTile> all = kPromotedTiles;
   return block_scales ? all.subspan(kTilesOfLines) : all.first(all.size() - kTilesOfBlocks);
 }
+
+std::span<const GemmTile> gathering_tiles() noexcept { return kGatheringTiles; }
 
 void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
   // The sums of a stage are those of half of 256 columns.
@@ -341,14 +389,17 @@ void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
   } else if (tile.rows < unit || tile.rows > 256 || tile.rows % unit != 0) {
     wrong = "has at most 256 rows, a multiple of 64 for each group";
   } else if (!has_columns(tile, promotes)) {
-    wrong =
-        promotes ? "has 64, 128, 192 or 256 columns" : "has 64, 128, 160, 192, 224 or 256 columns";
+    wrong = promotes ? "has 64, 128, 192 or 256 columns"
+                     : "has 64, 96, 128, 160, 192, 224 or 256 columns";
   } else if (tile.rows / unit * tile.columns + of_stage > 192 && tile.groups > 2) {
     wrong = "of 3 groups has at most 96 sums for each thread, those of a stage included";
   } else if (tile.rows / unit * tile.columns + of_stage > 384) {
     wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
                      : "has at most 192 sums for each thread";
-  } else if (tile.stages < 2 || tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3) {
+  } else if (tile.gathers && (tile.ping_pong || tile.cluster < 2 || tile.cluster > 8)) {
+    wrong = "adds the sums of 2 to 8 blocks if its groups do not take turns";
+  } else if (tile.stages < 2 ||
+             (!tile.gathers && (tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3))) {
     wrong = "has 2 stages or more and clusters of 1, 2 or 4";
   } else if (tile.shared_bytes(true, block_scales) > kMostShared) {
     wrong = "fits 232448 bytes of shared memory";
@@ -359,9 +410,10 @@ void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
 
 double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const GemmTile& tile = choice.tile;
-  const std::int64_t at_once = std::max(1, size.multiprocessors / tile.cluster);
+  const std::int64_t at_once = clusters_at_once(size, tile);
   const double waves = waves_of(size, choice, at_once);
-  const auto steps = static_cast<double>(gemm_parts(steps_of(size), choice.splits));
+  const int parts = tile.gathers ? tile.cluster : choice.splits;
+  const auto steps = static_cast<double>(gemm_parts(steps_of(size), parts));
   const double rows = tile.rows, columns = tile.columns;
   double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(size, choice, waves);
   // Two groups hide each other's additions.
@@ -375,7 +427,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const double multiplied = waves * steps * step, brought = floor_cycles(size);
   double cost = kCyclesOfStart + std::max(multiplied, brought) +
                 kSeenOfHidden * std::min(multiplied, brought) + ends;
-  if (tile.cluster > 1) cost += kCyclesOfCluster;
+  if (tile.cluster > 1) cost += tile.gathers ? kCyclesOfGathering : kCyclesOfCluster;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches);
@@ -421,7 +473,11 @@ std::string describe(const GemmChoice& choice) {
   const GemmTile& tile = choice.tile;
   std::string text = format("{}x{}, {} stages, {} groups{}", tile.rows, tile.columns, tile.stages,
                             tile.groups, tile.ping_pong ? " in turn" : "");
-  if (tile.cluster > 1) text += format(", clusters of {}", tile.cluster);
+  if (tile.gathers) {
+    text += format(", {} blocks gather", tile.cluster);
+  } else if (tile.cluster > 1) {
+    text += format(", clusters of {}", tile.cluster);
+  }
   if (choice.splits > 1) text += format(", {} splits", choice.splits);
   return text;
 }

@@ -102,11 +102,11 @@ std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
   const std::string sums = of.sums == GemmSums::direct
                                ? format("Layout<{}, {}>", of.turn_a, of.turn_b)
                                : format("{}", of.sums == GemmSums::of_blocks);
-  return format("{}gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}>, {}, {}, {}{}>",
+  return format("{}gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}{}>, {}, {}, {}{}>",
                 of.sums == GemmSums::direct ? "" : "promoted_", in, device_type(of.out), tile.rows,
-                tile.columns, tile.stages, tile.groups, tile.ping_pong, tile.cluster, sums,
-                kStores[static_cast<int>(of.store)], short_epilogue_type(epilogue),
-                work_suffix(of.work));
+                tile.columns, tile.stages, tile.groups, tile.ping_pong, tile.cluster,
+                tile.gathers ? ", true" : "", sums, kStores[static_cast<int>(of.store)],
+                short_epilogue_type(epilogue), work_suffix(of.work));
 }
 std::string mma_name(const MmaInstance& of, const GemmEpilogue& epilogue) {
   const MmaTile& tile = of.tile;
@@ -162,7 +162,8 @@ const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilog
   key.add(of.tile.stages, 6)
       .add(of.tile.groups, 2)
       .add(of.tile.ping_pong, 1)
-      .add(of.tile.cluster, 3);
+      .add(of.tile.cluster, 4)
+      .add(of.tile.gathers, 1);
   key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2).add(of.sums, 2).type(of.b);
   key.add(of.work, 2);
   return family.instance(key, [&] { return gemm_name(of, epilogue); });
@@ -214,7 +215,8 @@ void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epi
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, 1 << 20))},
       .block = {kFinishThreads},
-      .stream = on};
+      .stream = on,
+      .programmatic_dependent = overlaps_launches(result.device())};
   launch(kernels.on(*kernel, result.device()), config, sums.address(), result.address(),
          gemm_epilogue_values(epilogue), size, columns, std::int32_t{parts});
   sums.use_on(on);

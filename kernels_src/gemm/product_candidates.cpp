@@ -95,6 +95,11 @@ std::vector<int> splits_near(int modelled, std::int64_t inner, bool may_split) {
   return all;
 }
 
+ProductPlan gemm_plan(const GemmTile& tile, int splits) {
+  return product_plan_of(ProductKernel::gemm, {tile.rows, tile.columns, tile.stages, tile.groups,
+                                               tile.ping_pong, tile.cluster, splits, tile.gathers});
+}
+
 /// For the tiles of gemm.cu: of contiguous operands, whose lines lie along the inner dimension
 /// unless they are 16-bit floats.
 GemmSize gemm_size_of(const Device& device, const ProductKey& key) {
@@ -113,14 +118,17 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
   const GemmSize size = gemm_size_of(device, key);
   const bool may_split = !key.gated && !size.whole;
   std::vector<Candidate> all;
+  const auto add = [&](const GemmTile& tile, int splits) {
+    all.push_back({gemm_plan(tile, splits), gemm_cost(size, choose_gemm(size, tile, splits))});
+  };
+  for (const GemmTile& tile : gathering_tiles()) {
+    if ((!key.gated || tile.columns % 128 == 0) && !size.block_scales) add(tile, 1);
+  }
   for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (key.gated && tile.columns % 128 != 0) continue;
     const int modelled = choose_gemm(size, tile, may_split ? 0 : 1).splits;
     for (const int splits : splits_near(modelled, key.inner, may_split)) {
-      all.push_back(
-          {product_plan_of(ProductKernel::gemm, {tile.rows, tile.columns, tile.stages, tile.groups,
-                                                 tile.ping_pong, tile.cluster, splits}),
-           gemm_cost(size, choose_gemm(size, tile, splits))});
+      add(tile, splits);
     }
   }
   keep_best(all, into);
@@ -243,8 +251,7 @@ bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
       case ProductKernel::skinny:
         return is_skinny_plan(plan, key);
       case ProductKernel::gemm:
-        require_gemm_tile({n[0], n[1], n[2], n[3], n[4] != 0, n[5]}, is_promoted(key),
-                          key.sums == ProductSums::blocks);
+        require_gemm_tile(planned_tile(plan), is_promoted(key), key.sums == ProductSums::blocks);
         return has_gemm(key) && split(n[6]) && (!is_whole(key) || n[6] == 1) &&
                (!key.gated || n[1] % 128 == 0);
       case ProductKernel::mma:
@@ -266,7 +273,7 @@ bool suits_product(const Device& device, const ProductKey& key, const ProductPla
   if (plan.kernel != ProductKernel::gemm) return true;
   const GemmSize size = gemm_size_of(device, key);
   const auto& n = plan.numbers;
-  const GemmTile tile{n[0], n[1], n[2], n[3], n[4] != 0, n[5]};
+  const GemmTile tile = planned_tile(plan);
   const double rule = gemm_cost(size, choose_gemm(size));
   return gemm_cost(size, choose_gemm(size, tile, n[6])) <= kHardlyLonger * rule;
 }

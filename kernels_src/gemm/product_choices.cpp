@@ -192,7 +192,7 @@ std::optional<Gemm> planned_gemm(const Gemm& of, ScalarType out) {
   Gemm planned = of;
   const auto& n = plan->numbers;
   if (plan->kernel == ProductKernel::gemm) {
-    planned.tile = GemmTile{n[0], n[1], n[2], n[3], n[4] != 0, n[5]};
+    planned.tile = planned_tile(*plan);
     planned.splits = n[6];
   } else if (plan->kernel == ProductKernel::mma) {
     planned.kernel = GemmKernel::mma;
@@ -205,6 +205,11 @@ std::optional<Gemm> planned_gemm(const Gemm& of, ScalarType out) {
     return std::nullopt;
   }
   return planned;
+}
+
+GemmTile planned_tile(const ProductPlan& plan) noexcept {
+  const auto& n = plan.numbers;
+  return {n[0], n[1], n[2], n[3], n[4] != 0, n[5], n[7] != 0};
 }
 
 SkinnyPlan planned_skinny(const Array& x, const Array& weights) {

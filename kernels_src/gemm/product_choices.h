@@ -19,7 +19,7 @@ namespace kernwright::kernels {
 enum class ProductKernel : std::uint8_t {
   rule,    ///< as without a table
   skinny,  ///< gemv/skinny.h: kernel, warps, rows, unroll, hint, splits, ahead, stages
-  gemm,    ///< gemm.cu: rows, columns, stages, groups, ping_pong, cluster, splits
+  gemm,    ///< gemm.cu: rows, columns, stages, groups, ping_pong, cluster, splits, gathers
   mma,     ///< mma_gemm.cu: rows, columns, stages, splits
   fma      ///< fma_gemm.cu: rows, columns, of a thread, depth, stages, splits
 };
@@ -30,6 +30,9 @@ struct ProductPlan {
   std::array<std::int16_t, 8> numbers{};  ///< in the order above, zeros behind them
   bool operator==(const ProductPlan&) const = default;
 };
+
+/// The tile of a plan for gemm.cu.
+GemmTile planned_tile(const ProductPlan& plan) noexcept;
 
 /// Whether a plan of another shape in the bucket suits this product: a tile of wgmma only if its
 /// modelled time is hardly longer than that of the rule's tile, as whole waves of tiles differ. No

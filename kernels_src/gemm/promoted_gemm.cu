@@ -59,10 +59,15 @@ struct Promoted : Types {
     if constexpr (kGrouped) at += batch * b_scales.matrix_step;
     return at;
   }
+  /// Of a cluster whose tiles lie beside each other the last ones may be behind all columns.
+  __device__ __forceinline__ int block_of(int column) const {
+    const int block = column / kBlock;
+    return Of::kSharersOfA == 1 ? block : min(block, b_scales.last_column);
+  }
   __device__ __forceinline__ OfB b_of(int batch, int column, int step) const {
     if constexpr (!kScales) return {};
     const float* at = b_at(batch, step);
-    const int first = column / kBlock, second = min(first + 1, b_scales.last_column);
+    const int first = block_of(column), second = min(first + 1, b_scales.last_column);
     return {at[first * b_scales.column_step], kTwoBlocks ? at[second * b_scales.column_step] : 0};
   }
 
@@ -76,7 +81,7 @@ struct Promoted : Types {
   };
   __device__ __forceinline__ PlaceOfB place_of_b(int batch, int column, int step) const {
     if constexpr (!kStepsPlace) return {};
-    const int first = column / kBlock;
+    const int first = block_of(column);
     const float* at = b_at(batch, step) + first * b_scales.column_step;
     if constexpr (kGated) return {at, b_scales.half};
     return {at, first < b_scales.last_column ? b_scales.column_step : 0};

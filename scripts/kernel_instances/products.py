@@ -40,6 +40,12 @@ PRODUCTS = [
      "Epilogue<ErfcGelu, Float32, true>"),
     ("Float32, BFloat16", "128, 128, 6, 2, true, 2", "false, false", "kByElements",
      "Epilogue<Same, NoBias, true>"),
+    ("BFloat16, BFloat16", "128, 64, 7, 2, false, 2, true", "false, false", "kByCopies",
+     "Epilogue<Same, BFloat16, true>"),
+    ("Int8, Int32", "64, 64, 12, 1, false, 3, true", "false, false", "kDirect",
+     "Epilogue<Same, NoBias, false>"),
+    ("Float16, Float32", "64, 96, 8, 1, false, 2", "true, true", "kByCopies",
+     "Epilogue<Same, NoBias, false>"),
 ]  # fmt: skip
 # The same for promoted_gemm.cu; then whether blocks have scales.
 PROMOTED = [
@@ -57,6 +63,8 @@ PROMOTED = [
      "Scaled<Epilogue<Same, NoBias, false>>"),
     ("Float8E4M3, Float32", "128, 64, 7, 2, false, 1", "false", "kByCopies",
      "Epilogue<Same, NoBias, false>"),
+    ("Float8E4M3, BFloat16", "128, 64, 7, 2, false, 3, true", "false", "kByCopies",
+     "Scaled<Epilogue<Same, NoBias, false>>"),
     ("Float8E4M3, BFloat16", "256, 128, 4, 2, false, 2", "false", "kByCopies",
      "Scaled<Epilogue<Same, NoBias, false>>"),
     ("Float8E4M3, BFloat16", "128, 256, 4, 2, false, 2", "true", "kByCopies",

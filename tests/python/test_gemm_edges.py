@@ -22,8 +22,18 @@ TILES = [
     (64, 64, 3, 1, False, 1),
     (192, 128, 3, 3, False, 2),
     (192, 64, 3, 3, False, 1),
+    (128, 64, 3, 2, False, 2),
+    (256, 128, 3, 2, False, 2),
+    (128, 64, 3, 2, False, 4),
+    (64, 96, 3, 1, False, 2),
 ]
 EDGES = [1, 8, 9, 64, 65, 127]
+
+
+def of_cluster(tile):
+    """Rows and columns: the tiles of a cluster lie beside each other if they are high."""
+    rows, columns, _, _, _, blocks = tile
+    return (rows, columns * blocks) if rows > columns else (rows * blocks, columns)
 
 
 @simulated_elsewhere
@@ -37,7 +47,7 @@ def test_on_a_simulated_device_of_9_0():
 def test_edges(tile, edge):
     """Of rows, of columns and of both, behind no whole tile, one or two."""
     number = TILES.index(tile)
-    height, width = tile[0] * tile[5], tile[1]
+    height, width = of_cluster(tile)
     for rows, columns in [(0, 1), (1, 2), (2, 0)]:
         m, n = rows * height + edge, columns * width + EDGES[-1 - EDGES.index(edge)]
         a, b = random(m, 136, seed=rows), random(136, n, seed=3 + columns)
@@ -52,7 +62,7 @@ def test_edges(tile, edge):
 def test_more_tiles_than_multiprocessors(tile):
     """Blocks have whole tiles first, and tiles of the edges behind them."""
     wanted = kw.current_device().attributes["multiprocessor_count"]
-    height, width = tile[0] * tile[5], tile[1]
+    height, width = of_cluster(tile)
     down = 1
     while down * down * tile[5] < wanted:
         down += 1

@@ -1,5 +1,6 @@
 // Matrix products of 16-bit floats with the steps behind them.
 #include "base/errors.h"
+#include "base/format.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/dtype.h"
@@ -9,16 +10,21 @@
 
 #include <string>
 #include <tuple>
+#include <vector>
 
 namespace kernwright::python {
 namespace {
 
-/// Rows, columns, stages, groups, whether they take turns, blocks of a cluster.
-using TileNumbers = std::tuple<int, int, int, int, bool, int>;
+/// Rows, columns, stages, groups, whether they take turns, blocks of a cluster, and where it is
+/// true whether they gather their sums.
+using TileNumbers = std::vector<int>;
 
 kernels::GemmTile tile_of(const TileNumbers& of) {
-  const auto& [rows, columns, stages, groups, ping_pong, cluster] = of;
-  return {rows, columns, stages, groups, ping_pong, cluster};
+  if (of.size() != 6 && of.size() != 7) {
+    throw ArgumentError(format("a tile of a product has 6 or 7 numbers, not {}", of.size()));
+  }
+  const bool gathers = of.size() > 6 && of[6] != 0;
+  return {of[0], of[1], of[2], of[3], of[4] != 0, of[5], gathers};
 }
 
 /// Rows, columns, stages.
@@ -50,7 +56,9 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   of.epilogue.expression = expression;
   if (gate) of.epilogue.gate = {kernels::activation_from_name(*gate)};
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
-  if (tile) of.tile = tile_of(*tile);
+  if (tile) {
+    of.tile = tile_of(*tile);
+  }
   of.splits = splits;
   of.tf32 = is_tf32(precision);
   of.kernel = kernel_of(kernel);
@@ -87,8 +95,16 @@ Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle 
       of.a, [&](const Stream& stream) { return kernels::scaled_matmul(of, stream); });
 }
 
-py::list tiles(bool promotes, bool block_scales) {
+/// As tile_of() takes them.
+py::list tiles(bool promotes, bool block_scales, bool gathers) {
   py::list all;
+  if (gathers) {
+    for (const kernels::GemmTile& tile : kernels::gathering_tiles()) {
+      all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong,
+                                tile.cluster, true));
+    }
+    return all;
+  }
   for (const kernels::GemmTile& tile : kernels::gemm_tiles(promotes, block_scales)) {
     all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong,
                               tile.cluster));
@@ -153,7 +169,8 @@ void bind_gemm(py::module_& m) {
         py::arg("block_scales") = py::none(), py::arg("fast_sums") = false,
         py::arg("expression") = "", py::arg("fma_tile") = py::none());
   m.def("_scaled_matmul", &scaled_matmul);
-  m.def("_gemm_tiles", &tiles, py::arg("promotes") = false, py::arg("block_scales") = false);
+  m.def("_gemm_tiles", &tiles, py::arg("promotes") = false, py::arg("block_scales") = false,
+        py::arg("gathers") = false);
   m.def("_mma_tiles", &mma_tiles);
   m.def("_fma_tiles", &fma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),

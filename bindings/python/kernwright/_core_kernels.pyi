@@ -1,6 +1,6 @@
 """The kernel library in the extension module; the packages above it name and explain it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernwright._core_array import Array
@@ -17,7 +17,7 @@ def _gemm(
     activation: str | None = None,
     gate: str | None = None,
     dtype: Any = None,
-    tile: tuple[int, int, int, int, bool, int] | None = None,
+    tile: Sequence[int] | None = None,
     splits: int = 0,
     precision: str | None = None,
     kernel: str = "auto",
@@ -30,7 +30,8 @@ def _gemm(
 ) -> Array:
     """activation(alpha * (a @ b) + bias + beta * c); with x = alpha * (a @ b) + bias of n columns,
     gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups, whether they take
-    turns, blocks of a cluster; `mma_tile`: rows, columns, stages; `fma_tile`: rows, columns, those
+    turns, blocks of a cluster, and True if these gather their sums; `mma_tile`: rows, columns,
+    stages; `fma_tile`: rows, columns, those
     of a thread, depth, stages."""
 
 def _scaled_matmul(
@@ -65,8 +66,8 @@ def _product_plan(
 def _layer_operands(x: Any, weight: Any) -> tuple[Array, Array]: ...
 def _with_product(plan: list[Any], work: Callable[[], object]) -> Any: ...
 def _gemm_tiles(
-    promotes: bool = False, block_scales: bool = False
-) -> list[tuple[int, int, int, int, bool, int]]: ...
+    promotes: bool = False, block_scales: bool = False, gathers: bool = False
+) -> list[tuple[int, ...]]: ...
 def _gemm_choice(
     rows: int,
     columns: int,

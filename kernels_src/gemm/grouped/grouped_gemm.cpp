@@ -133,9 +133,9 @@ struct GroupedLaunch {
     const GemmChoice made = choice(gated);
     const GemmTile& tile = made.tile;
     const std::int64_t columns = gated ? layout.columns / 2 : layout.columns;
-    auto problem = this->problem<GemmProblem>(std::int64_t{tile.rows} * tile.cluster, columns,
-                                              gated ? tile.columns / 2 : tile.columns,
-                                              128 / in_bytes(), made.group);
+    const int across = tile.cluster_columns();
+    auto problem = this->problem<GemmProblem>(
+        tile.cluster_rows(), columns, gated ? across / 2 : across, 128 / in_bytes(), made.group);
     problem.of.b_inner = layout.within.b != 0;
     const GemmInstance instance{.a = x.array.type(),
                                 .b = weights.array.type(),

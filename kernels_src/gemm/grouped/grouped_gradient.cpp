@@ -63,8 +63,8 @@ struct GradientLaunch {
     GemmChoice made = wanted ? choose_gemm(mean(), *wanted, 1) : choose_gemm(mean());
     leave_table(made.tile, groups.count);
     const GemmTile& tile = made.tile;
-    const auto problem = this->problem<GemmProblem>(std::int64_t{tile.rows} * tile.cluster,
-                                                    tile.columns, made.group);
+    const auto problem =
+        this->problem<GemmProblem>(tile.cluster_rows(), tile.cluster_columns(), made.group);
     const GemmStore halves =
         layout.columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
     const GemmInstance instance{.a = x.array.type(),
@@ -75,10 +75,10 @@ struct GradientLaunch {
                                 .turn_b = true,
                                 .store = is_half_float(result.type()) ? halves : GemmStore::direct,
                                 .work = ProductWork::grouped_inside};
-    const CUtensorMap map_grad =
-        line_map(grad.array, layout.inner, layout.rows, layout.a_stride, 64);
-    const CUtensorMap map_x =
-        line_map(x.array, layout.inner, layout.columns, layout.b_stride, 64 / tile.cluster);
+    const CUtensorMap map_grad = line_map(grad.array, layout.inner, layout.rows, layout.a_stride,
+                                          tile.box_lines_of_a(false));
+    const CUtensorMap map_x = line_map(x.array, layout.inner, layout.columns, layout.b_stride,
+                                       tile.box_lines_of_b(false, false));
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
       const std::int64_t line = layout.columns * 2;

@@ -11,13 +11,18 @@ __device__ __forceinline__ void let_next_begin() {
 #endif
 }
 
-/// The same, and waits for the kernel in front. Nothing that another kernel writes may be read
-/// before, and nothing written. A kernel that is launched as a dependent one must call it.
-__device__ __forceinline__ void wait_for_previous() {
-  let_next_begin();
+/// Waits for the kernel in front. Nothing that another kernel writes may be read before, and
+/// nothing written. A kernel that is launched as a dependent one must call it.
+__device__ __forceinline__ void wait_for_kernel_in_front() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+
+/// Both.
+__device__ __forceinline__ void wait_for_previous() {
+  let_next_begin();
+  wait_for_kernel_in_front();
 }
 
 }  // namespace kernwright

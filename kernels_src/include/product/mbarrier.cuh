@@ -15,9 +15,43 @@ __device__ __forceinline__ unsigned cluster_rank() {
   return rank;
 }
 
+/// All threads of the cluster meet. Of what they wrote only barriers are seen, after publish(): the
+/// fences for all else take about a microsecond.
+__device__ __forceinline__ void arrive_in_cluster() {
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+__device__ __forceinline__ void wait_for_cluster() {
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
 /// All threads of the cluster meet; what they wrote is seen by the others.
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+/// Where the cluster's block `rank` has what is at this address of shared memory here.
+__device__ __forceinline__ unsigned address_in_block(unsigned address, unsigned rank) {
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+  return there;
+}
+/// Four numbers of 32 bits to such an address. The barrier at `full`, in the same block, counts the
+/// bytes.
+__device__ __forceinline__ void send_four(unsigned to, const unsigned (&four)[4], unsigned full) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(to),
+      "r"(four[0]), "r"(four[1]), "r"(four[2]), "r"(four[3]), "r"(full)
+      : "memory");
+}
+
+/// True in one lane of a whole warp. Where threads are chosen like this the compiler knows that one
+/// is active: it needs no loop around each copy.
+__device__ __forceinline__ bool is_elected() {
+  unsigned elected;
+  asm volatile("{\n.reg .pred one;\nelect.sync _|one, 0xffffffff;\nselp.u32 %0, 1, 0, one;\n}"
+               : "=r"(elected));
+  return elected != 0;
 }
 
 /// In shared memory. A phase ends when `count` arrivals and all expected bytes have come.

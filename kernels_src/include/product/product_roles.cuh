@@ -2,6 +2,7 @@
 // Compute capability 9.0 alone, in code for sm_90a.
 #pragma once
 
+#include <kernwright/overlap.cuh>
 #include <kernwright/product_store.cuh>
 #include <kernwright/wgmma_sums.cuh>
 
@@ -35,6 +36,44 @@ struct Part {
   int begin, steps, last, rows, columns, top, batch;
 };
 
+/// The blocks of a cluster add the sums of their parts of the inner dimension: a warp sends its own
+/// to the block that ends them, or adds what the others sent, in their order. Returns whether it
+/// has all. The order of additions is always the same.
+template <typename Work>
+__device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part, int warp,
+                                            int lane, typename Work::Sums& sums) {
+  using Of = typename Work::Of;
+  using Owned = Owners<Of>;
+  const int owner = Owned::owner(warp), place = warp - Owned::first_warp(owner);
+  unsigned char* received = shared.received + place * Owned::kBytesOfWarp + lane * 16;
+  constexpr int kNext = Owned::kMost * Owned::kBytesOfWarp;  // to what the next block sends
+  wait_for_cluster();
+  if (owner != part) {
+    const unsigned to =
+        address_in_block(shared_address(received), owner) + (part - (part > owner ? 1 : 0)) * kNext;
+    const unsigned full = address_in_block(shared_address(&shared.gathered()), owner);
+#pragma unroll
+    for (int i = 0; i < Of::kWaves * Of::kSums; i += 4) {
+      unsigned four[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) memcpy(&four[k], &sums[i / Of::kSums][i % Of::kSums + k], 4);
+      send_four(to + i * 128, four, full);
+    }
+    return false;
+  }
+  shared.gathered().wait(0);
+#pragma unroll 1
+  for (int from = 0; from + 1 < Of::kParts; ++from, received += kNext) {
+#pragma unroll
+    for (int i = 0; i < Of::kWaves * Of::kSums; i += 4) {
+      const auto four = *reinterpret_cast<const Pack<typename Work::Sum, 4>*>(received + i * 128);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sums[i / Of::kSums][i % Of::kSums + k] += four.value[k];
+    }
+  }
+  return true;
+}
+
 /// A warpgroup that multiplies, tile after tile.
 template <typename Work, typename Schedule>
 __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
@@ -51,7 +90,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   int turn = 0, number = 0;
   for (int tile = first; tile < tiles; tile += apart, ++number) {
     const Place at = schedule.place(tile);
-    Depth deep = schedule.depth(at, kDepth);
+    Depth deep = depth_of<Of>(schedule, at, rank, kDepth);
     asm volatile("" : "+r"(deep.steps));  // else the compiler makes it anew in each step
     if (Of::kAlternates && number % 2 != self.group) {
       ring.advance(deep.steps);
@@ -59,7 +98,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     }
     if (Of::kAlternates) shared.order[self.group].wait((number / 2 + self.group + 1) & 1);
     typename Work::Sums sums;
-    const int column = at.column * kColumnsOf<Of, Finish>;
+    const int column = column_tile<Of>(at, rank) * kColumnsOf<Of, Finish>;
     const int group_top =
         top_row<Of>(schedule, at, rank) + (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
     Part part{deep.begin / kDepth, deep.steps, kDepth, schedule.end_row(at) - group_top,
@@ -68,6 +107,9 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }
     work.multiply_tile(shared, part, column, self, ring, sums);
+    if constexpr (Of::kParts > 1) {
+      if (!gather_sums(shared, static_cast<int>(rank), thread / 32, self.lane, sums)) break;
+    }
     const int z = schedule.matrix(at);
     const int top = group_top + self.warp * kWarpRows;
     ProductEpilogueValues ending = result.with;
@@ -105,7 +147,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
   const Shared<Work> shared(storage);
   const Problem& of = ScheduleOf<Given>::sizes(given);
   const typename ScheduleOf<Given>::Type schedule(given, shared.table());
-  const unsigned rank = Of::kCluster == 1 ? 0 : cluster_rank();
+  const unsigned rank = Of::kCluster * Of::kParts == 1 ? 0 : cluster_rank();
   if (threadIdx.x == 0) {
     prefetch(maps.a);
     prefetch(maps.b);
@@ -118,11 +160,22 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     if constexpr (Of::kAlternates) {
       for (int group = 0; group < 2; ++group) shared.order[group].init(4);
     }
-    Mbarrier::publish();
+    if constexpr (Of::kParts > 1) {
+      shared.gathered().init(1);
+      Mbarrier::publish();
+      shared.gathered().arrive_expecting(Owners<Of>::bytes(static_cast<int>(rank)));
+    } else {
+      Mbarrier::publish();
+    }
   }
-  if (threadIdx.x / 32 == 1) schedule.prepare(Of::kRows * Of::kCluster);
+  if constexpr (Of::kParts > 1) arrive_in_cluster();
+  constexpr bool kPrepares = ScheduleOf<Given>::Type::kPrepares;
+  if constexpr (kPrepares) {
+    wait_for_kernel_in_front();
+    if (threadIdx.x / 32 == 1) schedule.prepare(Of::kRows * Of::kSharersOfB);
+  }
   // The copying warp made the barriers, so it begins before the others have seen them.
-  constexpr bool kBegins = Of::kCluster == 1 && !ScheduleOf<Given>::Type::kPrepares;
+  constexpr bool kBegins = Of::kCluster == 1 && !kPrepares;
   if constexpr (kBegins) {
     constexpr int kMeeting = 3, kThreads = 32 + Of::kGroups * 128;
     __syncwarp();
@@ -133,30 +186,37 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     }
   } else if constexpr (Of::kCluster == 1) {
     __syncthreads();
-  } else {
+  } else if constexpr (kPrepares) {
     cluster_sync();
+  } else {
+    arrive_in_cluster();
+    wait_for_cluster();
   }
-  const int first = blockIdx.x / Of::kCluster, apart = gridDim.x / Of::kCluster;
+  constexpr int kBlocks = Of::kCluster * Of::kParts;
+  const int first = blockIdx.x / kBlocks, apart = gridDim.x / kBlocks;
   const int tiles = schedule.count();
   if (threadIdx.x < 128) {
     if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
-    if (threadIdx.x == 0) {
+    if (__shfl_sync(~0u, threadIdx.x / 32, 0) == 0 && is_elected()) {
       Ring<Of::kStages> ring;
       for (int tile = first; tile < tiles; tile += apart) {
         const Place at = schedule.place(tile);
+        wait_for_kernel_in_front();
         constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
         load_tile(work, shared, maps, of, at, top_row<Of>(schedule, at, rank), schedule.end_row(at),
-                  schedule.depth(at, kDepth), rank, ring);
+                  depth_of<Of>(schedule, at, rank, kDepth), rank, ring);
       }
+      let_next_begin();  // not before: it would take the places that this one leaves free
+      if constexpr (Of::kCluster > 1) wait_for_all_stages(shared, ring);
     }
+    if constexpr (Of::kParts > 1) wait_for_cluster();
   } else {
     if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
+    wait_for_kernel_in_front();
     multiply(work, shared, result, schedule, rank, first, apart, tiles);
   }
-  // The other blocks of the cluster arrive here as long as they multiply.
-  if constexpr (Of::kCluster > 1) cluster_sync();
 }
 
 }  // namespace kernwright

@@ -16,11 +16,17 @@ constexpr int kBox = kWarpRows * kSwizzled * 2;
 
 /// rows x columns of the result are made at once from `stages` stages. `groups` warpgroups share
 /// the rows; with kPingPong each has tiles of its own instead, and they take turns. `cluster`
-/// blocks have tiles below each other and share what they load of B.
-template <int rows, int columns, int stages, int groups, bool kPingPong, int cluster>
+/// blocks share what they load of the operand of which a tile has more lines: of B, with tiles
+/// below each other, or of A, with tiles beside each other. Or they have the same tile (kGathers):
+/// each sums a part of the inner dimension, and they add their sums.
+template <int rows, int columns, int stages, int groups, bool kPingPong, int cluster,
+          bool kGathers = false>
 struct Tile {
   static constexpr int kRows = rows, kColumns = columns, kStages = stages, kGroups = groups;
-  static constexpr int kCluster = cluster, kThreads = (groups + 1) * 128;
+  static constexpr int kCluster = kGathers ? 1 : cluster, kParts = cluster / kCluster;
+  static constexpr int kThreads = (groups + 1) * 128;
+  static constexpr int kSharersOfA = rows > columns ? kCluster : 1;
+  static constexpr int kSharersOfB = kCluster / kSharersOfA;
   static constexpr bool kAlternates = kPingPong;
   static constexpr int kGroupRows = kPingPong ? rows : rows / groups;
   static constexpr int kWaves = kGroupRows / 64;  // of 64 rows, of a warpgroup
@@ -30,6 +36,24 @@ struct Tile {
   static constexpr int kSums = columns / 2;  // of a thread and a wave
   static constexpr int kBoxes = groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
   static_assert(!kPingPong || groups == 2);
+  static_assert(!kPingPong || !kGathers);
+};
+
+/// The blocks that add their sums (Tile::kParts) each end those of some warps.
+template <typename Of>
+struct Owners {
+  static constexpr int kWarps = Of::kGroups * 4, kParts = Of::kParts;
+  static constexpr int kMost = (kWarps + kParts - 1) / kParts;          // warps of a block
+  static constexpr int kBytesOfWarp = Of::kWaves * Of::kSums * 4 * 32;  // of sums
+  static constexpr int kReceived = (kParts - 1) * kMost * kBytesOfWarp;
+  __device__ __forceinline__ static int owner(int warp) { return warp * kParts / kWarps; }
+  __device__ __forceinline__ static int first_warp(int part) {
+    return (part * kWarps + kParts - 1) / kParts;
+  }
+  /// That the others send to this block.
+  __device__ __forceinline__ static int bytes(int part) {
+    return (first_warp(part + 1) - first_warp(part)) * (kParts - 1) * kBytesOfWarp;
+  }
 };
 
 /// The dimension along which the operands' elements follow each other: if set, not the inner one.
@@ -83,8 +107,9 @@ struct Ring {
 };
 
 /// Dynamic shared memory: the stages, the staging of each multiplying warp (of two boxes one
-/// is filled while one is read), what else a stage has (from a multiple of 128 bytes on, as copies
-/// want it), two barriers for each stage and two more, the table of groups.
+/// is filled while one is read), sums of the cluster's other blocks, what else a stage has (from a
+/// multiple of 128 bytes on, as copies want it), two barriers for each stage and two or three more,
+/// the table of groups.
 template <typename Work>
 struct Shared {
   using Of = typename Work::Of;
@@ -92,18 +117,20 @@ struct Shared {
   static constexpr int kStagingOfWarp = Work::kStore == kDirect ? 0 : Of::kBoxes * kBox;
   static constexpr int kBesideStep = (Work::kBytesBeside + 127) / 128 * 128;
   static constexpr int kBesideBytes = (kStages - 1) * kBesideStep + Work::kBytesBeside;
-  unsigned char *base, *staging, *beside;
+  unsigned char *base, *staging, *received, *beside;
   Mbarrier *full, *empty;
   Mbarrier* order;  // of warpgroups that take turns: a tile's stages have all come
 
   __device__ explicit Shared(unsigned char* at)
       : base(at),
         staging(at + kStages * Of::kStageBytes),
-        beside(staging + Of::kGroups * 4 * kStagingOfWarp),
+        received(staging + Of::kGroups * 4 * kStagingOfWarp),
+        beside(received + Owners<Of>::kReceived),
         full(reinterpret_cast<Mbarrier*>(beside + kBesideBytes)),
         empty(full + kStages),
         order(empty + kStages) {}
-  __device__ void* table() const { return order + 2; }
+  __device__ Mbarrier& gathered() const { return order[2]; }  // of `received`
+  __device__ void* table() const { return order + (Of::kParts > 1 ? 3 : 2); }
   __device__ unsigned char* a(int stage) const { return base + stage * Of::kStageBytes; }
   __device__ unsigned char* b(int stage) const { return a(stage) + Of::kBytesOfA; }
   __device__ unsigned char* more(int stage) const { return beside + stage * kBesideStep; }
@@ -117,7 +144,21 @@ struct OperandMaps {
 /// The first row of this block's tile.
 template <typename Of, typename Schedule>
 __device__ __forceinline__ int top_row(const Schedule& schedule, const Place& at, unsigned rank) {
-  return schedule.first_row(at) + (at.row * Of::kCluster + static_cast<int>(rank)) * Of::kRows;
+  const int row = Of::kSharersOfB == 1 ? at.row : at.row * Of::kCluster + static_cast<int>(rank);
+  return schedule.first_row(at) + row * Of::kRows;
+}
+/// The number of this block's tile along the columns.
+template <typename Of>
+__device__ __forceinline__ int column_tile(const Place& at, unsigned rank) {
+  return Of::kSharersOfA == 1 ? at.column : at.column * Of::kCluster + static_cast<int>(rank);
+}
+
+/// The part of the inner dimension of this block: of a cluster that gathers, the one of its rank.
+template <typename Of, typename Schedule>
+__device__ __forceinline__ Depth depth_of(const Schedule& schedule, Place at, unsigned rank,
+                                          int elements) {
+  if (Of::kParts > 1) at.split = static_cast<int>(rank);
+  return schedule.depth(at, elements);
 }
 
 constexpr int kNarrow = 64;  // columns of a tile at an edge that leaves out all others
@@ -129,9 +170,11 @@ struct TileBoxes {
   using Of = typename Work::Of;
   static constexpr bool kLeavesOut = Work::kLeavesOut && Of::kColumns >= 256;
   static constexpr int kHalf = Of::kColumns / (Work::Finish::kGated ? 2 : 1);
-  static constexpr int kShare = Of::kColumns / Of::kCluster;  // of B's tile that this block loads
+  // Of the tiles of A and B, what this block loads.
+  static constexpr int kShareOfA = Of::kRows / Of::kSharersOfA;
+  static constexpr int kShare = Of::kColumns / Of::kSharersOfB;
   /// Lines of a box of A and of B. Where neighbours lie along them they are 64.
-  static constexpr int kRows = Work::Order::kA || kLeavesOut ? 64 : Of::kRows;
+  static constexpr int kRows = Work::Order::kA || kLeavesOut ? 64 : kShareOfA;
   static constexpr int kColumns = kLeavesOut ? 64 : kShare < kHalf ? kShare : kHalf;
   int rows = Of::kRows, columns = Of::kColumns;
 
@@ -162,7 +205,7 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   using Boxes = TileBoxes<Work>;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
   constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
-  const int column = at.column * Boxes::kHalf;
+  const int column = column_tile<Of>(at, rank) * Boxes::kHalf;
   const Boxes boxes(end - row, of.columns - column);
   const int bytes = boxes.bytes();
   const auto column_of = [&](int place) {
@@ -170,14 +213,24 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   };
   const int outer = at.batch == 0 ? 0 : at.batch / of.inner_batches;
   const int inner = at.batch - outer * of.inner_batches;
+  const auto load_a = [&](unsigned char* target, int x, int y, Mbarrier& full) {
+    const BoxPlace place{x, y, inner * of.a_inner, outer * of.a_outer};
+    if constexpr (Of::kSharersOfA == 1) {
+      load_box(target, maps.a, place, full);
+    } else {
+      load_box_for(kAll, target, maps.a, place, full);
+    }
+  };
   const auto load_b = [&](unsigned char* target, int x, int y, Mbarrier& full) {
     const BoxPlace place{x, y, inner * of.b_inner, outer * of.b_outer};
-    if constexpr (Of::kCluster == 1) {
+    if constexpr (Of::kSharersOfB == 1) {
       load_box(target, maps.b, place, full);
     } else {
       load_box_for(kAll, target, maps.b, place, full);
     }
   };
+  const int of_a = Of::kSharersOfA == 1 ? 0 : static_cast<int>(rank);
+  const int of_b = Of::kSharersOfB == 1 ? 0 : static_cast<int>(rank);
   constexpr int kAtOnce = Of::kRows * Of::kColumns <= 64 * 128 ? 4 : 1;  // short steps
 #pragma unroll kAtOnce
   for (int step = 0; step < part.steps; ++step, ring.advance()) {
@@ -187,16 +240,21 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
     const int deep = part.begin + step * kDepth;
     unsigned char* a = shared.a(ring.stage);
     unsigned char* b = shared.b(ring.stage);
-    constexpr int kUnroll = Boxes::kLeavesOut ? 1 : Of::kRows / Boxes::kRows;  // few registers
+    constexpr int kBoxesOfA = (Order::kA ? Of::kRows : Boxes::kShareOfA) / Boxes::kRows;
+    constexpr int kUnroll = Boxes::kLeavesOut ? 1 : kBoxesOfA;  // few registers
+    const int lines_of_a = of_a * (kDepth / Of::kSharersOfA);
 #pragma unroll kUnroll
-    for (int i = 0; i < Of::kRows / Boxes::kRows; ++i) {
-      const int from = i * Boxes::kRows;
+    for (int i = 0; i < kBoxesOfA; ++i) {
+      const int from = Order::kA ? i * Boxes::kRows : of_a * Boxes::kShareOfA + i * Boxes::kRows;
       if (from >= boxes.rows) break;
-      const int x = Order::kA ? row + from : deep, y = Order::kA ? deep : row + from;
-      load_box(a + from * kLine, maps.a, {x, y, inner * of.a_inner, outer * of.a_outer}, full);
+      if constexpr (Order::kA) {
+        load_a(a + (from + lines_of_a) * kLine, row + from, deep + lines_of_a, full);
+      } else {
+        load_a(a + from * kLine, deep, row + from, full);
+      }
     }
     if constexpr (Order::kB) {
-      const int lines = static_cast<int>(rank) * (kDepth / Of::kCluster);
+      const int lines = of_b * (kDepth / Of::kSharersOfB);
 #pragma unroll
       for (int i = 0; i < Of::kBytesOfB / kPart; ++i) {
         if (i * 64 >= boxes.columns) break;
@@ -205,12 +263,23 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
     } else {
 #pragma unroll
       for (int i = 0; i < Boxes::kShare / Boxes::kColumns; ++i) {
-        const int place = static_cast<int>(rank) * Boxes::kShare + i * Boxes::kColumns;
+        const int place = of_b * Boxes::kShare + i * Boxes::kColumns;
         if (place >= boxes.columns) break;
         load_b(b + place * kLine, deep, column_of(place), full);
       }
     }
     work.load_beside(shared.more(ring.stage), row, deep / kDepth, full);
+  }
+}
+
+/// Until all that was loaded has been given back: the other blocks of the cluster arrive at this
+/// one's barriers as long as they multiply, so it must not end before.
+template <typename Work>
+__device__ __forceinline__ void wait_for_all_stages(const Shared<Work>& shared,
+                                                    Ring<Work::Of::kStages>& ring) {
+#pragma unroll 1
+  for (int i = 0; i < Work::Of::kStages; ++i, ring.advance()) {
+    shared.empty[ring.stage].wait(ring.parity ^ 1);
   }
 }
 

@@ -56,11 +56,10 @@ TEST_CASE("more bandwidth makes products with few rows cheaper, others hardly") 
   CHECK(gain < 4814.0 / 3352);
   CHECK(cycles(4096, 3352) == doctest::Approx(cycles(4096, 4814)).epsilon(0.01));
   GemmSize fast = size_of(128, 4096), slow = fast;
-  fast.inner = slow.inner = 14336;
   fast.bandwidth = 4814;
-  CHECK(choose_gemm(slow).splits == 1);  // kept apart from the choice of the other bandwidth
-  CHECK(choose_gemm(fast).splits > 1);
-  CHECK(choose_gemm(slow).splits == 1);
+  CHECK_FALSE(choose_gemm(slow).tile.gathers);  // kept apart from the choice of the other bandwidth
+  CHECK(choose_gemm(fast).tile.gathers);
+  CHECK_FALSE(choose_gemm(slow).tile.gathers);
 }
 
 TEST_CASE("parts, groups and promoted sums have no edges, gated tiles no narrow ones") {
@@ -99,6 +98,11 @@ TEST_CASE("all tiles of the lists are taken, and those of three groups up to 96 
       }
     }
   }
+  for (const GemmTile& tile : gathering_tiles()) {
+    CHECK(tile.gathers);
+    CHECK_NOTHROW(require_gemm_tile(tile));
+    CHECK_NOTHROW(require_gemm_tile(tile, true));
+  }
   const GemmTile three{192, 192, 4, 3, false, 1};
   CHECK(three.threads() == 512);
   CHECK(three.shared_bytes(true) - three.shared_bytes(false) == 12 * 2048);
@@ -109,6 +113,33 @@ TEST_CASE("all tiles of the lists are taken, and those of three groups up to 96 
                                 {256, 64, 4, 3, false, 1}}) {
     CHECK_THROWS_AS(require_gemm_tile(wrong), kernwright::ArgumentError);
   }
+}
+
+TEST_CASE("high tiles of a cluster lie beside each other and share a, others b") {
+  const GemmTile high{128, 64, 8, 2, false, 2}, wide{64, 96, 8, 1, false, 2};
+  CHECK(high.cluster_rows() == 128);
+  CHECK(high.cluster_columns() == 128);
+  CHECK(high.box_lines_of_a(true) == 64);
+  CHECK(high.box_lines_of_b(true, false) == 64);
+  CHECK(wide.cluster_rows() == 128);
+  CHECK(wide.cluster_columns() == 96);
+  CHECK(wide.box_lines_of_a(true) == 64);
+  CHECK(wide.box_lines_of_b(true, false) == 48);
+  const GemmTile gathers{128, 64, 7, 2, false, 3, true};
+  CHECK(gathers.cluster_rows() == 128);
+  CHECK(gathers.cluster_columns() == 64);
+  // Of 8 warps a block ends those of 3 at most, and gets their sums from two others.
+  CHECK(gathers.gathered_bytes() == 2 * 3 * 16 * 64 * 4);
+}
+
+TEST_CASE("clusters that gather run in as few rounds as fit the device") {
+  GemmSize size = size_of(128, 2112);
+  size.inner = 7168;
+  const auto cost = [&](int blocks) {
+    return gemm_cost(size, choose_gemm(size, {128, 64, 7, 2, false, blocks, true}, 1));
+  };
+  CHECK(cost(3) < cost(2));
+  CHECK(cost(3) < cost(4));  // 33 of four take two rounds
 }
 
 TEST_CASE("three groups are the rule's for operands of two bytes alone") {
