@@ -20,7 +20,7 @@ constexpr std::int64_t kCombineWarps = 4;
 
 constexpr std::int64_t kMostContextSplits = 512;
 constexpr std::int64_t kMostClusterBlocks = 8;      // of any device with clusters
-constexpr std::int64_t kMostClusterSteps = 6;       // a longer share is read sooner by more blocks
+constexpr std::int64_t kMostClusterSteps = 2;       // a longer share is read sooner by more blocks
 constexpr std::int64_t kDecodeSystemShared = 1024;  // cost of a block beside its own
 
 const Family& decode_family() {
@@ -127,7 +127,8 @@ void make_cluster(const Device& device, const PreparedAttention& made, std::int6
   if (block.cluster) block.bytes = static_cast<std::uint32_t>(bytes);
 }
 
-const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock& block) {
+const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock& block,
+                                bool whole) {
   const bool packs = made.moves_packs(false);
   const auto key = InstanceKey()
                        .type(made.q.type())
@@ -138,11 +139,13 @@ const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock
                        .add(block.stages, 3)
                        .add(packs, 1)
                        .add(made.extras, 1)
+                       .add(whole, 1)
                        .add(block.cluster, 1);
   return decode_family().instance(key, [&] {
-    return format("decode_attention<{}, {}, {}, {}, {}, {}, {}, {}, {}>",
+    return format("decode_attention<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>",
                   device_type(made.q.type()), device_type(made.k.type()), made.dim_class,
-                  made.value_class, block.warps, block.stages, packs, made.extras, block.cluster);
+                  made.value_class, block.warps, block.stages, packs, made.extras, whole,
+                  block.cluster);
   });
 }
 
@@ -263,12 +266,15 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
     grid = {width, static_cast<std::uint32_t>(call.kv_heads),
             static_cast<std::uint32_t>(call.batches)};
   }
-  LaunchConfig config{.grid = grid,
-                      .block = {static_cast<std::uint32_t>(32 * block.warps)},
-                      .shared_bytes = block.bytes,
-                      .stream = on};
+  const bool whole = sees_all_keys(call) && plan.flat == 0 && call.table == 0;
+  LaunchConfig config{
+      .grid = grid,
+      .block = {static_cast<std::uint32_t>(32 * block.warps)},
+      .shared_bytes = block.bytes,
+      .stream = on,
+      .programmatic_dependent = whole && !block.cluster && overlaps_launches(device)};
   if (block.cluster) config.cluster = {width};
-  launch(decode_kernel(made, block).on(device), config, call, plan);
+  launch(decode_kernel(made, block, whole).on(device), config, call, plan);
   if (!block.cluster) partial.use_on(on);
   if (words) words->use_on(on);
 }

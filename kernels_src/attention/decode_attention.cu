@@ -2,6 +2,7 @@
 // among its warps. The blocks of a cluster put their parts together in shared memory; without
 // clusters the last block of the splits does it.
 #include <kernwright/decode_block.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/split_parts.cuh>
 
 using namespace kernwright;
@@ -114,8 +115,8 @@ __device__ __forceinline__ void multiply_keys(float (&s)[kTiles][4],
 }
 
 /// The rings of a block's warps, behind the queries' tile: `kStages` tiles of keys and values each,
-/// as they are in the cache.
-template <typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync>
+/// as they are in the cache. kSpaced: tokens lie at the same distance from each other.
+template <typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync, bool kSpaced>
 struct TokenRing {
   using Keys = TokenCopy<E, kTokens<E>, kDim, kAsync>;
   using Values = TokenCopy<E, kTokens<E>, kValueDim, kAsync>;
@@ -145,7 +146,24 @@ struct TokenRing {
   __device__ __forceinline__ unsigned char* stage(int tile) const {
     return ring + tile % kStages * kStage;
   }
+  /// Asks for the first tile for the second level of cache. More would delay the queries.
+  __device__ __forceinline__ void fetch(const AttentionCall& call) const {
+    const int token = first_of(0), there = share.end - token;
+    SpacedCopy<E, kTokens<E>, kDim>::fetch(k + token * call.k_at.token, call.k_at.token, call.dim,
+                                           there);
+    SpacedCopy<E, kTokens<E>, kValueDim>::fetch(v + token * call.v_at.token, call.v_at.token,
+                                                call.value_dim, there);
+  }
   __device__ __forceinline__ void start(const AttentionCall& call, int tile) {
+    if constexpr (kSpaced) {
+      const int token = first_of(tile), there = share.end - token;
+      SpacedCopy<E, kTokens<E>, kDim>::start(stage(tile), k + token * call.k_at.token,
+                                             call.k_at.token, call.dim, there);
+      SpacedCopy<E, kTokens<E>, kValueDim>::start(stage(tile) + Keys::kBytes,
+                                                  v + token * call.v_at.token, call.v_at.token,
+                                                  call.value_dim, there);
+      return;
+    }
     const int token = first_of(tile) + static_cast<int>(threadIdx.x) % kTokens<E>;
     long long k_offset = kNoRow, v_offset = kNoRow;
     if (token >= share.visible && token < share.end) {
@@ -159,43 +177,58 @@ struct TokenRing {
 };
 
 /// A block: up to 16 rows (queries times heads with common keys), one share of the context. With
-/// kCluster the splits are the blocks of a cluster.
+/// kCluster the splits are the blocks of a cluster. kWhole: all rows see all keys of caches without
+/// pages; a block then begins with few instructions. Such kernels may be launched early, but for
+/// clusters.
 template <typename T, typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync,
-          bool kExtras, bool kCluster>
+          bool kExtras, bool kWhole, bool kCluster>
 __global__ void __launch_bounds__(32 * kWarps)
     decode_attention(const __grid_constant__ AttentionCall call,
                      const __grid_constant__ DecodePlan plan) {
-  using Ring = TokenRing<E, kDim, kValueDim, kWarps, kStages, kAsync>;
+  using Fits = SpacedCopy<E, kTokens<E>, kDim>;
+  using ValuesFit = SpacedCopy<E, kTokens<E>, kValueDim>;
+  constexpr bool kSpaced = kWhole && kAsync && Fits::kFits && ValuesFit::kFits;
+  using Ring = TokenRing<E, kDim, kValueDim, kWarps, kStages, kAsync, kSpaced>;
+  using Step = Share<Ring::kStep>;
   extern __shared__ __align__(128) unsigned char memory[];
   const Work work(call, plan);
-  const Sequence sequence(call, work.batch);
+  const Sequence sequence(call, work.batch, !kWhole);
   const int lane = threadIdx.x % 32;
-  const int first_query = query_of(call, work.first_row, plan.group);
-  const int last_query =
-      min(query_of(call, work.first_row + kRows - 1, plan.group), sequence.queries - 1);
-  if (first_query >= sequence.queries) return;
+  const auto share_of = [&] {
+    if constexpr (kWhole) return Step(call, plan, work.split);
+    const int first_query = query_of(call, work.first_row, plan.group);
+    const int last_query = query_of(call, work.first_row + kRows - 1, plan.group);
+    return Step(call, plan, sequence, work.split, first_query,
+                min(last_query, sequence.queries - 1));
+  };
+  if (!kWhole && query_of(call, work.first_row, plan.group) >= sequence.queries) return;
   if constexpr (kCluster) begin_in_cluster();
-  const Share<Ring::kStep> share(call, plan, sequence, work.split, first_query, last_query);
+  const Step share = share_of();
   Ring ring(memory + kRows * kDim * sizeof(T), call, sequence, work, share);
   const int tiles = ring.tiles();
-  // Behind the copies the queries would come last.
+  if constexpr (kWhole && !kCluster) {
+    if constexpr (kSpaced) ring.fetch(call);
+    wait_for_previous();
+  }
   using Queries = QueryPacks<T, kDim, 32 * kWarps>;
   __shared__ unsigned most[kRows];
-  const Queries packs(call, sequence, work, plan.group);
+  Queries packs;
   float scale = kExtras ? call.scale : call.scale * kLog2E;
   if (call.k_scales != nullptr) scale *= call.k_scales[work.kv_head];
   ScoreRow rows[2];
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const RowPlace at = place_of_row(call, work, lane / 4 + 8 * r, plan.group);
-    rows[r].set(call, sequence, work.batch, at.query, at.head);
-  }
   QueryOperands<kDim> queries;
   RunningRows<kValueDim> running[1];
   running[0].clear();
 #pragma unroll 1  // the first copies are the same instructions as the later ones
   for (int tile = -kStages; tile < tiles; ++tile) {
+    // Behind all of the first copies the queries would come last.
+    if (tile == (kStages > 1 ? 1 - kStages : 0)) packs.get(call, sequence, work, plan.group);
     if (tile == 0) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const RowPlace at = place_of_row(call, work, lane / 4 + 8 * r, plan.group);
+        rows[r].set(call, sequence, work.batch, at.query, at.head);
+      }
       packs.template store<E>(memory, most);
       __syncthreads();
       queries.load(memory);

@@ -45,6 +45,9 @@ constexpr std::int64_t kWideColumns = 256;   // of tiles that end sooner at edge
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
 constexpr std::int64_t kFewRows = 256;       // with which most time goes into reading b
 constexpr double kRateOfThree = 0.97;        // of the tensor cores', by three warpgroups
+// Of groups of rows whose tiles are many: the device's power limits the rate, and a cluster's
+// blocks save some by common loads. On an H200.
+constexpr double kRateWithoutCluster = 0.97, kManyWaves = 24;
 constexpr std::int64_t kLeastSteps = 8;      // of a part of the inner dimension
 constexpr std::int64_t kMostSteps = 128;     // of a product whose blocks wait for each other
 constexpr std::int64_t kFewSteps = 4;        // of a product that mostly writes its result
@@ -145,6 +148,9 @@ double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
   const double of_192 = size.promotes || size.groups > 0 ? 0.93 : 0.955;
   double rate = columns >= 256 ? 1 : columns >= 192 ? of_192 : columns >= 128 ? 0.94 : 0.89;
   if (tile.rows == 64 && columns >= 128) rate *= 0.77;
+  if (size.groups > 0 && !size.promotes && tile.cluster == 1 && waves > kManyWaves) {
+    rate *= kRateWithoutCluster;
+  }
   if (!size.promotes || tile.rows == 256) return rate;
   if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.95);
   return rate * (columns >= 192 ? 0.95 : 0.9);

@@ -58,6 +58,7 @@ struct ProductGroups {
   CUdeviceptr numbers;
   GroupKind kind;
   std::int32_t count, rows;
+  CUdeviceptr next;
 };
 template <typename Problem>
 struct GroupedProblem {

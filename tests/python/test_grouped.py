@@ -230,6 +230,18 @@ def test_rows_of_others_stay_as_they_are():
     )
 
 
+def test_blocks_with_many_tiles():
+    """More tiles than the device has multiprocessors, which blocks deal out among them."""
+    sizes = [70, 0, 3]
+    x, w = random(73, 16), random(3, 64 * 70, 16, seed=1)
+    arrays = [kw.asarray(each) for each in (x, w, ends_of(sizes).numpy())]
+    kinds = [ONE, {"tile": (64, 64, 3, 1, False, 2)}] if HOPPER else [ONE]
+    for choice in kinds:
+        first, again = (_core._grouped_product(*arrays, "ends", **choice) for _ in range(2))
+        close(first, product(x, w, sizes))
+        assert first.numpy().tobytes() == again.numpy().tobytes()
+
+
 def test_special_values_stay_in_their_groups():
     x, w = random(70, 64), random(3, 40, 64, seed=1)
     x[30], w[1] = np.nan, np.inf
@@ -323,6 +335,8 @@ def test_under_all_checks():
         for choice in choices:
             _core._grouped_product(rows, weights, ends, "ends", bias, activation="silu", **choice)
         _core._grouped_product(rows, turned, ends, "ends", **ONE)
+        many = kw.asarray(random(2, 64 * 70, 72, seed=4))  # more tiles than blocks
+        _core._grouped_product(rows[:70], many, ends_of([69, 70]), "ends", **ONE)
         _core._grouped_product(rows, weights[:, :51], ends, "ends", **ONE)
         _core._grouped_product(rows, weights, ends, "ends", bias, gate="silu")
         _core._grouped_product(apart, weights[:3], few, "counts", **ONE)

@@ -64,6 +64,26 @@ def test_clusters_under_all_checks(sim, cache, heads, kv_heads, queries):
 
 
 @hopper_alone
+@pytest.mark.parametrize("cache", ["bfloat16", *SMALL])
+@pytest.mark.parametrize("dim", [64, 100, 128])
+def test_whole_caches_under_all_checks(sim, cache, dim):
+    """Without lengths and pages tokens are copied another way, the last ones one by one."""
+    host = operands(2, 4, 2, 1, 203, dim, "bfloat16")
+    caches, options, back = host[1:], {}, host[1:]
+    if cache in SMALL:
+        caches, scales, back = small_caches(host, cache)
+        options = {"key_scale": kw.asarray(scales[0]), "value_scale": kw.asarray(scales[1])}
+    wanted, logarithms = reference(host[0], *back, causal=True, bottom=True)
+    q, whole = kw.asarray(host[0]), on_device(caches)
+    with kw.checks("memory", "init", "race", "sync") as report:
+        for splits in (1, 3, 9):
+            out, lse = decode(q, *whole, splits=splits, return_lse=True, **options)
+            assert_attention(out, wanted, "bfloat16")
+            assert_logarithms(lse, logarithms)
+    assert not report.findings, str(report)
+
+
+@hopper_alone
 @pytest.mark.parametrize(("dim", "value_dim"), [(96, 96), (128, 128), (192, 128), (256, 256)])
 def test_head_dimensions_with_clusters(dim, value_dim):
     host = operands(1, 4, 2, 1, 300, dim, "float16", value_dim)

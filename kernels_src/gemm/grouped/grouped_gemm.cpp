@@ -12,10 +12,12 @@
 #include "kernels_src/gemm/grouped/grouped_scales.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/zeroed_words.h"
 #include "memory/transfer.h"
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 namespace kernwright::kernels {
@@ -146,12 +148,17 @@ struct GroupedLaunch {
                                 .store = store_of(result, columns),
                                 .sums = sums(),
                                 .work = ProductWork::grouped};
+    std::optional<Array> next;
+    if (tile.cluster == 1 && !tile.ping_pong) {  // `kDeals` of product_roles.cuh
+      next = zeroed_words(1, on);
+      problem.groups.next = next->address();
+    }
     const CUtensorMap map_x = line_map(x.array, layout.rows, layout.inner, layout.a_stride,
                                        tile.box_lines_of_a(true, promotes()));
     const CUtensorMap map_w = weights_map(tile, gated);
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
-      map_out = line_map(result, layout.rows, columns, columns * 2, 16, 3);
+      map_out = ragged_map(result, layout.rows, columns);
     }
     const std::int64_t clusters = std::int64_t{problem.of.row_tiles} * problem.of.column_tiles;
     const std::int64_t at_once = std::max(1, multiprocessors_of(result) / tile.cluster);
@@ -167,16 +174,17 @@ struct GroupedLaunch {
     const GemmEpilogueValues then = gemm_epilogue_values(ending);
     if (!promotes()) {
       launch(kernel, config, map_x, map_w, map_out, result.address(), then, problem);
-      return;
+    } else {
+      CUtensorMap map_scales{};
+      GemmBlockValues values{};
+      if (blocks) {
+        map_scales = scales_map(blocks->a, tile.rows + kGroupedSkews);
+        values = block_values();
+      }
+      launch(kernel, config, map_x, map_w, map_out, map_scales, values, result.address(), then,
+             problem);
     }
-    CUtensorMap map_scales{};
-    GemmBlockValues values{};
-    if (blocks) {
-      map_scales = scales_map(blocks->a, tile.rows + kGroupedSkews);
-      values = block_values();
-    }
-    launch(kernel, config, map_x, map_w, map_out, map_scales, values, result.address(), then,
-           problem);
+    if (next) next->use_on(on);
   }
 
   MmaTile mma_tile() const {

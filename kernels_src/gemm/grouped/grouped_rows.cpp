@@ -25,7 +25,10 @@ Array as_grouped_rows(const Array& array, const Stream& on) {
   return (fits ? array : contiguous(array, on)).reshape(shape);
 }
 
-std::size_t table_bytes(std::int64_t groups) { return static_cast<std::size_t>(groups + 1) * 8; }
+std::size_t table_bytes(std::int64_t groups) {
+  constexpr std::size_t kDealt = 16;  // of product_tiles.cuh
+  return static_cast<std::size_t>(groups + 1) * 8 + kDealt * 4;
+}
 
 std::size_t skew_bytes(const GemmTile& tile) {
   return static_cast<std::size_t>((tile.stages - 1) * 128 + kGroupedSkews * 4);
@@ -77,15 +80,28 @@ MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, 
 }
 
 CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
-                     int box_rows, int rank) {
+                     int box_rows) {
   const auto element = static_cast<std::int64_t>(scalar_size(of.type()));
   return gemm_map(of.device(), {.address = of.address(),
                                 .shape = {1, 1, rows, dense},
                                 .strides = {0, rows * stride, stride, element},
                                 .type = of.type(),
                                 .box_rows = static_cast<std::uint32_t>(box_rows),
-                                .box_columns = static_cast<std::uint32_t>(128 / element),
-                                .rank = rank});
+                                .box_columns = static_cast<std::uint32_t>(128 / element)});
+}
+
+CUtensorMap ragged_map(const Array& of, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kBoxRows = 16;
+  const auto element = static_cast<std::int64_t>(scalar_size(of.type()));
+  const std::int64_t stride = columns * element;
+  return gemm_map(of.device(),
+                  {.address = of.address() - static_cast<CUdeviceptr>(kBoxRows * stride),
+                   .shape = {1, rows + 1, kBoxRows, columns},
+                   .strides = {0, stride, stride, element},
+                   .type = of.type(),
+                   .box_rows = static_cast<std::uint32_t>(kBoxRows),
+                   .box_columns = static_cast<std::uint32_t>(128 / element),
+                   .rank = 3});
 }
 
 ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std::int64_t rows,
@@ -102,7 +118,7 @@ ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std:
   }();
   const std::int64_t count = numbers.shape()[0] - (groups.kind == RowGroups::Kind::offsets ? 1 : 0);
   return {numbers.address(), kind, static_cast<std::int32_t>(count),
-          static_cast<std::int32_t>(capacity > 0 ? capacity : rows)};
+          static_cast<std::int32_t>(capacity > 0 ? capacity : rows), 0};
 }
 
 GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b) {

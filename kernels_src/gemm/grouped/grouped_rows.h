@@ -36,7 +36,10 @@ MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, 
                  std::int64_t length);
 /// One matrix: `rows` lines of `dense` numbers.
 CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
-                     int box_rows, int rank = 4);
+                     int box_rows);
+/// One matrix of 16-bit numbers for store_rows() of product_store.cuh, whose boxes end inside of
+/// it: axis 1 has 16 rows, axis 0 tells where they end, the rows in front of it counted.
+CUtensorMap ragged_map(const Array& of, std::int64_t rows, std::int64_t columns);
 /// Leaves a place in shared memory for the table of groups; it takes the place of stages.
 void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales = false);
 

@@ -65,6 +65,11 @@ struct Share {
   int first, end;
   int visible;  ///< no row sees a token in front of this one
 
+  /// Of a call where every row sees all keys of the caches.
+  __device__ __forceinline__ Share(const AttentionCall& call, const DecodePlan& plan, int split)
+      : visible(0) {
+    set(0, call.keys, plan.each, plan.more, split);
+  }
   __device__ __forceinline__ Share(const AttentionCall& call, const DecodePlan& plan,
                                    const Sequence& sequence, int split, int first_query,
                                    int last_query) {
@@ -77,8 +82,57 @@ struct Share {
       each = steps / call.splits;
       more = steps - each * call.splits;
     }
+    set(low, high, each, more, split);
+  }
+
+ private:
+  __device__ __forceinline__ void set(int low, int high, int each, int more, int split) {
     first = low + (split * each + min(split, more)) * kStep;
     end = min(high, first + (each + (split < more ? 1 : 0)) * kStep);
+  }
+};
+
+/// How a warp brings kTokens tokens that lie `step` elements apart, kDim elements E each, as
+/// TokenCopy does, with less code: the places of a lane's copies have the same distances.
+template <typename E, int kTokens, int kDim>
+struct SpacedCopy {
+  static constexpr int kEach = 16 / sizeof(E), kChunks = kDim / kEach, kAtOnce = 32 / kChunks;
+  static constexpr bool kFits = 32 % kChunks == 0 && kChunks % 8 == 0;
+
+  /// `there` tokens exist, the others are zeros.
+  __device__ static __forceinline__ void start(unsigned char* to, const E* from, long long step,
+                                               int dim, int there) {
+    const int lane = threadIdx.x % 32, row = lane / kChunks, chunk = lane % kChunks;
+    const bool inside = chunk * kEach < dim;
+    const unsigned target = shared_address(to) + row * kChunks * 16;
+    const unsigned place = (chunk ^ row) * 16;
+    if (there < kTokens) {
+#pragma unroll 1
+      for (int i = 0; i < kTokens / kAtOnce; ++i) {
+        const int token = i * kAtOnce + row;
+        const bool valid = inside && token < there;
+        copy_async(target + i * 512 + (place ^ (i * kAtOnce % 8 * 16)),
+                   valid ? from + token * step + chunk * kEach : from, valid);
+      }
+      return;
+    }
+    const E* at = from + (inside ? row * step + chunk * kEach : 0);
+    const long long apart = inside ? kAtOnce * step : 0;
+#pragma unroll
+    for (int i = 0; i < kTokens / kAtOnce; ++i, at += apart) {
+      copy_async(target + i * 512 + (place ^ (i * kAtOnce % 8 * 16)), at, inside);
+    }
+  }
+  /// Asks for the same for the second level of cache.
+  __device__ static __forceinline__ void fetch(const E* from, long long step, int dim, int there) {
+    constexpr int kOfLine = 128 / static_cast<int>(sizeof(E)), kLines = kDim / kOfLine;
+#pragma unroll
+    for (int i = threadIdx.x % 32; i < kTokens * kLines; i += 32) {
+      const int row = i / kLines, column = i % kLines * kOfLine;
+      if (row < there && column < dim) {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(from + row * step + column));
+      }
+    }
   }
 };
 
@@ -94,8 +148,8 @@ struct QueryPacks {
   static constexpr int kPacks = kRows * kDim / 8, kEach = (kPacks + kThreads - 1) / kThreads;
   Pack<T, 8> packs[kEach];
 
-  __device__ __forceinline__ QueryPacks(const AttentionCall& call, const Sequence& sequence,
-                                        const Work& work, int group) {
+  __device__ __forceinline__ void get(const AttentionCall& call, const Sequence& sequence,
+                                      const Work& work, int group) {
     const T* const q = static_cast<const T*>(call.q) + sequence.q_first;
 #pragma unroll
     for (int n = 0; n < kEach; ++n) {

@@ -74,6 +74,11 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
   return true;
 }
 
+/// Whether blocks deal out the tiles among them: those at the ends of groups take less time than
+/// others.
+template <typename Of, typename Schedule>
+constexpr bool kDeals = Schedule::kGrouped && Of::kCluster == 1 && !Of::kAlternates;
+
 /// A warpgroup that multiplies, tile after tile.
 template <typename Work, typename Schedule>
 __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
@@ -88,7 +93,16 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   unsigned char* staging = shared.staging + thread / 32 * Shared<Work>::kStagingOfWarp;
   Ring<Of::kStages> ring;
   int turn = 0, number = 0;
-  for (int tile = first; tile < tiles; tile += apart, ++number) {
+  const auto has = [&](int& tile) {
+    if constexpr (kDeals<Of, Schedule>) {
+      shared.full[ring.stage].wait(ring.parity);
+      tile = schedule.dealt[ring.stage];
+      return tile >= 0;
+    } else {
+      return tile < tiles;
+    }
+  };
+  for (int tile = first; has(tile); tile += apart, ++number) {
     const Place at = schedule.place(tile);
     Depth deep = depth_of<Of>(schedule, at, rank, kDepth);
     asm volatile("" : "+r"(deep.steps));  // else the compiler makes it anew in each step
@@ -200,7 +214,14 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
     if (__shfl_sync(~0u, threadIdx.x / 32, 0) == 0 && is_elected()) {
       Ring<Of::kStages> ring;
-      for (int tile = first; tile < tiles; tile += apart) {
+      constexpr bool kAsks = kDeals<Of, typename ScheduleOf<Given>::Type>;
+      int next = 0;
+      for (int tile = first; tile < tiles; tile = kAsks ? next : tile + apart) {
+        if constexpr (kAsks) {
+          next = apart + schedule.take(tiles);
+          shared.empty[ring.stage].wait(ring.parity ^ 1);
+          schedule.dealt[ring.stage] = tile;
+        }
         const Place at = schedule.place(tile);
         wait_for_kernel_in_front();
         constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
@@ -209,6 +230,11 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
       }
       let_next_begin();  // not before: it would take the places that this one leaves free
       if constexpr (Of::kCluster > 1) wait_for_all_stages(shared, ring);
+      if constexpr (kAsks) {
+        shared.empty[ring.stage].wait(ring.parity ^ 1);
+        schedule.dealt[ring.stage] = -1;
+        shared.full[ring.stage].arrive();
+      }
     }
     if constexpr (Of::kParts > 1) wait_for_cluster();
   } else {

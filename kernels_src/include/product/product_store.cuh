@@ -152,7 +152,8 @@ __device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::
 }
 
 /// A warp's rows from `top` on, box by box through shared memory. Two boxes take turns. kRagged:
-/// behind the tile's rows are others, which copies of boxes would overwrite.
+/// behind the tile's rows are others, and copies leave them out: the map has the 16 rows behind any
+/// row as a dimension of its own, and what a box has too many of lies behind its end.
 template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, typename Sum>
 __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
                                            unsigned char* staging, const Target& to,
@@ -160,7 +161,7 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
                                            int first_column, int z, int lane, int& turn) {
   using All = Boxes<Of, Finish>;
   // The code that brings c, and that writes what copies do not, is long and stands once in a loop.
-  constexpr bool kLoops = kRagged || kStore == kByElements || Finish::kHasC;
+  constexpr bool kLoops = kStore == kByElements || Finish::kHasC;
   constexpr int kUnroll = kLoops ? 1 : All::kCount;
 #pragma unroll kUnroll
   for (int number = 0; number < All::kCount; ++number) {
@@ -182,8 +183,7 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
       fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
                                                    begin / 8, column, lane);
     }
-    const bool copied =
-        kStore == kByCopies && written == 0 && (!kRagged || row + kWarpRows <= to.end);
+    const bool copied = kStore == kByCopies && written == 0;
     if (copied) show_to_copies();
     __syncwarp();
     if (!copied) {
@@ -192,7 +192,12 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
     }
     if (kStore == kByCopies && lane == 0) {
       if (copied && row < to.end && column < to.of.columns) {
-        store_box(to.map, box, column, row, z);
+        const int inside = min(to.end - row, kWarpRows);
+        if (kRagged) {
+          store_box(to.map, box, column, kWarpRows - inside, row + inside);
+        } else {
+          store_box(to.map, box, column, row, z);
+        }
       }
       commit_stores();  // also of nothing: the waits count groups
     }

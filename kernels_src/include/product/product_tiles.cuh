@@ -94,7 +94,8 @@ enum GroupKind {
 struct Groups {
   const int* numbers;
   int kind, count;
-  int rows;  // of all groups; of each, where they lie apart
+  int rows;        // of all groups; of each, where they lie apart
+  unsigned* next;  // a word that is 0 between launches, where blocks deal out tiles
 };
 
 /// Sums of the lanes up to each, none above `most`, which is at most 2^30; without `sums` the
@@ -110,6 +111,8 @@ __device__ __forceinline__ int running(int value, int most, bool sums) {
   }
   return value;
 }
+
+constexpr int kDealt = 16;  // numbers in front of a table of groups
 
 /// The rows and tiles of groups; 2 * count + 2 numbers in shared memory.
 struct GroupTable {
@@ -189,10 +192,16 @@ template <typename Problem>
 struct GroupTiles {
   static constexpr bool kGrouped = true, kPrepares = true, kInside = false;
   const Problem& of;
+  int* dealt;  // [stage]: the tile whose first part is there; none: -1
   GroupTable table;
 
   __device__ GroupTiles(const Grouped<Problem>& problem, void* memory)
-      : of(problem.of), table(problem.groups, memory) {}
+      : of(problem.of), dealt(static_cast<int*>(memory)), table(problem.groups, dealt + kDealt) {}
+  /// The next tile behind those that blocks begin with. A block asks once for each tile that it
+  /// has, the last time in vain: all of them as often as there are tiles. Then the word is 0 again.
+  __device__ int take(int tiles) const {
+    return static_cast<int>(atomicInc(table.of.next, static_cast<unsigned>(tiles - 1)));
+  }
   /// By a warp, before the block meets.
   __device__ void prepare(int tile_rows) const { table.fill(tile_rows, of.row_tiles); }
   __device__ int count() const { return table.tiles[table.of.count] * of.column_tiles; }
@@ -220,7 +229,8 @@ struct InsideTiles : AllTiles<Problem> {
   GroupTable table;
 
   __device__ InsideTiles(const GroupedInside<Problem>& problem, void* memory)
-      : AllTiles<Problem>(problem.of, memory), table(problem.groups, memory) {}
+      : AllTiles<Problem>(problem.of, memory),
+        table(problem.groups, static_cast<int*>(memory) + kDealt) {}
   __device__ void prepare(int tile_rows) const { table.fill(tile_rows, 1 << 30); }
   __device__ Depth depth(const Place& at, int elements) const {
     const int begin = table.first(at.batch), end = table.end(at.batch);
