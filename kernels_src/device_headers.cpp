@@ -39,6 +39,7 @@
 #include "kernels_src/include/ordered_scan.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/posted.cuh.h"
+#include "kernels_src/include/product/arranged_columns.cuh.h"
 #include "kernels_src/include/product/cluster_sums.cuh.h"
 #include "kernels_src/include/product/mbarrier.cuh.h"
 #include "kernels_src/include/product/own_epilogue.cuh.h"
@@ -59,6 +60,7 @@
 #include "kernels_src/include/product/product_tiles.cuh.h"
 #include "kernels_src/include/product/skinny.cuh.h"
 #include "kernels_src/include/product/skinny_weights.cuh.h"
+#include "kernels_src/include/product/spread_codes.cuh.h"
 #include "kernels_src/include/product/tensor_core.cuh.h"
 #include "kernels_src/include/product/tma.cuh.h"
 #include "kernels_src/include/product/weight_codes.cuh.h"
@@ -96,6 +98,7 @@ struct DeviceHeader {
 const DeviceHeader kHeaders[] = {
     KW_HEADER(accumulate),
     KW_HEADER(activations),
+    KW_HEADER(arranged_columns),
     KW_HEADER(async_copy),
     KW_HEADER(attention),
     KW_HEADER(attention_gradient),
@@ -158,6 +161,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(shifted_units),
     KW_HEADER(small_floats),
     KW_HEADER(split_parts),
+    KW_HEADER(spread_codes),
     KW_HEADER(tensor_core),
     KW_HEADER(tma),
     KW_HEADER(token_cache),

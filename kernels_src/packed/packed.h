@@ -91,7 +91,7 @@ struct PackedLinearCall {
 };
 
 /// activation(x @ weights^T + bias) + residual, of the shape (..., n) and x's type. Up to
-/// kSkinnyRows rows of 16 bits are one kernel, or one behind another that arranges x: it decodes in
+/// kSkinnyRows rows of 16 bits are one kernel, or one behind another that adds x: it decodes in
 /// registers to whole numbers, whose sums of a group, in float32, are multiplied with its scale. Up
 /// to 512 are one that decodes to numbers of x's type for 64 or 128 rows at a time. More rows:
 /// linear() of slabs of weights as numbers of x's type. Where weights have an order, x's columns

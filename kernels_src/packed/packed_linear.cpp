@@ -5,6 +5,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemv/linear.h"
+#include "kernels_src/gemv/skinny_problem.h"
 #include "kernels_src/index/gather.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/packed/packed.h"
@@ -13,6 +14,7 @@
 #include "kernels_src/packed/packed_plan.h"
 #include "kernels_src/packed/packed_product.cu.h"
 #include "kernels_src/packed/packed_ring.cu.h"
+#include "kernels_src/packed/packed_ring_plan.h"
 #include "kernels_src/packed/packed_row.cu.h"
 #include "kernels_src/packed/packed_wgmma.h"
 
@@ -172,13 +174,29 @@ void spread_packed_clusters(const Kernel& kernel, const Device& device, const Pa
   config.grid.x = static_cast<std::uint32_t>((tiles + each - 1) / each);
 }
 
+/// More splits of k, where as many clusters run at once and blocks have less of k then.
+void split_packed_clusters(const Kernel& kernel, const Device& device, const PackedWeights& w,
+                           LaunchConfig& config) {
+  const auto units = [&](std::int64_t splits) { return packed_units(w, static_cast<int>(splits)); };
+  const std::int64_t blocks = config.grid.x;
+  for (std::uint32_t splits = config.cluster.y + 1; splits <= kMostCluster; ++splits) {
+    if (units(splits) == units(config.cluster.y)) continue;
+    LaunchConfig wanted = config;
+    wanted.grid.y = wanted.cluster.y = splits;
+    if (clusters_of_device(kernel, device, wanted) < blocks) return;
+    config = wanted;
+  }
+}
+
 /// Up to kPackedRows rows of 16-bit numbers, which are views or copies of those of the call.
 Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stream& on) {
   const PackedWeights& w = call.weights;
   Device& device = call.x.device();
   const PackedDevice limits = packed_device(device);
   const SkinnyPlan plan = plan_packed(w, rows, call.plan, limits);
-  const Array x = packed_columns(call, rows, on);
+  const bool boxes = plan.kernel == SkinnyKernel::wgmma;
+  Array x = packed_columns(call, rows, on);
+  if (boxes) x = packed_wgmma_columns(x, on);
   Array result = Array::empty(device, {rows, w.n}, x.type(), on);
   std::vector<Array> used = {x, result};
   SkinnyProblem p;
@@ -190,7 +208,7 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
     p.residual = used.emplace_back(residual).address();
     p.residual_row = rows > 1 ? residual.strides()[0] / 2 : 0;
   }
-  const bool clustered = plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::ring;
+  const bool clustered = boxes || plan.kernel == SkinnyKernel::ring;
   const bool adds_later = plan.splits > 1 && !clustered;
   if (adds_later) {
     const Shape shape = {plan.splits, rows, w.n};
@@ -200,10 +218,9 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   p.m = static_cast<std::uint32_t>(rows);
   p.n = static_cast<std::uint32_t>(w.n);
   p.k = static_cast<std::uint32_t>(w.k);
-  p.splits = static_cast<std::uint32_t>(plan.splits);
   LaunchConfig config = packed_launch(w, rows, plan, limits, on);
-  if (plan.kernel == SkinnyKernel::wgmma)
-    p.x = used.emplace_back(arrange_packed_columns(call, p, plan, on)).address();
+  if (boxes && has_packed_minima(w))
+    p.x = used.emplace_back(sum_packed_columns(call, p, plan, on)).address();
   p.ahead = config.programmatic_dependent && packed_fetches(w, plan) ? 1 : 0;
   const LazyKernel* const adding = adds_later ? &packed_splits_kernel(call) : nullptr;
   KernelsAhead kernels;
@@ -211,7 +228,13 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   const auto& kernel = packed_kernel_of(call, rows, plan).on(device);
   if (plan.kernel == SkinnyKernel::ring && plan.splits > 2 && call.plan.rows <= 0)
     spread_packed_clusters(kernel, device, w, config);
-  launch(kernel, config, p, packed_arrays(w));
+  if (boxes && call.plan.splits <= 0) split_packed_clusters(kernel, device, w, config);
+  p.splits = config.grid.y;
+  if (boxes) {
+    launch(kernel, config, packed_wgmma_map(x, plan), p, packed_arrays(w));
+  } else {
+    launch(kernel, config, p, packed_arrays(w));
+  }
   if (adding != nullptr) {
     config.grid = {static_cast<std::uint32_t>((result.size() + 255) / 256)};
     config.block = {256};

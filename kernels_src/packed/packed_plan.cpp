@@ -94,13 +94,26 @@ int packed_wgmma_teams(const PackedWeights& w, const SkinnyPlan& plan) {
   return plan.warps == 8 && plan.columns == 8 && gains ? 2 : 1;
 }
 
+bool has_packed_bytes(const PackedWeights& w) {
+  return w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block;
+}
+
+/// How codes and x meet, measured on an H200. Lanes that read codes in x's order need registers for
+/// those of other lanes; codes times scales that need no sums of groups leave them.
+int packed_wgmma_order(const PackedWeights& w, const SkinnyPlan& plan) {
+  if (has_packed_bytes(w) || w.format == PackedFormat::q6_k) return kPackedArranged;
+  const bool exact = w.format == PackedFormat::mxfp4 || w.format == PackedFormat::nvfp4;
+  const bool spread = plan.columns == 8 ? plan.warps == 4 || exact : plan.warps == 4 && exact;
+  return spread ? kPackedSpread : kPackedArranged;
+}
+
 SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
                              const PackedDevice& device) {
   plan.kernel = SkinnyKernel::wgmma;
-  plan.rows = 0;
   choose_packed(plan.columns, m <= 16 ? 2 : m <= 32 ? 4 : 8);
   if (plan.warps <= 0) plan.warps = packed_wgmma_rows(w, m, plan, device);
   choose_packed(plan.unroll, packed_wgmma_teams(w, plan));
+  choose_packed(plan.rows, packed_wgmma_order(w, plan));
   if (plan.stages <= 0) {
     plan.stages = 6;
     while (plan.stages > 1 && packed_wgmma_shared(w, plan) > device.shared_bytes) --plan.stages;
@@ -109,8 +122,11 @@ SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan 
   const bool fits = (plan.warps == 4 || plan.warps == 8 || plan.warps == 16) && plan.unroll <= 2 &&
                     plan.unroll * plan.warps <= 16 &&
                     (plan.columns == 2 || plan.columns == 4 || plan.columns == 8) &&
-                    plan.stages >= 1 && plan.stages <= 8 && plan.splits <= kMostCluster &&
-                    device.wgmma && packed_wgmma_shared(w, plan) <= device.shared_bytes;
+                    plan.stages >= 1 && plan.stages <= 8 &&
+
+                    plan.rows <= (has_packed_bytes(w) ? kPackedArranged : kPackedSpread) &&
+                    plan.splits <= kMostCluster && device.wgmma &&
+                    packed_wgmma_shared(w, plan) <= device.shared_bytes;
   if (!fits) refuse_packed_plan();
   return plan;
 }

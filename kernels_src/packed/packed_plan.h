@@ -17,7 +17,8 @@ PackedDevice packed_device(const Device& device);
 
 /// `wanted` with all open points chosen: the one place for such decisions. Throws InvalidArgument
 /// where no kernel has such a plan. The kernel may be named if it is SkinnyKernel::wgmma, whose
-/// `columns` are tiles of eight and whose splits are a cluster; or SkinnyKernel::row, of one row,
+/// `columns` are tiles of eight, whose splits are a cluster and whose `rows` are kPackedArranged or
+/// kPackedSpread; or SkinnyKernel::row, of one row,
 /// whose `unroll` is of units of two blocks. Of the ring of one row `rows` is 1 and `columns` how
 /// many units of k a warp keeps the x of. Of that of more rows `rows` are the tiles that a cluster
 /// has, `columns` tiles of eight rows of x, `unroll` the units, and splits are a cluster. Of more

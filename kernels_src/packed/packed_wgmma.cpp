@@ -2,6 +2,8 @@
 #include "kernels_src/packed/packed_wgmma.h"
 
 #include "base/format.h"
+#include "kernels_src/copy/copy.h"
+#include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/packed/packed_wgmma.cu.h"
 
 #include <algorithm>
@@ -16,33 +18,52 @@ const Family& packed_wgmma_family() {
   return made;
 }
 
-int packed_run(const PackedWeights& w) {
-  return w.format == PackedFormat::q6_k || w.format == PackedFormat::nvfp4 ? 4 : 8;
-}
+constexpr std::int64_t kPackedSumBytes = 64;  ///< of a row of x and a unit of two blocks
 
-/// Bytes of a row of x and a unit of two blocks in the order of the kernel.
-std::int64_t packed_column_bytes(const PackedWeights& w) {
-  return has_packed_minima(w) ? 576 : 512;
-}
-
-/// A different number for each kernel, and for the one in front of it that arranges x.
-std::uint64_t packed_wgmma_key(const PackedLinearCall& call, const SkinnyPlan& plan,
-                               bool arranges) {
-  return packed_product_key(call, plan)
-      .add(packed_key(call.weights), kPackedKeyBits)
-      .add(arranges, 1);
-}
+/// The same without them.
+constexpr std::int64_t kPackedColumnBytes = 512;
 
 std::string packed_wgmma_name(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  return format("packed_wgmma<{}, {}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
+  return format("packed_wgmma<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
                 packed_device_format(call.weights, call.x.type()), packed_activation(call),
-                plan.warps, plan.columns, plan.stages, plan.unroll);
+                plan.warps, plan.columns, plan.stages, plan.unroll, plan.rows == kPackedSpread);
+}
+
+InstanceKey packed_wgmma_key(const PackedLinearCall& call, const SkinnyPlan& plan) {
+  return packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
 }
 
 }  // namespace
 
 bool has_packed_minima(const PackedWeights& w) {
   return w.format == PackedFormat::q4_k || w.format == PackedFormat::q5_k;
+}
+
+int packed_wgmma_warps(const SkinnyPlan& plan) {
+  const int arranging = plan.columns == 8 ? 3 : 1;  // as arrangers()
+  return plan.warps * plan.unroll + 1 + (plan.rows == kPackedSpread ? 0 : arranging);
+}
+
+Array sum_packed_columns(const PackedLinearCall& call, const SkinnyProblem& problem,
+                         const SkinnyPlan& plan, const Stream& on) {
+  const std::int64_t columns = std::int64_t{8} * plan.columns, units = (call.weights.k + 255) / 256;
+  const std::int64_t rows = (problem.m + columns - 1) / columns * columns;
+  Device& device = call.x.device();
+  Array made = Array::empty(device, {rows * units * kPackedSumBytes}, ScalarType::uint8, on);
+  const std::uint64_t key = packed_wgmma_key(call, plan).add(1, 1);
+  // One compile makes both kernels.
+  const LazyKernel& kernel = packed_wgmma_family().instance(key, [&] {
+    return std::vector{format("sum_columns<{}, {}>", device_type(call.x.type()), columns),
+                       packed_wgmma_name(call, plan)};
+  });
+  launch(kernel.on(device),
+         {.grid = {static_cast<std::uint32_t>((rows * units * 8 + 127) / 128)},
+          .block = {128},
+          .stream = on,
+          .programmatic_dependent = overlaps_launches(device)},
+         problem, made.address(), static_cast<std::uint32_t>(units),
+         static_cast<std::uint32_t>(rows));
+  return made;
 }
 
 const char* packed_activation(const PackedLinearCall& call) {
@@ -63,41 +84,32 @@ InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& p
 std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan) {
   const std::int64_t columns = std::int64_t{8} * plan.columns;
   const std::int64_t stage =
-      (columns * packed_column_bytes(w) + plan.warps * packed_stage_bytes(w) + 1023) / 1024 * 1024;
+      (columns * (kPackedColumnBytes + (has_packed_minima(w) ? kPackedSumBytes : 0)) +
+       plan.warps * packed_stage_bytes(w) + 1023) /
+      1024 * 1024;
   const std::int64_t sums = plan.unroll * columns * (16 * plan.warps + 4) * 4;
   const std::int64_t of_scales = w.parts[4] ? 1024 : 0;
   const std::int64_t table = of_scales + (w.format == PackedFormat::nf4 ? kPairTableBytes : 0);
-  return std::max(plan.stages * stage, sums) + plan.stages * 16 + 16 + table;
+  return std::max(plan.stages * stage, sums) + plan.stages * 32 + 16 + table;
 }
 
-Array arrange_packed_columns(const PackedLinearCall& call, const SkinnyProblem& problem,
-                             const SkinnyPlan& plan, const Stream& on) {
-  const PackedWeights& w = call.weights;
-  const int run = packed_run(w), columns = 8 * plan.columns;
-  const bool sums = has_packed_minima(w);
-  const std::int64_t units = (w.k + 255) / 256;
-  const std::int64_t rows = (problem.m + columns - 1) / columns * columns;
-  Device& device = call.x.device();
-  Array made = Array::empty(device, {rows * units * packed_column_bytes(w)}, ScalarType::uint8, on);
-  // One compile makes both kernels.
-  const LazyKernel& kernel =
-      packed_wgmma_family().instance(packed_wgmma_key(call, plan, true), [&] {
-        return std::vector{format("arrange_columns<{}, {}, {}, {}>", device_type(call.x.type()),
-                                  columns, run, sums),
-                           packed_wgmma_name(call, plan)};
-      });
-  launch(kernel.on(device),
-         {.grid = {static_cast<std::uint32_t>((rows * units * 8 + 127) / 128)},
-          .block = {128},
-          .stream = on,
-          .programmatic_dependent = overlaps_launches(device)},
-         problem, made.address(), static_cast<std::uint32_t>(units),
-         static_cast<std::uint32_t>(rows));
-  return made;
+Array packed_wgmma_columns(const Array& x, const Stream& on) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+  const std::int64_t apart = x.strides()[0];
+  return x.shape()[0] == 1 || (apart > 0 && apart < kMostBytes) ? x : copy(x, on);
+}
+
+CUtensorMap packed_wgmma_map(const Array& x, const SkinnyPlan& plan) {
+  const std::int64_t rows = x.shape()[0];
+  return gemm_map(x.device(), {.address = x.address(),
+                               .shape = {1, 1, rows, x.shape()[1]},
+                               .strides = {0, 0, rows > 1 ? x.strides()[0] : 0, 2},
+                               .type = x.type(),
+                               .box_rows = static_cast<std::uint32_t>(8 * plan.columns)});
 }
 
 const LazyKernel& packed_wgmma_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  return packed_wgmma_family().instance(packed_wgmma_key(call, plan, false),
+  return packed_wgmma_family().instance(packed_wgmma_key(call, plan).add(0, 1),
                                         [&] { return packed_wgmma_name(call, plan); });
 }
 

@@ -9,56 +9,43 @@ using namespace kernwright;
 // scale in float32. Formats with minima have whole scales of groups, which are multiplied with
 // their codes; minima are multiplied with the sums of x by one more step of the tensor cores.
 //
-// A unit is two blocks of k. arrange_columns() brings x into the order that lanes have decoded
-// weights in, swizzled as the products want it, so that a unit is one copy. After the unit come the
-// sums of x for each group of 32, where the format has minima.
+// A unit is two blocks of k. Boxes of x come as they are. Either lanes read codes in that order of
+// k (Spread), or some warps bring x into the order of lanes. After the unit come the sums of x for
+// each group of 32, where the format has minima: a kernel in front makes them.
 
 /// A thread has 32 of k of a row of x, of `p.m` rows and zeros up to a multiple of `Columns`.
-template <typename T, int Columns, int Run, bool kSums>
-__global__ void __launch_bounds__(128) arrange_columns(const __grid_constant__ SkinnyProblem p,
-                                                       UInt8* out, unsigned units, unsigned rows) {
-  using Unit = ArrangedUnit<Columns, kSums>;
+template <typename T, int Columns>
+__global__ void __launch_bounds__(128) sum_columns(const __grid_constant__ SkinnyProblem p,
+                                                   UInt8* out, unsigned units, unsigned rows) {
+  using Unit = ArrangedUnit<Columns, true>;
   const unsigned i = blockIdx.x * 128 + threadIdx.x, parts = units * 8;
   const unsigned row = i / parts, part = i % parts, column = row % Columns;
   wait_for_previous();
   if (row >= rows) return;
-  Words words[4];
+  float sum = 0;
 #pragma unroll
   for (unsigned piece = 0; piece < 4; ++piece) {
     const UInt64 k = static_cast<UInt64>(part) * 32 + piece * 8;
-    words[piece] = {};
-    if (row < p.m && k < p.k)
-      words[piece] =
-          *reinterpret_cast<const Words*>(static_cast<const T*>(p.x) + row * p.x_row + k);
-  }
-  UInt8* const unit = out + (static_cast<UInt64>(row / Columns) * units + part / 8) * Unit::kBytes;
-  UInt8* const line = unit + part % 8 / 2 * Unit::kLines + column * kLine;
+    if (row >= p.m || k >= p.k) continue;
+    const auto words =
+        *reinterpret_cast<const Words*>(static_cast<const T*>(p.x) + row * p.x_row + k);
 #pragma unroll
-  for (int piece = 0; piece < 4; ++piece) {
-    // Pair `piece` of each of four lanes: 4 * lane + piece with runs of eight, else of half a part.
-    Words made;
-#pragma unroll
-    for (int lane = 0; lane < 4; ++lane) {
-      const int at = Run == 8 ? lane * 4 + piece : piece / 2 * 8 + lane * 2 + piece % 2;
-      made.word[lane] = words[at / 4].word[at % 4];
-    }
-    const unsigned to = (part % 2 * 4 + piece) ^ (column % 8);
-    *reinterpret_cast<Words*>(line + to * 16) = made;
-  }
-  if constexpr (kSums) {
-    float sum = 0;
-#pragma unroll
-    for (int word = 0; word < 16; ++word) {
-      const unsigned pair = words[word / 4].word[word % 4];
+    for (const unsigned pair : words.word)
       sum +=
           to_compute(T{static_cast<UInt16>(pair)}) + to_compute(T{static_cast<UInt16>(pair >> 16)});
-    }
-    SumParts<T>::write(unit + Unit::sum_at(part % 8, column), sum);
   }
+  UInt8* const unit = out + (static_cast<UInt64>(row / Columns) * units + part / 8) * Unit::kOfSums;
+  SumParts<T>::write(unit + Unit::sum_at(part % 8, column) - Unit::kProducts, sum);
+}
+
+/// Warps of a block that arrange x.
+__device__ constexpr int arrangers(bool spread, int col_tiles) {
+  if (spread) return 0;
+  return col_tiles == 8 ? 3 : 1;
 }
 
 /// Shared memory of a block: stages of a unit of x and of one of the rows of each warp of a team,
-/// or later the sums of each team; two barriers for each stage, a word that is 0, the tables of
+/// or later the sums of each team; four barriers for each stage, a word that is 0, the tables of
 /// scales and codes that take one.
 template <typename Format, int Warps, int ColTiles, int Stages, int Teams>
 struct PackedBoxes {
@@ -72,7 +59,8 @@ struct PackedBoxes {
   static constexpr unsigned kSumBytes = Teams * kColumns * kPitch * 4;
   static constexpr unsigned kData = Stages * kBytes > kSumBytes ? Stages* kBytes : kSumBytes;
   unsigned char* base;
-  Mbarrier *full, *empty;
+  Mbarrier *full, *empty;     ///< of weights; of all
+  Mbarrier *came, *arranged;  ///< of x, where warps work on it
   unsigned* zero;
   unsigned char *scales, *table;
 
@@ -80,7 +68,9 @@ struct PackedBoxes {
       : base(at),
         full(reinterpret_cast<Mbarrier*>(at + kData)),
         empty(full + Stages),
-        zero(reinterpret_cast<unsigned*>(empty + Stages)),
+        came(empty + Stages),
+        arranged(came + Stages),
+        zero(reinterpret_cast<unsigned*>(arranged + Stages)),
         scales(reinterpret_cast<unsigned char*>(zero + 4)),
         table(scales + kScalesTable) {}
   __device__ unsigned char* x(int stage) const { return base + stage * kBytes; }
@@ -90,45 +80,75 @@ struct PackedBoxes {
   __device__ float* sums() const { return reinterpret_cast<float*>(base); }
 };
 
+/// Of unit `unit` the stage of the rows that a lane has; action() as of PackedStage::each().
+template <typename Format, typename Action>
+__device__ __forceinline__ void each_of_unit(const PackedArrays& weights, unsigned tile,
+                                             unsigned unit, const Action& action) {
+  const UInt64 first = static_cast<UInt64>(tile) * weights.blocks + unit * 2;
+  PackedStage<Format>::each(weights, first, first / 2, min(2, weights.blocks - unit * 2), action);
+}
+
 /// Units `begin` to `end` of k, by one warp: each lane has the rows of a warp of a team.
-template <typename Format, typename Of, int Warps, int Stages>
-__device__ __forceinline__ void copy_units(const Of& shared, const PackedArrays& weights,
-                                           const UInt8* x, unsigned tile, unsigned begin,
+template <typename Format, typename Of, int Warps, int Stages, bool kArranges>
+__device__ __forceinline__ void copy_units(const Of& shared, const TensorMap& map_x,
+                                           const UInt8* sums, const PackedArrays& weights,
+                                           unsigned first_m, unsigned tile, unsigned begin,
                                            unsigned end) {
-  using Stage = PackedStage<Format>;
   const unsigned lane = threadIdx.x % 32;
-  const UInt64 block = static_cast<UInt64>(tile) * weights.blocks;
   Ring<Stages> ring;
 #pragma unroll 1
   for (unsigned unit = begin; unit < end; ++unit, ring.advance()) {
     Mbarrier& full = shared.full[ring.stage];
-    const unsigned some = min(2, weights.blocks - unit * 2);
-    const UInt64 first = block + unit * 2;
+    Mbarrier& came = kArranges ? shared.came[ring.stage] : full;
     shared.empty[ring.stage].wait(ring.parity ^ 1);
     if (lane == 0) {
       unsigned bytes = 0;
-      Stage::each(weights, first, first / 2, some,
-                  [&](unsigned, const UInt8*, unsigned size) { bytes += size; });
+      each_of_unit<Format>(weights, tile, unit,
+                           [&](unsigned, const UInt8*, unsigned size) { bytes += size; });
       const unsigned table = unit == begin ? Of::kScalesTable : 0;
-      full.arrive_expecting(bytes * Warps + Of::Unit::kBytes + table);
+      constexpr unsigned kOfX = Of::Unit::kProducts;
+      if (kArranges) came.arrive_expecting(kOfX);
+      constexpr unsigned kOfSums = Of::Unit::kOfSums;
+      full.arrive_expecting(bytes * Warps + table + kOfSums + (kArranges ? 0 : kOfX));
       if (table > 0) copy_bulk(shared.scales, weights.table, table, full);
-      copy_bulk(shared.x(ring.stage), x + static_cast<UInt64>(unit) * Of::Unit::kBytes,
-                Of::Unit::kBytes, full);
+      if (kOfSums > 0)
+        copy_bulk(shared.x(ring.stage) + kOfX, sums + static_cast<UInt64>(unit) * kOfSums, kOfSums,
+                  full);
     }
     __syncwarp();
+    if (lane < 4) {
+      const int k = static_cast<int>(unit * 256 + lane * 64);
+      load_box(shared.x(ring.stage) + lane * Of::Unit::kLines, map_x,
+               {k, static_cast<int>(first_m), 0, 0}, came);
+    }
     if (lane < Warps) {
       unsigned char* const here = shared.weights(ring.stage, lane);
-      Stage::each(weights, first, first / 2, some,
-                  [&](unsigned to, const UInt8* from, unsigned size) {
-                    copy_bulk(here + to, from, size, full);
-                  });
+      each_of_unit<Format>(weights, tile, unit, [&](unsigned to, const UInt8* from, unsigned size) {
+        copy_bulk(here + to, from, size, full);
+      });
     }
+  }
+}
+
+/// Arranges x of units `begin` to `end`, by warp `part` of those that do.
+template <int Run, int Stages, int Parts, typename Of>
+__device__ __forceinline__ void arrange_units(const Of& shared, unsigned part, unsigned begin,
+                                              unsigned end) {
+  const unsigned lane = threadIdx.x % 32;
+  Ring<Stages> ring;
+#pragma unroll 1
+  for (unsigned unit = begin; unit < end; ++unit, ring.advance()) {
+    shared.came[ring.stage].wait(ring.parity);
+    arrange_columns<Of::kColumns, Run, Parts>(shared.x(ring.stage), part, lane);
+    show_to_copies();  // and to the products
+    __syncwarp();
+    if (lane == 0) shared.arranged[ring.stage].arrive();
   }
 }
 
 /// The sums of a warp's rows over units `begin` to `end`. Of two teams each has a block of every
 /// unit.
-template <typename Format, int Stages, typename Of, typename Rows, typename Ahead>
+template <typename Format, int Stages, bool kArranges, typename Of, typename Rows, typename Ahead>
 __device__ __forceinline__ void multiply_units(const Of& shared, const PackedArrays& weights,
                                                unsigned warp, unsigned tile, unsigned begin,
                                                unsigned end, Rows& rows, Ahead& ahead) {
@@ -144,6 +164,7 @@ __device__ __forceinline__ void multiply_units(const Of& shared, const PackedArr
 #pragma unroll 1
   for (unsigned unit = begin; unit < end; ++unit, ring.advance()) {
     shared.full[ring.stage].wait(ring.parity);
+    if (kArranges) shared.arranged[ring.stage].wait(ring.parity);
     const PackedArrays copied =
         PackedStage<Format>::copied(weights, shared.weights(ring.stage, warp % (Of::kRows / 16)));
     const unsigned x = shared_address(shared.x(ring.stage));
@@ -164,16 +185,20 @@ __device__ __forceinline__ void multiply_units(const Of& shared, const PackedArr
   rows.finish(weights);
 }
 
-/// Teams * Warps * 32 threads multiply, 32 copy. A block has 16 rows of the weights for each warp
-/// of a team and 8 * ColTiles rows of x; blocks of neighbouring rows of x have the same rows of the
-/// weights. The splits of k are one cluster. p.x: what arrange_columns() made.
-template <typename T, typename Format, typename Act, int Warps, int ColTiles, int Stages, int Teams>
-__global__ void __launch_bounds__(Teams* Warps * 32 + 32, ColTiles == 8 ? 1 : 16 / (Teams * Warps))
-    packed_wgmma(const __grid_constant__ SkinnyProblem p,
+/// Teams * Warps * 32 threads multiply, 32 copy, others arrange x. p.x: what sum_columns() made, if
+/// anything. A block has 16 rows of the weights for each warp of a team and 8 * ColTiles rows of x;
+/// blocks of neighbouring rows of x have the same rows of the weights. The splits of k are one
+/// cluster.
+template <typename T, typename Format, typename Act, int Warps, int ColTiles, int Stages, int Teams,
+          bool Spread>
+__global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTiles)) * 32,
+                                  ColTiles == 8 ? 1 : 16 / (Teams * Warps))
+    packed_wgmma(const __grid_constant__ TensorMap map_x, const __grid_constant__ SkinnyProblem p,
                  const __grid_constant__ PackedArrays weights) {
-  constexpr unsigned kAll = Teams * Warps;
+  constexpr unsigned kAll = Teams * Warps, kParts = arrangers(Spread, ColTiles);
   static_assert(Teams <= 2);  // a unit has two blocks
   using Of = PackedBoxes<Format, Warps, ColTiles, Stages, Teams>;
+  using Read = typename Either<Spread, SpreadFormat<Format>, Itself<Format>>::Type::Type;
   extern __shared__ __align__(1024) unsigned char memory[];
   const Of shared(memory);
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
@@ -189,21 +214,32 @@ __global__ void __launch_bounds__(Teams* Warps * 32 + 32, ColTiles == 8 ? 1 : 16
     for (int stage = 0; stage < Stages; ++stage) {
       shared.full[stage].init(1);
       shared.empty[stage].init(kAll);
+      if constexpr (kParts > 0) {
+        shared.came[stage].init(1);
+        shared.arranged[stage].init(kParts);
+      }
     }
     *shared.zero = 0;
     Mbarrier::publish();
+  } else if (threadIdx.x == kAll * 32) {
+    prefetch(map_x);
   }
   if constexpr (TakesPairTable<typename Format::Codes>::kValue) PairTable::fill<T>(shared.table);
   __syncthreads();
   wait_for_previous();
-  WgmmaRows<T, Format, Of::kColumns, kAll> rows;
+  WgmmaRows<T, Read, Of::kColumns, kAll> rows;
   if (warp == kAll) {
-    const UInt8* const x = static_cast<const UInt8*>(p.x) +
-                           static_cast<UInt64>(blockIdx.x % across) * units * Of::Unit::kBytes;
-    copy_units<Format, Of, Warps, Stages>(shared, weights, x, tile, begin, end);
+    const UInt8* const sums = static_cast<const UInt8*>(p.x) +
+                              static_cast<UInt64>(blockIdx.x % across) * units * Of::Unit::kOfSums;
+    copy_units<Format, Of, Warps, Stages, (kParts > 0)>(shared, map_x, sums, weights, first_m, tile,
+                                                        begin, end);
+  } else if (warp > kAll) {
+    if constexpr (kParts > 0)
+      arrange_units<Format::kRun, Stages, kParts>(shared, warp - kAll - 1, begin, end);
   } else {
-    ScalesAhead<Format> ahead;
-    multiply_units<Format, Stages>(shared, weights, warp, tile, begin, end, rows, ahead);
+    ScalesAhead<Read> ahead;
+    multiply_units<Read, Stages, (kParts > 0)>(shared, weights, warp, tile, begin, end, rows,
+                                               ahead);
   }
   __syncwarp();
   __syncthreads();  // all have read the stages

@@ -35,8 +35,8 @@ __device__ __forceinline__ E chosen(const E (&of)[N], int at) {
 // kOfCodes: products by warpgroups multiply a group's codes with of_codes(), one of T's numbers,
 // and a block's sums with of_block(). kExact<T>: they multiply codes with of_codes(), or else with
 // pair<T>(), and all sums with what is left; T holds the products. kFar: load() reads arrays that
-// no stage has. Those products read early() ahead, and make scales by late() with a copy of the
-// table of kTableBytes.
+// no stage has. Products with stages read those by early() ahead, and make scales by late() with
+// copies of the stage's arrays and of the table of kTableBytes.
 
 struct OfSums {
   static constexpr bool kOfCodes = false, kFar = false;
@@ -94,13 +94,11 @@ struct NestedScales : NoOffset {
   float scales[kCount];
 
   struct Early {
-    Pack<UInt8, kCount> bytes;
     float absmax[Whole ? 1 : kCount];
   };
   __device__ __forceinline__ static Early early(const PackedArrays& from,
                                                 const PackedPlace& place) {
     Early raw;
-    raw.bytes = reinterpret_cast<const Pack<UInt8, kCount>*>(from.scales)[place.record()];
     const UInt64 first = static_cast<UInt64>(place.row(from)) * from.k;
 #pragma unroll
     for (int i = 0; i < (Whole ? 1 : kCount); ++i) {
@@ -109,20 +107,22 @@ struct NestedScales : NoOffset {
     }
     return raw;
   }
-  /// `table` and `offset` as in PackedArrays.
-  __device__ __forceinline__ static NestedScales late(const Early& raw, const float* table,
+  /// `from` may be copies. `table` and `offset` as in PackedArrays.
+  __device__ __forceinline__ static NestedScales late(const Early& raw, const PackedArrays& from,
+                                                      const PackedPlace& place, const float* table,
                                                       float offset) {
+    const auto bytes = reinterpret_cast<const Pack<UInt8, kCount>*>(from.scales)[place.record()];
     NestedScales made;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const float scale = raw.absmax[Whole ? 0 : i];
-      made.scales[i] = __fadd_rn(__fmul_rn(table[raw.bytes.value[i]], scale), offset);
+      made.scales[i] = __fadd_rn(__fmul_rn(table[bytes.value[i]], scale), offset);
     }
     return made;
   }
   __device__ __forceinline__ static NestedScales load(const PackedArrays& from,
                                                       const PackedPlace& place) {
-    return late(early(from, place), from.table, *from.factor);
+    return late(early(from, place), from, place, from.table, *from.factor);
   }
   __device__ __forceinline__ float of(int group) const { return chosen(scales, group); }
 };
@@ -273,7 +273,8 @@ struct TileScales : NoOffset {
                                                 const PackedPlace& place) {
     return load(from, place);
   }
-  __device__ __forceinline__ static TileScales late(const Early& raw, const float*, float) {
+  __device__ __forceinline__ static TileScales late(const Early& raw, const PackedArrays&,
+                                                    const PackedPlace&, const float*, float) {
     return raw;
   }
   __device__ __forceinline__ static TileScales load(const PackedArrays& from,

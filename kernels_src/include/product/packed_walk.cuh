@@ -232,12 +232,12 @@ struct ScalesAhead {
         next[half] = Scales::early(weights, {first, first / 2, block, tile, line, half});
     }
   }
-  /// A row's part of the block: codes are copies.
+  /// A row's part of the block, from copies.
   __device__ __forceinline__ Format format(const PackedArrays& copied, const PackedPlace& place,
                                            unsigned lane) const {
     if constexpr (kAhead) {
       return {Format::Codes::template load<true>(copied, place, lane),
-              Scales::late(next[place.half], table, offset)};
+              Scales::late(next[place.half], copied, place, table, offset)};
     } else {
       return Format::template load<true>(copied, place, lane);
     }

@@ -137,6 +137,13 @@ template <typename T>
 struct Float4Codes : FourBits {
   using Raw = FourBits;
   static constexpr int kBase = 0;
+  /// The pair whose signs are the uppermost bits of both halves.
+  __device__ __forceinline__ static unsigned moved(unsigned word) {
+    constexpr int kPlace = PairBits<T>::kMantissa - 1;
+    constexpr unsigned kPower = (2 * PairBits<T>::kBias - 1) << PairBits<T>::kMantissa;
+    const unsigned bits = (word & 0x80008000u) | (word >> (12 - kPlace) & (0x00070007u << kPlace));
+    return fma_pair(T(), bits, kPower * 0x00010001u, 0x80008000u);
+  }
   __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
     constexpr int kPlace = PairBits<T>::kMantissa - 1;
     constexpr unsigned kPower = (2 * PairBits<T>::kBias - 1) << PairBits<T>::kMantissa;
@@ -213,12 +220,13 @@ struct PairTable {
       reinterpret_cast<Words*>(table)[i] = {pair, pair, pair, pair};
     }
   }
+  /// `place`: two codes, times 128.
+  __device__ __forceinline__ unsigned at(unsigned place) const {
+    return *reinterpret_cast<const unsigned*>(of_lane + place);
+  }
   __device__ __forceinline__ void decode(unsigned word, unsigned (&pairs)[4]) const {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const unsigned at = shifted(word, 7 - 8 * i) & 0x7f80u;
-      pairs[i] = *reinterpret_cast<const unsigned*>(of_lane + at);
-    }
+    for (int i = 0; i < 4; ++i) pairs[i] = at(shifted(word, 7 - 8 * i) & 0x7f80u);
   }
 };
 template <typename Codes>

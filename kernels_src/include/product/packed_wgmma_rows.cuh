@@ -1,58 +1,12 @@
 // A warp's rows of packed weights in products by warpgroups: the weights are decoded in registers.
 #pragma once
 
+#include <kernwright/arranged_columns.cuh>
 #include <kernwright/packed_walk.cuh>
-#include <kernwright/product_stages.cuh>
+#include <kernwright/spread_codes.cuh>
 #include <kernwright/wgmma_rows.cuh>
 
 namespace kernwright {
-
-/// A unit of `Columns` rows of x, in bytes: of each block of 128 of k the numbers, then (kSums) the
-/// sums of each group of 32, in the order of a step's operand without a swizzle.
-template <int Columns, bool kSums>
-struct ArrangedUnit {
-  static constexpr unsigned kLines = Columns * kLine;  // 64 of k
-  static constexpr unsigned kProducts = 4 * kLines;
-  static constexpr unsigned kBlockSums = Columns * 32;
-  static constexpr unsigned kBytes = kProducts + (kSums ? 2 * kBlockSums : 0);
-  static constexpr unsigned kEight = 256, kHalf = 128;  // of eight columns; of eight of k of them
-
-  /// The place of a group's sum, as SumParts writes it.
-  __device__ __forceinline__ static unsigned sum_at(unsigned group, unsigned column) {
-    return kProducts + group / 4 * kBlockSums + column / 8 * kEight + column % 8 * 16 +
-           group % 4 * 2;
-  }
-  /// `sums`: an address in shared memory.
-  __device__ __forceinline__ static unsigned long long descriptor(unsigned sums) {
-    return (sums & 0x3ffffu) >> 4 | static_cast<unsigned long long>(kHalf >> 4) << 16 |
-           static_cast<unsigned long long>(kEight >> 4) << 32;
-  }
-};
-
-/// Sums of 32 numbers of type T as three of them, and in place of a fourth the first one again. The
-/// first one is divided by kFactor, so that those of float16 stay finite.
-template <typename T>
-struct SumParts {
-  static constexpr float kFactor = PairBits<T>::kMantissa == 10 ? 32 : 1;
-
-  /// The parts, to places 0, 4, 8 and 12 of a step's 16 of k.
-  __device__ __forceinline__ static void write(UInt8* at, float sum) {
-    float left = sum;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float factor = i % 3 == 0 ? kFactor : 1;
-      if (i == 3) left = sum;
-      const unsigned part = pair_of<T>(left / factor, 0.0f) & 0xffffu;
-      *reinterpret_cast<UInt16*>(at + i / 2 * 128 + i % 2 * 8) = static_cast<UInt16>(part);
-      left -= factor * to_compute(T{static_cast<UInt16>(part)});
-    }
-  }
-  /// What multiplies the part in a lane's register of A with the 8 places of `half`.
-  __device__ __forceinline__ static float factor_of(unsigned lane, int half) {
-    if (half == 0) return lane % 4 < 2 ? kFactor : 1;
-    return lane % 4 < 2 ? 1 : 0;
-  }
-};
 
 /// A if kFirst, else B.
 template <bool kFirst, typename A, typename B>
@@ -162,7 +116,9 @@ struct WgmmaRows {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       unsigned pairs[4];
-      if constexpr (TakesPairTable<Codes>::kValue) {
+      if constexpr (IsSpread<Codes>::kValue) {
+        Codes::decode(raw[half].codes, part, table, pairs);
+      } else if constexpr (TakesPairTable<Codes>::kValue) {
         table.decode(raw[half].codes.low.word[part], pairs);
       } else {
         raw[half].decode(part, pairs);

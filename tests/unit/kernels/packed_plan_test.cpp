@@ -2,6 +2,7 @@
 #include "kernels_src/packed/packed_plan.h"
 
 #include "base/errors.h"
+#include "kernels_src/packed/packed_wgmma.h"
 
 #include <doctest/doctest.h>
 
@@ -193,6 +194,22 @@ TEST_CASE("packed plan: teams of warps share k where they were measured to be fa
   const SkinnyPlan asked = {.kernel = SkinnyKernel::wgmma, .warps = 4, .unroll = 4};
   const PackedWeights w = weights_of(PackedFormat::q8_0, 4096, 4096);
   CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
+}
+
+TEST_CASE("packed plan: lanes read codes in the order of x where threads have the registers") {
+  const auto order = [](PackedFormat format, std::int64_t n, std::int64_t m) {
+    return plan_packed(weights_of(format, n, 4096), m, {}, kHopper).rows;
+  };
+  CHECK(order(PackedFormat::q4_0, 4096, 64) == kPackedSpread);
+  CHECK(order(PackedFormat::q4_0, 14336, 64) == kPackedArranged);
+  CHECK(order(PackedFormat::q4_0, 4096, 32) == kPackedArranged);
+  CHECK(order(PackedFormat::mxfp4, 14336, 64) == kPackedSpread);
+  CHECK(order(PackedFormat::mxfp4, 4096, 32) == kPackedSpread);
+  CHECK(order(PackedFormat::mxfp4, 14336, 32) == kPackedArranged);
+  CHECK(order(PackedFormat::q8_0, 4096, 64) == kPackedArranged);
+  const SkinnyPlan asked = {.kernel = SkinnyKernel::wgmma, .rows = kPackedSpread};
+  const PackedWeights bytes = weights_of(PackedFormat::q8_0, 4096, 4096);
+  CHECK_THROWS_AS(plan_packed(bytes, 64, asked, kHopper), InvalidArgument);
 }
 
 TEST_CASE("packed plan: warpgroups take large weights alone, and only where they are") {

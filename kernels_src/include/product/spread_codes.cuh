@@ -1,0 +1,112 @@
+// Codes of packed weights in the order of k that an operand of products by warpgroups has.
+//
+// Of each eight of k a lane of four wants one pair, but has all of every fourth eight. It reads the
+// codes of all four lanes, or of two where runs are of four, and takes its pair of each.
+#pragma once
+
+#include <kernwright/packed_weights.cuh>
+
+namespace kernwright {
+
+__device__ __forceinline__ unsigned turned(unsigned word, unsigned right) {
+  return __funnelshift_r(word, word, right);
+}
+
+/// Where the pairs of codes of four bits are: `kApart` bits between those of a lane; the first one
+/// is turned to bit `kFirst`.
+template <typename Codes>
+struct PairPlaces;
+template <typename T, int Bits>
+struct PairPlaces<WholeCodes<T, Bits>> {
+  using Whole = WholeCodes<T, Bits>;
+  static constexpr int kApart = 4, kFirst = Whole::kPlace, kHigh = Whole::kHigh;
+  __device__ __forceinline__ static unsigned pair(unsigned word, const PairTable&) {
+    return Whole::kExponent * 0x00010001u | (word & Whole::kMask);
+  }
+};
+template <typename T>
+struct PairPlaces<Float4Codes<T>> {
+  static constexpr int kApart = 4, kFirst = 12, kHigh = 0;
+  __device__ __forceinline__ static unsigned pair(unsigned word, const PairTable&) {
+    return Float4Codes<T>::moved(word);
+  }
+};
+template <typename T>
+struct PairPlaces<NormalCodes<T>> {
+  static constexpr int kApart = 8, kFirst = 7, kHigh = 0;
+  __device__ __forceinline__ static unsigned pair(unsigned word, const PairTable& table) {
+    return table.at(word & 0x7f80u);
+  }
+};
+
+/// Like the codes that it reads.
+template <typename Codes, int Run>
+struct SpreadCodes : Codes {
+  using Places = PairPlaces<Codes>;
+  static constexpr unsigned kLanes = Run == 8 ? 4 : 2;
+  static constexpr int kHigh = Places::kHigh;  // upper bits of a code, and words of a lane
+  struct Raw {
+    Words low[kLanes];
+    unsigned high[kLanes][kHigh < 1 ? 1 : kHigh];
+    unsigned pair;  ///< the lane's of an eight
+  };
+  template <bool Copied>
+  __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
+                                             unsigned lane) {
+    Raw raw;
+    raw.pair = Run == 8 ? lane % 4 : lane % 2;
+#pragma unroll
+    for (unsigned i = 0; i < kLanes; ++i) {
+      const unsigned of = lane / 4 * 4 + (Run == 8 ? i : i * 2 + lane % 4 / 2);
+      const UInt64 at = packed_lane(place, of);
+      raw.low[i] = read_codes<Copied>(from.codes + at * 16);
+      if constexpr (kHigh > 0) {
+        const auto upper =
+            *reinterpret_cast<const Pack<UInt32, kHigh>*>(from.high + at * 4 * kHigh);
+#pragma unroll
+        for (int j = 0; j < kHigh; ++j) raw.high[i][j] = upper.value[j];
+      }
+    }
+    return raw;
+  }
+  __device__ __forceinline__ static void change(Raw& raw, int, unsigned bits) { raw.pair ^= bits; }
+  /// The pairs of the four eights of a part.
+  __device__ __forceinline__ static void decode(const Raw& raw, int part, const PairTable& table,
+                                                unsigned (&pairs)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int of = i % static_cast<int>(kLanes), more = i / static_cast<int>(kLanes) * 2;
+      const unsigned low = raw.pair * Places::kApart + (more * Places::kApart - Places::kFirst);
+      pairs[i] = Places::pair(turned(raw.low[of].word[part], low), table);
+      if constexpr (kHigh > 0) {
+        const int first = (kHigh == 2 ? part % 2 : part) * 4 + more;
+        const unsigned high = raw.pair * kHigh + (first * kHigh - Places::kFirst - 4);
+        pairs[i] |= turned(raw.high[of][kHigh == 2 ? part / 2 : 0], high) &
+                    (((1u << kHigh) - 1) * 0x00010001u << (Places::kFirst + 4));
+      }
+    }
+  }
+};
+
+template <typename Codes>
+struct IsSpread {
+  static constexpr bool kValue = false;
+};
+template <typename Codes, int Run>
+struct IsSpread<SpreadCodes<Codes, Run>> {
+  static constexpr bool kValue = true;
+};
+
+/// Formats as their kernels read them.
+template <typename Format>
+struct SpreadFormat;
+template <typename Codes, typename Scales, int Run>
+struct SpreadFormat<Packed<Codes, Scales, Run>> {
+  using Type = Packed<SpreadCodes<Codes, Run>, Scales, Run>;
+};
+template <typename Format>
+struct Itself {
+  using Type = Format;
+};
+
+}  // namespace kernwright
