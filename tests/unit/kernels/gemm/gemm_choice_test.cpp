@@ -1,8 +1,6 @@
 // The rule for tiles: which edges come last, and what they cost.
 #include "kernels_src/gemm/gemm_choice.h"
 
-#include "base/errors.h"
-
 #include <doctest/doctest.h>
 
 using namespace kernwright::kernels;
@@ -88,48 +86,6 @@ TEST_CASE("an edge costs less than a round of whole tiles, and more than nothing
   CHECK(cost_of(4104, 4104, kWide) > whole);
   // Of 480 whole tiles 48 of 132 multiprocessors have three; they take the 48 of the edges.
   CHECK(cost_of(4104, 3840 + 64, kWide) <= whole);
-}
-
-TEST_CASE("all tiles of the lists are taken, and those of three groups up to 96 sums and one box") {
-  for (const bool promotes : {false, true}) {
-    for (const bool scales : {false, promotes}) {
-      for (const GemmTile& tile : gemm_tiles(promotes, scales)) {
-        CHECK_NOTHROW(require_gemm_tile(tile, promotes, scales));
-      }
-    }
-  }
-  for (const GemmTile& tile : gathering_tiles()) {
-    CHECK(tile.gathers);
-    CHECK_NOTHROW(require_gemm_tile(tile));
-    CHECK_NOTHROW(require_gemm_tile(tile, true));
-  }
-  const GemmTile three{192, 192, 4, 3, false, 1};
-  CHECK(three.threads() == 512);
-  CHECK(three.shared_bytes(true) - three.shared_bytes(false) == 12 * 2048);
-  CHECK(kSmaller.shared_bytes(true) - kSmaller.shared_bytes(false) == 8 * 2 * 2048);
-  for (const GemmTile& wrong : {GemmTile{192, 224, 3, 3, false, 1},
-                                {192, 192, 5, 3, false, 1},
-                                {192, 128, 4, 3, true, 1},
-                                {256, 64, 4, 3, false, 1}}) {
-    CHECK_THROWS_AS(require_gemm_tile(wrong), kernwright::ArgumentError);
-  }
-}
-
-TEST_CASE("high tiles of a cluster lie beside each other and share a, others b") {
-  const GemmTile high{128, 64, 8, 2, false, 2}, wide{64, 96, 8, 1, false, 2};
-  CHECK(high.cluster_rows() == 128);
-  CHECK(high.cluster_columns() == 128);
-  CHECK(high.box_lines_of_a(true) == 64);
-  CHECK(high.box_lines_of_b(true, false) == 64);
-  CHECK(wide.cluster_rows() == 128);
-  CHECK(wide.cluster_columns() == 96);
-  CHECK(wide.box_lines_of_a(true) == 64);
-  CHECK(wide.box_lines_of_b(true, false) == 48);
-  const GemmTile gathers{128, 64, 7, 2, false, 3, true};
-  CHECK(gathers.cluster_rows() == 128);
-  CHECK(gathers.cluster_columns() == 64);
-  // Of 8 warps a block ends those of 3 at most, and gets their sums from two others.
-  CHECK(gathers.gathered_bytes() == 2 * 3 * 16 * 64 * 4);
 }
 
 TEST_CASE("clusters that gather run in as few rounds as fit the device") {

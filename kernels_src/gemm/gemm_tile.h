@@ -1,0 +1,55 @@
+// The tiles of a matrix product on compute capability 9.0.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace kernwright::kernels {
+
+/// The parameters of `Tile` in gemm.cu.
+struct GemmTile {
+  int rows = 128, columns = 128;  ///< of the result, made at once by a block
+  int stages = 4;                 ///< of 128 bytes of the inner dimension, under way
+  int groups = 2;                 ///< multiplying warpgroups
+  bool ping_pong = false;  ///< each has tiles of its own: one ends while the other multiplies
+  int cluster = 1;         ///< blocks that share their loads of the operand with more lines
+  bool gathers = false;    ///< or of one tile: they sum parts of the inner dimension, and add them
+  bool operator==(const GemmTile&) const = default;
+
+  /// Tiles of such a width end sooner at edges, and come in boxes of 64 lines.
+  bool is_wide() const noexcept { return columns >= 256; }
+  int threads() const noexcept { return (groups + 1) * 128; }
+  /// Blocks of a cluster that load parts of the same a, with tiles beside each other, or of the
+  /// same b, with tiles below each other.
+  int sharers_of_a() const noexcept { return rows > columns && !gathers ? cluster : 1; }
+  int sharers_of_b() const noexcept { return gathers ? 1 : cluster / sharers_of_a(); }
+  /// Of the result, made by a cluster.
+  int cluster_rows() const noexcept { return rows * sharers_of_b(); }
+  int cluster_columns() const noexcept { return columns * sharers_of_a(); }
+  /// Boxes of the result that a warp stages: three groups leave room for one.
+  int boxes() const noexcept { return groups > 2 ? 1 : 2; }
+  /// Lines of a box of a and of b that a block loads, as in `TileBoxes` of product_stages.cuh.
+  /// `along_inner`: the operand's elements follow each other along the inner dimension.
+  int box_lines_of_a(bool along_inner, bool promotes = false) const noexcept;
+  int box_lines_of_b(bool along_inner, bool gated, bool promotes = false) const noexcept;
+  /// Bytes of sums that a block gets from the others.
+  std::size_t gathered_bytes() const noexcept;
+  /// Bytes of shared memory: stages, boxes of 16-bit results, gathered sums, scales of a's blocks,
+  /// barriers.
+  std::size_t shared_bytes(bool stages_result, bool block_scales = false) const noexcept;
+};
+
+/// The tiles to choose from.
+std::span<const GemmTile> gemm_tiles(bool promotes = false, bool block_scales = false) noexcept;
+
+/// Those whose blocks gather their sums, not for groups of rows.
+std::span<const GemmTile> gathering_tiles() noexcept;
+
+/// Throws ArgumentError with the rule broken by the tile.
+void require_gemm_tile(const GemmTile& tile, bool promotes = false, bool block_scales = false);
+
+/// "128x256, 4 stages, 2 groups, clusters of 2"
+std::string describe(const GemmTile& tile);
+
+}  // namespace kernwright::kernels
