@@ -51,8 +51,9 @@ struct Direct : Types {
     constexpr unsigned kAlongA = Order::kA ? 2048 : 32, kAlongB = Order::kB ? 2048 : 32;
     begin_products();
     if constexpr (kShort) {
-      const unsigned long long first = matrix_descriptor(0, kPart);
-      const unsigned long long of_a = further(first, a), of_b = further(first, b);
+      // In a cluster an address has bits above those of a descriptor: the block's number.
+      const unsigned long long of_a = matrix_descriptor(a, kPart),
+                               of_b = matrix_descriptor(b, kPart);
 #pragma unroll
       for (int k = 0; k < kLine / 32; ++k) {
         SumProducts<typename Types::In>::template add<kColumns, 0, Order::kA, Order::kB>(
