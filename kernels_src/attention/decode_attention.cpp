@@ -20,7 +20,8 @@ constexpr std::int64_t kCombineWarps = 4;
 
 constexpr std::int64_t kMostContextSplits = 512;
 constexpr std::int64_t kMostClusterBlocks = 8;      // of any device with clusters
-constexpr std::int64_t kMostClusterSteps = 2;       // a longer share is read sooner by more blocks
+constexpr std::int64_t kMostClusterSteps = 6;       // a longer share is read sooner by more blocks
+constexpr std::int64_t kMostOfEarly = 3;            // the same of launches that may begin early
 constexpr std::int64_t kDecodeSystemShared = 1024;  // cost of a block beside its own
 
 const Family& decode_family() {
@@ -104,11 +105,13 @@ bool run_at_once(const Device& device, std::int64_t blocks, std::int64_t splits)
 
 /// Eight splits as blocks of a cluster where these are faster than more splits without one, else 0.
 /// With short shares it counts more how soon the parts meet than how many multiprocessors read, if
-/// a third of them does.
-std::int64_t choose_cluster(const Device& device, std::int64_t blocks, std::int64_t steps) {
+/// a third of them does. Blocks of clusters gain nothing by an early begin.
+std::int64_t choose_cluster(const Device& device, std::int64_t blocks, std::int64_t steps,
+                            bool early) {
   constexpr std::int64_t kSplits = kMostClusterBlocks;
+  const std::int64_t most = early ? kMostOfEarly : kMostClusterSteps;
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  const bool short_shares = steps >= kSplits && steps <= kMostClusterSteps * kSplits;
+  const bool short_shares = steps >= kSplits && steps <= most * kSplits;
   const bool reads_fast = 3 * blocks * kSplits >= processors;
   return device.compute_capability().major >= 9 && short_shares && reads_fast &&
                  run_at_once(device, blocks, kSplits)
@@ -156,10 +159,13 @@ bool sees_all_keys(const AttentionCall& call) {
   return !lengths && call.row_tiles == 1 && call.left < 0 && (call.right < 0 || call.bottom != 0);
 }
 
+bool is_flat(const AttentionCall& call) {
+  return call.row_tiles > 1 || call.kv_heads > kMostGridHeight || call.batches > kMostGridHeight;
+}
+
 DecodePlan plan_decode(const AttentionCall& call, std::int64_t steps) {
   DecodePlan plan{.group = call.heads / call.kv_heads};
-  plan.flat =
-      call.row_tiles > 1 || call.kv_heads > kMostGridHeight || call.batches > kMostGridHeight;
+  plan.flat = is_flat(call) ? 1 : 0;
   if (sees_all_keys(call)) {
     plan.each = static_cast<std::int32_t>(steps / call.splits);
     plan.more = static_cast<std::int32_t>(steps % call.splits);
@@ -239,10 +245,11 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   const std::int64_t rows = std::int64_t{call.queries} * (call.heads / call.kv_heads);
   call.row_tiles = static_cast<std::int32_t>((rows + kDecodeRows - 1) / kDecodeRows);
   const std::int64_t blocks = std::int64_t{call.batches} * call.kv_heads * call.row_tiles;
+  const bool whole = sees_all_keys(call) && !is_flat(call) && call.table == 0;
   DecodeBlock block = plan_decode_block(device, made);
   const std::int64_t steps = (call.keys + step_of(made, block) - 1) / step_of(made, block);
   if (splits == 0) {
-    splits = choose_cluster(device, blocks, steps);
+    splits = choose_cluster(device, blocks, steps, whole);
     make_cluster(device, made, blocks, splits, block);
     if (!block.cluster) splits = choose_splits(device, blocks, steps, block.warps == 8);
   }
@@ -266,7 +273,6 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
     grid = {width, static_cast<std::uint32_t>(call.kv_heads),
             static_cast<std::uint32_t>(call.batches)};
   }
-  const bool whole = sees_all_keys(call) && plan.flat == 0 && call.table == 0;
   LaunchConfig config{
       .grid = grid,
       .block = {static_cast<std::uint32_t>(32 * block.warps)},

@@ -194,15 +194,18 @@ __global__ void __launch_bounds__(32 * kWarps)
   const Work work(call, plan);
   const Sequence sequence(call, work.batch, !kWhole);
   const int lane = threadIdx.x % 32;
+  int first_query = 0, last_query = 0;
+  if constexpr (!kWhole) {
+    first_query = query_of(call, work.first_row, plan.group);
+    last_query =
+        min(query_of(call, work.first_row + kRows - 1, plan.group), sequence.queries - 1);
+    if (first_query >= sequence.queries) return;
+  }
+  if constexpr (kCluster) begin_in_cluster();
   const auto share_of = [&] {
     if constexpr (kWhole) return Step(call, plan, work.split);
-    const int first_query = query_of(call, work.first_row, plan.group);
-    const int last_query = query_of(call, work.first_row + kRows - 1, plan.group);
-    return Step(call, plan, sequence, work.split, first_query,
-                min(last_query, sequence.queries - 1));
+    return Step(call, plan, sequence, work.split, first_query, last_query);
   };
-  if (!kWhole && query_of(call, work.first_row, plan.group) >= sequence.queries) return;
-  if constexpr (kCluster) begin_in_cluster();
   const Step share = share_of();
   Ring ring(memory + kRows * kDim * sizeof(T), call, sequence, work, share);
   const int tiles = ring.tiles();
@@ -216,19 +219,28 @@ __global__ void __launch_bounds__(32 * kWarps)
   float scale = kExtras ? call.scale : call.scale * kLog2E;
   if (call.k_scales != nullptr) scale *= call.k_scales[work.kv_head];
   ScoreRow rows[2];
+  const auto set_rows = [&] {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const RowPlace at = place_of_row(call, work, lane / 4 + 8 * r, plan.group);
+      rows[r].set(call, sequence, work.batch, at.query, at.head);
+    }
+  };
+  if constexpr (!kWhole) {
+    packs.get(call, sequence, work, plan.group);
+    set_rows();
+  }
   QueryOperands<kDim> queries;
   RunningRows<kValueDim> running[1];
   running[0].clear();
 #pragma unroll 1  // the first copies are the same instructions as the later ones
   for (int tile = -kStages; tile < tiles; ++tile) {
     // Behind all of the first copies the queries would come last.
-    if (tile == (kStages > 1 ? 1 - kStages : 0)) packs.get(call, sequence, work, plan.group);
+    if (kWhole && tile == (kStages > 1 ? 1 - kStages : 0)) {
+      packs.get(call, sequence, work, plan.group);
+    }
     if (tile == 0) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const RowPlace at = place_of_row(call, work, lane / 4 + 8 * r, plan.group);
-        rows[r].set(call, sequence, work.batch, at.query, at.head);
-      }
+      if constexpr (kWhole) set_rows();
       packs.template store<E>(memory, most);
       __syncthreads();
       queries.load(memory);

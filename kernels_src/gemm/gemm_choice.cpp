@@ -44,7 +44,7 @@ constexpr std::int64_t kFewRows = 256;       // with which most time goes into r
 constexpr double kRateOfThree = 0.97;        // of the tensor cores', by three warpgroups
 // Of groups of rows whose tiles are many: the device's power limits the rate, and a cluster's
 // blocks save some by common loads. On an H200.
-constexpr double kRateWithoutCluster = 0.97, kManyWaves = 24;
+constexpr double kRateWithoutCluster = 0.97, kManyWaves = 100;
 constexpr std::int64_t kLeastSteps = 8;   // of a part of the inner dimension
 constexpr std::int64_t kMostSteps = 128;  // of a product whose blocks wait for each other
 constexpr std::int64_t kFewSteps = 4;     // of a product that mostly writes its result
