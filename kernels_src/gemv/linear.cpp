@@ -132,26 +132,23 @@ std::optional<Array> as_linear_batch(const Array& array) {
   return array.reshape(wanted);
 }
 
-constexpr std::int64_t kTileRows = 32;  ///< of x, with more: tiles
-constexpr std::int64_t kTileColumns = 5120;
-constexpr std::int64_t kTileElements = std::int64_t{1} << 24;
+constexpr std::int64_t kTileRows = 32;     ///< of x, with more: tiles
+constexpr std::int64_t kFewTileRows = 16;  ///< the same for so many columns of b:
+constexpr std::int64_t kManyTileColumns = 12288;
+constexpr std::int64_t kTileColumns = 1024;                    ///< of b, at least
+constexpr std::int64_t kTileElements = std::int64_t{1} << 22;  ///< of b, at least
 
-/// Whether skinny_whole.cu takes weights that are b transposed.
-bool prefers_whole_blocks(std::int64_t rows, const Array& b) {
-  const int multiprocessors = b.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  return b.strides()[1] % 16 == 0 && b.address() % 16 == 0 &&
-         fills_whole_blocks(rows, b.shape()[1], b.shape()[0], multiprocessors);
-}
-
-/// Whether tiles of 64 rows (gemm.cu) are faster: with more than 32 rows of x and many columns of b
-/// (k, n), each of which lies in one piece. Measured on an H100 and an H200; a table's plan comes
-/// first.
+/// Whether tiles of 64 rows (gemm.cu) are faster: with more than some rows of x and a large b
+/// (k, n), each column of which lies in one piece that tensor maps can describe. Measured on an
+/// H200; a table's plan comes first.
 bool prefers_tiles(const Array& x, std::int64_t rows, const Array& b) {
   const std::int64_t k = b.shape()[0], n = b.shape()[1];
-  if (rows <= kTileRows || rows > kSkinnyRows) return false;
-  if (n < kTileColumns || n * k < kTileElements || prefers_whole_blocks(rows, b)) return false;
+  if (rows <= (n >= kManyTileColumns ? kFewTileRows : kTileRows) || rows > kSkinnyRows)
+    return false;
+  if (n < kTileColumns || n * k < kTileElements) return false;
   const auto dense = static_cast<std::int64_t>(scalar_size(b.type()));
-  return is_half_float(x.type()) && x.type() == b.type() && b.strides()[0] == dense &&
+  const bool fits = b.strides()[0] == dense && b.strides()[1] % 16 == 0 && b.address() % 16 == 0;
+  return fits && is_half_float(x.type()) && x.type() == b.type() &&
          x.device().capabilities().wgmma && !product_plan(x.device(), product_key(x, b, x.type()));
 }
 

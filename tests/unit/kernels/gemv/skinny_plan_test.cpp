@@ -136,7 +136,12 @@ TEST_CASE("skinny plan: blocks with boxes fit the multiprocessors, and splits a 
     }
   }
   CHECK(plan_skinny(hopper_rows(16, 4096, 4096), {}).splits == 2);
-  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).splits == 4);
+  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).splits == 2);
+  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).ahead == 1);
+  CHECK(plan_skinny(hopper_rows(32, 6144, 4096), {}).splits == 3);
+  CHECK(plan_skinny(hopper_rows(32, 2048, 4096), {}).splits == 8);
+  CHECK(plan_skinny(hopper_rows(16, 6144, 4096), {}).splits == 2);
+  CHECK(plan_skinny(hopper_rows(16, 6400, 4096), {}).splits == 1);
   CHECK(plan_skinny(hopper_rows(32, 1024, 4096), {}).splits == 8);
   CHECK(plan_skinny(hopper_rows(16, 14336, 4096), {}).splits == 1);
   // Whoever measures may ask for more.

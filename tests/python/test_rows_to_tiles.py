@@ -1,0 +1,46 @@
+"""Where products with some rows leave the kernels for few rows, on devices of 9.0."""
+
+import pytest
+from children import run_child
+
+import kernwright as kw
+
+TO_TILES = """
+import numpy as np
+import kernwright as kw
+from kernwright.random import normal
+
+def run(m, n, k, **extra):
+    x, w = normal((m, k), "bfloat16", seed=1), normal((n, k), "bfloat16", seed=2)
+    expected = x.numpy().astype("f8") @ w.numpy().astype("f8").T
+    if extra.get("residual") is not None:
+        expected += extra["residual"].numpy().astype("f8")
+    with kw.checks("memory", "init", "race", "sync") as report:
+        results = [kw.nn.linear(x, w, **extra)] + ([] if extra else [kw.matmul(x, w.T)])
+        kw.synchronize()
+    report.raise_if_any()
+    for got in results:
+        off = np.linalg.norm(got.numpy().astype("f8") - expected)
+        assert off <= 3e-3 * np.linalg.norm(expected)
+
+"""
+
+
+def test_more_rows_go_to_tiles_on_devices_of_9_0():
+    if not kw.current_device().is_simulated:
+        pytest.skip("the device is what it is")
+    residual = 'residual=normal((33, 1024), "bfloat16")'
+    for rows, tiles in [
+        ("33, 1024, 4096", True),
+        ("17, 12288, 344", True),
+        ("32, 1024, 4096", False),
+        ("33, 1024, 4088", False),  # fewer elements
+        ("16, 12288, 344", False),
+        ("33, 1024, 4100", False),  # rows that tensor maps cannot take
+        (f"33, 1024, 4096, {residual}", False),
+    ]:
+        ended = run_child(TO_TILES + f"run({rows})", timeout=300,
+                          KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_LOG="debug")  # fmt: skip
+        assert ended.code == 0, ended.err
+        assert ("launch gemm<" in ended.err) == tiles, rows
+        assert ("launch skinny_" in ended.err) != tiles, rows
