@@ -58,6 +58,7 @@
 #include "kernels_src/include/product/product_stages.cuh.h"
 #include "kernels_src/include/product/product_store.cuh.h"
 #include "kernels_src/include/product/product_tiles.cuh.h"
+#include "kernels_src/include/product/shared_address.cuh.h"
 #include "kernels_src/include/product/skinny.cuh.h"
 #include "kernels_src/include/product/skinny_weights.cuh.h"
 #include "kernels_src/include/product/spread_codes.cuh.h"
@@ -158,6 +159,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(skinny),
     KW_HEADER(skinny_weights),
     KW_HEADER(scan_parts),
+    KW_HEADER(shared_address),
     KW_HEADER(shifted_units),
     KW_HEADER(small_floats),
     KW_HEADER(split_parts),

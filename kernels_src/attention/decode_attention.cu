@@ -84,7 +84,7 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
     }
   }
   if constexpr (kCluster) {
-    arrive_at_cluster();
+    release_to_cluster();
     wait_for_cluster();
     const int first = received.first(work.split), count = received.count(work.split);
 #pragma unroll 1
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(32 * kWarps)
         min(query_of(call, work.first_row + kRows - 1, plan.group), sequence.queries - 1);
     if (first_query >= sequence.queries) return;
   }
-  if constexpr (kCluster) begin_in_cluster();
+  if constexpr (kCluster) arrive_in_cluster();
   const auto share_of = [&] {
     if constexpr (kWhole) return Step(call, plan, work.split);
     return Step(call, plan, sequence, work.split, first_query, last_query);

@@ -3,21 +3,10 @@
 #pragma once
 
 #include <kernwright/attention.cuh>
+#include <kernwright/mbarrier.cuh>
 #include <kernwright/tensor_core.cuh>
 
 namespace kernwright {
-
-/// Every thread of the cluster arrives, then waits; what was written before is seen then.
-__device__ __forceinline__ void arrive_at_cluster() {
-  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-}
-/// The same where nothing was written.
-__device__ __forceinline__ void begin_in_cluster() {
-  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
-}
-__device__ __forceinline__ void wait_for_cluster() {
-  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
-}
 
 /// Two columns of a row: sums of weights times values and the sum of weights, relative to `peak`.
 struct SplitPart {

@@ -2,11 +2,9 @@
 // others. Compute capability 9.0 and newer.
 #pragma once
 
-namespace kernwright {
+#include <kernwright/shared_address.cuh>
 
-__device__ __forceinline__ unsigned shared_address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
+namespace kernwright {
 
 /// The place of the block in its cluster.
 __device__ __forceinline__ unsigned cluster_rank() {
@@ -15,18 +13,22 @@ __device__ __forceinline__ unsigned cluster_rank() {
   return rank;
 }
 
-/// All threads of the cluster meet. Of what they wrote only barriers are seen, after publish(): the
-/// fences for all else take about a microsecond.
+/// Every thread of the cluster arrives, then waits. Of what it wrote only barriers are seen then,
+/// after publish(): the fences for all else take about a microsecond.
 __device__ __forceinline__ void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+/// The same; all that it wrote is seen.
+__device__ __forceinline__ void release_to_cluster() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
 }
 __device__ __forceinline__ void wait_for_cluster() {
   asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
-
 /// All threads of the cluster meet; what they wrote is seen by the others.
 __device__ __forceinline__ void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+  release_to_cluster();
+  wait_for_cluster();
 }
 
 /// Where the cluster's block `rank` has what is at this address of shared memory here.

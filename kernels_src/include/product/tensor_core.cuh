@@ -3,12 +3,9 @@
 #pragma once
 
 #include <kernwright/elements.cuh>
+#include <kernwright/shared_address.cuh>
 
 namespace kernwright {
-
-__device__ __forceinline__ unsigned shared_address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
 
 /// 16 bytes to shared memory, without waiting; zeros instead where `valid` is false.
 __device__ __forceinline__ void copy_async(unsigned to, const void* from, bool valid) {
