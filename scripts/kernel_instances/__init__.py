@@ -266,18 +266,18 @@ INSTANCES = {
     "decode_attention.cu": [
         *(
             f"decode_attention<{of}, {cache}, {dim}, {value}, {warps}, {stages}, {packs}, "
-            f"{extras}, false>"
-            for of, cache, dim, value, warps, stages, packs, extras in (
-                ("Float16", "Float16", 64, 64, 4, 4, "true", "false"),
-                ("BFloat16", "BFloat16", 128, 128, 8, 3, "true", "false"),
-                ("BFloat16", "BFloat16", 128, 128, 4, 2, "true", "false"),
-                ("BFloat16", "BFloat16", 256, 256, 4, 1, "true", "true"),
-                ("BFloat16", "BFloat16", 96, 96, 4, 4, "false", "false"),
-                ("BFloat16", "BFloat16", 192, 128, 4, 2, "true", "false"),
-                ("BFloat16", "Float8E4M3", 128, 128, 4, 4, "true", "true"),
-                ("Float16", "Float8E5M2", 64, 64, 4, 4, "true", "false"),
-                ("Float16", "Int8", 64, 64, 4, 4, "false", "false"),
-                ("BFloat16", "Float8E4M3", 256, 256, 2, 1, "true", "false"),
+            f"{extras}, {whole}, false>"
+            for of, cache, dim, value, warps, stages, packs, extras, whole in (
+                ("Float16", "Float16", 64, 64, 4, 4, "true", "false", "false"),
+                ("BFloat16", "BFloat16", 128, 128, 8, 3, "true", "false", "true"),
+                ("BFloat16", "BFloat16", 128, 128, 4, 2, "true", "false", "false"),
+                ("BFloat16", "BFloat16", 256, 256, 4, 1, "true", "true", "true"),
+                ("BFloat16", "BFloat16", 96, 96, 4, 4, "false", "false", "false"),
+                ("BFloat16", "BFloat16", 192, 128, 4, 2, "true", "false", "true"),
+                ("BFloat16", "Float8E4M3", 128, 128, 4, 4, "true", "true", "false"),
+                ("Float16", "Float8E5M2", 64, 64, 4, 4, "true", "false", "true"),
+                ("Float16", "Int8", 64, 64, 4, 4, "false", "false", "false"),
+                ("BFloat16", "Float8E4M3", 256, 256, 2, 1, "true", "false", "true"),
             )
         ),
         *(f"combine_splits<{of}, 128>" for of in ("Float16", "BFloat16", "Float32")),
@@ -459,7 +459,15 @@ INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_I
 # others for older devices.
 CLUSTER_INSTANCES = {
     "decode_attention.cu": [
-        "decode_attention<BFloat16, BFloat16, 128, 128, 8, 3, true, false, true>",
-        "decode_attention<Float16, Float8E5M2, 64, 64, 4, 4, true, false, true>",
+        "decode_attention<BFloat16, BFloat16, 128, 128, 8, 3, true, false, true, true>",
+        "decode_attention<Float16, Float8E5M2, 64, 64, 4, 4, true, false, false, true>",
+    ],
+    "skinny_staged.cu": [
+        f"skinny_staged<BFloat16, {weights}<BFloat16>, {act}, 4, 2, {columns}, {stages}, true>"
+        for weights, act, columns, stages in (
+            ("PlainWeights", "Identity", 8, 4),
+            ("Int8Weights", "Identity", 2, 4),
+            ("Float8Weights", "Silu", 4, 3),
+        )
     ],
 }

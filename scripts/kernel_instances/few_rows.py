@@ -34,7 +34,7 @@ def product(of: str, form: str, rest: str) -> str:
 
 
 def ring(of: str, form: str, rest: str) -> str:
-    """The name of a kernel with two to eight rows on Hopper."""
+    """The name of a kernel with two to sixteen rows on Hopper."""
     return f"packed_ring<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
@@ -91,12 +91,10 @@ FEW_ROWS: dict[str, list[str]] = {
         for warps, units in ((8, 1), (16, 1), (14, 2))
     ],
     "skinny_staged.cu": [
-        f"skinny_staged<{of}, {weights}<{of}>, Identity, 4, 2, {columns}, 4, {clustered}>"
+        f"skinny_staged<{of}, {weights}<{of}>, Identity, 4, 2, {columns}, 4, false>"
         for of, weights in (("BFloat16", "PlainWeights"), ("Float16", "Int8Weights"))
         for columns in (2, 8)
-        for clustered in ("false", "true")
-    ]
-    + ["skinny_staged<BFloat16, Float8Weights<BFloat16>, Silu, 4, 2, 4, 3, true>"],
+    ],
     "skinny_wgmma.cu": [
         f"skinny_wgmma<{of}, {rest}>"
         for of, rest in (
@@ -132,8 +130,9 @@ FEW_ROWS: dict[str, list[str]] = {
         many("Float16", FORMATS[2], "GeluTanh, 4, 2, 16, 2"),
     ],
     "packed_ring.cu": [
-        *(ring(BRAIN, form, "Identity, 16, 2, true") for form in FORMATS),
-        ring("Float16", FORMATS[4], "Silu, 8, 3, false"),
+        *(ring(BRAIN, form, "Identity, 8, 3, 1, 1") for form in FORMATS),
+        *(ring(BRAIN, FORMATS[i], "Identity, 8, 3, 2, 1") for i in (0, 4, 9, 13)),
+        ring("Float16", FORMATS[4], "Silu, 16, 2, 1, 1"),
     ],
     "packed_one.cu": [
         *(one(BRAIN, form, "Identity, 16, 2, 1") for form in FORMATS),
@@ -141,12 +140,12 @@ FEW_ROWS: dict[str, list[str]] = {
         one(BRAIN, FORMATS[9], "Identity, 8, 3, 4"),
     ],
     "packed_wgmma.cu": [
-        *(boxes(BRAIN, form, "Identity, 4, 8, 2, 2") for form in FORMATS),
-        *(boxes("Float16", FORMATS[i], "Silu, 8, 4, 2, 1") for i in (0, 4, 9, 11)),
-        boxes(BRAIN, FORMATS[9], "Identity, 8, 8, 2, 1"),
-        boxes(BRAIN, FORMATS[9], "Identity, 16, 2, 5, 1"),
-        *(f"arrange_columns<{BRAIN}, {rest}>" for rest in ("16, 8, true", "64, 4, false")),
-        "arrange_columns<Float16, 32, 8, false>",
+        *(boxes(BRAIN, form, "Identity, 4, 8, 2, 2, false") for form in FORMATS),
+        *(boxes("Float16", FORMATS[i], "Silu, 8, 4, 2, 1, false") for i in (0, 4, 9, 11)),
+        *(boxes(BRAIN, FORMATS[i], "Identity, 4, 8, 4, 2, true") for i in (0, 4, 9, 11)),
+        boxes(BRAIN, FORMATS[9], "Identity, 8, 8, 2, 1, false"),
+        boxes(BRAIN, FORMATS[9], "Identity, 16, 2, 5, 1, false"),
+        *(f"sum_columns<{of}, {columns}>" for of, columns in ((BRAIN, 16), ("Float16", 64))),
     ],
     "packed_row.cu": [
         *(row(BRAIN, form, "Identity, 8, 2") for form in FORMATS),
