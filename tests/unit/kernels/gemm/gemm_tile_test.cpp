@@ -1,4 +1,4 @@
-// Tiles: which are taken, what they load and what shared memory they have.
+// Tiles: valid ones, their loads and their shared memory.
 #include "kernels_src/gemm/gemm_tile.h"
 
 #include "base/errors.h"
