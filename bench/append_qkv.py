@@ -7,19 +7,17 @@ on one stream. The simulated device checks only the results, with small shapes a
 
 from __future__ import annotations
 
-import statistics
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
+from attention_shared import time_in_turn
 
 import harness
 import kernwright as kw
 from kernwright import nn
 
-ROUNDS = 3
 EPS = 1e-6
 TOLERANCE = 1e-2  # for bfloat16, because torch rounds in another order
 
@@ -115,31 +113,6 @@ def peers(inputs: Inputs, made: list[Any]) -> Iterator[tuple[str, Callable[[], A
 def difference(got: Any, wanted: Any) -> float:
     got, wanted = (np.asarray(x.numpy(), np.float64) for x in (got, wanted))
     return float(np.linalg.norm(got - wanted) / np.linalg.norm(wanted))
-
-
-def time_in_turn(subjects: dict[str, Callable[[], Any]]) -> dict[str, Any]:
-    """Microseconds: the median of rounds. A subject that cannot run has its error instead."""
-    stream, within = kw.Stream(), nullcontext()
-    if any(name.startswith("torch") for name in subjects):
-        import torch
-
-        within = torch.cuda.stream(torch.cuda.ExternalStream(stream.handle))
-    samples: dict[str, list[float]] = {}
-    errors: dict[str, Any] = {}
-    with within:
-        for _ in range(ROUNDS):
-            for name, run in subjects.items():
-                if name in errors:
-                    continue
-                try:
-                    timing = kw.time_kernel(run, stream=stream, max_seconds=0.15)
-                except Exception as error:  # the other subjects still get figures
-                    if name.startswith("ours"):
-                        raise
-                    errors[name] = {"error": f"{type(error).__name__}: {error}"[:200]}
-                    continue
-                samples.setdefault(name, []).append(timing.median * 1e3)
-    return {name: statistics.median(taken) for name, taken in samples.items()} | errors
 
 
 def measure(shape: Shape, timed: bool) -> dict[str, Any]:

@@ -192,8 +192,10 @@ def measure(
 def title_of(tile: tuple[Any, ...]) -> str:
     if len(tile) == 3:
         return f"{tile[0]}x{tile[1]} {tile[2]} stages"
-    rows, columns, stages, groups, ping_pong, cluster = tile
+    rows, columns, stages, groups, ping_pong, cluster, *gathers = tile
     text = f"{rows}x{columns} {stages} stages {groups} groups"
+    if gathers:
+        return f"{text} {cluster} blocks gather"
     return text + (" in turn" if ping_pong else "") + (f" cluster {cluster}" if cluster > 1 else "")
 
 
@@ -211,7 +213,8 @@ def candidates(
     if torch:
         runs["torch"] = torch_run(torch, a, b)
     wrong = []
-    for tile in _core._mma_tiles() if by_mma else _core._gemm_tiles():
+    all_tiles = [*_core._gemm_tiles(), *_core._gemm_tiles(gathers=True)]
+    for tile in _core._mma_tiles() if by_mma else all_tiles:
         title = title_of(tile)
         choice = {"mma_tile": tile} if by_mma else {"tile": tile}
         try:
@@ -251,7 +254,9 @@ def subjects_of_type(
 ) -> Runs:
     runs: Runs = {"ours": subject.run}
     if options.candidates and name != "float32":
-        for tile in _core._gemm_tiles(subject.promotes, subject.block_scales):
+        tiles = _core._gemm_tiles(subject.promotes, subject.block_scales)
+        tiles += [] if subject.block_scales else _core._gemm_tiles(gathers=True)
+        for tile in tiles:
             runs[title_of(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
     if torch:
         runs |= subject.peers(torch)

@@ -56,9 +56,7 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   of.epilogue.expression = expression;
   if (gate) of.epilogue.gate = {kernels::activation_from_name(*gate)};
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
-  if (tile) {
-    of.tile = tile_of(*tile);
-  }
+  if (tile) of.tile = tile_of(*tile);
   of.splits = splits;
   of.tf32 = is_tf32(precision);
   of.kernel = kernel_of(kernel);

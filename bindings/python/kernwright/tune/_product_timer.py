@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernwright import _core
+from kernwright._measure.replay import Replay
 from kernwright._measure.timing import time_kernel
 from kernwright.tune._product_operands import Operands
 
@@ -70,25 +71,9 @@ class ProductTimer:
         return float(_core._with_product(list(plan), median))
 
     def _replayed(self, plan: Sequence[Any]) -> float:
-        device = self._product.a.device
-        stream, graph = _core.Stream(device=device), _core.Graph(device=device)
         runs = [each.run for each in self._copies]
         runs *= max(1, _LAUNCHES // len(runs))
-
-        def capture() -> list[Any]:
-            runs[0]()  # compiles
-            with graph.capture(stream):
-                return [run() for run in runs]
-
-        results = _core._with_product(list(plan), capture)
-        first, last = _core.Event(device=device), _core.Event(device=device)
-        taken = []
-        for _ in range(_REPLAYS):
-            graph.launch(stream)  # keeps the device busy until the rest is queued
-            first.record(stream)
-            graph.launch(stream)
-            last.record(stream)
-            last.synchronize()
-            taken.append(last.elapsed_ms(first) / len(runs))
-        del results
+        device = self._product.a.device
+        replay: Replay = _core._with_product(list(plan), lambda: Replay(runs, device))
+        taken = [replay.milliseconds() for _ in range(_REPLAYS)]
         return statistics.median(taken[_SETTLED:])
