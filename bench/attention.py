@@ -1,12 +1,11 @@
-"""Attention and torch's scaled_dot_product_attention with each backend: forward, backward and
-decoding.
+"""Attention and torch's scaled_dot_product_attention with each backend, forward and backward.
 
-Subjects take turns on one stream and start with a cold L2; decoding, and a forward pass of less
-than 50 us, are graphs of launches over rotating operands (replays.py). Forward is in TFLOP/s (half
-of the operations if causal), backward with five products to the forward pass's two, decoding in
-TB/s of keys and values. `--kernel` names the kernel of the forward and backward pass.
-`--candidates` measures all their tiles for Hopper, the other kernel and torch. The simulated device
-checks only the results, with small shapes and no timing.
+Subjects take turns on one stream and start with a cold L2; a forward pass of less than 50 us is a
+graph of launches over rotating operands (replays.py). Rates are TFLOP/s (half of the operations if
+causal), of the backward pass with five products to the forward pass's two. `--kernel` names the
+kernel. `--candidates` measures all tiles for Hopper, the other kernel and torch. The simulated
+device checks only the results, with small shapes and no timing. decode_attention.py measures
+decoding.
 """
 
 from __future__ import annotations
@@ -16,18 +15,15 @@ import functools
 import json
 import pathlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import replays
 from attention_backward import measure_backward
 from attention_shared import (
     TOLERANCE,
     Shape,
     Subjects,
     error_of,
-    max_of,
     operands,
     peers,
     rates,
@@ -40,7 +36,6 @@ import kernwright as kw
 from kernwright import _core, nn
 
 SHORT = 50.0  # us
-
 
 FORWARD = [
     *(
@@ -71,16 +66,7 @@ BACKWARD = [
     Shape(4, 32, 32, 4096, 4096, 64, True),
     Shape(4, 16, 16, 4096, 4096, 96, True),
 ]
-DECODE = [
-    Shape(1, 32, 8, 1, 4096),
-    Shape(1, 32, 8, 1, 32768),
-    Shape(8, 32, 8, 1, 8192),
-    Shape(32, 32, 8, 1, 4096),
-    Shape(32, 32, 32, 1, 2048),
-    Shape(8, 32, 8, 4, 8192),
-]
 SMALL = [Shape(1, 4, 2, 70, 70, 64, True), Shape(2, 2, 2, 70, 70, 64, False)]
-SMALL_DECODE = [Shape(2, 4, 2, 1, 150, 64)]
 
 
 def measure_forward(shape: Shape, timed: bool) -> dict[str, Any]:
@@ -102,57 +88,6 @@ def measure_forward(shape: Shape, timed: bool) -> dict[str, Any]:
         if times["ours"] < SHORT:
             times = replayed(shape, subjects_of)
         row |= rates(times, lambda us: {"TFLOP/s": round(shape.flops() / us / 1e6, 1)})
-    return row
-
-
-def paged(cache: kw.Array, page: int) -> tuple[kw.Array, kw.Array]:
-    """A cache cut into pages in random order, and its table."""
-    batch, heads, keys, dim = cache.shape
-    each = keys // page
-    order = np.random.default_rng(0).permutation(batch * each).astype(np.int32)
-    pages = kw.permute_dims(cache, (0, 2, 1, 3)).reshape((batch * each, page, heads, dim))
-    place = np.empty_like(order)
-    place[order] = np.arange(batch * each, dtype=np.int32)
-    return kw.take(pages, kw.asarray(order), axis=0), kw.asarray(place.reshape(batch, each))
-
-
-def variants(shape: Shape, arrays: tuple[kw.Array, ...]) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Ours over pages and over caches of 8 bits, and with other numbers of splits."""
-    query, key, value = arrays
-    if shape.keys % 16 == 0:
-        (key_pages, table), (value_pages, _) = paged(key, 16), paged(value, 16)
-        yield (
-            "ours, pages of 16",
-            lambda: nn.decode_attention(query, key_pages, value_pages, page_table=table),
-        )
-    small = [x.astype("float8_e4m3fn") for x in (key, value)]
-    yield "ours, float8", lambda: nn.decode_attention(query, *small)
-    whole = [(x.astype("float32") * np.float32(30)).astype("int8") for x in (key, value)]
-    yield "ours, int8", lambda: nn.decode_attention(query, *whole)
-    for splits in (1, 2, 4, 8, 16, 32, 64):
-        yield (
-            f"ours, {splits} splits",
-            functools.partial(nn.decode_attention, *arrays, splits=splits),
-        )
-
-
-def measure_decode(shape: Shape, timed: bool) -> dict[str, Any]:
-    def subjects_of(arrays: tuple[kw.Array, ...]) -> Subjects:
-        ours = {"ours": lambda: nn.decode_attention(*arrays)}
-        return {**ours, **dict(variants(shape, arrays)), **dict(peers(shape, arrays, True))}
-
-    arrays = operands(shape)
-    subjects = subjects_of(arrays)
-    row: dict[str, Any] = {"subject": "decode", **shape._asdict()}
-    row["error"] = error_of(shape, arrays, subjects["ours"](), True)
-    if "ours, pages of 16" in subjects:
-        error = error_of(shape, arrays, subjects["ours, pages of 16"](), True)
-        row["error"] = max_of([row["error"], error])
-    row["correct"] = row["error"] <= TOLERANCE
-    if timed:
-        moved = {title: shape.cache_bytes(1) for title in ("ours, float8", "ours, int8")}
-        for title, taken in replayed(shape, subjects_of).items():
-            row[title] = replays.with_rate(taken, moved.get(title, shape.cache_bytes()))
     return row
 
 
@@ -205,7 +140,6 @@ def main() -> None:
     parser.add_argument("--candidates", action="store_true", help="measure every tile")
     parser.add_argument("--forward", action="store_true", help="the forward pass alone")
     parser.add_argument("--backward", action="store_true", help="the backward pass alone")
-    parser.add_argument("--decode", action="store_true", help="decoding alone")
     parser.add_argument("--queries", type=int, nargs="*", help="shapes of so many queries alone")
     options = parser.parse_args()
     timed = not kw.current_device().is_simulated
@@ -214,13 +148,11 @@ def main() -> None:
         measure_backward, kernel=options.kernel, candidates=options.candidates
     )
     shapes: list[tuple[Callable[[Shape, bool], dict[str, Any]], Shape]] = []
-    every = not (options.forward or options.backward or options.decode)
-    if options.forward or every:
+    both = options.forward == options.backward
+    if options.forward or both:
         shapes += [(forward, shape) for shape in (FORWARD if timed else SMALL)]
-    if options.backward or every:
+    if options.backward or both:
         shapes += [(backward, shape) for shape in (BACKWARD if timed else SMALL)]
-    if options.decode or (every and not options.candidates):
-        shapes += [(measure_decode, shape) for shape in (DECODE if timed else SMALL_DECODE)]
     if options.queries and timed:
         shapes = [each for each in shapes if each[1].queries in options.queries]
     rows: list[dict[str, Any]] = []

@@ -124,13 +124,13 @@ def grouped_float8() -> str | None:
 
 
 def decoding() -> str | None:
-    document = load("attention")
+    document = load("decode_attention")
     if document is None:
         return None
     rows = []
     for row in document["rows"]:
         best = fastest_peer(row)
-        if row["subject"] != "decode" or best is None:
+        if best is None:
             continue
         ours = row["ours"]
         rows.append(

@@ -35,6 +35,8 @@ ROWS = {
          "ours": {"us": 8.0}, **HEADS},
         {"subject": "backward", "queries": 128, "keys": 128, "causal": False, "correct": True,
          "ours": {"us": 8.0}, **HEADS},
+    ],
+    "decode_attention": [
         {"subject": "decode", "queries": 1, "keys": 512, "causal": False, "correct": True,
          "ours, float8": {"us": 2.0}, "ours, 4 splits": {"us": 1.0}, "torch flash": {"us": 2.0},
          **HEADS},
