@@ -45,6 +45,9 @@ constexpr double kRateOfThree = 0.97;        // of the tensor cores', by three w
 // Of groups of rows whose tiles are many: the device's power limits the rate, and a cluster's
 // blocks save some by common loads. On an H200.
 constexpr double kRateWithoutCluster = 0.97, kManyWaves = 100;
+// Times as long as memory brings a matrix of a group to tiles below 128 columns, and to tiles of 64
+// rows where large groups have several of them. On an H200.
+constexpr double kNarrowOfGroup = 1.25, kLowOfGroup = 1.05;
 constexpr std::int64_t kLeastSteps = 8;   // of a part of the inner dimension
 constexpr std::int64_t kMostSteps = 128;  // of a product whose blocks wait for each other
 constexpr std::int64_t kFewSteps = 4;     // of a product that mostly writes its result
@@ -143,7 +146,11 @@ double memory_cycles(const GemmSize& size, const GemmTile& tile) {
   if (size.groups == 0) return 0;
   const std::int64_t taken = std::max<std::int64_t>(1, std::min(size.groups, size.rows));
   const double sharing = static_cast<double>(row_tiles_of(size, tile.rows)) / taken;
-  return tile.columns * kGemmLine / sharing / memory_bytes(size);
+  double bytes = tile.columns * kGemmLine / sharing;
+  if (!size.promotes && tile.columns < 128) bytes *= kNarrowOfGroup;
+  const bool several = size.rows * 2 > taken * tile.rows;
+  if (!size.promotes && tile.rows < 128 && several) bytes *= kLowOfGroup;
+  return bytes / memory_bytes(size);
 }
 
 /// Where neighbours of b lie along its columns, these come in parts of 64.

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 using namespace kernwright::kernels;
 
 namespace {
@@ -109,5 +111,19 @@ TEST_CASE("three groups are the rule's for operands of two bytes alone") {
         CHECK(choose_gemm(size).tile.groups < 3);
       }
     }
+  }
+}
+
+TEST_CASE("groups whose weights come from memory take wide tiles, and high ones if many have more") {
+  using Extents = std::pair<std::int64_t, std::int64_t>;
+  for (const auto& [columns, inner] : {Extents{1536, 2048}, Extents{2048, 768}}) {
+    GemmSize size{.columns = columns, .inner = inner, .groups = 128};
+    size.a_pitch = size.b_pitch = 2 * inner;
+    size.rows = 1024;  // 8 in a group
+    CHECK(choose_gemm(size).tile.rows == 64);
+    CHECK(choose_gemm(size).tile.columns >= 128);
+    size.rows = 8192;  // 64
+    CHECK(choose_gemm(size).tile.rows == 128);
+    CHECK(choose_gemm(size).tile.columns >= 128);
   }
 }
