@@ -236,8 +236,8 @@ void finish_function(Program& program, const FunctionLowering& lowering, const L
                      const FrameLayout& layout, FunctionInfo& info) {
   info.frame_bytes = static_cast<std::uint32_t>(layout.bytes);
   for (std::size_t i = 0; i < lowered.constants.size(); ++i) {
-    info.constants.push_back(
-        {layout.constants[i], lowered.constants[i].bytes, lowered.constants[i].bits});
+    const ConstantValue& value = lowered.constants[i];
+    info.constants.push_back({layout.constants[i], value.bytes, value.bits, value.in_shared});
   }
   for (const std::uint32_t reg : layout.live_at_entry) {
     info.zeroed.push_back({layout.registers[reg], lowered.register_bytes[reg], 0});

@@ -26,6 +26,7 @@ struct FrameConstant {
   std::uint32_t offset = 0;
   std::uint32_t bytes = 4;
   std::uint64_t bits = 0;
+  bool in_shared = false;  ///< an address in shared memory: of the block's own rank
 };
 
 struct ParameterSlot {

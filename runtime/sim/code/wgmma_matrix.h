@@ -25,8 +25,9 @@ inline constexpr int kMatrixChunk = 16;
   return (flags & kSparse) != 0 ? 4 : 2;
 }
 
-/// A matrix in shared memory, seen as blocks of 8 rows by 16 bytes of k. "Rows" are columns for B.
-/// Functions are always inlined: op handlers are built several times.
+/// A matrix in shared memory by its descriptor, of which bits between the fields mean nothing (so
+/// on an H200), seen as blocks of 8 rows by 16 bytes of k. "Rows" are columns for B. Functions are
+/// always inlined: op handlers are built several times.
 class SharedMatrix {
  public:
   [[gnu::always_inline]] SharedMatrix(std::uint64_t descriptor, bool transposed)
@@ -54,6 +55,7 @@ class SharedMatrix {
     return at ^ ((((at >> 7) - base_) & (chunks_ - 1)) << 4);
   }
   [[gnu::always_inline]] bool transposed() const { return transposed_; }
+  [[gnu::always_inline]] std::uint64_t leading() const { return leading_; }
 
  private:
   std::uint64_t start_, leading_, stride_, base_;

@@ -55,6 +55,12 @@ const Op* call_free(const Op* op, Warp& warp, const BuiltinCall& call) {
   });
 }
 
+std::byte* locate_generic(const Op* op, Warp& warp, int lane, AccessKind kind,
+                          std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t at = seen_from_block(warp, ptx::Space::generic, address);
+  return locate(op, warp, lane, {.kind = kind, .address = at, .size = bytes});
+}
+
 void charge_copy(Warp& warp, std::uint64_t bytes) { warp.charge(bytes / 64); }
 
 /// memcpy and memmove: (destination, source, bytes) -> destination.
@@ -65,11 +71,9 @@ const Op* call_copy(const Op* op, Warp& warp, const BuiltinCall& call) {
     const auto bytes = read_argument<std::uint64_t>(call, lane, 16);
     write_result<std::uint64_t>(call, lane, to);
     if (bytes == 0) return true;
-    const std::byte* source =
-        locate(op, warp, lane, {.kind = AccessKind::read, .address = from, .size = bytes});
+    const std::byte* source = locate_generic(op, warp, lane, AccessKind::read, from, bytes);
     if (source == nullptr) return false;
-    std::byte* target =
-        locate(op, warp, lane, {.kind = AccessKind::write, .address = to, .size = bytes});
+    std::byte* target = locate_generic(op, warp, lane, AccessKind::write, to, bytes);
     if (target == nullptr) return false;
     std::memmove(target, source, bytes);
     charge_copy(warp, bytes);
@@ -85,8 +89,7 @@ const Op* call_fill(const Op* op, Warp& warp, const BuiltinCall& call) {
     const auto bytes = read_argument<std::uint64_t>(call, lane, 16);
     write_result<std::uint64_t>(call, lane, to);
     if (bytes == 0) return true;
-    std::byte* target =
-        locate(op, warp, lane, {.kind = AccessKind::write, .address = to, .size = bytes});
+    std::byte* target = locate_generic(op, warp, lane, AccessKind::write, to, bytes);
     if (target != nullptr) std::memset(target, static_cast<int>(value & 0xff), bytes);
     charge_copy(warp, bytes);
     return target != nullptr;

@@ -17,7 +17,7 @@ std::optional<std::string> read_text(const Op* op, Warp& warp, int lane, std::ui
                                      std::size_t limit) {
   std::string text;
   while (text.size() < limit) {
-    const std::uint64_t at = address + text.size();
+    const std::uint64_t at = seen_from_block(warp, ptx::Space::generic, address + text.size());
     const std::uint64_t chunk =
         accessible_bytes(warp, lane, at, std::min<std::uint64_t>(limit - text.size(), 4096));
     const LaneAccess access{.address = at, .size = std::max<std::uint64_t>(chunk, 1)};

@@ -46,8 +46,10 @@ std::uint64_t lane_address(const Op* op, const Warp& warp, const ObservedOp& inf
   const AddressPlace& place = second ? info.from : info.address;
   const std::uint32_t reg = second ? op->b : op->a;
   const auto displacement = static_cast<std::uint64_t>(second ? op->imm2 : op->imm);
-  if (!place.narrow) return warp.reg<std::uint64_t>(reg)[lane] + displacement;
-  return warp.reg<std::uint32_t>(reg)[lane] + static_cast<std::uint32_t>(displacement);
+  const std::uint64_t address =
+      place.narrow ? warp.reg<std::uint32_t>(reg)[lane] + static_cast<std::uint32_t>(displacement)
+                   : warp.reg<std::uint64_t>(reg)[lane] + displacement;
+  return seen_from_block(warp, place.space, address);
 }
 
 std::uint32_t copied_bytes(const Op* op, const Warp& warp, const ObservedOp& info, int lane) {

@@ -173,8 +173,9 @@ template <bool kMasked>
 const Op* dynamic_shared(const Op* op, Warp& warp) {
   const LaunchContext& launch = *warp.worker->launch;
   const FunctionInfo* entry = warp.program->functions.data() + launch.function;
-  broadcast<kMasked>(warp, op->d, op->flags,
-                     entry->dynamic_shared_offset + static_cast<std::uint64_t>(op->imm));
+  broadcast<kMasked>(
+      warp, op->d, op->flags,
+      warp.rank_bits + entry->dynamic_shared_offset + static_cast<std::uint64_t>(op->imm));
   return op + 1;
 }
 

@@ -18,7 +18,7 @@ inline void check_copies(const Op* op, Warp& warp, BlockCheck& check) {
       (op->flags & kCopyHasSize) != 0 ? warp.reg<std::uint32_t>(op->e) : nullptr;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const auto to = copy_address(warp, op->a, (op->flags & kCopyTarget32) != 0, op->imm, lane);
+    const auto to = copy_target(op, warp, lane);
     const auto from = copy_address(warp, op->b, (op->flags & kCopySource32) != 0, op->imm2, lane);
     std::uint32_t bytes = sizes != nullptr && sizes[lane] < size ? sizes[lane] : size;
     if ((ignored >> lane & 1) != 0) bytes = 0;

@@ -64,7 +64,7 @@ class FunctionLowering {
   Ref frame_address(const Inst& inst, Internal which, std::uint64_t offset, std::uint8_t bytes);
   Ref special(const Inst& inst, ptx::SpecialRegister which, std::uint8_t bytes,
               std::optional<Ref> into = {});
-  Ref constant(std::uint8_t bytes, std::uint64_t bits);
+  Ref constant(std::uint8_t bytes, std::uint64_t bits, bool in_shared = false);
   Ref constant(const ptx::Operand& operand);
   Ref predicate(const Inst& inst, std::uint32_t reg, bool negated);
   void bind_operands(const Inst& inst, LoweredOp& op);

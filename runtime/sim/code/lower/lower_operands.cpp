@@ -73,10 +73,10 @@ std::uint8_t FunctionLowering::width_of(const ptx::Operand& operand) const {
   }
 }
 
-Ref FunctionLowering::constant(std::uint8_t bytes, std::uint64_t bits) {
+Ref FunctionLowering::constant(std::uint8_t bytes, std::uint64_t bits, bool in_shared) {
   if (bytes == kPredicateWidth) bits = bits != 0 ? 1 : 0;
   if (bytes > kPredicateWidth && bytes < 8) bits &= (std::uint64_t{1} << (8 * bytes)) - 1;
-  const ConstantValue value{bytes, bits};
+  const ConstantValue value{bytes, bits, in_shared};
   const auto next = static_cast<std::uint32_t>(lowered_.constants.size());
   const auto [known, is_new] = lowered_.constant_index.emplace(value, next);
   if (is_new) lowered_.constants.push_back(value);
@@ -135,7 +135,7 @@ Ref FunctionLowering::variable_address(const Inst& inst, const ptx::Variable& va
     return constant(bytes, found->second + static_cast<std::uint64_t>(offset));
   }
   if (variable.space == Space::shared && place != kDynamicOffset) {
-    return constant(bytes, place + static_cast<std::uint64_t>(offset));
+    return constant(bytes, place + static_cast<std::uint64_t>(offset), true);
   }
   if (variable.space != Space::shared && variable.space != Space::local) {
     fail(inst, format("the address of {} cannot be taken", variable.name));
@@ -188,7 +188,8 @@ Ref FunctionLowering::address(const Inst& inst, const ptx::Operand& operand,
                               std::int64_t& displacement) {
   displacement = 0;
   if (operand.base == OperandKind::integer) {
-    return constant(8, static_cast<std::uint64_t>(operand.offset));
+    return constant(8, static_cast<std::uint64_t>(operand.offset),
+                    inst.modifiers.space == Space::shared);
   }
   displacement = operand.offset;
   if (operand.base == OperandKind::reg) return {Ref::Kind::reg, operand.reg};

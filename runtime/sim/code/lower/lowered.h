@@ -26,10 +26,11 @@ struct Ref {
   std::uint32_t index = 0;
 };
 
-/// Constants of a frame are shared by equal (bytes, bits).
+/// A frame has one of each.
 struct ConstantValue {
   std::uint8_t bytes = 4;  ///< kPredicateWidth: a predicate
   std::uint64_t bits = 0;
+  bool in_shared = false;  ///< an address in shared memory
   auto operator<=>(const ConstantValue&) const = default;
 };
 

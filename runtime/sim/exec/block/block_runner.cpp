@@ -167,7 +167,12 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.member.cluster->patient_phases = ~std::uint64_t{0};
   if (state.check != nullptr) state.check->begin(state.block);
   state.block.overspent = false;
-  for (std::size_t w = 0; w < state.warps.size(); ++w) begin_warp(state.warps[w], state.lanes[w]);
+  for (std::size_t w = 0; w < state.warps.size(); ++w) {
+    Warp& warp = state.warps[w];
+    warp.in_cluster = state.member.cluster->members.size() > 1;
+    warp.rank_bits = std::uint64_t{state.member.rank} << kRankShift;
+    begin_warp(warp, state.lanes[w]);
+  }
   state.waits.begin(state.warps.size());
 }
 

@@ -105,7 +105,7 @@ std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint6
   const ClusterMember& own = *block.member;
   const auto& members = own.cluster->members;
   const std::uint64_t tag = address >> kRankShift & kRankMask;
-  const std::uint64_t offset = address & ((std::uint64_t{1} << kRankShift) - 1);
+  const std::uint64_t offset = address & kOffsetMask;
   const std::uint64_t rank = tag == 0 ? own.rank : tag - 1;
   const bool exists = rank < members.size() && address >> kRankShift <= kRankMask;
   if (exists && !members[rank]->exited) {
@@ -113,7 +113,7 @@ std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint6
     if (offset <= owner.shared_bytes && bytes <= owner.shared_bytes - offset)
       return owner.shared + offset;
     const std::uint64_t before = kOffsetMask + 1 - offset;  // of what the next rank has
-    if (why != nullptr && tag != 0 && rank + 1 < members.size() && before <= offset) {
+    if (why != nullptr && rank + 1 < members.size() && before <= offset) {
       *why = format("it is {} bytes before that of {}", before, name_of(*members[rank + 1]));
       return nullptr;
     }

@@ -13,10 +13,11 @@ namespace kernwright::sim {
 struct ClusterMember;
 struct Program;
 
-/// Addresses of .shared::cluster hold the rank of the block plus one above the offset; with nothing
-/// there they mean the block's own shared memory, as on a GPU.
+/// Addresses in shared memory have the rank of their block above the offset. Handlers and checks
+/// take them as seen_from_block() gives them.
 inline constexpr int kRankShift = 24;
 inline constexpr std::uint64_t kRankMask = 0xff;
+inline constexpr std::uint64_t kRankLimit = 0x80;  ///< no rank is as large
 inline constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 1;
 
 /// A block launched without clusters is a cluster of its own. The blocks of one cluster run on one

@@ -46,6 +46,8 @@ struct BulkLane {
   std::uint16_t half(std::uint32_t reg) const { return warp.reg<std::uint16_t>(reg)[lane]; }
   /// The address in register `reg`, the `index`-th of the instruction, displacement included.
   std::uint64_t address(std::uint32_t reg, int index) const;
+  /// The same of an address in shared memory, as seen from the block.
+  std::uint64_t shared_address(std::uint32_t reg, int index) const;
 
   // Each reports errors and then returns false or null.
   bool fault(FaultKind kind, std::uint64_t at, std::uint64_t bytes, std::string message) const;

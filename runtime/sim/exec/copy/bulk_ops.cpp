@@ -47,6 +47,10 @@ std::uint64_t BulkLane::address(std::uint32_t reg, int index) const {
   return warp.reg<std::uint64_t>(reg)[lane] + more;
 }
 
+std::uint64_t BulkLane::shared_address(std::uint32_t reg, int index) const {
+  return seen_from_block(warp, Space::cluster, address(reg, index));
+}
+
 bool BulkLane::fault(FaultKind kind, std::uint64_t at, std::uint64_t bytes,
                      std::string message) const {
   warp.fault(op, kind, lane, at, bytes, std::move(message));
@@ -155,16 +159,17 @@ bool to_shared(const BulkLane& lane) {
   if (bytes == 0) return true;
   const std::uint32_t mask = lane.form.multicast ? lane.half(op->f) : 0;
   std::vector<BulkTarget> targets;
-  if (!lane.find_targets(lane.address(op->a, 0), bytes, kUnit, lane.address(op->e, 2), mask,
-                         targets))
+  if (!lane.find_targets(lane.shared_address(op->a, 0), bytes, kUnit, lane.shared_address(op->e, 2),
+                         mask, targets))
     return false;
-  const std::byte* from = lane.find(local ? Space::shared : Space::global, AccessKind::read,
-                                    lane.address(op->b, 1), bytes, kUnit);
+  const std::uint64_t at = local ? lane.shared_address(op->b, 1) : lane.address(op->b, 1);
+  const std::byte* from =
+      lane.find(local ? Space::shared : Space::global, AccessKind::read, at, bytes, kUnit);
   if (from == nullptr) return false;
-  const Piece to{0, bytes}, source{lane.address(op->b, 1), local ? 0 : bytes};
+  const Piece to{0, bytes}, source{at, local ? 0 : bytes};
   lane.note(targets, {&to, 1}, {&source, 1});
   if (Watcher* const check = lane.check(); check != nullptr && local) {
-    const Piece own{lane.address(op->b, 1) & kOffsetMask, bytes};
+    const Piece own{at & kOffsetMask, bytes};
     check->copy_between(op, lane.warp, lane.lane, own, targets[0].checked[0]);
   }
   return lane.issue([lane = lane.later(), targets, from, bytes] {
@@ -186,12 +191,12 @@ bool to_global(const BulkLane& lane) {
                 lane.form.reduction == ptx::AtomOp::none ? AccessKind::write : AccessKind::atomic,
                 lane.address(op->a, 0), bytes, kUnit);
   if (to == nullptr) return false;
-  const std::byte* from =
-      lane.find(Space::shared, AccessKind::read, lane.address(op->b, 1), bytes, kUnit);
+  const std::uint64_t at = lane.shared_address(op->b, 1);
+  const std::byte* from = lane.find(Space::shared, AccessKind::read, at, bytes, kUnit);
   if (from == nullptr) return false;
   if (lane.check() != nullptr) {
     BulkStore store;
-    store.source = {{lane.address(op->b, 1) & kOffsetMask, bytes}};
+    store.source = {{at & kOffsetMask, bytes}};
     store.to = {{lane.address(op->a, 0), bytes}};
     lane.check()->copy_from(op, lane.warp, lane.lane, std::move(store));
   }
@@ -214,7 +219,8 @@ bool store_async(const BulkLane& lane) {
                 lane.warp.frame + reg + static_cast<std::uint64_t>(lane.lane) * element, element);
   }
   std::vector<BulkTarget> targets;
-  if (!lane.find_targets(lane.address(op->a, 0), bytes, bytes, lane.address(op->c, 1), 0, targets))
+  if (!lane.find_targets(lane.shared_address(op->a, 0), bytes, bytes, lane.shared_address(op->c, 1),
+                         0, targets))
     return false;
   const Piece to{0, bytes};
   lane.note(targets, {&to, 1}, {});

@@ -113,11 +113,11 @@ bool tensor_to_shared(const BulkLane& lane) {
   const Op* op = lane.op;
   Tile tile;
   if (!read_tile(lane, lane.address(op->b, 1), op->c, tile)) return false;
-  const std::uint64_t to = lane.address(op->a, 0);
+  const std::uint64_t to = lane.shared_address(op->a, 0);
   std::vector<BulkTarget> targets;
   const std::uint32_t mask = lane.form.multicast ? lane.half(op->f) : 0;
   if (!lane.find_targets(to, shared_bytes(tile, to & kOffsetMask), kTileAlignment,
-                         lane.address(op->e, 2), mask, targets))
+                         lane.shared_address(op->e, 2), mask, targets))
     return false;
   std::vector<Run> runs;
   if (!find_runs(lane, tile, AccessKind::read, runs)) return false;
@@ -146,7 +146,7 @@ bool tensor_to_global(const BulkLane& lane) {
       !(type == Type::f32 && reduction == ptx::AtomOp::add))
     return lane.fault(FaultKind::unsupported, 0, 0,
                       format("elements of data type {} have no such reduction", tile.map.type));
-  const std::uint64_t from = lane.address(op->c, 1);
+  const std::uint64_t from = lane.shared_address(op->c, 1);
   const std::byte* shared = lane.find(Space::shared, AccessKind::read, from,
                                       shared_bytes(tile, from & kOffsetMask), kTileAlignment);
   if (shared == nullptr) return false;

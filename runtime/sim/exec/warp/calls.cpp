@@ -83,7 +83,7 @@ bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const
   }
   std::byte* const from = split.frame;
   const std::uint32_t here = warp.op_index(op);
-  std::byte* const to = warp.schedule->callee_frame(*warp.program, split.depth + 1, function);
+  std::byte* const to = warp.schedule->callee_frame(warp, split.depth + 1, function);
   if (to == nullptr) {
     warp.fault(op, FaultKind::bounds, first, 0, 0,
                format("the frames of {} nested calls take more than {} in the call of {}",
@@ -202,7 +202,7 @@ const Op* Warp::ret(const Op* op) {
   const CallSite& site =
       program->tables->call_sites[static_cast<std::size_t>(program->full[to - 1].target)];
   const std::uint32_t caller = program->tables->function_at(to - 1);
-  std::byte* const caller_frame = schedule->frame_of(*program, returning.depth - 1, caller);
+  std::byte* const caller_frame = schedule->frame_of(*this, returning.depth - 1, caller);
   take_results(site, frame + callee.return_base, callee.return_stride, caller_frame, group);
   returning.mask = group;
   returning.depth -= 1;

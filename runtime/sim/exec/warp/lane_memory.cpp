@@ -78,33 +78,43 @@ std::int64_t signed_offset(std::uint64_t offset) {
                            : static_cast<std::int64_t>(offset);
 }
 
+/// The program's address for one as seen from the block.
+std::uint64_t address_in_program(const Warp& warp, std::uint64_t address) {
+  if (!warp.in_cluster) return address;
+  const std::uint64_t rank = address >> kRankShift & kRankMask;
+  if (rank == 0) return address | warp.rank_bits;
+  return rank <= kRankLimit ? address - (std::uint64_t{1} << kRankShift) : address;
+}
+
 /// Finds `access` outside global memory, in a region with a size of its own.
 const Op* report_region(const Op* op, Warp& warp, int lane, const LaneAccess& access,
                         const Region& region) {
   const auto what = access_text(access);
+  const std::uint64_t address =
+      region.space == Space::shared ? address_in_program(warp, access.address) : access.address;
   std::string why;
   if (region.in_cluster &&
       cluster_address(*warp.block, region.offset, access.size, &why) == nullptr)
-    return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
+    return warp.fault(op, FaultKind::bounds, lane, address, access.size,
                       format("{} in the shared memory of a cluster: {}", what, why));
   const std::string other = region.space == Space::shared && !region.in_cluster
                                 ? other_block_at(*warp.block, region.offset)
                                 : std::string();
   if (!other.empty())
-    return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
+    return warp.fault(op, FaultKind::bounds, lane, address, access.size,
                       format("{} in the block's own shared memory at an address of {}: only "
                              ".shared::cluster and generic accesses reach it",
                              what, other));
   if (!region.in_cluster &&
       (region.offset > region.bytes || access.size > region.bytes - region.offset))
-    return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
+    return warp.fault(op, FaultKind::bounds, lane, address, access.size,
                       format("{} in {} of {} bytes: offset {} is out of bounds", what,
                              space_name(region.space), region.bytes, signed_offset(region.offset)));
   if (!region.writable && access.kind != AccessKind::read)
-    return warp.fault(op, FaultKind::bounds, lane, access.address, access.size,
+    return warp.fault(op, FaultKind::bounds, lane, address, access.size,
                       format("{} in {}, which are read-only, at offset {}", what,
                              space_name(region.space), region.offset));
-  return warp.fault(op, FaultKind::alignment, lane, access.address, access.size,
+  return warp.fault(op, FaultKind::alignment, lane, address, access.size,
                     format("{} in {} at offset {}, which is not a multiple of {}", what,
                            space_name(region.space), region.offset, access.alignment));
 }
@@ -157,6 +167,15 @@ Space window_space(std::uint64_t address) noexcept {
     case kParamWindow: return Space::param;
     default: return Space::global;
   }
+}
+
+std::uint64_t seen_from_block(const Warp& warp, Space space, std::uint64_t address) noexcept {
+  if (!warp.in_cluster) return address;
+  if (space == Space::generic) space = window_space(address);
+  if (space != Space::shared && space != Space::cluster) return address;
+  const std::uint64_t rank = address & kRankMask << kRankShift;
+  if (rank == warp.rank_bits) return address - rank;
+  return rank >> kRankShift < kRankLimit ? address + (std::uint64_t{1} << kRankShift) : address;
 }
 
 std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noexcept {

@@ -14,7 +14,13 @@ namespace kernwright::sim {
 /// The space of a generic address; shared memory may be another block's of the cluster.
 ptx::Space window_space(std::uint64_t address) noexcept;
 
-/// One access of one lane. `space` generic means: the address's window decides.
+/// An address of the program as handlers and checks take it: in the block's own shared memory it is
+/// the offset alone, in another block's the rank plus one is above it. Addresses in other memory
+/// stay.
+std::uint64_t seen_from_block(const Warp& warp, ptx::Space space, std::uint64_t address) noexcept;
+
+/// One access of one lane, at an address as seen from the block. `space` generic means: the
+/// address's window decides.
 struct LaneAccess {
   ptx::Space space = ptx::Space::generic;
   AccessKind kind = AccessKind::read;
@@ -37,11 +43,11 @@ void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::
 /// Records the error of an access refused by try_locate(). Always returns null.
 const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& access);
 
-/// Bytes accessible from `address` on, up to `limit`; 0 for none.
+/// Bytes accessible from `address`, as seen from the block, on, up to `limit`; 0 for none.
 std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address,
                                std::uint64_t limit) noexcept;
 
-/// Whether an address in the window of shared memory is the block's own.
+/// Whether an address in the window of shared memory, as seen from the block, is its own.
 bool is_own_shared(const Warp& warp, std::uint64_t address);
 
 /// Whether a generic address lies in a __constant__ variable.

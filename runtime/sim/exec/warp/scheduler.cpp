@@ -142,27 +142,29 @@ std::byte* Warp::Schedule::known_frame(std::uint32_t depth, std::uint32_t functi
   return nullptr;
 }
 
-std::byte* Warp::Schedule::frame_of(const Program& from, std::uint32_t depth,
-                                    std::uint32_t function) {
+std::byte* Warp::Schedule::frame_of(const Warp& warp, std::uint32_t depth, std::uint32_t function) {
   if (std::byte* const known = known_frame(depth, function)) return known;
-  const FunctionInfo& info = from.functions[function];
+  const FunctionInfo& info = warp.program->functions[function];
   Frame made;
   made.function = function;
   made.size = frame_size(info);
   made.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(64, made.size)));
   if (made.bytes == nullptr) throw std::bad_alloc();
   std::memset(made.bytes.get(), 0, made.size);
-  for (const FrameConstant& constant : info.constants) fill_constant(made.bytes.get(), constant);
+  for (FrameConstant constant : info.constants) {
+    if (constant.in_shared) constant.bits += warp.rank_bits;
+    fill_constant(made.bytes.get(), constant);
+  }
   if (frames.size() <= depth) frames.resize(depth + 1);
   frame_bytes += made.size;
   frames[depth].push_back(std::move(made));
   return frames[depth].back().bytes.get();
 }
 
-std::byte* Warp::Schedule::callee_frame(const Program& from, std::uint32_t depth,
+std::byte* Warp::Schedule::callee_frame(const Warp& warp, std::uint32_t depth,
                                         std::uint32_t function) {
   if (std::byte* const known = known_frame(depth, function)) return known;
-  const std::size_t size = frame_size(from.functions[function]);
+  const std::size_t size = frame_size(warp.program->functions[function]);
   if (frame_bytes + size > kMaxWarpFrameBytes) {
     std::uint32_t deepest = 0;
     for (std::uint32_t i = 0; i < count; ++i) deepest = std::max(deepest, splits[i].depth);
@@ -172,7 +174,7 @@ std::byte* Warp::Schedule::callee_frame(const Program& from, std::uint32_t depth
     }
     if (frame_bytes + size > kMaxWarpFrameBytes) return nullptr;
   }
-  return frame_of(from, depth, function);
+  return frame_of(warp, depth, function);
 }
 
 void Warp::set_mask(std::uint32_t lanes) noexcept {
@@ -209,7 +211,7 @@ void begin_warp(Warp& warp, std::uint32_t lanes) {
   const FunctionInfo& info = warp.program->functions[entry];
   split.pc = schedule.frames.empty() ? info.first_op : info.block_op;
   split.function = entry;
-  split.frame = schedule.frames.empty() ? schedule.frame_of(*warp.program, 0, entry)
+  split.frame = schedule.frames.empty() ? schedule.frame_of(warp, 0, entry)
                                         : schedule.frames.front().front().bytes.get();
   schedule.count = lanes == 0 ? 0 : 1;
   schedule.running = 0;

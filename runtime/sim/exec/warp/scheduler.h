@@ -71,10 +71,10 @@ struct Warp::Schedule {
   void remove(std::uint32_t which);
   /// The frame of `function` at `depth`; made, and its constants filled, when it is first asked
   /// for.
-  std::byte* frame_of(const Program& from, std::uint32_t depth, std::uint32_t function);
+  std::byte* frame_of(const Warp& warp, std::uint32_t depth, std::uint32_t function);
   /// The same for a call, not deeper than kMaxWarpFrameBytes: else null. If room is needed, frames
   /// below the running ones go.
-  std::byte* callee_frame(const Program& from, std::uint32_t depth, std::uint32_t function);
+  std::byte* callee_frame(const Warp& warp, std::uint32_t depth, std::uint32_t function);
   /// Null when there is none yet.
   std::byte* known_frame(std::uint32_t depth, std::uint32_t function) const;
 };

@@ -48,7 +48,7 @@ ptx::SourceLine Warp::source_of(const Op* op, int lane) const {
     if (behind == 0 || behind > program->places.size()) break;  // the lane is elsewhere
     const ptx::SourceLine source = program->places[behind - 1].source;
     if (source.line != 0) return source;
-    called = schedule->frame_of(*program, --depth, program->tables->function_at(behind - 1));
+    called = schedule->frame_of(*this, --depth, program->tables->function_at(behind - 1));
   }
   return own;
 }

@@ -61,17 +61,20 @@ struct Warp {
   alignas(64) std::array<std::uint32_t, kLanes> lane_mask{};  ///< mask as 0 / ~0 words
   std::byte* shared = nullptr;                                ///< the block's shared memory
   std::uint64_t shared_bytes = 0;
-  /// Begin of the system's part of shared memory, for %reserved_smem_offset_*; 0 = none. It lies
-  /// beyond shared_bytes, with an inaccessible gap between.
-  std::uint64_t reserved_shared = 0;
+  /// What addresses of the block's shared memory have above the offset: its rank in the cluster.
+  std::uint64_t rank_bits = 0;
   std::byte* local = nullptr;     ///< local memory of lane 0; lane i is i * local_bytes further on
   std::uint64_t local_bytes = 0;  ///< per thread
   Worker* worker = nullptr;
   Block* block = nullptr;
   const Program* program = nullptr;
+  /// Begin of the system's part of shared memory, for %reserved_smem_offset_*; 0 = none. It lies
+  /// beyond shared_bytes, with an inaccessible gap between.
+  std::uint64_t reserved_shared = 0;
   std::uint32_t met_elsewhere = 0;  ///< lanes that met those of the running split at another op
   std::uint32_t live = 0;   ///< lanes that have not exited (lanes past the block's end never live)
   std::uint32_t index = 0;  ///< warp number within the block
+  bool in_cluster = false;  ///< of several blocks
   bool may_wait = false;    ///< it yielded in a loop that may wait for other threads
   alignas(64) std::array<std::array<std::uint32_t, kLanes>, 3> tid{};
   struct Schedule;

@@ -3,12 +3,15 @@
 
 #include "base/format.h"
 #include "sim/code/program.h"
+#include "sim/code/wgmma_matrix.h"
 #include "sim/code/wgmma_registers.h"
+#include "sim/exec/warp/lane_memory.h"
 #include "sim/exec/warp/scheduler.h"
 #include "sim/exec/warp/warp.h"
 #include "sim/exec/watcher.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -220,6 +223,17 @@ const Op* commit_products(const Op* op, Warp& warp) {
 
 const Op* wait_for_products(const Op* op, Warp& warp) {
   return warp.block->warpgroups->wait(op, warp, warp.reg<std::uint32_t>(op->a)[0]);
+}
+
+void report_chunk(const Op* op, Warp& warp, std::uint64_t offset, std::uint64_t leading) {
+  report_access(op, warp, std::countr_zero(warp.mask),
+                {ptx::Space::shared, AccessKind::read, offset, kMatrixChunk, kMatrixChunk});
+  // Bits of an address from 20 on lie in the leading offset, if they are not cut off.
+  const std::uint64_t rank = warp.rank_bits >> 16;
+  if (rank == 0 || (leading & rank) != rank) return;
+  warp.block->fault.message +=
+      "; the descriptor's leading offset has the bits of the block's rank in the cluster: "
+      "make descriptors of (address & 0x3ffff) >> 4";
 }
 
 }  // namespace kernwright::sim

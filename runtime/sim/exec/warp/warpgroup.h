@@ -82,4 +82,8 @@ class Warpgroups {
 const Op* commit_products(const Op* op, Warp& warp);
 const Op* wait_for_products(const Op* op, Warp& warp);
 
+/// Reports that a chunk of a wgmma's matrix, at this offset, is out of bounds; `leading` are the
+/// bytes of its descriptor's leading offset.
+void report_chunk(const Op* op, Warp& warp, std::uint64_t offset, std::uint64_t leading);
+
 }  // namespace kernwright::sim

@@ -47,7 +47,7 @@ const Op* copy(const Op* op, Warp& warp) {
       (flags & kCopyHasSize) != 0 ? warp.reg<std::uint32_t>(op->e) : nullptr;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
-    const auto to_address = copy_address(warp, op->a, (flags & kCopyTarget32) != 0, op->imm, i);
+    const auto to_address = copy_target(op, warp, i);
     std::byte* to = target(op, warp, to_address, size, i);
     if (to == nullptr) return nullptr;
     std::uint32_t bytes = sizes != nullptr && sizes[i] < size ? sizes[i] : size;

@@ -17,10 +17,9 @@ const Op* map_address(const Op* op, Warp& warp) {
     const int i = std::countr_zero(m);
     if (rank[i] >= blocks) return report_rank(op, warp, i, rank[i]);
   }
-  const bool alone = blocks == 1;
   write_lanes<true, T>(warp, op->d, [=](int i) {
     const T kept = a[i] & ~(static_cast<T>(kRankMask) << kRankShift);
-    return alone ? kept : kept | static_cast<T>(rank[i] + 1) << kRankShift;
+    return kept | static_cast<T>(rank[i]) << kRankShift;
   });
   return op + 1;
 }
@@ -29,10 +28,8 @@ const Op* map_address(const Op* op, Warp& warp) {
 template <typename T>
 const Op* rank_of_address(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
-  const std::uint32_t own = warp.block->member->rank;
   write_lanes<true, std::uint32_t>(warp, op->d, [=](int i) {
-    const auto tag = static_cast<std::uint32_t>(a[i] >> kRankShift & kRankMask);
-    return tag == 0 ? own : tag - 1;
+    return static_cast<std::uint32_t>(a[i] >> kRankShift & kRankMask);
   });
   return op + 1;
 }

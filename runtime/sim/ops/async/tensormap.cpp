@@ -61,10 +61,11 @@ const Op* copy_map(const Op* op, Warp& warp) {
   lane_addresses(op, warp, address);
   const int lane = std::countr_zero(warp.mask);
   const auto displacement = static_cast<std::uint64_t>(std::int64_t{op->imm2});
-  const std::uint64_t source =
+  const std::uint64_t given =
       (op->flags & kNarrowSource) != 0
           ? static_cast<std::uint32_t>(warp.reg<std::uint32_t>(op->b)[lane] + displacement)
           : warp.reg<std::uint64_t>(op->b)[lane] + displacement;
+  const std::uint64_t source = seen_from_block(warp, Space::shared, given);
   const std::byte* const from = locate_map(op, warp, lane, Space::shared, AccessKind::read, source);
   if (from == nullptr) return nullptr;
   std::byte* const to = locate_map(op, warp, lane, Space::global, AccessKind::write, address[lane]);

@@ -17,8 +17,7 @@ namespace kernwright::sim::KW_SIM_NS {
   for (unsigned i = 0; i < 8; ++i) {
     const std::uint64_t at = matrix.chunk(row_block, k_block, i);
     if (at + kMatrixChunk > warp.shared_bytes) [[unlikely]] {
-      report_access(op, warp, std::countr_zero(warp.mask),
-                    {ptx::Space::shared, AccessKind::read, at, kMatrixChunk, kMatrixChunk});
+      report_chunk(op, warp, at, matrix.leading());
       return false;
     }
     std::memcpy(image + i * kMatrixChunk, warp.shared + at, kMatrixChunk);

@@ -39,7 +39,9 @@ const Op* from_generic(const Op* op, Warp& warp) {
 bool in_space(const Warp& warp, Space space, std::uint64_t address) {
   const std::uint64_t window = address & kWindowMask;
   switch (space) {
-    case Space::shared: return window == kSharedWindow && is_own_shared(warp, address);
+    case Space::shared:
+      return window == kSharedWindow &&
+             is_own_shared(warp, seen_from_block(warp, Space::shared, address));
     case Space::cluster: return window == kSharedWindow;
     case Space::local: return window == kLocalWindow;
     case Space::param: return window == kParamWindow;

@@ -38,7 +38,7 @@ struct WarpAccess {
   std::uint32_t bytes = 4;
 };
 
-/// Absolute addresses of all lanes, displacement included.
+/// Absolute addresses of all lanes as seen from the block, displacement included.
 inline void lane_addresses(const Op* op, const Warp& warp, std::uint64_t* out) {
   const auto displacement = static_cast<std::uint64_t>(op->imm);
   if ((op->flags & kAddress32) != 0) {
@@ -48,6 +48,9 @@ inline void lane_addresses(const Op* op, const Warp& warp, std::uint64_t* out) {
   } else {
     const auto* reg = warp.reg<std::uint64_t>(op->a);
     for (int i = 0; i < kLanes; ++i) out[i] = reg[i] + displacement;
+  }
+  if (warp.in_cluster) [[unlikely]] {
+    for (int i = 0; i < kLanes; ++i) out[i] = seen_from_block(warp, space_of(op), out[i]);
   }
 }
 
@@ -251,6 +254,10 @@ template <bool kMasked, typename Address>
   return changed != 0;
 }
 
+inline bool is_shared(const MemorySite& site) {
+  return static_cast<ptx::Space>(site.space) == ptx::Space::shared;
+}
+
 /// Host address of the first active lane's bytes by the site's plan; the others lie at site.offsets
 /// from it, as site.pattern says. Null when the plan does not fit: then replan().
 template <bool kMasked, Form kForm>
@@ -261,18 +268,22 @@ template <bool kMasked, Form kForm>
       kForm == Form::shared32 || (kForm == Form::any && (op->flags & kAddress32) != 0);
   const std::uint64_t stride =
       kForm == Form::any && space_of(op) == ptx::Space::local ? warp.local_bytes : 0;
+  // Plans are of the block's own memory, and of addresses as seen from it.
+  constexpr bool kOwnMemory = kForm == Form::shared || kForm == Form::shared32;
+  const bool shared = kOwnMemory || (kForm == Form::any && is_shared(site));
+  const std::uint64_t displacement =
+      static_cast<std::uint64_t>(op->imm) - (shared ? warp.rank_bits : 0);
   std::uint64_t base;
   bool changed;
   if (narrow) {
     const auto* reg = warp.reg<std::uint32_t>(op->a);
-    base = reg[first] + static_cast<std::uint64_t>(op->imm);
+    base = reg[first] + displacement;
     changed = offsets_changed<kMasked>(warp, site, reg, first, stride);
   } else {
     const auto* reg = warp.reg<std::uint64_t>(op->a);
-    base = reg[first] + static_cast<std::uint64_t>(op->imm);
+    base = reg[first] + displacement;
     changed = offsets_changed<kMasked>(warp, site, reg, first, stride);
   }
-  constexpr bool kOwnMemory = kForm == Form::shared || kForm == Form::shared32;
   const bool current = kOwnMemory ? site.generation != 0
                                   : site.generation == warp.worker->launch->memory->generation();
   if (changed || !current || site.mask != warp.mask || base - site.first > site.span ||

@@ -91,3 +91,56 @@ st.global.u32 [%d23], %r5;
   CHECK(got[0] == 1011);
   CHECK(got[1] == 1010);
 }
+
+TEST_CASE("clusters: the rank is above the offset, in a block's own addresses too") {
+  HopperRunner runner;
+  runner.grid = {4, 1, 1};
+  runner.cluster = {4, 1, 1};
+  runner.block = {1, 1, 1};
+  runner.dynamic_shared = 64;
+  const std::string body = R"(
+mov.u32 %r10, %cluster_ctarank;
+ld.param.u64 %d1, [p0];
+mad.wide.u32 %d1, %r10, 32, %d1;
+mov.u32 %r1, bar;
+mov.u32 %r2, dynamic;
+mapa.shared::cluster.u32 %r3, %r1, 2;
+getctarank.shared::cluster.u32 %r4, %r3;
+getctarank.shared::cluster.u32 %r5, %r1;
+st.shared::cluster.u32 [%r2], %r10;
+ld.shared.u32 %r6, [dynamic];
+st.global.v4.u32 [%d1], {%r1, %r2, %r3, %r4};
+st.global.v2.u32 [%d1+16], {%r5, %r6};
+)";
+  const std::uint64_t out = runner.upload(std::vector<std::uint32_t>(32));
+  require_fine(runner.run(body, {out}, kTileAndBarrier + ".extern .shared .b8 dynamic[];\n"));
+  const auto got = runner.download<std::uint32_t>(out, 32);
+  const std::uint32_t bar = 1024, dynamic = got[1], two = 2u << 24;
+  CHECK((dynamic >= bar + 8 && dynamic < bar + 128));
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    const std::vector<std::uint32_t> own(got.begin() + 8 * rank, got.begin() + 8 * rank + 6);
+    CHECK(own == std::vector<std::uint32_t>{bar + (rank << 24), dynamic + (rank << 24), bar + two,
+                                            2, rank, rank});
+  }
+}
+
+TEST_CASE("clusters: a descriptor of wgmma with a block's rank in its leading offset") {
+  for (const bool masked : {true, false}) {
+    HopperRunner runner;
+    runner.grid = {2, 1, 1};
+    runner.cluster = {2, 1, 1};
+    runner.block = {128, 1, 1};
+    const Fault report = runner.run(
+        std::string("mov.u32 %r1, matrix;\n") + (masked ? "and.b32 %r1, %r1, 0x3ffff;\n" : "") + R"(
+cvt.u64.u32 %d1, %r1;
+shr.u64 %d1, %d1, 4;
+or.b64 %d4, %d1, 0x1000080000;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
+  {%f0, %f1, %f2, %f3}, {%r2, %r3, %r4, %r5}, %d4, 0, 1, 1, 0;
+)",
+        {}, ".shared .align 128 .b8 matrix[256];\n");
+    INFO(report.to_string());
+    CHECK((report.kind == FaultKind::none) == masked);
+    if (!masked) CHECK(contains(report.message, "make descriptors of (address & 0x3ffff) >> 4"));
+  }
+}
