@@ -40,8 +40,7 @@ struct DecodePlan {
 /// Warps of a block, and tiles of each in flight.
 struct DecodeBlock {
   int warps = 4, stages = 1;
-  bool cluster = false;     ///< the splits are blocks of a cluster
-  std::uint32_t bytes = 0;  ///< of shared memory
+  bool cluster = false;  ///< the splits are blocks of a cluster
 };
 
 /// Tokens of a block's tiles.
@@ -76,23 +75,18 @@ DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& mad
   const std::int64_t most = most_shared(device);
   const std::int64_t whole =
       device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-  const auto finished = [&](DecodeBlock block) {
-    block.bytes = static_cast<std::uint32_t>(decode_bytes(made, block));
-    return block;
-  };
   for (int stages = 4; stages > 1; --stages) {
     const DecodeBlock block{.stages = stages}, large{.warps = 8, .stages = stages};
     const std::int64_t bytes = decode_bytes(made, block);
     if (bytes > most || 2 * (bytes + kDecodeSystemShared) > whole) continue;
     const bool joins =
         device.compute_capability().major >= 9 && made.dim_class == 128 && made.value_class == 128;
-    return finished(joins && decode_bytes(made, large) <= most ? large : block);
+    return joins && decode_bytes(made, large) <= most ? large : block;
   }
   int stages = 3;
   while (stages > 1 && decode_bytes(made, {.stages = stages}) > most) --stages;
-  if (decode_bytes(made, {.stages = stages}) > most)
-    return finished({.warps = 2, .stages = stages});
-  return finished({.stages = stages});
+  const bool fits = decode_bytes(made, {.stages = stages}) <= most;
+  return {.warps = fits ? 4 : 2, .stages = stages};
 }
 
 /// Whether all blocks run at once as clusters of `splits`. The parts of the device that a cluster
@@ -127,7 +121,6 @@ void make_cluster(const Device& device, const PreparedAttention& made, std::int6
   block.cluster = device.compute_capability().major >= 9 && splits > 1 &&
                   splits <= kMostClusterBlocks && run_at_once(device, blocks, splits) &&
                   bytes <= most_shared(device);
-  if (block.cluster) block.bytes = static_cast<std::uint32_t>(bytes);
 }
 
 const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock& block,
@@ -261,7 +254,11 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
     partial = allocate_splits(made, splits, on);
   }
   DecodePlan plan = plan_decode(call, steps);
-  plan.received = static_cast<std::int32_t>(decode_bytes(made, block));
+  DecodeBlock used = block;  // with the stages that a share fills
+  used.stages =
+      static_cast<int>(std::clamp<std::int64_t>((steps + splits - 1) / splits, 1, block.stages));
+  plan.received = static_cast<std::int32_t>(decode_bytes(made, used));
+  const std::int64_t bytes = plan.received + (block.cluster ? received_bytes(made, splits) : 0);
   std::optional<Array> words;
   if (call.splits > 1 && !block.cluster) {
     words = zeroed_words(static_cast<std::size_t>(blocks), on);
@@ -276,7 +273,7 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   LaunchConfig config{
       .grid = grid,
       .block = {static_cast<std::uint32_t>(32 * block.warps)},
-      .shared_bytes = block.bytes,
+      .shared_bytes = static_cast<std::uint32_t>(bytes),
       .stream = on,
       .programmatic_dependent = whole && !block.cluster && overlaps_launches(device)};
   if (block.cluster) config.cluster = {width};

@@ -115,7 +115,8 @@ __device__ __forceinline__ void multiply_keys(float (&s)[kTiles][4],
 }
 
 /// The rings of a block's warps, behind the queries' tile: `kStages` tiles of keys and values each,
-/// as they are in the cache. kSpaced: tokens lie at the same distance from each other.
+/// as they are in the cache. The first stages of all warps come first: a block of short shares has
+/// no memory for the others. kSpaced: tokens lie at the same distance from each other.
 template <typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync, bool kSpaced>
 struct TokenRing {
   using Keys = TokenCopy<E, kTokens<E>, kDim, kAsync>;
@@ -130,7 +131,7 @@ struct TokenRing {
   __device__ __forceinline__ TokenRing(unsigned char* memory, const AttentionCall& call,
                                        const Sequence& sequence, const Work& work,
                                        const Share<kStep>& share_)
-      : ring(memory + threadIdx.x / 32 * (kStages * kStage)),
+      : ring(memory + threadIdx.x / 32 * kStage),
         k(static_cast<const E*>(call.k) + sequence.k_first + work.kv_head * call.k_at.head),
         v(static_cast<const E*>(call.v) + sequence.v_first + work.kv_head * call.v_at.head),
         table(call.table == nullptr ? nullptr : call.table + work.batch * call.table_row),
@@ -144,7 +145,7 @@ struct TokenRing {
     return share.first + tile * kStep + static_cast<int>(threadIdx.x) / 32 * kTokens<E>;
   }
   __device__ __forceinline__ unsigned char* stage(int tile) const {
-    return ring + tile % kStages * kStage;
+    return ring + tile % kStages * (kWarps * kStage);
   }
   /// Asks for the first tile for the second level of cache. More would delay the queries.
   __device__ __forceinline__ void fetch(const AttentionCall& call) const {

@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(Of::kBound, 1)
       number_parts<Of>(shared, call, plan, [&](Part& part) { scales.complete(part); });
     }
     if (warp == 1) load_queries<Of>(shared, map_q, call, plan);
-    if (warp == 2) load_keys<Of>(shared, map_k, call, plan);
+    if (warp == 2) load_tiles<Of>(shared, map_k, false, call, plan);
     if (warp == 3) load_turned<Of>(shared, turned, call);
   } else {
     take_registers<Of>();

@@ -181,3 +181,18 @@ def test_which_splits_are_blocks_of_a_cluster(batch, keys, splits, cluster):
     assert node.name.endswith(f"{str(cluster).lower()}>")
     if splits is None:
         assert node.grid[0] == (8 if cluster else 16)
+
+
+@hopper_alone
+@pytest.mark.parametrize(("splits", "stages"), [(1, 3), (4, 2), (9, 1)])
+def test_a_block_has_memory_for_the_stages_that_its_share_fills(splits, stages):
+    """Eight warps with tiles of 16 keys and values each, behind 16 queries; in front of the parts
+    that a cluster sends, if there is one."""
+    q, cache = kw.ones((1, 8, 1, 128), "float16"), kw.ones((1, 2, 1024, 128), "float16")
+    stream, graph = kw.Stream(), kw.Graph()
+    kw.synchronize()
+    with graph.capture(stream):
+        decode(q, cache, cache, splits=splits)
+    (node,) = graph.nodes
+    parts = 16 * (4 * 64 + splits) if 1 < splits <= 8 else 0
+    assert node.shared_bytes == 2 * 128 * (16 + stages * 8 * 16 * 2) + parts

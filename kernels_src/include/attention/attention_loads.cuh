@@ -62,8 +62,9 @@ __device__ __forceinline__ void load_queries(const Shared<Of>& shared, const Ten
   Ring<Of::kPlaces> ring;
   load_each_part(shared, [&](const Part& part) {
     const int batch = is_packed<Of>(call.q_starts) ? 0 : part.batch * plan.q_batch;
+    const int groups = is_elected() ? Of::kGroups : 0;
 #pragma unroll 1
-    for (int group = 0; threadIdx.x % 32 == 0 && group < Of::kGroups; ++group) {
+    for (int group = 0; group < groups; ++group) {
       const int slot = group * Of::kPlaces + ring.stage;
       shared.q_empty[slot].wait(ring.parity ^ 1);
       shared.q_full[slot].arrive_expecting(Of::kQueryBytes);
@@ -79,68 +80,52 @@ __device__ __forceinline__ void load_queries(const Shared<Of>& shared, const Ten
   });
 }
 
-/// Queued by one thread: the tile `index` of a part's keys, or of its values.
-template <typename Of, int kColumns>
-__device__ __forceinline__ void load_tile(unsigned char* target, const TensorMap& map,
-                                          const Part& part, int index, int head, int batch,
-                                          Mbarrier& full) {
-  full.arrive_expecting(kColumns * Of::kKeyColumn);
-#pragma unroll
-  for (int i = 0; i < kColumns; ++i) {
-    load_box(target + i * Of::kKeyColumn, map,
-             {i * Of::kPerColumn, part.k_token + part.low + index * Of::kKeys, head, batch}, full);
-  }
-}
-
-/// By a warp, the last keys first.
+/// By a warp: tiles of keys or of values, the last ones first. One text for both, as kernels are
+/// compiled in proportion to theirs.
 template <typename Of>
-__device__ __forceinline__ void load_keys(const Shared<Of>& shared, const TensorMap& map,
-                                          const AttentionCall& call, const HopperPlan& plan) {
-  Ring<Of::kStages> ring;
-  load_each_part(shared, [&](const Part& part) {
-    const int batch = is_packed<Of>(call.k_starts) ? 0 : part.batch * plan.k_batch;
-#pragma unroll 1
-    for (int index = part.steps - 1; index >= 0; --index) {
-      if (threadIdx.x % 32 == 0) {
-        shared.k_empty[ring.stage].wait(ring.parity ^ 1);
-        load_tile<Of, Of::kColumns>(shared.keys(ring.stage), map, part, index,
-                                    part.kv_head * plan.k_head, batch, shared.k_full[ring.stage]);
-      }
-      ring.advance();
-    }
-  });
-}
-
-/// By a warp, the last values first.
-template <typename Of>
-__device__ __forceinline__ void load_values(const Shared<Of>& shared, const TensorMap& map,
-                                            const AttentionCall& call, const HopperPlan& plan) {
+__device__ __forceinline__ void load_tiles(const Shared<Of>& shared, const TensorMap& map,
+                                           bool values, const AttentionCall& call,
+                                           const HopperPlan& plan) {
   const int lane = threadIdx.x % 32;
-  Ring<Of::kValueStages> ring;
-  unsigned tails = 0;
+  const int stages = values ? Of::kValueStages : Of::kStages;
+  const int bytes = values ? Of::kValueBytes : Of::kKeyBytes;
+  Mbarrier* const full = values ? shared.v_full : shared.k_full;
+  Mbarrier* const empty = values ? shared.v_empty : shared.k_empty;
+  unsigned char* const tiles = values ? shared.value_base : shared.key_base;
+  int stage = 0;
+  unsigned parity = 0, tails = 0;
   load_each_part(shared, [&](const Part& part) {
-    const int batch = is_packed<Of>(call.k_starts) ? 0 : part.batch * plan.v_batch;
+    const int batch =
+        is_packed<Of>(call.k_starts) ? 0 : part.batch * (values ? plan.v_batch : plan.k_batch);
+    const int head = part.kv_head * (values ? plan.v_head : plan.k_head);
     // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
     const int last = part.keys - part.low - (part.steps - 1) * Of::kKeys;
-    bool has_tail = Of::kStarts && last < Of::kKeys && part.k_token + part.keys < call.keys;
+    bool has_tail =
+        Of::kStarts && values && last < Of::kKeys && part.k_token + part.keys < call.keys;
 #pragma unroll 1
     for (int index = part.steps - 1; index >= 0; --index) {
-      Mbarrier& full = shared.v_full[ring.stage];
-      if (lane == 0) {
-        shared.v_empty[ring.stage].wait(ring.parity ^ 1);
-        load_tile<Of, Of::kValueColumns>(shared.values(ring.stage), map, part, index,
-                                         part.kv_head * plan.v_head, batch,
-                                         has_tail ? *shared.tail : full);
+      unsigned char* const tile = tiles + stage * bytes;
+      if (is_elected()) {
+        empty[stage].wait(parity ^ 1);
+        Mbarrier& told = has_tail ? *shared.tail : full[stage];
+        told.arrive_expecting(bytes);
+#pragma unroll 1
+        for (int at = 0; at < bytes; at += Of::kKeyColumn) {
+          load_box(tile + at, map,
+                   {at / Of::kKeyColumn * Of::kPerColumn,
+                    part.k_token + part.low + index * Of::kKeys, head, batch},
+                   told);
+        }
       }
       if (has_tail) {
         __syncwarp();
         shared.tail->wait(tails);
         tails ^= 1;
-        clear_values<Of>(shared.values(ring.stage), max(last, 0), lane);
-        if (lane == 0) full.arrive();
+        clear_values<Of>(tile, max(last, 0), lane);
+        if (lane == 0) full[stage].arrive();
         has_tail = false;
       }
-      ring.advance();
+      if (++stage == stages) stage = 0, parity ^= 1;
     }
   });
 }
