@@ -13,6 +13,9 @@
 #include "memory/transfer.h"
 
 #include <array>
+#include <optional>
+#include <span>
+#include <utility>
 
 namespace kernwright::kernels {
 
@@ -62,13 +65,25 @@ void queue_copy(const Array& to, const Array& from, const Stream& stream) {
     copy_on_device(to.device(), plan.base[kTo], plan.base[kFrom], bytes, on);
   } else {
     const int log2_unit = plan.widen_unit(std::array{kTo, kFrom}, 0);
-    if (!queue_line_copy(to.device(), plan, log2_unit, on) &&
-        !queue_tiled_transpose(to.device(), plan, log2_unit, on)) {
+    if (const std::optional<LineCopy> lines = line_copy(plan, log2_unit)) {
+      queue_line_copies(to.device(), std::span(&*lines, 1), log2_unit, on);
+    } else if (!queue_tiled_transpose(to.device(), plan, log2_unit, on)) {
       launch_strided_copy(to.device(), plan, log2_unit, on);
     }
   }
   to.use_on(on);
   from.use_on(on);
+}
+
+/// Lines of the copy and the logarithm of their unit.
+std::optional<std::pair<LineCopy, int>> lines_of(const Array& to, const Array& from) {
+  if (to.size() == 0 || to.shape() != from.shape() || to.type() != from.type()) return std::nullopt;
+  WalkPlan<2> plan = plan_strided(to.address(), to.strides(), from.address(), from.strides(),
+                                  from.shape(), static_cast<std::int64_t>(scalar_size(to.type())));
+  const int log2_unit = plan.widen_unit(std::array{kTo, kFrom}, 0);
+  const std::optional<LineCopy> lines = line_copy(plan, log2_unit);
+  if (!lines) return std::nullopt;
+  return std::pair(*lines, log2_unit);
 }
 
 }  // namespace
@@ -105,6 +120,17 @@ void copy_into(const Array& to, const Array& from, const Stream& stream) {
   } else {
     queue_copy(to, from, stream);
   }
+}
+
+void copy_both_into(const Array& to, const Array& from, const Array& second_to,
+                    const Array& second_from, const Stream& stream) {
+  const auto first = lines_of(to, from), second = lines_of(second_to, second_from);
+  if (!first || !second || first->second != second->second) {
+    copy_into(to, from, stream);
+    return copy_into(second_to, second_from, stream);
+  }
+  queue_line_copies(to.device(), std::array{first->first, second->first}, first->second, stream);
+  for (const Array* each : {&to, &from, &second_to, &second_from}) each->use_on(stream);
 }
 
 }  // namespace kernwright::kernels

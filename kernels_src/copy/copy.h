@@ -17,6 +17,10 @@ Array copy(const Array& array, const Stream& stream = {});
 /// with both arrays, when they do not fit, when `to` is read-only or repeats elements (stride 0).
 void copy_into(const Array& to, const Array& from, const Stream& stream = {});
 
+/// Two copies to memory that nobody else reads or writes, by one kernel where both have long lines.
+void copy_both_into(const Array& to, const Array& from, const Array& second_to,
+                    const Array& second_from, const Stream& stream);
+
 /// Whether the memory from the first byte of one to its last meets that of the other.
 bool may_overlap(const Array& a, const Array& b);
 

@@ -6,6 +6,7 @@
 #include "kernels_src/copy/copy_lines.cu.h"
 #include "kernels_src/family.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -29,24 +30,36 @@ const LazyKernel& line_kernel(int log2_unit) {
 
 }  // namespace
 
-bool queue_line_copy(Device& device, const WalkPlan<2>& plan, int log2_unit, const Stream& stream) {
+std::optional<LineCopy> line_copy(const WalkPlan<2>& plan, int log2_unit) {
   const std::int64_t unit = std::int64_t{1} << log2_unit;
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
-  if (unit >= kLineUnit || plan.dims.size() != 2) return false;
+  if (unit >= kLineUnit || plan.dims.size() != 2) return std::nullopt;
   const WalkDim<2>&line = plan.dims[0], &lines = plan.dims[1];
-  if (line.stride[kTo] != unit || line.stride[kFrom] != unit) return false;
-  if (line.extent < kShortLine / unit || line.extent > kMost / unit) return false;
+  if (line.stride[kTo] != unit || line.stride[kFrom] != unit) return std::nullopt;
+  if (line.extent < kShortLine / unit || line.extent > kMost / unit) return std::nullopt;
   const std::int64_t bytes = line.extent * unit;
   const std::int64_t units = (bytes + 2 * (kLineUnit - 1)) / kLineUnit;
-  if (lines.extent > kMost / units) return false;
-  const std::int64_t count = units * lines.extent, of_block = kLineThreads * kLineUnroll;
-  const LaunchConfig config{.grid = {static_cast<std::uint32_t>((count + of_block - 1) / of_block)},
+  if (lines.extent > kMost / units) return std::nullopt;
+  return LineCopy{.to = plan.base[kTo],
+                  .from = plan.base[kFrom],
+                  .to_pitch = lines.stride[kTo],
+                  .from_pitch = lines.stride[kFrom],
+                  .bytes = static_cast<std::int32_t>(bytes),
+                  .units = static_cast<std::uint32_t>(units),
+                  .count = static_cast<std::uint32_t>(units * lines.extent)};
+}
+
+void queue_line_copies(Device& device, std::span<const LineCopy> copies, int log2_unit,
+                       const Stream& stream) {
+  constexpr std::int64_t kOfBlock = kLineThreads * kLineUnroll;
+  std::array<LineCopy, 2> both{};
+  std::ranges::copy(copies, both.begin());
+  const std::int64_t most = std::max(both[0].count, both[1].count);
+  const LaunchConfig config{.grid = {static_cast<std::uint32_t>((most + kOfBlock - 1) / kOfBlock),
+                                     static_cast<std::uint32_t>(copies.size())},
                             .block = {static_cast<std::uint32_t>(kLineThreads)},
                             .stream = stream};
-  launch(line_kernel(log2_unit).on(device), config, plan.base[kTo], plan.base[kFrom],
-         lines.stride[kTo], lines.stride[kFrom], static_cast<std::int32_t>(bytes),
-         static_cast<std::uint32_t>(units), static_cast<std::uint32_t>(count));
-  return true;
+  launch(line_kernel(log2_unit).on(device), config, both[0], both[1]);
 }
 
 }  // namespace kernwright::kernels

@@ -6,13 +6,25 @@ using namespace kernwright;
 constexpr int kThreads = 256;
 
 /// Lines of `bytes` each, `to_pitch` and `from_pitch` apart. `units`: at least as many as one of
-/// them touches in the target; `count`: of all lines. Elements divide addresses, pitches and bytes.
-/// The target does not overlap the source.
+/// them touches in the target; `count`: of all lines. The target does not overlap the source.
+struct Lines {
+  unsigned char* to;
+  const unsigned char* from;
+  long long to_pitch, from_pitch;
+  int bytes;
+  unsigned units, count;
+};
+/// One copy by each of two rows of blocks. Elements divide addresses, pitches and bytes.
 template <typename Element, int kUnroll>
-__global__ void __launch_bounds__(kThreads)
-    copy_lines(unsigned char* __restrict__ to, const unsigned char* __restrict__ from,
-               long long to_pitch, long long from_pitch, int bytes, unsigned units,
-               unsigned count) {
+__global__ void __launch_bounds__(kThreads) copy_lines(const Lines one, const Lines other) {
+  const bool second = blockIdx.y != 0;  // not by an address: parameters would be copied to memory
+  unsigned char* const __restrict__ to = second ? other.to : one.to;
+  const unsigned char* const __restrict__ from = second ? other.from : one.from;
+  const long long to_pitch = second ? other.to_pitch : one.to_pitch;
+  const long long from_pitch = second ? other.from_pitch : one.from_pitch;
+  const int bytes = second ? other.bytes : one.bytes;
+  const unsigned units = second ? other.units : one.units;
+  const unsigned count = second ? other.count : one.count;
   const unsigned first = blockIdx.x * (kThreads * kUnroll) + threadIdx.x;
   Unit16 low[kUnroll], high[kUnroll];
   LineBytes line[kUnroll];

@@ -128,12 +128,12 @@ template <typename In, typename Out, typename Of, typename Order, Store kStore, 
           typename Given = Problem>
 __global__ void __launch_bounds__(Of::kThreads, 1)
     gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-         const __grid_constant__ TensorMap map_out, void* out, const ProductEpilogueValues with,
-         const Given given) {
+         const __grid_constant__ EdgeMaps edges, const __grid_constant__ TensorMap map_out,
+         void* out, const ProductEpilogueValues with, const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
   constexpr bool kRagged = ScheduleOf<Given>::Type::kInside;
   static_assert(!kRagged || (Order::kA && Order::kB));
   declare_sums<Of::kWaves, Of::kSums>();
   const Direct<ProductTypes<In, Out, Of, Order, kStore, Finish>, kRagged> work;
-  run_product(work, storage, {map_a, map_b}, {map_out, out, with}, given);
+  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given);
 }

@@ -42,7 +42,8 @@ const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue)
   return epilogue.gate ? epilogue.gate : epilogue.activation;
 }
 /// "Epilogue<Silu, BFloat16, true>"
-std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation) {
+std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation,
+                          bool one_scale = false) {
   const char* bias = epilogue.bias ? device_type(epilogue.bias->type()) : "NoBias";
   if (epilogue.gate) return format("GatedEpilogue<{}, {}>", activation, bias);
   const std::string name =
@@ -50,7 +51,8 @@ std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation) 
           ? own_epilogue_type(epilogue, bias)
           : format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same", bias,
                    epilogue.c ? "true" : "false");
-  return epilogue.row_scales ? format("Scaled<{}>", name) : name;
+  if (!epilogue.row_scales) return name;
+  return format("Scaled<{}{}>", name, one_scale ? ", true" : "");
 }
 void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
   const std::optional<ActivationCall>& call = activation_of(epilogue);
@@ -84,10 +86,10 @@ const LazyKernel& finish_kernel(const Array& result, const GemmEpilogue& epilogu
   });
 }
 
-std::string short_epilogue_type(const GemmEpilogue& epilogue) {
+std::string short_epilogue_type(const GemmEpilogue& epilogue, bool one_scale = false) {
   const char* activation = nullptr;
   if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
-  return epilogue_type(epilogue, activation);
+  return epilogue_type(epilogue, activation, one_scale);
 }
 /// The last argument of a kernel's template; left out if it is the default.
 const char* work_suffix(ProductWork work) {
@@ -106,7 +108,7 @@ std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
                 of.sums == GemmSums::direct ? "" : "promoted_", in, device_type(of.out), tile.rows,
                 tile.columns, tile.stages, tile.groups, tile.ping_pong, tile.cluster,
                 tile.gathers ? ", true" : "", sums, kStores[static_cast<int>(of.store)],
-                short_epilogue_type(epilogue), work_suffix(of.work));
+                short_epilogue_type(epilogue, has_one_scale(epilogue)), work_suffix(of.work));
 }
 std::string mma_name(const MmaInstance& of, const GemmEpilogue& epilogue) {
   const MmaTile& tile = of.tile;
@@ -129,6 +131,11 @@ std::string fma_name(const FmaInstance& of, const GemmEpilogue& epilogue) {
 
 bool is_half_float(ScalarType type) noexcept {
   return type == ScalarType::float16 || type == ScalarType::bfloat16;
+}
+
+bool has_one_scale(const GemmEpilogue& epilogue) {
+  return epilogue.row_scales && epilogue.row_scales->size() == 1 &&
+         epilogue.column_scales->size() == 1;
 }
 
 bool has_short_epilogue(const GemmEpilogue& epilogue) {
@@ -158,14 +165,14 @@ const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilog
           : epilogue_family(promoted, "promoted_gemm.cu", text::promoted_gemm_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
-  key.type(of.a).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 32, 4);
+  key.type(of.a).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 16, 5);
   key.add(of.tile.stages, 6)
       .add(of.tile.groups, 2)
       .add(of.tile.ping_pong, 1)
       .add(of.tile.cluster, 4)
       .add(of.tile.gathers, 1);
   key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2).add(of.sums, 2).type(of.b);
-  key.add(of.work, 2);
+  key.add(of.work, 2).add(has_one_scale(epilogue), 1);
   return family.instance(key, [&] { return gemm_name(of, epilogue); });
 }
 

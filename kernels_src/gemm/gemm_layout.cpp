@@ -130,10 +130,17 @@ GemmOperand gemm_operand(const Array& array, const Stream& stream, std::optional
 const Kernel& kernel_for(std::initializer_list<const GemmOperand*> operands,
                          const LazyKernel& kernel, Device& device, KernelsAhead& kernels,
                          const Stream& stream) {
-  const bool copies = std::any_of(operands.begin(), operands.end(),
-                                  [](const GemmOperand* each) { return each->source.has_value(); });
-  if (copies) kernels.begin(kernel, device);
-  for (const GemmOperand* each : operands) each->fill(stream);
+  std::vector<const GemmOperand*> copied;
+  for (const GemmOperand* each : operands) {
+    if (each->source) copied.push_back(each);
+  }
+  if (!copied.empty()) kernels.begin(kernel, device);
+  if (copied.size() == 2) {
+    copy_both_into(copied[0]->array, *copied[0]->source, copied[1]->array, *copied[1]->source,
+                   stream);
+  } else {
+    for (const GemmOperand* each : copied) each->fill(stream);
+  }
   return kernels.on(kernel, device);
 }
 

@@ -24,6 +24,11 @@ struct MapSubject {
   bool operator==(const MapSubject&) const = default;
 };
 
+/// Of operands: `EdgeMaps` of include/product/product_stages.cuh.
+struct GemmEdgeMaps {
+  CUtensorMap a, b;
+};
+
 /// The descriptor: a value, right as long as something lies at the address. Thread-safe. Throws as
 /// TensorMap::tiled().
 CUtensorMap gemm_map(Device& device, const MapSubject& subject);

@@ -25,7 +25,8 @@ constexpr std::array kGemmTiles = {
     GemmTile{128, 64, 8, 2, false, 1},  GemmTile{64, 64, 8, 1, false, 1},
     GemmTile{192, 192, 4, 3, false, 1}, GemmTile{192, 192, 4, 3, false, 2},
     GemmTile{192, 160, 4, 3, false, 1}, GemmTile{192, 128, 5, 3, false, 1},
-    GemmTile{64, 96, 8, 1, false, 2},
+    GemmTile{64, 96, 8, 1, false, 2},   GemmTile{128, 192, 4, 2, true, 1},
+    GemmTile{128, 176, 4, 2, false, 1}, GemmTile{128, 176, 4, 2, false, 2},
 };
 
 /// Tiles of both, for few tiles with a long inner dimension.
@@ -52,9 +53,10 @@ constexpr std::size_t kTilesOfLines = 2, kTilesOfBlocks = 2;  // the first and t
 
 /// The widths of products in wgmma.cuh; of sums that are promoted only those of whole boxes.
 bool has_columns(const GemmTile& tile, bool promotes) {
-  const bool half = tile.columns == 96 || tile.columns == 160 || tile.columns == 224;
+  const int columns = tile.columns;
+  const bool half = columns == 96 || columns == 160 || columns == 176 || columns == 224;
   if (!promotes && half) return true;
-  return tile.columns >= 64 && tile.columns <= 256 && tile.columns % 64 == 0;
+  return columns >= 64 && columns <= 256 && columns % 64 == 0;
 }
 
 }  // namespace
@@ -106,7 +108,7 @@ void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
     wrong = "has at most 256 rows, a multiple of 64 for each group";
   } else if (!has_columns(tile, promotes)) {
     wrong = promotes ? "has 64, 128, 192 or 256 columns"
-                     : "has 64, 96, 128, 160, 192, 224 or 256 columns";
+                     : "has 64, 96, 128, 160, 176, 192, 224 or 256 columns";
   } else if (tile.rows / unit * tile.columns + of_stage > 192 && tile.groups > 2) {
     wrong = "of 3 groups has at most 96 sums for each thread, those of a stage included";
   } else if (tile.rows / unit * tile.columns + of_stage > 384) {

@@ -192,7 +192,7 @@ template <typename In, typename Out, typename Of, bool kScales, Store kStore, ty
           typename Given = Problem>
 __global__ void __launch_bounds__(Of::kThreads, 1)
     promoted_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-                  const __grid_constant__ TensorMap map_out,
+                  const __grid_constant__ EdgeMaps edges, const __grid_constant__ TensorMap map_out,
                   const __grid_constant__ TensorMap map_scales, const BlockScales scales, void* out,
                   const ProductEpilogueValues with, const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
@@ -200,5 +200,5 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   using Work = Promoted<Types, kScales, ScheduleOf<Given>::Type::kGrouped>;
   declare_sums<1, Work::kPartSums>();
   const Work work(map_scales, scales);
-  run_product(work, storage, {map_a, map_b}, {map_out, out, with}, given);
+  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given);
 }

@@ -36,6 +36,19 @@ CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dens
                    .box_columns = static_cast<std::uint32_t>(stage_elements(array))});
 }
 
+/// An operand's map, and the one whose boxes have the lines left for a last one.
+struct OperandBoxes {
+  CUtensorMap whole, edge;
+};
+/// Boxes of so many lines that the inner dimension crosses, or not.
+template <typename MapOf>
+OperandBoxes operand_boxes(std::int64_t lines, int box_lines, bool crossed, const MapOf& map_of) {
+  OperandBoxes boxes{.whole = map_of(box_lines), .edge = {}};
+  const auto left = crossed ? static_cast<int>(lines % box_lines) : 0;
+  boxes.edge = left == 0 ? boxes.whole : map_of(left);
+  return boxes;
+}
+
 GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool gated,
                        std::int64_t stage, const GemmEdges& edges) {
   const auto parts = [](std::int64_t a, std::int64_t b) {
@@ -153,6 +166,25 @@ struct FastGemm {
                                       .rank = 3});
   }
 
+  OperandBoxes boxes_of_a(const GemmTile& tile) const {
+    const auto [rows, dense] =
+        a.dense_rows ? std::pair(layout.rows, layout.inner) : std::pair(layout.inner, layout.rows);
+    const int lines = tile.box_lines_of_a(a.dense_rows, promotes);
+    return operand_boxes(layout.rows, lines, a.dense_rows, [&](int box) {
+      return operand_map(a.array, rows, dense, layout.a_stride, layout.outer, layout.within,
+                         &GemmBatchDim::a, box);
+    });
+  }
+  OperandBoxes boxes_of_b(const GemmTile& tile, bool gated) const {
+    const auto [rows, dense] = b.dense_rows ? std::pair(layout.inner, layout.columns)
+                                            : std::pair(layout.columns, layout.inner);
+    const int lines = tile.box_lines_of_b(!b.dense_rows, gated, promotes);
+    return operand_boxes(layout.columns, lines, !b.dense_rows, [&](int box) {
+      return operand_map(b.array, rows, dense, layout.b_stride, layout.outer, layout.within,
+                         &GemmBatchDim::b, box);
+    });
+  }
+
   /// All of the result, or the parts of its sums.
   void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
                  const GemmEpilogue& ending, KernelsAhead& kernels) const {
@@ -165,16 +197,9 @@ struct FastGemm {
                                 b.dense_rows,
                                 store_of(result.type(), problem.columns),
                                 sums()};
-    const auto [a_rows, a_dense] =
-        a.dense_rows ? std::pair(layout.rows, layout.inner) : std::pair(layout.inner, layout.rows);
-    const auto [b_rows, b_dense] = b.dense_rows ? std::pair(layout.inner, layout.columns)
-                                                : std::pair(layout.columns, layout.inner);
-    const CUtensorMap map_a =
-        operand_map(a.array, a_rows, a_dense, layout.a_stride, layout.outer, layout.within,
-                    &GemmBatchDim::a, tile.box_lines_of_a(a.dense_rows, promotes));
-    const int b_box = tile.box_lines_of_b(!b.dense_rows, ending.gate.has_value(), promotes);
-    const CUtensorMap map_b = operand_map(b.array, b_rows, b_dense, layout.b_stride, layout.outer,
-                                          layout.within, &GemmBatchDim::b, b_box);
+    const OperandBoxes left = boxes_of_a(tile);
+    const OperandBoxes right = boxes_of_b(tile, ending.gate.has_value());
+    const GemmEdgeMaps edges{left.edge, right.edge};
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) map_out = result_map(result, problem);
     const std::int64_t clusters =
@@ -196,7 +221,8 @@ struct FastGemm {
                                       result.device(), kernels, on);
     const GemmEpilogueValues then = gemm_epilogue_values(ending);
     if (!promotes) {
-      launch(kernel, config, map_a, map_b, map_out, result.address(), then, problem);
+      launch(kernel, config, left.whole, right.whole, edges, map_out, result.address(), then,
+             problem);
       return;
     }
     CUtensorMap map_scales{};
@@ -209,8 +235,8 @@ struct FastGemm {
                 .inner_step = strides[0] / 4,
                 .last_column = static_cast<std::int32_t>(shape[1] - 1)};
     }
-    launch(kernel, config, map_a, map_b, map_out, map_scales, blocks, result.address(), then,
-           problem);
+    launch(kernel, config, left.whole, right.whole, edges, map_out, map_scales, blocks,
+           result.address(), then, problem);
   }
 
   void run(const Array& result) const {

@@ -32,6 +32,13 @@ TILES = [
     (256, 128, 3, 2, False, 2),
     (128, 256, 3, 2, False, 2),
 ]
+ENDS = [
+    (128, 160, 3, 2, True, 1),
+    (128, 176, 3, 2, False, 2),
+    (128, 192, 3, 2, True, 1),
+    (256, 128, 3, 2, False, 1),
+    (128, 64, 3, 2, False, 2, True),
+]
 PAIRS = [(E4M3, E4M3), (E5M2, E4M3), (E4M3, E5M2), (E5M2, E5M2), ("int8", "int8")]
 EDGES = [(1, 1, 1), (65, 7, 31), (63, 130, 33), (8, 200, 129), (130, 66, 256)]
 
@@ -154,6 +161,25 @@ def test_tiles(tile):
     if out == "float32":
         close(_core._gemm(x, y, block_scales=scales, tile=tile, splits=2), expected, BLOCKS)
     close(_core._gemm(x, y, tile=tile, splits=1, dtype=out), wide(a) @ wide(b), FLOAT8)
+
+
+@pytest.mark.skipif(not HOPPER, reason="the tiles are for devices of 9.0")
+@pytest.mark.parametrize("tile", ENDS)
+def test_ends_of_fast_sums(tile):
+    """Boxes of the result that are whole and others, scales of lines and of all."""
+    m, n, k = 130, 392, 400
+    a, b = random(m, k, dtype=E4M3), random(k, n, dtype=E4M3, seed=1)
+    rows, columns = some_scales(m), some_scales(n, seed=1)
+    expected = wide(a) @ wide(b)
+    by_lines = kw.asarray(rows), kw.asarray(columns)
+    one = kw.asarray(rows[:1]), kw.asarray(columns[:1])
+    x, y = kw.asarray(a), turned(b)
+    for out, splits in (("bfloat16", 1), ("float32", 1), ("bfloat16", 2)):
+        more = {"tile": tile, "splits": splits, "dtype": out, "fast_sums": True}
+        scaled = _core._gemm(x, y, line_scales=by_lines, **more)
+        close(scaled, expected * wide(rows)[:, None] * columns, FLOAT8)
+        scaled = _core._gemm(x, y, line_scales=one, **more)
+        close(scaled, expected * wide(rows[0]) * columns[0], FLOAT8)
 
 
 @pytest.mark.parametrize("shape", [(40, 66, 31), (70, 200, 300), (130, 66, 900)])
@@ -361,6 +387,9 @@ def test_under_all_checks():
         for tile in (*TILES[1:3], TILES[4], TILES[6]):
             _core._gemm(x, y, block_scales=scales, tile=tile, splits=1)
         _core._gemm(x, y, tile=TILES[1], splits=2)
+        for tile in ENDS if HOPPER else []:
+            for scales_of in ((kw.ones(140), kw.ones(136)), (kw.ones(1), kw.ones(1))):
+                _core._gemm(x, y, line_scales=scales_of, fast_sums=True, tile=tile, splits=1)
         _core._gemm(x, y, fast_sums=True, dtype="bfloat16")
         _core._gemm(whole, whole.T), _core._gemm(whole, whole.T, dtype="int8")
         _core._gemm(single, single.T, precision="tf32")
@@ -379,6 +408,14 @@ def test_the_rule():
     assert choice(8192, 8192, 8192).startswith("256x128, 4 stages")
     assert choice(8192, 8192, 8192, block_scales=True).startswith("128x256, 4 stages")
     assert choice(2048, 7168, 2048, block_scales=True).startswith("128x128, 5 stages")
+    # Measured on an H200.
+    fast = {
+        (4096, 2112, 7168): "128x176",
+        (4096, 32768, 512): "128x192, 4 stages, 2 groups in turn",
+    }
+    for shape, tile in fast.items():
+        assert _core._gemm_choice(*shape, in_bytes=1, bandwidth=4814).startswith(tile)
+    assert "gather" not in choice(2048, 2112, 7168)
     assert "splits" in choice(64, 256, 32768)
     assert "splits" not in choice(4096, 4096, 4096)
     shapes = [(64, 4096, 4096), (4096, 4096, 4096), (128, 24576, 1536)]

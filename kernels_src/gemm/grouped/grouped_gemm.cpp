@@ -173,7 +173,8 @@ struct GroupedLaunch {
     const Kernel& kernel = gemm_kernel(instance, ending).on(result.device());
     const GemmEpilogueValues then = gemm_epilogue_values(ending);
     if (!promotes()) {
-      launch(kernel, config, map_x, map_w, map_out, result.address(), then, problem);
+      launch(kernel, config, map_x, map_w, GemmEdgeMaps{}, map_out, result.address(), then,
+             problem);
     } else {
       CUtensorMap map_scales{};
       GemmBlockValues values{};
@@ -181,8 +182,8 @@ struct GroupedLaunch {
         map_scales = scales_map(blocks->a, tile.rows + kGroupedSkews);
         values = block_values();
       }
-      launch(kernel, config, map_x, map_w, map_out, map_scales, values, result.address(), then,
-             problem);
+      launch(kernel, config, map_x, map_w, GemmEdgeMaps{}, map_out, map_scales, values,
+             result.address(), then, problem);
     }
     if (next) next->use_on(on);
   }

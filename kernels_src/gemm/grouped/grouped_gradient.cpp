@@ -98,8 +98,8 @@ struct GradientLaunch {
             tile.shared_bytes(instance.store != GemmStore::direct) + table_bytes(groups.count)),
         .stream = on};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
-    launch(gemm_kernel(instance, {}).on(result.device()), config, map_grad, map_x, map_out,
-           result.address(), gemm_epilogue_values({}), problem);
+    launch(gemm_kernel(instance, {}).on(result.device()), config, map_grad, map_x, GemmEdgeMaps{},
+           map_out, result.address(), gemm_epilogue_values({}), problem);
   }
 
   /// By mma_gemm.cu.

@@ -56,10 +56,11 @@ __device__ __forceinline__ void move_units(unsigned char* box, Out* data, int ro
 #pragma unroll
   for (int i = 0; i < kWarpRows / 4; ++i) {
     const int r = i * 4 + lane / 8, unit = lane % 8;
-    Out* outside = data + (row + r) * static_cast<long long>(of.columns) + column + unit * 8;
+    const int at = column + unit * (16 / static_cast<int>(sizeof(Out)));
+    Out* outside = data + (row + r) * static_cast<long long>(of.columns) + at;
     move<kLoads>(reinterpret_cast<uint4*>(box + swizzled(r, unit)),
                  reinterpret_cast<uint4*>(outside),
-                 row + r < end && unit >= written && column + unit * 8 < of.columns);
+                 row + r < end && unit >= written && at < of.columns);
   }
 }
 

@@ -53,7 +53,8 @@ __device__ __forceinline__ const void* bias_of_batch(const ProductEpilogueValues
 /// The operation on sums. kAdds: there is a c.
 template <typename Activation, typename Bias, bool kAdds>
 struct Epilogue {
-  static constexpr bool kHasC = kAdds, kGated = false, kScaled = false;
+  static constexpr bool kHasC = kAdds, kGated = false;
+  static constexpr bool kScaled = false, kOneScale = false;
 
   __device__ static const void* bias_of(const ProductEpilogueValues& with, int batch, int columns) {
     return bias_of_batch<Bias>(with, batch, columns);
@@ -73,7 +74,8 @@ struct Epilogue {
 /// activation(first half of the columns) * second half.
 template <typename Activation, typename Bias>
 struct GatedEpilogue {
-  static constexpr bool kHasC = false, kGated = true, kScaled = false;
+  static constexpr bool kHasC = false, kGated = true;
+  static constexpr bool kScaled = false, kOneScale = false;
 
   __device__ static const void* bias_of(const ProductEpilogueValues& with, int batch, int columns) {
     return bias_of_batch<Bias>(with, batch, 2 * columns);
@@ -93,10 +95,11 @@ struct GatedEpilogue {
   }
 };
 
-/// The same of sums that are multiplied by the scales of their row and column first.
-template <typename Base>
+/// The same of sums that are multiplied by the scales of their row and column first. kOne: one
+/// number each for all of them.
+template <typename Base, bool kOne = false>
 struct Scaled : Base {
-  static constexpr bool kScaled = true;
+  static constexpr bool kScaled = true, kOneScale = kOne;
 };
 
 /// The values for one matrix of a batch, each of which has biases and scales of `columns` of its

@@ -79,6 +79,11 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
 template <typename Of, typename Schedule>
 constexpr bool kDeals = Schedule::kGrouped && Of::kCluster == 1 && !Of::kAlternates;
 
+/// Whether lines behind the last ones of a tile lie outside of the matrix. Behind a group's rows
+/// are those of the next.
+template <typename Schedule>
+constexpr bool kHasEdges = !Schedule::kGrouped && !Schedule::kInside;
+
 /// A warpgroup that multiplies, tile after tile.
 template <typename Work, typename Schedule>
 __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
@@ -91,6 +96,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   const int thread = threadIdx.x - 128;
   const Multiplier self{thread / 128, thread / 32 % 4, thread % 32};
   unsigned char* staging = shared.staging + thread / 32 * Shared<Work>::kStagingOfWarp;
+  const float one = one_scale<Finish>(result.with);
   Ring<Of::kStages> ring;
   int turn = 0, number = 0;
   const auto has = [&](int& tile) {
@@ -129,7 +135,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     ProductEpilogueValues ending = result.with;
     if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(ending, at.batch, of.columns);
     const Target to{result.map, result.out, ending, of, schedule.end_row(at)};
-    const TileFactors<Of, Finish> scales(ending, of, top, column, self.lane);
+    const TileFactors<Of, Finish> scales(ending, of, top, column, self.lane, one);
     if constexpr (Work::kStore == kDirect) {
 #pragma unroll
       for (int wave = 0; wave < Of::kWaves; ++wave) {
@@ -188,6 +194,11 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     wait_for_kernel_in_front();
     if (threadIdx.x / 32 == 1) schedule.prepare(Of::kRows * Of::kSharersOfB);
   }
+  bool meets = false;
+  if constexpr (kHasEdges<typename ScheduleOf<Given>::Type>) {
+    meets = clear_edges(shared, of);
+    if (Of::kCluster == 1 && meets) __syncthreads();
+  }
   // The copying warp made the barriers, so it begins before the others have seen them.
   constexpr bool kBegins = Of::kCluster == 1 && !kPrepares;
   if constexpr (kBegins) {
@@ -203,7 +214,11 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
   } else if constexpr (kPrepares) {
     cluster_sync();
   } else {
-    arrive_in_cluster();
+    if (meets) {
+      release_to_cluster();
+    } else {
+      arrive_in_cluster();
+    }
     wait_for_cluster();
   }
   constexpr int kBlocks = Of::kCluster * Of::kParts;
@@ -225,8 +240,10 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
         const Place at = schedule.place(tile);
         wait_for_kernel_in_front();
         constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
-        load_tile(work, shared, maps, of, at, top_row<Of>(schedule, at, rank), schedule.end_row(at),
-                  depth_of<Of>(schedule, at, rank, kDepth), rank, ring);
+        constexpr bool kExact = kHasEdges<typename ScheduleOf<Given>::Type>;
+        load_tile<kExact>(work, shared, maps, of, at, top_row<Of>(schedule, at, rank),
+                          schedule.end_row(at), depth_of<Of>(schedule, at, rank, kDepth), rank,
+                          ring);
       }
       let_next_begin();  // not before: it would take the places that this one leaves free
       if constexpr (Of::kCluster > 1) wait_for_all_stages(shared, ring);

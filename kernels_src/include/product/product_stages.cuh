@@ -136,9 +136,16 @@ struct Shared {
   __device__ unsigned char* more(int stage) const { return beside + stage * kBesideStep; }
 };
 
+/// The maps of a and b whose boxes have just the lines that are left for a last one. Lines of a box
+/// that lie outside of the matrix would take longer than those inside.
+struct EdgeMaps {
+  TensorMap a, b;
+};
+
 /// The tensor maps of a and b.
 struct OperandMaps {
   const TensorMap &a, &b;
+  const EdgeMaps& edges;
 };
 
 /// The first row of this block's tile.
@@ -163,11 +170,16 @@ __device__ __forceinline__ Depth depth_of(const Schedule& schedule, Place at, un
 
 constexpr int kNarrow = 64;  // columns of a tile at an edge that leaves out all others
 
-/// What is loaded for a tile. Wide tiles of kernels that leave out products (kLeavesOut) load no
-/// box of a warpgroup without rows inside the result, and none behind the columns of a narrow tile.
-template <typename Work>
+/// What is loaded for a tile. Lines that neighbours of the inner dimension make are just those of
+/// the matrix, if kExact: what lies behind them in a stage makes sums that nobody writes. Of others
+/// wide tiles of kernels that leave out products (kLeavesOut) load no box of a warpgroup without
+/// rows inside the result, and none behind the columns of a narrow tile.
+template <typename Work, bool kExact>
 struct TileBoxes {
   using Of = typename Work::Of;
+  static constexpr bool kExactA = kExact && !Work::Order::kA;
+  // The first half of a gated tile has columns of the second one behind it.
+  static constexpr bool kExactB = kExact && !Work::Order::kB && !Work::Finish::kGated;
   static constexpr bool kLeavesOut = Work::kLeavesOut && Of::kColumns >= 256;
   static constexpr int kHalf = Of::kColumns / (Work::Finish::kGated ? 2 : 1);
   // Of the tiles of A and B, what this block loads.
@@ -181,9 +193,16 @@ struct TileBoxes {
   /// The result has that many rows and columns from the tile's first ones on.
   __device__ TileBoxes(int rows_inside, int columns_inside) {
     constexpr int kOfGroup = Of::kGroupRows;
-    if (!kLeavesOut) return;
-    rows = min(rows, (max(rows_inside, 0) + kOfGroup - 1) / kOfGroup * kOfGroup);
-    if (!Work::Finish::kGated && columns_inside <= kNarrow) columns = kNarrow;
+    if (kExactA) {
+      rows = min(rows, max(rows_inside, 0));
+    } else if (kLeavesOut) {
+      rows = min(rows, (max(rows_inside, 0) + kOfGroup - 1) / kOfGroup * kOfGroup);
+    }
+    if (kExactB) {
+      columns = min(columns, max(columns_inside, 0));
+    } else if (kLeavesOut && !Work::Finish::kGated && columns_inside <= kNarrow) {
+      columns = kNarrow;
+    }
   }
   /// Of a stage.
   __device__ int bytes() const {
@@ -192,17 +211,46 @@ struct TileBoxes {
   }
 };
 
+/// The lines of stages that no copy fills for the last tiles become zero: what is multiplied was
+/// written before. By the multiplying warpgroups, before they meet. Whether copies of other blocks
+/// or for other tiles may fill these lines, too: then they must not begin before.
+template <typename Work>
+__device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Problem& of) {
+  using Of = typename Work::Of;
+  using Boxes = TileBoxes<Work, true>;
+  bool meets = false;
+  const auto clear = [&](unsigned char* from, int lines, int tiles, int extent) {
+    const int first = max(lines - (tiles * lines - extent), 0);
+    const int units = (lines - first) * (kLine / 16);
+    if (units == 0) return;
+    meets |= Of::kCluster > 1 || extent > lines;
+    if (threadIdx.x < 128) return;
+#pragma unroll 1
+    for (int stage = 0; stage < Of::kStages; ++stage, from += Of::kStageBytes) {
+      for (int i = threadIdx.x - 128; i < units; i += Of::kGroups * 128) {
+        *reinterpret_cast<uint4*>(from + first * kLine + i * 16) = uint4{};
+      }
+    }
+    show_to_copies();  // and to products
+  };
+  if (Boxes::kExactA) clear(shared.a(0), Of::kRows, of.row_tiles * Of::kSharersOfB, of.rows);
+  if (Boxes::kExactB) {
+    clear(shared.b(0), Of::kColumns, of.column_tiles * Of::kSharersOfA, of.columns);
+  }
+  return meets;
+}
+
 /// Loads what a tile from `row` on needs, stage by stage of `part`; the result's rows end before
 /// `end`. By one thread. In a gated product the first half of B's tile are columns of its first
 /// half, the second half those of its second.
-template <typename Work>
+template <bool kExact, typename Work>
 __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& shared,
                                           const OperandMaps& maps, const Problem& of, Place at,
                                           int row, int end, const Depth& part, unsigned rank,
                                           Ring<Work::Of::kStages>& ring) {
   using Of = typename Work::Of;
   using Order = typename Work::Order;
-  using Boxes = TileBoxes<Work>;
+  using Boxes = TileBoxes<Work, kExact>;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
   constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
   const int column = column_tile<Of>(at, rank) * Boxes::kHalf;
@@ -213,20 +261,22 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   };
   const int outer = at.batch == 0 ? 0 : at.batch / of.inner_batches;
   const int inner = at.batch - outer * of.inner_batches;
-  const auto load_a = [&](unsigned char* target, int x, int y, Mbarrier& full) {
+  const auto load_a = [&](const TensorMap& map, unsigned char* target, int x, int y,
+                          Mbarrier& full) {
     const BoxPlace place{x, y, inner * of.a_inner, outer * of.a_outer};
     if constexpr (Of::kSharersOfA == 1) {
-      load_box(target, maps.a, place, full);
+      load_box(target, map, place, full);
     } else {
-      load_box_for(kAll, target, maps.a, place, full);
+      load_box_for(kAll, target, map, place, full);
     }
   };
-  const auto load_b = [&](unsigned char* target, int x, int y, Mbarrier& full) {
+  const auto load_b = [&](const TensorMap& map, unsigned char* target, int x, int y,
+                          Mbarrier& full) {
     const BoxPlace place{x, y, inner * of.b_inner, outer * of.b_outer};
     if constexpr (Of::kSharersOfB == 1) {
-      load_box(target, maps.b, place, full);
+      load_box(target, map, place, full);
     } else {
-      load_box_for(kAll, target, maps.b, place, full);
+      load_box_for(kAll, target, map, place, full);
     }
   };
   const int of_a = Of::kSharersOfA == 1 ? 0 : static_cast<int>(rank);
@@ -248,9 +298,10 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
       const int from = Order::kA ? i * Boxes::kRows : of_a * Boxes::kShareOfA + i * Boxes::kRows;
       if (from >= boxes.rows) break;
       if constexpr (Order::kA) {
-        load_a(a + (from + lines_of_a) * kLine, row + from, deep + lines_of_a, full);
+        load_a(maps.a, a + (from + lines_of_a) * kLine, row + from, deep + lines_of_a, full);
       } else {
-        load_a(a + from * kLine, deep, row + from, full);
+        const bool whole = !kExact || from + Boxes::kRows <= boxes.rows;
+        load_a(whole ? maps.a : maps.edges.a, a + from * kLine, deep, row + from, full);
       }
     }
     if constexpr (Order::kB) {
@@ -258,14 +309,15 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
 #pragma unroll
       for (int i = 0; i < Of::kBytesOfB / kPart; ++i) {
         if (i * 64 >= boxes.columns) break;
-        load_b(b + i * kPart + lines * kLine, column_of(i * 64), deep + lines, full);
+        load_b(maps.b, b + i * kPart + lines * kLine, column_of(i * 64), deep + lines, full);
       }
     } else {
 #pragma unroll
       for (int i = 0; i < Boxes::kShare / Boxes::kColumns; ++i) {
         const int place = of_b * Boxes::kShare + i * Boxes::kColumns;
         if (place >= boxes.columns) break;
-        load_b(b + place * kLine, deep, column_of(place), full);
+        const bool whole = !Boxes::kExactB || place + Boxes::kColumns <= boxes.columns;
+        load_b(whole ? maps.b : maps.edges.b, b + place * kLine, deep, column_of(place), full);
       }
     }
     work.load_beside(shared.more(ring.stage), row, deep / kDepth, full);

@@ -42,19 +42,33 @@ constexpr int kColumnsOf = Of::kColumns / (Finish::kGated ? 2 : 1);
 template <typename Of, typename Finish>
 constexpr int kPairedBy = Finish::kGated ? Of::kSums / 2 : 0;
 
-/// The scales of a thread's rows and columns of a tile, requested all at once: the tile waits for
-/// memory once.
+/// The one scale of all sums, read once. Else 1.
+template <typename Finish>
+__device__ __forceinline__ float one_scale(const ProductEpilogueValues& with) {
+  if constexpr (Finish::kOneScale) return with.row_scales.data[0] * with.column_scales.data[0];
+  return 1;
+}
+
+/// The scales of a thread's rows and of a tile's columns, requested all at once: the tile waits for
+/// memory once. The lanes of a warp have some of the columns' each: beside the sums there are no
+/// registers for all. Where there is one scale for all, each row has it.
 template <typename Of, typename Finish>
 struct TileFactors {
-  static constexpr int kPairs = Finish::kScaled ? kColumnsOf<Of, Finish> / 8 : 1;
-  Factors<Finish> rows[Of::kWaves], columns[kPairs];
+  static constexpr bool kMany = Finish::kScaled && !Finish::kOneScale;
+  static constexpr int kOfLane = kMany ? (kColumnsOf<Of, Finish> + 31) / 32 : 1;
+  Factors<Finish> rows[Of::kWaves];
+  float columns[kOfLane];
 
   __device__ __forceinline__ TileFactors(const ProductEpilogueValues& with, const Problem& of,
-                                         int row, int column, int lane) {
-    if constexpr (Finish::kScaled) {
+                                         int row, int column, int lane, float one) {
+    if constexpr (Finish::kOneScale) {
 #pragma unroll
-      for (int i = 0; i < kPairs; ++i) {
-        columns[i] = {with.column_scales, column + i * 8 + lane % 4 * 2, 1, of.columns};
+      for (Factors<Finish>& each : rows) each.value[0] = each.value[1] = one;
+    } else if constexpr (Finish::kScaled) {
+#pragma unroll
+      for (int i = 0; i < kOfLane; ++i) {
+        const int at = min(column + i * 32 + lane, of.columns - 1);
+        columns[i] = with.column_scales.data[at * with.column_scales.step];
       }
 #pragma unroll
       for (int wave = 0; wave < Of::kWaves; ++wave) {
@@ -62,8 +76,16 @@ struct TileFactors {
       }
     }
   }
-  __device__ __forceinline__ const Factors<Finish>& of_columns(int pair) const {
-    return columns[Finish::kScaled ? pair : 0];
+  /// Of a pair of the thread's columns. By all lanes.
+  __device__ __forceinline__ Factors<Finish> of_columns(int pair, int lane) const {
+    Factors<Finish> two;
+    if constexpr (kMany) {
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        two.value[k] = __shfl_sync(~0u, columns[pair / 4], pair % 4 * 8 + lane % 4 * 2 + k);
+      }
+    }
+    return two;
   }
 };
 
@@ -79,7 +101,7 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
   for (int i = 0; i < kSwizzled / 8; ++i) {
     const int at = column + i * 8 + lane % 4 * 2;
     const auto bias = Finish::biases(to.with, at, to.of.columns);
-    const Factors<Finish>& columns = scales.of_columns(first_pair + i);
+    const Factors<Finish> columns = scales.of_columns(first_pair + i, lane);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float c[2] = {};
@@ -227,25 +249,27 @@ __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
   }
 }
 
-/// As store_rows(), of elements of 4 bytes: boxes of 32 columns, by copies alone.
+/// As store_rows(), of elements of 4 bytes: boxes of 32 columns, by copies where they are whole.
 template <typename Of, typename Out, typename Finish, typename Sum>
 __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
                                                 unsigned char* staging, const Target& to,
                                                 const TileFactors<Of, Finish>& scales, int wave,
                                                 int row, int first_column, int z, int lane,
                                                 int& turn) {
-  constexpr int kWide = kLine / 4;
+  constexpr int kWide = kLine / 4, kColumns = kColumnsOf<Of, Finish>;
   const Out* c = static_cast<const Out*>(to.with.c) + to.offset(z);
 #pragma unroll
-  for (int chunk = 0; chunk < kColumnsOf<Of, Finish> / kWide; ++chunk) {
-    const int column = first_column + chunk * kWide;
+  for (int chunk = 0; chunk < (kColumns + kWide - 1) / kWide; ++chunk) {
+    const int begin = min(chunk * kWide, kColumns - kWide), column = first_column + begin;
+    const int written = (chunk * kWide - begin) / 4;  // units of the box before
     unsigned char* box = staging + turn * kBox;
     turn ^= Of::kBoxes - 1;
     if (lane == 0) wait_for_reads_of_stores<Of::kBoxes - 1>();
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < kWide / 8; ++i) {
-      const int at = column + i * 8 + lane % 4 * 2, pair = chunk * (kWide / 8) + i;
+      const int at = column + i * 8 + lane % 4 * 2, pair = begin / 8 + i;
+      const Factors<Finish> factors = scales.of_columns(pair, lane);
       const auto bias = Finish::biases(to.with, at, to.of.columns);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -254,17 +278,22 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
         if (Finish::kHasC && (row + r >= to.end || at >= to.of.columns)) continue;
         const long long place = static_cast<long long>(row + r) * to.of.columns + at;
         Out two[2];
-        finish_two<Of>(&sums[pair * 4 + half * 2], to, scales.rows[wave], scales.of_columns(pair),
-                       bias, half, c + place, true, two);
+        finish_two<Of>(&sums[pair * 4 + half * 2], to, scales.rows[wave], factors, bias, half,
+                       c + place, true, two);
         Out* inside =
             reinterpret_cast<Out*>(box + swizzled(r, i * 2 + lane % 4 / 2)) + lane % 2 * 2;
         write_pair(inside, two[0], two[1], true, true);
       }
     }
+    const bool whole = chunk * kWide == begin;
     show_to_copies();
     __syncwarp();
+    if (!whole) {
+      Out* const out = static_cast<Out*>(to.out) + to.offset(z);
+      move_units<false>(box, out, row, column, to.of, to.end, lane, written);
+    }
     if (lane == 0) {
-      if (row < to.end && column < to.of.columns) store_box(to.map, box, column, row, z);
+      if (whole && row < to.end && column < to.of.columns) store_box(to.map, box, column, row, z);
       commit_stores();
     }
   }
@@ -282,6 +311,7 @@ __device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const
 #pragma unroll
   for (int i = 0; i < kColumnsOf<Of, Finish> / 8; ++i) {
     const int column = first_column + i * 8 + lane % 4 * 2;
+    const Factors<Finish> factors = scales.of_columns(i, lane);
     if (column >= columns) continue;
     const bool second = column + 1 < columns;
     const auto bias = Finish::biases(to.with, column, columns);
@@ -291,8 +321,8 @@ __device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const
       if (r >= to.end) continue;
       const long long at = static_cast<long long>(r) * columns + column;
       Out two[2];
-      finish_two<Of>(&sums[i * 4 + half * 2], to, scales.rows[wave], scales.of_columns(i), bias,
-                     half, added + at, second, two);
+      finish_two<Of>(&sums[i * 4 + half * 2], to, scales.rows[wave], factors, bias, half,
+                     added + at, second, two);
       write_pair(out + at, two[0], two[1], second, by_two);
     }
   }
