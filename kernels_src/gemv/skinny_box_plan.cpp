@@ -54,10 +54,10 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
   // The next launch begins early if no multiprocessors are idle, which would take two of its
-  // blocks.
+  // blocks. More stages fetched ahead were slower on an H100 and an H200.
   const std::int64_t all = blocks * plan.splits;
   const bool one_wave = all <= shape.multiprocessors && 16 * all >= 15 * shape.multiprocessors;
-  if (one_wave && !shape.by_columns && plan.ahead < 0) plan.ahead = 1;
+  if (one_wave && !shape.by_columns && plan.ahead < 0) plan.ahead = sends_skinny_sums(plan) ? 4 : 1;
   if (plan.stages >= 2) return;
   // A cluster waits until all of its blocks have a place, so there is room for one block more.
   const std::int64_t beside = skinny_parts(blocks * plan.splits, shape.multiprocessors) + 1;

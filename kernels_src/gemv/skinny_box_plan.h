@@ -19,6 +19,9 @@ inline void choose_skinny(int& parameter, std::int64_t value) {
   if (parameter <= 0) parameter = static_cast<int>(value);
 }
 
+/// Whether blocks of skinny_wgmma.cu send their sums to those that end them, as there.
+constexpr bool sends_skinny_sums(const SkinnyPlan& plan) { return plan.columns <= 4; }
+
 /// Whether skinny_whole.cu, or skinny_bytes.cu, can multiply such operands; and whether it was
 /// measured to be faster.
 bool fits_skinny_whole(const SkinnyShape& shape);

@@ -289,8 +289,10 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
   const int rows = 16 * plan.rows * plan.warps, columns = 8 * plan.columns;
   if (plan.kernel == SkinnyKernel::wgmma) {
-    return std::max(plan.stages * (rows + columns) * 128, columns * (rows + 4) * 4) +
-           16 * plan.stages;
+    const int stages = plan.stages * (rows + columns) * 128, barriers = 16 * plan.stages;
+    if (!sends_skinny_sums(plan)) return std::max(stages, columns * (rows + 4) * 4) + barriers;
+    const int splits = std::max(1, plan.splits), owned = (plan.warps + splits - 1) / splits;
+    return stages + (splits - 1) * owned * columns * 64 + barriers + 8;
   }
   if (plan.kernel == SkinnyKernel::whole) return plan.stages * ((64 + 16 * plan.rows) * 128 + 16);
   if (plan.kernel == SkinnyKernel::bytes) {

@@ -11,20 +11,27 @@ struct SkinnyBoxes {
   int weights_batch, x_batch;
 };
 
-/// Shared memory of a block: stages of 128 bytes of each row of the weights and of x, or later the
-/// sums, a column behind the other; two barriers for each stage.
+/// Shared memory of a block: stages of 128 bytes of each row of the weights and of x, two barriers
+/// for each stage. If it sends sums, those of the cluster's other blocks follow the stages, and
+/// they have a barrier; else sums come to the place of the stages, a column behind the other.
 template <int Warps, int ColTiles, int Stages>
 struct Boxes {
   static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kDepth = 64, kTeams = 1;
+  static constexpr bool kSends = ColTiles <= 4;              // others take the room of stages
   static constexpr int kBytes = (kRows + kColumns) * kLine;  // of a stage
   static constexpr int kPitch = kRows + 4;                   // of sums
-  static constexpr int kSumBytes = kColumns * kPitch * 4;
+  static constexpr int kSumBytes = kSends ? 0 : kColumns * kPitch * 4;
   static constexpr int kData = Stages * kBytes > kSumBytes ? Stages* kBytes : kSumBytes;
-  unsigned char* base;
-  Mbarrier *full, *empty;
+  unsigned char *base, *received;
+  Mbarrier *full, *empty, *gathered;
 
-  __device__ explicit Boxes(unsigned char* at)
-      : base(at), full(reinterpret_cast<Mbarrier*>(at + kData)), empty(full + Stages) {}
+  __device__ Boxes(unsigned char* at, unsigned splits)
+      : base(at),
+        received(at + kData),
+        full(reinterpret_cast<Mbarrier*>(received +
+                                         (kSends ? SumOwners<Boxes>{splits}.bytes() : 0))),
+        empty(full + Stages),
+        gathered(empty + Stages) {}
   __device__ unsigned char* weights(int stage) const { return base + stage * kBytes; }
   __device__ unsigned char* x(int stage) const { return weights(stage) + kRows * kLine; }
   __device__ float* sums() const { return reinterpret_cast<float*>(base); }
@@ -111,7 +118,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
                  const SkinnyBoxes boxes) {
   using Of = Boxes<Warps, ColTiles, Stages>;
   extern __shared__ __align__(1024) unsigned char memory[];
-  const Of shared(memory);
+  const Of shared(memory, p.splits);
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
   const int lane = threadIdx.x % 32, first = blockIdx.x * Of::kRows;
   const int chunks = (p.k + Of::kDepth - 1) / Of::kDepth;
@@ -125,30 +132,50 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
       shared.full[stage].init(1);
       shared.empty[stage].init(Warps);
     }
+    if constexpr (Of::kSends) shared.gathered->init(1);
     Mbarrier::publish();
+    if constexpr (Of::kSends) expect_sums(shared, p.splits, blockIdx.y);
   } else if (threadIdx.x == Warps * 32) {
     fetch_boxes<kAcross, Of>(map_weights, first, begin, min(begin + static_cast<int>(p.ahead), end),
                              static_cast<int>(blockIdx.z) * boxes.weights_batch);
   }
+  if (Of::kSends && p.splits > 1) arrive_in_cluster();
   __syncthreads();
-  wait_for_previous();
+  if (!Of::kSends) let_next_begin();
+  wait_for_kernel_in_front();
   Ring<Stages> ring;
-  for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
+  unsigned parity = 0;
+  for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z, parity ^= 1) {
     const int at = static_cast<int>(batch);
+    const bool last = batch + gridDim.z >= p.batches;
     float sums[Of::kColumns / 2];
     if (warp < Warps) {
       multiply_boxes<T, kAcross>(shared, warp / 4, lane, end - begin, ring, sums);
     } else if (lane == 0) {
       load_boxes<kAcross>(shared, map_weights, map_x, first, begin, end, at * boxes.weights_batch,
                           at * boxes.x_batch, ring);
+      // Earlier, what it fetches would delay these loads.
+      if (Of::kSends && last) let_next_begin();
     }
     __syncwarp();
-    __syncthreads();  // all have read the stages
-    if (warp < Warps) spread_warp_sums(shared, warp, lane, sums);
-    finish_cluster<T, Act>(p, batch, 0, first, shared);
-    if (batch + gridDim.z >= p.batches) break;
-    show_to_copies();  // the next batch's boxes come to the place of the sums
-    cluster_sync();
+    if constexpr (Of::kSends) {
+      if (p.splits > 1) wait_for_cluster();
+      if (warp < Warps &&
+          gather_warp_sums(shared, p.splits, blockIdx.y, warp, lane, parity, sums)) {
+        finish_warp_sums<T, Act, Of>(p, batch, first + warp * 16, lane, sums);
+      }
+      if (last) break;
+      __syncthreads();  // all have added what was sent
+      if (threadIdx.x == 0) expect_sums(shared, p.splits, blockIdx.y);
+      if (p.splits > 1) release_to_cluster();
+    } else {
+      __syncthreads();  // all have read the stages
+      if (warp < Warps) spread_warp_sums(shared, warp, lane, sums);
+      finish_cluster<T, Act>(p, batch, 0, first, shared);
+      if (last) break;
+      show_to_copies();  // the next batch's boxes come to the place of the sums
+      cluster_sync();
+    }
   }
-  leave_cluster(p.splits);
+  if (!Of::kSends) leave_cluster(p.splits);
 }

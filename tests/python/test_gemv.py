@@ -329,6 +329,16 @@ def boxes_of_some_rows():
     assert_close(got, wanted / (1 + np.exp(-wanted)) + wide(residual), "bfloat16", 4)
 
 
+def more_batches_than_blocks():
+    """Blocks of a cluster have several products one after the other."""
+    x, w = values((65535 + 40, 9, 16), "float16"), values((65535 + 40, 8, 16), "float16", 1)
+    got = wide(product(kw.asarray(x), kw.asarray(w), (WGMMA, 4, 0, 0, -1, 2, 0, 2)).numpy())
+    wanted = wide(x) @ wide(w).transpose(0, 2, 1)
+    for part in (slice(0, 40), slice(40, 65535), slice(65535, None)):
+        error = np.linalg.norm(got[part] - wanted[part])
+        assert error < 5e-4 * np.linalg.norm(wanted[part])
+
+
 def whole_rows_of_k():
     """Blocks with all of k: odd rows of x and of the weights, columns ending inside of boxes."""
     with kw.checks("memory", "init", "race", "sync") as report:
@@ -407,7 +417,8 @@ def boxes_under_all_checks():
     with kw.checks("memory", "init", "race", "sync") as report:
         for m, n, k, plan in [(20, 136, 328, (WGMMA, 8, 0, 0, -1, 2, -1, 3)),
                               (33, 72, 136, (WGMMA, 4, 0, 0, -1, 1, 1, 2)),
-                              (50, 70, 264, (WGMMA, 4, 0, 0, -1, 3, 1, 2))]:  # fmt: skip
+                              (50, 70, 264, (WGMMA, 4, 0, 0, -1, 3, 1, 2)),
+                              (9, 66, 584, (WGMMA, 4, 0, 0, -1, 8, 1, 2))]:  # fmt: skip
             x, w = values((m, k), "bfloat16"), weights((n, k), "bfloat16")
             check(x, w, plan)
             if n % 8 == 0:
@@ -427,7 +438,7 @@ def test_every_kernel_on_a_newer_device():
     program = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
     program += "from test_gemv import *\n"
     program += "every_kernel()\nboxes_under_all_checks()\nboxes_of_some_rows()\nwhole_rows_of_k()\n"
-    program += "bytes_by_warpgroups()\n"
+    program += "bytes_by_warpgroups()\nmore_batches_than_blocks()\n"
     program += "for dtype in NARROW: one_row(dtype)\n"
     program += "check(values((1, 4096), 'bfloat16'), weights((4097, 4096), 'int8'))\n"
     program += "check(values((17, 1024), 'bfloat16'), weights((1024, 1024), 'int8'))\n"
@@ -444,6 +455,7 @@ def test_boxes_of_some_rows_on_a_gpu():
     boxes_of_some_rows()
     whole_rows_of_k()
     bytes_by_warpgroups()
+    more_batches_than_blocks()
 
 
 # ------------------------------------------------------------------------------------- gates

@@ -3,12 +3,120 @@
 //
 // `Boxes` is a kernel's shared memory. It has kRows rows of the weights and kColumns rows of x, and
 // sums(): a column behind the other, kPitch apart. kTeams teams of warps share the k of a block;
-// each has sums of its own, one team's behind the other's.
+// each has sums of its own, one team's behind the other's. Without teams warps may send their sums
+// instead (SumOwners): then `Boxes` has `received` for them, and a barrier `gathered`.
 #pragma once
 
 #include <kernwright/skinny.cuh>
 
 namespace kernwright {
+
+/// Each block of a cluster ends the sums of some warps, and gets those of the other blocks' warps.
+template <typename Boxes>
+struct SumOwners {
+  static constexpr unsigned kWarps = Boxes::kRows / 16;
+  static constexpr unsigned kBytes = Boxes::kColumns * 16 * 4;  // of a warp's sums
+  unsigned splits;                                              // blocks
+
+  __device__ unsigned owner(unsigned warp) const { return warp * splits / kWarps; }
+  __device__ unsigned first(unsigned block) const { return (block * kWarps + splits - 1) / splits; }
+  /// That a block has room for.
+  __device__ unsigned bytes() const {
+    return (kWarps + splits - 1) / splits * (splits - 1) * kBytes;
+  }
+  /// That a block gets.
+  __device__ unsigned expected(unsigned block) const {
+    return (first(block + 1) - first(block)) * (splits - 1) * kBytes;
+  }
+};
+
+/// By one thread, before the cluster's blocks meet: others send sums after that.
+template <typename Boxes>
+__device__ __forceinline__ void expect_sums(const Boxes& shared, unsigned splits, unsigned part) {
+  shared.gathered->arrive_expecting(SumOwners<Boxes>{splits}.expected(part));
+}
+
+/// A warp of block `part` sends its sums to the block that ends them, or adds what the others sent,
+/// in their order. Returns whether it has all.
+template <typename Boxes>
+__device__ __forceinline__ bool gather_warp_sums(const Boxes& shared, unsigned splits,
+                                                 unsigned part, unsigned warp, unsigned lane,
+                                                 unsigned parity,
+                                                 float (&sums)[Boxes::kColumns / 2]) {
+  const SumOwners<Boxes> owners{splits};
+  if (splits == 1) return true;
+  const unsigned owner = owners.owner(warp), others = splits - 1;
+  unsigned char* received =
+      shared.received + (warp - owners.first(owner)) * others * owners.kBytes + lane * 16;
+  if (owner != part) {
+    const unsigned to = address_in_block(shared_address(received), owner) +
+                        (part - (part > owner ? 1 : 0)) * owners.kBytes;
+    const unsigned gathered = address_in_block(shared_address(shared.gathered), owner);
+#pragma unroll
+    for (int i = 0; i < Boxes::kColumns / 2; i += 4) {
+      unsigned four[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) four[k] = __float_as_uint(sums[i + k]);
+      send_four(to + i * 128, four, gathered);
+    }
+    return false;
+  }
+  shared.gathered->wait(parity);
+#pragma unroll 1
+  for (unsigned from = 0; from < others; ++from, received += owners.kBytes) {
+#pragma unroll
+    for (int i = 0; i < Boxes::kColumns / 2; i += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(received + i * 128);
+      sums[i] += four.x;
+      sums[i + 1] += four.y;
+      sums[i + 2] += four.z;
+      sums[i + 3] += four.w;
+    }
+  }
+  return true;
+}
+
+/// The transpose of 8 rows and columns of 16-bit numbers: a lane has two neighbours of row lane
+/// / 4.
+__device__ __forceinline__ unsigned turned(unsigned pair) {
+  unsigned result;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(pair));
+  return result;
+}
+
+/// The results of a warp's 16 rows from `first_n` on, of sums as wgmma leaves them. They are turned
+/// in registers, so that four lanes store all 16 results of a row of x.
+template <typename T, typename Act, typename Boxes>
+__device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 batch,
+                                                 unsigned first_n, unsigned lane,
+                                                 const float (&sums)[Boxes::kColumns / 2]) {
+  const bool odd = lane % 2 != 0;
+#pragma unroll
+  for (int c = 0; c < Boxes::kColumns / 8; ++c) {
+    if (c * 8 >= p.m) break;
+    unsigned halves[2];  // of the warp's rows
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      Pack<T, 2> pair;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const unsigned m = min(c * 8 + lane % 4 * 2 + i, p.m - 1);
+        const unsigned n = min(first_n + half * 8 + lane / 4, p.n - 1);
+        pair.value[i] = finished<T, Act>(p, batch, m, n, sums[c * 4 + half * 2 + i]);
+      }
+      memcpy(&halves[half], &pair, 4);
+      halves[half] = turned(halves[half]);
+    }
+    // Even lanes have four neighbours of the first half, odd ones of the other.
+    const unsigned got = __shfl_xor_sync(~0u, odd ? halves[0] : halves[1], 1);
+    const uint2 words = odd ? make_uint2(got, halves[1]) : make_uint2(halves[0], got);
+    const unsigned m = c * 8 + lane / 4, n = first_n + (odd ? 8 : 0) + lane % 4 / 2 * 4;
+    if (m >= p.m || n >= p.n) continue;
+    Pack<T, 4> four;
+    memcpy(&four, &words, 8);
+    store_four(p, batch, m, n, four);
+  }
+}
 
 /// A warp's sums of 16 rows, as wgmma leaves them, into shared memory. Warps are numbered through
 /// all teams.

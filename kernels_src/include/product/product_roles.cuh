@@ -79,6 +79,22 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
 template <typename Of, typename Schedule>
 constexpr bool kDeals = Schedule::kGrouped && Of::kCluster == 1 && !Of::kAlternates;
 
+constexpr int kFetchedSteps = 3;
+
+/// The first steps of b's tile to the second level of cache, before the kernel in front has ended.
+/// By one thread. More steps would delay the loads that follow.
+template <typename Work, typename Schedule>
+__device__ __forceinline__ void fetch_columns(const OperandMaps& maps, const Schedule& schedule,
+                                              unsigned rank) {
+  using Of = typename Work::Of;
+  constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
+  const Place at = schedule.place(blockIdx.x / Of::kParts);
+  const Depth deep = depth_of<Of>(schedule, at, rank, kDepth);
+  for (int step = 0; step < min(kFetchedSteps, deep.steps); ++step) {
+    fetch_box(maps.b, {deep.begin + step * kDepth, at.column * Of::kColumns, 0, 0});
+  }
+}
+
 /// Whether lines behind the last ones of a tile lie outside of the matrix. Behind a group's rows
 /// are those of the next.
 template <typename Schedule>
@@ -190,6 +206,14 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
   }
   if constexpr (Of::kParts > 1) arrive_in_cluster();
   constexpr bool kPrepares = ScheduleOf<Given>::Type::kPrepares;
+  // Measured with up to 64 rows, where most time goes into reading b.
+  constexpr bool kFetches = Of::kParts > 1 && Of::kRows == 64 && !kPrepares && !Work::Order::kB &&
+                            !Work::Finish::kGated && sizeof(typename Work::In) == 2;
+  if constexpr (kFetches) {
+    if (threadIdx.x == 32 && of.row_tiles == 1 && of.batches == 1) {
+      fetch_columns<Work>(maps, schedule, rank);
+    }
+  }
   if constexpr (kPrepares) {
     wait_for_kernel_in_front();
     if (threadIdx.x / 32 == 1) schedule.prepare(Of::kRows * Of::kSharersOfB);

@@ -62,7 +62,22 @@ __device__ __forceinline__ void finish_sum(const SkinnyProblem& p, UInt64 batch,
   static_cast<T*>(p.out)[(batch * p.m + m) * p.n + n] = finished<T, Act>(p, batch, m, n, sum);
 }
 
-/// Four sums that follow each other along n, the first at a multiple of four.
+/// Four results that follow each other along n, the first at a multiple of four and inside.
+template <typename T>
+__device__ __forceinline__ void store_four(const SkinnyProblem& p, UInt64 batch, unsigned m,
+                                           unsigned n, const Pack<T, 4>& four) {
+  T* const out = static_cast<T*>(p.out) + (batch * p.m + m) * p.n + n;
+  if (p.n % 4 == 0) {
+    *reinterpret_cast<Pack<T, 4>*>(out) = four;
+    return;
+  }
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) {
+    if (n + i < p.n) out[i] = four.value[i];
+  }
+}
+
+/// The same of sums.
 template <typename T, typename Act>
 __device__ __forceinline__ void finish_four(const SkinnyProblem& p, UInt64 batch, unsigned m,
                                             unsigned n, const float (&sums)[4]) {
@@ -71,15 +86,7 @@ __device__ __forceinline__ void finish_four(const SkinnyProblem& p, UInt64 batch
 #pragma unroll
   for (unsigned i = 0; i < 4; ++i)
     pack.value[i] = finished<T, Act>(p, batch, m, min(n + i, p.n - 1), sums[i]);
-  T* const out = static_cast<T*>(p.out) + (batch * p.m + m) * p.n + n;
-  if (p.n % 4 == 0) {
-    *reinterpret_cast<Pack<T, 4>*>(out) = pack;
-    return;
-  }
-#pragma unroll
-  for (unsigned i = 0; i < 4; ++i) {
-    if (n + i < p.n) out[i] = pack.value[i];
-  }
+  store_four(p, batch, m, n, pack);
 }
 
 /// Stores the sum of an element, or what follows from it.

@@ -137,7 +137,7 @@ TEST_CASE("skinny plan: blocks with boxes fit the multiprocessors, and splits a 
   }
   CHECK(plan_skinny(hopper_rows(16, 4096, 4096), {}).splits == 2);
   CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).splits == 2);
-  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).ahead == 1);
+  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).ahead == 4);
   CHECK(plan_skinny(hopper_rows(32, 6144, 4096), {}).splits == 3);
   CHECK(plan_skinny(hopper_rows(32, 2048, 4096), {}).splits == 8);
   CHECK(plan_skinny(hopper_rows(16, 6144, 4096), {}).splits == 2);
@@ -247,7 +247,7 @@ TEST_CASE("skinny plan: launches that run at once as a whole begin early") {
   CHECK(ahead(1, 14336, 4096) == 0);
   CHECK(ahead(8, 14336, 4096) == 1);
   CHECK(ahead(8, 128256, 4096) == 0);
-  CHECK(ahead(16, 4096, 4096) == 1);
+  CHECK(ahead(16, 4096, 4096) == 4);
   CHECK(ahead(16, 14336, 4096) == 0);  // 20 multiprocessors are idle
   CHECK(ahead(16, 128256, 4096) == 0);
 }
