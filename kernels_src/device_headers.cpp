@@ -37,6 +37,7 @@
 #include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/order.cuh.h"
 #include "kernels_src/include/ordered_scan.cuh.h"
+#include "kernels_src/include/packed/packed_digits.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/posted.cuh.h"
 #include "kernels_src/include/product/arranged_columns.cuh.h"
@@ -76,6 +77,7 @@
 #include "kernels_src/include/small_floats.cuh.h"
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
+#include "kernels_src/include/wgmma/unit_weights.cuh.h"
 #include "kernels_src/include/wgmma/wgmma.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_common.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_row_sums.cuh.h"
@@ -133,6 +135,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(own_epilogue),
     KW_HEADER(packed_arrays),
     KW_HEADER(packed_columns),
+    KW_HEADER(packed_digits),
     KW_HEADER(packed_lanes),
     KW_HEADER(packed_ring),
     KW_HEADER(packed_scales),
@@ -170,6 +173,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(tokens),
     KW_HEADER(total),
     KW_HEADER(walk),
+    KW_HEADER(unit_weights),
     KW_HEADER(weight_codes),
     KW_HEADER(wgmma),
     KW_HEADER(wgmma_common),

@@ -47,7 +47,7 @@ FROM_AMPERE = (
 )
 OLDEST = {f"{name}.cu": 80 for name in FROM_AMPERE}
 OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}
-OLDEST |= {"packed_one.cu": 90, "packed_ring.cu": 90}
+OLDEST |= {"packed_one.cu": 90, "packed_ring.cu": 90, "packed_whole.cu": 90}
 # Sources with wgmma, for compute capability 9.0 alone.
 HOPPER_ALONE = (
     *(

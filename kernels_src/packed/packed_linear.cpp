@@ -17,6 +17,7 @@
 #include "kernels_src/packed/packed_ring_plan.h"
 #include "kernels_src/packed/packed_row.cu.h"
 #include "kernels_src/packed/packed_wgmma.h"
+#include "kernels_src/packed/packed_whole.cu.h"
 
 #include <algorithm>
 #include <bit>
@@ -48,6 +49,11 @@ const Family& packed_ring_family() {
 
 const Family& packed_row_family() {
   static const auto& made = *new Family("packed_row.cu", text::packed_row_cu);
+  return made;
+}
+
+const Family& packed_whole_family() {
+  static const auto& made = *new Family("packed_whole.cu", text::packed_whole_cu);
   return made;
 }
 
@@ -99,6 +105,16 @@ const LazyKernel& packed_one_kernel(const PackedLinearCall& call, const SkinnyPl
   });
 }
 
+const LazyKernel& packed_whole_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
+  const std::uint64_t key =
+      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
+  return packed_whole_family().instance(key, [&] {
+    return format("packed_whole<{}, {}, {}, {}, {}>", device_type(call.x.type()),
+                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
+                  plan.warps, plan.stages);
+  });
+}
+
 const LazyKernel& packed_ring_kernel(const PackedLinearCall& call, SkinnyPlan plan) {
   plan.rows = 0;
   const std::uint64_t key =
@@ -125,7 +141,9 @@ const LazyKernel& packed_kernel_of(const PackedLinearCall& call, std::int64_t ro
   if (plan.kernel == SkinnyKernel::row) return packed_row_kernel(call, plan);
   if (plan.kernel == SkinnyKernel::wgmma) return packed_wgmma_kernel(call, plan);
   if (plan.kernel != SkinnyKernel::ring) return packed_kernel(call, plan, rows > kSkinnyRows);
-  return rows == 1 ? packed_one_kernel(call, plan) : packed_ring_kernel(call, plan);
+  if (rows > 1) return packed_ring_kernel(call, plan);
+  return is_packed_whole(call.weights) ? packed_whole_kernel(call, plan)
+                                       : packed_one_kernel(call, plan);
 }
 
 const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
@@ -141,9 +159,13 @@ LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const Skin
   const bool ring = plan.kernel == SkinnyKernel::ring;
   const bool early = boxes || ring || (rows <= kSkinnyRows && plan.columns == 1);
   const auto splits = static_cast<std::uint32_t>(plan.splits);
+  std::int64_t shared_bytes = packed_shared_bytes(w, rows, plan);
+  // A block of the next launch beside it would fetch weights too early: measured to be slower.
+  if (ring && rows == 1 && is_packed_whole(w))
+    shared_bytes = std::max(shared_bytes, device.shared_bytes / 2 + 1024);
   return {.grid = {static_cast<std::uint32_t>(packed_blocks(w, rows, plan, device)), splits},
           .block = {static_cast<std::uint32_t>(boxes ? packed_wgmma_warps(plan) : plan.warps) * 32},
-          .shared_bytes = static_cast<std::uint32_t>(packed_shared_bytes(w, rows, plan)),
+          .shared_bytes = static_cast<std::uint32_t>(shared_bytes),
           .stream = on,
           .cluster = boxes || (ring && splits > 1) ? Dim3{1, splits, 1} : Dim3{0, 0, 0},
           .programmatic_dependent = device.overlapping && early};
@@ -219,8 +241,6 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   p.n = static_cast<std::uint32_t>(w.n);
   p.k = static_cast<std::uint32_t>(w.k);
   LaunchConfig config = packed_launch(w, rows, plan, limits, on);
-  if (boxes && has_packed_minima(w))
-    p.x = used.emplace_back(sum_packed_columns(call, p, plan, on)).address();
   p.ahead = config.programmatic_dependent && packed_fetches(w, plan) ? 1 : 0;
   const LazyKernel* const adding = adds_later ? &packed_splits_kernel(call) : nullptr;
   KernelsAhead kernels;

@@ -17,7 +17,7 @@ namespace {
   throw InvalidArgument("there is no such plan of a product with packed weights");
 }
 
-// ---- of one row, straight into registers: measured on an H100
+// ---- of one row, straight into registers: measured on an H200
 
 constexpr std::int64_t kRowUnits = 16;  ///< that a block loads at once, and fetches ahead
 
@@ -40,9 +40,16 @@ bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
   if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::row;
   if (!device.overlapping || !fills_packed_warps(w, device)) return false;
   if (w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block) return false;
-  // Between them Q4_K has a ring with x in registers.
-  return packed_units(w, 1) <= kRowUnits ||
-         (w.format == PackedFormat::q4_k && packed_units(w, 8) > kMostHeldUnits);
+  const std::int64_t units = packed_units(w, 1), tiles = (w.n + 15) / 16;
+  const bool few = tiles <= 2 * device.multiprocessors;
+  if (w.format == PackedFormat::nf4) {
+    const bool nested = w.parts[4].has_value();
+    return units <= kRowUnits ? nested || !few : units <= 2 * kRowUnits && !few;
+  }
+  if (units <= kRowUnits) return few || !is_packed_whole(w);
+  // Whole numbers of x are as many for each block, and take time of their own.
+  const bool short_groups = w.format == PackedFormat::nvfp4 || w.format == PackedFormat::q6_k;
+  return is_packed_whole(w) && units > (short_groups ? 2 : 4) * kRowUnits;
 }
 
 // ---- of some rows on Hopper, by warpgroups
@@ -73,15 +80,13 @@ std::int64_t packed_wgmma_cost(const PackedWeights& w, std::int64_t m, SkinnyPla
   return waves * (packed_units(w, static_cast<int>(splits)) * warps + 8);
 }
 
-/// Warps of a team, measured on an H100. Formats with minima have sums of their own, for which
-/// threads of 16 warps lack registers.
+/// Warps of a team, measured on an H100.
 int packed_wgmma_rows(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
                       const PackedDevice& device) {
   const auto cost = [&](int warps) { return packed_wgmma_cost(w, m, plan, warps, device); };
   int best = 8;
-  if (plan.columns >= 4 && cost(4) < cost(best)) best = 4;
-  const bool few = has_packed_minima(w) && plan.columns == 8;
-  return !few && cost(16) < cost(best) ? 16 : best;
+  if ((plan.columns >= 4 || has_packed_units(w)) && cost(4) < cost(best)) best = 4;
+  return cost(16) < cost(best) ? 16 : best;
 }
 
 /// Teams of warps hide each other's waits. Measured on an H100: 16 warps are faster where a
@@ -98,13 +103,25 @@ bool has_packed_bytes(const PackedWeights& w) {
   return w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block;
 }
 
-/// How codes and x meet, measured on an H200. Lanes that read codes in x's order need registers for
-/// those of other lanes; codes times scales that need no sums of groups leave them.
+/// How codes and x meet, measured on an H200 (Q4_K with up to 32 rows on an H100). Lanes that read
+/// codes in x's order need registers for those of other lanes; codes times scales that need no sums
+/// of groups leave them.
 int packed_wgmma_order(const PackedWeights& w, const SkinnyPlan& plan) {
   if (has_packed_bytes(w) || w.format == PackedFormat::q6_k) return kPackedArranged;
   const bool exact = w.format == PackedFormat::mxfp4 || w.format == PackedFormat::nvfp4;
-  const bool spread = plan.columns == 8 ? plan.warps == 4 || exact : plan.warps == 4 && exact;
+  const bool half = plan.columns == 4 && w.format == PackedFormat::q4_k;
+  const bool spread =
+      plan.columns == 8 ? plan.warps == 4 || exact : plan.warps == 4 && (exact || half);
   return spread ? kPackedSpread : kPackedArranged;
+}
+
+/// Stages that a block at least has, and of which it has a multiple. Where units have one scale,
+/// each team has stages of its own and begins one while it keeps another.
+std::int64_t least_packed_stages(const PackedWeights& w, const SkinnyPlan& plan) {
+  return has_packed_units(w) ? 2 * plan.unroll : 1;
+}
+int packed_stages_step(const PackedWeights& w, const SkinnyPlan& plan) {
+  return has_packed_units(w) ? plan.unroll : 1;
 }
 
 SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
@@ -116,19 +133,27 @@ SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan 
   choose_packed(plan.rows, packed_wgmma_order(w, plan));
   if (plan.stages <= 0) {
     plan.stages = 6;
-    while (plan.stages > 1 && packed_wgmma_shared(w, plan) > device.shared_bytes) --plan.stages;
+    while (plan.stages > least_packed_stages(w, plan) &&
+           packed_wgmma_shared(w, plan) > device.shared_bytes)
+      plan.stages -= packed_stages_step(w, plan);
   }
   choose_packed(plan.splits, packed_wgmma_splits(w, m, plan, device));
   const bool fits = (plan.warps == 4 || plan.warps == 8 || plan.warps == 16) && plan.unroll <= 2 &&
                     plan.unroll * plan.warps <= 16 &&
                     (plan.columns == 2 || plan.columns == 4 || plan.columns == 8) &&
-                    plan.stages >= 1 && plan.stages <= 8 &&
-
+                    plan.stages >= least_packed_stages(w, plan) && plan.stages <= 8 &&
+                    plan.stages % packed_stages_step(w, plan) == 0 &&
                     plan.rows <= (has_packed_bytes(w) ? kPackedArranged : kPackedSpread) &&
                     plan.splits <= kMostCluster && device.wgmma &&
                     packed_wgmma_shared(w, plan) <= device.shared_bytes;
   if (!fits) refuse_packed_plan();
   return plan;
+}
+
+/// Whether its blocks take half of the multiprocessors or more.
+bool fills_packed_wgmma(const PackedWeights& w, std::int64_t m, const PackedDevice& device) {
+  const SkinnyPlan made = plan_packed_wgmma(w, m, {}, device);
+  return packed_wgmma_blocks(w, m, made) * made.splits * 2 >= device.multiprocessors;
 }
 
 /// Whether `plan` names the kernel, or nothing and it is measured to be faster on an H100.
@@ -140,8 +165,15 @@ bool takes_packed_wgmma(const PackedWeights& w, std::int64_t m, const SkinnyPlan
   const bool slow = w.format == PackedFormat::q4_k || w.format == PackedFormat::q6_k ||
                     w.format == PackedFormat::nvfp4;  // in tiles, by the scales of short groups
   if (numbers < large || (m <= 16 && !(slow && w.k <= 4096))) return false;
-  const SkinnyPlan made = plan_packed_wgmma(w, m, plan, device);
-  return packed_wgmma_blocks(w, m, made) * made.splits * 2 >= device.multiprocessors;
+  return fills_packed_wgmma(w, m, device);
+}
+
+/// Whether 9 to 16 rows are faster so than by a ring: measured on an H100.
+bool beats_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
+                       const PackedDevice& device) {
+  if (plan != SkinnyPlan{} || !device.wgmma || m <= 8 || m > 16) return false;
+  if (!has_packed_units(w) || w.n * w.k <= std::int64_t{1} << 25) return false;
+  return (w.k > 4096 || w.format == PackedFormat::q6_k) && fills_packed_wgmma(w, m, device);
 }
 
 // ---- of up to 64 rows
@@ -221,6 +253,7 @@ SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan wanted
     wanted.kernel = SkinnyKernel::row;
     return plan_packed_row(w, wanted);
   }
+  if (beats_packed_ring(w, m, wanted, device)) return plan_packed_wgmma(w, m, wanted, device);
   if (takes_packed_ring(w, m, wanted, device)) {
     const SkinnyPlan ring = plan_packed_ring(w, m, wanted, device);
     if (!fits_packed_ring(w, m, ring, device)) refuse_packed_plan();

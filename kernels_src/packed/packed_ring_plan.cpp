@@ -1,4 +1,4 @@
-// The plan of packed_one.cu and packed_ring.cu.
+// The plan of packed_whole.cu, packed_one.cu and packed_ring.cu.
 #include "kernels_src/packed/packed_ring_plan.h"
 
 #include "kernels_src/packed/packed_wgmma.h"
@@ -28,19 +28,25 @@ std::int64_t packed_offset_bytes(const PackedWeights& w) {
   }
 }
 
-/// Two blocks of eight warps wait for each other less than one of 16, if x stays in registers.
-bool has_packed_halves(const PackedWeights& w, std::int64_t m) {
-  return m == 1 && packed_units(w, 8) <= kMostHeldUnits;
+/// Numbers that have one scale.
+std::int64_t packed_group(const PackedWeights& w) {
+  if (w.format == PackedFormat::int4) return w.group;
+  return w.format == PackedFormat::nvfp4 || w.format == PackedFormat::q6_k ? 16 : 32;
+}
+
+/// As XDigits in packed_digits.cuh has them, with the zeros in front.
+std::int64_t packed_digit_bytes(const PackedWeights& w) {
+  return 640 + packed_units(w, 1) * (1280 + 128 / packed_group(w) * 32);
 }
 
 SkinnyPlan plan_packed_one(const PackedWeights& w, SkinnyPlan plan) {
-  plan.rows = 1;
-  choose_packed(plan.warps, has_packed_halves(w, 1) ? 8 : 16);
-  choose_packed(plan.stages, 3);
+  plan.rows = plan.splits = 1;
+  const bool whole = is_packed_whole(w);
+  choose_packed(plan.warps, whole ? 16 : 8);
+  choose_packed(plan.stages, whole ? 2 : 3);
   const std::int64_t units = packed_units(w, plan.warps);
-  plan.columns = units <= kMostHeldUnits ? static_cast<int>(units) : 0;
+  plan.columns = units <= kMostHeldUnits && !whole ? static_cast<int>(units) : 0;
   plan.unroll = 0;
-  plan.splits = 1;
   return plan;
 }
 
@@ -52,14 +58,10 @@ std::int64_t packed_ring_clusters(const SkinnyPlan& plan, const PackedDevice& de
   return std::max<std::int64_t>(1, clusters_at_once(across, device.multiprocessors)) * side_by_side;
 }
 
-/// Measured on an H100 for one row, on an H200 for more.
+/// Measured on an H200.
 bool gains_by_packed_ring(const PackedWeights& w, std::int64_t m, const PackedDevice& device) {
   const PackedFormat f = w.format;
-  if (m == 1) {
-    const bool halves = has_packed_halves(w, m);
-    return f == PackedFormat::nf4 || f == PackedFormat::q4_k ||
-           (halves && (f == PackedFormat::q5_k || f == PackedFormat::q6_k));
-  }
+  if (m == 1) return f == PackedFormat::nf4 || is_packed_whole(w);
   const bool bytes = f == PackedFormat::q8_0 || f == PackedFormat::fp8_block;
   const bool high = w.n >= 32 * device.multiprocessors;
   if (m > 8) return high || !bytes;
@@ -70,6 +72,13 @@ bool gains_by_packed_ring(const PackedWeights& w, std::int64_t m, const PackedDe
 
 }  // namespace
 
+bool is_packed_whole(const PackedWeights& w) {
+  return w.format == PackedFormat::int4 || w.format == PackedFormat::q4_0 ||
+         w.format == PackedFormat::q4_k || w.format == PackedFormat::q5_k ||
+         w.format == PackedFormat::q6_k || w.format == PackedFormat::mxfp4 ||
+         w.format == PackedFormat::nvfp4;
+}
+
 bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device) {
   return (w.n + 15) / 16 >= device.multiprocessors && w.k > std::int64_t{15} * 256;
 }
@@ -78,7 +87,9 @@ std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const Sk
   const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
   const std::int64_t stages = plan.stages * packed_stage_bytes(w);
   if (m == 1) {
-    const std::int64_t sums = 2 * 16 * 4, of_x = (w.k + 255) / 256 * 64;
+    const bool whole = is_packed_whole(w);
+    const std::int64_t sums = (whole ? 8 : 2) * 16 * 4;  // of some tiles
+    const std::int64_t of_x = whole ? packed_digit_bytes(w) : packed_units(w, 1) * 64;
     return table + plan.warps * (stages + sums) + of_x;
   }
   // As TileStages and TileSums in packed_tiles.cuh.
@@ -124,7 +135,8 @@ std::int64_t packed_ring_blocks(const PackedWeights& w, std::int64_t m, const Sk
                                 const PackedDevice& device) {
   const std::int64_t tiles = (w.n + 15) / 16;
   if (m > 1) return (tiles + plan.rows - 1) / plan.rows;
-  return std::min(tiles, 16 / plan.warps * device.multiprocessors);
+  const std::int64_t resident = is_packed_whole(w) ? 1 : 16 / plan.warps;
+  return std::min(tiles, resident * device.multiprocessors);
 }
 
 }  // namespace kernwright::kernels

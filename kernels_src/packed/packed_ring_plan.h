@@ -1,5 +1,5 @@
 // The plan of products of up to 16 rows on Hopper whose blocks stay, while copies are on their way
-// to them: of one row packed_one.cu, of more packed_ring.cu.
+// to them: of one row packed_whole.cu and packed_one.cu, of more packed_ring.cu.
 #pragma once
 
 #include "kernels_src/packed/packed_plan.h"
@@ -19,6 +19,9 @@ inline std::int64_t packed_units(const PackedWeights& w, std::int64_t parts) {
 }
 /// Whether each block has a tile, and each of 16 warps a part of k.
 bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device);
+
+/// Whether codes are whole numbers of a byte for products of one row (packed_whole.cu).
+bool is_packed_whole(const PackedWeights& w);
 
 /// Whether `plan` names stages, or nothing and the ring is measured to be faster.
 bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,

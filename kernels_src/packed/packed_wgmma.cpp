@@ -18,10 +18,8 @@ const Family& packed_wgmma_family() {
   return made;
 }
 
-constexpr std::int64_t kPackedSumBytes = 64;  ///< of a row of x and a unit of two blocks
-
-/// The same without them.
-constexpr std::int64_t kPackedColumnBytes = 512;
+constexpr std::int64_t kUnitWordBytes = 2240;     ///< of a warp, as UnitWords
+constexpr std::int64_t kPackedColumnBytes = 512;  ///< of a row of x and a unit of two blocks
 
 std::string packed_wgmma_name(const PackedLinearCall& call, const SkinnyPlan& plan) {
   return format("packed_wgmma<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
@@ -35,35 +33,14 @@ InstanceKey packed_wgmma_key(const PackedLinearCall& call, const SkinnyPlan& pla
 
 }  // namespace
 
-bool has_packed_minima(const PackedWeights& w) {
-  return w.format == PackedFormat::q4_k || w.format == PackedFormat::q5_k;
+bool has_packed_units(const PackedWeights& w) {
+  return w.format == PackedFormat::q4_k || w.format == PackedFormat::q5_k ||
+         w.format == PackedFormat::q6_k;
 }
 
 int packed_wgmma_warps(const SkinnyPlan& plan) {
   const int arranging = plan.columns == 8 ? 3 : 1;  // as arrangers()
   return plan.warps * plan.unroll + 1 + (plan.rows == kPackedSpread ? 0 : arranging);
-}
-
-Array sum_packed_columns(const PackedLinearCall& call, const SkinnyProblem& problem,
-                         const SkinnyPlan& plan, const Stream& on) {
-  const std::int64_t columns = std::int64_t{8} * plan.columns, units = (call.weights.k + 255) / 256;
-  const std::int64_t rows = (problem.m + columns - 1) / columns * columns;
-  Device& device = call.x.device();
-  Array made = Array::empty(device, {rows * units * kPackedSumBytes}, ScalarType::uint8, on);
-  const std::uint64_t key = packed_wgmma_key(call, plan).add(1, 1);
-  // One compile makes both kernels.
-  const LazyKernel& kernel = packed_wgmma_family().instance(key, [&] {
-    return std::vector{format("sum_columns<{}, {}>", device_type(call.x.type()), columns),
-                       packed_wgmma_name(call, plan)};
-  });
-  launch(kernel.on(device),
-         {.grid = {static_cast<std::uint32_t>((rows * units * 8 + 127) / 128)},
-          .block = {128},
-          .stream = on,
-          .programmatic_dependent = overlaps_launches(device)},
-         problem, made.address(), static_cast<std::uint32_t>(units),
-         static_cast<std::uint32_t>(rows));
-  return made;
 }
 
 const char* packed_activation(const PackedLinearCall& call) {
@@ -84,13 +61,12 @@ InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& p
 std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan) {
   const std::int64_t columns = std::int64_t{8} * plan.columns;
   const std::int64_t stage =
-      (columns * (kPackedColumnBytes + (has_packed_minima(w) ? kPackedSumBytes : 0)) +
-       plan.warps * packed_stage_bytes(w) + 1023) /
-      1024 * 1024;
+      (columns * kPackedColumnBytes + plan.warps * packed_stage_bytes(w) + 1023) / 1024 * 1024;
   const std::int64_t sums = plan.unroll * columns * (16 * plan.warps + 4) * 4;
   const std::int64_t of_scales = w.parts[4] ? 1024 : 0;
   const std::int64_t table = of_scales + (w.format == PackedFormat::nf4 ? kPairTableBytes : 0);
-  return std::max(plan.stages * stage, sums) + plan.stages * 32 + 16 + table;
+  const std::int64_t words = has_packed_units(w) ? plan.unroll * plan.warps * kUnitWordBytes : 0;
+  return std::max(plan.stages * stage, sums) + plan.stages * 32 + 16 + table + words;
 }
 
 Array packed_wgmma_columns(const Array& x, const Stream& on) {
@@ -109,7 +85,7 @@ CUtensorMap packed_wgmma_map(const Array& x, const SkinnyPlan& plan) {
 }
 
 const LazyKernel& packed_wgmma_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  return packed_wgmma_family().instance(packed_wgmma_key(call, plan).add(0, 1),
+  return packed_wgmma_family().instance(packed_wgmma_key(call, plan),
                                         [&] { return packed_wgmma_name(call, plan); });
 }
 

@@ -2,41 +2,26 @@
 // warpgroups (wgmma) and are decoded in registers, x are their columns in shared memory.
 #include <kernwright/cluster_sums.cuh>
 #include <kernwright/packed_wgmma_rows.cuh>
+#include <kernwright/unit_weights.cuh>
 
 using namespace kernwright;
 
 // Codes are whole numbers and exact, as in packed_product.cu: a group's sum is multiplied with its
-// scale in float32. Formats with minima have whole scales of groups, which are multiplied with
-// their codes; minima are multiplied with the sums of x by one more step of the tensor cores.
+// scale in float32. Formats with minima have whole scales of groups: codes become weights in parts
+// of a block's scale, which are rounded to x's type.
 //
 // A unit is two blocks of k. Boxes of x come as they are. Either lanes read codes in that order of
-// k (Spread), or some warps bring x into the order of lanes. After the unit come the sums of x for
-// each group of 32, where the format has minima: a kernel in front makes them.
+// k (Spread), or some warps bring x into the order of lanes.
 
-/// A thread has 32 of k of a row of x, of `p.m` rows and zeros up to a multiple of `Columns`.
-template <typename T, int Columns>
-__global__ void __launch_bounds__(128) sum_columns(const __grid_constant__ SkinnyProblem p,
-                                                   UInt8* out, unsigned units, unsigned rows) {
-  using Unit = ArrangedUnit<Columns, true>;
-  const unsigned i = blockIdx.x * 128 + threadIdx.x, parts = units * 8;
-  const unsigned row = i / parts, part = i % parts, column = row % Columns;
-  wait_for_previous();
-  if (row >= rows) return;
-  float sum = 0;
-#pragma unroll
-  for (unsigned piece = 0; piece < 4; ++piece) {
-    const UInt64 k = static_cast<UInt64>(part) * 32 + piece * 8;
-    if (row >= p.m || k >= p.k) continue;
-    const auto words =
-        *reinterpret_cast<const Words*>(static_cast<const T*>(p.x) + row * p.x_row + k);
-#pragma unroll
-    for (const unsigned pair : words.word)
-      sum +=
-          to_compute(T{static_cast<UInt16>(pair)}) + to_compute(T{static_cast<UInt16>(pair >> 16)});
-  }
-  UInt8* const unit = out + (static_cast<UInt64>(row / Columns) * units + part / 8) * Unit::kOfSums;
-  SumParts<T>::write(unit + Unit::sum_at(part % 8, column) - Unit::kProducts, sum);
-}
+/// A if kFirst, else B.
+template <bool kFirst, typename A, typename B>
+struct Either {
+  using Type = A;
+};
+template <typename A, typename B>
+struct Either<false, A, B> {
+  using Type = B;
+};
 
 /// Warps of a block that arrange x.
 __device__ constexpr int arrangers(bool spread, int col_tiles) {
@@ -50,11 +35,14 @@ __device__ constexpr int arrangers(bool spread, int col_tiles) {
 template <typename Format, int Warps, int ColTiles, int Stages, int Teams>
 struct PackedBoxes {
   using Stage = PackedStage<Format>;
-  static constexpr bool kSums = Format::Scales::kMinima;
   static constexpr int kTeams = Teams;
+  /// A team multiplies whole units, not a block of each. It has stages of its own, of which it
+  /// keeps one while it begins the next.
+  static constexpr bool kWhole = Format::Scales::kOfUnit;
+  static_assert(!kWhole || (Stages % Teams == 0 && Stages > Teams));
   static constexpr unsigned kScalesTable = ScalesTable<typename Format::Scales>::kBytes;
   static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kPitch = kRows + 4;
-  using Unit = ArrangedUnit<kColumns, kSums>;
+  using Unit = ArrangedUnit<kColumns>;
   static constexpr unsigned kBytes = (Unit::kBytes + Warps * Stage::kBytes + 1023) / 1024 * 1024;
   static constexpr unsigned kSumBytes = Teams * kColumns * kPitch * 4;
   static constexpr unsigned kData = Stages * kBytes > kSumBytes ? Stages* kBytes : kSumBytes;
@@ -62,7 +50,7 @@ struct PackedBoxes {
   Mbarrier *full, *empty;     ///< of weights; of all
   Mbarrier *came, *arranged;  ///< of x, where warps work on it
   unsigned* zero;
-  unsigned char *scales, *table;
+  unsigned char *scales, *table, *words;
 
   __device__ explicit PackedBoxes(unsigned char* at)
       : base(at),
@@ -72,12 +60,19 @@ struct PackedBoxes {
         arranged(came + Stages),
         zero(reinterpret_cast<unsigned*>(arranged + Stages)),
         scales(reinterpret_cast<unsigned char*>(zero + 4)),
-        table(scales + kScalesTable) {}
+        table(scales + kScalesTable),
+        words(table) {}  // no format has both
   __device__ unsigned char* x(int stage) const { return base + stage * kBytes; }
   __device__ unsigned char* weights(int stage, int warp) const {
     return x(stage) + Unit::kBytes + warp * Stage::kBytes;
   }
   __device__ float* sums() const { return reinterpret_cast<float*>(base); }
+  __device__ static unsigned team_of(unsigned warp) { return Teams == 1 ? 0 : warp / Warps; }
+  /// Those of a warp in a stage; `Read`: the format as it reads codes.
+  template <typename Read>
+  __device__ PackedArrays arrays(const PackedArrays& weights, int stage, unsigned warp) const {
+    return PackedStage<Read>::copied(weights, this->weights(stage, warp % Warps));
+  }
 };
 
 /// Of unit `unit` the stage of the rows that a lane has; action() as of PackedStage::each().
@@ -91,9 +86,8 @@ __device__ __forceinline__ void each_of_unit(const PackedArrays& weights, unsign
 /// Units `begin` to `end` of k, by one warp: each lane has the rows of a warp of a team.
 template <typename Format, typename Of, int Warps, int Stages, bool kArranges>
 __device__ __forceinline__ void copy_units(const Of& shared, const TensorMap& map_x,
-                                           const UInt8* sums, const PackedArrays& weights,
-                                           unsigned first_m, unsigned tile, unsigned begin,
-                                           unsigned end) {
+                                           const PackedArrays& weights, unsigned first_m,
+                                           unsigned tile, unsigned begin, unsigned end) {
   const unsigned lane = threadIdx.x % 32;
   Ring<Stages> ring;
 #pragma unroll 1
@@ -106,14 +100,9 @@ __device__ __forceinline__ void copy_units(const Of& shared, const TensorMap& ma
       each_of_unit<Format>(weights, tile, unit,
                            [&](unsigned, const UInt8*, unsigned size) { bytes += size; });
       const unsigned table = unit == begin ? Of::kScalesTable : 0;
-      constexpr unsigned kOfX = Of::Unit::kProducts;
-      if (kArranges) came.arrive_expecting(kOfX);
-      constexpr unsigned kOfSums = Of::Unit::kOfSums;
-      full.arrive_expecting(bytes * Warps + table + kOfSums + (kArranges ? 0 : kOfX));
+      if (kArranges) came.arrive_expecting(Of::Unit::kBytes);
+      full.arrive_expecting(bytes * Warps + table + (kArranges ? 0 : Of::Unit::kBytes));
       if (table > 0) copy_bulk(shared.scales, weights.table, table, full);
-      if (kOfSums > 0)
-        copy_bulk(shared.x(ring.stage) + kOfX, sums + static_cast<UInt64>(unit) * kOfSums, kOfSums,
-                  full);
     }
     __syncwarp();
     if (lane < 4) {
@@ -148,25 +137,20 @@ __device__ __forceinline__ void arrange_units(const Of& shared, unsigned part, u
 
 /// The sums of a warp's rows over units `begin` to `end`. Of two teams each has a block of every
 /// unit.
-template <typename Format, int Stages, bool kArranges, typename Of, typename Rows, typename Ahead>
-__device__ __forceinline__ void multiply_units(const Of& shared, const PackedArrays& weights,
-                                               unsigned warp, unsigned tile, unsigned begin,
-                                               unsigned end, Rows& rows, Ahead& ahead) {
-  const unsigned lane = threadIdx.x % 32, team = Of::kTeams == 1 ? 0 : warp / (Of::kRows / 16);
+template <typename Format, int Stages, bool kArranges, typename Of, typename Rows>
+__device__ __forceinline__ void multiply_blocks(const Of& shared, const PackedArrays& weights,
+                                                unsigned warp, unsigned tile, unsigned begin,
+                                                unsigned end, Rows& rows) {
+  const unsigned lane = threadIdx.x % 32, team = Of::team_of(warp);
   Ring<Stages> ring;
-  rows.lane = lane;
-  rows.zero_at = shared_address(shared.zero);
-  rows.table.of_lane = shared.table + lane * 4;
-#pragma unroll
-  for (float& sum : rows.sums) sum = 0;
+  ScalesAhead<Format> ahead;
   ahead.start(weights, reinterpret_cast<const float*>(shared.scales));
   ahead.load(weights, tile, begin * 2 + team);
 #pragma unroll 1
   for (unsigned unit = begin; unit < end; ++unit, ring.advance()) {
     shared.full[ring.stage].wait(ring.parity);
     if (kArranges) shared.arranged[ring.stage].wait(ring.parity);
-    const PackedArrays copied =
-        PackedStage<Format>::copied(weights, shared.weights(ring.stage, warp % (Of::kRows / 16)));
+    const PackedArrays copied = shared.template arrays<Format>(weights, ring.stage, warp);
     const unsigned x = shared_address(shared.x(ring.stage));
 #pragma unroll 1
     for (unsigned u = team; u < min(2, weights.blocks - unit * 2); u += Of::kTeams) {
@@ -177,18 +161,47 @@ __device__ __forceinline__ void multiply_units(const Of& shared, const PackedArr
         raw[half] = ahead.format(copied, place, lane);
       }
       ahead.load(weights, tile, unit * 2 + u + Of::kTeams);
-      rows.multiply(raw, x + u * (2 * Of::Unit::kLines),
-                    x + Of::Unit::kProducts + u * Of::Unit::kBlockSums);
+      rows.multiply(raw, x + u * (2 * Of::Unit::kLines));
     }
     give_back<1>(shared.empty[ring.stage], lane);
   }
   rows.finish(weights);
 }
 
-/// Teams * Warps * 32 threads multiply, 32 copy, others arrange x. p.x: what sum_columns() made, if
-/// anything. A block has 16 rows of the weights for each warp of a team and 8 * ColTiles rows of x;
-/// blocks of neighbouring rows of x have the same rows of the weights. The splits of k are one
-/// cluster.
+/// The same of formats whose units have one scale. Of two teams each has every second unit.
+template <typename Format, int Stages, bool kArranges, typename Of, typename Rows>
+__device__ __forceinline__ void multiply_units(const Of& shared, const PackedArrays& weights,
+                                               unsigned warp, unsigned begin, unsigned end,
+                                               Rows& rows) {
+  const unsigned lane = threadIdx.x % 32, team = Of::team_of(warp);
+  Ring<Stages> ring;
+  ring.advance(static_cast<int>(team));
+  rows.words.memory = shared.words + warp * rows.words.kBytes;
+  PackedArrays copied;
+  unsigned unit = begin + team;
+  const auto begin_unit = [&] {
+    if (unit >= end) return;
+    shared.full[ring.stage].wait(ring.parity);
+    copied = shared.template arrays<Format>(weights, ring.stage, warp);
+    rows.begin(copied);
+  };
+  begin_unit();
+#pragma unroll 1
+  while (unit < end) {
+    const int stage = ring.stage;
+    if (kArranges) shared.arranged[stage].wait(ring.parity);
+    rows.multiply(copied, shared_address(shared.x(stage)), [&] {
+      unit += Of::kTeams;
+      ring.advance(Of::kTeams);
+      begin_unit();
+    });
+    give_back<1>(shared.empty[stage], lane);
+  }
+}
+
+/// Teams * Warps * 32 threads multiply, 32 copy, others arrange x. A block has 16 rows of the
+/// weights for each warp of a team and 8 * ColTiles rows of x; blocks of neighbouring rows of x
+/// have the same rows of the weights. The splits of k are one cluster.
 template <typename T, typename Format, typename Act, int Warps, int ColTiles, int Stages, int Teams,
           bool Spread>
 __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTiles)) * 32,
@@ -213,7 +226,7 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Stages; ++stage) {
       shared.full[stage].init(1);
-      shared.empty[stage].init(kAll);
+      shared.empty[stage].init(Of::kWhole ? Warps : kAll);
       if constexpr (kParts > 0) {
         shared.came[stage].init(1);
         shared.arranged[stage].init(kParts);
@@ -227,19 +240,22 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
   if constexpr (TakesPairTable<typename Format::Codes>::kValue) PairTable::fill<T>(shared.table);
   __syncthreads();
   wait_for_previous();
-  WgmmaRows<T, Read, Of::kColumns, kAll> rows;
+  using Rows = typename Either<Of::kWhole, UnitRows<T, Read, Of::kColumns>,
+                               WgmmaRows<T, Read, Of::kColumns, kAll>>::Type;
+  Rows rows;
   if (warp == kAll) {
-    const UInt8* const sums = static_cast<const UInt8*>(p.x) +
-                              static_cast<UInt64>(blockIdx.x % across) * units * Of::Unit::kOfSums;
-    copy_units<Format, Of, Warps, Stages, (kParts > 0)>(shared, map_x, sums, weights, first_m, tile,
+    copy_units<Format, Of, Warps, Stages, (kParts > 0)>(shared, map_x, weights, first_m, tile,
                                                         begin, end);
   } else if (warp > kAll) {
     if constexpr (kParts > 0)
       arrange_units<Format::kRun, Stages, kParts>(shared, warp - kAll - 1, begin, end);
   } else {
-    ScalesAhead<Read> ahead;
-    multiply_units<Read, Stages, (kParts > 0)>(shared, weights, warp, tile, begin, end, rows,
-                                               ahead);
+    rows.start(lane, shared.zero, shared.table + lane * 4);
+    if constexpr (Of::kWhole) {
+      multiply_units<Read, Stages, (kParts > 0)>(shared, weights, warp, begin, end, rows);
+    } else {
+      multiply_blocks<Read, Stages, (kParts > 0)>(shared, weights, warp, tile, begin, end, rows);
+    }
   }
   __syncwarp();
   __syncthreads();  // all have read the stages

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernels_src/family.h"
-#include "kernels_src/gemv/skinny_problem.h"
 #include "kernels_src/packed/packed.h"
 
 namespace kernwright::kernels {
@@ -19,12 +18,10 @@ InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& p
 
 /// Of a block: those of all teams, one that copies and others that arrange x.
 int packed_wgmma_warps(const SkinnyPlan& plan);
-bool has_packed_minima(const PackedWeights& weights);
+/// Whether units of 256 have one scale, as unit_weights.cuh tells.
+bool has_packed_units(const PackedWeights& weights);
 /// Dynamic shared memory of a block.
 std::int64_t packed_wgmma_shared(const PackedWeights& weights, const SkinnyPlan& plan);
-/// Sums of x of `problem` as the kernel reads them, where the format has minima.
-Array sum_packed_columns(const PackedLinearCall& call, const SkinnyProblem& problem,
-                         const SkinnyPlan& plan, const Stream& on);
 /// x, or a copy where a tensor map cannot describe its rows, which begin at multiples of 16 bytes.
 Array packed_wgmma_columns(const Array& x, const Stream& on);
 /// Boxes of 128 bytes of the rows of x that a block has.

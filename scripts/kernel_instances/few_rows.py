@@ -43,6 +43,11 @@ def one(of: str, form: str, rest: str) -> str:
     return f"packed_one<{of}, Packed<{form.format(of)}>, {rest}>"
 
 
+def whole(of: str, form: str, rest: str) -> str:
+    """The name of a product of whole numbers, with one row on Hopper."""
+    return f"packed_whole<{of}, Packed<{form.format(of)}>, {rest}>"
+
+
 def row(of: str, form: str, rest: str) -> str:
     """The name of a product with one row whose weights go straight into registers."""
     return f"packed_row<{of}, Packed<{form.format(of)}>, {rest}>"
@@ -135,17 +140,22 @@ FEW_ROWS: dict[str, list[str]] = {
         ring("Float16", FORMATS[4], "Silu, 16, 2, 1, 1"),
     ],
     "packed_one.cu": [
-        *(one(BRAIN, form, "Identity, 16, 2, 1") for form in FORMATS),
-        *(one("Float16", FORMATS[i], "Silu, 16, 2, 0") for i in (4, 9, 11)),
-        one(BRAIN, FORMATS[9], "Identity, 8, 3, 4"),
+        *(one(BRAIN, FORMATS[i], "Identity, 8, 3, 2") for i in (4, 5, 6, 7, 8)),
+        one("Float16", FORMATS[4], "Silu, 8, 3, 0"),
+    ],
+    "packed_whole.cu": [
+        *(
+            whole(of, FORMATS[i], rest)
+            for of, rest in ((BRAIN, "Identity, 16, 2"), ("Float16", "Silu, 8, 3"))
+            for i in (0, 1, 2, 3, 9, 10, 11, 12, 13)
+        ),
     ],
     "packed_wgmma.cu": [
-        *(boxes(BRAIN, form, "Identity, 4, 8, 2, 2, false") for form in FORMATS),
+        *(boxes(BRAIN, form, "Identity, 4, 8, 4, 2, false") for form in FORMATS),
         *(boxes("Float16", FORMATS[i], "Silu, 8, 4, 2, 1, false") for i in (0, 4, 9, 11)),
         *(boxes(BRAIN, FORMATS[i], "Identity, 4, 8, 4, 2, true") for i in (0, 4, 9, 11)),
         boxes(BRAIN, FORMATS[9], "Identity, 8, 8, 2, 1, false"),
         boxes(BRAIN, FORMATS[9], "Identity, 16, 2, 5, 1, false"),
-        *(f"sum_columns<{of}, {columns}>" for of, columns in ((BRAIN, 16), ("Float16", 64))),
     ],
     "packed_row.cu": [
         *(row(BRAIN, form, "Identity, 8, 2") for form in FORMATS),

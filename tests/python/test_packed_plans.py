@@ -66,12 +66,63 @@ for n, splits in ((37, 1), (86, 2)):
 """
 
 
+WHOLE = [
+    name for name in SHAPES if not name.startswith("nf4") and name not in ("q8_0", "fp8_block")
+]
+
+
 def test_rings_of_copies_on_a_newer_device():
     """Up to 16 rows of x, where blocks stay and copy what comes next: every format; the sums are
     the same each time."""
     launched = run_on_hopper(RING, KERNWRIGHT_LOG="debug")
-    assert launched.count("launch packed_one<") == 2 * (2 * len(SHAPES) - 2)
+    assert launched.count("launch packed_whole<") == 2 * (2 * len(WHOLE) - 2)
+    assert launched.count("launch packed_one<") == 2 * 2 * (len(SHAPES) - len(WHOLE))
     assert launched.count("launch packed_ring<") == 2 * (4 * len(SHAPES) - 2 * 3) + 2
+
+
+# x as whole numbers: groups of x whose numbers differ by powers of two from 0 to 34, the smallest
+# and the largest of a type, groups of zeros, and one that is not finite.
+DIGITS = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import TYPES, check, made, product
+plan = 4, 0, 0, 0, 0, 2
+for name in ("gptq_v2 32", "q4_k", "q5_k", "q6_k", "mxfp4", "nvfp4"):
+    packed, numbers = made(name, n := 24, k := 512)
+    sizes = np.abs(numbers.astype(np.float64)).T
+    rng = np.random.default_rng(1)
+    for dtype, powers in (("bfloat16", 34), ("float16", 14)):
+        x = rng.normal(size=(1, k)) * 2.0 ** -rng.integers(0, powers, (1, k))
+        x[:, 64:128] = 0
+        x = x.astype(TYPES[dtype])
+        with kw.checks("memory", "init", "race", "sync") as report:
+            got = product(kw.asarray(x), packed, *plan).numpy().astype(np.float64)
+        report.raise_if_any()
+        expected = x.astype(np.float64) @ numbers.T.astype(np.float64)
+        # The result is rounded; of x each group's last bit is 2^-22 of its largest number.
+        largest = np.abs(x.astype(np.float64)).reshape(-1, 16).max(1).repeat(16)
+        lost = (largest @ sizes) * 2.0**-20
+        rounded = np.abs(expected) * (2.0**-8 if dtype == "bfloat16" else 2.0**-11)
+        assert (np.abs(got - expected) <= rounded + lost).all(), name
+    for scale in (1e-36, 1e33):
+        x = (rng.normal(size=(1, k)) * scale).astype(TYPES["bfloat16"])
+        check(product(kw.asarray(x), packed, *plan), x, numbers, "bfloat16")
+    for value in (np.inf, np.nan):
+        x[0, 3] = value
+        assert not np.isfinite(product(kw.asarray(x), packed, *plan).numpy().astype(float)).any()
+# Blocks whose sums do not all wait for the end.
+n, k = 16 * 8 * 132 + 40, 256
+made = kw.random.normal((n, k), seed=1).astype("float32")
+packed = kw.nn.quant.pack(kw.nn.quant.quantize(made, "q4_0"), "q4_0")
+x = kw.asarray(np.random.default_rng(5).normal(size=(1, k)).astype(np.float16))
+check(product(x, packed, *plan), x.numpy(), kw.nn.quant.unpack(packed).numpy(), "float16")
+"""
+
+
+def test_one_row_as_whole_numbers():
+    launched = run_on_hopper(DIGITS, KERNWRIGHT_LOG="debug")
+    assert launched.count("launch packed_whole<") == 6 * 6 + 1
 
 
 BOXES = """
@@ -96,6 +147,8 @@ for name in SHAPES:
         packed, numbers = made(name, n, k)
         x = np.random.default_rng(m).normal(size=(m, k)) / 64
         x = kw.asarray(x.astype(TYPES[dtype]))
+        if name in ("q4_k", "q5_k", "q6_k") and stages > 0:
+            stages = 2 * many  # each team has stages of its own, and keeps one
         plan = warps, 0, columns, many, splits, stages, 7
         with kw.checks("memory", "init", "race", "sync") as report:
             got = product(x, packed, *plan)
@@ -109,7 +162,7 @@ for name in SHAPES:
         x = np.random.default_rng(order).normal(size=(13, shapes[1][1])) / 64
         x = kw.asarray(x.astype(TYPES[dtype]))
         with kw.checks("memory", "init", "race", "sync") as report:
-            got = product(x, packed, 4, order, 8, 2, 1, 2, 7)
+            got = product(x, packed, 4, order, 8, 2, 1, 0, 7)
         report.raise_if_any()
         check(got, x.numpy(), numbers, dtype)
 # Rows of x that no tensor map describes: backwards, and all the same.
@@ -142,6 +195,53 @@ def test_some_rows_by_warpgroups():
     assert launched.count("launch packed_wgmma<") == 2 * (5 * len(SHAPES) + 2 * 3 + 4) + 4
 
 
+UNITS = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, kernwright as kw
+from test_packed_weights import TYPES, product
+from weight_formats import decoded, fuzzed
+plan = 8, 0, 0, 0, 1, 0, 7
+host = kw.random.normal((48, 512), seed=1).astype("float32") * 0.02
+for name in ("q4_k", "q5_k", "q6_k"):
+    # x of one sign: errors of weights of a group would add up if they had one direction.
+    packed = kw.nn.quant.pack(kw.nn.quant.quantize(host, name), name, shape=host.shape)
+    numbers = kw.nn.quant.unpack(packed).numpy().astype(np.float64)
+    for dtype in ("bfloat16", "float16"):
+        x = np.abs(np.random.default_rng(2).normal(size=(33, 512)) / 8).astype(TYPES[dtype])
+        expected = x.astype(np.float64) @ numbers.T
+        rounded = kw.nn.quant.unpack(packed, dtype=dtype).numpy().astype(np.float64)
+        limit = np.linalg.norm(x.astype(np.float64) @ rounded.T - expected)
+        limit = np.hypot(limit, np.linalg.norm(expected.astype(TYPES[dtype]) - expected))
+        got = product(kw.asarray(x), packed, *plan).numpy().astype(np.float64)
+        assert np.linalg.norm(got - expected) <= 1.25 * limit, (name, dtype)
+    # Scales of scales, and of minima, that are zero, or far from each other.
+    blocks = fuzzed(name, (16, 2), 5)
+    halves = np.array([0, 1, 2**-24, 6e4, -0.5], np.float16)
+    pairs = halves[np.random.default_rng(6).integers(0, 5, (16, 2, 2))]
+    pairs[:4, 0] = 0
+    if name == "q6_k":
+        blocks[:, 208:210] = pairs[:, 0, :1].copy().view(np.uint8)
+    else:
+        blocks.reshape(16, 2, -1)[:, :, :4] = pairs.view(np.uint8)
+    packed = kw.nn.quant.pack(kw.asarray(blocks), name)
+    numbers = decoded(blocks, name).T.astype(np.float64)
+    for dtype, limit in (("bfloat16", 1e-2), ("float16", 2e-3)):
+        x = (np.random.default_rng(7).normal(size=(9, 512)) / 2**16).astype(TYPES[dtype])
+        with kw.checks("memory", "init", "race", "sync") as report:
+            got = product(kw.asarray(x), packed, *plan)
+        report.raise_if_any()
+        expected = x.astype(np.float64) @ numbers
+        off = np.linalg.norm(got.numpy().astype(np.float64) - expected, axis=0)
+        assert (off <= limit * np.linalg.norm(expected, axis=0) + 1e-7).all(), (name, dtype, off)
+"""
+
+
+def test_weights_of_units_with_one_scale():
+    """K-quants by warpgroups: weights are rounded once, as they are where they are numbers."""
+    assert "launch packed_wgmma<" in run_on_hopper(UNITS, KERNWRIGHT_LOG="debug")
+
+
 CHOSEN = """
 import sys
 sys.path.insert(0, {folder!r})
@@ -164,8 +264,8 @@ for name, k, rows in (("nf4", 4096, (1, 3, 9)), ("q4_k", 4096, (1, 2)), ("q4_k",
 
 def test_what_few_rows_take_on_a_newer_device():
     launched = run_on_hopper(CHOSEN, KERNWRIGHT_LOG="debug")
-    names = ("packed_row<", "packed_one<", "packed_ring<", "packed_tiles<")
-    assert [launched.count(f"launch {name}") for name in names] == [2, 1, 2, 1]
+    names = ("packed_row<", "packed_whole<", "packed_one<", "packed_ring<", "packed_tiles<")
+    assert [launched.count(f"launch {name}") for name in names] == [1, 1, 1, 2, 1]
 
 
 LARGE = """

@@ -92,16 +92,6 @@ struct OwnColumn {
   }
 };
 
-/// What decode_masked() wants; 0 for codes without it.
-template <typename Codes>
-struct CodeMask {
-  static constexpr unsigned kValue = 0;
-};
-template <typename T, int Bits>
-struct CodeMask<WholeCodes<T, Bits>> {
-  static constexpr unsigned kValue = WholeCodes<T, Bits>::kMask;
-};
-
 /// What a lane has of a unit of weights.
 template <typename T, typename Format>
 struct LaneUnit {
@@ -140,33 +130,66 @@ struct LaneUnit {
   /// Adds its products with x to the sums of two rows.
   __device__ __forceinline__ void multiply(const Column& column, unsigned lane, unsigned mask,
                                            const PairTable& table, float (&rows)[2]) const {
-    unsigned own;  // unknown to the compiler, which would keep all that it chooses in registers
-    asm volatile("mov.b32 %0, %1;" : "=r"(own) : "r"(lane / 4));
-    float sums[2][4] = {};
-#pragma unroll
-    for (int part = 0; part < 4; ++part)
-#pragma unroll
-      for (int u = 0; u < 2; ++u) {
-        unsigned upper[4], lower[4], x[4];
-        decode(u, 0, part, mask, table, upper);
-        decode(u, 1, part, mask, table, lower);
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          x[j] = own == static_cast<unsigned>(u * 4 + part) ? column.x[j] : 0;
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          multiply_tile(T(), sums[kSums == 2 ? h : u], upper[2 * h], lower[2 * h], upper[2 * h + 1],
-                        lower[2 * h + 1], x[2 * h], x[2 * h + 1]);
-        }
-      }
+    float sums[kSums][4];
+    if constexpr (kSums == 1) {
+      multiply_parts(column, lane, mask, table, sums[0]);
+    } else {
+      multiply_halves(column, lane, mask, table, sums);
+    }
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
       for (int h = 0; h < kSums; ++h) {
-        const float sum = kSums == 2 ? sums[h][i] : sums[0][i] + sums[1][i];
-        rows[i / 2] += scales.scale[h][i] * sum;
+        rows[i / 2] += scales.scale[h][i] * sums[h][i];
         if constexpr (Format::kOffset) rows[i / 2] -= scales.offset[h][i] * column.sums[h][i % 2];
       }
+  }
+
+ private:
+  /// Each part of 32 has sums of its own, of which its column alone counts.
+  __device__ __forceinline__ void multiply_parts(const Column& column, unsigned lane, unsigned mask,
+                                                 const PairTable& table, float (&sums)[4]) const {
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      float both[2][4] = {};
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        unsigned upper[4], lower[4];
+        const int part = pair * 2 + i;
+        decode(part / 4, 0, part % 4, mask, table, upper);
+        decode(part / 4, 1, part % 4, mask, table, lower);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          multiply_tile(T(), both[i], upper[2 * h], lower[2 * h], upper[2 * h + 1],
+                        lower[2 * h + 1], column.x[2 * h], column.x[2 * h + 1]);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        sums[i] = pair == 0 || lane % 4 == static_cast<unsigned>(pair) ? both[i % 2][i] : sums[i];
+    }
+  }
+  /// Each half of a part has sums of its own; x is zero but in its column.
+  __device__ __forceinline__ void multiply_halves(const Column& column, unsigned lane,
+                                                  unsigned mask, const PairTable& table,
+                                                  float (&sums)[kSums][4]) const {
+    unsigned own;  // unknown to the compiler, which would keep all that it chooses in registers
+    asm volatile("mov.b32 %0, %1;" : "=r"(own) : "r"(lane / 4));
+#pragma unroll
+    for (int i = 0; i < kSums * 4; ++i) sums[i / 4][i % 4] = 0;
+#pragma unroll
+    for (int part = 0; part < 8; ++part) {
+      unsigned upper[4], lower[4], x[4];
+      decode(part / 4, 0, part % 4, mask, table, upper);
+      decode(part / 4, 1, part % 4, mask, table, lower);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) x[j] = own == static_cast<unsigned>(part) ? column.x[j] : 0;
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        multiply_tile(T(), sums[h], upper[2 * h], lower[2 * h], upper[2 * h + 1], lower[2 * h + 1],
+                      x[2 * h], x[2 * h + 1]);
+      }
+    }
   }
 };
 

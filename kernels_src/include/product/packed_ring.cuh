@@ -29,7 +29,7 @@ struct PackedRing {
     first = min(warp * each, units);
     count = min(each, units - first);
     stage = parity = 0;
-    if (lane == 0) {
+    if (is_elected()) {
 #pragma unroll
       for (int i = 0; i < Stages; ++i) full[i].init(1);
       Mbarrier::publish();
@@ -66,7 +66,7 @@ struct PackedRing {
     if (count == 0 || next_tile >= tiles) return;
     const unsigned at = (first + next_unit) * 2, some = min(2, blocks - at);
     const UInt64 block = static_cast<UInt64>(next_tile) * blocks + at;
-    if (lane == 0) {
+    if (is_elected()) {
       Mbarrier& bar = full[to_stage];
       unsigned char* const stage_at = memory + to_stage * Stage::kBytes;
       unsigned bytes = 0;

@@ -7,9 +7,12 @@
 
 namespace kernwright {
 
-/// A byte, times `factor`; exactly, as the sum is rounded once.
-__device__ __forceinline__ float byte_times(unsigned bytes, int which, float factor) {
-  const float moved = __uint_as_float(__byte_perm(bytes, 0x4b000000u, 0x7540 + which));
+constexpr unsigned kMovesBytes = 0x4b000000u;  ///< 2^23, in whose mantissa a byte is a number
+
+/// A byte, times `factor`; exactly, as the sum is rounded once. `moving` is kMovesBytes.
+__device__ __forceinline__ float byte_times(unsigned bytes, int which, float factor,
+                                            unsigned moving = kMovesBytes) {
+  const float moved = __uint_as_float(__byte_perm(bytes, moving, 0x7540 + which));
   return fmaf(moved, factor, -8388608.0f * factor);
 }
 
@@ -32,14 +35,14 @@ __device__ __forceinline__ E chosen(const E (&of)[N], int at) {
 // of decode() and of the format's zeros, and the minimum. kMinima: there are minima; kZero:
 // the zero of all groups, or -1 where they differ.
 
-// kOfCodes: products by warpgroups multiply a group's codes with of_codes(), one of T's numbers,
-// and a block's sums with of_block(). kExact<T>: they multiply codes with of_codes(), or else with
-// pair<T>(), and all sums with what is left; T holds the products. kFar: load() reads arrays that
-// no stage has. Products with stages read those by early() ahead, and make scales by late() with
-// copies of the stage's arrays and of the table of kTableBytes.
+// kExact<T>: products by warpgroups multiply a group's codes with of_codes() (kOfCodes) or
+// pair<T>(), and all sums with what is left; T holds the products. kOfUnit: unit_weights.cuh makes
+// weights of codes, and of those without kBase if kPlain. kFar: load() reads arrays that no stage
+// has. Products with stages read those by early() ahead, and make scales by late() with copies of
+// the stage's arrays and of the table of kTableBytes.
 
 struct OfSums {
-  static constexpr bool kOfCodes = false, kFar = false;
+  static constexpr bool kOfCodes = false, kFar = false, kOfUnit = false, kPlain = false;
   template <typename T>
   static constexpr bool kExact = false;
 };
@@ -132,7 +135,7 @@ struct BlockScales : OfSums {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
   static constexpr int kGroup = 32, kZero = 0;
-  static constexpr bool kOffset = true, kMinima = true;
+  static constexpr bool kOffset = true, kMinima = true, kOfUnit = true;
   Words raw;
   bool later;  ///< the second 128 of the 256
   __device__ __forceinline__ static BlockScales load(const PackedArrays& from,
@@ -171,6 +174,7 @@ struct SixScales : OfSums {
   static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
   static constexpr int kGroup = 16, kZero = 32;
   static constexpr bool kOffset = true, kMinima = false, kOfCodes = true;
+  static constexpr bool kOfUnit = true, kPlain = true;
   Pack<UInt32, 2> scales;
   Float16 half;
   __device__ __forceinline__ static SixScales load(const PackedArrays& from,
@@ -184,8 +188,8 @@ struct SixScales : OfSums {
   struct Ready {
     float unit;
     unsigned bytes[2];
-    __device__ __forceinline__ float of_codes(int group) const {
-      const unsigned moved = __byte_perm(chosen(bytes, group / 4), 0x4b000000u, 0x7540 + group % 4);
+    __device__ __forceinline__ float of_codes(int group, unsigned moving = kMovesBytes) const {
+      const unsigned moved = __byte_perm(chosen(bytes, group / 4), moving, 0x7540 + group % 4);
       return __uint_as_float(moved) - 8388736.0f;
     }
     __device__ __forceinline__ float of(int group) const { return of_codes(group) * unit; }

@@ -9,9 +9,8 @@
 //
 // decode() gives codes plus kBase at no cost: it sets bits at the top of a mantissa with kBase's
 // exponent. Kernels take the sum of x times kBase, zeros and minima off a group's sum. Products by
-// warpgroups differ (packed_wgmma_rows.cuh): kBase and zeros come off the codes in registers. Where
-// there are minima, codes are multiplied with a group's whole number there; minima and half of
-// kBase are left to sums of x.
+// warpgroups differ (packed_wgmma_rows.cuh): kBase and zeros come off the codes in registers. Those
+// of K-quants become weights there, rounded once (unit_weights.cuh).
 //
 // A format is Packed<Codes, Scales, Run>: `Run` neighbours along k are a lane's, 8 or (for groups
 // of 16) twice 4.
@@ -41,6 +40,13 @@ struct PairBits<Float16> {
 
 __device__ __forceinline__ unsigned shifted(unsigned word, int left) {
   return left < 0 ? word >> -left : word << left;
+}
+
+/// (word & mask) | rest: one instruction, of which the compiler would else make two.
+__device__ __forceinline__ unsigned merged(unsigned word, unsigned mask, unsigned rest) {
+  unsigned made;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(made) : "r"(word), "r"(mask), "r"(rest));
+  return made;
 }
 
 __device__ __forceinline__ UInt64 packed_lane(const PackedPlace& place, unsigned lane) {
@@ -105,31 +111,43 @@ struct WholeCodes {
   __device__ __forceinline__ static constexpr unsigned pair_with_base(unsigned code) {
     return (kExponent | code << kPlace) * 0x00010001u;
   }
-  /// The lower four bits; `mask` is kMask.
+  /// The lower four bits; `mask` is kMask. `kPlain`: without kBase, as subnormal numbers.
+  template <bool kPlain>
   __device__ __forceinline__ static void decode_word(unsigned word, unsigned mask,
                                                      unsigned (&pairs)[4]) {
 #pragma unroll
     for (int p = 0; p < 4; ++p)
-      pairs[p] = kExponent * 0x00010001u | (shifted(word, kPlace - 4 * p) & mask);
+      pairs[p] = merged(shifted(word, kPlace - 4 * p), mask, kPlain ? 0 : kExponent * 0x00010001u);
   }
   __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
     decode_masked(raw, part, kMask, pairs);
   }
   /// `mask` is kMask: a constant would be moved to a register before each use.
+  template <bool kPlain = false>
   __device__ __forceinline__ static void decode_masked(const Raw& raw, int part, unsigned mask,
                                                        unsigned (&pairs)[4]) {
-    decode_word(raw.low.word[part], mask, pairs);
+    decode_word<kPlain>(raw.low.word[part], mask, pairs);
     constexpr unsigned kUpper = (1u << kHigh) - 1;
     if constexpr (kHigh > 0) {
 #pragma unroll
       for (int p = 0; p < 4; ++p) {
         const int pair = (kHigh == 2 ? part % 2 : part) * 4 + p;
         const unsigned word = raw.high[kHigh == 2 ? part / 2 : 0];
-        pairs[p] |=
-            shifted(word, kPlace + 4 - kHigh * pair) & (kUpper * 0x00010001u << (kPlace + 4));
+        pairs[p] = merged(shifted(word, kPlace + 4 - kHigh * pair),
+                          kUpper * 0x00010001u << (kPlace + 4), pairs[p]);
       }
     }
   }
+};
+
+/// What decode_masked() wants; 0 for codes without it.
+template <typename Codes>
+struct CodeMask {
+  static constexpr unsigned kValue = 0;
+};
+template <typename T, int Bits>
+struct CodeMask<WholeCodes<T, Bits>> {
+  static constexpr unsigned kValue = WholeCodes<T, Bits>::kMask;
 };
 
 /// float4_e2m1, in the same order. Exponents move to their place in T, times 2^126 or 2^14 then.

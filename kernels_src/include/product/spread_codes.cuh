@@ -20,21 +20,24 @@ template <typename T, int Bits>
 struct PairPlaces<WholeCodes<T, Bits>> {
   using Whole = WholeCodes<T, Bits>;
   static constexpr int kApart = 4, kFirst = Whole::kPlace, kHigh = Whole::kHigh;
-  __device__ __forceinline__ static unsigned pair(unsigned word, const PairTable&) {
-    return Whole::kExponent * 0x00010001u | (word & Whole::kMask);
+  template <bool kPlain>
+  __device__ __forceinline__ static unsigned pair(unsigned word, unsigned mask, const PairTable&) {
+    return merged(word, mask, kPlain ? 0 : Whole::kExponent * 0x00010001u);
   }
 };
 template <typename T>
 struct PairPlaces<Float4Codes<T>> {
   static constexpr int kApart = 4, kFirst = 12, kHigh = 0;
-  __device__ __forceinline__ static unsigned pair(unsigned word, const PairTable&) {
+  template <bool>
+  __device__ __forceinline__ static unsigned pair(unsigned word, unsigned, const PairTable&) {
     return Float4Codes<T>::moved(word);
   }
 };
 template <typename T>
 struct PairPlaces<NormalCodes<T>> {
   static constexpr int kApart = 8, kFirst = 7, kHigh = 0;
-  __device__ __forceinline__ static unsigned pair(unsigned word, const PairTable& table) {
+  template <bool>
+  __device__ __forceinline__ static unsigned pair(unsigned word, unsigned, const PairTable& table) {
     return table.at(word & 0x7f80u);
   }
 };
@@ -70,22 +73,28 @@ struct SpreadCodes : Codes {
     return raw;
   }
   __device__ __forceinline__ static void change(Raw& raw, int, unsigned bits) { raw.pair ^= bits; }
-  /// The pairs of the four eights of a part.
+  /// The pairs of the four eights of a part. `mask` and `kPlain` are those of whole codes.
+  template <bool kPlain>
   __device__ __forceinline__ static void decode(const Raw& raw, int part, const PairTable& table,
-                                                unsigned (&pairs)[4]) {
+                                                unsigned mask, unsigned (&pairs)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int of = i % static_cast<int>(kLanes), more = i / static_cast<int>(kLanes) * 2;
       const unsigned low = raw.pair * Places::kApart + (more * Places::kApart - Places::kFirst);
-      pairs[i] = Places::pair(turned(raw.low[of].word[part], low), table);
+      pairs[i] = Places::template pair<kPlain>(turned(raw.low[of].word[part], low), mask, table);
       if constexpr (kHigh > 0) {
         const int first = (kHigh == 2 ? part % 2 : part) * 4 + more;
         const unsigned high = raw.pair * kHigh + (first * kHigh - Places::kFirst - 4);
-        pairs[i] |= turned(raw.high[of][kHigh == 2 ? part / 2 : 0], high) &
-                    (((1u << kHigh) - 1) * 0x00010001u << (Places::kFirst + 4));
+        pairs[i] = merged(turned(raw.high[of][kHigh == 2 ? part / 2 : 0], high),
+                          ((1u << kHigh) - 1) * 0x00010001u << (Places::kFirst + 4), pairs[i]);
       }
     }
   }
+};
+
+template <typename T, int Bits, int Run>
+struct CodeMask<SpreadCodes<WholeCodes<T, Bits>, Run>> {
+  static constexpr unsigned kValue = WholeCodes<T, Bits>::kMask;
 };
 
 template <typename Codes>

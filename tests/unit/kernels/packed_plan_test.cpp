@@ -32,8 +32,11 @@ PackedWeights weights_of(PackedFormat format, std::int64_t n, std::int64_t k) {
 TEST_CASE("packed plan: large weights of NF4 and Q4_K take rings") {
   for (const PackedFormat format : {PackedFormat::nf4, PackedFormat::q4_k}) {
     const PackedWeights w = weights_of(format, 8192, 8192);
-    for (const int m : {1, 2, 8, 9, 16})
-      CHECK(plan_packed(w, m, {}, kHopper).kernel == SkinnyKernel::ring);
+    CHECK(plan_packed(weights_of(format, 8192, 8448), 1, {}, kHopper).kernel == SkinnyKernel::ring);
+    for (const int m : {2, 8, 9, 16}) {
+      const bool ring = m <= 8 || format == PackedFormat::nf4;  // warpgroups have K-quants beyond
+      CHECK((plan_packed(w, m, {}, kHopper).kernel == SkinnyKernel::ring) == ring);
+    }
     CHECK(plan_packed(w, 17, {}, kHopper).kernel != SkinnyKernel::ring);
     const PackedWeights few = weights_of(format, 2048, 8192),
                         flat = weights_of(format, 14336, 3840);
@@ -53,13 +56,14 @@ TEST_CASE("packed plan: rings for some rows where they were measured to be faste
         PackedFormat::q5_k, PackedFormat::q6_k, PackedFormat::fp8_block, PackedFormat::q8_0}) {
     const bool bytes = format == PackedFormat::fp8_block || format == PackedFormat::q8_0;
     const bool slow = format == PackedFormat::fp8_block || format == PackedFormat::nvfp4;
-    CHECK(takes(format, 14336, 4096, 16));
+    const bool units = format == PackedFormat::q5_k || format == PackedFormat::q6_k;
+    CHECK(takes(format, 14336, 4096, 16) == (format != PackedFormat::q6_k));
     CHECK(takes(format, 14336, 4096, 8) == (format != PackedFormat::q8_0));
     CHECK(takes(format, 8192, 8192, 8) == (!slow && format != PackedFormat::q8_0));
     CHECK_FALSE(takes(format, 4096, 4096, 8));
     CHECK_FALSE(takes(format, 8192, 14336, 8));
     CHECK(takes(format, 4096, 4096, 9) == !bytes);
-    CHECK(takes(format, 4096, 14336, 16) == !bytes);
+    CHECK(takes(format, 4096, 14336, 16) == (!bytes && !units));
     // More units than a cluster's warps.
     for (const std::int64_t k : {32768 + 256, 65536, 1 << 20})
       CHECK_FALSE(takes(format, 14336, k, 16));
@@ -96,11 +100,50 @@ TEST_CASE("packed plan: each warp of a ring has a unit, or two of eight rows and
   }
 }
 
-TEST_CASE("packed plan: one row of Q5_K and Q6_K takes a ring where its x stays in registers") {
-  for (const PackedFormat format : {PackedFormat::q5_k, PackedFormat::q6_k}) {
-    CHECK(plan_packed(weights_of(format, 8192, 8192), 1, {}, kHopper).columns == 4);
-    const PackedWeights longer = weights_of(format, 4096, 14336);
-    CHECK(plan_packed(longer, 1, {}, kHopper).kernel != SkinnyKernel::ring);
+TEST_CASE("packed plan: 9 to 16 rows of large K-quants take warpgroups") {
+  struct Case {
+    PackedFormat format;
+    std::int64_t n, k;
+    int warps, splits;
+  };
+  for (const Case& each :
+       {Case{PackedFormat::q4_k, 4096, 14336, 4, 2}, Case{PackedFormat::q5_k, 8192, 8192, 8, 2},
+        Case{PackedFormat::q6_k, 14336, 4096, 8, 1}}) {
+    const PackedWeights w = weights_of(each.format, each.n, each.k);
+    const SkinnyPlan plan = plan_packed(w, 16, {}, kHopper);
+    CHECK(plan.kernel == SkinnyKernel::wgmma);
+    CHECK(plan.warps == each.warps);
+    CHECK(plan.unroll == (each.warps == 4 ? 2 : 1));  // teams
+    CHECK(plan.splits == each.splits);
+    CHECK(plan.stages % plan.unroll == 0);
+    CHECK(plan_packed(w, 8, {}, kHopper).kernel != SkinnyKernel::wgmma);
+  }
+  CHECK(plan_packed(weights_of(PackedFormat::q5_k, 14336, 4096), 16, {}, kHopper).kernel ==
+        SkinnyKernel::ring);
+  const PackedWeights flat = weights_of(PackedFormat::q4_k, 64, 1 << 20);
+  CHECK(plan_packed(flat, 16, {}, kHopper).kernel != SkinnyKernel::wgmma);
+}
+
+TEST_CASE("packed plan: one row of whole codes and of four-bit floats takes whole numbers") {
+  for (const PackedFormat format :
+       {PackedFormat::int4, PackedFormat::q4_0, PackedFormat::q4_k, PackedFormat::q5_k,
+        PackedFormat::q6_k, PackedFormat::mxfp4, PackedFormat::nvfp4}) {
+    for (const auto& [n, k] : {std::pair{14336, 4096}, {4240, 4096}, {8192, 8192}, {2112, 8192}}) {
+      const PackedWeights w = weights_of(format, n, k);
+      const SkinnyPlan plan = plan_packed(w, 1, {}, kHopper);
+      CHECK(plan.kernel == SkinnyKernel::ring);
+      CHECK(plan.warps == 16);
+      CHECK(plan.stages == 2);
+      CHECK(packed_blocks(w, 1, plan, kHopper) == 132);
+      CHECK(packed_shared_bytes(w, 1, plan) + 2048 <= kHopper.shared_bytes);
+    }
+    const bool slow = format == PackedFormat::nvfp4 || format == PackedFormat::q6_k;
+    const auto kernel = [&](std::int64_t n, std::int64_t k) {
+      return plan_packed(weights_of(format, n, k), 1, {}, kHopper).kernel;
+    };
+    CHECK(kernel(4224, 4096) == SkinnyKernel::row);
+    CHECK(kernel(4096, 16384) == (slow ? SkinnyKernel::row : SkinnyKernel::ring));
+    CHECK(kernel(4096, 16640) == SkinnyKernel::row);
   }
 }
 
@@ -109,10 +152,10 @@ TEST_CASE("packed plan: one row with k of about 4096 goes straight into register
     PackedFormat format;
     int warps, unroll;
   };
-  for (const Case& each : {Case{PackedFormat::q4_k, 16, 1}, Case{PackedFormat::nf4, 8, 1},
-                           Case{PackedFormat::int4, 8, 2}, Case{PackedFormat::q4_0, 8, 2},
-                           Case{PackedFormat::q5_k, 8, 2}, Case{PackedFormat::q6_k, 8, 2},
-                           Case{PackedFormat::mxfp4, 8, 2}, Case{PackedFormat::nvfp4, 8, 2}}) {
+  for (const Case& each : {Case{PackedFormat::q4_k, 16, 1}, Case{PackedFormat::int4, 8, 2},
+                           Case{PackedFormat::q4_0, 8, 2}, Case{PackedFormat::q5_k, 8, 2},
+                           Case{PackedFormat::q6_k, 8, 2}, Case{PackedFormat::mxfp4, 8, 2},
+                           Case{PackedFormat::nvfp4, 8, 2}}) {
     const PackedWeights w = weights_of(each.format, 4090, 4096);
     const SkinnyPlan plan = plan_packed(w, 1, {}, kHopper);
     CHECK(plan.kernel == SkinnyKernel::row);
@@ -120,7 +163,7 @@ TEST_CASE("packed plan: one row with k of about 4096 goes straight into register
     CHECK(plan.unroll == each.unroll);
     CHECK(packed_fetches(w, plan));
     CHECK(packed_blocks(w, 1, plan, kHopper) == 256);
-    CHECK(packed_shared_bytes(w, 1, plan) == (each.format == PackedFormat::nf4 ? 32768 : 0));
+    CHECK(packed_shared_bytes(w, 1, plan) == 0);
     const auto takes = [&](std::int64_t n, std::int64_t k, std::int64_t m) {
       const PackedWeights other = weights_of(each.format, n, k);
       return plan_packed(other, m, {}, kHopper).kernel == SkinnyKernel::row;
@@ -128,10 +171,8 @@ TEST_CASE("packed plan: one row with k of about 4096 goes straight into register
     CHECK_FALSE(takes(4096, 4096, 2));
     CHECK_FALSE(takes(2048, 4096, 1));
     CHECK_FALSE(takes(4096, 3840, 1));
-    CHECK_FALSE(takes(8192, 8192, 1));
-    CHECK(takes(4096, 14336, 1) == (each.format == PackedFormat::q4_k));
   }
-  const PackedWeights longer = weights_of(PackedFormat::q4_k, 4096, 14336);
+  const PackedWeights longer = weights_of(PackedFormat::nvfp4, 4096, 14336);
   const SkinnyPlan plan = plan_packed(longer, 1, {}, kHopper);
   CHECK(plan.warps == 8);
   CHECK(plan.unroll == 2);
@@ -144,18 +185,24 @@ TEST_CASE("packed plan: one row with k of about 4096 goes straight into register
   }
 }
 
-TEST_CASE("packed plan: two blocks of a ring for one row share a multiprocessor") {
-  const PackedWeights w = weights_of(PackedFormat::q4_k, 14336, 4352);
-  const SkinnyPlan one = plan_packed(w, 1, {}, kHopper);
-  CHECK(one.warps == 8);
-  CHECK(one.columns == 3);  // units of k; their x stays in registers
-  CHECK(packed_blocks(w, 1, one, kHopper) == 264);
-  CHECK(2 * (packed_shared_bytes(w, 1, one) + 2048) <= 233472);
-  CHECK(packed_blocks(weights_of(PackedFormat::q4_k, 40, 4352), 1, one, kHopper) == 3);
-  CHECK(plan_packed(weights_of(PackedFormat::q4_k, 8192, 8192), 1, {}, kHopper).columns == 4);
-  const SkinnyPlan longer = plan_packed(weights_of(PackedFormat::nf4, 4096, 16640), 1, {}, kHopper);
-  CHECK(longer.warps == 16);
-  CHECK(longer.columns == 0);
+TEST_CASE("packed plan: one row of NF4 goes into registers, or two blocks share a multiprocessor") {
+  const PackedWeights wide = weights_of(PackedFormat::nf4, 8192, 8192);
+  const SkinnyPlan row = plan_packed(wide, 1, {}, kHopper);
+  CHECK(row.kernel == SkinnyKernel::row);
+  CHECK(row.warps == 8);
+  CHECK(row.unroll == 1);
+  CHECK(packed_shared_bytes(wide, 1, row) == 32768);
+  CHECK_FALSE(packed_fetches(wide, row));
+  for (const auto& [k, held] : {std::pair{4096, 2}, {8192, 4}, {16640, 0}}) {
+    const PackedWeights w = weights_of(PackedFormat::nf4, 4096, k);
+    const SkinnyPlan one = plan_packed(w, 1, {}, kHopper);
+    CHECK(one.kernel == SkinnyKernel::ring);
+    CHECK(one.warps == 8);
+    CHECK(one.columns == held);  // units of k; their x stays in registers
+    CHECK(packed_blocks(w, 1, one, kHopper) == 256);
+    CHECK(packed_blocks(weights_of(PackedFormat::nf4, 40, k), 1, one, kHopper) == 3);
+    CHECK(2 * (packed_shared_bytes(w, 1, one) + 2048) <= 233472);
+  }
 }
 
 TEST_CASE("packed plan: blocks and clusters of warpgroups run at once") {
@@ -164,10 +211,9 @@ TEST_CASE("packed plan: blocks and clusters of warpgroups run at once") {
     int warps, splits, blocks;
   };
   for (const PackedFormat format : {PackedFormat::q4_k, PackedFormat::q6_k, PackedFormat::q8_0}) {
-    const bool minima = format == PackedFormat::q4_k;  // for which 16 warps lack registers
     for (const Case& each :
          {Case{14336, 4096, 8, 1, 112}, Case{8192, 8192, 8, 2, 64}, Case{4096, 14336, 4, 2, 64},
-          Case{4096, 4096, 4, 2, 64}, Case{28672, 8192, minima ? 8 : 16, 1, minima ? 224 : 112}}) {
+          Case{4096, 4096, 4, 2, 64}, Case{28672, 8192, 16, 1, 112}}) {
       const PackedWeights w = weights_of(format, each.n, each.k);
       const SkinnyPlan plan = plan_packed(w, 40, {}, kHopper);
       CHECK(plan.kernel == SkinnyKernel::wgmma);

@@ -1,0 +1,189 @@
+// Weights of formats whose units of 256 have one scale of their scales, for products by warpgroups:
+// codes become the weights in parts of it, rounded to T once, so a unit has one sum. Sums of x for
+// minima are not needed.
+//
+// A lane makes the words of a part of 32 of a row from what the stage has; all four lanes of a row
+// apply them to their codes.
+#pragma once
+
+#include <kernwright/packed_wgmma_rows.cuh>
+
+namespace kernwright {
+
+__device__ __forceinline__ float inverse_of(float x) {
+  float made;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(x));
+  return made;
+}
+
+template <typename T, typename Codes, typename Scales>
+struct UnitWeights;
+
+/// Of formats with minima. The scale of the scales has kParts parts, times a group's byte: with one
+/// part, all weights of a group would be rounded in the same direction. There are more where
+/// float16 would lack the exponents of minima.
+template <typename T, typename Codes>
+struct UnitWeights<T, Codes, BlockScales> {
+  static constexpr bool kShort = PairBits<T>::kMantissa == 7;
+  static constexpr float kParts = kShort ? 3 : 13, kMost = kShort ? 0x1p40f : 600;
+  /// What rounds to whole numbers, which are its last bits.
+  static constexpr float kRounding = 12582912.0f;
+  static constexpr unsigned kRoundingBits = 0x4b400000u;
+  BlockScales::Ready raw;
+  float unit, of_scales, of_minima;
+
+  __device__ __forceinline__ explicit UnitWeights(const BlockScales::Ready& ready) : raw(ready) {
+    const float part = raw.unit * (1 / kParts), least = fabsf(raw.minimum_unit) * (1 / kMost);
+    const bool own = fabsf(part) >= least;
+    unit = own ? part : least;
+    const float inverse = unit == 0 ? 0.0f : inverse_of(unit);
+    of_scales = own ? kParts : raw.unit * inverse;
+    of_minima = raw.minimum_unit * inverse;
+  }
+  /// Pairs: a zero that is taken off the codes, the scale, and what both leave of the minimum: at
+  /// most half of the scale, but for minima beyond all codes. So few of its digits count.
+  __device__ __forceinline__ Words words(int part, unsigned moving) const {
+    constexpr unsigned kLast = 0x00010001u << Codes::kPlace;  // 1 in a pair
+    constexpr unsigned kLess = (Codes::pair_with_base(0) | 0x80008000u) - kRoundingBits * kLast;
+    const float scale = byte_times(raw.scales, part, of_scales, moving);
+    const float minimum = byte_times(raw.minima, part, of_minima, moving);
+    const float share = __saturatef(minimum * inverse_of(scale) * (1.0f / Codes::kBase));
+    const float moved = fmaf(share, Codes::kBase, kRounding);
+    const float rest = fmaf(moved - kRounding, scale, -minimum);
+    return {__float_as_uint(moved) * kLast + kLess, pair_of<T>(scale, scale),
+            pair_of<T>(rest, rest), 0};
+  }
+  __device__ __forceinline__ static void apply(const Words& of, unsigned (&pairs)[4]) {
+#pragma unroll
+    for (unsigned& pair : pairs)
+      pair =
+          fma_pair(T(), fma_pair(T(), pair, PairBits<T>::kOne, of.word[0]), of.word[1], of.word[2]);
+  }
+};
+
+/// Of q6_k: codes are subnormal numbers, so their product with the scale and what is taken off it
+/// are one instruction. A part is the scale of the scales times 2^-kLess.
+template <typename T, typename Codes>
+struct UnitWeights<T, Codes, SixScales> {
+  static constexpr bool kShort = PairBits<T>::kMantissa == 7;
+  static constexpr float kTimes = kShort ? 0x1p119f : 0x1p8f;  ///< so that scales of 8 bits fit
+  static constexpr float kParts = kShort ? 0x1p13f : 0x1p12f;  ///< the last bit's part is 1/kTimes
+  SixScales::Ready raw;
+  float unit;
+
+  __device__ __forceinline__ explicit UnitWeights(const SixScales::Ready& ready)
+      : raw(ready), unit(ready.unit * kParts) {}
+  /// Pairs of both groups of 16: the scale, and the product with what is taken off the codes.
+  __device__ __forceinline__ Words words(int part, unsigned moving) const {
+    constexpr float kLess = -SixScales::kZero / kParts;
+    const float first = raw.of_codes(part * 2, moving), second = raw.of_codes(part * 2 + 1, moving);
+    return {pair_of<T>(first * kTimes, first * kTimes), pair_of<T>(first * kLess, first * kLess),
+            pair_of<T>(second * kTimes, second * kTimes),
+            pair_of<T>(second * kLess, second * kLess)};
+  }
+  __device__ __forceinline__ static void apply(const Words& of, unsigned (&pairs)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      pairs[i] = fma_pair(T(), pairs[i], of.word[i / 2 * 2], of.word[i / 2 * 2 + 1]);
+  }
+};
+
+/// A warp's words in shared memory, of all parts of a unit. Blocks lie so far from each other that
+/// no two of eight lanes that write want the same bank. Behind them are the rows' units.
+template <typename T, typename Format>
+struct UnitWords {
+  using Scales = typename Format::Scales;
+  using Weights = UnitWeights<T, typename Format::Codes, Scales>;
+  static constexpr unsigned kBlock = 4 * 256 + 64, kBytes = 2 * kBlock + 64;
+  unsigned char* memory;
+
+  /// A lane makes those of a block of a row. `copied`: the arrays of the unit.
+  __device__ __forceinline__ void make(const PackedArrays& copied, unsigned lane,
+                                       unsigned moving) const {
+    const unsigned row = lane / 2, u = lane % 2;
+    const Weights made(Scales::load(copied, {u, 0, u, 0, row % 8, row / 8}).ready());
+    __syncwarp();  // all lanes have read those of the unit before
+#pragma unroll
+    for (int part = 0; part < 4; ++part)
+      *reinterpret_cast<Words*>(memory + u * kBlock + part * 256 + row * 16) =
+          made.words(part, moving);
+    if (u == 0) units()[row] = made.unit;
+    __syncwarp();
+  }
+  __device__ __forceinline__ float* units() const {
+    return reinterpret_cast<float*>(memory + 2 * kBlock);
+  }
+  /// Of row `line` and of 8 more, by loads that stay behind what is in front.
+  __device__ __forceinline__ void load(unsigned u, int part, unsigned line, Words (&of)[2]) const {
+    const unsigned at = shared_address(memory) + u * kBlock + part * 256 + line * 16;
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(of[half].word[0]), "=r"(of[half].word[1]), "=r"(of[half].word[2]),
+                     "=r"(of[half].word[3])
+                   : "r"(at + half * 128)
+                   : "memory");
+  }
+};
+
+/// A warp's rows. The first part of a unit is decoded while the tensor cores multiply the last one
+/// of the unit before.
+template <typename T, typename Format, int Columns>
+struct UnitRows : RowsOfWarp<T, Format, Columns> {
+  using Base = RowsOfWarp<T, Format, Columns>;
+  using Codes = typename Format::Codes;
+  using Base::lane;
+  float unit_sums[Base::kCount];
+  Format raw[2];        ///< of a block
+  unsigned a[2][2][4];  ///< of a part, and of the next one
+  UnitWords<T, Format> words;
+
+  __device__ __forceinline__ void load(const PackedArrays& copied, unsigned u) {
+#pragma unroll
+    for (unsigned half = 0; half < 2; ++half)
+      raw[half].codes = Codes::template load<true>(copied, {u, 0, u, 0, lane / 4, half}, lane);
+  }
+  __device__ __forceinline__ void decode(int part) {
+    Words of[2];
+    words.load(part / 4, part % 4, lane / 4, of);
+    this->hold(raw, part % 4);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      unsigned pairs[4];
+      this->pairs_of(raw[half], part % 4, pairs);
+      UnitWords<T, Format>::Weights::apply(of[half], pairs);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) a[part % 2][i / 2][i % 2 * 2 + half] = pairs[i];
+    }
+  }
+  /// When the arrays of a unit are there. Products of the last part of another one may not be done.
+  __device__ __forceinline__ void begin(const PackedArrays& copied) {
+    words.make(copied, lane, this->moving);
+    load(copied, 0);
+    wait_for_products<1>();
+    decode(0);
+  }
+  /// The unit that was begun; begin_next() may begin the next one. `x`: an address in shared
+  /// memory.
+  template <typename BeginNext>
+  __device__ __forceinline__ void multiply(const PackedArrays& copied, unsigned x,
+                                           const BeginNext& begin_next) {
+    const unsigned long long b = matrix_descriptor(x, kPart);
+#pragma unroll
+    for (int part = 0; part < 8; ++part) {
+      this->begin_part(a[part % 2], b + part / 4 * (2 * Base::Unit::kLines / 16), part % 4,
+                       unit_sums, part > 0);
+      if (part == 7) break;
+      if (part > 0) wait_for_products<1>();
+      if (part == 3) load(copied, 1);
+      decode(part + 1);
+    }
+    const float upper = words.units()[lane / 4], lower = words.units()[lane / 4 + 8];
+    begin_next();
+    wait_for_products<0>();
+    settle(unit_sums);
+    this->add_sums(upper, lower, unit_sums);
+  }
+};
+
+}  // namespace kernwright
