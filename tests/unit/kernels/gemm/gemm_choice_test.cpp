@@ -114,7 +114,7 @@ TEST_CASE("three groups are the rule's for operands of two bytes alone") {
   }
 }
 
-TEST_CASE("groups whose weights come from memory take wide tiles, and high ones if many have more") {
+TEST_CASE("groups whose weights come from memory take wide tiles, large groups high ones") {
   using Extents = std::pair<std::int64_t, std::int64_t>;
   for (const auto& [columns, inner] : {Extents{1536, 2048}, Extents{2048, 768}}) {
     GemmSize size{.columns = columns, .inner = inner, .groups = 128};
