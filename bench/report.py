@@ -9,6 +9,7 @@ from typing import Any
 from report_arrays import (
     array_calls,
     attention,
+    few_rows,
     packed_weights,
     write_operations_page,
 )
@@ -453,6 +454,7 @@ def main() -> None:
         attention,
         float8_attention,
         decoding,
+        few_rows,
         packed_weights,
         published,
         choice_rule,

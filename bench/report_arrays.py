@@ -48,6 +48,48 @@ def packed_weights() -> str | None:
     return measured_table("Products with packed weights, cold L2", document, columns, rows)
 
 
+def few_rows() -> str | None:
+    """A table for each device with a document."""
+    tables = [few_rows_of(name) for name in ("gemv", "gemv_h200")]
+    return "\n".join(each for each in tables if each) or None
+
+
+def few_rows_of(name: str) -> str | None:
+    document = load(name)
+    if document is None:
+        return None
+    of_one = {
+        (row["weights"], row["n"], row["k"]): row["ours"]["TB/s"]
+        for row in document["rows"]
+        if row["m"] == 1
+    }
+    rows = []
+    for row in document["rows"]:
+        ours, best = row["ours"], fastest_peer(row)
+        one = of_one.get((row["weights"], row["n"], row["k"]))
+        rows.append(
+            (
+                f"{row['weights']}, {row['n']} x {row['k']}, {row['m']} row{'s'[: row['m'] > 1]}",
+                f"{ours['us']:.1f}",
+                f"{ours['TB/s']:.2f}",
+                f"{ours['TB/s'] / one:.2f}" if one else "",
+                f"{best[1]:.1f} ({best[0]})" if best else "",
+                f"{best[1] / ours['us']:.2f}" if best else "",
+                error_by_norm(row),
+            )
+        )
+    columns = (
+        "weights, rows of x",
+        "us, kernwright",
+        "TB/s of weights",
+        "of one row's",
+        "us, torch's fastest",
+        "times as fast",
+        "error by the norm",
+    )
+    return measured_table("Products with few rows, cold L2", document, columns, rows)
+
+
 def array_calls() -> str | None:
     document = load("array_overhead")
     if document is None:
