@@ -42,9 +42,9 @@ constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
 constexpr std::int64_t kFewRows = 256;       // with which most time goes into reading b
 constexpr double kRateOfThree = 0.97;        // of the tensor cores', by three warpgroups
-// Of groups of rows whose tiles are many: the device's power limits the rate, and a cluster's
-// blocks save some by common loads. On an H200.
-constexpr double kRateWithoutCluster = 0.97, kManyWaves = 100;
+// Of groups of rows with so many stages for a block: the device's power limits the rate, and a
+// cluster's blocks save some by common loads. On an H200.
+constexpr double kRateWithoutCluster = 0.97, kManySteps = 5000;
 // Times as long as memory brings a matrix of a group to tiles below 128 columns, and to tiles of 64
 // rows where large groups have several of them. On an H200.
 constexpr double kNarrowOfGroup = 1.25, kLowOfGroup = 1.05;
@@ -113,7 +113,8 @@ double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
   double rate = columns >= 256 ? 1 : columns >= 176 ? of_192 : columns >= 128 ? 0.94 : 0.89;
   if (columns == 176 && size.in_bytes > 1) rate = 0.92;
   if (tile.rows == 64 && columns >= 128) rate *= 0.77;
-  if (size.groups > 0 && !size.promotes && tile.cluster == 1 && waves > kManyWaves) {
+  if (size.groups > 0 && !size.promotes && tile.cluster == 1 &&
+      waves * static_cast<double>(steps_of(size)) > kManySteps) {
     rate *= kRateWithoutCluster;
   }
   if (!size.promotes || tile.rows == 256) return rate;
