@@ -36,10 +36,18 @@ DOCUMENTS = {
     "attention": [
         {"subject": "forward", "queries": 64, "keys": 64, **HEADS, "error": 2e-3,
          "ours": {"us": 2.0, "TFLOP/s": 600.0}, "torch cudnn": {"us": 2.4, "TFLOP/s": 500.0}},
+    ],
+    "decode_attention": [
         {"subject": "decode", "queries": 1, "keys": 512, **HEADS,
          "ours": {"us": 4.0, "TB/s": 2.5}, "ours, pages of 16": {"us": 5.0, "TB/s": 2.0},
          "ours, float8": {"us": 3.0, "TB/s": 1.7}, "ours, int8": {"us": 3.5, "TB/s": 1.4},
          "torch flash": {"us": 16.0, "TB/s": 0.6}, "torch cudnn": {"us": 8.0, "TB/s": 1.2}},
+    ],
+    "gemv": [
+        {"weights": "int8", "n": 64, "k": 32, "m": 1, "error": 3e-3,
+         "ours": {"us": 2.0, "TB/s": 2.0}},
+        {"weights": "int8", "n": 64, "k": 32, "m": 8, "error": 3e-3,
+         "ours": {"us": 2.5, "TB/s": 1.6}, "torch linear": {"us": 5.0, "TB/s": 0.8}},
     ],
     "gemv_formats": [
         {"weights": "nf4", "n": 64, "k": 32, "m": 1, "error": 3e-3, "correct": True,
@@ -58,6 +66,10 @@ EXPECTED = {
     "decoding": [
         "| 2 x 8 / 2 heads, 1 x 512 | 4.0 | 2.50 | 5.0 | 3.0 | 3.5 | 8.0 (cudnn) | 2.00 | "
         "below the bound |"
+    ],
+    "few_rows": [
+        "| int8, 64 x 32, 1 row | 2.0 | 2.00 | 1.00 |  |  | 3.0e-03 |",
+        "| int8, 64 x 32, 8 rows | 2.5 | 1.60 | 0.80 | 5.0 (linear) | 2.00 | 3.0e-03 |",
     ],
     "packed_weights": [
         "| nf4, 64 x 32, 1 row | 2.0 | 2.00 | 5.0 (linear bfloat16) | 2.50 | 3.0e-03 |"
