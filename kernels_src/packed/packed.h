@@ -28,7 +28,7 @@ enum class PackedFormat : std::uint8_t {
 };
 
 /// Weights of n rows and k columns. Rows are cut into tiles of 16, k into blocks of 128 (the last
-/// ones are filled with zeros). include/product/packed_weights.cuh tells a lane's share of them.
+/// ones are filled with zeros). include/packed/packed_weights.cuh tells a lane's share of them.
 struct PackedWeights {
   PackedFormat format = PackedFormat::int4;
   std::int64_t n = 0, k = 0;
