@@ -6,7 +6,7 @@ using namespace kernwright;
 
 /// `Held`: each warp has so many units of k at most, and their x stays in registers; 0: x is loaded
 /// again for each tile. Dynamic shared memory: the table of NF4, the stages of all warps, two times
-/// the sums, the sums of x.
+/// the sums. Formats have no minima and zeros here: packed_whole.cu takes those.
 template <typename T, typename Format, typename Act, int Warps, int Stages, int Held>
 __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     packed_one(const __grid_constant__ SkinnyProblem p,
@@ -18,7 +18,6 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   __shared__ Mbarrier full[Warps][Stages];
   unsigned char* const stages = memory + (kTable ? PairTable::kBytes : 0);
   float* const parts = reinterpret_cast<float*>(stages + Warps * Ring::kBytes);
-  float* const x_sums = parts + 2 * Warps * 16;
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   let_next_begin();
   Ring ring;
@@ -27,13 +26,8 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   wait_for_previous();
   ring.fill(weights);
   OwnColumn<T, Format> columns[kColumns];
-#pragma unroll Held < 1 ? 1 : Held
-  for (unsigned i = 0; i < (Held < 1 ? ring.count : Held); ++i) {
-    auto& column = columns[Held < 1 ? 0 : i];
-    column.load(p, ring.first + i, lane);
-    if constexpr (Format::kOffset) column.add();
-    if constexpr (Format::kOffset && Held < 1) column.keep(x_sums, ring.first + i, lane);
-  }
+#pragma unroll
+  for (unsigned i = 0; i < Held; ++i) columns[i].load(p, ring.first + i, lane);
   __syncthreads();
   const PairTable table = {memory + lane * 4};
   const unsigned mask = CodeMask<typename Format::Codes>::kValue * p.splits;  // splits is 1
@@ -46,10 +40,7 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
 #pragma unroll 1
       for (unsigned i = held; i < (Held < 1 ? ring.count : min(held + 1, ring.count)); ++i) {
         auto& column = columns[held];
-        if constexpr (Held < 1) {
-          column.load(p, ring.first + i, lane);
-          if constexpr (Format::kOffset) column.recall(x_sums, ring.first + i, lane);
-        }
+        if constexpr (Held < 1) column.load(p, ring.first + i, lane);
         const PackedArrays copied = Ring::Stage::copied(weights, ring.wait());
         LaneUnit<T, Format> unit;
         const PackedPlace place = {0, 0, (ring.first + i) * 2, tile, lane / 4, 0};

@@ -89,7 +89,7 @@ std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const Sk
   if (m == 1) {
     const bool whole = is_packed_whole(w);
     const std::int64_t sums = (whole ? 8 : 2) * 16 * 4;  // of some tiles
-    const std::int64_t of_x = whole ? packed_digit_bytes(w) : packed_units(w, 1) * 64;
+    const std::int64_t of_x = whole ? packed_digit_bytes(w) : 0;
     return table + plan.warps * (stages + sums) + of_x;
   }
   // As TileStages and TileSums in packed_tiles.cuh.

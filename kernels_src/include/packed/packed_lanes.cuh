@@ -71,25 +71,6 @@ struct OwnColumn {
 #pragma unroll
     for (int i = 0; i < 2 * kSums; ++i) sums[i / 2][i % 2] = all[i / 2][i % 2];
   }
-  /// Where the sums of a unit are kept. The lanes with the same sums write them once.
-  __device__ __forceinline__ static float2* kept(float* memory, unsigned unit, int i,
-                                                 unsigned lane) {
-    return reinterpret_cast<float2*>(memory) + (unit * kSums + i) * 4 + lane % 4;
-  }
-  __device__ __forceinline__ void keep(float* memory, unsigned unit, unsigned lane) const {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) {
-      if (lane < 4) *kept(memory, unit, i, lane) = make_float2(sums[i][0], sums[i][1]);
-    }
-  }
-  __device__ __forceinline__ void recall(float* memory, unsigned unit, unsigned lane) {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) {
-      const float2 both = *kept(memory, unit, i, lane);
-      sums[i][0] = both.x;
-      sums[i][1] = both.y;
-    }
-  }
 };
 
 /// What a lane has of a unit of weights.
