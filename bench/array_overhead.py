@@ -1,8 +1,9 @@
-"""Cost of x + y on small arrays from Python: ours, the driver's loop, torch and CuPy.
+"""Cost of x + y and of small products from Python: ours, the driver's loop, torch and CuPy.
 
 Host time of a call in a loop of 2000, all in one process and in turn (see launch_overhead.py). An
-operator allocates its result, launches, and drops the previous result. Without a GPU the figures
-include the kernel's execution on the simulated device: few calls, and ours alone.
+operator allocates its result, launches, and drops the previous result. The products are of float16,
+and short enough that the host takes longer than the device. Without a GPU the figures include the
+kernel's execution on the simulated device: few calls, and ours alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import harness
 import kernwright as kw
 
 N = 1024
+PRODUCT = (128, 256, 256)  # m, n, k
+RAGGED = (127, 250, 256)
 
 
 def ours(n: int) -> dict[str, Any]:
@@ -45,13 +48,44 @@ def ours(n: int) -> dict[str, Any]:
     }
 
 
+def our_products() -> dict[str, Any]:
+    subjects = {}
+    for name, (m, n, k) in (("", PRODUCT), (", ragged", RAGGED)):
+        random = np.random.default_rng(0)
+        left, right = (
+            random.standard_normal(shape).astype("float16") for shape in ((m, k), (k, n))
+        )
+        a, b = kw.asarray(left), kw.asarray(right)
+        w = b.T.copy()
+        expected = left.astype("float64") @ right.astype("float64")
+        for got in (a @ b, kw.nn.linear(a, w)):
+            error = np.linalg.norm(got.numpy().astype("float64") - expected)
+            np.testing.assert_array_less(error, 1e-3 * np.linalg.norm(expected))
+        names = {"kw": kw, "a": a, "b": b, "w": w}
+        subjects[f"kernwright a @ b{name}"] = harness.statement("a @ b", names)
+        subjects[f"kernwright kw.nn.linear(a, w){name}"] = harness.statement(
+            "kw.nn.linear(a, w)", names
+        )
+    return subjects
+
+
 def torch_subjects() -> dict[str, Any]:
     import torch
 
     x, y = torch.ones(N, device="cuda"), torch.full((N,), 2.0, device="cuda")
     names = {"torch": torch, "x": x, "y": y, "out": torch.empty_like(x),
              "iadd": operator.iadd}  # fmt: skip
+    m, n, k = PRODUCT
+    half = {"device": "cuda", "dtype": torch.float16}
+    operands = {
+        "linear": torch.nn.functional.linear,
+        "a": torch.ones(m, k, **half),
+        "b": torch.ones(k, n, **half),
+        "w": torch.ones(n, k, **half),
+    }
     return {
+        "torch a @ b": harness.statement("a @ b", operands),
+        "torch linear(a, w)": harness.statement("linear(a, w)", operands),
         "torch x + y": harness.statement("x + y", names),
         "torch x * 2.5": harness.statement("x * 2.5", names),
         "torch add(x, y, out=out)": harness.statement("torch.add(x, y, out=out)", names),
@@ -64,7 +98,10 @@ def cupy_subjects() -> dict[str, Any]:
 
     x, y = cp.ones(N, cp.float32), cp.full(N, 2, cp.float32)
     names = {"cp": cp, "x": x, "y": y, "out": cp.empty_like(x), "iadd": operator.iadd}
+    m, n, k = PRODUCT
+    operands = {"a": cp.ones((m, k), cp.float16), "b": cp.ones((k, n), cp.float16)}
     return {
+        "CuPy a @ b": harness.statement("a @ b", operands),
         "CuPy x + y": harness.statement("x + y", names),
         "CuPy x * 2.5": harness.statement("x * 2.5", names),
         "CuPy add(x, y, out=out)": harness.statement("cp.add(x, y, out=out)", names),
@@ -82,7 +119,7 @@ def main() -> None:
         return
     folder = os.environ.get("KERNWRIGHT_BENCH_BUILD", "build/release")
     driver = Driver(pathlib.Path(__file__).parents[1] / folder)
-    subjects, missing = {**driver.subjects(), **ours(N)}, {}
+    subjects, missing = {**driver.subjects(), **ours(N), **our_products()}, {}
     for make in (torch_subjects, cupy_subjects):
         try:
             subjects.update(make())

@@ -99,7 +99,8 @@ def array_calls() -> str | None:
         for name, result in document["python"].items()
     ]
     columns = ("", "us, median (of the driver's loop in turn with it)")
-    return measured_table("Calls from Python on arrays of 1024 elements", document, columns, rows)
+    title = "Calls from Python on arrays of 1024 elements, and small products"
+    return measured_table(title, document, columns, rows)
 
 
 def attention() -> str | None:

@@ -135,5 +135,8 @@ def _promoted(*arrays: Any) -> tuple[Array, ...]:
     for each in arrays:
         if not isinstance(each, Array):
             raise ArgumentError(f"an array of a device is needed, got {_kind(each)}: kw.asarray()")
-    common = np.result_type(*(each.dtype for each in arrays))
+    types = [each.dtype for each in arrays]
+    if all(each is types[0] for each in types):  # promotion costs more than a launch
+        return arrays
+    common = np.result_type(*types)
     return tuple(each.astype(common, copy=False) for each in arrays)
