@@ -226,13 +226,13 @@ struct Deriving {
   __device__ __forceinline__ void run(const Gradients& more) {
     if (part.tiles > 0) shared.kv_full->wait(0);
     const int steps = part.tiles * part.group;
-    for (int step = 0, n = part.tiles, head = 0; step < steps; ++step) {
-      head += n == 0;
-      n = n == 0 ? part.tiles - 1 : n - 1;
-      const int first = (part.low + n) * Of::kQueries;
+    for (int step = 0, tile = part.low + part.tiles, head = 0; step < steps; ++step) {
+      if (head == 0) --tile;
+      const int first = tile * Of::kQueries;
       take<0>(head, first, step == 0);
       if constexpr (kLast > 0) take<kLast>(head, first, step == 0);
       sum_queries();
+      if (++head == part.group) head = 0;
     }
     wait_for_products<0>();
     keep_weights(changes[kLast]);

@@ -171,13 +171,14 @@ struct Part {
     if (call.left < 0) return tile;
     return tile - max(0, query_tile * Of::kQueries + sequence.diagonal - call.left) / kKeys;
   }
-  /// work(head, tile) for all tiles, in the order in which all warps go.
+  /// work(head, tile) for all tiles, in the order in which all warps go. All heads of a tile follow
+  /// each other: so a block with fewer tiles does not wait at a head's end for one with more.
   template <typename Work>
   __device__ __forceinline__ void for_tiles(Work work) const {
 #pragma unroll 1
-    for (int i = 0; i < group; ++i) {
+    for (int n = tiles - 1; n >= 0; --n) {
 #pragma unroll 1
-      for (int n = tiles - 1; n >= 0; --n) work(kv_head * group + i, low + n);
+      for (int i = 0; i < group; ++i) work(kv_head * group + i, low + n);
     }
   }
 };
