@@ -17,7 +17,8 @@ namespace {
 constexpr std::int64_t kLineUnit = 16;
 /// Shorter lines are mostly ends, which are copied element by element.
 constexpr std::int64_t kShortLine = 256;
-constexpr std::int64_t kLineThreads = 256, kLineUnroll = 2;
+constexpr std::int64_t kLineThreads = 256, kLineUnroll = 4;
+constexpr std::int64_t kPartUnits = 128;  // of a part of a line, about; longer parts take longer
 
 const LazyKernel& line_kernel(int log2_unit) {
   static const auto& family = *new Family("copy_lines.cu", text::copy_lines_cu);
@@ -38,27 +39,35 @@ std::optional<LineCopy> line_copy(const WalkPlan<2>& plan, int log2_unit) {
   if (line.stride[kTo] != unit || line.stride[kFrom] != unit) return std::nullopt;
   if (line.extent < kShortLine / unit || line.extent > kMost / unit) return std::nullopt;
   const std::int64_t bytes = line.extent * unit;
-  const std::int64_t units = (bytes + 2 * (kLineUnit - 1)) / kLineUnit;
-  if (lines.extent > kMost / units) return std::nullopt;
+  const std::int64_t units = bytes / kLineUnit;
+  const std::int64_t parts = std::max<std::int64_t>(1, (units + kPartUnits / 2) / kPartUnits);
+  // Of short lines a warp copies several.
+  const std::uint32_t log2_lanes = units < 64 ? 3 : units < 128 ? 4 : 5;
+  if (lines.extent > kMost / (parts << log2_lanes)) return std::nullopt;
   return LineCopy{.to = plan.base[kTo],
                   .from = plan.base[kFrom],
                   .to_pitch = lines.stride[kTo],
                   .from_pitch = lines.stride[kFrom],
                   .bytes = static_cast<std::int32_t>(bytes),
-                  .units = static_cast<std::uint32_t>(units),
-                  .count = static_cast<std::uint32_t>(units * lines.extent)};
+                  .log2_lanes = log2_lanes,
+                  .parts = static_cast<std::uint32_t>(parts),
+                  .units = static_cast<std::uint32_t>((units + parts - 1) / parts),
+                  .count = static_cast<std::uint32_t>(parts * lines.extent)};
 }
 
 void queue_line_copies(Device& device, std::span<const LineCopy> copies, int log2_unit,
                        const Stream& stream) {
-  constexpr std::int64_t kOfBlock = kLineThreads * kLineUnroll;
+  const auto threads = [](const LineCopy& copy) {
+    return std::int64_t{copy.count} << copy.log2_lanes;
+  };
   std::array<LineCopy, 2> both{};
   std::ranges::copy(copies, both.begin());
-  const std::int64_t most = std::max(both[0].count, both[1].count);
-  const LaunchConfig config{.grid = {static_cast<std::uint32_t>((most + kOfBlock - 1) / kOfBlock),
-                                     static_cast<std::uint32_t>(copies.size())},
-                            .block = {static_cast<std::uint32_t>(kLineThreads)},
-                            .stream = stream};
+  const std::int64_t most = std::max(threads(both[0]), threads(both[1]));
+  const std::int64_t blocks = (most + kLineThreads - 1) / kLineThreads;
+  const LaunchConfig config{
+      .grid = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(copies.size())},
+      .block = {static_cast<std::uint32_t>(kLineThreads)},
+      .stream = stream};
   launch(line_kernel(log2_unit).on(device), config, both[0], both[1]);
 }
 

@@ -5,55 +5,55 @@ using namespace kernwright;
 
 constexpr int kThreads = 256;
 
-/// Lines of `bytes` each, `to_pitch` and `from_pitch` apart. `units`: at least as many as one of
-/// them touches in the target; `count`: of all lines. The target does not overlap the source.
+/// Lines of `bytes` each, `to_pitch` and `from_pitch` apart. 2^log2_lanes threads copy a part of a
+/// line: `units` of the target. `count`: parts of all lines. The target and the source do not
+/// overlap.
 struct Lines {
   unsigned char* to;
   const unsigned char* from;
   long long to_pitch, from_pitch;
   int bytes;
-  unsigned units, count;
+  unsigned log2_lanes, parts, units, count;
 };
 /// One copy by each of two rows of blocks. Elements divide addresses, pitches and bytes.
 template <typename Element, int kUnroll>
 __global__ void __launch_bounds__(kThreads) copy_lines(const Lines one, const Lines other) {
   const bool second = blockIdx.y != 0;  // not by an address: parameters would be copied to memory
-  unsigned char* const __restrict__ to = second ? other.to : one.to;
-  const unsigned char* const __restrict__ from = second ? other.from : one.from;
-  const long long to_pitch = second ? other.to_pitch : one.to_pitch;
-  const long long from_pitch = second ? other.from_pitch : one.from_pitch;
-  const int bytes = second ? other.bytes : one.bytes;
-  const unsigned units = second ? other.units : one.units;
-  const unsigned count = second ? other.count : one.count;
-  const unsigned first = blockIdx.x * (kThreads * kUnroll) + threadIdx.x;
-  Unit16 low[kUnroll], high[kUnroll];
-  LineBytes line[kUnroll];
-  unsigned char* target[kUnroll];
-  int at[kUnroll];
-  bool whole[kUnroll];
+  const unsigned log2_lanes = second ? other.log2_lanes : one.log2_lanes;
+  const unsigned thread = blockIdx.x * kThreads + threadIdx.x, number = thread >> log2_lanes;
+  if (number >= (second ? other.count : one.count)) return;
+  const unsigned parts = second ? other.parts : one.parts, line = number / parts;
+  const int part = number - line * parts, lanes = 1 << log2_lanes, lane = thread & (lanes - 1);
+  unsigned char* const __restrict__ to =
+      (second ? other.to : one.to) + line * (second ? other.to_pitch : one.to_pitch);
+  const unsigned char* const __restrict__ from =
+      (second ? other.from : one.from) + line * (second ? other.from_pitch : one.from_pitch);
+  const int bytes = second ? other.bytes : one.bytes, units = second ? other.units : one.units;
+  const LineUnits whole(to, from, bytes);
+  const int end = min(whole.count, (part + 1) * units);
+#pragma unroll 1
+  for (int first = part * units + lane; first < end; first += kUnroll * lanes) {
+    Unit16 low[kUnroll], high[kUnroll];
 #pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
-    const unsigned i = first + u * kThreads, number = i / units;
-    line[u] = {from + number * from_pitch, bytes};
-    target[u] = to + number * to_pitch;
-    const int ahead = static_cast<int>(reinterpret_cast<unsigned long long>(target[u]) & 15);
-    at[u] = i < count ? static_cast<int>(i - number * units) * 16 - ahead : bytes;
-    whole[u] = at[u] >= 0 && at[u] + 16 <= bytes && line[u].has_units(at[u]);
-    if (whole[u]) {
-      low[u] = line[u].low(at[u]);
-      high[u] = line[u].high(at[u]);
+    for (int u = 0; u < kUnroll; ++u) {
+      const int i = first + u * lanes;
+      if (i >= end) break;
+      low[u] = whole.source[i];
+      high[u] = whole.source[i + (whole.shift != 0)];
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const int i = first + u * lanes;
+      if (i >= end) break;
+      whole.target[i] = shifted_unit(low[u], high[u], whole.shift);
     }
   }
-#pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
-    if (whole[u]) {
-      *reinterpret_cast<Unit16*>(target[u] + at[u]) =
-          shifted_unit(low[u], high[u], line[u].shift_at(at[u]));
-      continue;
-    }
-    for (int i = max(at[u], 0); i < min(at[u] + 16, bytes); i += sizeof(Element)) {
-      *reinterpret_cast<Element*>(target[u] + i) =
-          *reinterpret_cast<const Element*>(line[u].data + i);
-    }
+  // The elements in front of them, by the first part, and those behind, by the last one.
+  const int ahead = part == 0 ? whole.begin : 0;
+  const int behind = part + 1 == static_cast<int>(parts) ? bytes - whole.end() : 0;
+#pragma unroll 4
+  for (int i = lane * sizeof(Element); i < ahead + behind; i += lanes * sizeof(Element)) {
+    const int at = i < ahead ? i : i - ahead + whole.end();
+    *reinterpret_cast<Element*>(to + at) = *reinterpret_cast<const Element*>(from + at);
   }
 }

@@ -19,7 +19,7 @@ struct LineCopy {
   std::uint64_t to = 0, from = 0;
   std::int64_t to_pitch = 0, from_pitch = 0;
   std::int32_t bytes = 0;
-  std::uint32_t units = 0, count = 0;
+  std::uint32_t log2_lanes = 0, parts = 0, units = 0, count = 0;
 };
 
 /// The copy, if the bytes of lines follow each other on both sides, and units of 16 bytes save

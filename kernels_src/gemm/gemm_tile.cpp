@@ -27,6 +27,7 @@ constexpr std::array kGemmTiles = {
     GemmTile{192, 160, 4, 3, false, 1}, GemmTile{192, 128, 5, 3, false, 1},
     GemmTile{64, 96, 8, 1, false, 2},   GemmTile{128, 192, 4, 2, true, 1},
     GemmTile{128, 176, 4, 2, false, 1}, GemmTile{128, 176, 4, 2, false, 2},
+    GemmTile{192, 176, 4, 3, false, 1},
 };
 
 /// Tiles of both, for few tiles with a long inner dimension.

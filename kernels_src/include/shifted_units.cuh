@@ -27,30 +27,25 @@ __device__ __forceinline__ Unit16 shifted_unit(const Unit16& low, const Unit16& 
   return unit;
 }
 
-/// Bytes of a line: `size` of them from `data` on. What lies outside is not read.
-struct LineBytes {
-  const unsigned char* data;
-  int size;
+/// The aligned units of the target of a line of bytes which aligned units of the source have,
+/// without bytes outside of the line.
+struct LineUnits {
+  Unit16* target;        ///< the first
+  const Unit16* source;  ///< with its first byte, which lies `shift` bytes behind the begin
+  int shift, begin, count;
 
-  /// Whether aligned units have all of the 16 bytes from byte `at` on, and lie inside.
-  __device__ __forceinline__ bool has_units(int at) const {
-    const int shift = shift_at(at);
-    return at >= shift && at - shift + (shift == 0 ? 16 : 32) <= size;
+  __device__ __forceinline__ LineUnits(unsigned char* to, const unsigned char* from, int bytes) {
+    const auto address = reinterpret_cast<unsigned long long>(to);
+    shift = static_cast<int>(reinterpret_cast<unsigned long long>(from) - address) & 15;
+    // The first aligned byte of the target that is not in the first, partial unit of the source.
+    begin = min(shift + (static_cast<int>(0 - address - shift) & 15), bytes);
+    const int last = shift == 0 ? 0 : 16 - shift;  // bytes behind a unit of the same in the source
+    count = max(0, bytes - begin - last) / 16;
+    target = reinterpret_cast<Unit16*>(to + begin);
+    source = reinterpret_cast<const Unit16*>(from + begin - shift);
   }
-  __device__ __forceinline__ int shift_at(int at) const {
-    return static_cast<int>(reinterpret_cast<unsigned long long>(data + at) & 15);
-  }
-  /// The first of them, and the second; has_units(at).
-  __device__ __forceinline__ Unit16 low(int at) const { return unit(at - shift_at(at)); }
-  __device__ __forceinline__ Unit16 high(int at) const {
-    const int shift = shift_at(at);
-    return unit(at - shift + (shift == 0 ? 0 : 16));
-  }
-
- private:
-  __device__ __forceinline__ Unit16 unit(int at) const {
-    return *reinterpret_cast<const Unit16*>(data + at);
-  }
+  /// The byte of the line behind them.
+  __device__ __forceinline__ int end() const { return begin + count * 16; }
 };
 
 }  // namespace kernwright

@@ -176,7 +176,7 @@ INSTANCES = {
         *(f"schur<{of}, {v}>" for of in MATRICES for v in ("true", "false")),
         *(f"schur_vectors<{of}>" for of in MATRICES),
     ],
-    "copy_lines.cu": [f"copy_lines<{unit}, 2>" for unit in UNITS[:4]],
+    "copy_lines.cu": [f"copy_lines<{unit}, 4>" for unit in UNITS[:4]],
     "tiled_transpose.cu": [
         f"tiled_transpose<{unit}, {tile}, {pack}>"
         for unit, (tile, *packs) in zip(
