@@ -8,11 +8,22 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::int64_t kSkinnyBoxBytes = 225280;  // of the blocks of a multiprocessor
+constexpr int kStagesAlone = 14;                  // of a block with more than half of them
+constexpr std::int64_t kLongAlone = 4096;         // of k, of blocks that gain by it, at least
 
 /// Eight where they are enough for most multiprocessors; else four, so that there are more blocks.
 int skinny_box_warps(const SkinnyShape& shape) {
   const std::int64_t blocks = skinny_parts(shape.n, 128) * shape.batches;
   return shape.by_columns || 4 * blocks >= std::int64_t{3} * shape.multiprocessors ? 8 : 4;
+}
+
+/// Whether clusters of three occupy most multiprocessors at once, and those of four would wait for
+/// each other. Measured on an H200 for weights of 2048 rows, k of 4096 and 8192.
+bool suits_threes(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64_t blocks) {
+  const std::int64_t all = shape.multiprocessors;
+  return !shape.by_columns && shape.batches == 1 && sends_skinny_sums(plan) &&
+         shape.k >= kLongAlone && blocks <= clusters_at_once(3, all) &&
+         blocks > clusters_at_once(4, all) && 30 * blocks >= 7 * all;
 }
 
 /// Blocks that share k: until there is one for each multiprocessor, or two if they have many
@@ -24,6 +35,7 @@ std::int64_t skinny_box_splits(const SkinnyShape& shape, const SkinnyPlan& plan,
   const bool whole_wave = 2 * blocks <= all && 32 * blocks >= 15 * all;
   const bool idle = 4 * blocks <= 3 * all && 2 * blocks > all;
   if (!shape.by_columns && (whole_wave || (plan.columns <= 2 && idle))) return 2;
+  if (suits_threes(shape, plan, blocks)) return 3;
   const std::int64_t busy = plan.columns > 2 ? 2 * all : all;
   return (busy + blocks / 2) / blocks;
 }
@@ -53,15 +65,22 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
                                                       std::max<std::int64_t>(1, most)));
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
-  // The next launch begins early if no multiprocessors are idle, which would take two of its
-  // blocks. More stages fetched ahead were slower on an H100 and an H200.
+  // The next launch begins early if all blocks run at once on almost all multiprocessors, or are
+  // clusters of three. More stages fetched ahead were slower on an H100 and an H200.
   const std::int64_t all = blocks * plan.splits;
-  const bool one_wave = all <= shape.multiprocessors && 16 * all >= 15 * shape.multiprocessors;
-  if (one_wave && !shape.by_columns && plan.ahead < 0) plan.ahead = sends_skinny_sums(plan) ? 4 : 1;
+  const bool one_wave = blocks <= clusters_at_once(plan.splits, shape.multiprocessors) &&
+                        16 * all >= std::int64_t{15} * shape.multiprocessors;
+  const bool threes = plan.splits == 3 && suits_threes(shape, plan, blocks);
+  if ((one_wave || threes) && !shape.by_columns && plan.ahead < 0)
+    plan.ahead = sends_skinny_sums(plan) ? 4 : 1;
   if (plan.stages >= 2) return;
-  // A cluster waits until all of its blocks have a place, so there is room for one block more.
-  const std::int64_t beside = skinny_parts(blocks * plan.splits, shape.multiprocessors) + 1;
-  plan.stages = 8;
+  // A cluster waits until all of its blocks have a place, so there is room for one block more. But
+  // two blocks of a launch that begins early must not go to an idle multiprocessor: they would take
+  // as long as others twice. Short ones fetch more ahead than that costs. Measured on an H200.
+  const bool fits_alone = one_wave && skinny_parts(shape.k, plan.splits) >= kLongAlone;
+  const bool alone = (fits_alone || threes) && all < shape.multiprocessors && plan.ahead > 0;
+  const std::int64_t beside = alone ? 1 : skinny_parts(all, shape.multiprocessors) + 1;
+  plan.stages = alone ? kStagesAlone : 8;
   while (plan.stages > 3 &&
          skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes / std::min<std::int64_t>(3, beside)) {
     --plan.stages;

@@ -144,6 +144,8 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
   if (!Of::kSends) let_next_begin();
   wait_for_kernel_in_front();
   Ring<Stages> ring;
+  // Now, while the first stages come: it divides.
+  const WarpSumPlace place = place_warp_sums(shared, p.splits, warp, lane);
   unsigned parity = 0;
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z, parity ^= 1) {
     const int at = static_cast<int>(batch);
@@ -160,8 +162,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
     __syncwarp();
     if constexpr (Of::kSends) {
       if (p.splits > 1) wait_for_cluster();
-      if (warp < Warps &&
-          gather_warp_sums(shared, p.splits, blockIdx.y, warp, lane, parity, sums)) {
+      if (warp < Warps && gather_warp_sums(shared, place, p.splits, blockIdx.y, parity, sums)) {
         finish_warp_sums<T, Act, Of>(p, batch, first + warp * 16, lane, sums);
       }
       if (last) break;

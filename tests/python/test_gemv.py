@@ -327,6 +327,13 @@ def boxes_of_some_rows():
                     residual=kw.asarray(residual))  # fmt: skip
     wanted = wide(x) @ wide(w).T + wide(bias)
     assert_close(got, wanted / (1 + np.exp(-wanted)) + wide(residual), "bfloat16", 4)
+    x, w = values((20, 264), "bfloat16"), values((77, 264), "bfloat16", 1)
+    for plan in plans:  # an activation alone, and a factor alone
+        got = product(*map(kw.asarray, (x, w)), plan, activation="silu")
+        wanted = wide(x) @ wide(w).T
+        assert_close(got, wanted / (1 + np.exp(-wanted)), "bfloat16", 4)
+        got = product(*map(kw.asarray, (x, w)), plan, factor=0.5)
+        assert_close(got, wanted / 2, "bfloat16", 4)
 
 
 def more_batches_than_blocks():

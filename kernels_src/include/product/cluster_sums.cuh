@@ -36,21 +36,34 @@ __device__ __forceinline__ void expect_sums(const Boxes& shared, unsigned splits
   shared.gathered->arrive_expecting(SumOwners<Boxes>{splits}.expected(part));
 }
 
+/// The block that ends a warp's sums, and a lane's place there for those of the first other block.
+struct WarpSumPlace {
+  unsigned owner;
+  unsigned char* received;
+};
+
+template <typename Boxes>
+__device__ __forceinline__ WarpSumPlace place_warp_sums(const Boxes& shared, unsigned splits,
+                                                        unsigned warp, unsigned lane) {
+  const SumOwners<Boxes> owners{splits};
+  const unsigned owner = owners.owner(warp);
+  const unsigned at = (warp - owners.first(owner)) * (splits - 1) * owners.kBytes;
+  return {owner, shared.received + at + lane * 16};
+}
+
 /// A warp of block `part` sends its sums to the block that ends them, or adds what the others sent,
 /// in their order. Returns whether it has all.
 template <typename Boxes>
-__device__ __forceinline__ bool gather_warp_sums(const Boxes& shared, unsigned splits,
-                                                 unsigned part, unsigned warp, unsigned lane,
-                                                 unsigned parity,
+__device__ __forceinline__ bool gather_warp_sums(const Boxes& shared, const WarpSumPlace& place,
+                                                 unsigned splits, unsigned part, unsigned parity,
                                                  float (&sums)[Boxes::kColumns / 2]) {
-  const SumOwners<Boxes> owners{splits};
+  using Owners = SumOwners<Boxes>;
   if (splits == 1) return true;
-  const unsigned owner = owners.owner(warp), others = splits - 1;
-  unsigned char* received =
-      shared.received + (warp - owners.first(owner)) * others * owners.kBytes + lane * 16;
+  const unsigned owner = place.owner, others = splits - 1;
+  const unsigned char* received = place.received;
   if (owner != part) {
     const unsigned to = address_in_block(shared_address(received), owner) +
-                        (part - (part > owner ? 1 : 0)) * owners.kBytes;
+                        (part - (part > owner ? 1 : 0)) * Owners::kBytes;
     const unsigned gathered = address_in_block(shared_address(shared.gathered), owner);
 #pragma unroll
     for (int i = 0; i < Boxes::kColumns / 2; i += 4) {
@@ -63,7 +76,7 @@ __device__ __forceinline__ bool gather_warp_sums(const Boxes& shared, unsigned s
   }
   shared.gathered->wait(parity);
 #pragma unroll 1
-  for (unsigned from = 0; from < others; ++from, received += owners.kBytes) {
+  for (unsigned from = 0; from < others; ++from, received += Owners::kBytes) {
 #pragma unroll
     for (int i = 0; i < Boxes::kColumns / 2; i += 4) {
       const float4 four = *reinterpret_cast<const float4*>(received + i * 128);
@@ -84,12 +97,11 @@ __device__ __forceinline__ unsigned turned(unsigned pair) {
   return result;
 }
 
-/// The results of a warp's 16 rows from `first_n` on, of sums as wgmma leaves them. They are turned
-/// in registers, so that four lanes store all 16 results of a row of x.
-template <typename T, typename Act, typename Boxes>
-__device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 batch,
-                                                 unsigned first_n, unsigned lane,
-                                                 const float (&sums)[Boxes::kColumns / 2]) {
+/// As finish_warp_sums().
+template <typename T, typename Act, typename Boxes, bool kPlain>
+__device__ __forceinline__ void store_warp_sums(const SkinnyProblem& p, UInt64 batch,
+                                                unsigned first_n, unsigned lane,
+                                                const float (&sums)[Boxes::kColumns / 2]) {
   const bool odd = lane % 2 != 0;
 #pragma unroll
   for (int c = 0; c < Boxes::kColumns / 8; ++c) {
@@ -102,7 +114,7 @@ __device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 
       for (int i = 0; i < 2; ++i) {
         const unsigned m = min(c * 8 + lane % 4 * 2 + i, p.m - 1);
         const unsigned n = min(first_n + half * 8 + lane / 4, p.n - 1);
-        pair.value[i] = finished<T, Act>(p, batch, m, n, sums[c * 4 + half * 2 + i]);
+        pair.value[i] = finished<T, Act, kPlain>(p, batch, m, n, sums[c * 4 + half * 2 + i]);
       }
       memcpy(&halves[half], &pair, 4);
       halves[half] = turned(halves[half]);
@@ -115,6 +127,20 @@ __device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 
     Pack<T, 4> four;
     memcpy(&four, &words, 8);
     store_four(p, batch, m, n, four);
+  }
+}
+
+/// The results of a warp's 16 rows from `first_n` on, of sums as wgmma leaves them. They are turned
+/// in registers, so that four lanes store all 16 results of a row of x. The plain end has short
+/// code of its own: all wait while it is fetched.
+template <typename T, typename Act, typename Boxes>
+__device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 batch,
+                                                 unsigned first_n, unsigned lane,
+                                                 const float (&sums)[Boxes::kColumns / 2]) {
+  if (ends_plainly(p)) {
+    store_warp_sums<T, Act, Boxes, true>(p, batch, first_n, lane, sums);
+  } else {
+    store_warp_sums<T, Act, Boxes, false>(p, batch, first_n, lane, sums);
   }
 }
 

@@ -126,8 +126,9 @@ TEST_CASE("skinny plan: blocks with boxes fit the multiprocessors, and splits a 
         CAPTURE(k);
         CHECK(plan.columns * 8 >= m);
         const std::int64_t blocks = (n + 16 * plan.warps - 1) / (16 * plan.warps) * plan.splits;
+        const bool alone = plan.ahead > 0 && blocks < 132 && k > 4096;
         const std::int64_t beside =
-            std::min<std::int64_t>(plan.stages > 3 ? 3 : 1, (blocks + 131) / 132 + 1);
+            alone ? 1 : std::min<std::int64_t>(plan.stages > 3 ? 3 : 1, (blocks + 131) / 132 + 1);
         CHECK(beside * (skinny_shared_bytes(shape, plan) + 1024) <= 233472);
         CHECK(plan.splits >= 1);
         CHECK(plan.splits <= std::min<std::int64_t>(8, (k + 255) / 256));
@@ -139,7 +140,10 @@ TEST_CASE("skinny plan: blocks with boxes fit the multiprocessors, and splits a 
   CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).splits == 2);
   CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).ahead == 4);
   CHECK(plan_skinny(hopper_rows(32, 6144, 4096), {}).splits == 3);
-  CHECK(plan_skinny(hopper_rows(32, 2048, 4096), {}).splits == 8);
+  CHECK(plan_skinny(hopper_rows(32, 2048, 4096), {}).splits == 3);
+  CHECK(plan_skinny(hopper_rows(32, 2048, 2048), {}).splits == 8);
+  CHECK(plan_skinny(hopper_rows(64, 2048, 4096), {}).splits == 8);
+  CHECK(plan_skinny(hopper_rows(16, 1536, 4096), {}).splits == 6);
   CHECK(plan_skinny(hopper_rows(16, 6144, 4096), {}).splits == 2);
   CHECK(plan_skinny(hopper_rows(16, 6400, 4096), {}).splits == 1);
   CHECK(plan_skinny(hopper_rows(32, 1024, 4096), {}).splits == 8);
@@ -250,6 +254,24 @@ TEST_CASE("skinny plan: launches that run at once as a whole begin early") {
   CHECK(ahead(16, 4096, 4096) == 4);
   CHECK(ahead(16, 14336, 4096) == 0);  // 20 multiprocessors are idle
   CHECK(ahead(16, 128256, 4096) == 0);
+  CHECK(ahead(16, 2112, 8192) == 0);  // clusters of four blocks do not all run at once
+  CHECK(ahead(16, 2048, 8192) == 4);  // those of three do
+}
+
+TEST_CASE("skinny plan: two blocks of a launch that begins early do not share a multiprocessor") {
+  const auto never_two = [](const SkinnyShape& shape) {
+    const SkinnyPlan plan = plan_skinny(shape, {.kernel = SkinnyKernel::wgmma});
+    CAPTURE(shape.m);
+    CHECK(plan.ahead > 0);
+    CHECK(2 * (skinny_shared_bytes(shape, plan) + 1024) > 233472);
+    // Whoever measures may ask for fewer stages, or for a launch that begins late.
+    CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::wgmma, .stages = 6}).stages == 6);
+    const SkinnyPlan late = plan_skinny(shape, {.kernel = SkinnyKernel::wgmma, .ahead = 0});
+    CHECK(2 * (skinny_shared_bytes(shape, late) + 1024) <= 233472);
+  };
+  for (const std::int64_t m : {9, 16, 17, 32, 64}) never_two(hopper_rows(m, 4096, 14336));
+  for (const std::int64_t m : {9, 32}) never_two(hopper_rows(m, 2048, 4096));
+  CHECK(plan_skinny(hopper_rows(16, 4096, 4096), {}).stages == 8);  // short parts of k
 }
 
 TEST_CASE("skinny plan: weights of one byte and more than 8 rows of x") {
