@@ -5,8 +5,8 @@
 using namespace kernwright;
 
 /// `Held`: each warp has so many units of k at most, and their x stays in registers; 0: x is loaded
-/// again for each tile. Dynamic shared memory: the table of NF4, the stages of all warps, two times
-/// the sums. Formats have no minima and zeros here: packed_whole.cu takes those.
+/// again for each tile. Dynamic shared memory: the table of NF4, the stages of all warps, the
+/// sums of kKeptTiles. Formats have no minima and zeros here: packed_whole.cu takes those.
 template <typename T, typename Format, typename Act, int Warps, int Stages, int Held>
 __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     packed_one(const __grid_constant__ SkinnyProblem p,
@@ -19,7 +19,6 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   unsigned char* const stages = memory + (kTable ? PairTable::kBytes : 0);
   float* const parts = reinterpret_cast<float*>(stages + Warps * Ring::kBytes);
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-  let_next_begin();
   Ring ring;
   ring.start(weights, stages + warp * Ring::kBytes, full[warp], warp, p.n);
   if constexpr (kTable) PairTable::fill<T>(memory);
@@ -31,25 +30,27 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   __syncthreads();
   const PairTable table = {memory + lane * 4};
   const unsigned mask = CodeMask<typename Format::Codes>::kValue * p.splits;  // splits is 1
-  unsigned turn = 0;
-  for (unsigned tile = blockIdx.x; tile < ring.tiles; tile += gridDim.x, turn ^= 1) {
-    float rows[2] = {};
-    // Units are not multiplied side by side: that would take more registers.
+  for (unsigned first = blockIdx.x; first < ring.tiles; first += kKeptTiles * gridDim.x) {
+    for (unsigned t = 0; t < kKeptTiles; ++t) {
+      const unsigned tile = first + t * gridDim.x;
+      if (tile >= ring.tiles) break;
+      float rows[2] = {};
+      // Units are not multiplied side by side: that would take more registers.
 #pragma unroll
-    for (unsigned held = 0; held < kColumns; ++held)
+      for (unsigned held = 0; held < kColumns; ++held)
 #pragma unroll 1
-      for (unsigned i = held; i < (Held < 1 ? ring.count : min(held + 1, ring.count)); ++i) {
-        auto& column = columns[held];
-        if constexpr (Held < 1) column.load(p, ring.first + i, lane);
-        const PackedArrays copied = Ring::Stage::copied(weights, ring.wait());
-        LaneUnit<T, Format> unit;
-        const PackedPlace place = {0, 0, (ring.first + i) * 2, tile, lane / 4, 0};
-        unit.template load<true>(copied, place, lane, ring.blocks);
-        ring.advance(weights);
-        unit.multiply(column, lane, mask, table, rows);
-      }
-    float* const of_tile = parts + turn * Warps * 16;
-    keep_rows(rows, lane, of_tile + warp * 16);
-    add_ring_warps<T, Act, Warps>(p, tile, of_tile);
+        for (unsigned i = held; i < (Held < 1 ? ring.count : min(held + 1, ring.count)); ++i) {
+          auto& column = columns[held];
+          if constexpr (Held < 1) column.load(p, ring.first + i, lane);
+          const PackedArrays copied = Ring::Stage::copied(weights, ring.wait());
+          LaneUnit<T, Format> unit;
+          const PackedPlace place = {0, 0, (ring.first + i) * 2, tile, lane / 4, 0};
+          unit.template load<true>(copied, place, lane, ring.blocks);
+          ring.advance(weights);
+          unit.multiply(column, lane, mask, table, rows);
+        }
+      keep_rows(rows, lane, parts + (t * Warps + warp) * 16);
+    }
+    add_kept_tiles<T, Act, Warps>(p, first, parts);
   }
 }

@@ -19,7 +19,7 @@ namespace {
 
 // ---- of one row, straight into registers: measured on an H200
 
-constexpr std::int64_t kRowUnits = 16;  ///< that a block loads at once, and fetches ahead
+constexpr std::int64_t kRowUnits = 16;  ///< of k, at most, where a block fetches its tile ahead
 
 SkinnyPlan plan_packed_row(const PackedWeights& w, SkinnyPlan plan) {
   const bool at_once = w.format == PackedFormat::q4_k && packed_units(w, 1) <= kRowUnits;
@@ -44,9 +44,10 @@ bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
   const bool few = tiles <= 2 * device.multiprocessors;
   if (w.format == PackedFormat::nf4) {
     const bool nested = w.parts[4].has_value();
-    return units <= kRowUnits ? nested || !few : units <= 2 * kRowUnits && !few;
+    return nested && (units <= kRowUnits || (units <= 2 * kRowUnits && !few));
   }
-  if (units <= kRowUnits) return few || !is_packed_whole(w);
+  if (units <= kRowUnits)
+    return few && (w.format == PackedFormat::q4_k || w.format == PackedFormat::nvfp4);
   // Whole numbers of x are as many for each block, and take time of their own.
   const bool short_groups = w.format == PackedFormat::nvfp4 || w.format == PackedFormat::q6_k;
   return is_packed_whole(w) && units > (short_groups ? 2 : 4) * kRowUnits;

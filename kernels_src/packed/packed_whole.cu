@@ -5,10 +5,8 @@
 
 using namespace kernwright;
 
-constexpr unsigned kKeptTiles = 8;  ///< whose sums wait until the warps of a block meet
-
-/// Each warp has a part of k, of which it makes x's digits. Dynamic shared memory: the stages of
-/// all warps, the sums of kKeptTiles, zeros, the digits.
+/// Each warp has a part of k, of which it makes x's digits with its first tile. Dynamic shared
+/// memory: the stages of all warps, the sums of kKeptTiles, zeros, the digits.
 template <typename T, typename Format, typename Act, int Warps, int Stages>
 __global__ void __launch_bounds__(Warps * 32)
     packed_whole(const __grid_constant__ SkinnyProblem p,
@@ -29,12 +27,6 @@ __global__ void __launch_bounds__(Warps * 32)
   next.load(p, ring.first, lane);
   ring.fill(weights);
   unsigned char* const digits = zeros + Digits::kZeros + ring.first * Digits::kBytes;
-  for (unsigned i = 0; i < ring.count; ++i) {
-    const typename Digits::Column column = next;
-    next.load(p, ring.first + i + 1, lane);
-    Digits::make(column, lane, digits + i * Digits::kBytes);
-  }
-  __syncwarp();
   const typename Digits::Bytes bytes(*reinterpret_cast<const unsigned*>(zeros + lane * 4));
   for (unsigned first = blockIdx.x; first < ring.tiles; first += kKeptTiles * gridDim.x) {
     for (unsigned t = 0; t < kKeptTiles; ++t) {
@@ -43,6 +35,12 @@ __global__ void __launch_bounds__(Warps * 32)
       float rows[2] = {};
 #pragma unroll 1
       for (unsigned i = 0; i < ring.count; ++i) {
+        if (tile == blockIdx.x) {  // while copies are on their way
+          const typename Digits::Column column = next;
+          next.load(p, ring.first + i + 1, lane);
+          Digits::make(column, lane, digits + i * Digits::kBytes);
+          __syncwarp();
+        }
         const PackedArrays copied = Ring::Stage::copied(weights, ring.wait());
         DigitUnit<T, Format> unit;
         const PackedPlace place = {0, 0, (ring.first + i) * 2, tile, lane / 4, 0};
@@ -52,15 +50,6 @@ __global__ void __launch_bounds__(Warps * 32)
       }
       keep_rows(rows, lane, parts + (t * Warps + warp) * 16);
     }
-    __syncthreads();
-    for (unsigned i = threadIdx.x; i < kKeptTiles * 16; i += Warps * 32) {
-      const unsigned tile = first + i / 16 * gridDim.x, n = tile * 16 + i % 16;
-      if (tile >= ring.tiles || n >= p.n) continue;
-      float sum = 0;
-#pragma unroll
-      for (int w = 0; w < Warps; ++w) sum += parts[(i / 16 * Warps + w) * 16 + i % 16];
-      finish_sum<T, Act>(p, 0, 0, n, sum);
-    }
-    __syncthreads();
+    add_kept_tiles<T, Act, Warps>(p, first, parts);
   }
 }

@@ -140,7 +140,7 @@ FEW_ROWS: dict[str, list[str]] = {
         ring("Float16", FORMATS[4], "Silu, 16, 2, 1, 1"),
     ],
     "packed_one.cu": [
-        *(one(BRAIN, FORMATS[i], "Identity, 8, 3, 2") for i in (4, 5, 6, 7, 8)),
+        *(one(BRAIN, FORMATS[i], "Identity, 16, 2, 2") for i in (4, 5, 6, 7, 8)),
         one("Float16", FORMATS[4], "Silu, 8, 3, 0"),
     ],
     "packed_whole.cu": [

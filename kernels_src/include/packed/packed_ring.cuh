@@ -35,7 +35,8 @@ struct PackedRing {
       Mbarrier::publish();
     }
     rewind();
-    for (int i = 0; i < Stages; ++i) issue<true>(weights, i);
+    // More than one stage would keep those waiting who still work for the kernel in front.
+    issue<true>(weights, 0);
     rewind();
   }
   __device__ __forceinline__ void fill(const PackedArrays& weights) {
@@ -102,6 +103,25 @@ __device__ __forceinline__ void add_ring_warps(const SkinnyProblem& p, unsigned 
     for (int w = 0; w < Warps; ++w) sum += parts[w * p.m * 16 + i];
     if (n < p.n) finish_sum<T, Act>(p, 0, m, n, sum);
   }
+}
+
+constexpr unsigned kKeptTiles = 8;  ///< whose sums wait until the warps of a block meet
+
+/// The sums of all warps for the block's next kKeptTiles tiles, the first of which is `first`, of
+/// one row of x: `parts` has 16 of each tile and warp.
+template <typename T, typename Act, int Warps>
+__device__ __forceinline__ void add_kept_tiles(const SkinnyProblem& p, unsigned first,
+                                               const float* parts) {
+  __syncthreads();
+  for (unsigned i = threadIdx.x; i < kKeptTiles * 16; i += Warps * 32) {
+    const unsigned n = (first + i / 16 * gridDim.x) * 16 + i % 16;
+    if (n >= p.n) continue;
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < Warps; ++w) sum += parts[(i / 16 * Warps + w) * 16 + i % 16];
+    finish_sum<T, Act>(p, 0, 0, n, sum);
+  }
+  __syncthreads();
 }
 
 }  // namespace kernwright

@@ -133,7 +133,7 @@ TEST_CASE("packed plan: one row of whole codes and of four-bit floats takes whol
       const SkinnyPlan plan = plan_packed(w, 1, {}, kHopper);
       CHECK(plan.kernel == SkinnyKernel::ring);
       CHECK(plan.warps == 16);
-      CHECK(plan.stages == 2);
+      CHECK(plan.stages == (k > 4096 ? 2 : 1));
       CHECK(packed_blocks(w, 1, plan, kHopper) == 132);
       CHECK(packed_shared_bytes(w, 1, plan) + 2048 <= kHopper.shared_bytes);
     }
@@ -141,7 +141,8 @@ TEST_CASE("packed plan: one row of whole codes and of four-bit floats takes whol
     const auto kernel = [&](std::int64_t n, std::int64_t k) {
       return plan_packed(weights_of(format, n, k), 1, {}, kHopper).kernel;
     };
-    CHECK(kernel(4224, 4096) == SkinnyKernel::row);
+    const bool in_row = format == PackedFormat::q4_k || format == PackedFormat::nvfp4;
+    CHECK(kernel(4224, 4096) == (in_row ? SkinnyKernel::row : SkinnyKernel::ring));
     CHECK(kernel(4096, 16384) == (slow ? SkinnyKernel::row : SkinnyKernel::ring));
     CHECK(kernel(4096, 16640) == SkinnyKernel::row);
   }
@@ -152,10 +153,7 @@ TEST_CASE("packed plan: one row with k of about 4096 goes straight into register
     PackedFormat format;
     int warps, unroll;
   };
-  for (const Case& each : {Case{PackedFormat::q4_k, 16, 1}, Case{PackedFormat::int4, 8, 2},
-                           Case{PackedFormat::q4_0, 8, 2}, Case{PackedFormat::q5_k, 8, 2},
-                           Case{PackedFormat::q6_k, 8, 2}, Case{PackedFormat::mxfp4, 8, 2},
-                           Case{PackedFormat::nvfp4, 8, 2}}) {
+  for (const Case& each : {Case{PackedFormat::q4_k, 16, 1}, Case{PackedFormat::nvfp4, 8, 2}}) {
     const PackedWeights w = weights_of(each.format, 4090, 4096);
     const SkinnyPlan plan = plan_packed(w, 1, {}, kHopper);
     CHECK(plan.kernel == SkinnyKernel::row);
@@ -169,6 +167,7 @@ TEST_CASE("packed plan: one row with k of about 4096 goes straight into register
       return plan_packed(other, m, {}, kHopper).kernel == SkinnyKernel::row;
     };
     CHECK_FALSE(takes(4096, 4096, 2));
+    CHECK_FALSE(takes(4240, 4096, 1));
     CHECK_FALSE(takes(2048, 4096, 1));
     CHECK_FALSE(takes(4096, 3840, 1));
   }
@@ -185,23 +184,34 @@ TEST_CASE("packed plan: one row with k of about 4096 goes straight into register
   }
 }
 
-TEST_CASE("packed plan: one row of NF4 goes into registers, or two blocks share a multiprocessor") {
-  const PackedWeights wide = weights_of(PackedFormat::nf4, 8192, 8192);
-  const SkinnyPlan row = plan_packed(wide, 1, {}, kHopper);
-  CHECK(row.kernel == SkinnyKernel::row);
-  CHECK(row.warps == 8);
-  CHECK(row.unroll == 1);
-  CHECK(packed_shared_bytes(wide, 1, row) == 32768);
-  CHECK_FALSE(packed_fetches(wide, row));
-  for (const auto& [k, held] : {std::pair{4096, 2}, {8192, 4}, {16640, 0}}) {
-    const PackedWeights w = weights_of(PackedFormat::nf4, 4096, k);
+TEST_CASE("packed plan: one row of NF4 has a block on each multiprocessor") {
+  for (const auto& [k, held] : {std::pair{4096, 1}, {8192, 2}, {16384, 4}, {16640, 0}}) {
+    const PackedWeights w = weights_of(PackedFormat::nf4, 8192, k);
     const SkinnyPlan one = plan_packed(w, 1, {}, kHopper);
     CHECK(one.kernel == SkinnyKernel::ring);
-    CHECK(one.warps == 8);
+    CHECK(one.warps == 16);
+    CHECK(one.stages == 1);
     CHECK(one.columns == held);  // units of k; their x stays in registers
-    CHECK(packed_blocks(w, 1, one, kHopper) == 256);
+    CHECK(packed_blocks(w, 1, one, kHopper) == 132);
     CHECK(packed_blocks(weights_of(PackedFormat::nf4, 40, k), 1, one, kHopper) == 3);
-    CHECK(2 * (packed_shared_bytes(w, 1, one) + 2048) <= 233472);
+    CHECK(packed_shared_bytes(w, 1, one) + 2048 <= kHopper.shared_bytes);
+  }
+}
+
+TEST_CASE("packed plan: one row of NF4 with nested scales goes into registers") {
+  for (const auto& [n, k, goes] : {std::tuple{4096, 4096, true},
+                                   {8192, 8192, true},
+                                   {4096, 8192, false},
+                                   {8192, 8448, false}}) {
+    PackedWeights w = weights_of(PackedFormat::nf4, n, k);
+    w.parts[4].emplace();
+    const SkinnyPlan row = plan_packed(w, 1, {}, kHopper);
+    CHECK((row.kernel == SkinnyKernel::row) == goes);
+    if (!goes) continue;
+    CHECK(row.warps == 8);
+    CHECK(row.unroll == 1);
+    CHECK(packed_shared_bytes(w, 1, row) == 32768);
+    CHECK(packed_fetches(w, row) == (k == 4096));
   }
 }
 
