@@ -49,13 +49,7 @@ def packed_weights() -> str | None:
 
 
 def few_rows() -> str | None:
-    """A table for each device with a document."""
-    tables = [few_rows_of(name) for name in ("gemv", "gemv_h200")]
-    return "\n".join(each for each in tables if each) or None
-
-
-def few_rows_of(name: str) -> str | None:
-    document = load(name)
+    document = load("gemv")
     if document is None:
         return None
     of_one = {
