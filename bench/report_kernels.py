@@ -111,8 +111,8 @@ def published() -> str | None:
     if not parts:
         return None
     title = (
-        "Figures that others published beside ours, TFLOP/s. They come from other H100s, and were\n"
-        "measured in other ways, so a ratio says less than those of one run:"
+        "Figures that others published beside ours, TFLOP/s. Theirs are of H100s, ours those\n"
+        "of the tables above, measured in other ways: a ratio says less than those of one run:"
     )
     text = table(title, ("", "kernwright | published | ratio | source"), parts)
     sources = (f"{key}: {source}" for key, source in document["sources"].items())
