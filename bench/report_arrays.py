@@ -93,8 +93,7 @@ def array_calls() -> str | None:
         for name, result in document["python"].items()
     ]
     columns = ("", "us, median (of the driver's loop in turn with it)")
-    title = "Calls from Python on arrays of 1024 elements, and small products"
-    return measured_table(title, document, columns, rows)
+    return measured_table("Calls from Python on small arrays", document, columns, rows)
 
 
 def attention() -> str | None:

@@ -270,20 +270,26 @@ struct ChoiceTable {
 
 constexpr int kStagesOfTwo = 8;
 
+std::int64_t tiles_of(const GemmSize& size, const GemmTile& tile) {
+  return gemm_parts(size.rows, tile.rows) * gemm_parts(size.columns, tile.columns) * size.batches;
+}
+
 /// Whether clusters of two blocks with tiles of 64x64 occupy most multiprocessors at once: such
 /// blocks took 1 to 3 % less time with fewer stages on an H100 and an H200. Fewer blocks want all.
 bool fills_device_by_two(const GemmSize& size, const GemmTile& tile) {
   if (!tile.gathers || tile.cluster != 2 || tile.rows != 64) return false;
-  const std::int64_t clusters =
-      gemm_parts(size.rows, tile.rows) * gemm_parts(size.columns, tile.columns) * size.batches;
+  const std::int64_t clusters = tiles_of(size, tile);
   return clusters <= clusters_at_once(size, tile) && 8 * clusters >= 3 * size.multiprocessors;
 }
 
-/// Whether hardly any multiprocessor is idle in the last round of tiles.
-bool fills_rounds(const GemmSize& size, const GemmTile& tile) {
+/// Whether tiles of 176 columns are considered. Boxes of a b that is not turned have 64 columns.
+/// Tiles of three groups gained 2 to 3 % where hardly any multiprocessor is idle in the last round
+/// of tiles, with either b, at 2050^3 and 4097^3 on an H200.
+bool suits_176_columns(const GemmSize& size, const GemmTile& tile) {
+  if (size.groups > 0) return false;
+  if (tile.groups < 3) return size.b_turned;
   const std::int64_t at_once = clusters_at_once(size, tile);
-  const std::int64_t last = gemm_parts(size.rows, tile.rows) *
-                            gemm_parts(size.columns, tile.columns) * size.batches % at_once;
+  const std::int64_t last = tiles_of(size, tile) % at_once;
   return last == 0 || 16 * last >= 15 * at_once;
 }
 
@@ -308,11 +314,7 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
     if (tile.groups > 2 && (size.groups > 0 || size.in_bytes != 2)) continue;
     // Of eight bits: those of 16 were slower at 4095^3 to 4104^3 on an H200.
     if (tile.ping_pong && tile.columns == 192 && tile.rows == 128 && size.in_bytes != 1) continue;
-    // Boxes of a b that is not turned have 64 columns. Tiles of three groups gained 2 to 3 % where
-    // they fill their last round, with either b, at 2050^3 and 4097^3 on an H200.
-    const bool full = tile.groups > 2 && fills_rounds(size, tile);
-    const bool two_groups = tile.groups < 3 && size.b_turned;
-    if (tile.columns == 176 && (size.groups > 0 || !(full || two_groups))) continue;
+    if (tile.columns == 176 && !suits_176_columns(size, tile)) continue;
     // Their boxes of scales have more rows than the tile.
     if (size.groups > 0 && size.block_scales && tile.rows > 128) continue;
     const bool one = size.gated || size.whole || size.groups > 0;
