@@ -3,8 +3,8 @@
 Compiled: no cache is used, and NVRTC's own is off. Operands are there, and NVRTC has compiled a
 small kernel before, which takes it "ready" seconds once in a process. From a pack: kw.pack() has
 compiled the kernels that those calls asked for, and one more process makes the first call of each
-family in turn. A time ends when the device has done the call. Processes that compile run four at a
-time where there are 16 processors and more; a call compiles its kernels at the same time.
+family in turn. A time ends when the device has done the call. Processes that compile run one after
+the other, or `--side-by-side` at a time; a call compiles its kernels at the same time.
 bench/first_call_parts.py measures where the time goes, bench/pack_size.py the size of other packs.
 """
 
@@ -242,7 +242,9 @@ def pack_of(record: pathlib.Path, arch: str, pack: pathlib.Path) -> dict[str, An
     }
 
 
-def measure_all(names: Sequence[str], folder: pathlib.Path, arch: str) -> dict[str, Any]:
+def measure_all(
+    names: Sequence[str], folder: pathlib.Path, arch: str, side_by_side: int
+) -> dict[str, Any]:
     off = {"KERNWRIGHT_CACHE": "off"}
     records = [folder / f"{number}.jsonl" for number in range(len(names))]
 
@@ -251,7 +253,6 @@ def measure_all(names: Sequence[str], folder: pathlib.Path, arch: str) -> dict[s
         print(f"{name}: {made['s']:.2f} s, {made['compiles']} compiles", flush=True)
         return {key: round(value, 4) for key, value in made.items()}
 
-    side_by_side = max(1, min(4, processors() // 4))
     with concurrent.futures.ThreadPoolExecutor(side_by_side) as pool:
         results = dict(zip(names, pool.map(first, names, records), strict=True))
     whole = folder / "all.jsonl"
@@ -268,6 +269,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=[*FAMILIES], help="of families; default: all")
     output = harness.RESULTS / "first_call.json"
     parser.add_argument("-o", "--output", type=pathlib.Path, default=output)
+    parser.add_argument("--side-by-side", type=int, default=1, help="processes that compile")
     options = parser.parse_args()
     machine = harness.machine()
     import kernwright as kw
@@ -277,8 +279,11 @@ def main() -> None:
     arch = "sim" if device.is_simulated else f"sm_{major}{minor}{'a' if major >= 9 else ''}"
     document: dict[str, Any] = {"subject": "first_call", "machine": machine}
     document["machine"]["processors"] = processors()
+    document["processes at a time"] = options.side_by_side
     with tempfile.TemporaryDirectory() as folder:
-        document |= measure_all(options.names, pathlib.Path(folder), arch)
+        document |= measure_all(
+            options.names, pathlib.Path(folder), arch, options.side_by_side
+        )
     harness.write(options.output, document)
 
 

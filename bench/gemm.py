@@ -297,8 +297,9 @@ def measure_type(
         return row
     for title, time in taken.items():
         row[title] = {"us": round(time * 1e3, 2), "TFLOP/s": rate(shape, time)}
-    if "torch" in taken:
-        row["of torch"] = round(taken["torch"] / taken["ours"], 3)
+    for peer in PEERS:
+        if peer in taken:
+            row[f"of {peer}"] = round(taken[peer] / taken["ours"], 3)
     return row
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import deep_gemm_peer
 
 import kernwright as kw
 from kernwright import _core
@@ -84,20 +87,14 @@ def _of_blocks(a: kw.Array, b: kw.Array) -> Subject:
     def peers(torch: Any) -> dict[str, Call]:
         left, right = _float8(torch, x), _float8(torch, w)
         of_left, of_right = torch.from_dlpack(of_x), torch.from_dlpack(of_w)
-        out = torch.empty((x.shape[0], w.shape[0]), dtype=torch.bfloat16, device="cuda")
-
-        def deep_gemm() -> Any:
-            import deep_gemm
-
-            deep_gemm.fp8_gemm_nt((left, of_left), (right, of_right), out)
-            return out
-
-        return {
+        found: dict[str, Call] = {
             "torch": lambda: torch._scaled_mm(
                 left, right.t(), scale_a=of_left, scale_b=of_right.t(), out_dtype=torch.bfloat16
-            ),
-            "deep_gemm": deep_gemm,
+            )
         }
+        if importlib.util.find_spec("deep_gemm"):
+            found["deep_gemm"] = deep_gemm_peer.product(torch, (left, of_left), (right, of_right))
+        return found
 
     left = kw.nn.quant.dequantize((x, of_x), "fp8_block", block=(1, 128))
     right = kw.nn.quant.dequantize((w, of_w), "fp8_block").T

@@ -2,7 +2,7 @@
 
 Cases are those of DeepGEMM's tables of grouped products, whose published figures stand beside ours
 (its README at the first release, commit a6d97a1, on an H800: another machine), and layers of
-grouped.py. torch has scales of rows alone: `torch._scaled_grouped_mm`, and `torch._scaled_mm` for
+grouped.py. DeepGEMM itself takes turns with ours where its package is installed. torch has scales of rows alone: `torch._scaled_grouped_mm`, and `torch._scaled_mm` for
 each group, with the tensor cores' own sums. Errors are against the float8 numbers times their
 scales, in float64. The simulated device checks only the results, with small shapes and no timing.
 """
@@ -10,12 +10,14 @@ scales, in float64. The simulated device checks only the results, with small sha
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import pathlib
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import deep_gemm_peer
 import grouped
 import numpy as np
 
@@ -144,16 +146,30 @@ def runs(case: Case, of: Operands, torch: Any) -> dict[str, Callable[[], Any]]:
     }
     if torch:
         subjects |= torch_runs(case, of, ends, torch)
+        if importlib.util.find_spec("deep_gemm"):
+            subjects["DeepGEMM"] = deep_gemm_run(case, of, torch)
     return subjects
+
+
+def float8(torch: Any, array: kw.Array) -> Any:
+    """DLPack of older versions has no float8."""
+    return torch.from_dlpack(array.view("uint8")).view(torch.float8_e4m3fn)
+
+
+def deep_gemm_run(case: Case, of: Operands, torch: Any) -> Callable[[], Any]:
+    x, weights = (float8(torch, array) for array in of.blocks[:2])
+    of_x, of_w = (torch.from_dlpack(array) for array in of.blocks[2:])
+    if case.is_masked:
+        shape = (len(case.sizes), case.sizes[0])
+        x, of_x = x.reshape(*shape, -1), of_x.reshape(*shape, -1)
+        return deep_gemm_peer.masked(torch, (x, of_x), (weights, of_w), case.sizes)
+    return deep_gemm_peer.groups(torch, (x, of_x), (weights, of_w), case.sizes)
 
 
 def torch_runs(
     case: Case, of: Operands, ends: kw.Array, torch: Any
 ) -> dict[str, Callable[[], Any]]:
-    def float8(array: kw.Array) -> Any:
-        return torch.from_dlpack(array.view("uint8")).view(torch.float8_e4m3fn)
-
-    x, weights = (float8(array) for array in of.lines[:2])
+    x, weights = (float8(torch, array) for array in of.lines[:2])
     of_x, of_w = (torch.from_dlpack(array) for array in of.lines[2:])
     offsets = torch.from_dlpack(ends)
     options = {"out_dtype": torch.bfloat16, "use_fast_accum": True}
@@ -221,6 +237,8 @@ def measure(case: Case, options: argparse.Namespace, torch: Any) -> dict[str, An
              if name.startswith("torch") and "us" in figure]  # fmt: skip
     if peers:
         row["of torch"] = round(min(peers) / row["figures"]["ours"]["us"], 3)
+    if "us" in row["figures"].get("DeepGEMM", {}):
+        row["of DeepGEMM"] = round(row["figures"]["DeepGEMM"]["us"] / row["figures"]["ours"]["us"], 3)
     return row
 
 
