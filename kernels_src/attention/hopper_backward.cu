@@ -195,7 +195,7 @@ struct Deriving {
       let_pass(1 + set, 256);
       wait_for_products<0>();
       keep_weights(changes[kLast]);
-      give_back(shared.q_empty[ring.stage], self.lane);
+      shared.q_empty[ring.stage].arrive();
     } else {
       // With two sets, this one's last products ended before the other warpgroup's last pass.
       meet(1 + set, 256);
@@ -208,7 +208,7 @@ struct Deriving {
       commit_products();
       wait_for_products<1>();
       keep_weights(changes[kLast]);
-      give_back(shared.q_empty[ring.stage], self.lane);
+      shared.q_empty[ring.stage].arrive();
       wait_for_products<0>();
       shared.sums_empty[self.group].wait(sums_parity);
       sums_parity ^= 1;

@@ -22,8 +22,8 @@ struct Ring {
 };
 
 /// Called by a warp: it is done with the data of a stage. NOTE: racecheck of CUDA 13 takes the
-/// arrival of a lane for the reads of that lane alone. So it reports the other lanes' reads where
-/// ordinary stores fill the place again. The simulated device orders them by __syncwarp.
+/// arrival of a lane for the reads of that lane alone, and reports the other lanes' reads where
+/// ordinary stores fill the place again. There every lane has to arrive.
 __device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
   __syncwarp();  // the other lanes have read, too
   if (lane == 0) empty.arrive();

@@ -8,7 +8,7 @@
 
 namespace kernwright {
 
-constexpr int kThreads = 384;
+constexpr int kThreads = 384, kReaders = 256;  // two of three warpgroups read the stages
 constexpr int kGroupKeys = 64;  // of a warpgroup
 constexpr int kKeys = 2 * kGroupKeys;
 constexpr int kWarpKeys = 16;
@@ -96,12 +96,14 @@ struct Shared {
   /// Logarithms of the queries, then their deltas.
   __device__ float* facts(int stage) const { return fact_base + stage * 2 * Of::kQueries; }
 
+  /// Each lane arrives where ordinary stores write or write anew: racecheck of CUDA 13 takes the
+  /// arrival of one for its own words alone.
   __device__ void init() const {
     for (int stage = 0; stage < kStages; ++stage) {
       q_full[stage].init(1);
       grad_full[stage].init(1);
       facts_full[stage].init(32);
-      q_empty[stage].init(8);
+      q_empty[stage].init(kReaders);
       grad_empty[stage].init(8);
     }
     kv_full->init(1);
@@ -312,8 +314,6 @@ __device__ __forceinline__ void load_facts(const Shared<Of>& shared, const Atten
       facts[row] = lse == minus_infinity() ? -minus_infinity() : lse * kLog2E;
       facts[Of::kQueries + row] = delta;
     }
-    // Each lane: racecheck of CUDA 13 takes the words of one lane for the writes of that lane
-    // alone.
     shared.facts_full[ring.stage].arrive();
     ring.advance();
   });
