@@ -1,4 +1,4 @@
-"""Calls of DeepGEMM for the benchmarks of float8 products; its package is not a requirement.
+"""Calls of DeepGEMM for the benchmarks of products; its package is not a requirement.
 
 Scales lie as its kernels read them before the first call: columns of a multiple of 16 bytes. It has
 no kernel for groups of any size that follow each other: their rows are copied ahead to places with
@@ -7,6 +7,7 @@ a distance of its alignment, as its users do, and rows between have the group -1
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,25 +32,57 @@ def product(torch: Any, left: Operand, right: Operand) -> Callable[[], Any]:
     return run
 
 
+class Places:
+    """Where rows of groups of `sizes` lie for it, and the group of each row."""
+
+    def __init__(self, torch: Any, sizes: Sequence[int]) -> None:
+        import deep_gemm
+
+        step = deep_gemm.get_mk_alignment_for_contiguous_layout()
+        rooms = [-(-size // step) * step for size in sizes]
+        self.torch, self.sizes, self.ends = torch, sizes, [*itertools.accumulate(rooms, initial=0)]
+        self.group_of = torch.full((sum(rooms),), -1, dtype=torch.int32, device="cuda")
+        for group, (size, place) in enumerate(zip(sizes, self.ends, strict=False)):
+            self.group_of[place : place + size] = group
+
+    def spread(self, rows: Any) -> Any:
+        """A copy of rows that follow each other."""
+        out = self.torch.zeros((self.ends[-1], rows.shape[1]), dtype=rows.dtype, device="cuda")
+        begin = 0
+        for size, place in zip(self.sizes, self.ends, strict=False):
+            out[place : place + size] = rows[begin : begin + size]
+            begin += size
+        return out
+
+    def empty(self, columns: int) -> Any:
+        shape = (self.ends[-1], columns)
+        return self.torch.empty(shape, dtype=self.torch.bfloat16, device="cuda")
+
+
 def groups(torch: Any, x: Operand, weights: Operand, sizes: Sequence[int]) -> Callable[[], Any]:
     """Rows of groups of `sizes` in one array, with matrices (groups, n, k)."""
     import deep_gemm
 
-    step = deep_gemm.get_mk_alignment_for_contiguous_layout()
-    places = [-(-size // step) * step for size in sizes]
-    rows, of_rows = (torch.zeros((sum(places), y.shape[1]), dtype=y.dtype, device="cuda") for y in x)
-    group_of = torch.full((sum(places),), -1, dtype=torch.int32, device="cuda")
-    begin = place = 0
-    for group, (size, room) in enumerate(zip(sizes, places, strict=True)):
-        rows[place : place + size] = x[0][begin : begin + size]
-        of_rows[place : place + size] = x[1][begin : begin + size]
-        group_of[place : place + size] = group
-        begin, place = begin + size, place + room
-    left = _columns(deep_gemm, (rows, of_rows))
-    out = torch.empty((sum(places), weights[0].shape[1]), dtype=torch.bfloat16, device="cuda")
+    places = Places(torch, sizes)
+    left = _columns(deep_gemm, (places.spread(x[0]), places.spread(x[1])))
+    out = places.empty(weights[0].shape[1])
 
     def run() -> Any:
-        deep_gemm.m_grouped_fp8_gemm_nt_contiguous(left, weights, out, group_of)
+        deep_gemm.m_grouped_fp8_gemm_nt_contiguous(left, weights, out, places.group_of)
+        return out
+
+    return run
+
+
+def bfloat16_groups(torch: Any, x: Any, weights: Any, sizes: Sequence[int]) -> Callable[[], Any]:
+    """The same of bfloat16."""
+    import deep_gemm
+
+    places = Places(torch, sizes)
+    rows, out = places.spread(x), places.empty(weights.shape[1])
+
+    def run() -> Any:
+        deep_gemm.m_grouped_bf16_gemm_nt_contiguous(rows, weights, out, places.group_of)
         return out
 
     return run
@@ -66,7 +99,7 @@ def masked(torch: Any, x: Operand, weights: Operand, sizes: Sequence[int]) -> Ca
     expected = sum(sizes) // len(sizes)
 
     def run() -> Any:
-        deep_gemm.m_grouped_fp8_gemm_nt_masked(left, weights, out, counts, expected)
+        deep_gemm.fp8_m_grouped_gemm_nt_masked(left, weights, out, counts, expected)
         return out
 
     return run

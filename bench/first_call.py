@@ -281,9 +281,7 @@ def main() -> None:
     document["machine"]["processors"] = processors()
     document["processes at a time"] = options.side_by_side
     with tempfile.TemporaryDirectory() as folder:
-        document |= measure_all(
-            options.names, pathlib.Path(folder), arch, options.side_by_side
-        )
+        document |= measure_all(options.names, pathlib.Path(folder), arch, options.side_by_side)
     harness.write(options.output, document)
 
 

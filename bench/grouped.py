@@ -1,4 +1,4 @@
-"""Products of groups of rows (mixtures of experts), ours and torch._grouped_mm, in one run.
+"""Products of groups of rows (mixtures of experts), ours, torch's and DeepGEMM's, in one run.
 
 Operands are random normal numbers; tokens choose their experts evenly or by Zipf's law. Figures are
 the median of the device's times, TFLOP/s of the necessary operations, and the weights' bytes of
@@ -9,6 +9,7 @@ message. The simulated device checks only the results, with small shapes and no 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import pathlib
 import statistics
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+import deep_gemm_peer
 import numpy as np
 
 import harness
@@ -144,6 +146,13 @@ def torch_runs(torch: Any, of: Problem) -> dict[str, Callable[[], Any]]:
     return runs
 
 
+def deep_gemm_runs(torch: Any, of: Problem) -> dict[str, Callable[[], Any]]:
+    if not importlib.util.find_spec("deep_gemm"):
+        return {}
+    x, weights = torch.from_dlpack(of.x), torch.from_dlpack(of.weights)
+    return {"DeepGEMM": deep_gemm_peer.bfloat16_groups(torch, x, weights, of.sizes.tolist())}
+
+
 def milliseconds(run: Callable[[], Any], stream: kw.Stream, seconds: float, torch: Any) -> float:
     external = torch and torch.cuda.stream(torch.cuda.ExternalStream(stream.handle))
     with external or nullcontext():
@@ -229,7 +238,7 @@ def measure(
     if options.candidates:
         runs = candidates(of)
     elif torch:
-        runs |= torch_runs(torch, of)
+        runs |= torch_runs(torch, of) | deep_gemm_runs(torch, of)
     row["figures"] = alternate(of, runs, options, torch)
     best = [
         figure["us"]

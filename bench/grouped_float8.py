@@ -2,9 +2,10 @@
 
 Cases are those of DeepGEMM's tables of grouped products, whose published figures stand beside ours
 (its README at the first release, commit a6d97a1, on an H800: another machine), and layers of
-grouped.py. DeepGEMM itself takes turns with ours where its package is installed. torch has scales of rows alone: `torch._scaled_grouped_mm`, and `torch._scaled_mm` for
-each group, with the tensor cores' own sums. Errors are against the float8 numbers times their
-scales, in float64. The simulated device checks only the results, with small shapes and no timing.
+grouped.py. DeepGEMM itself takes turns with ours where its package is installed. torch has scales
+of rows alone: `torch._scaled_grouped_mm`, and `torch._scaled_mm` for each group, with the tensor
+cores' own sums. Errors are against the float8 numbers times their scales, in float64. The simulated
+device checks only the results, with small shapes and no timing.
 """
 
 from __future__ import annotations
@@ -238,7 +239,9 @@ def measure(case: Case, options: argparse.Namespace, torch: Any) -> dict[str, An
     if peers:
         row["of torch"] = round(min(peers) / row["figures"]["ours"]["us"], 3)
     if "us" in row["figures"].get("DeepGEMM", {}):
-        row["of DeepGEMM"] = round(row["figures"]["DeepGEMM"]["us"] / row["figures"]["ours"]["us"], 3)
+        row["of DeepGEMM"] = round(
+            row["figures"]["DeepGEMM"]["us"] / row["figures"]["ours"]["us"], 3
+        )
     return row
 
 

@@ -93,7 +93,7 @@ def array_calls() -> str | None:
         for name, result in document["python"].items()
     ]
     columns = ("", "us, median (of the driver's loop in turn with it)")
-    return measured_table("Calls from Python on small arrays", document, columns, rows)
+    return measured_table("Calls from Python on small arrays and matrices", document, columns, rows)
 
 
 def attention() -> str | None:

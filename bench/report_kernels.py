@@ -32,9 +32,11 @@ def first_calls() -> str | None:
     ]
     columns = ("", "s, compiled", "ms, from a pack", "compiles")
     machine = document["machine"]
+    beside = document["processes at a time"]
+    order = "one after the other" if beside == 1 else f"{beside} at a time"
     title = (
-        "The first call of a family in a new process, four at a time on "
-        f"{machine['processors']} cores ({machine['processor']})"
+        f"The first call of a family in a new process, {order}, on {machine['processors']} cores "
+        f"({machine['processor']})"
     )
     times = [of["s"] for of in results.values()]
     few = sum(time <= MOST_FIRST_CALLS for time in times)

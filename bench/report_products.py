@@ -20,10 +20,15 @@ TYPES = {
 
 
 def products() -> str | None:
-    document = load("gemm")
-    if document is None or "rows" not in document:
-        return None
-    return product_table("Matrix products", document, lambda row: row["dtype"])
+    """Tables of bfloat16 and float16. Operands whose lines are not whole 16 bytes are ragged."""
+
+    def kind(row: dict[str, Any]) -> str:
+        ragged = any(extent % 8 for extent in row["shape"])
+        return row["dtype"] + (", ragged" if ragged else "")
+
+    documents = [load(name) for name in ("gemm", "gemm_float16")]
+    tables = [product_table("Matrix products", of, kind) for of in documents if of]
+    return "\n".join(tables) or None
 
 
 def products_of_types() -> str | None:
@@ -36,30 +41,30 @@ def products_of_types() -> str | None:
 def product_table(
     title: str, document: dict[str, Any], kind: Callable[[dict[str, Any]], str]
 ) -> str:
+    """A row for each product with a peer. DeepGEMM has columns if a row has it."""
+    peers = {"torch": "torch (cuBLAS)"}
+    if any("deep_gemm" in row for row in document["rows"]):
+        peers["deep_gemm"] = "DeepGEMM"
     ratios: dict[str, list[float]] = {}
     rows = []
     for row in document["rows"]:
         if "TFLOP/s" not in row.get("torch", {}):
             continue
-        ratios.setdefault(kind(row), []).append(row["of torch"])
-        rows.append(
-            (
-                f"{'x'.join(map(str, row['shape']))} {row['layout']}, {kind(row)}",
-                f"{row['ours']['TFLOP/s']:.0f}",
-                f"{row['torch']['TFLOP/s']:.0f}",
-                f"{row['of torch']:.2f}",
-                f"{row['error']:.1e}",
-            )
-        )
-    columns = (
-        "",
-        "TFLOP/s, kernwright",
-        "TFLOP/s, torch (cuBLAS)",
-        "ratio",
-        "error by the norm",
-    )
+        cells = []
+        for peer, called in peers.items():
+            if peer not in row:
+                cells += ["", ""]
+                continue
+            ratio = row[f"of {peer}"]
+            ratios.setdefault(f"{kind(row)}, beside {called}", []).append(ratio)
+            cells += [f"{row[peer]['TFLOP/s']:.0f}", f"{ratio:.2f}"]
+        name = f"{'x'.join(map(str, row['shape']))} {row['layout']}, {kind(row)}"
+        rows.append((name, f"{row['ours']['TFLOP/s']:.0f}", *cells, f"{row['error']:.1e}"))
+    columns = ["", "TFLOP/s, kernwright"]
+    for called in peers.values():
+        columns += [f"TFLOP/s, {called}", "ratio"]
     where = "cold" if document.get("cold") else "warm"
-    text = measured_table(f"{title}, {where} L2", document, columns, rows)
+    text = measured_table(f"{title}, {where} L2", document, [*columns, "error by the norm"], rows)
     means = [
         f"- {name}: geometric mean of the ratios {statistics.geometric_mean(of):.3f}, "
         f"lowest {min(of):.2f}"
@@ -79,12 +84,17 @@ def grouped() -> str | None:
             continue
         name = f"{row['layer']}, {row['n']} x {row['k']}, {row['tokens']} tokens, {row['routing']}"
         times = f"{ours['us']:.0f}", f"{ours['TFLOP/s']:.0f}", f"{peer['us']:.0f}"
-        rows.append((name, *times, f"{row['of torch._grouped_mm']:.2f}", f"{row['error']:.1e}"))
+        deep = row["figures"].get("DeepGEMM", {}).get("us")
+        beside = (f"{deep:.0f}", f"{deep / ours['us']:.2f}") if deep else ("", "")
+        ratio = f"{row['of torch._grouped_mm']:.2f}"
+        rows.append((name, *times, ratio, *beside, f"{row['error']:.1e}"))
     columns = (
         "layer, weights of an expert, tokens, routing",
         "us, kernwright",
         "TFLOP/s, kernwright",
         "us, torch._grouped_mm",
+        "times as fast",
+        "us, DeepGEMM",
         "times as fast",
         "error by the norm",
     )
@@ -107,6 +117,7 @@ def grouped_float8() -> str | None:
             f"{published['TFLOP/s']}" if published else "",
             f"{of['ours, scales of rows']['us']:.0f}",
             f"{of['ours, bfloat16']['us']:.0f}",
+            f"{of['DeepGEMM']['us']:.0f}" if "us" in of.get("DeepGEMM", {}) else "",
             f"{peers[best]:.0f} ({best.removeprefix('torch.')})" if best else "",
             f"{row['error']:.1e}",
         ]
@@ -117,7 +128,7 @@ def grouped_float8() -> str | None:
     title += f" (published: {', '.join(sorted(sources))})" if sources else ""
     columns = (
         "groups, weights of one",
-        "us | TFLOP/s | TFLOP/s, published | us, scales of rows | us, bfloat16 | "
+        "us | TFLOP/s | TFLOP/s, published | us, scales of rows | us, bfloat16 | us, DeepGEMM | "
         "us, torch's fastest, scales of rows | error by the norm",
     )
     return measured_table(title, document, columns, rows)

@@ -16,18 +16,22 @@ DOCUMENTS = {
     "gemm": [{**PRODUCT, "dtype": "bfloat16"}],
     "gemm_types": [
         {**PRODUCT, "type": "tf32"},
+        {**PRODUCT, "type": "fp8_blocks", "deep_gemm": {"us": 1.6, "TFLOP/s": 37.0},
+         "of deep_gemm": 0.8},
         {**PRODUCT, "type": "int8", "torch": {"error": "not supported"}},
     ],
     "grouped": [
         {"layer": "8 experts up", "n": 96, "k": 72, "tokens": 16, "routing": "skewed", "error": 0.0,
          "of torch._grouped_mm": 1.25,
-         "figures": {"ours": {"us": 8.0, "TFLOP/s": 4.0}, "torch._grouped_mm": {"us": 10.0}}},
+         "figures": {"ours": {"us": 8.0, "TFLOP/s": 4.0}, "torch._grouped_mm": {"us": 10.0},
+                     "DeepGEMM": {"us": 12.0}}},
     ],
     "grouped_float8": [
         {"case": "masked", "groups": 2, "rows": 32, "n": 96, "k": 72, "error": 1e-3,
          "published": {"TFLOP/s": 5, "source": "a README"},
          "figures": {"ours": {"us": 8.0, "TFLOP/s": 4.0}, "ours, scales of rows": {"us": 9.0},
                      "ours, bfloat16": {"us": 15.0}, "torch._scaled_mm": {"us": 12.0},
+                     "DeepGEMM": {"us": 7.0},
                      "torch._scaled_grouped_mm": {"error": "not supported"}}},
         {"case": "routed", "groups": 2, "rows": 32, "n": 96, "k": 72, "error": 1e-3,
          "figures": {"ours": {"us": 8.0, "TFLOP/s": 4.0}, "ours, scales of rows": {"us": 9.0},
@@ -56,11 +60,17 @@ DOCUMENTS = {
 }  # fmt: skip
 EXPECTED = {
     "products": ["| 64x32x16 nt, bfloat16 | 30 | 20 | 1.50 | 1.6e-03 |"],
-    "products_of_types": ["| 64x32x16 nt, tf32 | 30 | 20 | 1.50 | 1.6e-03 |"],
-    "grouped": ["| 8 experts up, 96 x 72, 16 tokens, skewed | 8 | 4 | 10 | 1.25 | 0.0e+00 |"],
+    "products_of_types": [
+        "| 64x32x16 nt, tf32 | 30 | 20 | 1.50 |  |  | 1.6e-03 |",
+        "| 64x32x16 nt, float8, scales of blocks | 30 | 20 | 1.50 | 37 | 0.80 | 1.6e-03 |",
+    ],
+    "grouped": [
+        "| 8 experts up, 96 x 72, 16 tokens, skewed | 8 | 4 | 10 | 1.25 | 12 | 1.50 | 0.0e+00 |"
+    ],
     "grouped_float8": [
-        "| masked: 2 groups, 32 rows, 96 x 72 | 8 | 4 | 5 | 9 | 15 | 12 (_scaled_mm) | 1.0e-03 |",
-        "| routed: 2 groups, 32 rows, 96 x 72 | 8 | 4 |  | 9 | 15 |  | 1.0e-03 |",
+        "| masked: 2 groups, 32 rows, 96 x 72 | 8 | 4 | 5 | 9 | 15 | 7 | 12 (_scaled_mm) | "
+        "1.0e-03 |",
+        "| routed: 2 groups, 32 rows, 96 x 72 | 8 | 4 |  | 9 | 15 |  |  | 1.0e-03 |",
     ],
     "attention": ["| forward, 2 x 8 / 2 heads, 64 | 600 | 500 (cudnn) | 1.20 | 2.0e-03 |"],
     "decoding": [
@@ -107,7 +117,11 @@ def test_products_tell_their_mean(report):
     products = report["products"]
     document = products.__globals__["load"]("gemm")
     document["rows"] = [{**PRODUCT, "dtype": "x", "of torch": of} for of in (0.5, 2.0, 8.0)]
-    assert "- x: geometric mean of the ratios 2.000, lowest 0.50" in products()
+    document["rows"] += [{**PRODUCT, "dtype": "x", "shape": [65, 32, 16], "of torch": 4.0}]
+    assert (
+        "- x, beside torch (cuBLAS): geometric mean of the ratios 2.000, lowest 0.50" in products()
+    )
+    assert "- x, ragged, beside torch (cuBLAS): geometric mean of the ratios 4.000" in products()
     assert "warm L2, a GPU:" in products()
     document["cold"] = True
     assert "cold L2, a GPU:" in products()
@@ -120,6 +134,7 @@ def test_without_a_document_there_is_no_table(report, monkeypatch, name):
 
 
 FIRST_CALL = {
+    "processes at a time": 1,
     "machine": {"device": "a GPU", "processor": "a CPU", "processors": 16},
     "results": {
         "gemm": {"s": 0.4, "from a pack, s": 0.0012, "compiles": 1, "ready": 0.04},
@@ -167,7 +182,8 @@ def kernels(monkeypatch, report):
 def test_first_calls_and_packs(kernels):
     text = kernels.first_calls()
     assert (
-        "four at a time on 16 cores (a CPU), a GPU:" in text and "| gemm | 0.40 | 1.2 | 1 |" in text
+        "one after the other, on 16 cores (a CPU), a GPU:" in text
+        and "| gemm | 0.40 | 1.2 | 1 |" in text
     )
     assert "1 of 2 take no more than 0.5 s. Above 1 s: attention." in text.replace("\n", " ")
     assert "sm_90a | 3 | 2.50 MB | 0.60 MB |" in text and "sm_80 | 2 | 1.00 MB | 0.25 MB |" in text
