@@ -255,7 +255,7 @@ def subjects_of_type(
     runs: Runs = {"ours": subject.run}
     if options.candidates and name != "float32":
         tiles = _core._gemm_tiles(subject.promotes, subject.block_scales)
-        tiles += [] if subject.block_scales else _core._gemm_tiles(gathers=True)
+        tiles += _core._gemm_tiles(block_scales=subject.block_scales, gathers=True)
         for tile in tiles:
             runs[title_of(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
     if torch:

@@ -2,104 +2,47 @@
 
 Cases are those of DeepGEMM's tables of grouped products, whose published figures stand beside ours
 (its README at the first release, commit a6d97a1, on an H800: another machine), and layers of
-grouped.py. DeepGEMM itself takes turns with ours where its package is installed. torch has scales
-of rows alone: `torch._scaled_grouped_mm`, and `torch._scaled_mm` for each group, with the tensor
-cores' own sums. Errors are against the float8 numbers times their scales, in float64. The simulated
-device checks only the results, with small shapes and no timing.
+grouped.py. DeepGEMM itself takes turns with ours where its package is installed.
+
+Like is compared with like: ours with scales of blocks with DeepGEMM, and each kind of sums with
+scales of rows with the fastest of torch's (grouped_float8_runs.py). Errors are against the float8
+numbers times their scales, in float64. Kernels below 50 us are measured by graphs of launches over
+rotating operands (replays.py). The simulated device checks only the results, with small shapes and
+no timing.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import itertools
+import functools
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-import deep_gemm_peer
 import grouped
 import numpy as np
+import replays
+from grouped_float8_runs import (
+    FAST,
+    SOURCE,
+    TINY,
+    Case,
+    Operands,
+    candidates,
+    cases,
+    operands,
+    ours,
+    runs,
+)
 
 import harness
 import kernwright as kw
 from kernwright import _core
 
-SOURCE = "DeepGEMM, README at a6d97a1 (first release), H800"
 TOLERANCE = 4e-3
-
-
-class Case(NamedTuple):
-    """Groups of these sizes times matrices of n x k; TFLOP/s that DeepGEMM published."""
-
-    title: str
-    sizes: tuple[int, ...]
-    n: int
-    k: int
-    published: int | None = None
-
-    @property
-    def is_masked(self) -> bool:
-        return self.title == "masked"
-
-
-def cases() -> list[Case]:
-    tables = [
-        ("contiguous", 4, 8192, 4096, 7168, 1297),
-        ("contiguous", 4, 8192, 7168, 2048, 1099),
-        ("contiguous", 8, 4096, 4096, 7168, 1288),
-        ("contiguous", 8, 4096, 7168, 2048, 1093),
-        ("masked", 1, 1024, 4096, 7168, 1233),
-        ("masked", 1, 1024, 7168, 2048, 925),
-        ("masked", 2, 512, 4096, 7168, 1040),
-        ("masked", 2, 512, 7168, 2048, 916),
-        ("masked", 4, 256, 4096, 7168, 932),
-        ("masked", 4, 256, 7168, 2048, 815),
-    ]
-    all_cases = [
-        Case(title, (rows,) * groups, n, k, published)
-        for title, groups, rows, n, k, published in tables
-    ]
-    for layer, tokens in ((2, 128), (2, 4096), (3, 4096)):
-        of = grouped.LAYERS[layer]
-        sizes = grouped.sizes_of(of, tokens, skewed=True).tolist()
-        all_cases.append(Case(f"{of.title}, {tokens} tokens, skewed", tuple(sizes), of.n, of.k))
-    return all_cases
-
-
-TINY = [
-    Case("contiguous", (70, 0, 3, 130), 136, 272),
-    Case("masked", (16, 16), 128, 256),
-]
-
-
-class Operands(NamedTuple):
-    """Rows and matrices, with scales of blocks, the same with scales of rows, and in bfloat16."""
-
-    blocks: tuple[kw.Array, kw.Array, kw.Array, kw.Array]  # x, weights, scale_a, scale_b
-    lines: tuple[kw.Array, kw.Array, kw.Array, kw.Array]
-    wide: tuple[kw.Array, kw.Array]
-    numbers: kw.Array  # counts of a masked case, else the ends
-
-
-def operands(case: Case) -> Operands:
-    groups, rows = len(case.sizes), sum(case.sizes)
-    x = kw.random.normal((rows, case.k), seed=1).astype("bfloat16")
-    weights = kw.empty((groups, case.n, case.k), "bfloat16")
-    for group in range(groups):
-        weights[group] = kw.random.normal((case.n, case.k), seed=2 + group).astype("bfloat16")
-    q, of_x = kw.nn.quantize_blocks(x)
-    codes, of_w = kw.nn.quant.quantize(weights, "fp8_block")
-    q_rows, lines_x = kw.nn.quantize_rows(x, "float8_e4m3fn")
-    codes_rows, lines_w = kw.nn.quantize_rows(weights, "float8_e4m3fn")
-    numbers = np.array(case.sizes, np.int32)
-    return Operands(
-        (q, codes, of_x, of_w),
-        (q_rows, codes_rows, lines_x, lines_w),
-        (x, weights),
-        kw.asarray(numbers if case.is_masked else np.cumsum(numbers).astype(np.int32)),
-    )
+SHORT = 50  # us
+PEERS = ("torch", "DeepGEMM")
 
 
 def error_of(case: Case, of: Operands, result: kw.Array) -> float:
@@ -123,86 +66,55 @@ def error_of(case: Case, of: Operands, result: kw.Array) -> float:
     return (wrong / right) ** 0.5 if right else 0.0
 
 
-def ours(case: Case, of: Operands, **more: Any) -> Callable[[], kw.Array]:
-    """With the scales of blocks. Rows of a masked case are groups that lie apart."""
-    x, weights, scale_a, scale_b = of.blocks
-    if case.is_masked:
-        shape = (len(case.sizes), case.sizes[0])
-        x, scale_a = x.reshape(*shape, case.k), scale_a.reshape(*shape, -1)
-    kind = "counts" if case.is_masked else "ends"
-    options = {"scale_a": scale_a, "scale_b": scale_b, **more}
-    return lambda: _core._grouped_product(x, weights, of.numbers, kind, **options)
+def figures(
+    case: Case, of: Operands, options: argparse.Namespace, torch: Any
+) -> tuple[str, dict[str, dict[str, Any]]]:
+    """How the subjects were measured, and the figures of each."""
 
+    def runs_with(of: Operands) -> dict[str, Callable[[], Any]]:
+        return candidates(case, of) if options.candidates else runs(case, of, torch)
 
-def runs(case: Case, of: Operands, torch: Any) -> dict[str, Callable[[], Any]]:
-    """All that is measured. Groups follow each other, but in ours of a masked case."""
-    ends = kw.asarray(np.cumsum(case.sizes).astype(np.int32))
-    x, weights, lines_x, lines_w = of.lines
-    lines = {"scale_a": lines_x, "scale_b": lines_w}
-    subjects: dict[str, Callable[[], Any]] = {
-        "ours": ours(case, of),
-        "ours, scales of rows": lambda: _core._grouped_product(x, weights, ends, "ends", **lines),
-        "ours with SwiGLU": ours(case, of, gate="silu"),
-        "ours, bfloat16": lambda: _core._grouped_product(*of.wide, ends, "ends"),
-    }
-    if torch:
-        subjects |= torch_runs(case, of, ends, torch)
-        if importlib.util.find_spec("deep_gemm"):
-            subjects["DeepGEMM"] = deep_gemm_run(case, of, torch)
-    return subjects
+    problem = grouped.Problem(of.blocks[0], of.blocks[1], of.numbers, np.array(case.sizes))
+    subjects = runs_with(of)
+    taken = grouped.alternate(problem, subjects, options, torch)
+    for figure in taken.values():
+        figure.pop("TB/s of weights", None)
+    if min(figure.get("us", SHORT) for figure in taken.values()) >= SHORT:
+        return "single launches", taken
+    count = replays.copies_of(of.blocks[0].nbytes + of.blocks[1].nbytes)
+    copies = [subjects, *(runs_with(operands(case, seed)) for seed in range(1, count))]
 
-
-def float8(torch: Any, array: kw.Array) -> Any:
-    """DLPack of older versions has no float8."""
-    return torch.from_dlpack(array.view("uint8")).view(torch.float8_e4m3fn)
-
-
-def deep_gemm_run(case: Case, of: Operands, torch: Any) -> Callable[[], Any]:
-    x, weights = (float8(torch, array) for array in of.blocks[:2])
-    of_x, of_w = (torch.from_dlpack(array) for array in of.blocks[2:])
-    if case.is_masked:
-        shape = (len(case.sizes), case.sizes[0])
-        x, of_x = x.reshape(*shape, -1), of_x.reshape(*shape, -1)
-        return deep_gemm_peer.masked(torch, (x, of_x), (weights, of_w), case.sizes)
-    return deep_gemm_peer.groups(torch, (x, of_x), (weights, of_w), case.sizes)
-
-
-def torch_runs(
-    case: Case, of: Operands, ends: kw.Array, torch: Any
-) -> dict[str, Callable[[], Any]]:
-    x, weights = (float8(torch, array) for array in of.lines[:2])
-    of_x, of_w = (torch.from_dlpack(array) for array in of.lines[2:])
-    offsets = torch.from_dlpack(ends)
-    options = {"out_dtype": torch.bfloat16, "use_fast_accum": True}
-    edges = [0, *np.cumsum(case.sizes).tolist()]
-
-    def loop() -> list[Any]:
-        """The ends are read on the host, so a graph cannot hold this."""
-        return [
-            torch._scaled_mm(
-                x[begin:end], weights[g].T, of_x[begin:end, None], of_w[g][None], **options
-            )
-            for g, (begin, end) in enumerate(itertools.pairwise(edges))
-            if end > begin
-        ]
-
-    found: dict[str, Callable[[], Any]] = {"torch._scaled_mm, group by group": loop}
-    if hasattr(torch, "_scaled_grouped_mm"):
-        found["torch._scaled_grouped_mm"] = lambda: torch._scaled_grouped_mm(
-            x, weights.mT, of_x, of_w, offs=offsets, **options
+    def maker(title: str) -> replays.Replay:
+        launches = [each[title] for each in copies]
+        return (
+            replays.Theirs(torch, launches) if title.startswith(PEERS) else replays.Ours(launches)
         )
-    return found
+
+    all_of = replays.figures({title: functools.partial(maker, title) for title in subjects})
+    return "replays", {
+        title: us if isinstance(us, dict) else
+        {"us": round(us, 2), "TFLOP/s": round(problem.products / us / 1e6, 1)}
+        for title, us in all_of.items()
+    }  # fmt: skip
 
 
-def candidates(case: Case, of: Operands) -> dict[str, Callable[[], Any]]:
-    """Measures every tile."""
-    subjects = {"ours": ours(case, of)}
-    for tile in _core._gemm_tiles(True, True):
-        if tile[0] <= 128:
-            rows, columns, stages, groups, _, cluster = tile
-            title = f"{rows}x{columns} {stages} stages {groups} groups cluster {cluster}"
-            subjects[title] = ours(case, of, tile=tile)
-    return subjects
+def ratios(taken: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """Times as fast as the fastest peer with sums of the same kind."""
+
+    def fastest(titles: list[str]) -> float | None:
+        return min((taken[title]["us"] for title in titles if "us" in taken[title]), default=None)
+
+    torchs = [title for title in taken if title.startswith("torch")]
+    pairs = {
+        "of DeepGEMM": ("ours", ["DeepGEMM"] if "DeepGEMM" in taken else []),
+        "of torch": ("ours, scales of rows", [t for t in torchs if not t.endswith(FAST)]),
+        "of torch" + FAST: ("ours, scales of rows" + FAST, [t for t in torchs if t.endswith(FAST)]),
+    }
+    return {
+        name: round(best / taken[mine]["us"], 3)
+        for name, (mine, peers) in pairs.items()
+        if mine in taken and (best := fastest(peers))
+    }
 
 
 def measure(case: Case, options: argparse.Namespace, torch: Any) -> dict[str, Any]:
@@ -229,20 +141,8 @@ def measure(case: Case, options: argparse.Namespace, torch: Any) -> dict[str, An
     row["correct"] = row["error"] < TOLERANCE
     if kw.current_device().is_simulated:
         return row
-    problem = grouped.Problem(of.blocks[0], of.blocks[1], of.numbers, np.array(case.sizes))
-    subjects = candidates(case, of) if options.candidates else runs(case, of, torch)
-    row["figures"] = grouped.alternate(problem, subjects, options, torch)
-    for figure in row["figures"].values():
-        figure.pop("TB/s of weights", None)
-    peers = [figure["us"] for name, figure in row["figures"].items()
-             if name.startswith("torch") and "us" in figure]  # fmt: skip
-    if peers:
-        row["of torch"] = round(min(peers) / row["figures"]["ours"]["us"], 3)
-    if "us" in row["figures"].get("DeepGEMM", {}):
-        row["of DeepGEMM"] = round(
-            row["figures"]["DeepGEMM"]["us"] / row["figures"]["ours"]["us"], 3
-        )
-    return row
+    row["by"], row["figures"] = figures(case, of, options, torch)
+    return row | ratios(row["figures"])
 
 
 def arguments() -> argparse.Namespace:

@@ -24,6 +24,10 @@ constexpr double kAddsPerCycle = 128;    // in float32
 constexpr double kBytesPerCycle = 54;    // from L2, all multiprocessors at once
 constexpr double kBytesOfOneRound = 60;  // of tiles above 64x64 that all begin at the same time
 constexpr double kManyBytes = 62;        // of 128 rows whose groups take turns, and of three groups
+// Of one round with scales of blocks, or of blocks that gather, at 38 shapes of 64 to 512 rows on
+// an H200.
+constexpr double kBytesWithScales = 42;
+constexpr std::int64_t kRowsWithScales = 512;
 constexpr double kSharedByGathering = 0.92;  // of these, where several clusters read the same b
 constexpr double kRaggedLoads = 1.95;        // times as long, where lines begin inside of L2's
 constexpr double kHalvedLoads = 1.25;  // the same, where half of them begin in the middle of L2's
@@ -37,6 +41,7 @@ constexpr double kLoadsOfNarrow = 1.02;
 constexpr double kCyclesOfStart = 2000;      // of a launch until the first products, and at its end
 constexpr double kCyclesOfCluster = 1500;    // more, where blocks of a cluster wait for each other
 constexpr double kCyclesOfGathering = 2000;  // the same, until they have added their sums
+constexpr double kSumsPerCycle = 12;         // beside, of tiles with scales of blocks
 constexpr double kCyclesOfSecond = 6500;     // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
@@ -222,11 +227,15 @@ double load_cycles(const GemmSize& size, const GemmTile& tile, double waves) {
   const bool one_round = waves <= 1 && !size.promotes;
   const bool in_turn = alternates(size, tile) && waves > 1 && ends_plainly(size);
   const bool fast = (in_turn && !is_ragged(size)) || (tile.groups > 2 && tile.cluster == 1);
+  const bool with_scales = size.block_scales && size.groups == 0 && size.rows <= kRowsWithScales &&
+                           (waves <= 1 || tile.gathers);
   double rows = tile.rows * loads_of(size, size.a_pitch);
-  if (one_round && tile.rows > tile.columns) rows *= kLoadsOfNarrow;
+  const bool shared = one_round || (with_scales && tile.columns >= 128);
+  if (shared && tile.rows > tile.columns) rows *= kLoadsOfNarrow;
   const double columns = loaded_columns(size, tile) * loads_of(size, size.b_pitch);
   const double loaded = rows / tile.sharers_of_a() + columns / tile.sharers_of_b();
   double bytes = one_round && tile.groups > 1 ? kBytesOfOneRound : kBytesPerCycle;
+  if (with_scales) bytes = kBytesWithScales;
   if (tile.gathers && size.rows > tile.rows) bytes *= kSharedByGathering;
   return loaded * kGemmLine / (fast ? kManyBytes : bytes);
 }
@@ -320,8 +329,8 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
     const bool one = size.gated || size.whole || size.groups > 0;
     take_if_cheaper(choose_gemm(size, tile, one ? 1 : 0));
   }
-  if (size.groups > 0 || size.block_scales) return best;
-  for (GemmTile tile : gathering_tiles()) {
+  if (size.groups > 0) return best;
+  for (GemmTile tile : gathering_tiles(size.block_scales)) {
     if (size.gated && tile.columns % 128 != 0) continue;
     // Of 16-bit operands those of 128 columns took 4 to 30 % longer than narrower ones.
     if (tile.columns > 64 && !size.promotes && !size.gated) continue;
@@ -363,6 +372,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   if (tile.cluster > 1 && !tile.gathers) cost += kCyclesOfCluster;
   // These blocks do not stay: those of the next wave begin anew.
   if (tile.gathers) cost += waves * kCyclesOfGathering + (waves - 1) * kCyclesOfStart;
+  if (tile.gathers && size.block_scales) cost += waves * rows * columns / kSumsPerCycle;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches);

@@ -44,7 +44,7 @@ struct GemmTile {
 std::span<const GemmTile> gemm_tiles(bool promotes = false, bool block_scales = false) noexcept;
 
 /// Those whose blocks gather their sums, not for groups of rows.
-std::span<const GemmTile> gathering_tiles() noexcept;
+std::span<const GemmTile> gathering_tiles(bool block_scales = false) noexcept;
 
 /// Throws ArgumentError with the rule broken by the tile.
 void require_gemm_tile(const GemmTile& tile, bool promotes = false, bool block_scales = false);

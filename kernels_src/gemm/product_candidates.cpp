@@ -121,8 +121,8 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
   const auto add = [&](const GemmTile& tile, int splits) {
     all.push_back({gemm_plan(tile, splits), gemm_cost(size, choose_gemm(size, tile, splits))});
   };
-  for (const GemmTile& tile : gathering_tiles()) {
-    if ((!key.gated || tile.columns % 128 == 0) && !size.block_scales) add(tile, 1);
+  for (const GemmTile& tile : gathering_tiles(size.block_scales)) {
+    if (!key.gated || tile.columns % 128 == 0) add(tile, 1);
   }
   for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
     if (key.gated && tile.columns % 128 != 0) continue;

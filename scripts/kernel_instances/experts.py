@@ -12,6 +12,8 @@ EXPERT_INSTANCES = {
              "Epilogue<Same, BFloat16, false>"),
             ("Float16, Float16", "64, 64, 8, 1, false, 1", "false, false", "kByElements",
              "Epilogue<ErfcGelu, NoBias, false>"),
+            ("Float8E4M3, BFloat16", "128, 192, 4, 2, true, 1", "false, false", "kByCopies",
+             "Scaled<Epilogue<Same, NoBias, false>>"),
         )
     ]
     + [

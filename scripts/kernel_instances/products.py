@@ -67,6 +67,8 @@ PROMOTED = [
      "Scaled<Epilogue<Same, NoBias, false>>"),
     ("Float8E4M3, Float32", "128, 64, 7, 2, false, 1", "false", "kByCopies",
      "Epilogue<Same, NoBias, false>"),
+    ("Float8E4M3, BFloat16", "64, 64, 8, 1, false, 2, true", "true", "kByCopies",
+     "Epilogue<Same, NoBias, false>"),
     ("Float8E4M3, BFloat16", "128, 64, 7, 2, false, 3, true", "false", "kByCopies",
      "Scaled<Epilogue<Same, NoBias, false>>"),
     ("Float8E4M3, BFloat16", "256, 128, 4, 2, false, 2", "false", "kByCopies",

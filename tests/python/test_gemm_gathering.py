@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
 from test_gemm import ACTIVATIONS, close, in_layout, random, wide
+from test_scaled_matmul import BLOCKS, blocks, turned
 
 import kernwright as kw
 from kernwright import _core
@@ -22,6 +23,8 @@ TILES = [
     (256, 128, 2, 2, False, 2, True),
 ]
 ONE = TILES[1]
+# The last one is of a table.
+OF_BLOCKS = [*_core._gemm_tiles(True, True, gathers=True), (128, 192, 3, 2, False, 2, True)]
 
 
 @simulated_elsewhere
@@ -112,6 +115,20 @@ def test_a_plan_of_a_table_gathers():
     with kw.checks() as report:
         got = _core._with_product(plan, lambda: _core._gemm(x, y))
     close(got, wide(a) @ wide(b))
+    assert report.findings == []
+
+
+@hopper_alone
+@pytest.mark.parametrize("tile", OF_BLOCKS)
+def test_scales_of_blocks(tile):
+    """Parts of the inner dimension have scales of their own; the last part is shorter."""
+    a, b, of_a, of_b, expected = blocks(tile[0] + 6, 200, 900)
+    x, y, scales = kw.asarray(a), turned(b), (kw.asarray(of_a), kw.asarray(of_b))
+    bias = random(200, dtype="float32", seed=5)
+    with kw.checks("memory", "init", "race", "sync") as report:
+        got = _core._gemm(x, y, bias=kw.asarray(bias), block_scales=scales, tile=tile)
+    off = np.linalg.norm(wide(got.numpy()) - expected - bias)
+    assert off < (1e-5 + BLOCKS) * np.linalg.norm(expected)
     assert report.findings == []
 
 

@@ -28,6 +28,13 @@ TILES = [
     (128, 192, 3, 2, False, 1),
     (128, 256, 3, 2, False, 2),
 ]
+# Those of gemm.cu, most of them not for sums that are promoted.
+FAST_TILES = [
+    (64, 96, 3, 1, False, 2),
+    (128, 160, 3, 2, True, 1),
+    (128, 224, 3, 2, False, 2),
+    (256, 128, 3, 2, False, 1),
+]
 SIZES = [3, 0, 130, 0, 64, 6, 0]
 
 
@@ -122,6 +129,32 @@ def test_tiles(tile):
         )
         y = case.expected()
         close(result, silu(y[:, :256]) * y[:, 256:])
+
+
+@hopper_alone
+@pytest.mark.parametrize("tile", FAST_TILES)
+def test_tiles_of_fast_sums(tile):
+    case = Case([70, 0, 131, 1, 10], 264, 400, lines=True)
+    for out in ("float32", "bfloat16"):
+        options = {**case.scales(), "dtype": out, "tile": tile, "fast_sums": True}
+        close(_core._grouped_product(*case.arrays(), "ends", **options), case.expected(), out)
+
+
+@pytest.mark.parametrize("types", [(E4M3, E4M3), (E4M3, E5M2)])
+def test_fast_sums(types):
+    case = Case(SIZES, 200, 300, True, types)
+    bias = random(len(SIZES), 200, dtype="float32", seed=2)
+    y = case.expected(bias)
+    fast = {"use_fast_accum": True, "dtype": "float32"}
+    close(case.linear(kw.asarray(bias), **fast), y, "float32", FLOAT8)
+    gated = silu(y[:, :100]) * y[:, 100:]
+    close(case.linear(kw.asarray(bias), gate="silu", **fast), gated, "float32", FLOAT8)
+
+
+def test_sums_of_blocks_are_never_fast():
+    case = Case(SIZES, 200, 300)
+    exact = case.linear().numpy().tobytes()
+    assert case.linear(use_fast_accum=True).numpy().tobytes() == exact
 
 
 @pytest.mark.parametrize("lines", [False, True])
@@ -262,6 +295,9 @@ def test_under_all_checks():
         for tile in tiles:
             _core._grouped_product(*arrays[0], "ends", **case.scales(), **tile)
             _core._grouped_product(*arrays[1], "ends", **lines.scales(), **tile)
+        for tile in FAST_TILES if HOPPER else [None]:
+            fast = {**lines.scales(), "tile": tile, "fast_sums": True}
+            _core._grouped_product(*arrays[1], "ends", **fast)
         _core._grouped_product(*arrays[0], "ends", **case.scales(), gate="silu")
         _core._grouped_product(*arrays[0], "ends", **case.scales(), dtype="float32")
         _core._grouped_product(*arrays[1], "ends", **lines.scales(), gate="silu")

@@ -35,13 +35,15 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
                       const std::optional<std::string>& gate,
                       const std::optional<std::tuple<int, int, int, int, bool, int>>& tile,
                       const std::optional<std::tuple<int, int, int>>& mma_tile, bool by_mma,
-                      py::handle scale_a, py::handle scale_b, const py::object& dtype) {
+                      py::handle scale_a, py::handle scale_b, const py::object& dtype,
+                      bool fast_sums) {
   kernels::GroupedGemm of{.x = array_operand(x, "x"),
                           .weights = array_operand(weights, "weights"),
                           .groups = row_groups_of(numbers, kind),
                           .scales = grouped_scales_of(scale_a, scale_b),
                           .bias = optional_operand(bias, "bias"),
-                          .by_mma = by_mma};
+                          .by_mma = by_mma,
+                          .fast_sums = fast_sums};
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
   if (activation) of.activation = {kernels::activation_from_name(*activation)};
   if (gate) of.gate = {kernels::activation_from_name(*gate)};
@@ -125,7 +127,7 @@ void bind_experts(py::module_& m) {
         py::arg("gate") = py::none(), py::arg("tile") = py::none(),
         py::arg("mma_tile") = py::none(), py::arg("by_mma") = false,
         py::arg("scale_a") = py::none(), py::arg("scale_b") = py::none(),
-        py::arg("dtype") = py::none());
+        py::arg("dtype") = py::none(), py::arg("fast_sums") = false);
   m.def("_grouped_gradient", &grouped_gradient, py::arg("grad"), py::arg("x"), py::arg("numbers"),
         py::arg("kind"), py::arg("dtype") = py::none(), py::arg("tile") = py::none(),
         py::arg("by_mma") = false);

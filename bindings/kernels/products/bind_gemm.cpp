@@ -97,7 +97,7 @@ Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle 
 py::list tiles(bool promotes, bool block_scales, bool gathers) {
   py::list all;
   if (gathers) {
-    for (const kernels::GemmTile& tile : kernels::gathering_tiles()) {
+    for (const kernels::GemmTile& tile : kernels::gathering_tiles(block_scales)) {
       all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong,
                                 tile.cluster, true));
     }

@@ -130,6 +130,7 @@ def _grouped_product(
     scale_a: Any = None,
     scale_b: Any = None,
     dtype: Any = None,
+    fast_sums: bool = False,
 ) -> Array: ...
 def _grouped_choice(
     rows: int,

@@ -110,7 +110,7 @@ Shape check_grouped(const GroupedGemm& of) {
 
 void require_grouped_tiles(const GroupedGemm& of) {
   const bool of_blocks = has_block_scales(of);
-  if (of.tile) require_gemm_tile(*of.tile, of.scales.has_value(), of_blocks);
+  if (of.tile) require_gemm_tile(*of.tile, promotes_grouped(of), of_blocks);
   if (of.tile && of_blocks && of.tile->rows > 128) {
     throw ArgumentError(
         format("a tile of a product of groups with scales of blocks has 64 or 128 rows, not {}",

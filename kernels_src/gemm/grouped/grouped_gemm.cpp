@@ -45,7 +45,8 @@ struct GroupedLaunch {
   std::optional<GemmBlockScales> blocks;  // as promoted_gemm.cu wants them
   const Stream& on;
 
-  bool promotes() const { return is_gemm_float8(x.array.type()); }
+  bool narrow() const { return is_gemm_float8(x.array.type()); }
+  bool promotes() const { return promotes_grouped(of); }
   std::int64_t in_bytes() const { return static_cast<std::int64_t>(scalar_size(x.array.type())); }
 
   std::int64_t count() const { return groups.count; }
@@ -66,7 +67,7 @@ struct GroupedLaunch {
             .b_turned = !weights.dense_rows,
             .gated = gated,
             .groups = count(),
-            .capacity = promotes() ? capacity : 0,
+            .capacity = narrow() ? capacity : 0,
             .a_pitch = layout.a_stride,
             .b_pitch = layout.b_stride};
   }
@@ -225,7 +226,7 @@ struct GroupedLaunch {
 
   /// Whether the kernel has the gate: both halves of float8 have whole blocks of scales.
   bool takes_gate(bool fast) const {
-    if (promotes()) return fast && blocks && layout.columns % (2 * kGemmBlock) == 0;
+    if (narrow()) return fast && blocks && layout.columns % (2 * kGemmBlock) == 0;
     // Copies begin on 16 bytes of a row, also in its second half.
     return fast && (!weights.dense_rows || layout.columns % 16 == 0);
   }

@@ -33,8 +33,8 @@ struct GroupedScales {
 /// of it is not written.
 ///
 /// With `scales` x and weights are float8_e4m3fn or float8_e5m2, by promoted_gemm.cu and as exact
-/// as Gemm's; the bias is (groups, n) of float16, bfloat16 or float32. Other devices take bfloat16
-/// as Gemm does.
+/// as Gemm's, or with scales of rows and `fast_sums` by gemm.cu; the bias is (groups, n) of
+/// float16, bfloat16 or float32. Other devices take bfloat16 as Gemm does.
 ///
 /// By gemm.cu on compute capability 9.0, by mma_gemm.cu on others from 8.0 on: the tiles of a group
 /// end where its rows end, and groups without rows cost nothing, weights included. A gate there is
@@ -49,7 +49,8 @@ struct GroupedGemm {
   std::optional<ActivationCall> activation{}, gate{};
   std::optional<GemmTile> tile{};
   std::optional<MmaTile> mma_tile{};
-  bool by_mma = false;  ///< mma_gemm.cu, also where gemm.cu would run
+  bool by_mma = false;     ///< mma_gemm.cu, also where gemm.cu would run
+  bool fast_sums = false;  ///< see Gemm
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
   /// ("Incompatible dimensions", "same device") with the mismatch; ArgumentError for unknown types,

@@ -30,6 +30,10 @@ bool has_block_scales(const GroupedGemm& of) {
              Shape{weights[0], grouped_parts(weights[1], kGemmBlock), deep};
 }
 
+bool promotes_grouped(const GroupedGemm& of) {
+  return of.scales && (!of.fast_sums || has_block_scales(of));
+}
+
 ScalarType grouped_result_type(const GroupedGemm& of) {
   if (of.type) return *of.type;
   return of.scales ? ScalarType::bfloat16 : of.x.type();

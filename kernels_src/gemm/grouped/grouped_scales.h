@@ -9,6 +9,8 @@ namespace kernwright::kernels {
 
 /// Whether the scales, if any, are those of blocks.
 bool has_block_scales(const GroupedGemm& of);
+/// Whether it is one for promoted_gemm.cu. Scales of blocks need sums of each stage.
+bool promotes_grouped(const GroupedGemm& of);
 
 ScalarType grouped_result_type(const GroupedGemm& of);
 

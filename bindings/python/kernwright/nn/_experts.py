@@ -150,6 +150,7 @@ def grouped_linear(
     scale_a: Any = None,
     scale_b: Any = None,
     dtype: Any = None,
+    use_fast_accum: bool = False,
 ) -> Array:
     """activation(x[r] @ weights[g].T + bias[g]) for each row r of group g.
 
@@ -173,6 +174,7 @@ def grouped_linear(
     (rows, k / 128), and `scale_b` of the weights, (groups, n / 128, k / 128), rounded up; or
     of rows: one number or (rows,), and (groups,) or (groups, n). The result has the `dtype`
     float16, bfloat16 (if left out) or float32; so may a bias. Below 9.0 operands become bfloat16.
+    With scales of rows `use_fast_accum` is that of scaled_matmul(): faster, less exact sums.
 
     Raises InvalidArgument for shapes that do not fit, ArgumentError for dtypes and names.
 
@@ -205,6 +207,7 @@ def grouped_linear(
         scale_a=scale_a,
         scale_b=scale_b,
         dtype=dtype,
+        fast_sums=bool(use_fast_accum),
     )
 
 

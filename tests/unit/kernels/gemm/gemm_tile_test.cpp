@@ -20,6 +20,10 @@ TEST_CASE("all tiles of the lists are taken, and those of three groups up to 96 
     CHECK_NOTHROW(require_gemm_tile(tile));
     CHECK_NOTHROW(require_gemm_tile(tile, true));
   }
+  for (const GemmTile& tile : gathering_tiles(true)) {
+    CHECK(tile.gathers);
+    CHECK_NOTHROW(require_gemm_tile(tile, true, true));
+  }
   const GemmTile three{192, 192, 4, 3, false, 1};
   CHECK(three.threads() == 512);
   CHECK(three.shared_bytes(true) - three.shared_bytes(false) == 12 * 2048);
