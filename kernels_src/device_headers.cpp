@@ -82,6 +82,7 @@
 #include "kernels_src/include/wgmma/wgmma_common.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_row_sums.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_rows.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_sum_rows.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_sums.cuh.h"
 
 #include <mutex>
@@ -179,6 +180,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(wgmma_common),
     KW_HEADER(wgmma_row_sums),
     KW_HEADER(wgmma_rows),
+    KW_HEADER(wgmma_sum_rows),
     KW_HEADER(wgmma_sums),
 };
 #undef KW_HEADER

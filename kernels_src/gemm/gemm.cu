@@ -13,6 +13,9 @@ struct Direct : Types {
   using Order = typename Types::Order;
   static constexpr int kBytesBeside = 0;
   static constexpr bool kLeavesOut = !kRagged;
+  static constexpr bool kStays = kJustScales<typename Types::Finish> && Types::kStore != kDirect &&
+                                 sizeof(typename Types::Out) == 2 &&
+                                 !kIsWhole<typename Types::In> && Of::kParts == 1 && !kRagged;
   // Products of few columns take as long as what is between them: descriptors are made by one
   // addition each.
   static constexpr bool kShort = Of::kWaves == 1 && Of::kColumns < 128;
@@ -107,7 +110,7 @@ struct Direct : Types {
       ring.advance();
     }
     wait_for_products<0>();
-    read_waves(sums);
+    if constexpr (!kStays) read_waves(sums);
     if (!kRagged || steps > 0) {
       give_back<Of::kCluster>(shared.empty[previous], self.lane);
       return;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostShared = 232448;
 constexpr int kStagedBox = 2048;
+constexpr int kMostStaged = 220000;  // as in product_stages.cuh
 
 constexpr std::array kGemmTiles = {
     GemmTile{128, 256, 4, 2, false, 1}, GemmTile{128, 256, 4, 2, false, 2},
@@ -81,6 +82,15 @@ int GemmTile::box_lines_of_b(bool along_inner, bool gated, bool promotes) const 
   if (is_wide() && !promotes) return 64;
   // The columns of a gated tile come in two boxes at least.
   return columns / (gated ? std::max(2, sharers) : sharers);
+}
+
+int GemmTile::boxes() const noexcept {
+  if (groups > 2) return 1;
+  if (gathers) return 2;
+  const int of_stage = (rows + (columns + 63) / 64 * 64) * 128 + rows * 4;
+  const int room = (kMostStaged - stages * of_stage) / (groups * 4 * kStagedBox);
+  const int waves = rows / 64 / (ping_pong ? 1 : groups);
+  return std::clamp(room, 2, std::max(2, waves * ((columns + 63) / 64)));
 }
 
 std::size_t GemmTile::gathered_bytes() const noexcept {

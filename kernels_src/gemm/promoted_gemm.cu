@@ -26,6 +26,8 @@ struct Promoted : Types {
   static constexpr int kSkews = kGrouped ? 4 : 0;
   static constexpr int kBytesBeside = kScales ? (Of::kRows + kSkews) * 4 : 0;
   static constexpr bool kLeavesOut = false;
+  static constexpr bool kPlansAhead = true;
+  static constexpr bool kTakesAlpha = kScales && kMultipliesByAlpha<typename Types::Finish>;
   static constexpr int kHalves = Of::kColumns > 192 ? 2 : 1, kWide = Of::kColumns / kHalves;
   static constexpr int kPartSums = kWide / 2, kParts = Of::kWaves * kHalves;
   static constexpr bool kGated = Types::Finish::kGated;
@@ -39,9 +41,11 @@ struct Promoted : Types {
 
   const TensorMap& a_scales;
   const BlockScales& b_scales;
+  float alpha;
 
-  __device__ __forceinline__ Promoted(const TensorMap& of_a, const BlockScales& of_b)
-      : a_scales(of_a), b_scales(of_b) {}
+  __device__ __forceinline__ Promoted(const TensorMap& of_a, const BlockScales& of_b,
+                                      float of_product)
+      : a_scales(of_a), b_scales(of_b), alpha(of_product) {}
 
   __device__ __forceinline__ void load_beside(unsigned char* target, int row, int step,
                                               Mbarrier& full) const {
@@ -50,66 +54,86 @@ struct Promoted : Types {
   /// Rows between the begin of a box of scales and the row that it is for.
   __device__ __forceinline__ static int skew_of(int row) { return kGrouped ? row % 4 : 0; }
 
-  /// The scales of b for the tile's columns in a step.
-  struct OfB {
-    float value[2];
-  };
-  __device__ __forceinline__ const float* b_at(int batch, int step) const {
-    const float* at = b_scales.b + step * b_scales.inner_step;
-    if constexpr (kGrouped) at += batch * b_scales.matrix_step;
-    return at;
-  }
   /// Of a cluster whose tiles lie beside each other the last ones may be behind all columns.
   __device__ __forceinline__ int block_of(int column) const {
     const int block = column / kBlock;
     return Of::kSharersOfA == 1 ? block : min(block, b_scales.last_column);
   }
-  __device__ __forceinline__ OfB b_of(int batch, int column, int step) const {
-    if constexpr (!kScales) return {};
-    const float* at = b_at(batch, step);
-    const int first = block_of(column), second = min(first + 1, b_scales.last_column);
-    return {at[first * b_scales.column_step], kTwoBlocks ? at[second * b_scales.column_step] : 0};
-  }
-
-  /// Where they lie, step after step. An address that is made anew in each step delays the
-  /// products; with 192 columns the place takes registers that delay them more.
-  static constexpr bool kStepsPlace = kScales && Of::kColumns != 192;
+  /// The scales of b for the tile's columns: of the first block and of the second one.
+  struct OfB {
+    float value[2];
+  };
+  /// Where they lie in memory. Lanes keep those of 32 steps, asked for at once: what one step asks
+  /// for comes late.
   struct PlaceOfB {
     const float* at;
     long long apart;  // elements between both
-    __device__ __forceinline__ OfB read() const { return {*at, kTwoBlocks ? at[apart] : 0}; }
   };
   __device__ __forceinline__ PlaceOfB place_of_b(int batch, int column, int step) const {
-    if constexpr (!kStepsPlace) return {};
+    if constexpr (!kScales) return {};
     const int first = block_of(column);
-    const float* at = b_at(batch, step) + first * b_scales.column_step;
+    const float* at = b_scales.b + step * b_scales.inner_step + first * b_scales.column_step;
+    if constexpr (kGrouped) at += batch * b_scales.matrix_step;
     if constexpr (kGated) return {at, b_scales.half};
     return {at, first < b_scales.last_column ? b_scales.column_step : 0};
   }
-  __device__ __forceinline__ OfB next_of_b(PlaceOfB& place, int batch, int column, int step) const {
-    if constexpr (!kStepsPlace) return b_of(batch, column, step);
-    place.at += b_scales.inner_step;
-    return place.read();
+  /// Those of the lane's step behind `step`, or of the last one.
+  __device__ __forceinline__ OfB of_lane(const PlaceOfB& place, int step, int steps,
+                                         int lane) const {
+    if constexpr (!kScales) return {};
+    const float* at = place.at + min(step + lane, steps - 1) * b_scales.inner_step;
+    return {*at, kTwoBlocks ? at[place.apart] : 0};
+  }
+  /// Those of a step, times alpha. By all lanes.
+  __device__ __forceinline__ OfB of_step(const OfB& of_lanes, int step) const {
+    if constexpr (!kScales) return {};
+    const float by = kTakesAlpha ? alpha : 1;
+    return {__shfl_sync(~0u, of_lanes.value[0], step % 32) * by,
+            kTwoBlocks ? __shfl_sync(~0u, of_lanes.value[1], step % 32) * by : 0};
   }
 
-  /// Adds the sums of a stage to those of all. The first kFirst columns have the first scale.
-  template <int kFirst>
+  /// Scales of b from tile to tile: those of the next one are asked for during the last products.
+  struct Kept {
+    OfB of_lanes;
+    bool has;
+  };
+
+  __device__ __forceinline__ OfB first_of_lane(const PlannedTile& tile, int lane) const {
+    const int step = tile.deep.begin / kLine;
+    return of_lane(place_of_b(tile.at.batch, tile.column, step), 0, tile.deep.steps, lane);
+  }
+
+  /// Adds the sums of a stage to those of all. Each 64 columns have a scale of b. Of 192 the middle
+  /// ones have that of the first or, where the tile begins in the middle of a block, of the last.
   __device__ __forceinline__ static void add(float* sums, const float (&part)[kPartSums],
-                                             const float (&a)[2], float first, float second) {
-    const float scales[2][2] = {{a[0] * first, a[1] * first}, {a[0] * second, a[1] * second}};
+                                             const float (&a)[2], const OfB& b, int half,
+                                             bool in_middle) {
+    constexpr int kUnits = kWide / (kBlock / 2);
+    float scales[kUnits][2];
+#pragma unroll
+    for (int i = 0; i < kUnits; ++i) {
+      const bool last = kTwoBlocks && i + 1 == kUnits;
+      const bool second = kHalves == 2 ? half == 1 : last || (i > 0 && in_middle);
+      const float of_b = second ? b.value[1] : b.value[0];
+      scales[i][0] = a[0] * of_b;
+      scales[i][1] = a[1] * of_b;
+    }
 #pragma unroll
     for (int i = 0; i < kPartSums; ++i) {
-      sums[i] += kScales ? part[i] * scales[i / 4 * 8 >= kFirst][i / 2 % 2] : part[i];
+      sums[i] += kScales ? part[i] * scales[i / (kBlock / 4)][i / 2 % 2] : part[i];
     }
   }
 
-  /// Where a warpgroup's operands lie in the first stage: shared addresses in units of 16 bytes,
-  /// which are the same in all lanes. The compiler keeps what is made of them in uniform registers.
+  /// Where a warpgroup's operands lie in the first stage: low halves of matrix descriptors, which
+  /// are the same in all lanes. The compiler keeps what is made of them in uniform registers.
   struct Operands {
     unsigned a, b;
   };
-  __device__ __forceinline__ static unsigned long long descriptor(unsigned units) {
-    return matrix_descriptor(0, kPart) + units;
+  __device__ __forceinline__ static unsigned long long descriptor(unsigned low) {
+    constexpr unsigned kHigh = 64u | 1u << 30;  // as matrix_descriptor()
+    unsigned long long both;
+    asm("mov.b64 %0, {%1, %2};" : "=l"(both) : "r"(low), "n"(kHigh));
+    return both;
   }
   __device__ __forceinline__ static void multiply(unsigned a, unsigned b) {
     begin_products();
@@ -132,17 +156,21 @@ struct Promoted : Types {
     }
   }
 
+  /// plan() tells the next tile: that takes divisions, so it is asked behind products.
+  template <typename Plan>
   __device__ __forceinline__ void multiply_tile(const Shared<Promoted>& shared, const Part& of,
                                                 int column, const Multiplier& self,
-                                                Ring<Of::kStages>& ring,
-                                                typename Types::Sums& sums) const {
+                                                Ring<Of::kStages>& ring, typename Types::Sums& sums,
+                                                Kept& kept, const Plan& plan) const {
     const int group = Of::kAlternates ? 0 : __shfl_sync(~0u, self.group, 0);
     const int row =
         group * Of::kGroupRows + self.warp * kWarpRows + self.lane / 4 + skew_of(of.top);
-    const Operands at{(shared_address(shared.a(0)) + group * Of::kGroupRows * kLine) / 16,
-                      shared_address(shared.b(0)) / 16};
-    PlaceOfB place = place_of_b(of.batch, column, of.begin);
-    OfB of_b = kStepsPlace ? place.read() : b_of(of.batch, column, of.begin);
+    const unsigned base = shared_address(shared.a(0)) / 16 | kPart / 16 << 16;
+    const Operands at{base + group * (Of::kGroupRows * kLine / 16), base + Of::kBytesOfA / 16};
+    const PlaceOfB place = place_of_b(of.batch, column, of.begin);
+    if (!kept.has) kept.of_lanes = of_lane(place, 0, of.steps, self.lane);
+    PlannedTile next{};
+    const bool in_middle = kWide > kBlock && column % kBlock != 0;
 #pragma unroll
     for (int wave = 0; wave < Of::kWaves; ++wave) {
 #pragma unroll
@@ -156,32 +184,51 @@ struct Promoted : Types {
       const int stage = ring.stage;
       float of_a[Of::kWaves][2] = {};
       if constexpr (kScales) read_scales(shared, stage, row, of_a);
+      __syncwarp();  // the scales have been read when one lane gives the stage back
       ring.advance();
-      OfB next = of_b;
+      const unsigned empty = place_of(shared.empty[stage], self.lane);
+      OfB of_b{};
 #pragma unroll
       for (int i = 0; i < kParts; ++i) {
         const int wave = i / kHalves, half = i % kHalves;
         const unsigned first = stage * (Of::kStageBytes / 16);
         multiply(at.a + first + wave * (kPart / 16), at.b + first + half * (kWide * kLine / 16));
-        if (i == 0 && !last) next = next_of_b(place, of.batch, column, of.begin + step + 1);
+        if (i == 0) of_b = of_step(kept.of_lanes, step);
+        if (i + 1 == kParts) {
+          if (step == 0) next = plan();
+          if (last) {
+            kept.has = next.exists;
+            if (next.exists) kept.of_lanes = first_of_lane(next, self.lane);
+          } else if (step % 32 == 31) {
+            kept.of_lanes = of_lane(place, step + 1, of.steps, self.lane);
+          }
+        }
         // Asked during the products: what is there needs no wait afterwards.
         if (i + 1 == kParts && !last) ready = shared.full[ring.stage].has_ended(ring.parity);
         wait_for_products<0>();
-        float part[kPartSums];
-        read_sums<0>(part);
         if (i + 1 == kParts) {
-          give_back<Of::kCluster>(shared.empty[stage], self.lane);
+          arrive_at_place(empty, self.lane);
           if (Of::kAlternates && last && self.lane == 0) shared.order[self.group ^ 1].arrive();
         }
-        float* to = &sums[wave][half * kPartSums];
-        const bool two = kGated ? kHalves == 1 : kWide > kBlock && column % kBlock != 0;
-        if (kScales && two) {
-          add<kBlock / 2>(to, part, of_a[wave], of_b.value[0], of_b.value[1]);
-        } else {
-          add<kBlock>(to, part, of_a[wave], of_b.value[half], of_b.value[1]);
-        }
+        float part[kPartSums];
+        read_sums<0>(part);
+        add(&sums[wave][half * kPartSums], part, of_a[wave], of_b, half, in_middle);
       }
-      of_b = next;
+    }
+  }
+
+  /// The address of the barrier at which a lane gives a stage back, made before the products end.
+  __device__ __forceinline__ static unsigned place_of(Mbarrier& empty, int lane) {
+    const unsigned here = shared_address(&empty);
+    return Of::kCluster == 1 ? here : address_in_block(here, lane % Of::kCluster);
+  }
+  __device__ __forceinline__ static void arrive_at_place(unsigned place, int lane) {
+    if (lane < Of::kCluster) {
+      if constexpr (Of::kCluster == 1) {
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(place) : "memory");
+      } else {
+        asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(place) : "memory");
+      }
     }
   }
 };
@@ -199,6 +246,6 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   using Types = ProductTypes<In, Out, Of, Layout<false, false>, kStore, Finish>;
   using Work = Promoted<Types, kScales, ScheduleOf<Given>::Type::kGrouped>;
   declare_sums<1, Work::kPartSums>();
-  const Work work(map_scales, scales);
+  const Work work(map_scales, scales, with.alpha);
   run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given);
 }

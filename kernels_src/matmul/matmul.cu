@@ -64,6 +64,7 @@ __global__ void __launch_bounds__(kThreads)
     const char* b = of.b;
     T* const c = static_cast<T*>(of.c) + product * of.rows * of.columns;
     long long rest = product;
+#pragma unroll 1  // divisions are long
     for (int d = 0; d < batch.ndim; ++d) {
       const long long at = rest % batch.extent[d];
       rest /= batch.extent[d];

@@ -164,6 +164,22 @@ def test_tiles(tile):
 
 
 @pytest.mark.skipif(not HOPPER, reason="the tiles are for devices of 9.0")
+@pytest.mark.parametrize(
+    ("shape", "tile"),
+    [((64, 64, 4300), ONE), ((70, 400, 4700), TILES[4]), ((192, 3904, 300), ONE)],
+)
+def test_scales_of_blocks_of_many_steps_and_tiles(shape, tile):
+    """Lanes ask for 32 steps' scales of b at once, and for those of a block's next tile."""
+    a, b, of_a, of_b, expected = blocks(*shape)
+    scales = kw.asarray(of_a), kw.asarray(of_b)
+    more = {"block_scales": scales, "tile": tile, "splits": 1, "dtype": "bfloat16", "alpha": 0.75}
+    with kw.checks() as report:
+        result = _core._gemm(kw.asarray(a), turned(b), **more)
+        close(result, 0.75 * expected, BLOCKS)
+    assert not report.findings
+
+
+@pytest.mark.skipif(not HOPPER, reason="the tiles are for devices of 9.0")
 @pytest.mark.parametrize("tile", ENDS)
 def test_ends_of_fast_sums(tile):
     """Boxes of the result that are whole and others, scales of lines and of all."""

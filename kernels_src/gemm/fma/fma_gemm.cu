@@ -151,6 +151,7 @@ __device__ __forceinline__ Place place_of(const Problem& of, int tile) {
 }
 
 __device__ __forceinline__ void move_to(const Batch& batch, long long index, Side& a, Side& b) {
+#pragma unroll 1  // divisions are long
   for (int d = 0; d < batch.ndim; ++d) {
     const long long at = index % batch.extent[d];
     index /= batch.extent[d];

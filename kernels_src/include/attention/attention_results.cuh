@@ -5,6 +5,7 @@
 #include <kernwright/attention_rows.cuh>
 #include <kernwright/tma.cuh>
 #include <kernwright/wgmma_row_sums.cuh>
+#include <kernwright/wgmma_sum_rows.cuh>
 
 namespace kernwright {
 

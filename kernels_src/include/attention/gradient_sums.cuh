@@ -6,6 +6,7 @@
 #include <kernwright/attention.cuh>
 #include <kernwright/mbarrier.cuh>
 #include <kernwright/wgmma_row_sums.cuh>
+#include <kernwright/wgmma_sum_rows.cuh>
 
 namespace kernwright {
 

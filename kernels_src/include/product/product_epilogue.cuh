@@ -102,6 +102,14 @@ struct Scaled : Base {
   static constexpr bool kScaled = true, kOneScale = kOne;
 };
 
+/// Whether alpha is nothing but a factor of the sums. A caller's own expression has it elsewhere.
+template <typename Finish>
+constexpr bool kMultipliesByAlpha = false;
+template <typename Activation, typename Bias, bool kAdds>
+constexpr bool kMultipliesByAlpha<Epilogue<Activation, Bias, kAdds>> = true;
+template <typename Activation, typename Bias>
+constexpr bool kMultipliesByAlpha<GatedEpilogue<Activation, Bias>> = true;
+
 /// The values for one matrix of a batch, each of which has biases and scales of `columns` of its
 /// own.
 template <typename Finish>

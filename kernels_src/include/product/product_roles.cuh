@@ -21,7 +21,11 @@ struct ProductTypes {
   using Finish = FinishType;
   using Sum = typename SumOf<In>::Type;
   using Sums = Sum[Of::kWaves][Of::kSums];
+  struct Kept {};  // from tile to tile, by a thread
   static constexpr Store kStore = store;
+  static constexpr bool kTakesAlpha = false;  // multiply_tile() multiplies by it
+  static constexpr bool kPlansAhead = false;  // and asks for the next tile
+  static constexpr bool kStays = false;  // sums are in registers of their own to the end
 };
 
 /// A thread of a warpgroup that multiplies.
@@ -100,6 +104,14 @@ __device__ __forceinline__ void fetch_columns(const OperandMaps& maps, const Sch
 template <typename Schedule>
 constexpr bool kHasEdges = !Schedule::kGrouped && !Schedule::kInside;
 
+/// A tile of this block: its place, its part of the inner dimension in elements, its first column.
+struct PlannedTile {
+  Place at;
+  Depth deep;
+  int column;
+  bool exists;
+};
+
 /// A warpgroup that multiplies, tile after tile.
 template <typename Work, typename Schedule>
 __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
@@ -124,9 +136,19 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
       return tile < tiles;
     }
   };
-  for (int tile = first; has(tile); tile += apart, ++number) {
+  const auto plan = [&](int tile) {
     const Place at = schedule.place(tile);
-    Depth deep = depth_of<Of>(schedule, at, rank, kDepth);
+    return PlannedTile{at, depth_of<Of>(schedule, at, rank, kDepth),
+                       column_tile<Of>(at, rank) * kColumnsOf<Of, Finish>, true};
+  };
+  // Divisions take time, which products hide.
+  constexpr bool kAhead = Work::kPlansAhead && !kDeals<Of, Schedule> && !Of::kAlternates;
+  PlannedTile next{};
+  typename Work::Kept kept{};
+  for (int tile = first; has(tile); tile += apart, ++number) {
+    const PlannedTile now = kAhead && number > 0 ? next : plan(tile);
+    const Place at = now.at;
+    Depth deep = now.deep;
     asm volatile("" : "+r"(deep.steps));  // else the compiler makes it anew in each step
     if (Of::kAlternates && number % 2 != self.group) {
       ring.advance(deep.steps);
@@ -134,7 +156,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     }
     if (Of::kAlternates) shared.order[self.group].wait((number / 2 + self.group + 1) & 1);
     typename Work::Sums sums;
-    const int column = column_tile<Of>(at, rank) * kColumnsOf<Of, Finish>;
+    const int column = now.column;
     const int group_top =
         top_row<Of>(schedule, at, rank) + (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
     Part part{deep.begin / kDepth, deep.steps, kDepth, schedule.end_row(at) - group_top,
@@ -142,13 +164,21 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     if (Schedule::kInside) {
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }
-    work.multiply_tile(shared, part, column, self, ring, sums);
+    if constexpr (Work::kPlansAhead) {
+      work.multiply_tile(shared, part, column, self, ring, sums, kept, [&] {
+        next = kAhead && tile + apart < tiles ? plan(tile + apart) : PlannedTile{};
+        return next;
+      });
+    } else {
+      work.multiply_tile(shared, part, column, self, ring, sums);
+    }
     if constexpr (Of::kParts > 1) {
       if (!gather_sums(shared, static_cast<int>(rank), thread / 32, self.lane, sums)) break;
     }
     const int z = schedule.matrix(at);
     const int top = group_top + self.warp * kWarpRows;
     ProductEpilogueValues ending = result.with;
+    if (Work::kTakesAlpha) ending.alpha = 1;
     if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(ending, at.batch, of.columns);
     const Target to{result.map, result.out, ending, of, schedule.end_row(at)};
     const TileFactors<Of, Finish> scales(ending, of, top, column, self.lane, one);
@@ -165,12 +195,15 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
         store_wide_rows<Of, typename Work::Out, Finish>(
             sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
       }
+    } else if constexpr (kStagesAll<Of, Work::kStore, Finish>) {
+      store_all_rows<Of, typename Work::Out, Schedule::kGrouped, Finish, Work::kStays>(
+          sums, staging, to, scales, top, column, z, self.lane);
     } else {
-      store_rows<Of, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish>(
+      store_rows<Of, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish, Work::kStays>(
           sums, staging, to, scales, top, column, z, self.lane, turn);
     }
   }
-  if (Work::kStore == kByCopies && self.lane == 0) wait_for_reads_of_stores<0>();
+  if (Work::kStore == kByCopies && is_elected()) wait_for_reads_of_stores<0>();
 }
 
 /// All of a kernel. Of::kThreads threads; blocks in clusters of Of::kCluster. `given`: a Problem,

@@ -13,6 +13,9 @@ constexpr int kPart = 64 * kLine;  // bytes of 64 lines
 constexpr int kWarpRows = 16;      // rows of a box of the result: those of a warp
 constexpr int kSwizzled = 64;      // columns that a box of the result has
 constexpr int kBox = kWarpRows * kSwizzled * 2;
+// Bytes of stages, their scales and boxes where a warp stages more than two. Barriers and tables of
+// groups follow.
+constexpr int kMostStaged = 220000;
 
 /// rows x columns of the result are made at once from `stages` stages. `groups` warpgroups share
 /// the rows; with kPingPong each has tiles of its own instead, and they take turns. `cluster`
@@ -34,7 +37,13 @@ struct Tile {
   static constexpr int kBytesOfB = (columns + 63) / 64 * kPart;  // turned it comes in whole parts
   static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
   static constexpr int kSums = columns / 2;  // of a thread and a wave
-  static constexpr int kBoxes = groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
+  // Boxes of the result that a warp stages, as GemmTile::boxes() counts them: up to all of a tile,
+  // whose end then waits for no copy.
+  static constexpr int kAllBoxes = kWaves * ((columns + 63) / 64);
+  static constexpr int kRoom =
+      (kMostStaged - stages * (kStageBytes + rows * 4)) / (groups * 4 * kBox);
+  static constexpr int kManyBoxes = kRoom < kAllBoxes ? kRoom : kAllBoxes;
+  static constexpr int kBoxes = groups > 2 ? 1 : kManyBoxes < 2 || kGathers ? 2 : kManyBoxes;
   static_assert(!kPingPong || groups == 2);
   static_assert(!kPingPong || !kGathers);
 };
@@ -227,6 +236,7 @@ __device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Pr
     if (threadIdx.x < 128) return;
 #pragma unroll 1
     for (int stage = 0; stage < Of::kStages; ++stage, from += Of::kStageBytes) {
+#pragma unroll 1  // few; a kernel is compiled in proportion to its text
       for (int i = threadIdx.x - 128; i < units; i += Of::kGroups * 128) {
         *reinterpret_cast<uint4*>(from + first * kLine + i * 16) = uint4{};
       }

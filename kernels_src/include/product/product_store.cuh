@@ -4,7 +4,7 @@
 
 #include <kernwright/product_boxes.cuh>
 #include <kernwright/product_epilogue.cuh>
-#include <kernwright/wgmma_common.cuh>
+#include <kernwright/wgmma_sum_rows.cuh>
 
 namespace kernwright {
 
@@ -148,9 +148,15 @@ __device__ __forceinline__ void fill_box(const Sum* sums, unsigned char* box, co
   }
 }
 
+/// Whether sums become the result by a factor for all.
+template <typename Finish>
+constexpr bool kJustScales = false;
+template <>
+constexpr bool kJustScales<Epilogue<Same, NoBias, false>> = true;
+
 /// The same in a loop over boxes. The code of each is its own, since sums are in registers. The
-/// compiler would end all sums in front of the loop, but for settle().
-template <typename Of, typename Out, typename Finish, int kNumber = 0, typename Sum>
+/// compiler would end all sums in front of the loop, but for settle(). kStays: they were not read.
+template <typename Of, typename Out, typename Finish, bool kStays, int kNumber = 0, typename Sum>
 __device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::kSums], int number,
                                               unsigned char* box, const Target& to,
                                               const TileFactors<Of, Finish>& scales, int column,
@@ -159,6 +165,13 @@ __device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::
   if (number == kNumber) {
     constexpr int kWave = kNumber / All::kAcross, kOfBox = kSwizzled / 2;
     constexpr int kBegin = All::first_column(kNumber % All::kAcross);
+    if constexpr (kStays) {
+      const float by[2] = {to.with.alpha, to.with.alpha};
+      const unsigned all[2] = {~0u, ~0u};
+      SumRows<Out>::template store<kWave, kOfBox, 0, kBegin / 2>(
+          shared_address(box) + swizzled(lane % 16, lane / 16), by, all);
+      return;
+    }
     Sum own[Finish::kGated ? 2 * kOfBox : kOfBox];
 #pragma unroll
     for (int i = 0; i < kOfBox; ++i) {
@@ -169,14 +182,63 @@ __device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::
     fill_box<Out, Finish, Finish::kGated ? kOfBox : 0>(own, box, to, scales, kWave, kBegin / 8,
                                                        column, lane);
   } else if constexpr (kNumber + 1 < All::kCount) {
-    fill_numbered<Of, Out, Finish, kNumber + 1>(sums, number, box, to, scales, column, lane);
+    fill_numbered<Of, Out, Finish, kStays, kNumber + 1>(sums, number, box, to, scales, column,
+                                                        lane);
+  }
+}
+
+/// Whether a warp's boxes are staged all at once.
+template <typename Of, Store kStore, typename Finish>
+constexpr bool kStagesAll = kStore == kByCopies && !Finish::kHasC &&
+                            Boxes<Of, Finish>::kCount <= Of::kBoxes &&
+                            Boxes<Of, Finish>::kColumns % kSwizzled == 0;
+
+/// A warp's rows from `top` on, all boxes at once. Those of the tile before have long been read.
+template <typename Of, typename Out, bool kRagged, typename Finish, bool kStays, typename Sum>
+__device__ __forceinline__ void store_all_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
+                                               unsigned char* staging, const Target& to,
+                                               const TileFactors<Of, Finish>& scales, int top,
+                                               int first_column, int z, int lane) {
+  using All = Boxes<Of, Finish>;
+  const bool stores = is_elected();
+  if (stores) wait_for_reads_of_stores<0>();
+  __syncwarp();
+#pragma unroll
+  for (int number = 0; number < All::kCount; ++number) {
+    const int wave = number / All::kAcross, begin = All::first_column(number % All::kAcross);
+    unsigned char* box = staging + number * kBox;
+    if constexpr (kStays) {
+      fill_numbered<Of, Out, Finish, true>(sums, number, box, to, scales, first_column + begin,
+                                           lane);
+    } else {
+      fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
+                                                   begin / 8, first_column + begin, lane);
+    }
+  }
+  show_to_copies();
+  __syncwarp();
+  if (stores) {
+#pragma unroll
+    for (int number = 0; number < All::kCount; ++number) {
+      const int row = top + number / All::kAcross * 64;
+      const int column = first_column + All::first_column(number % All::kAcross);
+      if (row >= to.end || column >= to.of.columns) continue;
+      const int inside = min(to.end - row, kWarpRows);
+      if (kRagged) {
+        store_box(to.map, staging + number * kBox, column, kWarpRows - inside, row + inside);
+      } else {
+        store_box(to.map, staging + number * kBox, column, row, z);
+      }
+    }
+    commit_stores();
   }
 }
 
 /// A warp's rows from `top` on, box by box through shared memory. Two boxes take turns. kRagged:
 /// behind the tile's rows are others, and copies leave them out: the map has the 16 rows behind any
 /// row as a dimension of its own, and what a box has too many of lies behind its end.
-template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, typename Sum>
+template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, bool kStays,
+          typename Sum>
 __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
                                            unsigned char* staging, const Target& to,
                                            const TileFactors<Of, Finish>& scales, int top,
@@ -191,7 +253,7 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
     const int begin = All::first_column(chunk), row = top + wave * 64;
     const int written = (chunk * kSwizzled - begin) / 8, column = first_column + begin;
     unsigned char* box = staging + turn * kBox;
-    turn ^= Of::kBoxes - 1;
+    turn = turn + 1 == Of::kBoxes ? 0 : turn + 1;
     if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<Of::kBoxes - 1>();
     __syncwarp();
     if constexpr (Finish::kHasC) {
@@ -199,8 +261,8 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
                           column, to.of, to.end, lane);
       __syncwarp();
     }
-    if constexpr (kLoops) {
-      fill_numbered<Of, Out, Finish>(sums, number, box, to, scales, column, lane);
+    if constexpr (kLoops || kStays) {
+      fill_numbered<Of, Out, Finish, kStays>(sums, number, box, to, scales, column, lane);
     } else {
       fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
                                                    begin / 8, column, lane);
@@ -263,7 +325,7 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
     const int begin = min(chunk * kWide, kColumns - kWide), column = first_column + begin;
     const int written = (chunk * kWide - begin) / 4;  // units of the box before
     unsigned char* box = staging + turn * kBox;
-    turn ^= Of::kBoxes - 1;
+    turn = turn + 1 == Of::kBoxes ? 0 : turn + 1;
     if (lane == 0) wait_for_reads_of_stores<Of::kBoxes - 1>();
     __syncwarp();
 #pragma unroll

@@ -30,7 +30,9 @@ __device__ __forceinline__ Place walk_tiles(int group, int row_tiles, int column
     first = bands * group;
     inside = flat - bands * band;
   }
-  const int high = min(row_tiles - first, group), column = quotient(inside, high);
+  const int high = min(row_tiles - first, group);
+  const bool is_power = (high & (high - 1)) == 0;  // of two, as mostly
+  const int column = is_power ? inside >> (__ffs(high) - 1) : quotient(inside, high);
   return {first + inside - column * high, column, batch, split};
 }
 
