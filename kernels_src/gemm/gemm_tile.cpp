@@ -84,9 +84,9 @@ int GemmTile::box_lines_of_b(bool along_inner, bool gated, bool promotes) const 
   return columns / (gated ? std::max(2, sharers) : sharers);
 }
 
-int GemmTile::boxes() const noexcept {
+int GemmTile::boxes(bool block_scales) const noexcept {
   if (groups > 2) return 1;
-  if (gathers) return 2;
+  if (!block_scales) return 2;
   const int of_stage = (rows + (columns + 63) / 64 * 64) * 128 + rows * 4;
   const int room = (kMostStaged - stages * of_stage) / (groups * 4 * kStagedBox);
   const int waves = rows / 64 / (ping_pong ? 1 : groups);
@@ -102,7 +102,7 @@ std::size_t GemmTile::gathered_bytes() const noexcept {
 std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const noexcept {
   const auto of_stage = static_cast<std::size_t>(rows + (columns + 63) / 64 * 64) * 128;
   const auto depth = static_cast<std::size_t>(stages);
-  const auto staging = static_cast<std::size_t>(groups * 4 * boxes() * kStagedBox);
+  const auto staging = static_cast<std::size_t>(groups * 4 * boxes(block_scales) * kStagedBox);
   const std::size_t scales = block_scales ? depth * static_cast<std::size_t>(rows) * 4 : 0;
   return depth * of_stage + (stages_result ? staging : 0) + scales + gathered_bytes() + depth * 16 +
          (gathers ? 24 : 16);

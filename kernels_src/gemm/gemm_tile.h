@@ -27,9 +27,9 @@ struct GemmTile {
   /// Of the result, made by a cluster.
   int cluster_rows() const noexcept { return rows * sharers_of_b(); }
   int cluster_columns() const noexcept { return columns * sharers_of_a(); }
-  /// Boxes of the result that a warp stages: all of a tile's where there is room, three groups
-  /// leave room for one.
-  int boxes() const noexcept;
+  /// Boxes of the result that a warp stages: three groups leave room for one. With scales of blocks
+  /// all of a tile's where there is room.
+  int boxes(bool block_scales = false) const noexcept;
   /// Lines of a box of a and of b that a block loads, as in `TileBoxes` of product_stages.cuh.
   /// `along_inner`: the operand's elements follow each other along the inner dimension.
   int box_lines_of_a(bool along_inner, bool promotes = false) const noexcept;

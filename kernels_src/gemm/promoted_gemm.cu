@@ -26,7 +26,8 @@ struct Promoted : Types {
   static constexpr int kSkews = kGrouped ? 4 : 0;
   static constexpr int kBytesBeside = kScales ? (Of::kRows + kSkews) * 4 : 0;
   static constexpr bool kLeavesOut = false;
-  static constexpr bool kPlansAhead = true;
+  static constexpr bool kPlansAhead = true, kStagesAll = kScales;
+  static constexpr int kBoxes = kScales ? Of::kManyBoxes : Of::kBoxes;
   static constexpr bool kTakesAlpha = kScales && kMultipliesByAlpha<typename Types::Finish>;
   static constexpr int kHalves = Of::kColumns > 192 ? 2 : 1, kWide = Of::kColumns / kHalves;
   static constexpr int kPartSums = kWide / 2, kParts = Of::kWaves * kHalves;

@@ -23,9 +23,11 @@ struct ProductTypes {
   using Sums = Sum[Of::kWaves][Of::kSums];
   struct Kept {};  // from tile to tile, by a thread
   static constexpr Store kStore = store;
+  static constexpr int kBoxes = Of::kBoxes;
+  static constexpr bool kStagesAll = false;   // all boxes of a tile, if they have room
   static constexpr bool kTakesAlpha = false;  // multiply_tile() multiplies by it
   static constexpr bool kPlansAhead = false;  // and asks for the next tile
-  static constexpr bool kStays = false;  // sums are in registers of their own to the end
+  static constexpr bool kStays = false;       // sums are in registers of their own to the end
 };
 
 /// A thread of a warpgroup that multiplies.
@@ -81,7 +83,7 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
 /// Whether blocks deal out the tiles among them: those at the ends of groups take less time than
 /// others.
 template <typename Of, typename Schedule>
-constexpr bool kDeals = Schedule::kGrouped && Of::kCluster == 1 && !Of::kAlternates;
+constexpr bool kDeals = Schedule::kGrouped&& Of::kCluster == 1 && !Of::kAlternates;
 
 constexpr int kFetchedSteps = 3;
 
@@ -159,8 +161,8 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     const int column = now.column;
     const int group_top =
         top_row<Of>(schedule, at, rank) + (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
-    Part part{deep.begin / kDepth, deep.steps, kDepth, schedule.end_row(at) - group_top,
-              of.columns - column, group_top, at.batch};
+    Part part{deep.begin / kDepth, deep.steps, kDepth,  schedule.end_row(at) - group_top,
+              of.columns - column, group_top,  at.batch};
     if (Schedule::kInside) {
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }
@@ -195,15 +197,17 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
         store_wide_rows<Of, typename Work::Out, Finish>(
             sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
       }
-    } else if constexpr (kStagesAll<Of, Work::kStore, Finish>) {
-      store_all_rows<Of, typename Work::Out, Schedule::kGrouped, Finish, Work::kStays>(
-          sums, staging, to, scales, top, column, z, self.lane);
+    } else if constexpr (kStoresAll<Work>) {
+      store_all_rows<Of, typename Work::Out, Schedule::kGrouped, Finish>(sums, staging, to, scales,
+                                                                         top, column, z, self.lane);
     } else {
       store_rows<Of, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish, Work::kStays>(
           sums, staging, to, scales, top, column, z, self.lane, turn);
     }
   }
-  if (Work::kStore == kByCopies && is_elected()) wait_for_reads_of_stores<0>();
+  if (kStoresAll<Work> ? is_elected() : Work::kStore == kByCopies && self.lane == 0) {
+    wait_for_reads_of_stores<0>();
+  }
 }
 
 /// All of a kernel. Of::kThreads threads; blocks in clusters of Of::kCluster. `given`: a Problem,

@@ -36,14 +36,15 @@ struct Tile {
   static constexpr int kBytesOfA = rows * kLine;
   static constexpr int kBytesOfB = (columns + 63) / 64 * kPart;  // turned it comes in whole parts
   static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
-  static constexpr int kSums = columns / 2;  // of a thread and a wave
-  // Boxes of the result that a warp stages, as GemmTile::boxes() counts them: up to all of a tile,
-  // whose end then waits for no copy.
+  static constexpr int kSums = columns / 2;          // of a thread and a wave
+  static constexpr int kBoxes = groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
+  // The same of products with scales of blocks, as GemmTile::boxes() counts them: up to all of a
+  // tile, whose end then waits for no copy.
   static constexpr int kAllBoxes = kWaves * ((columns + 63) / 64);
   static constexpr int kRoom =
       (kMostStaged - stages * (kStageBytes + rows * 4)) / (groups * 4 * kBox);
-  static constexpr int kManyBoxes = kRoom < kAllBoxes ? kRoom : kAllBoxes;
-  static constexpr int kBoxes = groups > 2 ? 1 : kManyBoxes < 2 || kGathers ? 2 : kManyBoxes;
+  static constexpr int kFitting = kRoom < kAllBoxes ? kRoom : kAllBoxes;
+  static constexpr int kManyBoxes = groups > 2 || kFitting < 2 ? kBoxes : kFitting;
   static_assert(!kPingPong || groups == 2);
   static_assert(!kPingPong || !kGathers);
 };
@@ -123,7 +124,7 @@ template <typename Work>
 struct Shared {
   using Of = typename Work::Of;
   static constexpr int kStages = Of::kStages;
-  static constexpr int kStagingOfWarp = Work::kStore == kDirect ? 0 : Of::kBoxes * kBox;
+  static constexpr int kStagingOfWarp = Work::kStore == kDirect ? 0 : Work::kBoxes * kBox;
   static constexpr int kBesideStep = (Work::kBytesBeside + 127) / 128 * 128;
   static constexpr int kBesideBytes = (kStages - 1) * kBesideStep + Work::kBytesBeside;
   unsigned char *base, *staging, *received, *beside;

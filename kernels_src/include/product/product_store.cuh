@@ -187,14 +187,14 @@ __device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::
   }
 }
 
-/// Whether a warp's boxes are staged all at once.
-template <typename Of, Store kStore, typename Finish>
-constexpr bool kStagesAll = kStore == kByCopies && !Finish::kHasC &&
-                            Boxes<Of, Finish>::kCount <= Of::kBoxes &&
-                            Boxes<Of, Finish>::kColumns % kSwizzled == 0;
+/// Whether a warp's boxes are staged and copied all at once.
+template <typename Work, typename All = Boxes<typename Work::Of, typename Work::Finish>>
+constexpr bool kStoresAll = Work::kStagesAll && !Work::kStays && Work::kStore == kByCopies &&
+                            sizeof(typename Work::Out) == 2 && !Work::Finish::kHasC &&
+                            All::kCount <= Work::kBoxes && All::kColumns % kSwizzled == 0;
 
 /// A warp's rows from `top` on, all boxes at once. Those of the tile before have long been read.
-template <typename Of, typename Out, bool kRagged, typename Finish, bool kStays, typename Sum>
+template <typename Of, typename Out, bool kRagged, typename Finish, typename Sum>
 __device__ __forceinline__ void store_all_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
                                                unsigned char* staging, const Target& to,
                                                const TileFactors<Of, Finish>& scales, int top,
@@ -207,13 +207,8 @@ __device__ __forceinline__ void store_all_rows(const Sum (&sums)[Of::kWaves][Of:
   for (int number = 0; number < All::kCount; ++number) {
     const int wave = number / All::kAcross, begin = All::first_column(number % All::kAcross);
     unsigned char* box = staging + number * kBox;
-    if constexpr (kStays) {
-      fill_numbered<Of, Out, Finish, true>(sums, number, box, to, scales, first_column + begin,
-                                           lane);
-    } else {
-      fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
-                                                   begin / 8, first_column + begin, lane);
-    }
+    fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
+                                                 begin / 8, first_column + begin, lane);
   }
   show_to_copies();
   __syncwarp();
@@ -253,7 +248,7 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
     const int begin = All::first_column(chunk), row = top + wave * 64;
     const int written = (chunk * kSwizzled - begin) / 8, column = first_column + begin;
     unsigned char* box = staging + turn * kBox;
-    turn = turn + 1 == Of::kBoxes ? 0 : turn + 1;
+    turn ^= Of::kBoxes - 1;
     if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<Of::kBoxes - 1>();
     __syncwarp();
     if constexpr (Finish::kHasC) {
@@ -305,8 +300,8 @@ __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const auto paired = static_cast<float>(sum[k + kPairedBy<Of, Finish>]);
-      two[k] = ended_as<Out>(Finish::finish(
-          to.with, scaled(sum[k], of_row, half, of_columns, k), paired, bias, k, added[k]));
+      two[k] = ended_as<Out>(Finish::finish(to.with, scaled(sum[k], of_row, half, of_columns, k),
+                                            paired, bias, k, added[k]));
     }
   }
 }
@@ -325,7 +320,7 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
     const int begin = min(chunk * kWide, kColumns - kWide), column = first_column + begin;
     const int written = (chunk * kWide - begin) / 4;  // units of the box before
     unsigned char* box = staging + turn * kBox;
-    turn = turn + 1 == Of::kBoxes ? 0 : turn + 1;
+    turn ^= Of::kBoxes - 1;
     if (lane == 0) wait_for_reads_of_stores<Of::kBoxes - 1>();
     __syncwarp();
 #pragma unroll

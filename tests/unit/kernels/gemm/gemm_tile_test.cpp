@@ -28,7 +28,8 @@ TEST_CASE("all tiles of the lists are taken, and those of three groups up to 96 
   CHECK(three.threads() == 512);
   CHECK(three.shared_bytes(true) - three.shared_bytes(false) == 12 * 2048);
   const GemmTile two{128, 192, 4, 2, false, 1};
-  CHECK(two.shared_bytes(true) - two.shared_bytes(false) == 8 * 3 * 2048);
+  CHECK(two.shared_bytes(true) - two.shared_bytes(false) == 8 * 2 * 2048);
+  CHECK(two.shared_bytes(true, true) - two.shared_bytes(false, true) == 8 * 3 * 2048);
   for (const GemmTile& wrong : {GemmTile{192, 224, 3, 3, false, 1},
                                 {192, 192, 5, 3, false, 1},
                                 {192, 128, 4, 3, true, 1},
