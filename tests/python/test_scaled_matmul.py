@@ -171,10 +171,9 @@ def test_tiles(tile):
 def test_scales_of_blocks_of_many_steps_and_tiles(shape, tile):
     """Lanes ask for 32 steps' scales of b at once, and for those of a block's next tile."""
     a, b, of_a, of_b, expected = blocks(*shape)
-    scales = kw.asarray(of_a), kw.asarray(of_b)
-    more = {"block_scales": scales, "tile": tile, "splits": 1, "dtype": "bfloat16", "alpha": 0.75}
+    more = {"block_scales": (kw.asarray(of_a), kw.asarray(of_b)), "tile": tile, "alpha": 0.75}
     with kw.checks() as report:
-        result = _core._gemm(kw.asarray(a), turned(b), **more)
+        result = _core._gemm(kw.asarray(a), turned(b), splits=1, dtype="bfloat16", **more)
         close(result, 0.75 * expected, BLOCKS)
     assert not report.findings
 
