@@ -53,6 +53,9 @@ constexpr double kRateWithoutCluster = 0.97, kManySteps = 5000;
 // Times as long as memory brings a matrix of a group to tiles below 128 columns, and to tiles of 64
 // rows where large groups have several of them. On an H200.
 constexpr double kNarrowOfGroup = 1.25, kLowOfGroup = 1.05;
+// Groups with so many rows on average and products of so few steps gain by warpgroups that take
+// turns with 192 columns. On an H200.
+constexpr std::int64_t kRowsInTurn = 512, kStepsInTurn = 64;
 constexpr std::int64_t kLeastSteps = 8;   // of a part of the inner dimension
 constexpr std::int64_t kMostSteps = 128;  // of a product whose blocks wait for each other
 constexpr std::int64_t kFewSteps = 4;     // of a product that mostly writes its result
@@ -84,10 +87,22 @@ bool ends_plainly(const GemmSize& size) {
   return !size.finishes && columns * static_cast<std::int64_t>(size.out_bytes) % 16 == 0;
 }
 
+/// Whether groups of rows may take tiles of 128x192 whose warpgroups take turns.
+bool suits_groups_in_turn(const GemmSize& size) {
+  return size.groups > 0 && size.capacity == 0 && size.in_bytes == 2 && size.b_turned &&
+         ends_plainly(size) && size.rows >= kRowsInTurn * size.groups &&
+         steps_of(size) <= kStepsInTurn;
+}
+
+bool is_192_in_turn(const GemmTile& tile) {
+  return tile.ping_pong && tile.rows == 128 && tile.columns == 192;
+}
+
 /// Whether the model treats warpgroups of 128 rows apart that take turns. Products of groups of
-/// rows and those of few steps gain nothing by turns.
+/// rows gain by those alone, and those of few steps nothing.
 bool alternates(const GemmSize& size, const GemmTile& tile) {
-  if (!tile.ping_pong || tile.rows < 128 || size.groups > 0) return false;
+  if (!tile.ping_pong || tile.rows < 128) return false;
+  if (size.groups > 0) return is_192_in_turn(tile) && suits_groups_in_turn(size);
   return tile.columns >= 160 || steps_of(size) > kFewSteps;
 }
 
@@ -323,8 +338,8 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
     const bool two = size.rows > tile.rows && size.rows <= tile.cluster_rows();
     if (tile.columns == 96 && (!two || steps_of(size) > kMostSteps)) continue;
     if (tile.groups > 2 && (size.groups > 0 || size.in_bytes != 2)) continue;
-    // Of eight bits: those of 16 were slower at 4095^3 to 4104^3 on an H200.
-    if (tile.ping_pong && tile.columns == 192 && tile.rows == 128 && size.in_bytes != 1) continue;
+    // Of eight bits: those of 16 were slower at 4095^3 to 4104^3 on an H200, but not of groups.
+    if (is_192_in_turn(tile) && size.in_bytes != 1 && !suits_groups_in_turn(size)) continue;
     if (tile.columns == 176 && !suits_176_columns(size, tile)) continue;
     // Their boxes of scales have more rows than the tile.
     if (size.groups > 0 && size.block_scales && tile.rows > 128) continue;

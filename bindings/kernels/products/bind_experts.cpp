@@ -84,7 +84,7 @@ std::string grouped_choice(std::int64_t rows, std::int64_t columns, std::int64_t
                                                  .in_bytes = of_blocks ? 1u : 2u,
                                                  .promotes = of_blocks,
                                                  .block_scales = of_blocks,
-                                                 .b_turned = of_blocks,
+                                                 .b_turned = true,
                                                  .gated = gated,
                                                  .groups = groups,
                                                  .capacity = capacity}));
