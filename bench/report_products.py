@@ -27,7 +27,11 @@ def products() -> str | None:
         return row["dtype"] + (", ragged" if ragged else "")
 
     documents = [load(name) for name in ("gemm", "gemm_float16")]
-    tables = [product_table("Matrix products", of, kind) for of in documents if of]
+    tables = [
+        product_table(f"Matrix products of {of['rows'][0]['dtype']}", of, kind)
+        for of in documents
+        if of
+    ]
     return "\n".join(tables) or None
 
 

@@ -26,6 +26,7 @@ TILES = [
     (128, 256, 4, 2, False, 2),
     (128, 160, 3, 2, False, 1),
     (128, 224, 3, 2, False, 2),
+    (128, 192, 4, 2, True, 1),
 ]
 MMA_TILES = [(64, 64, 2), (128, 64, 3), (128, 128, 3), (128, 256, 3)]
 CHOICES = [{"tile": tile} for tile in TILES] if HOPPER else []
@@ -357,6 +358,10 @@ def test_the_rule():
     assert "cluster" not in choice(96, 2816, 2048, 64)
     assert "splits" not in choice(2, 256, 16384, 8)
     assert choice(2, 256, 16384, 8, gated=True).startswith(("64x128", "64x256"))
+    # Many rows of a group and few steps.
+    assert choice(98304, 2816, 2048, 64) == "128x192, 4 stages, 2 groups in turn"
+    assert choice(98304, 2816, 8192, 64).startswith("128x256")
+    assert "192" not in choice(98304, 2816, 2048, 64, gated=True)
 
 
 def test_errors():
