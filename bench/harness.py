@@ -105,7 +105,7 @@ def machine() -> dict[str, Any]:
         "device": device.name,
         "driver": device.driver_version,
         "packages": versions("kernwright", "cupy-cuda13x", "cuda-core", "torch", "numba-cuda",
-                             "nvidia-cuda-nvrtc", "warp-lang", "numba",
+                             "nvidia-cuda-nvrtc", "warp-lang", "numba", "sgl-deep-gemm",
                              "triton", "numpy"),
     }  # fmt: skip
 
