@@ -154,7 +154,7 @@ constexpr bool kIsWhole<Int32> = true;
 
 /// Whether sums become the result as they are, and wrap around.
 template <typename Out, typename Sum, typename Finish>
-constexpr bool kIsOfSums = kIsWhole<Out>&& kIsWhole<Sum> && !Finish::kScaled;
+constexpr bool kIsOfSums = kIsWhole<Out> && kIsWhole<Sum> && !Finish::kScaled;
 
 /// An ended sum in the type of the result: rounded to the nearest, ties to even; int8 stays at its
 /// ends, and is 0 for NaN.

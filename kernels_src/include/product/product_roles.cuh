@@ -83,7 +83,7 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
 /// Whether blocks deal out the tiles among them: those at the ends of groups take less time than
 /// others.
 template <typename Of, typename Schedule>
-constexpr bool kDeals = Schedule::kGrouped&& Of::kCluster == 1 && !Of::kAlternates;
+constexpr bool kDeals = Schedule::kGrouped && Of::kCluster == 1 && !Of::kAlternates;
 
 constexpr int kFetchedSteps = 3;
 
@@ -161,8 +161,8 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     const int column = now.column;
     const int group_top =
         top_row<Of>(schedule, at, rank) + (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
-    Part part{deep.begin / kDepth, deep.steps, kDepth,  schedule.end_row(at) - group_top,
-              of.columns - column, group_top,  at.batch};
+    Part part{deep.begin / kDepth, deep.steps, kDepth, schedule.end_row(at) - group_top,
+              of.columns - column, group_top, at.batch};
     if (Schedule::kInside) {
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }

@@ -36,7 +36,7 @@ struct Tile {
   static constexpr int kBytesOfA = rows * kLine;
   static constexpr int kBytesOfB = (columns + 63) / 64 * kPart;  // turned it comes in whole parts
   static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
-  static constexpr int kSums = columns / 2;          // of a thread and a wave
+  static constexpr int kSums = columns / 2;  // of a thread and a wave
   static constexpr int kBoxes = groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
   // The same of products with scales of blocks, as GemmTile::boxes() counts them: up to all of a
   // tile, whose end then waits for no copy.
