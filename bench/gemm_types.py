@@ -46,7 +46,7 @@ def subject(name: str, shape: tuple[int, int, int], seed: int = 1) -> Subject:
     return _of_blocks(a, b) if name == "fp8_blocks" else _of_lines(name, a, b)
 
 
-def _float8(torch: Any, x: kw.Array) -> Any:
+def float8(torch: Any, x: kw.Array) -> Any:
     """DLPack of older versions has no float8."""
     return torch.from_dlpack(x.view("uint8")).view(torch.float8_e4m3fn)
 
@@ -62,7 +62,7 @@ def _of_lines(name: str, a: kw.Array, b: kw.Array) -> Subject:
         return _core._gemm(x, w.T, line_scales=scales, dtype="bfloat16", fast_sums=fast, **options)
 
     def peers(torch: Any) -> dict[str, Call]:
-        left, right = _float8(torch, x), _float8(torch, w).t()
+        left, right = float8(torch, x), float8(torch, w).t()
         of_left, of_right = (torch.from_dlpack(scale) for scale in (of_x, of_w))
         if scope == "row":
             of_left, of_right = of_left[:, None], of_right[None]
@@ -85,7 +85,7 @@ def _of_blocks(a: kw.Array, b: kw.Array) -> Subject:
         return _core._gemm(x, w.T, block_scales=(of_x, of_w.T), dtype="bfloat16", **options)
 
     def peers(torch: Any) -> dict[str, Call]:
-        left, right = _float8(torch, x), _float8(torch, w)
+        left, right = float8(torch, x), float8(torch, w)
         of_left, of_right = torch.from_dlpack(of_x), torch.from_dlpack(of_w)
         found: dict[str, Call] = {
             "torch": lambda: torch._scaled_mm(

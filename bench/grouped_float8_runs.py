@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import deep_gemm_peer
 import grouped
 import numpy as np
+from gemm_types import float8
 
 import kernwright as kw
 from kernwright import _core
@@ -132,11 +133,6 @@ def runs(case: Case, of: Operands, torch: Any) -> dict[str, Callable[[], Any]]:
         if importlib.util.find_spec("deep_gemm"):
             subjects["DeepGEMM"] = deep_gemm_run(case, of, torch)
     return subjects
-
-
-def float8(torch: Any, array: kw.Array) -> Any:
-    """DLPack of older versions has no float8."""
-    return torch.from_dlpack(array.view("uint8")).view(torch.float8_e4m3fn)
 
 
 def deep_gemm_run(case: Case, of: Operands, torch: Any) -> Callable[[], Any]:
