@@ -15,6 +15,7 @@ using Types = std::array<ScalarType, kMaxOperands>;
 /// Whether the type of operand `i` has a say in the types of the others.
 bool has_say(const OperationInfo& operation, std::size_t i) {
   if (operation.domain == OperationInfo::Domain::logical) return false;
+  if (operation.domain == OperationInfo::Domain::exponent) return i == 0;
   return !(operation.domain == OperationInfo::Domain::choice && i == 0);
 }
 

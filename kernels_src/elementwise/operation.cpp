@@ -35,6 +35,8 @@ constexpr OperationInfo kOperations[] = {
   const char* help = "convert with astype()";
   if (operation.domain == Info::Domain::whole) {
     help = "it takes integers and booleans";
+  } else if (operation.domain == Info::Domain::exponent && !is_complex(types[0])) {
+    help = "its second operand holds integers of at most 64 bits with a sign";
   } else if (operation.booleans == Info::Booleans::REFUSE) {
     help = "for booleans use bitwise_xor() or logical_not(), or convert with astype()";
   } else if (operation.complexes == Info::Complexes::NO) {
@@ -73,6 +75,8 @@ ScalarType computed_in(const OperationInfo& operation, ScalarType type, const Sc
       return floating_for(type);
     case Info::Domain::quotient:
       return is_whole(type) ? ScalarType::float64 : type;
+    case Info::Domain::widest:
+      return is_complex(type) ? ScalarType::complex128 : ScalarType::float64;
     case Info::Domain::whole:
       if (!is_whole(type)) refuse_types(operation, types);
       return type;
@@ -90,7 +94,17 @@ bool compare_exactly(const OperationInfo& operation, const ScalarType* types) {
 
 ScalarType result_of(const OperationInfo& operation, ScalarType type) {
   if (operation.result == Info::Result::BOOL) return ScalarType::boolean;
+  if (operation.result == Info::Result::BYTE) return ScalarType::uint8;
   return operation.result == Info::Result::PART ? real_type_of(type) : type;
+}
+
+/// Of a number and the integer that scales it.
+OperationTypes exponent_types(const OperationInfo& operation, const ScalarType* types) {
+  if (is_complex(types[0]) || !is_whole(types[1]) || types[1] == ScalarType::uint64) {
+    refuse_types(operation, types);
+  }
+  const ScalarType type = floating_for(types[0]);
+  return {.operands = {type, ScalarType::int64}, .result = type};
 }
 
 }  // namespace
@@ -114,6 +128,7 @@ OperationTypes operation_types(Operation which, const ScalarType* types) {
     result.result = ScalarType::boolean;
     return result;
   }
+  if (operation.domain == Info::Domain::exponent) return exponent_types(operation, types);
   if (compare_exactly(operation, types)) {
     for (std::size_t i = 0; i < 2; ++i) {
       result.operands[i] = types[i] == ScalarType::uint64 ? types[i] : ScalarType::int64;

@@ -19,10 +19,19 @@ enum class Operation : std::uint8_t {
 
 /// The columns of operations.def, which explains them.
 struct OperationInfo {
-  enum class Domain : std::uint8_t { same, floating, quotient, whole, logical, choice };
+  enum class Domain : std::uint8_t {
+    same,
+    floating,
+    quotient,
+    whole,
+    logical,
+    choice,
+    widest,
+    exponent
+  };
   enum class Booleans : std::uint8_t { KEEP, REFUSE, INT8 };
   enum class Complexes : std::uint8_t { NO, YES };
-  enum class Result : std::uint8_t { SAME, BOOL, PART };
+  enum class Result : std::uint8_t { SAME, BOOL, PART, BYTE };
   enum class Code : std::uint8_t { LIGHT, HEAVY };
   const char* name;
   const char* functor;

@@ -1,4 +1,4 @@
-// Elementwise functions of real and complex numbers.
+// Elementwise functions of real and complex numbers, and of integers.
 #pragma once
 
 #include <kernwright/operations.cuh>
@@ -70,6 +70,7 @@ KERNWRIGHT_FUNCTION(Sinh, sinh)
 KERNWRIGHT_FUNCTION(Sqrt, sqrt)
 KERNWRIGHT_FUNCTION(Tan, tan)
 KERNWRIGHT_FUNCTION(Tanh, tanh)
+KERNWRIGHT_REAL_FUNCTION(BesselI0, bessel_i0)
 KERNWRIGHT_REAL_FUNCTION(Cbrt, cbrt)
 KERNWRIGHT_REAL_FUNCTION(Erf, erf)
 KERNWRIGHT_REAL_FUNCTION_OF_TWO(Atan2, atan2)
@@ -93,6 +94,102 @@ struct LogAddExp {
   }
 };
 
+/// log2(2^x + 2^y) without overflow.
+struct LogAddExp2 {
+  template <typename T>
+  __device__ static T of(T x, T y) {
+    if (x == y) return x + 1;
+    constexpr T kLog2OfE = T(1.44269504088896340736);
+    const T gap = x - y;
+    if (gap > 0) return x + kLog2OfE * Real<T>::log1p(Real<T>::exp2(-gap));
+    if (gap <= 0) return y + kLog2OfE * Real<T>::log1p(Real<T>::exp2(gap));
+    return gap;
+  }
+};
+
+struct DegreesToRadians {
+  template <typename T>
+  __device__ static T of(T x) {
+    return x * T(0.0174532925199432957692);
+  }
+};
+struct RadiansToDegrees {
+  template <typename T>
+  __device__ static T of(T x) {
+    return x * T(57.2957795130823208768);
+  }
+};
+/// The angle of a number in the complex plane.
+struct Angle {
+  template <typename T>
+  __device__ static T of(T x) {
+    return Real<T>::atan2(0, x);
+  }
+  template <typename P>
+  __device__ static P of(Complex<P> z) {
+    return Real<P>::atan2(z.imag, z.real);
+  }
+};
+/// sin(pi x) / (pi x), and 1 for 0.
+struct Sinc {
+  template <typename T>
+  __device__ static T of(T x) {
+    return x == 0 ? T(1) : Real<T>::sinpi(x) / (T(3.14159265358979323846) * x);
+  }
+  template <typename P>
+  __device__ static Complex<P> of(Complex<P> z) {
+    if (z.real == 0 && z.imag == 0) return {1, 0};
+    const Complex<P> scaled = z * P(3.14159265358979323846);
+    return complex_sin(scaled) / scaled;
+  }
+};
+/// 0 below 0, `at_zero` for 0, 1 above.
+struct Heaviside {
+  template <typename T>
+  __device__ static T of(T x, T at_zero) {
+    if (x == 0) return at_zero;
+    return x < 0 ? T(0) : x > 0 ? T(1) : x;
+  }
+};
+/// x times 2 to the power of an integer; beyond 5000 every number is 0 or infinite.
+struct ScaleByPower {
+  template <typename T>
+  __device__ static T of(T x, Int64 exponent) {
+    const Int64 limited = exponent > 5000 ? 5000 : exponent < -5000 ? -5000 : exponent;
+    return Real<T>::ldexp(x, static_cast<int>(limited));
+  }
+};
+struct IsNegativeInfinity {
+  template <typename T>
+  __device__ static bool of(T x) {
+    if constexpr (kIsReal<T>) return x == -Real<T>::infinity();
+    return false;
+  }
+};
+struct IsPositiveInfinity {
+  template <typename T>
+  __device__ static bool of(T x) {
+    if constexpr (kIsReal<T>) return x == Real<T>::infinity();
+    return false;
+  }
+};
+struct HasImaginaryPart {
+  template <typename T>
+  __device__ static bool of(T) {
+    return false;
+  }
+  template <typename P>
+  __device__ static bool of(Complex<P> z) {
+    return z.imag != 0;
+  }
+};
+struct HasNoImaginaryPart {
+  template <typename T>
+  __device__ static bool of(T x) {
+    return !HasImaginaryPart::of(x);
+  }
+};
+
 /// The neighbour of `x` towards `to` in a format of less than 32 bits.
 template <typename Format>
 __device__ __forceinline__ float next_small(float x, float to) {
@@ -106,6 +203,65 @@ __device__ __forceinline__ float next_small(float x, float to) {
   }
   return to_compute(code);
 }
+
+// ---- integers
+
+/// An unsigned type that holds the absolute values of a type of `Size` bytes.
+template <int Size>
+struct MagnitudeType {
+  using Type = UInt32;
+};
+template <>
+struct MagnitudeType<8> {
+  using Type = UInt64;
+};
+template <typename T>
+using Magnitude = typename MagnitudeType<sizeof(T)>::Type;
+
+/// |x|, that of the lowest number too.
+template <typename T>
+__device__ __forceinline__ Magnitude<T> magnitude(T x) {
+  return static_cast<Magnitude<T>>(x < 0 ? 0 - wrapped(x) : wrapped(x));
+}
+
+/// Euclid's algorithm.
+template <typename U>
+__device__ __forceinline__ U greatest_divisor(U a, U b) {
+  while (b != 0) {
+    const U rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+struct GreatestDivisor {
+  template <typename T>
+  __device__ static T of(T a, T b) {
+    return static_cast<T>(greatest_divisor(magnitude(a), magnitude(b)));
+  }
+};
+/// 0 where either is 0; wraps around.
+struct LeastMultiple {
+  template <typename T>
+  __device__ static T of(T a, T b) {
+    const Magnitude<T> x = magnitude(a), y = magnitude(b), divisor = greatest_divisor(x, y);
+    return divisor == 0 ? T(0) : static_cast<T>(x / divisor * y);
+  }
+};
+/// How many bits of |x| are set.
+struct BitwiseCount {
+  template <typename T>
+  __device__ static UInt8 of(T x) {
+    if constexpr (kIsBool<T>) {
+      return x ? 1 : 0;
+    } else if constexpr (sizeof(T) == 8) {
+      return static_cast<UInt8>(__popcll(magnitude(x)));
+    } else {
+      return static_cast<UInt8>(__popc(magnitude(x)));
+    }
+  }
+};
 
 /// `Op` of numbers that stand for elements of type L.
 template <typename Op, typename L>

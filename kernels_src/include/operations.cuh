@@ -217,6 +217,21 @@ struct Minimum {
     return a <= b ? a : b;
   }
 };
+/// The larger one; of a NaN and a number the number.
+struct MaximumOfNumbers {
+  template <typename T>
+  __device__ static T of(T a, T b) {
+    if constexpr (kIsReal<T> || kIsComplex<T>) return b <= a || is_nan(b) ? a : b;
+    return b <= a ? a : b;
+  }
+};
+struct MinimumOfNumbers {
+  template <typename T>
+  __device__ static T of(T a, T b) {
+    if constexpr (kIsReal<T> || kIsComplex<T>) return a <= b || is_nan(b) ? a : b;
+    return a <= b ? a : b;
+  }
+};
 struct Clip {
   template <typename T>
   __device__ static T of(T x, T low, T high) {

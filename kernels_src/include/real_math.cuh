@@ -39,6 +39,8 @@ struct Real<float> {
   __device__ static float floor(float x) { return floorf(x); }
   __device__ static float fmod(float x, float y) { return fmodf(x, y); }
   __device__ static float hypot(float x, float y) { return hypotf(x, y); }
+  __device__ static float bessel_i0(float x) { return cyl_bessel_i0f(x); }
+  __device__ static float ldexp(float x, int exponent) { return ldexpf(x, exponent); }
   __device__ static float log(float x) { return logf(x); }
   __device__ static float log10(float x) { return log10f(x); }
   __device__ static float log1p(float x) { return log1pf(x); }
@@ -48,6 +50,7 @@ struct Real<float> {
   __device__ static float rint(float x) { return rintf(x); }
   __device__ static float rsqrt(float x) { return rsqrtf(x); }
   __device__ static float sin(float x) { return sinf(x); }
+  __device__ static float sinpi(float x) { return sinpif(x); }
   __device__ static float sinh(float x) { return sinhf(x); }
   __device__ static float sqrt(float x) { return sqrtf(x); }
   __device__ static float tan(float x) { return tanf(x); }
@@ -87,6 +90,8 @@ struct Real<double> {
   __device__ static double floor(double x) { return ::floor(x); }
   __device__ static double fmod(double x, double y) { return ::fmod(x, y); }
   __device__ static double hypot(double x, double y) { return ::hypot(x, y); }
+  __device__ static double bessel_i0(double x) { return ::cyl_bessel_i0(x); }
+  __device__ static double ldexp(double x, int exponent) { return ::ldexp(x, exponent); }
   __device__ static double log(double x) { return ::log(x); }
   __device__ static double log10(double x) { return ::log10(x); }
   __device__ static double log1p(double x) { return ::log1p(x); }
@@ -96,6 +101,7 @@ struct Real<double> {
   __device__ static double rint(double x) { return ::rint(x); }
   __device__ static double rsqrt(double x) { return ::rsqrt(x); }
   __device__ static double sin(double x) { return ::sin(x); }
+  __device__ static double sinpi(double x) { return ::sinpi(x); }
   __device__ static double sinh(double x) { return ::sinh(x); }
   __device__ static double sqrt(double x) { return ::sqrt(x); }
   __device__ static double tan(double x) { return ::tan(x); }

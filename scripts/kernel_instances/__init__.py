@@ -34,11 +34,14 @@ def elementwise() -> Iterator[str]:
     """Each operation of operations.def in both kernels, and every conversion of an operand."""
     table = (ROOT / "kernels_src" / "elementwise" / "operations.def").read_text()
     for functor, arity, domain, result in ROWS.findall(table):
-        kind = {"whole": "Int32", "logical": "Bool"}.get(domain, "Float32")
-        out = "Bool" if result == "BOOL" else kind
+        kinds = {"whole": "Int32", "logical": "Bool", "widest": "Float64"}
+        kind = kinds.get(domain, "Float32")
+        out = {"BOOL": "Bool", "BYTE": "UInt8"}.get(result, kind)
         operands = [f"Each<{kind}, {kind}>"] * int(arity)
         if domain == "choice":
             operands[0] = "Each<Bool, Bool>"
+        if domain == "exponent":
+            operands[1] = "Each<Int32, Int64>"
         inputs = ", ".join(operands)
         yield f"flat<{functor}, {out}, {out}, 4, 2, unsigned int, {inputs}>"
         yield f"strided<{functor}, {out}, {out}, 1, unsigned long long, long long, {inputs}>"

@@ -6,6 +6,7 @@ import numpy as np
 from every_operation import HOST, VIEW, Foreign, Spec, Table, s
 
 import kernwright as kw
+from kernwright._array import aliases
 
 N = 4099  # some packs of 16 bytes for each thread, and a tail
 
@@ -53,6 +54,9 @@ UNARY = {
     "exp": (-2, 2), "exp2": (-2, 2), "expm1": (-2, 2), "log": (0, 9), "log1p": (0, 9),
     "log2": (0, 9), "log10": (0, 9), "rsqrt": (0, 9), "sin": (-9, 9), "sinh": (-2, 2),
     "sqrt": (0, 9), "tan": (-1, 1), "tanh": (-2, 2),
+    "angle": (-2, 2), "deg2rad": (-2, 2), "fabs": (-2, 2), "fix": (-9, 9), "i0": (-2, 2),
+    "iscomplex": (-2, 2), "isneginf": (-2, 2), "isposinf": (-2, 2), "isreal": (-2, 2),
+    "rad2deg": (-2, 2), "rint": (-9, 9), "sinc": (-2, 2),
 }  # fmt: skip
 for number, (name, (low, high)) in enumerate(UNARY.items()):
     limits = {"low": low, "high": high}
@@ -61,10 +65,14 @@ for number, (name, (low, high)) in enumerate(UNARY.items()):
     dtype = "complex64" if name in ("conj", "real", "imag") else ("float64", "bfloat16")[number % 2]
     other = (s(20, 33, layout="turned"), s(301, layout="shifted"), s(9, 70, layout="gaps"))
     elementwise.add(name, function(name), other[number % 3]._replace(dtype=dtype, **limits))
+ALIASES_OF_TWO = ("arctan2", "left_shift", "mod", "power", "right_shift", "true_divide")
+ALIASES_OF_INTEGERS = ("bitwise_not", "invert", "left_shift", "right_shift")
 BINARY = {
     "add": "", "subtract": "", "multiply": "", "divide": "", "maximum": "", "minimum": "",
     "copysign": "", "fmod": "", "hypot": "", "nextafter": "", "remainder": "",
     "floor_divide": "", "pow": "", "atan2": "", "logaddexp": "",
+    "float_power": "", "fmax": "", "fmin": "", "heaviside": "", "logaddexp2": "",
+    "gcd": "i", "lcm": "i",
     "equal": "", "greater": "", "greater_equal": "", "less": "", "less_equal": "",
     "not_equal": "", "logical_and": "", "logical_or": "", "logical_xor": "",
     "bitwise_and": "i", "bitwise_or": "i", "bitwise_xor": "i",
@@ -82,6 +90,20 @@ for number, (name, kind) in enumerate(BINARY.items()):
         )
 elementwise.add("bitwise_invert", kw.bitwise_invert, s(N, dtype="int16"))
 elementwise.add("bitwise_invert", kw.bitwise_invert, s(40, 33, dtype="bool", layout="turned"))
+elementwise.add("bitwise_count", kw.bitwise_count, s(N, dtype="int16", low=-99, high=99))
+elementwise.add("ldexp", kw.ldexp, s(N), s(N, dtype="int32"))
+elementwise.add("frexp", kw.frexp, s(40, 33, layout="turned"))
+elementwise.add("modf", kw.modf, s(N))
+elementwise.add("nan_to_num", kw.nan_to_num, s(301, layout="shifted"))
+elementwise.add("round", lambda x: kw.round(x, 2), s(N), form="decimals")
+for name in aliases.__all__:
+    whole = {"dtype": "int32", "low": 1, "high": 5} if name in ALIASES_OF_INTEGERS else {"low": 1}
+    if name == "concatenate":
+        elementwise.add(name, lambda x, y: kw.concatenate([x, y]), s(300), s(300))
+    elif name in ALIASES_OF_TWO:
+        elementwise.add(name, function(name), s(300, **whole), s(300, **whole))
+    else:
+        elementwise.add(name, function(name), s(300, **whole))
 elementwise.add("clip", lambda x: kw.clip(x, -1, 1), s(N))
 elementwise.add("clip", kw.clip, s(20, 33, layout="turned"), s(33, high=0), s(20, 1, low=0))
 elementwise.add("where", kw.where, s(N, dtype="bool"), s(N), s(N))

@@ -38,6 +38,15 @@ UNARY = {
     **dict.fromkeys(["expm1", "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh"],
                     ("float32", "complex128")),
     **dict.fromkeys(["cbrt", "erf", "rsqrt"], ("float16", "float64")),
+    **dict.fromkeys(["deg2rad", "fabs", "rad2deg"], ("int16", "float64")),
+    **dict.fromkeys(["isneginf", "isposinf"], ("int8", "float32")),
+    **dict.fromkeys(["iscomplex", "isreal"], ("bool", "complex64")),
+    "angle": ("float32", "int64", "complex128"),
+    "bitwise_count": ("bool", "int8", "uint64"),
+    "fix": ("int32", "float64"),
+    "i0": ("float32", "float64"),
+    "rint": ("int32", "complex64"),
+    "sinc": ("float32", "complex128"),
 }  # fmt: skip
 BINARY = {
     **dict.fromkeys(["add", "multiply"], ("bool", "int8", "uint64", "float16", "complex64")),
@@ -51,6 +60,10 @@ BINARY = {
     **dict.fromkeys(["logical_and", "logical_or", "logical_xor"], ("float32",)),
     **dict.fromkeys(["atan2", "copysign", "hypot", "logaddexp"], ("int8", "float64")),
     "nextafter": ("float16", "float32", "float64"),
+    **dict.fromkeys(["fmax", "fmin"], ("bool", "float16", "complex64")),
+    **dict.fromkeys(["gcd", "lcm"], ("int8", "uint64")),
+    **dict.fromkeys(["heaviside", "logaddexp2"], ("int8", "float64")),
+    "float_power": ("int64", "complex64"),
 }  # fmt: skip
 
 

@@ -198,6 +198,12 @@ __all__ = [
 _TOPICS = {
     module: names.split()
     for module, names in {
+        "_array.aliases": (
+            "absolute amax amin arccos arccosh arcsin arcsinh arctan arctan2 arctanh around "
+            "bitwise_not concatenate conjugate degrees invert left_shift mod power radians "
+            "right_shift true_divide"
+        ),
+        "_array.composed.float_parts": "frexp modf nan_to_num",
         "_array.counting": "argwhere bincount flatnonzero histogram nonzero",
         "_array.data_types": "astype e finfo iinfo inf isdtype nan newaxis pi",
         "_array.elementwise": (
@@ -214,8 +220,9 @@ _TOPICS = {
         "_array.linear": "einsum matmul tensordot vecdot",
         "_array.logic": (
             "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift "
-            "bitwise_xor equal greater greater_equal isfinite isinf isnan less less_equal "
-            "logical_and logical_not logical_or logical_xor not_equal signbit"
+            "bitwise_xor equal greater greater_equal iscomplex isfinite isinf isnan isneginf "
+            "isposinf isreal less less_equal logical_and logical_not logical_or logical_xor "
+            "not_equal signbit"
         ),
         "_array.manipulation": (
             "broadcast_arrays broadcast_shapes broadcast_to cat concat expand_dims flip "
@@ -234,6 +241,10 @@ _TOPICS = {
         "_array.sorting": (
             "argsort isin searchsorted sort topk unique unique_all unique_counts unique_inverse "
             "unique_values"
+        ),
+        "_array.special": (
+            "angle bitwise_count deg2rad fabs fix float_power fmax fmin gcd heaviside i0 lcm "
+            "ldexp logaddexp2 rad2deg rint sinc"
         ),
         "_files.gguf": "Gguf",
         "_files.npy": "load_npy",

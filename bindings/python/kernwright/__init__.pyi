@@ -17,6 +17,8 @@ from kernwright import nn as nn
 from kernwright import optim as optim
 from kernwright import random as random
 from kernwright import tune as tune
+from kernwright._array.aliases import *
+from kernwright._array.composed.float_parts import *
 from kernwright._array.counting import *
 from kernwright._array.data_types import *
 from kernwright._array.elementwise import *
@@ -31,6 +33,7 @@ from kernwright._array.promotion import *
 from kernwright._array.reductions import *
 from kernwright._array.scans import *
 from kernwright._array.sorting import *
+from kernwright._array.special import *
 from kernwright._core import Array as Array
 from kernwright._core import BoundKernel as BoundKernel
 from kernwright._core import CudaArray as CudaArray

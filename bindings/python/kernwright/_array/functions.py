@@ -212,12 +212,22 @@ def logaddexp(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("logaddexp", (x1, x2), out)
 
 
-def round(x: Any, /, *, out: Array | None = None) -> Array:
-    """The nearest whole number, ties to even, in the type of x.
+def round(x: Any, /, decimals: int = 0, *, out: Array | None = None) -> Array:
+    """The nearest number with so many digits behind the point, ties to even, in the type of x;
+    negative `decimals` round digits in front of it.
 
     >>> kw.round(kw.asarray([0.5, 1.5]))
+    >>> kw.round(kw.asarray([2.345, 0.55]), 1).numpy()
+    array([2.3, 0.6], dtype=float32)
     """
-    return _elementwise("round", (x,), out)
+    if decimals == 0:
+        return _elementwise("round", (x,), out)
+    from kernwright._array.composed.float_parts import rounded
+
+    made = rounded(x, decimals)
+    if out is None:
+        return made
+    return _elementwise("where", (True, made, made), out)
 
 
 def rsqrt(x: Any, /, *, out: Array | None = None) -> Array:

@@ -19,9 +19,13 @@ __all__ = [
     "equal",
     "greater",
     "greater_equal",
+    "iscomplex",
     "isfinite",
     "isinf",
     "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
     "less",
     "less_equal",
     "logical_and",
@@ -105,6 +109,15 @@ def greater_equal(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("greater_equal", (x1, x2), out)
 
 
+def iscomplex(x: Any, /, *, out: Array | None = None) -> Array:
+    """Whether the imaginary part is not 0.
+
+    >>> kw.iscomplex(kw.asarray([1 + 2j, 3])).numpy()
+    array([ True, False])
+    """
+    return _elementwise("iscomplex", (x,), out)
+
+
 def isfinite(x: Any, /, *, out: Array | None = None) -> Array:
     """Whether x is neither infinite nor NaN; of complex numbers both parts.
 
@@ -127,6 +140,33 @@ def isnan(x: Any, /, *, out: Array | None = None) -> Array:
     >>> kw.isnan(kw.asarray([1.0, float("nan")]))
     """
     return _elementwise("isnan", (x,), out)
+
+
+def isneginf(x: Any, /, *, out: Array | None = None) -> Array:
+    """Whether x is -inf; real numbers.
+
+    >>> kw.isneginf(kw.asarray([1.0, float("-inf")])).numpy()
+    array([False,  True])
+    """
+    return _elementwise("isneginf", (x,), out)
+
+
+def isposinf(x: Any, /, *, out: Array | None = None) -> Array:
+    """Whether x is +inf; real numbers.
+
+    >>> kw.isposinf(kw.asarray([1.0, float("inf")])).numpy()
+    array([False,  True])
+    """
+    return _elementwise("isposinf", (x,), out)
+
+
+def isreal(x: Any, /, *, out: Array | None = None) -> Array:
+    """Whether the imaginary part is 0.
+
+    >>> kw.isreal(kw.asarray([1 + 2j, 3])).numpy()
+    array([False,  True])
+    """
+    return _elementwise("isreal", (x,), out)
 
 
 def less(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
