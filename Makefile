@@ -36,9 +36,10 @@ install: setup
 demo: install
 	@mkdir -p $(BUILD) && $(BIN)/python -m kernwright demo --output $(BUILD)/demo.png
 
-## make test      C++ unit tests, Python tests and lints; ends with "N passed, N failed"
+## make test      C++ unit tests, Python tests and lints; ends with "N passed, N failed";
+##                CHANGED=main: only those that the difference from main may concern
 test: install build
-	@$(BIN)/python scripts/run_tests.py --build $(BUILD)
+	@$(BIN)/python scripts/run_tests.py --build $(BUILD) $(if $(CHANGED),--changed $(CHANGED))
 
 ## make lint      layers, sizes, ASCII, spelling, formatting, ruff, mypy
 lint: setup

@@ -1,6 +1,8 @@
 """Runs every suite and adds up: C++ unit tests through ctest, Python tests, lints, examples.
 
-Ends with one line, "N passed, N failed". Exit code 1 when a test failed or a suite ran no test.
+Ends with one line, "N passed, N failed". Exit code 1 when a test failed or a suite ran no test. No
+suite has a limit of time; each test has one, and the test that passes it is named (pyproject.toml,
+tests/unit/main.cpp). Compiled kernels stay in build/test-cache for the next run.
 """
 
 import argparse
@@ -12,11 +14,15 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../tests/python"))
+import changed_suites
+import kept_cache
+
+PLUGINS = os.path.dirname(os.path.abspath(kept_cache.__file__))
 DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
-LIMIT = 1800  # seconds for one suite before it is killed; all together may take thirty minutes
+PERIOD = 60  # seconds between two lines of progress
 LOST = "========= Error: couldn't find exit code"  # an occasional message of compute-sanitizer
 PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
 
@@ -25,6 +31,12 @@ def kill_group(process):
     """Ends the processes of a suite."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def how_it_ended(code):
+    if code >= 0:
+        return f"exit code {code}"
+    return f"killed by {signal.Signals(-code).name} (the last lines above tell what ran)"
 
 
 def run(title, command, count, env=None, live=True, again=True):
@@ -43,8 +55,6 @@ def run(title, command, count, env=None, live=True, again=True):
         env=env,
         start_new_session=True,
     ) as process:
-        limit = threading.Timer(LIMIT, kill_group, (process,))
-        limit.start()
         try:
             for line in process.stdout:
                 lines.append(line)
@@ -54,15 +64,13 @@ def run(title, command, count, env=None, live=True, again=True):
         except BaseException:  # Ctrl-C does not reach a suite in a session of its own
             kill_group(process)
             raise
-        finally:
-            limit.cancel()
     if any(LOST in line for line in lines) and again:
         show(f"{title}: the tool lost its program; once more\n")
         print("".join(shown), end="", flush=True)
         return run(title, command, count, env, live, again=False)
     passed, failed = count(lines)
     if process.returncode != 0 and failed == 0:
-        show(f"{title}: exit code {process.returncode} with no failure counted\n")
+        show(f"{title}: {how_it_ended(process.returncode)} with no failure counted\n")
         failed = 1
     if passed + failed == 0:
         show(f"{title}: ran no test\n")
@@ -218,10 +226,13 @@ def tool_suites(arguments, pytest):
     return suites
 
 
-def cpp_suites(arguments, jobs, pytest):
+def cpp_suites(arguments, jobs, pytest, files):
     """The C++ tests; on a GPU the memory and device comparison tests run alone."""
     ctest = ["ctest", "--test-dir", arguments.build, "-j", jobs, "--verbose"]
     suites = [("C++ tests", ctest, count_doctest)]
+    if files is not None:
+        pattern = changed_suites.cpp_suites(files)
+        suites = [("C++ tests", [*ctest, "-R", pattern], count_doctest)] if pattern else []
     if arguments.gpu:
         alone = [python_file(name) for name in MEASURE_MEMORY]
         suites.append(("Python tests of memory", [*pytest, "-n", "0", *alone], count_pytest))
@@ -229,13 +240,12 @@ def cpp_suites(arguments, jobs, pytest):
     return suites
 
 
-def python_suites(arguments, jobs, pytest):
+def python_suites(arguments, jobs, pytest, files):
     """The Python tests, and without a GPU the lints."""
     if not arguments.gpu:
-        return [
-            ("lints", [*pytest, "tests/lint"], count_pytest),
-            ("Python tests", [*pytest, "-n", jobs, "tests/python"], count_pytest),
-        ]
+        tests = ["tests/python"] if files is None else changed_suites.python_tests(".", files)
+        every = [*pytest, "-n", jobs, "--dist", "worksteal", "tests/lint", *tests]
+        return [("Python tests and lints", every, count_pytest)]
     # Each process has its own context, which takes about 0.6 GB of GPU memory.
     beside = [*pytest, "-n", str(min(int(jobs), 24)), "--dist", "worksteal", "tests/python"]
     others = [f"--ignore={python_file(name)}" for name in (*MEASURE_MEMORY, *MANY_PROCESSES)]
@@ -275,7 +285,21 @@ def main():
         help="of what runs under the sanitizer the suites whose name matches, as "
         '"Python (losses|norms)$"',
     )
+    parser.add_argument(
+        "--changed",
+        nargs="?",
+        const="main",
+        metavar="REVISION",
+        help="only suites that the difference from this revision (main) may concern, and the lints",
+    )
     arguments = parser.parse_args()
+    files = None
+    if arguments.changed:
+        try:
+            files = changed_suites.changed_files(".", arguments.changed)
+        except ValueError as error:
+            parser.error(str(error))
+        print(f"{len(files)} files differ from {arguments.changed}")
     jobs = str(os.cpu_count() or 1)
     python = sys.executable
     env = {**os.environ, "KERNWRIGHT_TEST_BUILD": os.path.abspath(arguments.build)}
@@ -283,13 +307,17 @@ def main():
     packages = [path for path in sys.path if glob.glob(f"{path}/nvidia/*/lib/libnvrtc.so*")]
     if packages:
         env["KERNWRIGHT_TEST_SITE_PACKAGES"] = packages[0]
-    pytest = [python, "-m", "pytest", "-q"]
+    if not arguments.gpu:
+        kept_cache.remove_old()
+        print(f"compiled kernels are kept in {kept_cache.use(env)}")
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [PLUGINS, env.get("PYTHONPATH")]))
+    pytest = [python, "-m", "pytest", "-q", "-p", "suite_progress", f"--progress={PERIOD}"]
     parts = PARTS[arguments.part]
     totals = []
     if "cpp" in parts:
-        totals += [run(*suite, env) for suite in cpp_suites(arguments, jobs, pytest)]
+        totals += [run(*suite, env) for suite in cpp_suites(arguments, jobs, pytest, files)]
     if "python" in parts:
-        totals += [run(*suite, env) for suite in python_suites(arguments, jobs, pytest)]
+        totals += [run(*suite, env) for suite in python_suites(arguments, jobs, pytest, files)]
     if arguments.sanitizer:
         suites = memcheck_suites(arguments, pytest) if "memcheck" in parts else []
         suites += tool_suites(arguments, pytest) if "tools" in parts else []

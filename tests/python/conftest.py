@@ -1,18 +1,15 @@
 """The device under test: the one of KERNWRIGHT_DEVICE, the simulated one by default."""
 
-import atexit
 import glob
 import importlib.util
 import os
-import shutil
-import tempfile
 
+import kept_cache
 import pytest
 
 os.environ.setdefault("KERNWRIGHT_DEVICE", "sim")
 if "KERNWRIGHT_CACHE_DIR" not in os.environ:  # the user's own cache is no place for tests
-    os.environ["KERNWRIGHT_CACHE_DIR"] = tempfile.mkdtemp(prefix="kernwright-tests-")
-    atexit.register(shutil.rmtree, os.environ["KERNWRIGHT_CACHE_DIR"], ignore_errors=True)
+    kept_cache.use(os.environ)
 
 import kernwright as kw
 

@@ -4,5 +4,5 @@ kernwright_tests_alone(core launch/launch_on_device)
 
 # Tensor maps are of devices from 9.0 on.
 add_test(NAME core_CAPABILITY=9.0 COMMAND test_core "--test-case=tensor maps:*")
-set_tests_properties(core_CAPABILITY=9.0 PROPERTIES TIMEOUT 600
+set_tests_properties(core_CAPABILITY=9.0 PROPERTIES TIMEOUT 0
   ENVIRONMENT "KERNWRIGHT_SIM_CAPABILITY=9.0")
