@@ -18,6 +18,25 @@ inline constexpr std::size_t kWalkDims = 8;
 /// The two views of a copy, a reduction or a scan.
 inline constexpr std::size_t kTo = 0, kFrom = 1;
 
+/// A divisor from 1 to 2^31 as a factor and a shift: dividing by it takes no division.
+struct FastDivisor {
+  std::uint32_t magic = 0;
+  std::uint32_t shift = 0;
+
+  /// floor(i / divisor) = floor(i * magic / 2^p) for i below 2^31, where p = 31 +
+  /// ceil(log2(divisor)) and magic = ceil(2^p / divisor), which fits 32 bits. The upper half of 2 *
+  /// i * magic is i * magic / 2^31, so that a divisor of 1 needs no case of its own.
+  static constexpr FastDivisor of(std::uint64_t divisor) {
+    const int shift = std::bit_width(divisor - 1);
+    const std::uint64_t magic = ((std::uint64_t{1} << (31 + shift)) + divisor - 1) / divisor;
+    return {static_cast<std::uint32_t>(magic), static_cast<std::uint32_t>(shift)};
+  }
+  /// The quotient of i, which is below 2^31, as walk_offsets() of include/walk.cuh computes it.
+  constexpr std::uint32_t divide(std::uint32_t i) const {
+    return static_cast<std::uint32_t>((std::uint64_t{i} + i) * magic >> 32) >> shift;
+  }
+};
+
 /// The kernels' parameter; its layout is that of Walk in include/walk.cuh.
 template <std::size_t Views, std::size_t Dims = kWalkDims, typename Offset = std::int64_t>
 struct Walk {
@@ -95,7 +114,8 @@ void order_dims(WalkDims<Views>& dims, std::size_t view) {
   merge_dims(dims);
 }
 
-/// Makes `pack` neighbours along the innermost dimension, whose extent it divides, one element.
+/// Makes `pack` neighbours along the innermost dimension one element. Elements behind the last
+/// whole pack are left out.
 template <std::size_t Views>
 void pack_dims(WalkDims<Views>& dims, std::int64_t pack) {
   if (dims.empty()) return;
@@ -121,12 +141,11 @@ Walk<Views, Dims, Offset> walk_parameter(const WalkDims<Views>& dims) {
     for (std::size_t v = 0; v < Views; ++v) {
       walk.stride[d][v] = static_cast<Offset>(dims[d].stride[v]);
     }
-    if (dims[d].extent < 2 || dims[d].extent > std::numeric_limits<std::int32_t>::max()) continue;
-    // floor(i / extent) = i * ceil(2^p / extent) / 2^p for i < 2^31, p = 31 + ceil(log2(extent)).
-    const auto extent = static_cast<std::uint64_t>(dims[d].extent);
-    const int p = 31 + std::bit_width(extent - 1);
-    walk.magic[d] = static_cast<std::uint32_t>(((std::uint64_t{1} << p) + extent - 1) / extent);
-    walk.shift[d] = static_cast<std::uint32_t>(p - 32);
+    // An index of 32 bits is below an extent that does not fit them.
+    if (dims[d].extent < 1 || dims[d].extent > std::numeric_limits<std::int32_t>::max()) continue;
+    const auto divisor = FastDivisor::of(static_cast<std::uint64_t>(dims[d].extent));
+    walk.magic[d] = divisor.magic;
+    walk.shift[d] = divisor.shift;
   }
   return walk;
 }

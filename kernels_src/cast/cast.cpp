@@ -38,7 +38,7 @@ CastPacks pack_views(WalkPlan<2>& plan, ScalarType to, ScalarType from) {
   CastPacks packs;
   if (plan.dims.empty()) return packs;
   const std::array<std::size_t, 2> size = {scalar_size(to), scalar_size(from)};
-  WalkDim<2>& inner = plan.dims.front();
+  const WalkDim<2>& inner = plan.dims.front();
   std::int64_t pack = 16 / static_cast<std::int64_t>(std::max(size[kTo], size[kFrom]));
   const auto fits = [&](std::uint64_t bits, std::size_t view) {
     return bits % (static_cast<std::uint64_t>(pack) * size[view]) == 0;
@@ -57,8 +57,7 @@ CastPacks pack_views(WalkPlan<2>& plan, ScalarType to, ScalarType from) {
   }
   packs.elements = static_cast<int>(pack);
   packs.rest = static_cast<int>(inner.extent % pack);
-  inner.extent /= pack;
-  for (std::int64_t& stride : inner.stride) stride *= pack;
+  pack_dims(plan.dims, pack);
   return packs;
 }
 

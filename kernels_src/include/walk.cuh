@@ -2,7 +2,9 @@
 #pragma once
 
 /// Extents and strides, the innermost dimension first. A kernel's parameter. `magic` and `shift`
-/// divide by the extent without a division: for numbers below 2^31. `Offset` holds every distance.
+/// are the FastDivisor (walk_plan.h) of the extent: they divide numbers below 2^31 without a
+/// division.
+/// `Offset` holds every distance.
 /// Fields for walks of one dimension lie together at the begin.
 template <int Views, int Dims = 8, typename Offset = long long>
 struct Walk {
@@ -31,7 +33,7 @@ __device__ __forceinline__ WalkOffsets<Views, Offset> walk_offsets(
     if (!last) {
       const Index extent = static_cast<Index>(view.extent[d]);
       if constexpr (sizeof(Index) == 4) {
-        rest = __umulhi(i, view.magic[d]) >> view.shift[d];
+        rest = __umulhi(i + i, view.magic[d]) >> view.shift[d];
       } else {
         rest = i / extent;
       }

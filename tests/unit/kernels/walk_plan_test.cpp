@@ -6,6 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <vector>
+
 using namespace kernwright;
 using kernels::plan_strided;
 using Dims = kernels::WalkDims<2>;
@@ -56,4 +59,50 @@ TEST_CASE("strided plan: a source may repeat elements, a target may not") {
   CHECK(plan({4, 3}, {12, 4}, {0, 4}).dims == Dims{{3, 4, 4}, {4, 12, 0}});
   CHECK(plan({4, 3}, {12, 4}, {0, 0}).dims == Dims{{12, 4, 0}});
   CHECK_THROWS_AS(plan({4, 3}, {0, 4}, {12, 4}), InvalidArgument);
+}
+
+TEST_CASE("pack: neighbours become one element, and an extent of 1 goes") {
+  Dims dims = {{8, 1, 1}, {3, 16, 32}};
+  kernels::pack_dims(dims, 4);
+  CHECK(dims == Dims{{2, 4, 4}, {3, 16, 32}});
+  kernels::pack_dims(dims, 2);
+  CHECK(dims == Dims{{3, 16, 32}});
+}
+
+TEST_CASE("fast divisor: each quotient is that of a division") {
+  constexpr std::uint32_t kLast = 0x7FFFFFFF;  // numbers are below 2^31
+  std::vector<std::uint64_t> divisors;
+  for (std::uint64_t divisor = 1; divisor <= 2000; ++divisor) divisors.push_back(divisor);
+  for (int power = 11; power <= 31; ++power) {
+    const std::uint64_t whole = std::uint64_t{1} << power;
+    for (const std::uint64_t divisor : {whole - 1, whole, whole + 1, whole * 2 / 3}) {
+      if (divisor <= std::uint64_t{kLast} + 1) divisors.push_back(divisor);
+    }
+  }
+  std::size_t wrong = 0;
+  for (const std::uint64_t divisor : divisors) {
+    const auto fast = kernels::FastDivisor::of(divisor);
+    const auto check = [&](std::uint64_t i) {
+      if (i > kLast) return;
+      wrong += fast.divide(static_cast<std::uint32_t>(i)) == i / divisor ? 0 : 1;
+    };
+    for (std::uint64_t i = 0; i < 100; ++i) check(i), check(kLast - i);
+    // Quotients change at the multiples.
+    const std::uint64_t most = kLast / divisor, step = most / 100 + 1;
+    for (std::uint64_t n = 0; n <= most; n += step) {
+      for (const std::uint64_t multiple : {n * divisor, (most - n) * divisor}) {
+        check(multiple - (multiple == 0 ? 0 : 1)), check(multiple), check(multiple + 1);
+      }
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("walk parameter: every extent has its divisor, 1 among them") {
+  const auto walk = kernels::walk_parameter(Dims{{1, 4, 8}, {5, 8, 16}, {1, 0, 0}});
+  CHECK(walk.ndim == 3);
+  CHECK(walk.magic[0] == 1U << 31);
+  CHECK(walk.shift[0] == 0);
+  CHECK(walk.magic[1] == kernels::FastDivisor::of(5).magic);
+  CHECK(walk.shift[1] == 3);
 }

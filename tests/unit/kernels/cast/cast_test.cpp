@@ -1,6 +1,7 @@
 // Conversions against references by search in tables of all values, without work on bits.
 #include "kernels_src/cast/cast.h"
 
+#include "kernels_src/copy/copy.h"
 #include "unit/kernels/kernels_fixture.h"
 
 #include <doctest/doctest.h>
@@ -359,4 +360,17 @@ TEST_CASE("cast: strided views, empty arrays, the same type") {
   CHECK(download<std::int32_t>(same) == numbers);
   CHECK(download<float>(kernels::cast(base.drop_axis(0, 4).drop_axis(0, 11),
                                       ScalarType::float32)) == std::vector<float>{59.0f});
+}
+
+TEST_CASE("cast: views whose rows are one pack") {
+  for (const ScalarType type : {ScalarType::uint8, ScalarType::float32, ScalarType::int64}) {
+    const Array whole = patterned({16, 3, 16}, type);
+    for (const std::int64_t n : {2, 4, 8, 16}) {
+      for (const Array& rows : {whole.slice(0, 8, 4, 2), whole.slice(0, 15, 8, -1)}) {
+        const Array view = rows.slice(2, 0, n, 1);
+        CHECK(bytes_of(kernels::cast(view, ScalarType::float64)) ==
+              bytes_of(kernels::cast(kernels::copy(view), ScalarType::float64)));
+      }
+    }
+  }
 }
