@@ -91,11 +91,11 @@ std::int64_t batch_stride(const Array& array, int from_end) {
   return batch_extent(array, from_end) == 1 ? 0 : stride_from_end(array, from_end);
 }
 
-/// The innermost first.
-std::vector<GemmBatchDim> batch_dims(const Array& a, const Array& b) {
+/// The dimensions in front of a result of `shape`, the innermost first.
+std::vector<GemmBatchDim> batch_dims(const Array& a, const Array& b, const Shape& shape) {
   std::vector<GemmBatchDim> dims;
-  for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
-    const GemmBatchDim dim{std::max(batch_extent(a, d), batch_extent(b, d)), batch_stride(a, d),
+  for (int d = 3; d <= static_cast<int>(shape.size()); ++d) {
+    const GemmBatchDim dim{shape[shape.size() - static_cast<std::size_t>(d)], batch_stride(a, d),
                            batch_stride(b, d)};
     if (dim.extent == 1) continue;
     if (!dims.empty()) {
@@ -158,15 +158,16 @@ GemmOperand plan_operand(const Array& array, const Stream& stream, std::optional
   return padded_copy(once, stream, dense_rows);
 }
 
-std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b) {
+std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b,
+                                      const Shape& shape) {
   GemmLayout layout;
   layout.rows = extent_from_end(a.array, 2);
   layout.inner = extent_from_end(a.array, 1);
   layout.columns = extent_from_end(b.array, 1);
   layout.a_stride = stride_from_end(a.array, a.dense_rows ? 2 : 1);
   layout.b_stride = stride_from_end(b.array, b.dense_rows ? 2 : 1);
-  std::vector<GemmBatchDim> dims = batch_dims(a.array, b.array);
-  if (a.dense_rows && !dims.empty() && dims.front().b == 0 &&
+  std::vector<GemmBatchDim> dims = batch_dims(a.array, b.array, shape);
+  if (a.dense_rows && !dims.empty() && dims.front().b == 0 && dims.front().a != 0 &&
       (layout.rows == 1 || dims.front().a == layout.rows * layout.a_stride)) {
     if (layout.rows == 1) layout.a_stride = dims.front().a;
     layout.rows *= dims.front().extent;

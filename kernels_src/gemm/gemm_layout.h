@@ -47,9 +47,11 @@ struct GemmLayout {
   GemmBatchDim within{}, outer{};           ///< the inner and the outer dimension of the batch
   std::int64_t batches() const noexcept { return within.extent * outer.extent; }
 };
-/// Neighbouring dimensions become one, and those of a alone become rows. Nothing where more than
-/// two are left or a number is too large for the kernel.
-std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b);
+/// The layout of products whose result has `shape`, as both operands may repeat along a dimension
+/// of the batch. Neighbouring dimensions become one, and those of a alone become rows. Nothing
+/// where more than two are left or a number is too large for the kernel.
+std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b,
+                                      const Shape& shape);
 
 /// The shape of a @ b. Throws InvalidArgument ("Incompatible dimensions") with both.
 Shape gemm_shape(const Array& a, const Array& b);

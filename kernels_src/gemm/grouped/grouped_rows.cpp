@@ -122,7 +122,7 @@ ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std:
 }
 
 GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b) {
-  const std::optional<GemmLayout> layout = gemm_layout(a, b);
+  const std::optional<GemmLayout> layout = gemm_layout(a, b, gemm_shape(a.array, b.array));
   if (layout && layout->rows <= kMostGroupedRows) return *layout;
   throw InvalidArgument(format("a product of groups is too large: {} and {}", a.array.identify(),
                                b.array.identify()));
