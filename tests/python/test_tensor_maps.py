@@ -141,6 +141,15 @@ def test_views_element_strides_and_nan():
 
 
 @needs_maps
+def test_a_single_element_of_a_reversed_axis():
+    x = kw.asarray(np.random.default_rng(5).integers(1, 100, (3, 8, 32)).astype(np.uint8))
+    for part in (x[::-1][:1], x[:, ::-1][:, 2:3], x[::-1, ::-1][1:2, 3:4]):
+        box = (2, 2, 16)
+        got = load(kw.TensorMap(part, box), (0, 0, 16))
+        assert got.tobytes() == box_of(part.numpy(), (0, 0, 16), box, (1, 1, 1)).tobytes()
+
+
+@needs_maps
 @pytest.mark.parametrize(("swizzle", "chunks"), [("32B", 2), ("64B", 4), ("128B", 8)])
 def test_swizzles_exchange_chunks_of_16_bytes(swizzle, chunks):
     x = kw.asarray(np.arange(16 * chunks * 8, dtype=np.uint16).reshape(16, -1))

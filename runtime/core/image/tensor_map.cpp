@@ -64,6 +64,8 @@ void require_slices(const TensorLayout& tensor, const TensorMapParameters& map) 
                axis, tensor.shape[axis], element, element == 1 ? "" : "s", slice));
 }
 
+constexpr std::int64_t kLongestStride = std::int64_t{1} << 39;  ///< half the driver's limit
+
 /// Strides in bytes, dimension 0 first. Those of extents of 1 are never used, and are set to values
 /// accepted by the driver.
 void set_strides(const TensorLayout& tensor, TensorMapParameters& map) {
@@ -78,7 +80,11 @@ void set_strides(const TensorLayout& tensor, TensorMapParameters& map) {
     const std::int64_t dense = is_last ? element : axis + 2 == axes ? slice : 0;
     std::int64_t stride = tensor.strides.empty() ? next : tensor.strides[axis];
     next = stride * tensor.shape[axis];
-    if (tensor.shape[axis] == 1) stride = dense != 0 ? dense : (stride / unit + 1) * unit;
+    if (tensor.shape[axis] == 1) {
+      // The view of one element along a reversed or a very long axis has any stride.
+      const std::int64_t near = std::clamp<std::int64_t>(stride, 0, kLongestStride);
+      stride = dense != 0 ? dense : (near / unit + 1) * unit;
+    }
     if (dense != 0 && stride != dense)
       refuse_map(format(
           "axis {}: {} must follow each other, {} bytes apart, not {}: pass a copy of the array",
