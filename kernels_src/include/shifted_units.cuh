@@ -1,5 +1,7 @@
-// Units of 16 bytes from any address, out of the aligned ones that have their bytes.
+// Units of 16 bytes and packs from any address, out of the aligned ones that have their bytes.
 #pragma once
+
+#include <kernwright/elements.cuh>
 
 namespace kernwright {
 
@@ -25,6 +27,44 @@ __device__ __forceinline__ Unit16 shifted_unit(const Unit16& low, const Unit16& 
     unit.word[i] = __funnelshift_r(words[i], words[i + 1], (shift & 3) * 8);
   }
   return unit;
+}
+
+/// The pack of 8 or 16 bytes at any address of an element, out of the two aligned packs around it,
+/// both of which are read.
+template <typename T, int N>
+__device__ __forceinline__ Pack<T, N> load_unaligned(const char* from) {
+  constexpr unsigned kBytes = N * sizeof(T), kWords = kBytes / 4;
+  static_assert(kBytes == 8 || kBytes == 16, "words are shifted by one, or by one and two");
+  union Words {
+    Pack<T, N> pack;
+    unsigned word[kWords];
+    __device__ Words() {}
+  };
+  const unsigned shift = static_cast<unsigned>(reinterpret_cast<unsigned long long>(from)) % kBytes;
+  const Pack<T, N>* const aligned = reinterpret_cast<const Pack<T, N>*>(from - shift);
+  Words low, high, shifted;
+  low.pack = aligned[0];
+  high.pack = aligned[1];
+  unsigned words[2 * kWords];
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    words[i] = low.word[i];
+    words[i + kWords] = high.word[i];
+  }
+  if constexpr (kWords == 4) {
+#pragma unroll
+    for (int i = 0; i < 6; ++i) words[i] = shift & 8 ? words[i + 2] : words[i];
+  }
+  if constexpr (sizeof(T) < 8) {
+#pragma unroll
+    for (int i = 0; i <= kWords; ++i) words[i] = shift & 4 ? words[i + 1] : words[i];
+  }
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    shifted.word[i] = sizeof(T) < 4 ? __funnelshift_r(words[i], words[i + 1], shift % 4 * 8)
+                                    : words[i];
+  }
+  return shifted.pack;
 }
 
 /// The aligned units of the target of a line of bytes which aligned units of the source have,

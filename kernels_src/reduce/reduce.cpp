@@ -14,6 +14,7 @@
 #include "kernels_src/zeroed_words.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <string>
 #include <vector>
@@ -49,14 +50,15 @@ const LazyKernel& reduce_kernel(const ReducePlan& plan, const ReductionTypes& ty
                        .type(types.as)
                        .add(std::countr_zero(static_cast<unsigned>(plan.pack)), 3)
                        .add(std::countr_zero(static_cast<unsigned>(plan.loads)), 2)
-                       .add(plan.contiguous, 1)
+                       .add(plan.access, 2)
                        .add(wide, 1);
   return family.instance(key, [&] {
     const std::string reducer = reducer_expression(types, wide);
     const char* const index = wide ? "unsigned long long" : "unsigned int";
     if (!plan.rows) return format("reduce_columns<{}, {}, {}>", reducer, plan.pack, index);
+    constexpr std::array access = {"kWalked", "kAligned", "kUnaligned"};
     return format("reduce_rows<{}, {}, {}, {}, {}>", reducer, plan.pack, plan.loads,
-                  plan.contiguous, index);
+                  access[static_cast<std::size_t>(plan.access)], index);
   });
 }
 

@@ -2,11 +2,17 @@
 // each thread, parts become one in a fixed order: the same elements give the same bits.
 #include <kernwright/posted.cuh>
 #include <kernwright/reducers.cuh>
+#include <kernwright/shifted_units.cuh>
 #include <kernwright/walk.cuh>
 
 using namespace kernwright;
 
 constexpr int kBlock = 256;
+
+/// How the elements of a row lie in memory: anyhow, or one axis without gaps, where packs are
+/// aligned in all rows or only in some.
+enum RowAccess { kWalked, kAligned, kUnaligned };
+
 /// Loads of a thread of columns in flight at once.
 constexpr int kColumnLoads = 8;
 
@@ -44,19 +50,18 @@ __device__ __forceinline__ void store(const typename Op::State& state, char* to,
   *reinterpret_cast<typename Op::Output*>(to) = Op::finish(state, call);
 }
 
-/// Adds the packs `first`, `first` + `step` ... below `count`, each at its element
-/// `begin` + number * kPack and the address place(element), to kPack parts.
-template <typename Op, int kPack, int kLoads, typename Index, typename PlaceOfElement>
+/// Adds the packs `first`, `first` + `step` ... below `count` to kPack parts; load_at(element)
+/// gives the pack at its element `begin` + number * kPack.
+template <typename Op, int kPack, int kLoads, typename Index, typename LoadAt>
 __device__ __forceinline__ void gather(typename Op::Part* part, const ReduceParameters<Index>& plan,
                                        Index begin, Index first, Index step, Index count,
-                                       PlaceOfElement place) {
+                                       LoadAt load_at) {
   using Elements = Pack<typename Op::Input, kPack>;
   for (Index u = first; u < count; u += step * kLoads) {
     Elements elements[kLoads];
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
-      const Index at = begin + (u + k * step) * kPack;
-      if (u + k * step < count) elements[k] = load<typename Op::Input, kPack>(place(at));
+      if (u + k * step < count) elements[k] = load_at(begin + (u + k * step) * kPack);
     }
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
@@ -69,9 +74,41 @@ __device__ __forceinline__ void gather(typename Op::Part* part, const ReducePara
   }
 }
 
-/// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread. kContiguous:
-/// one axis without gaps is reduced, and packs begin where memory is aligned.
-template <typename Op, int kPack, int kLoads, bool kContiguous, typename Index>
+/// The packs [0, packs) from element `begin` of a row that is not aligned. A pack comes out of two
+/// aligned ones, but for the first and the last: aligned packs with their elements may leave the
+/// row.
+template <typename Op, int kPack, int kLoads, typename Index>
+__device__ __forceinline__ void gather_unaligned(typename Op::Part* part, const char* from,
+                                                 const ReduceParameters<Index>& plan, Index begin,
+                                                 Index packs, int lane) {
+  using Element = typename Op::Input;
+  const auto place = [from](Index at) {
+    return from + static_cast<long long>(at) * sizeof(Element);
+  };
+  const auto add_edge = [&](Index pack) {
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) {
+      const Index at = begin + pack * kPack + j;
+      Op::add(part[j], load<Element, 1>(place(at)).value[0], at, plan.call);
+    }
+  };
+  if (packs == 0) return;
+  const Index last = packs - 1, step = plan.lanes;
+  Index first = lane;
+  if (lane == 0) {
+    add_edge(0);
+    first = step;
+  }
+  gather<Op, kPack, kLoads>(part, plan, begin, first, step, last, [place](Index at) {
+    return load_unaligned<Element, kPack>(place(at));
+  });
+  if (last > 0 && last % step == lane) add_edge(last);
+}
+
+/// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread. The part of
+/// an element depends on its number alone: rows of the same elements give the same bits, whatever
+/// their addresses are.
+template <typename Op, int kPack, int kLoads, RowAccess kAccess, typename Index>
 __device__ __forceinline__ typename Op::State gather_row(const char* from,
                                                          const ReduceParameters<Index>& plan,
                                                          Index begin, Index end, int lane) {
@@ -79,35 +116,27 @@ __device__ __forceinline__ typename Op::State gather_row(const char* from,
   typename Op::Part part[kPack];
 #pragma unroll
   for (int j = 0; j < kPack; ++j) part[j] = Op::begin();
-  // Elements before the first whole pack of aligned memory, and behind the last.
-  Index head = 0;
-  if (kPack > 1 && kContiguous) {
-    const unsigned long long start =
-        reinterpret_cast<unsigned long long>(from) + begin * sizeof(Element);
-    const unsigned past = start % sizeof(Pack<Element, kPack>) / sizeof(Element);
-    head = (kPack - past) % kPack;
-    if (head > end - begin) head = end - begin;
-  }
-  const Index packs = (end - begin - head) / kPack;
-  const Index tail = begin + head + packs * kPack;
-  if (kPack > 1) {
-    // They are as many as less than two packs: numbered through, the head first.
-    const Index odd = head + (end - tail);
-    for (Index k = lane; k < odd; k += plan.lanes) {
-      const Index i = k < head ? begin + k : tail + (k - head);
-      const char* const place = from + static_cast<long long>(i) * sizeof(Element);
-      Op::add(part[0], load<Element, 1>(place).value[0], i, plan.call);
-    }
-  }
-  const Index first = begin + head, number = lane, step = plan.lanes;
-  if constexpr (kContiguous) {
-    gather<Op, kPack, kLoads>(part, plan, first, number, step, packs, [from](Index at) {
-      return from + static_cast<long long>(at) * sizeof(Element);
+  const Index packs = (end - begin) / kPack, first = lane, step = plan.lanes;
+  if constexpr (kAccess == kWalked) {
+    gather<Op, kPack, kLoads>(part, plan, begin, first, step, packs, [from, &plan](Index at) {
+      return load<Element, kPack>(from + walk_offsets(plan.reduced, at).of[1]);
     });
   } else {
-    gather<Op, kPack, kLoads>(part, plan, first, number, step, packs, [from, &plan](Index at) {
-      return from + walk_offsets(plan.reduced, at).of[1];
-    });
+    const auto place = [from](Index at) {
+      return from + static_cast<long long>(at) * sizeof(Element);
+    };
+    if constexpr (kPack > 1) {  // elements behind the last pack
+      for (Index i = begin + packs * kPack + lane; i < end; i += step) {
+        Op::add(part[0], load<Element, 1>(place(i)).value[0], i, plan.call);
+      }
+    }
+    if constexpr (kAccess == kAligned) {
+      gather<Op, kPack, kLoads>(part, plan, begin, first, step, packs, [place](Index at) {
+        return load<Element, kPack>(place(at));
+      });
+    } else {
+      gather_unaligned<Op, kPack, kLoads>(part, from, plan, begin, packs, lane);
+    }
   }
   typename Op::State state = Op::close(part[0]);
 #pragma unroll
@@ -124,9 +153,8 @@ struct Combine {
 };
 
 /// For elements that are neighbours along a reduced axis. A result has `lanes` threads, a power of
-/// two up to 32, or a block. kLoads: loads of a thread in flight at once. kContiguous: as for
-/// gather_row().
-template <typename Op, int kPack, int kLoads, bool kContiguous, typename Index>
+/// two up to 32, or a block. kLoads: loads of a thread in flight at once.
+template <typename Op, int kPack, int kLoads, RowAccess kAccess, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_rows(char* __restrict__ to, const char* __restrict__ from,
                 const Partial<typename Op::State> partial, const ReduceParameters<Index> plan) {
@@ -141,7 +169,7 @@ __global__ void __launch_bounds__(kBlock)
   const Index begin = segment * plan.segment;
   const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
   typename Op::State state =
-      gather_row<Op, kPack, kLoads, kContiguous>(from + at.of[1], plan, begin, end, lane);
+      gather_row<Op, kPack, kLoads, kAccess>(from + at.of[1], plan, begin, end, lane);
   if (plan.lanes > 32) {
     state = block_reduce<kBlock>(state, Combine<Op>(), Op::close(Op::begin()));
   } else {

@@ -41,6 +41,13 @@ int reduce_aligned_pack(const AxesPlan& axes, const Axis& inner, std::int64_t si
   return static_cast<int>(std::max<std::int64_t>(pack, 1));
 }
 
+/// How packs of `bytes` lie in rows of one axis without gaps.
+RowAccess row_access(const AxesPlan& axes, std::int64_t bytes) {
+  std::uint64_t bits = axes.from;
+  for (const Axis& axis : axes.kept) bits |= static_cast<std::uint64_t>(axis.stride[kFrom]);
+  return bits % static_cast<std::uint64_t>(bytes) == 0 ? RowAccess::aligned : RowAccess::unaligned;
+}
+
 /// Multiprocessors, and the blocks that they should have in all.
 struct ReduceGrid {
   int processors;
@@ -63,10 +70,10 @@ void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, s
 ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, const ReduceGrid& grid) {
   ReducePlan plan;
   const std::int64_t outputs = axes.outputs(), length = axes.length();
-  plan.contiguous = axes.reduced.size() == 1 && axes.reduced[0].stride[kFrom] == size;
   const std::int64_t widest = std::min(kReduceWidestPack, kReduceWidestLoad / size);
-  if (plan.contiguous) {
+  if (axes.reduced.size() == 1 && axes.reduced[0].stride[kFrom] == size) {
     plan.pack = length < 2 * widest ? 1 : static_cast<int>(widest);
+    plan.access = plan.pack == 1 ? RowAccess::aligned : row_access(axes, plan.pack * size);
   } else {
     plan.pack = reduce_aligned_pack(axes, axes.reduced[0], size);
   }

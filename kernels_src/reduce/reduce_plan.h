@@ -15,12 +15,19 @@ inline constexpr std::int64_t kReduceBlock = 256;
 /// Loads of a thread in flight at once, where it has as many.
 inline constexpr int kReduceLoads = 8;
 
+/// `RowAccess` of reduce.cu: how the elements of a row lie in memory.
+enum class RowAccess : std::uint8_t {
+  walked,    ///< anyhow
+  aligned,   ///< one axis without gaps, packs of every row aligned
+  unaligned  ///< one axis without gaps
+};
+
 /// The kernel of a reduction, and how its elements are cut.
 struct ReducePlan {
   bool rows = true;  ///< reduce_rows, else reduce_columns
   int pack = 1;      ///< elements of a load
   int loads = kReduceLoads;
-  bool contiguous = false;
+  RowAccess access = RowAccess::walked;
   std::int64_t lanes = 1;    ///< threads of a row, or threads side by side on columns
   std::int64_t segment = 1;  ///< elements of a result for one block
   std::int64_t segments = 1;

@@ -108,11 +108,16 @@ INSTANCES = {
     ],
     "elementwise.cu": list(elementwise()),
     "reduce.cu": [
-        *(f"reduce_rows<{op}, 1, 8, true, unsigned int>" for op in REDUCERS),
+        *(f"reduce_rows<{op}, 1, 8, kAligned, unsigned int>" for op in REDUCERS),
         *(f"reduce_columns<{op}, 1, unsigned int>" for op in REDUCERS),
         *(
             f"reduce_{part}<Total<Float32, Float32>, {choices}, {index}>"
-            for part, choices in (("rows", "4, 2, false"), ("rows", "4, 8, true"), ("columns", "4"))
+            for part, choices in (
+                ("rows", "4, 2, kWalked"),
+                ("rows", "4, 8, kAligned"),
+                ("rows", "4, 8, kUnaligned"),
+                ("columns", "4"),
+            )
             for index in INDICES
         ),
     ],
@@ -258,6 +263,7 @@ INSTANCES = {
             )
         ),
         *(f"gradient_rows<{of}>" for of in ("Float16", "BFloat16", "Float32")),
+        *(f"rebase_rows<{of}>" for of in ("Float16", "BFloat16", "Float32")),
     ],
     "plain_backward.cu": [
         *(

@@ -396,3 +396,35 @@ def test_a_graph_replays_reductions():
     stream.synchronize()
     close(out, 2 * values.astype(np.float64).sum(1))
     np.testing.assert_array_equal(places.numpy(), values.argmax(1))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "complex64"])
+def test_equal_rows_have_equal_results_at_any_address(dtype):
+    """Rows of odd lengths begin at every place of a pack: no sum may depend on the place."""
+    names = ["sum"] if dtype in ("float16", "complex64") else ["sum", "mean", "prod", "var", "norm"]
+    functions = {"norm": kw.linalg.vector_norm}
+    for n in (9, 33, 1001, 5003):
+        row = RNG.normal(size=n) + (1j * RNG.normal(size=n) if dtype == "complex64" else 0)
+        row = (row * 1.5 / np.abs(row).max() if n < 99 else row).astype(dtype)
+        matrix = kw.asarray(np.tile(row, (9, 1)))
+        shifted = kw.asarray(np.concatenate([row[:3], np.tile(row, 9)]))[3:].reshape(9, n)
+        for name in names:
+            call = functions.get(name) or getattr(kw, name)
+            results = [call(x, axis=1).numpy() for x in (matrix, shifted)]
+            assert len(set(np.concatenate(results).tolist())) == 1, (name, n)
+            wide = row.astype(np.complex128)
+            wanted = np.linalg.norm(wide) if name == "norm" else getattr(np, name)(wide)
+            wanted = wanted if dtype == "complex64" else wanted.real
+            tolerance = NARROW.get(dtype, 2e-5)
+            np.testing.assert_allclose(results[0][0], wanted, tolerance, tolerance, err_msg=name)
+
+
+def test_long_rows_shared_by_blocks_have_equal_results_at_any_address():
+    row = RNG.normal(size=70001).astype(np.float32)
+    sums = [kw.sum(kw.asarray(np.concatenate([row[:k], row]))[k:]).item() for k in range(4)]
+    assert len(set(sums)) == 1
+    assert abs(sums[0] - row.sum(dtype=np.float64)) < 1e-2
+    small = RNG.integers(-9, 9, (3, 40001)).astype(np.int8)
+    assert (kw.sum(kw.asarray(small), axis=1).numpy() == small.sum(axis=1)).all()
+    places = kw.argmax(kw.asarray(np.tile(small[0], (9, 1))), axis=1).numpy()
+    assert (places == small[0].argmax()).all()
