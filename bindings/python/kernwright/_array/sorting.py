@@ -9,6 +9,8 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._array.creation import full
+from kernwright._array.elementwise import where
+from kernwright._array.logic import greater_equal, less_equal, logical_not
 from kernwright._core import Array, _adopt, _dtype
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -124,8 +126,9 @@ def searchsorted(
     `x1` has one dimension and rises, or does so in the order of the indices `sorter`. Before equal
     elements with side="left" (x1[i - 1] < v <= x1[i]), behind them with "right"
     (x1[i - 1] <= v < x1[i]). NaN is above all numbers. `x2` may be a number. Arrays of two dtypes
-    are compared in their common one. An index of `sorter` outside counts as the nearest inside.
-    InvalidArgument for a wrong side, wrong shapes, and dtypes without a common one.
+    are compared in their common one, uint64 and signed integers by their values. An index of
+    `sorter` outside counts as the nearest inside. InvalidArgument for a wrong side, wrong shapes,
+    and dtypes without a common one.
 
     >>> kw.searchsorted(kw.asarray([10, 20, 30]), kw.asarray([20, 25])).numpy()
     array([1, 2])
@@ -138,7 +141,10 @@ def searchsorted(
         if sorter.dtype.kind not in "iu":
             raise ArgumentError(f"a sorter holds integers, got {sorter.dtype}")
         sorter = sorter.astype(np.int64, copy=False)
-    return _core._searchsorted(x1, x2, side == "right", sorter)
+    if x1.dtype == x2.dtype:
+        return _core._searchsorted(x1, x2, side == "right", sorter)
+    found = _core._searchsorted(x1, x2.astype(x1.dtype), side == "right", sorter)
+    return where(_fits(x2, x1.dtype), found, 0 if x1.dtype == np.uint64 else x1.size)
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
@@ -154,7 +160,11 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
         among, wanted = _pair(_operand(x2, "x2"), x1, "x1")
     else:
         wanted, among = _pair(_operand(x1, "x1"), x2, "x2")
-    return _core._isin(wanted, among, bool(invert))
+    if wanted.dtype == among.dtype:
+        return _core._isin(wanted, among, bool(invert))
+    found = _core._isin(wanted.astype(among.dtype), among, False)
+    inside = _fits(wanted, among.dtype)
+    return logical_not(found & inside) if invert else found & inside
 
 
 def unique_all(x: Array, /) -> UniqueAllResult:
@@ -264,19 +274,37 @@ def _along(x: Any, axis: Any) -> tuple[Array, int]:
 
 
 def _pair(x: Array, other: Any, name: str) -> tuple[Array, Array]:
-    """`x` and the other, an array or a number, in one dtype."""
+    """`x` and the other, an array or a number, in one dtype. uint64 beside a signed integer has
+    none that holds both: then one is uint64, and the other int64.
+    """
     if isinstance(other, (bool, int, float, np.generic)):
-        dtype = _number_dtype(x.dtype, other)
-        other = full((), np.asarray(other).astype(dtype)[()], dtype, device=x.device)
+        value = np.asarray(other)
+        dtype = _number_dtype(x.dtype, value)
+        other = full((), value.astype(dtype)[()], dtype, device=x.device)
     else:
         other = _operand(other, name)
-        dtype = _common_dtype(x.dtype, other.dtype)
+    if _is_mixed(x.dtype, other.dtype):
+        return _wide(x), _wide(other)
+    dtype = _common_dtype(x.dtype, other.dtype)
     return x.astype(dtype, copy=False), other.astype(dtype, copy=False)
 
 
-def _number_dtype(dtype: np.dtype[Any], number: Any) -> np.dtype[Any]:
+def _is_mixed(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
+    """Whether one is uint64 and the other a signed integer."""
+    return (a == np.uint64 and b.kind == "i") or (a.kind == "i" and b == np.uint64)
+
+
+def _wide(x: Array) -> Array:
+    return x if x.dtype == np.uint64 else x.astype(np.int64, copy=False)
+
+
+def _fits(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Which elements of int64 are in the range of uint64, or those of uint64 in that of int64."""
+    return greater_equal(x, 0) if dtype == np.uint64 else less_equal(x, 2**63 - 1)
+
+
+def _number_dtype(dtype: np.dtype[Any], value: np.ndarray[Any, Any]) -> np.dtype[Any]:
     """That of an array where the number fits it by kind and value, else a common one."""
-    value = np.asarray(number)
     real = dtype.kind not in "iubc"
     if real and value.dtype.kind in "iubf":
         return dtype
@@ -284,6 +312,8 @@ def _number_dtype(dtype: np.dtype[Any], number: Any) -> np.dtype[Any]:
         limits = np.iinfo(dtype)
         if limits.min <= int(value) <= limits.max:
             return dtype
+    if _is_mixed(dtype, value.dtype):
+        return np.dtype(np.int64 if dtype == np.uint64 else np.uint64)
     return _common_dtype(dtype, value.dtype)
 
 
