@@ -24,7 +24,7 @@ constexpr std::int64_t kGradientWarps = 4;
 constexpr std::int64_t kGradientRows = 64;
 constexpr std::int64_t kPlainGradientRows = 16;
 constexpr std::int64_t kPlainGradientColumns = 32;
-constexpr std::int64_t kFactBytes = 16;
+constexpr std::int64_t kFactBytes = 20;
 
 const Family& gradient_family() {
   static const auto& family = *new Family("attention_backward.cu", text::attention_backward_cu);
@@ -107,6 +107,28 @@ Array launch_gradient_rows(PreparedGradient& made, const Stream& on) {
   launch(kernel.on(of.q.device()),
          gradient_config((rows + kGradientWarps - 1) / kGradientWarps, 0, on), of.call, made.call);
   return delta;
+}
+
+/// Makes the logarithms of rows relative to bases, where masks of numbers may carry them far from
+/// 0.
+void rebase_rows(PreparedGradient& made, const Stream& on) {
+  PreparedAttention& of = made.forward;
+  const Array& lse = *of.made.lse;
+  constexpr std::int32_t kBoolMask = 1;  // of attention.cuh
+  if (of.call.mask_kind <= kBoolMask || lse.size() == 0) return;
+  Device& device = of.q.device();
+  Array relative = Array::empty(device, lse.shape(), ScalarType::float32, on);
+  Array bases = Array::empty(device, lse.shape(), ScalarType::float32, on);
+  const auto key = InstanceKey().add(1, 1).add(1, 40).type(of.q.type());
+  const LazyKernel& kernel = gradient_family().instance(
+      key, [&] { return format("rebase_rows<{}>", device_type(of.q.type())); });
+  launch(kernel.on(device),
+         gradient_config((lse.size() + kGradientWarps - 1) / kGradientWarps, 0, on), of.call,
+         relative.address(), bases.address());
+  of.call.lse = relative.address();
+  made.call.bases = bases.address();
+  of.others.push_back(std::move(relative));
+  of.others.push_back(std::move(bases));
 }
 
 /// The kernels of all launches are compiled at the same time.
@@ -201,6 +223,7 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   made.call.dk_at = like_queries(gradients.key, packed);
   made.call.dv_at = like_queries(gradients.value, packed);
   if (of.call.batches == 0 || of.call.heads == 0) return gradients;
+  rebase_rows(made, on);
   if (takes_hopper_backward(made, options)) {
     launch_hopper_backward(made, options, on);
   } else {

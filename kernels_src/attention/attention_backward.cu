@@ -34,6 +34,63 @@ __global__ void __launch_bounds__(kThreads)
   if (lane == 0) more.delta[place(call.lse_at)] = sum;
 }
 
+/// Logarithms from here on leave little of their fraction to the sum of weights.
+constexpr float kFarLogarithm = 512;
+
+/// One warp a query and head: `lse` and `bases`, which lie like the logarithms of the call. A row
+/// far from 0, where masks hold large numbers for all of its keys, gets its largest score as the
+/// base, and the logarithm of its sum of weights relative to it. The other rows have no base.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    rebase_rows(const __grid_constant__ AttentionCall call, float* __restrict__ lse,
+                float* __restrict__ bases) {
+  const int lane = threadIdx.x % 32;
+  const long long index = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (index >= static_cast<long long>(call.batches) * call.heads * call.queries) return;
+  const int query = static_cast<int>(index % call.queries);
+  const int head = static_cast<int>(index / call.queries % call.heads);
+  const int batch = static_cast<int>(index / call.queries / call.heads);
+  const Sequence sequence(call, batch);
+  const long long at =
+      sequence.lse_first + query * call.lse_at.token + head * call.lse_at.head;
+  float logarithm = call.lse[at], base = 0;
+  if (fabsf(logarithm) >= kFarLogarithm && logarithm != minus_infinity()) {
+    const int kv_head = head / (call.heads / call.kv_heads);
+    const T* const q = static_cast<const T*>(call.q) + sequence.q_first + head * call.q_at.head +
+                       query * call.q_at.token;
+    const T* const k = static_cast<const T*>(call.k) + sequence.k_first + kv_head * call.k_at.head;
+    ScoreRow row;
+    row.set(call, sequence, batch, query, head);
+    float peak = minus_infinity(), total = 0;
+    for (int key = row.low + lane; key < row.high; key += 32) {
+      float product = 0;
+      for (int i = 0; i < call.dim; ++i) {
+        product += to_compute(q[i]) * to_compute(k[key * call.k_at.token + i]);
+      }
+      const float score = full_score<T>(call, row, product, call.scale, key);
+      const float most = fmaxf(peak, score);
+      if (most == minus_infinity()) continue;
+      total = total * exp2f(peak - most) + exp2f(score - most);
+      peak = most;
+    }
+    base = peak;
+#pragma unroll
+    for (int mask = 16; mask > 0; mask /= 2) {
+      base = fmaxf(base, __shfl_xor_sync(~0u, base, mask));
+    }
+    if (base == minus_infinity()) base = 0;
+    total *= exp2f(peak - base);
+#pragma unroll
+    for (int mask = 16; mask > 0; mask /= 2) total += __shfl_xor_sync(~0u, total, mask);
+    if (call.sinks != nullptr) add_sink(call.sinks[head], base, total);
+    logarithm = logf(total);
+  }
+  if (lane == 0) {
+    lse[at] = logarithm;
+    bases[at] = base;
+  }
+}
+
 /// out += left * right: left of 16 rows is in the lanes' registers, right a tile of as many rows as
 /// left has columns.
 template <typename T, int kColumns, int kTiles>

@@ -7,7 +7,7 @@ namespace kernwright::kernels {
 
 /// Gradients of attention_gradient.cuh.
 struct GradientCall {
-  CUdeviceptr grad = 0, delta = 0, dq = 0, dk = 0, dv = 0;
+  CUdeviceptr grad = 0, delta = 0, bases = 0, dq = 0, dk = 0, dv = 0;
   HeadStrides grad_at{}, dq_at{}, dk_at{}, dv_at{};
 };
 

@@ -95,6 +95,7 @@ struct Deriving {
 
   const Shared<Of>& shared;
   const AttentionCall& call;
+  const Gradients& more;
   const Part<Of>& part;
   Self self;
   int group_key, rows;  // the first key; bytes before the warp's rows in a column of keys
@@ -105,8 +106,8 @@ struct Deriving {
   unsigned weights[Of::kHalves][4][4], changes[Of::kHalves][4][4] = {};
 
   __device__ __forceinline__ Deriving(const Shared<Of>& shared_, const AttentionCall& call_,
-                                      const Part<Of>& part_)
-      : shared(shared_), call(call_), part(part_) {
+                                      const Gradients& more_, const Part<Of>& part_)
+      : shared(shared_), call(call_), more(more_), part(part_) {
     self.group = same(threadIdx.x / 128) - 1;
     self.warp = same(threadIdx.x / 32 % 4);
     self.lane = threadIdx.x % 32;
@@ -156,8 +157,11 @@ struct Deriving {
 #pragma unroll
         for (float& score : s) score = quick_tanh(score * self.inner);
       } else {
-        const ScoreTerms terms(call, part.batch, part.kv_head * part.group + head);
-        bias_scores<T>(s, call, part.sequence, terms, self.key, first);
+        const int query_head = part.kv_head * part.group + head;
+        const ScoreTerms terms(call, part.batch, query_head);
+        const float* bases = more.bases;
+        if (bases != nullptr) bases += part.sequence.lse_first + query_head * call.lse_at.head;
+        bias_scores<T>(s, call, part.sequence, terms, bases, self.key, first);
       }
       write_sums<kScores>(s);
     }
@@ -223,7 +227,7 @@ struct Deriving {
     ring.advance();
   }
 
-  __device__ __forceinline__ void run(const Gradients& more) {
+  __device__ __forceinline__ void run() {
     if (part.tiles > 0) shared.kv_full->wait(0);
     const int steps = part.tiles * part.group;
     for (int step = 0, tile = part.low + part.tiles, head = 0; step < steps; ++step) {
@@ -306,7 +310,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     if constexpr (Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (!Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-    Deriving<T, Of, kExtras>(shared, call, part).run(more);
+    Deriving<T, Of, kExtras>(shared, call, more, part).run();
   }
 }
 

@@ -19,6 +19,21 @@ __device__ __forceinline__ float power2(float x) {
   return y;
 }
 
+/// Numbers below -2^126 times log2(e) may be -infinity, which hides a key. Scores have them on a
+/// flatter line instead, that meets the other one at -2^126: a mask of the lowest finite numbers
+/// stays finite and keeps its order.
+constexpr float kFarSlope = 0.85f, kFarOffset = 5.0420918e37f;  // (log2(e) - 0.85) * 2^126
+
+/// A term of a score in units of log2: x * log2(e), or what stands for it far below 0.
+__device__ __forceinline__ float to_log2(float x) {
+  return fmaxf(x * kLog2E, fmaf(x, kFarSlope, -kFarOffset));
+}
+/// The natural logarithm for one in units of log2.
+__device__ __forceinline__ float from_log2(float x) {
+  const float lowest = x == minus_infinity() ? x : -3.402823466e38f;
+  return fmaxf(fminf(x * kLn2, (x + kFarOffset) * (1 / kFarSlope)), lowest);
+}
+
 /// tanh by two instructions of the special unit: within 2e-7 of it.
 __device__ __forceinline__ float quick_tanh(float x) {
   return 1.0f - __fdividef(2.0f, power2(fminf(x, 40.0f) * (2 * kLog2E)) + 1.0f);
@@ -159,9 +174,9 @@ __device__ __forceinline__ float full_score(const AttentionCall& call, const Sco
   if (call.mask_kind == kBoolMask) {
     if (static_cast<const unsigned char*>(call.mask)[at] == 0) return minus_infinity();
   } else if (call.mask_kind == kOwnMask) {
-    score += to_compute(static_cast<const T*>(call.mask)[at]) * kLog2E;
+    score += to_log2(to_compute(static_cast<const T*>(call.mask)[at]));
   } else if (call.mask_kind == kFloatMask) {
-    score += static_cast<const float*>(call.mask)[at] * kLog2E;
+    score += to_log2(static_cast<const float*>(call.mask)[at]);
   }
   return score;
 }
@@ -196,8 +211,8 @@ __device__ __forceinline__ long long token_offset(const Call& call, const int* t
 /// A row's weights get one of their own for the sink, which has no value.
 __device__ __forceinline__ void add_sink(float sink, float& peak, float& total) {
   if (sink == minus_infinity()) return;
-  const float most = fmaxf(peak, sink * kLog2E);
-  total = total * power2(peak - most) + power2(sink * kLog2E - most);
+  const float score = to_log2(sink), most = fmaxf(peak, score);
+  total = total * power2(peak - most) + power2(score - most);
   peak = most;
 }
 
@@ -216,7 +231,7 @@ __device__ __forceinline__ float finish_total(const AttentionCall& call, const S
   if (call.v_scales != nullptr) scale *= call.v_scales[head / (call.heads / call.kv_heads)];
   if (stores_lse && call.lse != nullptr) {
     call.lse[sequence.lse_first + query * call.lse_at.token + head * call.lse_at.head] =
-        total == 0 ? minus_infinity() : peak * kLn2 + logf(total);
+        total == 0 ? minus_infinity() : from_log2(peak) + logf(total);
   }
   return scale;
 }

@@ -8,26 +8,29 @@ namespace kernwright {
 struct Gradients {
   const void* grad;  ///< of the result
   float* delta;      ///< of each row the sum of grad times result; strides are those of lse
+  /// Of each row what its scores and its logarithm are relative to, in units of log2; or null.
+  const float* bases;
   void *dq, *dk, *dv;
   HeadStrides grad_at, dq_at, dk_at, dv_at;
 };
 
-/// One query and head: `lse` in units of log2, infinity where no key is seen. Keys low <= key <
-/// high are seen.
+/// One query and head: `lse` in units of log2, infinity where no key is seen, relative to `base`.
+/// Keys low <= key < high are seen.
 struct QueryFacts {
-  float lse, delta;
+  float lse, base, delta;
   int low, high;
 
   __device__ __forceinline__ void set(const AttentionCall& call, const Gradients& more,
                                       const Sequence& sequence, int head, int query) {
     lse = -minus_infinity();
-    delta = 0;
+    base = delta = 0;
     low = high = 0;
     if (query >= sequence.queries) return;
     low = sequence.first_key(call, query);
     high = sequence.end_key(call, query);
     const long long at = sequence.lse_first + query * call.lse_at.token + head * call.lse_at.head;
-    if (call.lse[at] != minus_infinity()) lse = call.lse[at] * kLog2E;
+    if (call.lse[at] != minus_infinity()) lse = to_log2(call.lse[at]);
+    if (more.bases != nullptr) base = more.bases[at];
     delta = more.delta[at];
   }
 };
@@ -48,9 +51,9 @@ __device__ __noinline__ float2 bent_score(const AttentionCall& call, float slope
   if (call.mask_kind == kBoolMask) {
     if (static_cast<const unsigned char*>(call.mask)[mask_at] == 0) score = minus_infinity();
   } else if (call.mask_kind == kOwnMask) {
-    score += to_compute(static_cast<const T*>(call.mask)[mask_at]) * kLog2E;
+    score += to_log2(to_compute(static_cast<const T*>(call.mask)[mask_at]));
   } else if (call.mask_kind == kFloatMask) {
-    score += static_cast<const float*>(call.mask)[mask_at] * kLog2E;
+    score += to_log2(static_cast<const float*>(call.mask)[mask_at]);
   }
   return make_float2(score, factor);
 }
@@ -70,6 +73,7 @@ __device__ __forceinline__ void turn_products(const AttentionCall& call, const S
   if constexpr (kExtras > 0) {
     const long long at = terms.mask_first + query * call.mask_query + key * call.mask_key;
     score = bent_score<T>(call, terms.slope, at, weight, query + sequence.diagonal - key);
+    score.x -= facts.base;
   }
   const float whole = exp2f(score.x - facts.lse);
   float keep = 1;

@@ -66,7 +66,7 @@ __device__ __forceinline__ void store_logarithm(const AttentionCall& call, const
   long long at = query * call.lse_at.token + part.head * call.lse_at.head;
   at += is_packed<Of>(call.q_starts) ? part.q_token * call.lse_at.token
                                      : part.batch * call.lse_at.batch;
-  call.lse[at] = total == 0 ? minus_infinity() : (peak + __log2f(total)) * kLn2;
+  call.lse[at] = total == 0 ? minus_infinity() : from_log2(peak + __log2f(total));
 }
 
 /// A warp's 16 rows of the result and their logarithms, through the place of its queries, which are

@@ -165,12 +165,12 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
   } else if constexpr (Of::kMaskKind == kOwnMask) {
     const T* mask = static_cast<const T*>(call.mask);
     join_mask(s, call, sequence, terms.mask_first, row, first, [&](float& score, long long at) {
-      score = fmaf(to_compute(mask[at]), kLog2E, score);
+      score += to_log2(to_compute(mask[at]));
     });
   } else if constexpr (Of::kMaskKind == kFloatMask) {
     const float* mask = static_cast<const float*>(call.mask);
     join_mask(s, call, sequence, terms.mask_first, row, first,
-              [&](float& score, long long at) { score = fmaf(mask[at], kLog2E, score); });
+              [&](float& score, long long at) { score += to_log2(mask[at]); });
   }
 }
 
@@ -197,11 +197,12 @@ __device__ __forceinline__ void join_mask_turned(float (&s)[32], const Attention
   }
 }
 
-/// Products become scores in units of log2, with ALiBi and a mask.
+/// Products become scores in units of log2, with ALiBi and a mask, less the `bases` of a head's
+/// queries, which lie like its logarithms, or null.
 template <typename T>
 __device__ __forceinline__ void bias_scores(float (&s)[32], const AttentionCall& call,
                                             const Sequence& sequence, const ScoreTerms& terms,
-                                            int key, int first) {
+                                            const float* bases, int key, int first) {
   const int ahead = first + sequence.diagonal - key + static_cast<int>(threadIdx.x % 4) * 2;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
@@ -218,10 +219,23 @@ __device__ __forceinline__ void bias_scores(float (&s)[32], const AttentionCall&
     });
   } else if (call.mask_kind == kOwnMask) {
     const T* mask = static_cast<const T*>(call.mask);
-    join([&](float& score, long long at) { score = fmaf(to_compute(mask[at]), kLog2E, score); });
+    join([&](float& score, long long at) { score += to_log2(to_compute(mask[at])); });
   } else if (call.mask_kind == kFloatMask) {
     const float* mask = static_cast<const float*>(call.mask);
-    join([&](float& score, long long at) { score = fmaf(mask[at], kLog2E, score); });
+    join([&](float& score, long long at) { score += to_log2(mask[at]); });
+  }
+  if (bases == nullptr) return;
+  const int begin = first + static_cast<int>(threadIdx.x % 4) * 2;
+#pragma unroll
+  for (int i = 0; i < 32; i += 4) {
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const int query = begin + i * 2 + j;
+      if (query >= sequence.queries) continue;
+      const float base = bases[query * call.lse_at.token];
+      s[i + j] -= base;
+      s[i + 2 + j] -= base;
+    }
   }
 }
 

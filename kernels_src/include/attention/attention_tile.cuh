@@ -127,12 +127,12 @@ __device__ __forceinline__ void mask_scores(float (&s)[kTiles][4], const Attenti
   } else if (call.mask_kind == kOwnMask) {
     const T* const mask = static_cast<const T*>(call.mask);
     for_scores(s, first, [&](float& score, int r, int key) {
-      if (seen(r, key)) score += to_compute(mask[place(r, key)]) * kLog2E;
+      if (seen(r, key)) score += to_log2(to_compute(mask[place(r, key)]));
     });
   } else if (call.mask_kind == kFloatMask) {
     const float* const mask = static_cast<const float*>(call.mask);
     for_scores(s, first, [&](float& score, int r, int key) {
-      if (seen(r, key)) score += mask[place(r, key)] * kLog2E;
+      if (seen(r, key)) score += to_log2(mask[place(r, key)]);
     });
   }
 }

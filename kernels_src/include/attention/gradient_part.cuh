@@ -311,7 +311,7 @@ __device__ __forceinline__ void load_facts(const Shared<Of>& shared, const Atten
         lse = call.lse[at + query * call.lse_at.token];
         delta = more.delta[at + query * call.lse_at.token];
       }
-      facts[row] = lse == minus_infinity() ? -minus_infinity() : lse * kLog2E;
+      facts[row] = lse == minus_infinity() ? -minus_infinity() : to_log2(lse);
       facts[Of::kQueries + row] = delta;
     }
     shared.facts_full[ring.stage].arrive();
