@@ -4,12 +4,16 @@ import numpy as np
 import operations_arrays
 import operations_library
 import operations_nn
+import operations_numpy
 import pytest
 from every_operation import HOST, KERNELS, bits, outputs, public_names
 
 import kernwright as kw
 
-TABLES = (*operations_arrays.TABLES, *operations_library.TABLES, *operations_nn.TABLES)
+TABLES = (
+    *(*operations_arrays.TABLES, *operations_library.TABLES),
+    *(*operations_nn.TABLES, *operations_numpy.TABLES),
+)
 CASES = [case for table in TABLES for case in table]
 EVERY = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 ON_DEVICE = [case for case in CASES if case.kind != HOST]

@@ -203,7 +203,14 @@ _TOPICS = {
             "bitwise_not concatenate conjugate degrees invert left_shift mod power radians "
             "right_shift true_divide"
         ),
+        "_array.composed.binning": "digitize histogram2d histogram_bin_edges",
+        "_array.composed.closeness": "allclose array_equal array_equiv isclose",
         "_array.composed.float_parts": "frexp modf nan_to_num",
+        "_array.composed.nan_functions": "nanargmax nanargmin nancumprod nancumsum",
+        "_array.composed.quantiles": (
+            "median nanmedian nanpercentile nanquantile percentile quantile"
+        ),
+        "_array.composed.statistics": "average corrcoef cov ptp",
         "_array.counting": "argwhere bincount flatnonzero histogram nonzero",
         "_array.data_types": "astype e finfo iinfo inf isdtype nan newaxis pi",
         "_array.elementwise": (

@@ -18,7 +18,12 @@ from kernwright import optim as optim
 from kernwright import random as random
 from kernwright import tune as tune
 from kernwright._array.aliases import *
+from kernwright._array.composed.binning import *
+from kernwright._array.composed.closeness import *
 from kernwright._array.composed.float_parts import *
+from kernwright._array.composed.nan_functions import *
+from kernwright._array.composed.quantiles import *
+from kernwright._array.composed.statistics import *
 from kernwright._array.counting import *
 from kernwright._array.data_types import *
 from kernwright._array.elementwise import *

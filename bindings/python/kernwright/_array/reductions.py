@@ -141,29 +141,30 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Arr
 
 
 def var(
-    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
-    out: Any = None,
+    x: Any, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0,
+    ddof: float | None = None, keepdims: bool = False, out: Any = None,
 ) -> Array:  # fmt: skip
     """The variance, sum(abs(x - mean(x)) ** 2) / (N - correction), without loss of digits.
 
-    Of integers a float64, of complex numbers a real one, else of the dtype of `x`.
+    Of integers a float64, of complex numbers a real one, else of the dtype of `x`. `dtype`: the
+    elements are taken as this. `ddof` is NumPy's name of `correction`.
 
     >>> kw.var(kw.asarray([1.0, 2.0, 3.0, 4.0]), correction=1).item()
     1.6666666269302368
     """
-    return _reduce("var", x, axis, keepdims, None, _number("correction", correction), out)
+    return _reduce("var", x, axis, keepdims, dtype, _free(correction, ddof), out)
 
 
 def std(
-    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
-    out: Any = None,
+    x: Any, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0,
+    ddof: float | None = None, keepdims: bool = False, out: Any = None,
 ) -> Array:  # fmt: skip
     """The standard deviation: the root of var().
 
     >>> kw.std(kw.asarray([1.0, 5.0])).item()
     2.0
     """
-    return _reduce("std", x, axis, keepdims, None, _number("correction", correction), out)
+    return _reduce("std", x, axis, keepdims, dtype, _free(correction, ddof), out)
 
 
 def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
@@ -230,27 +231,36 @@ def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = No
 
 
 def nanvar(
-    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
-    out: Any = None,
+    x: Any, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0,
+    ddof: float | None = None, keepdims: bool = False, out: Any = None,
 ) -> Array:  # fmt: skip
     """The variance of the elements that are not NaN; N is their number. Otherwise as var().
 
     >>> kw.nanvar(kw.asarray([1.0, float("nan"), 2.0])).item()
     0.25
     """
-    return _reduce("nanvar", x, axis, keepdims, None, _number("correction", correction), out)
+    return _reduce("nanvar", x, axis, keepdims, dtype, _free(correction, ddof), out)
 
 
 def nanstd(
-    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False,
-    out: Any = None,
+    x: Any, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0,
+    ddof: float | None = None, keepdims: bool = False, out: Any = None,
 ) -> Array:  # fmt: skip
     """The root of nanvar().
 
     >>> kw.nanstd(kw.asarray([1.0, float("nan"), 2.0])).item()
     0.5
     """
-    return _reduce("nanstd", x, axis, keepdims, None, _number("correction", correction), out)
+    return _reduce("nanstd", x, axis, keepdims, dtype, _free(correction, ddof), out)
+
+
+def _free(correction: Any, ddof: Any) -> float:
+    """What the count is reduced by, under either name."""
+    if ddof is None:
+        return _number("correction", correction)
+    if correction != 0:
+        raise ArgumentError(f"correction={correction} and ddof={ddof} are one argument: give one")
+    return _number("ddof", ddof)
 
 
 def _number(name: str, value: Any) -> float:
