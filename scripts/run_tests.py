@@ -17,11 +17,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../tests/python"))
+import at_9_0
 import changed_suites
 import kept_cache
 
 PLUGINS = os.path.dirname(os.path.abspath(kept_cache.__file__))
 DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
+NEWER = "9.0"  # the other capability of the simulated device
 PERIOD = 60  # seconds between two lines of progress
 LOST = "========= Error: couldn't find exit code"  # an occasional message of compute-sanitizer
 PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
@@ -244,8 +246,12 @@ def python_suites(arguments, jobs, pytest, files):
     """The Python tests, and without a GPU the lints."""
     if not arguments.gpu:
         tests = ["tests/python"] if files is None else changed_suites.python_tests(".", files)
-        every = [*pytest, "-n", jobs, "--dist", "worksteal", "tests/lint", *tests]
-        return [("Python tests and lints", every, count_pytest)]
+        parallel = [*pytest, "-n", jobs, "--dist", "worksteal"]
+        suites = [("Python tests and lints", [*parallel, "tests/lint", *tests], count_pytest)]
+        if repeated := [path for path in at_9_0.files() if set(tests) & {"tests/python", path}]:
+            newer = [*parallel, "-p", "at_9_0", *repeated]
+            suites.append((f"Python tests at {NEWER}", newer, count_pytest))
+        return suites
     # Each process has its own context, which takes about 0.6 GB of GPU memory.
     beside = [*pytest, "-n", str(min(int(jobs), 24)), "--dist", "worksteal", "tests/python"]
     others = [f"--ignore={python_file(name)}" for name in (*MEASURE_MEMORY, *MANY_PROCESSES)]
@@ -310,6 +316,7 @@ def main():
     if not arguments.gpu:
         kept_cache.remove_old()
         print(f"compiled kernels are kept in {kept_cache.use(env)}")
+        env[at_9_0.APART] = "1"
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [PLUGINS, env.get("PYTHONPATH")]))
     pytest = [python, "-m", "pytest", "-q", "-p", "suite_progress", f"--progress={PERIOD}"]
     parts = PARTS[arguments.part]
@@ -317,7 +324,9 @@ def main():
     if "cpp" in parts:
         totals += [run(*suite, env) for suite in cpp_suites(arguments, jobs, pytest, files)]
     if "python" in parts:
-        totals += [run(*suite, env) for suite in python_suites(arguments, jobs, pytest, files)]
+        for suite in python_suites(arguments, jobs, pytest, files):
+            newer = {"KERNWRIGHT_SIM_CAPABILITY": NEWER} if suite[0].endswith(NEWER) else {}
+            totals.append(run(*suite, {**env, **newer}))
     if arguments.sanitizer:
         suites = memcheck_suites(arguments, pytest) if "memcheck" in parts else []
         suites += tool_suites(arguments, pytest) if "tools" in parts else []

@@ -11,7 +11,7 @@ import kernwright as kw
 
 @simulated_elsewhere
 def test_layers_on_a_simulated_device_of_9_0():
-    run_at_9_0(__file__, "-k", "layer")
+    run_at_9_0(__file__)
 
 
 # ------------------------------------------------------------------------------------- routing

@@ -82,7 +82,7 @@ def test_on_wgmma():
 
 @simulated_elsewhere
 def test_on_a_simulated_device_of_9_0():
-    run_at_9_0(__file__, "-k", "wgmma or layouts or checks")
+    run_at_9_0(__file__)
 
 
 def test_in_a_graph_and_under_all_checks(sim):

@@ -7,7 +7,7 @@ process of their own, whose device is one of 9.0.
 import ml_dtypes
 import numpy as np
 import pytest
-from hopper import run_at_9_0
+from hopper import run_at_9_0, simulated_elsewhere
 
 import kernwright as kw
 from kernwright import _core
@@ -243,11 +243,9 @@ def test_float8(dtype, shape):
     close(product(kw.asarray(a), kw.asarray(b), dtype="float16"), wide(a) @ wide(b), 5e-4)
 
 
-@pytest.mark.skipif(
-    not kw.current_device().is_simulated or CAPABILITY >= (8, 9), reason="this is the device"
-)
+@simulated_elsewhere
 def test_float8_on_a_simulated_device_of_9_0():
-    run_at_9_0(__file__, "-k", "float8")
+    run_at_9_0(__file__)
 
 
 def test_special_values_stay_in_their_rows():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 
+import at_9_0
 import kept_cache
 import pytest
 
@@ -83,6 +84,17 @@ def test_a_change_concerns_the_test_files_that_use_it():
     every = {path.stem.removeprefix("test_") for path in (ROOT / "tests/python").glob("test_*.py")}
     assert python_tests("kernels_src/softmax/softmax.cu") == every
     assert python_tests("pyproject.toml") == python_tests("tests/python/conftest.py") == every
+
+
+def test_the_files_that_run_at_9_0_are_in_the_table():
+    calling = {
+        path.stem.removeprefix("test_")
+        for path in (ROOT / "tests/python").glob("test_*.py")
+        if re.search(r"^    run_at_9_0\(", path.read_text(), re.MULTILINE)
+    }
+    # The tests of decoding run with those of its clusters.
+    assert calling | {"decode_attention"} == set(at_9_0.REPEATED)
+    assert all((ROOT / path).exists() for path in at_9_0.files())
 
 
 def test_the_kept_cache_belongs_to_the_code_that_compiles(tmp_path):
