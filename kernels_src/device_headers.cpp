@@ -66,6 +66,10 @@
 #include "kernels_src/include/product/tensor_core.cuh.h"
 #include "kernels_src/include/product/tma.cuh.h"
 #include "kernels_src/include/product/weight_codes.cuh.h"
+#include "kernels_src/include/random/random_continuous.cuh.h"
+#include "kernels_src/include/random/random_discrete.cuh.h"
+#include "kernels_src/include/random/random_fills.cuh.h"
+#include "kernels_src/include/random/random_source.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
@@ -152,6 +156,10 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(product_stages),
     KW_HEADER(product_store),
     KW_HEADER(product_tiles),
+    KW_HEADER(random_continuous),
+    KW_HEADER(random_discrete),
+    KW_HEADER(random_fills),
+    KW_HEADER(random_source),
     KW_HEADER(ranks),
     KW_HEADER(real_math),
     KW_HEADER(reduce),

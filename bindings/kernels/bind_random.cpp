@@ -6,6 +6,7 @@
 #include "bindings/values/dtype.h"
 #include "kernels_src/random/choice.h"
 #include "kernels_src/random/distributions.h"
+#include "kernels_src/random/parametric.h"
 #include "kernels_src/random/permutation.h"
 
 namespace kernwright::python {
@@ -27,6 +28,35 @@ void bind_random_fill(py::module_& m, const char* name, RandomFill fill) {
     const kernels::RandomState state = random_state_of(seed, offset, counter);
     on_current_stream(array, [&](const Stream& on) { fill(array, a, b, state, on); });
   });
+}
+
+kernels::RandomParameter random_parameter(const py::handle& value) {
+  if (py::isinstance<py::float_>(value)) return value.cast<double>();
+  return array_operand(value, "a parameter");
+}
+
+void bind_random_parametric(py::module_& m) {
+  m.def("_random_parametric", [](const py::object& out, const std::string& kind,
+                                 const py::sequence& parameters, std::uint64_t seed,
+                                 std::uint64_t offset, const py::object& counter) {
+    const Array array = array_operand(out, "out");
+    std::vector<kernels::RandomParameter> values;
+    for (const py::handle each : parameters) values.push_back(random_parameter(each));
+    const kernels::RandomState state = random_state_of(seed, offset, counter);
+    on_current_stream(
+        array, [&](const Stream& on) { kernels::fill_parametric(array, kind, values, state, on); });
+  });
+  m.def("_random_multinomial",
+        [](const py::object& out, const py::object& chances, const py::object& trials,
+           std::uint64_t seed, std::uint64_t offset, const py::object& counter) {
+          const Array array = array_operand(out, "out");
+          const Array weights = array_operand(chances, "pvals");
+          const kernels::RandomParameter count = random_parameter(trials);
+          const kernels::RandomState state = random_state_of(seed, offset, counter);
+          on_current_stream(array, [&](const Stream& on) {
+            kernels::fill_multinomial(array, weights, count, state, on);
+          });
+        });
 }
 
 void bind_random_orders(py::module_& m) {
@@ -82,6 +112,7 @@ void bind_random(py::module_& m) {
     const Array array = array_operand(counter, "counter");
     on_current_stream(array, [&](const Stream& on) { kernels::advance_counter(array, by, on); });
   });
+  bind_random_parametric(m);
   bind_random_orders(m);
 }
 

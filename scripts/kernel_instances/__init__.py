@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernel_instances.arrays import ARRAYS
 from kernel_instances.attention import ATTENTION
+from kernel_instances.draws import DRAWS
 from kernel_instances.experts import EXPERT_INSTANCES
 from kernel_instances.few_rows import FEW_ROWS
 from kernel_instances.fma import FMA
@@ -308,19 +309,7 @@ INSTANCES = {
         for pack in ("BFloat16, 8", "Float32, 1", "Float8E5M2, 16")
         for merge in ("false", "true")
     ],
-    "distributions.cu": [
-        *(
-            f"random_fill<{kind}, {of}, {packed}>"
-            for kind in ("Uniform", "Normal", "Exponential", "Gamma")
-            for of in ("Float16", "BFloat16", "Float32", "Float64")
-            for packed in ("true", "false")
-        ),
-        *(f"random_fill<Bernoulli, {of}, true>" for of in TYPES[:13]),
-        *(f"random_fill<Integers, {of}, true>" for of in TYPES[1:9]),
-        "random_fill<WideIntegers, Int64, true>",
-        "random_fill<WideIntegers, UInt64, true>",
-        "advance_counter",
-    ],
+    **DRAWS,
     "permutation.cu": [
         *(f"{name}<{of}>" for name in ("permute_few", "permute_many") for of in ("Int32", "Int64")),
         *("weighted_keys", "sort_tiles", "merge_tiles", "merge_far", "take_indices<Int64>"),

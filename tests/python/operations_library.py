@@ -4,7 +4,7 @@ and fused kernels."""
 import functools
 import math
 
-from every_operation import HOST, VIEW, Table, s
+from every_operation import HOST, KERNELS, VIEW, Table, s
 
 import kernwright as kw
 
@@ -196,6 +196,34 @@ for name, (args, options) in DRAWS.items():
         f"random.Generator.{name}",
         lambda n=name, a=args, o=options: getattr(kw.random.Generator(7), n)(*a, **o),
     )
+REAL_DRAWS = {
+    "laplace": (), "logistic": (), "gumbel": (), "cauchy": (), "lognormal": (), "rayleigh": (),
+    "truncated_normal": (), "weibull": (1.5,), "pareto": (3.0,), "standard_t": (4.0,),
+    "chisquare": (3.0,), "beta": (0.5, 2.0), "triangular": (0.0, 1.0, 4.0),
+}  # fmt: skip
+WHOLE_DRAWS = {"poisson": (20.0,), "binomial": (90, 0.3), "geometric": (0.2,)}
+WHOLE_DRAWS |= {"negative_binomial": (3.0, 0.4), "zipf": (2.5,)}
+VECTOR_DRAWS = {
+    "multinomial": (50, [0.2, 0.8]), "dirichlet": ([0.5, 2.0],), "categorical": ([0.0, 1.0],),
+    "multivariate_normal": ([0.0, 1.0], [[2.0, 1.0], [1.0, 2.0]]),
+}  # fmt: skip
+for name, args in (REAL_DRAWS | WHOLE_DRAWS | VECTOR_DRAWS).items():
+    kind = HOST if name in VECTOR_DRAWS else KERNELS
+    random.add(
+        f"random.{name}",
+        lambda n=name, a=args: getattr(kw.random, n)(*a, shape=(300,), seed=7),
+        kind=kind,
+    )
+    random.add(
+        f"random.Generator.{name}",
+        lambda n=name, a=args: getattr(kw.random.Generator(7), n)(*a, shape=(300,)),
+        kind=kind,
+    )
+random.add("random.poisson", lambda p: kw.random.poisson(p, seed=7), s(30, low=1), form="arrays")
+random.add(
+    "random.multinomial", lambda p: kw.random.multinomial(9, p, seed=7), s(4, 5, low=0), form="rows"
+)
+random.add("random.categorical", lambda x: kw.random.categorical(x, seed=7), s(4, 5), form="rows")
 random.add("random.permutation", lambda x: kw.random.permutation(x, seed=3), ROWS, form="rows")
 random.add("random.permutation", lambda: kw.random.permutation(5000, seed=3), form="long")
 random.add("random.choice", lambda x: kw.random.choice(x, (9,), seed=3), ROWS, form="rows")

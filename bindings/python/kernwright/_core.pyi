@@ -149,7 +149,9 @@ from kernwright._core_random import _random_choice as _random_choice
 from kernwright._core_random import _random_exponential as _random_exponential
 from kernwright._core_random import _random_gamma as _random_gamma
 from kernwright._core_random import _random_integers as _random_integers
+from kernwright._core_random import _random_multinomial as _random_multinomial
 from kernwright._core_random import _random_normal as _random_normal
+from kernwright._core_random import _random_parametric as _random_parametric
 from kernwright._core_random import _random_permutation as _random_permutation
 from kernwright._core_random import _random_uniform as _random_uniform
 from kernwright._core_random import _rows_by_index as _rows_by_index

@@ -24,6 +24,24 @@ def _random_integers(
 ) -> None:
     """`low` modulo 2**64, and how many numbers there are, 0 for 2**64."""
 
+def _random_parametric(
+    out: Array,
+    kind: str,
+    parameters: list[float | Array],
+    seed: int,
+    offset: int,
+    counter: Array | None,
+    /,
+) -> None: ...
+def _random_multinomial(
+    out: Array,
+    chances: Array,
+    trials: float | Array,
+    seed: int,
+    offset: int,
+    counter: Array | None,
+    /,
+) -> None: ...
 def _random_permutation(
     n: int, count: int, dtype: Any, seed: int, offset: int, counter: Array | None, device: Any, /
 ) -> Array: ...

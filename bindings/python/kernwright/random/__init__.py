@@ -16,8 +16,14 @@ from kernwright.random._functions import *
 from kernwright.random._functions import __all__ as _functions
 from kernwright.random._generator import *
 from kernwright.random._generator import __all__ as _generator
+from kernwright.random._real_functions import *
+from kernwright.random._real_functions import __all__ as _real_functions
+from kernwright.random._vector_functions import *
+from kernwright.random._vector_functions import __all__ as _vector_functions
+from kernwright.random._whole_functions import *
+from kernwright.random._whole_functions import __all__ as _whole_functions
 
-__all__ = [*_functions, *_generator]
+__all__ = [*_functions, *_generator, *_real_functions, *_vector_functions, *_whole_functions]
 
 publish(globals(), __all__)
 del publish

@@ -1,4 +1,4 @@
-"""The distributions as functions: of a seed, or of the default generator."""
+"""The default generator, and orders and choices as functions: of a seed, or of that generator."""
 
 from __future__ import annotations
 
@@ -9,17 +9,11 @@ from kernwright._core import Array
 from kernwright.random._generator import Generator
 
 __all__ = [
-    "bernoulli",
     "choice",
     "default_generator",
-    "exponential",
-    "gamma",
-    "integers",
-    "normal",
     "permutation",
     "seed",
     "shuffle",
-    "uniform",
 ]
 
 _lock = threading.Lock()
@@ -55,85 +49,9 @@ def seed(n: int) -> None:
         _default = made
 
 
-def _source(n: int | None) -> Generator:
+def source(n: int | None) -> Generator:
+    """The generator of a seed, or the default one."""
     return default_generator() if n is None else Generator(n)
-
-
-def uniform(
-    shape: Any = (), dtype: Any = None, *, low: float = 0.0, high: float = 1.0,
-    seed: int | None = None, out: Any = None, device: Any = None,
-) -> Array:  # fmt: skip
-    """Numbers from `low` up to and without `high`: see Generator.uniform().
-
-    >>> kw.random.uniform((2, 2), seed=0).shape
-    (2, 2)
-    """
-    return _source(seed).uniform(shape, dtype, low=low, high=high, out=out, device=device)
-
-
-def normal(
-    shape: Any = (), dtype: Any = None, *, mean: float = 0.0, std: float = 1.0,
-    seed: int | None = None, out: Any = None, device: Any = None,
-) -> Array:  # fmt: skip
-    """Normal numbers: see Generator.normal().
-
-    >>> x = kw.random.normal(10_000, mean=5, std=2, seed=7)
-    >>> round(x.mean().item(), 1), round(x.std().item(), 1)
-    (5.0, 2.0)
-    """
-    return _source(seed).normal(shape, dtype, mean=mean, std=std, out=out, device=device)
-
-
-def exponential(
-    shape: Any = (), dtype: Any = None, *, scale: float = 1.0,
-    seed: int | None = None, out: Any = None, device: Any = None,
-) -> Array:  # fmt: skip
-    """Exponential numbers of mean `scale`: see Generator.exponential().
-
-    >>> x = kw.random.exponential(100_000, scale=5, seed=7)
-    >>> round(x.mean().item(), 1)
-    5.0
-    """
-    return _source(seed).exponential(shape, dtype, scale=scale, out=out, device=device)
-
-
-def gamma(
-    alpha: float, shape: Any = (), dtype: Any = None, *, scale: float = 1.0,
-    seed: int | None = None, out: Any = None, device: Any = None,
-) -> Array:  # fmt: skip
-    """Numbers of the gamma distribution: see Generator.gamma().
-
-    >>> x = kw.random.gamma(2.0, 100_000, scale=5, seed=7)
-    >>> round(x.mean().item(), 1)
-    10.0
-    """
-    return _source(seed).gamma(alpha, shape, dtype, scale=scale, out=out, device=device)
-
-
-def bernoulli(
-    p: float = 0.5, shape: Any = (), dtype: Any = "bool", *,
-    seed: int | None = None, out: Any = None, device: Any = None,
-) -> Array:  # fmt: skip
-    """True with probability `p`: see Generator.bernoulli().
-
-    >>> kw.random.bernoulli(0.25, 6, seed=7).numpy()
-    array([False, False,  True,  True, False, False])
-    """
-    return _source(seed).bernoulli(p, shape, dtype, out=out, device=device)
-
-
-def integers(
-    low: int, high: int | None = None, shape: Any = (), dtype: Any = "int64", *,
-    endpoint: bool = False, seed: int | None = None, out: Any = None, device: Any = None,
-) -> Array:  # fmt: skip
-    """Whole numbers, each with exactly the same chance: see Generator.integers().
-
-    >>> int(kw.random.integers(6, shape=100, seed=3).numpy().max())
-    5
-    """
-    return _source(seed).integers(
-        low, high, shape, dtype, endpoint=endpoint, out=out, device=device
-    )
 
 
 def permutation(
@@ -145,7 +63,7 @@ def permutation(
     >>> kw.random.permutation(4, seed=7).numpy()
     array([1, 3, 2, 0])
     """
-    return _source(seed).permutation(x, dtype, device=device)
+    return source(seed).permutation(x, dtype, device=device)
 
 
 def shuffle(x: Array, *, seed: int | None = None) -> None:
@@ -156,7 +74,7 @@ def shuffle(x: Array, *, seed: int | None = None) -> None:
     >>> x.numpy()
     array([1, 3, 2, 0])
     """
-    _source(seed).shuffle(x)
+    source(seed).shuffle(x)
 
 
 def choice(
@@ -168,4 +86,4 @@ def choice(
     >>> sorted(kw.random.choice(3, 3, replace=False, seed=1).numpy().tolist())
     [0, 1, 2]
     """
-    return _source(seed).choice(a, shape, replace, p, device=device)
+    return source(seed).choice(a, shape, replace, p, device=device)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kernwright import _core
 from kernwright.nn import quant, quantize_blocks, quantize_rows
-from kernwright.random._functions import normal
+from kernwright.random._real_functions import normal
 
 WIDE = ("bfloat16", "float16", "float32")
 # Weights of these are (n, k): the kernels read the inner dimension without gaps.

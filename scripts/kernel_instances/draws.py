@@ -1,0 +1,44 @@
+"""Instances of the distributions of random numbers."""
+
+REAL = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
+REAL += ["Float16", "BFloat16", "Float32", "Float64"]
+PARAMETRIC_REAL = ["UniformOf<{}>", "Scaled<Normal, {}, 1>", "Scaled<Exponential, {}, 0>"]
+PARAMETRIC_REAL += ["GammaOf<{}>"]
+PARAMETRIC_REAL += [
+    f"Continuous<{kind}, {{}}>"
+    for kind in (
+        *("Laplace", "Logistic", "Gumbel", "Cauchy", "Lognormal", "Weibull", "Pareto"),
+        *("Triangular", "TruncatedNormal", "LogGamma", "Beta", "StandardT"),
+    )
+]
+
+DRAWS = {
+    "distributions.cu": [
+        *(
+            f"random_fill<{kind}, {of}, {packed}>"
+            for kind in ("Uniform", "Normal", "Exponential", "Gamma")
+            for of in ("Float16", "BFloat16", "Float32", "Float64")
+            for packed in ("true", "false")
+        ),
+        *(f"random_fill<Bernoulli, {of}, true>" for of in REAL),
+        *(f"random_fill<Integers, {of}, true>" for of in REAL[1:9]),
+        "random_fill<WideIntegers, Int64, true>",
+        "random_fill<WideIntegers, UInt64, true>",
+        "advance_counter",
+    ],
+    "parametric.cu": [
+        *(
+            f"random_parametric<{kind.format(of)}, {of}>"
+            for kind in PARAMETRIC_REAL
+            for of in ("Float16", "Float32", "Float64")
+        ),
+        *(f"random_parametric<BernoulliOf<{of}>, {of}>" for of in ("Bool", "Float32")),
+        *(f"random_parametric<IntegersOf<{of}>, {of}>" for of in ("Int8", "UInt64")),
+        *(
+            f"random_parametric<Discrete<{kind}, {of}>, {of}>"
+            for kind in ("Poisson", "Binomial", "Geometric", "NegativeBinomial", "Zipf")
+            for of in ("Int32", "Int64")
+        ),
+        "random_multinomial",
+    ],
+}
