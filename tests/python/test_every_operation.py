@@ -32,7 +32,8 @@ NO_OPERATIONS = {
         "CudaArray Surface TensorMap Texture Transfer TransferEngine pinned"
     ),
     "read and write files, which tests of their own look at": (
-        "Gguf SafeTensors load_npy load_safetensors save_safetensors"
+        "Gguf SafeTensors load_npy load_npz load_safetensors save_npy save_safetensors savez "
+        "savez_compressed"
     ),
     "measure, look on and judge": (
         "annotate profile time_kernel line_profile trace judge Judge Task Inputs Verdict"

@@ -216,7 +216,7 @@ def test_dtypes_that_there_are_none_of(tmp_path):
 
 
 def test_paths_that_cannot_be_read(tmp_path):
-    for read in (kw.load_safetensors, kw.SafeTensors, kw.load_npy, kw.Gguf):
+    for read in (kw.load_safetensors, kw.SafeTensors, kw.load_npy, kw.load_npz, kw.Gguf):
         with pytest.raises(kw.StoreError, match="errno 2") as raised:
             read(tmp_path / "none")
         assert raised.value.errno == 2
@@ -229,7 +229,7 @@ def test_paths_that_cannot_be_read(tmp_path):
     with pytest.raises(kw.ArgumentError, match="list of str"):
         kw.load_safetensors("x.index.json", "w")
     os.mkfifo(tmp_path / "pipe")
-    for load in (kw.load_npy, kw.load_safetensors, kw.Gguf):
+    for load in (kw.load_npy, kw.load_npz, kw.load_safetensors, kw.Gguf):
         with pytest.raises(kw.StoreError, match="no regular file"):
             load(tmp_path / "pipe")
 
@@ -288,7 +288,7 @@ def test_npy(tmp_path):
         path.write_bytes(wrong)
         with pytest.raises(kw.StoreError):
             kw.load_npy(path)
-    for value in (np.ones(3, ">f4"), np.array(["a"]), np.zeros(2, [("a", "f4")])):
+    for value in (np.ones(3, np.longdouble), np.array(["a"]), np.zeros(2, [("a", "f4")])):
         np.save(path, value)
         with pytest.raises(kw.InvalidArgument, match="no array here"):
             kw.load_npy(path)

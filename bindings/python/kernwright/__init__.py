@@ -254,7 +254,8 @@ _TOPICS = {
             "ldexp logaddexp2 rad2deg rint sinc"
         ),
         "_files.gguf": "Gguf",
-        "_files.npy": "load_npy",
+        "_files.npy": "load_npy save_npy",
+        "_files.npz": "load_npz savez savez_compressed",
         "_files.safetensors": "SafeTensors load_safetensors save_safetensors",
         "_fuse.elementwise": "elementwise",
         "_fuse.fused": "fuse",

@@ -70,6 +70,7 @@ from kernwright._core import strided as strided
 from kernwright._core import synchronize as synchronize
 from kernwright._files.gguf import *
 from kernwright._files.npy import *
+from kernwright._files.npz import *
 from kernwright._files.safetensors import *
 from kernwright._fuse.elementwise import elementwise as elementwise
 from kernwright._fuse.fused import fuse as fuse

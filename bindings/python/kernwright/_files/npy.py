@@ -1,25 +1,28 @@
-"""NumPy's files of one array, read to a device.
+"""NumPy's files of one array, read to a device and written from there.
 
->>> import kernwright as kw, numpy as np, tempfile, os
+>>> import kernwright as kw, tempfile, os
 >>> path = os.path.join(tempfile.mkdtemp(), "x.npy")
->>> np.save(path, np.arange(3))
+>>> kw.save_npy(path, kw.arange(3))
 >>> kw.load_npy(path).numpy().tolist()
 [0, 1, 2]
 """
 
 from __future__ import annotations
 
+import io
 import math
 from typing import Any
 
 import numpy as np
 
 from kernwright import _core
+from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright._files.opening import OpenFile, Path
+from kernwright._files.writing import replacing
 from kernwright.errors import InvalidArgument
 
-__all__ = ["load_npy"]
+__all__ = ["load_npy", "save_npy"]
 
 _LONGEST = 10_000
 
@@ -27,8 +30,8 @@ _LONGEST = 10_000
 def load_npy(path: Path, *, device: Any = None) -> Array:
     """The array of a .npy file on a device, through 24 MB of page-locked memory.
 
-    Numbers and bools in the order of bytes of this machine; arrays in Fortran's order come as
-    transposed views. Raises StoreError for files that cannot be read or are damaged,
+    Numbers and bools, in either order of bytes (the device swaps them); arrays in Fortran's order
+    come as transposed views. Raises StoreError for files that cannot be read or are damaged,
     InvalidArgument for unknown dtypes.
 
     >>> np.save("x.npy", np.arange(3))
@@ -44,11 +47,68 @@ def load_npy(path: Path, *, device: Any = None) -> Array:
                 f"is damaged, or cut off: {dtype} of shape {shape} is {count * dtype.itemsize} "
                 f"bytes, and there are {opened.size - begin}"
             )
-        made = _core.empty(shape[::-1] if fortran else shape, dtype, device=device)
+        native = dtype.newbyteorder("=")
+        made = _core.empty(shape[::-1] if fortran else shape, native, device=device)
         opened.read([made], [begin])
+        if not dtype.isnative:
+            made = _swapped(made)
         return made.T if fortran else made
     finally:
         opened.close()
+
+
+def save_npy(path: Path, x: Any) -> None:
+    """Writes an array as a .npy file, which replaces `path` only when it is whole.
+
+    `x` is an array of a device, of any strides. Version 1.0 of the format in C order, as np.save()
+    writes it. The host holds 24 MB at most. NumPy has no bfloat16 and no float8: InvalidArgument.
+    Raises StoreError where the file cannot be written.
+
+    >>> kw.save_npy("x.npy", kw.arange(3))
+    >>> np.load("x.npy")
+    array([0, 1, 2])
+    """
+    array = numpy_array(x, "x")
+    with replacing(path) as (file, target):
+        file.write(header_of(array))
+        _core._write_file(file.fileno(), target, array if array.is_contiguous else array.copy())
+
+
+def numpy_array(value: Any, name: str) -> Array:
+    """`value` as an Array of a dtype that NumPy's files have."""
+    array = device_array(value, name)
+    if array.dtype.kind not in "biufc":
+        raise InvalidArgument(
+            f"{name} is of {array.dtype.name}, which NumPy's files lack: save_safetensors() keeps "
+            "it, astype() converts it"
+        )
+    return array
+
+
+def is_numbers(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays here have this dtype of NumPy, in some order of bytes."""
+    return dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+
+
+def header_of(array: Array) -> bytes:
+    """The head of a .npy file of version 1.0 for this array in C order."""
+    written = io.BytesIO()
+    fields = {
+        "descr": np.lib.format.dtype_to_descr(array.dtype),
+        "fortran_order": False,
+        "shape": tuple(array.shape),
+    }
+    np.lib.format.write_array_header_1_0(written, fields)
+    return written.getvalue()
+
+
+def _swapped(array: Array) -> Array:
+    """Each element with its bytes the other way round."""
+    width = array.dtype.itemsize // (2 if array.dtype.kind == "c" else 1)
+    if array.size == 0 or width == 1:
+        return array
+    lines = array.reshape(-1).view("uint8").reshape(-1, width)
+    return lines[:, ::-1].copy().reshape(-1).view(array.dtype).reshape(array.shape)
 
 
 def _header(opened: OpenFile) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
@@ -65,7 +125,7 @@ def _header(opened: OpenFile) -> tuple[tuple[int, ...], bool, np.dtype[Any], int
         dtype = np.dtype(descr)
     except (TypeError, ValueError, SyntaxError):
         raise opened.wrong(f"is damaged: its dtype is {descr!r:.80}") from None
-    if dtype.hasobject or dtype.kind not in "biufc" or not dtype.isnative:
+    if not is_numbers(dtype):
         raise InvalidArgument(f"{opened.name} is of {dtype}, which no array here has")
     return shape, fortran, dtype, begin + length
 

@@ -19,7 +19,7 @@ from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright._files.header import parse_json, parse_safetensors
 from kernwright._files.opening import NamedArrays, OpenFile, Path, path_of
-from kernwright._support.files import store_error
+from kernwright._files.writing import replacing
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = ["SafeTensors", "load_safetensors", "save_safetensors"]
@@ -160,7 +160,7 @@ def save_safetensors(
     """
     import json
 
-    target = path_of(path)
+    path_of(path)
     if not isinstance(arrays, Mapping):
         raise ArgumentError(f"arrays are a mapping from name to array, got {arrays!r:.80}")
     entries = sorted((_entry(*item) for item in arrays.items()), key=_order)
@@ -173,22 +173,11 @@ def save_safetensors(
         header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [begin, end]}
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    made = f"{target}.{os.getpid()}.part"
-    try:
-        with open(made, "wb", buffering=0) as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for entry in entries:
-                whole = entry.array.copy() if not entry.array.is_contiguous else entry.array
-                _core._write_file(file.fileno(), target, whole)
-            os.fsync(file.fileno())
-        os.replace(made, target)
-    except OSError as error:
-        raise store_error(target, "written", error) from None
-    except ValueError as error:
-        raise InvalidArgument(f"{target!r} is no path: {error}") from None
-    finally:
-        if os.path.exists(made):
-            os.unlink(made)
+    with replacing(path) as (file, target):
+        file.write(len(text).to_bytes(8, "little") + text)
+        for entry in entries:
+            whole = entry.array.copy() if not entry.array.is_contiguous else entry.array
+            _core._write_file(file.fileno(), target, whole)
 
 
 def _entry(name: Any, value: Any) -> _Entry:
