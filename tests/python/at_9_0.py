@@ -4,38 +4,32 @@
 limit, as scripts/run_tests.py does. Else one test of each file runs all of its tests in a child.
 """
 
+import re
 from pathlib import Path
 
-# Words in the names of the repeated tests; all tests of a file without words.
-REPEATED = {
-    "cluster_addresses": (),
-    "decode_attention": (),
+# Of these files only tests with one of the words in their name are repeated.
+WORDS = {
     "experts": ("layer",),
-    "float8_attention": (),
     "fused_matmul": ("wgmma", "layouts", "checks"),
-    "gemm": (),
-    "gemm_edges": (),
-    "gemm_gathering": (),
-    "grouped": (),
-    "grouped_scaled": (),
-    "hopper_attention": (),
-    "hopper_backward": (),
-    "hopper_decode": (),
     "mma_gemm": ("float8",),
-    "ragged_products": (),
-    "scaled_matmul": (),
 }
+# Repeated with test_hopper_decode.py.
+OTHERS = ("decode_attention",)
+CALL = re.compile(r"^    run_at_9_0\(__file__", re.MULTILINE)
 # Set where the tests of 9.0 are a suite of their own.
 APART = "KERNWRIGHT_TEST_9_0_APART"
 
 
 def files():
-    """Their paths below the repository, sorted."""
-    return [f"tests/python/test_{name}.py" for name in sorted(REPEATED)]
+    """Paths below the repository of the files whose tests ask for it, sorted."""
+    folder = Path(__file__).parent
+    found = {path.name for path in folder.glob("test_*.py") if CALL.search(path.read_text())}
+    found |= {f"test_{name}.py" for name in OTHERS}
+    return [f"tests/python/{name}" for name in sorted(found)]
 
 
 def words_of(path):
-    return REPEATED[Path(path).stem.removeprefix("test_")]
+    return WORDS.get(Path(path).stem.removeprefix("test_"), ())
 
 
 def pytest_collection_modifyitems(config, items):

@@ -86,14 +86,10 @@ def test_a_change_concerns_the_test_files_that_use_it():
     assert python_tests("pyproject.toml") == python_tests("tests/python/conftest.py") == every
 
 
-def test_the_files_that_run_at_9_0_are_in_the_table():
-    calling = {
-        path.stem.removeprefix("test_")
-        for path in (ROOT / "tests/python").glob("test_*.py")
-        if re.search(r"^    run_at_9_0\(", path.read_text(), re.MULTILINE)
-    }
-    # The tests of decoding run with those of its clusters.
-    assert calling | {"decode_attention"} == set(at_9_0.REPEATED)
+def test_files_that_are_repeated_at_9_0():
+    names = {pathlib.Path(path).stem.removeprefix("test_") for path in at_9_0.files()}
+    assert {"gemm", "hopper_decode", "decode_attention", *at_9_0.WORDS} <= names
+    assert "softmax" not in names
     assert all((ROOT / path).exists() for path in at_9_0.files())
 
 
