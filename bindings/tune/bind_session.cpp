@@ -197,6 +197,9 @@ class TuneSession {
   void try_once(std::uint64_t index) {
     without_gil([&] { backend_->try_once(index); });
   }
+  std::vector<bool> free_outputs() {
+    return without_gil([&] { return backend_->free_outputs(); });
+  }
   void begin() {
     if (journal_) without_gil([&] { journal_->begin(); });
   }
@@ -272,8 +275,11 @@ class TuneSession {
       const py::buffer_info& info = held_.back();
       options.buffers.push_back({{static_cast<const std::byte*>(info.ptr),
                                   static_cast<std::size_t>(info.size * info.itemsize)},
-                                 parts[1].cast<bool>()});
+                                 parts[1].cast<bool>(),
+                                 parts[2].cast<bool>()});
     }
+    settings.read("references", options.references);
+    settings.read("free_outputs", options.free_outputs);
     if (const py::object symbols = settings.object("symbols"); !symbols.is_none()) {
       for (const auto& [name, bytes] : symbols.cast<py::dict>())
         options.symbols[name.cast<std::string>()] =
@@ -369,6 +375,7 @@ void bind_tune_session(py::module_& m) {
       .def_property_readonly("lane", &TuneSession::lane)
       .def(py::init<TuneSpace&, const py::object&, const py::dict&>())
       .def("try_once", &TuneSession::try_once)
+      .def("free_outputs", &TuneSession::free_outputs)
       .def("begin", &TuneSession::begin)
       .def("next", &TuneSession::next)
       .def("finish", &TuneSession::finish)

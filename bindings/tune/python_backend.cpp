@@ -109,10 +109,11 @@ class PythonBackend final : public TrialBackend {
                              .local_bytes = answer[2].cast<std::size_t>()};
     });
   }
-  std::optional<std::string> verify(unsigned lane, TrialWork& work,
+  std::optional<std::string> verify(unsigned lane, TrialWork& work, unsigned launches,
                                     const WaitLimits& limits) override {
     return ask([&](const py::object& self) {
-      return self.attr("verify")(lane, of(work), seconds_left(limits), stop_question(limits))
+      return self
+          .attr("verify")(lane, of(work), launches, seconds_left(limits), stop_question(limits))
           .cast<std::optional<std::string>>();
     });
   }
@@ -176,11 +177,11 @@ py::tuple BackendLane::load(std::uint64_t index, double seconds) {
   return py::make_tuple(used.registers, used.shared_bytes, used.local_bytes);
 }
 
-py::object BackendLane::verify(std::uint64_t index, double seconds) {
-  return py::cast(run(index, seconds,
-                      [this](TrialWork& work, const KernelResources&, const WaitLimits& limits) {
-                        return backend_.verify(0, work, limits);
-                      }));
+py::object BackendLane::verify(std::uint64_t index, unsigned launches, double seconds) {
+  return py::cast(
+      run(index, seconds, [&](TrialWork& work, const KernelResources&, const WaitLimits& limits) {
+        return backend_.verify(0, work, launches, limits);
+      }));
 }
 
 py::tuple BackendLane::sample(std::uint64_t index, unsigned count, double seconds) {

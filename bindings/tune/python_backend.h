@@ -13,7 +13,8 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 /// A backend whose calls are methods of `backend`: plan(index), compile(work, seconds, stopped),
-/// load(lane, work, seconds, stopped), verify(...), sample(lane, work, count, seconds, stopped).
+/// load(lane, work, seconds, stopped), verify(lane, work, launches, seconds, stopped),
+/// sample(lane, work, count, seconds, stopped).
 /// `work` is the result of plan(); `seconds` None without a deadline; stopped() tells whether
 /// nobody waits any more. Reads the attributes compile_lanes, device_lanes and has_clock now. An
 /// error of kernwright.errors raised by a method becomes that error of C++; others end the session.
@@ -28,7 +29,7 @@ class BackendLane {
 
   /// (registers, shared bytes, local bytes), after a compile or with the code of plan().
   py::tuple load(std::uint64_t index, double seconds);
-  py::object verify(std::uint64_t index, double seconds);
+  py::object verify(std::uint64_t index, unsigned launches, double seconds);
   /// (times, cost or None, metrics)
   py::tuple sample(std::uint64_t index, unsigned count, double seconds);
   void forget(std::uint64_t index) { works_.erase(index); }

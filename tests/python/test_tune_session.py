@@ -102,7 +102,9 @@ def test_who_writes_a_const_input_spoils_no_other_trial():
     )
     tuned = session(text, of=Space(BLOCK=[32, 64], VEC=[1, 2, 4]))
     tuned.run()
-    assert set(statuses(tuned).values()) == {"correct"}
+    found = {(trial.config["BLOCK"], trial.config["VEC"]): trial for trial in tuned.trials}
+    assert all((trial.status == "correct") == (vec > 1) for (_, vec), trial in found.items())
+    assert "x) is const in the kernel's signature" in found[64, 1].error
     wrong = session(text.replace("VEC == 1", "VEC == 1 && (y[i + k] = 3)"), of=tuned.space)
     wrong.run()
     assert statuses(wrong) == {
@@ -110,6 +112,74 @@ def test_who_writes_a_const_input_spoils_no_other_trial():
         for block in (32, 64)
         for vec in (1, 2, 4)
     }
+
+
+def test_a_right_answer_in_the_given_output_is_no_excuse():
+    text = """__global__ void twice(const float* x, float* y, int n) {
+      int i = blockIdx.x * 64 + threadIdx.x;
+      if (i < n && MODE == 0) y[i] = 2 * x[i];
+      if (i < n && MODE == 1 && x[i] != 0) y[i] = 2 * x[i];
+    }"""
+    x = X[:300].copy()
+    x[7] = 0
+    for modes in ([0, 1, 2], [2, 1, 0]):
+        for verify in (lambda x, y, n: (None, 2 * x, None), (None, 2 * x, None)):
+            tuned = Session(
+                text, Space(MODE=modes), (x, 2 * x, 300), grid=5, block=64, verify=verify
+            )
+            tuned.run()
+            found = {trial.config["MODE"]: trial.status for trial in tuned.trials}
+            assert found == {0: "correct", 1: "correctness", 2: "correctness"}
+
+
+@pytest.mark.parametrize("out", [False, True])
+def test_a_kernel_that_is_right_once_is_wrong(out):
+    text = """__device__ unsigned launches;
+    __global__ void twice(const float* x, float* y, int n) {
+      int i = threadIdx.x;
+      if (launches < RIGHT) y[i] = 2 * x[i];
+      __syncthreads();
+      if (i == 0) ++launches;
+    }"""
+    y = np.zeros(64, np.float32)
+    tuned = Session(
+        text, Space(RIGHT=[1000, 3, 2, 1]), (X[:64], kw.Out(y) if out else y, 64),
+        grid=1, block=64, verify=lambda x, y, n: (None, 2 * x, None),
+    )  # fmt: skip
+    tuned.run()
+    found = {trial.config["RIGHT"]: trial for trial in tuned.trials}
+    assert [found[right].status for right in (1000, 3, 2, 1)] == ["correct", *["correctness"] * 3]
+    assert "in a launch after one that was right" in found[1].error
+    assert found[2].times == () or found[2].times == []
+
+
+def test_outputs_that_add_to_what_they_are_given_are_no_mistake():
+    text = """__global__ void add(const float* x, float* sum, float* scratch, float* y, int n) {
+      int i = blockIdx.x * BLOCK + threadIdx.x;
+      if (i < n) { atomicAdd(sum, x[i]); scratch[i] = x[i]; y[i] = scratch[i] + WRONG; }
+    }"""
+    x, sum, scratch = np.ones(256, np.float32), np.zeros(1, np.float32), np.ones(256, np.float32)
+    tuned = Session(
+        text, Space(BLOCK=[32, 64], WRONG=[0, 1]), (x, sum, scratch, x.copy(), 256),
+        grid="-(-n // BLOCK)", block="BLOCK",
+        verify=lambda x, sum, scratch, y, n: (None, np.array([n]), None, x, None),
+    )  # fmt: skip
+    tuned.run()
+    assert {trial.config["WRONG"]: trial.status for trial in tuned.trials} == {
+        0: "correct",
+        1: "correctness",
+    }
+
+
+def test_a_const_argument_is_compared_without_expected_values_too():
+    text = """__global__ void twice(const float* x, float* y) {
+      y[threadIdx.x] = 2 * x[threadIdx.x];
+      if (SPOILS) const_cast<float*>(x)[3] = 0;
+    }"""
+    tuned = Session(text, Space(SPOILS=[0, 1]), (X[:32], X[:32].copy()), grid=1, block=32)
+    tuned.run()
+    assert [trial.status for trial in tuned.trials] == ["correct", "correctness"]
+    assert tuned.trials[1].error.startswith("argument 0 (x) is const in the kernel's signature")
 
 
 def test_the_default_configuration_can_be_the_reference():

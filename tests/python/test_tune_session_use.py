@@ -280,7 +280,7 @@ def test_several_devices_share_the_trials():
 def test_any_stage_can_be_the_first_of_a_new_process():
     _, cost, _ = session()._started().lane.sample(0, 1, 60.0)
     assert cost is None or cost > 0
-    assert session()._started().lane.verify(0, 60.0) is None
+    assert session()._started().lane.verify(0, 1, 60.0) is None
 
 
 def test_in_this_process():

@@ -24,7 +24,7 @@ def test_the_first_configuration_stands_for_all_or_the_default_does():
     assert first.default_index is None and first.reference_index == 0
     chosen = subject(default={"F": 3, "BLOCK": 64})
     assert chosen.default_index == chosen.reference_index == chosen.space.index(chosen.default)
-    assert chosen.settings()["default"] == chosen.default_index
+    assert chosen.settings(None)["default"] == chosen.default_index
 
 
 def test_the_planner_gives_the_launch_of_each_configuration():

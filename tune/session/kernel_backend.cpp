@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/hash.h"
 #include "tune/measure/measure_task.h"
+#include "tune/session/kernel_lane.h"
 
 #include <algorithm>
 #include <atomic>
@@ -30,33 +31,8 @@ std::string launch_text(const KernelPlan& plan) {
 
 }  // namespace
 
-struct KernelBackend::Work final : TrialWork {
-  explicit Work(KernelPlan its_plan) : plan(std::move(its_plan)) {}
-
-  const std::uint64_t id = next_id();
-  KernelPlan plan;
-  std::shared_ptr<const ObjectCode> code;
-  std::string name;
-  std::vector<TuningArgument> arguments;
-  std::vector<std::size_t> written;  ///< buffers, each once
-};
-
-struct KernelBackend::Lane {
-  explicit Lane(RemoteDeviceOptions options) : device(std::move(options)) {}
-
-  RemoteDevice device;
-  std::uint64_t generation = 0;
-  std::vector<RemoteBuffer> buffers;
-  std::vector<std::optional<RemoteBuffer>> originals;  ///< of those that were written
-  bool has_room = true;                                ///< for originals
-  std::vector<bool> is_dirty;
-  bool is_pristine = false;  ///< nothing was launched since all buffers got their contents
-  std::vector<std::pair<std::uint64_t, RemoteKernel>> loaded;  ///< the last used one last
-  std::vector<std::byte> outputs;
-};
-
 KernelBackend::KernelBackend(Device& device, KernelBackendOptions options)
-    : device_(device), options_(std::move(options)) {
+    : device_(device), options_(std::move(options)), free_(options_.free_outputs) {
   if (options_.devices.empty()) throw InvalidArgument("a session needs at least one device");
   for (const std::string& label : options_.devices) {
     RemoteDeviceOptions remote{.worker = options_.worker};
@@ -75,12 +51,13 @@ void KernelBackend::try_once(std::uint64_t index, const WaitLimits& limits) {
   const TrialWorkRef work = plan(index);
   compile(*work, limits);
   bind(*work);
+  prepare(0, limits);
   load(0, *work, limits);
-  if (const auto wrong = verify(0, *work, limits)) throw Error(*wrong);
+  if (const auto wrong = verify(0, *work, kFirstLaunches, limits)) throw Error(*wrong);
 }
 
 TrialWorkRef KernelBackend::plan(std::uint64_t index) {
-  return std::make_shared<Work>(options_.plan(index));
+  return std::make_shared<Work>(next_id(), options_.plan(index));
 }
 
 CompiledTrial KernelBackend::compile(TrialWork& trial, const WaitLimits& limits) {
@@ -103,18 +80,23 @@ void KernelBackend::bind(TrialWork& trial) {
   const KernelSignature& signature = work.code->kernel(work.name);
   work.arguments = options_.arguments(*work.code, signature);
   work.written.clear();
+  work.constant.clear();
   for (std::size_t i = 0; i < work.arguments.size(); ++i) {
     const auto buffer = work.arguments[i].buffer;
     if (!buffer) continue;
     if (*buffer >= options_.buffers.size())
       throw InvalidArgument(
           format("argument {} names buffer {} of {}", i, *buffer, options_.buffers.size()));
-    const bool is_const = i < signature.parameters.size() && signature.parameters[i].pointee_const;
-    if (!is_const &&
-        std::find(work.written.begin(), work.written.end(), *buffer) == work.written.end()) {
+    if (i < signature.parameters.size() && signature.parameters[i].pointee_const) {
+      work.constant.emplace_back(*buffer,
+                                 format("argument {} ({})", i, signature.parameters[i].name));
+    } else if (std::find(work.written.begin(), work.written.end(), *buffer) == work.written.end()) {
       work.written.push_back(*buffer);
     }
   }
+  std::erase_if(work.constant, [&](const auto& one) {
+    return std::find(work.written.begin(), work.written.end(), one.first) != work.written.end();
+  });
 }
 
 /// The lane with a device and all buffers, with their contents before a trial.
@@ -170,7 +152,11 @@ void KernelBackend::restore(Lane& lane, const WaitLimits& limits,
   }
 }
 
-void KernelBackend::prepare(unsigned lane, const WaitLimits& limits) { ready(lane, limits); }
+void KernelBackend::prepare(unsigned lane, const WaitLimits& limits) {
+  ready(lane, limits);
+  find_free_outputs(lane, limits);
+  ready(lane, limits);
+}
 
 KernelResources KernelBackend::load(unsigned number, TrialWork& trial, const WaitLimits& limits) {
   const Work& work = static_cast<Work&>(trial);
@@ -219,45 +205,6 @@ RemoteLaunch KernelBackend::launch_of(Lane& lane, const Work& work) const {
   for (const std::size_t buffer : work.written) lane.is_dirty[buffer] = true;
   lane.is_pristine = false;
   return launch;
-}
-
-std::optional<std::string> KernelBackend::verify(unsigned number, TrialWork& trial,
-                                                 const WaitLimits& limits) {
-  const Work& work = static_cast<Work&>(trial);
-  Lane& lane = *lanes_[number];
-  restore(lane, limits);
-  const bool was_pristine = lane.is_pristine;
-  std::optional<std::string> wrong = outcome(lane, work, limits);
-  if (!wrong) return std::nullopt;
-  // A wrong kernel may have written anywhere. So may an earlier trial, through a pointer to const:
-  // then this one is not to blame.
-  lane.is_dirty.assign(lane.is_dirty.size(), true);
-  if (was_pristine) return wrong;
-  for (int again = 0; wrong ? again == 0 : again < 2; ++again) {  // right once may be luck
-    restore(lane, limits);
-    wrong = outcome(lane, work, limits);
-    lane.is_dirty.assign(lane.is_dirty.size(), true);
-  }
-  return wrong;
-}
-
-/// Launches it; returns the error in its outputs, if any.
-std::optional<std::string> KernelBackend::outcome(Lane& lane, const Work& work,
-                                                  const WaitLimits& limits) {
-  lane.device.launch(launch_of(lane, work), limits);
-  if (!options_.check) return std::nullopt;
-  std::size_t bytes = 0;
-  for (const std::size_t buffer : work.written) bytes += lane.buffers[buffer].bytes;
-  lane.outputs.resize(bytes);
-  std::vector<TuningOutput> outputs;
-  std::span<std::byte> room = lane.outputs;
-  for (const std::size_t buffer : work.written) {
-    const auto part = room.first(lane.buffers[buffer].bytes);
-    room = room.subspan(part.size());
-    lane.device.read(lane.buffers[buffer], part, 0, limits);
-    outputs.push_back({buffer, part});
-  }
-  return options_.check(outputs);
 }
 
 TrialSamples KernelBackend::sample(unsigned number, TrialWork& trial, unsigned count, double cap_ms,

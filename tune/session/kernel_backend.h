@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,6 +35,7 @@ struct TuningBuffer {
   std::span<const std::byte> bytes;  ///< their owner lives longer
   /// Filled with 0xff instead, NaN as a float: unwritten elements become visible.
   bool is_poisoned = false;
+  bool is_compared = false;  ///< KernelBackendOptions::check looks at it
 };
 
 /// One argument: a place in a buffer, or the bytes of a value.
@@ -58,6 +60,11 @@ struct KernelBackendOptions {
   std::function<std::vector<TuningArgument>(const ObjectCode&, const KernelSignature&)> arguments;
   /// The error in the outputs, or nothing. In the lane's thread. Null: nothing is checked.
   std::function<std::optional<std::string>(std::span<const TuningOutput>)> check{};
+  /// Configurations that tell which outputs are free: those whose contents before a launch do not
+  /// matter. The first one that is right decides. Empty: the configuration 0.
+  std::vector<std::uint64_t> references{};
+  /// The answer, one for each buffer, where it is known already.
+  std::optional<std::vector<bool>> free_outputs{};
   MeasurePlan measure{};  ///< the number of samples is the session's
   unsigned compile_lanes = 1;
   /// KERNWRIGHT_DEVICE of each worker: "sim", "cuda:1". At least one.
@@ -67,6 +74,9 @@ struct KernelBackendOptions {
 
 /// Code goes through the caches, so the winner is compiled already. Each device is a process of its
 /// own; a lost one is replaced, with its buffers.
+///
+/// Each verified launch gets fresh inputs. Free outputs hold other bytes before each one, so a
+/// kernel that leaves an element out is wrong, whatever the given contents are.
 class KernelBackend final : public TrialBackend {
  public:
   /// Code is compiled for `device`; it must outlive this object. Throws InvalidArgument.
@@ -78,6 +88,8 @@ class KernelBackend final : public TrialBackend {
   const DeviceFacts& open(const WaitLimits& limits = {});
   /// Compiles one configuration and launches it once, on the first device, with the check.
   void try_once(std::uint64_t index, const WaitLimits& limits = {});
+  /// The free outputs, as KernelBackendOptions::free_outputs takes them; found on the first device.
+  std::vector<bool> free_outputs(const WaitLimits& limits = {});
 
   unsigned compile_lanes() const override { return options_.compile_lanes; }
   unsigned device_lanes() const override { return static_cast<unsigned>(lanes_.size()); }
@@ -88,7 +100,7 @@ class KernelBackend final : public TrialBackend {
   void bind(TrialWork& work) override;
   void prepare(unsigned lane, const WaitLimits& limits) override;
   KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) override;
-  std::optional<std::string> verify(unsigned lane, TrialWork& work,
+  std::optional<std::string> verify(unsigned lane, TrialWork& work, unsigned launches,
                                     const WaitLimits& limits) override;
   TrialSamples sample(unsigned lane, TrialWork& work, unsigned count, double cap_ms,
                       const WaitLimits& limits) override;
@@ -100,12 +112,28 @@ class KernelBackend final : public TrialBackend {
   const RemoteBuffer* original(Lane& lane, std::size_t buffer, const WaitLimits& limits);
   void restore(Lane& lane, const WaitLimits& limits, std::span<const std::size_t> except = {});
   void fill_symbols(Lane& lane, const Work& work, const WaitLimits& limits) const;
+  void find_free_outputs(unsigned lane, const WaitLimits& limits);
+  std::vector<bool> searched_free_outputs(unsigned lane, const WaitLimits& limits);
+  std::optional<std::vector<bool>> free_outputs_of(unsigned lane, std::uint64_t index,
+                                                   const WaitLimits& limits);
+  bool is_right_on(unsigned lane, Work& work, const std::vector<bool>& poisoned, unsigned turn,
+                   const WaitLimits& limits);
+  std::vector<std::size_t> candidates(const Lane& lane, const Work& work) const;
+  bool is_right_unlaunched(const Work& work) const;
+  void poison_outputs(Lane& lane, const Work& work, const std::vector<bool>& poisoned,
+                      unsigned turn, const WaitLimits& limits);
+  std::optional<std::string> verified_launches(Lane& lane, Work& work, unsigned count,
+                                               const WaitLimits& limits);
+  std::optional<std::string> changed_constant(Lane& lane, const Work& work,
+                                              const WaitLimits& limits);
   std::optional<std::string> outcome(Lane& lane, const Work& work, const WaitLimits& limits);
   RemoteLaunch launch_of(Lane& lane, const Work& work) const;
 
   Device& device_;
   KernelBackendOptions options_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::mutex free_mutex_;
+  std::optional<std::vector<bool>> free_;  ///< under free_mutex_ until it is set
 };
 
 }  // namespace kernwright

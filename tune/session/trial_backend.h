@@ -35,6 +35,10 @@ struct TrialSamples {
   std::map<std::string, double> metrics{};  ///< medians of other measured quantities
 };
 
+/// Launches of a trial that are verified before its samples, and after them. A kernel that is right
+/// in its first launch alone, because it leaves a counter behind, must not win.
+constexpr unsigned kFirstLaunches = 2, kLastLaunches = 1;
+
 /// trial_failure() makes outcomes of some exceptions of these calls; others end the session.
 class TrialBackend {
  public:
@@ -60,8 +64,9 @@ class TrialBackend {
   virtual void prepare(unsigned lane, const WaitLimits& limits) = 0;
   /// Makes it ready to launch. LaunchConfigError where limits of the device refuse it.
   virtual KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) = 0;
-  /// Fresh inputs, one launch, a check of the outputs: returns the error in them, or nothing.
-  virtual std::optional<std::string> verify(unsigned lane, TrialWork& work,
+  /// Several launches of the loaded code, each with fresh inputs and a check of the outputs:
+  /// returns the first error in them, or nothing.
+  virtual std::optional<std::string> verify(unsigned lane, TrialWork& work, unsigned launches,
                                             const WaitLimits& limits) = 0;
   /// Only one sample if it is above `cap_ms` (0: no cap).
   virtual TrialSamples sample(unsigned lane, TrialWork& work, unsigned count, double cap_ms,

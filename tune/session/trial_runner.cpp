@@ -82,15 +82,22 @@ void TrialRunner::run_once(PendingTrial& pending, unsigned lane,
   {
     const Spent spent(clock_, trial.verify_s);
     trial.resources = backend_.load(lane, *pending.work, limits.within(patience));
-    wrong = backend_.verify(lane, *pending.work, limits.within(patience));
+    wrong = backend_.verify(lane, *pending.work, kFirstLaunches, limits.within(patience));
   }
-  if (wrong) {
-    trial.status = TrialStatus::correctness;
-    trial.error = *wrong;
-    return;
+  if (!wrong) {
+    {
+      const Spent spent(clock_, trial.measure_s);
+      sample(pending, lane, best_sample, limits);
+    }
+    const Spent spent(clock_, trial.verify_s);
+    wrong = backend_.verify(lane, *pending.work, kLastLaunches, limits.within(patience));
   }
-  const Spent spent(clock_, trial.measure_s);
-  sample(pending, lane, best_sample, limits);
+  if (!wrong) return;
+  trial.status = TrialStatus::correctness;
+  trial.error = *wrong;
+  trial.times_ms.clear();
+  trial.metrics.clear();
+  pending.cost.reset();
 }
 
 void TrialRunner::sample(PendingTrial& pending, unsigned lane, std::optional<double> best_sample,

@@ -190,9 +190,10 @@ class ClusterBackend:
         return self._run(lane, work, "load", (), seconds, stopped)
 
     def verify(
-        self, lane: int, work: _Work, seconds: float | None, stopped: Callable[[], bool]
-    ) -> Any:
-        return self._run(lane, work, "verify", (), seconds, stopped)
+        self, lane: int, work: _Work, launches: int, seconds: float | None,
+        stopped: Callable[[], bool],
+    ) -> Any:  # fmt: skip
+        return self._run(lane, work, "verify", (launches,), seconds, stopped)
 
     def sample(
         self, lane: int, work: _Work, count: int, seconds: float | None,
@@ -269,7 +270,7 @@ def session_backend(
     if _core.current_device().is_simulated:
         arch, kind = f"compute_{major}{minor}", "ptx"
     arguments, verifier = parts
-    names = ("symbols", "checks", "policy", "energy", "run_timeout")
+    names = ("symbols", "checks", "policy", "energy", "run_timeout", "free_outputs")
     lane = {
         "arguments": arguments,
         "verifier": verifier,

@@ -94,7 +94,7 @@ class NodeLane:
             "device": devices[0],
             "devices": labels,
             "worker": worker_program(),
-            "buffers": list(zip(arguments.buffers, arguments.poisoned, strict=True)),
+            "buffers": arguments.contents(()),
             "compile_lanes": 1,
             "compile_timeout": 60.0,
             "samples": 1,

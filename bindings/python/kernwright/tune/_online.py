@@ -59,7 +59,9 @@ class Online(_core.TunedCall):
     the current stream. Trials may cost at most the share `overhead` of the time of these launches.
     Within that share a candidate, compiled in the background, runs beside it on shadows: copies of
     the arrays without const in the kernel's signature. It becomes the incumbent when it writes
-    the same values (within `rtol` and `atol`) and takes less time in several pairs of launches.
+    the same values (within `rtol` and `atol`) in several launches, leaves const arrays alone, and
+    takes less time in several pairs of launches. Where the kernel does not need what floating-point
+    outputs hold before a launch, their shadows hold other bytes, so that what it leaves out shows.
     Then the former incumbent runs on the shadows, and comes back when the new one takes more than
     `guard` times as long. Nothing is tried while a stream is being captured. When no candidate is
     left, or `patience` candidates in a row were no gain, the search is frozen: from then on a
@@ -71,9 +73,9 @@ class Online(_core.TunedCall):
 
     NOTE: candidates run in this process. A fault of a candidate on a GPU ends the context, as that
     of any kernel does. Offer only configurations that stay within their arrays. Memory for shadows
-    is at most `shadow_bytes`; a host array, kw.Pointer or arrays that overlap in part cannot be
-    shadowed, and the search is frozen when calls bring nothing else. Thread-safe; one thread at a
-    time explores.
+    is at most `shadow_bytes`, and const arrays are copied only as far as it allows. A host array,
+    kw.Pointer or arrays that overlap in part cannot be shadowed, and the search is frozen when
+    calls bring nothing else. Thread-safe; one thread at a time explores.
     """
 
     def __init__(

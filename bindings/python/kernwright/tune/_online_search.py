@@ -12,7 +12,7 @@ from kernwright.errors import Error
 from kernwright.tune._config import Config, Value
 from kernwright.tune._expression import Expression
 from kernwright.tune._meter import Meter
-from kernwright.tune._shadow import Comparison, NotShadowed, Shadow, difference
+from kernwright.tune._shadow import Comparison, NotShadowed, Outcome, Shadow
 from kernwright.tune._strategy import Strategy
 from kernwright.tune._tuned import configured
 
@@ -22,6 +22,10 @@ MOST_CALLS = 4096  # before Python looks again
 WAIT_CALLS = 16  # while a candidate is compiled or its results are on their way
 AHEAD = 4  # candidates that are compiled before they are needed
 REFUSALS = 32  # calls in a row whose arguments have no shadows
+# Verified launches of a candidate before its time is measured, and before it serves: one that is
+# right in its first launch alone must not serve.
+FIRST_CHECKS, LAST_CHECKS = 2, 1
+UNPROVEN = 32  # verified launches whose outputs were right before them
 
 
 @dataclass
@@ -51,9 +55,13 @@ class Duel:
 
     challenger: Config
     trial: OnlineTrial
-    verified: bool = False
+    checks: int = FIRST_CHECKS  # launches to verify before anything else
+    wins: float | None = None  # its ratio, once its time was good enough
+    unproven: int = 0
+    probe: bool = False  # the incumbent itself, on poisoned outputs
     probation: bool = False  # the incumbent is new, the challenger the one before it
     relative: float = 1.0  # in a probation: what self.relative was before
+    cost: float = 0.0  # in a probation: what self.cost was before
     ratios: list[float] = field(default_factory=list)
     comparison: Comparison | None = None
     pair: tuple[Callable[[], float | None], ...] = ()
@@ -113,6 +121,10 @@ class OnlineSearch:
         self._parameters: Any = None
         self._since_best = 0
         self._refusals = 0
+        # Whether the contents of floating-point outputs before a launch do not matter; None before
+        # that is known.
+        self._free: bool | None = None
+        self._turn = 0
 
     # -- what is launched ------------------------------------------------------------------------
 
@@ -251,10 +263,11 @@ class OnlineSearch:
             self._collect_duel(self._duel)
 
     def _collect_duel(self, duel: Duel) -> None:
-        if duel.comparison is not None and duel.comparison.result is not None:
-            self.spent += duel.comparison.cost
-            found, duel.comparison = duel.comparison.result, None
-            self._verify(duel, found)
+        comparison = duel.comparison
+        if comparison is not None and comparison.result is not None:
+            self.spent += comparison.cost
+            duel.comparison = None
+            self._verify(duel, comparison.result, comparison.outcome.is_evidence)
         if not duel.pair:
             return
         own, other = (sample() for sample in duel.pair)
@@ -267,10 +280,26 @@ class OnlineSearch:
         duel.ratios.append(other / own if own > 0 else math.inf)
         self._judge(duel)
 
-    def _verify(self, duel: Duel, found: str) -> None:
-        duel.verified = not found
-        if found:
+    def _verify(self, duel: Duel, found: str, is_evidence: bool) -> None:
+        if duel.probe:
+            self._free, self._duel = not found, None
+        elif found and duel.probation:
+            self._roll_back(duel, None, found)
+        elif found:
             self._end_trial(duel, "correctness", found)
+        elif not is_evidence and not duel.probation:
+            duel.unproven += 1
+            if duel.unproven >= UNPROVEN:
+                self._end_trial(
+                    duel,
+                    "correctness",
+                    f"the outputs held the right values before each of {UNPROVEN} launches, so "
+                    "nothing shows that this configuration writes them",
+                )
+        else:
+            duel.checks -= 1
+            if duel.checks == 0 and duel.wins is not None:
+                self._promote(duel, duel.wins)
 
     def _next_duel(self) -> Duel | None:
         """The next compiled candidate, while others are being compiled."""
@@ -282,6 +311,9 @@ class OnlineSearch:
         if not self._ahead:
             self._freeze("complete")
             return None
+        if self._free is None:
+            self._duel = Duel(self.incumbent, OnlineTrial(self.incumbent), checks=1, probe=True)
+            return self._duel
         config, future = self._ahead[0]
         if not isinstance(future, Error):
             if not (self.meter.is_synchronous or future.done()):
@@ -319,34 +351,44 @@ class OnlineSearch:
             return False  # the launch itself says so
         try:
             shadows: list[Shadow] = []
-            copies = self.meter.run(
-                lambda: shadows.append(Shadow(self._parameters, arguments, self.plan.shadow_bytes))
-            )
+            copies = self.meter.run(lambda: shadows.append(self._shadow(duel, arguments)))
         except (NotShadowed, Error) as error:
             self._refusals += 1
             if self._refusals >= REFUSALS:
                 self._freeze(f"the arguments have no shadows: {error}")
             return False
         self._refusals = 0
+        (shadow,) = shadows
+        before: list[Any] = []
+        if duel.checks:
+            is_poisoned = (duel.probe or self._free is True) and shadow.poison(self._turn)
+            self._turn += 1
+            if duel.probe and not is_poisoned:
+                self._end_trial(duel, "")
+                return False
+            before = [] if is_poisoned else [array.copy() for array in shadow.written]
         own = self.meter.run(serve)  # what the caller's own arguments raise is the caller's
         try:
-            expected = [] if duel.verified else [array.copy() for array in shadows[0].written]
-            other = self.meter.run(lambda: challenger(*shadows[0].arguments))
+            expected = [array.copy() for array in shadow.written] if duel.checks else []
+            other = self.meter.run(lambda: challenger(*shadow.arguments))
         except Error as error:
             self._end_trial(duel, "runtime", str(error))
             return served
         self._extra += [copies, other]
         self._step_cost = max(self._step_cost, sum(cost() or 0.0 for cost in (copies, other)))
-        if duel.verified:
+        outcome = Outcome(expected, shadow, before, self.plan.tolerances)
+        if not duel.checks:
             duel.pair = (own, other)
         elif self.meter.is_synchronous:
-            self._verify(duel, difference(expected, shadows[0].copies, *self.plan.tolerances))
+            self._verify(duel, outcome.difference(), outcome.is_evidence)
         else:
-            duel.comparison = Comparison(
-                expected, shadows[0].copies, self.plan.tolerances, self.meter.host
-            )
+            duel.comparison = Comparison(outcome, self.meter.host)
         self._collect()
         return served
+
+    def _shadow(self, duel: Duel, arguments: tuple[Any, ...]) -> Shadow:
+        guards = duel.checks > 0 and not duel.probe
+        return Shadow(self._parameters, arguments, self.plan.shadow_bytes, guards)
 
     # -- deciding --------------------------------------------------------------------------------
 
@@ -365,17 +407,19 @@ class OnlineSearch:
         if hopeless or (enough and ratio >= GAIN):
             self._end_trial(duel, "correct", "", ratio)
         elif enough:
-            self._promote(duel, ratio)
+            duel.wins, duel.checks = ratio, LAST_CHECKS
 
     def _promote(self, duel: Duel, ratio: float) -> None:
-        before, relative = self.incumbent, self.relative
+        before, relative, cost = self.incumbent, self.relative, self.cost or 0.0
         duel.trial.status, duel.trial.ratio = "correct", ratio
         self._strategy.tell(duel.challenger, ratio * relative)
         self.incumbent = duel.challenger
         self.relative *= ratio
         self.cost = (self.cost or 0.0) * ratio
         self._since_best = 0
-        self._duel = Duel(before, duel.trial, verified=True, probation=True, relative=relative)
+        self._duel = Duel(
+            before, duel.trial, checks=1, probation=True, relative=relative, cost=cost
+        )
         self.plan.changed()
 
     def _settle(self, duel: Duel) -> None:
@@ -383,12 +427,18 @@ class OnlineSearch:
         self._drop(duel.challenger)
         self.plan.settled(self, "")
 
-    def _roll_back(self, duel: Duel, slowdown: float) -> None:
+    def _roll_back(self, duel: Duel, slowdown: float | None, found: str = "") -> None:
+        """The new incumbent takes `slowdown` times as long as the former one, or it is wrong."""
         failed, self.incumbent = self.incumbent, duel.challenger
         duel.trial.status, duel.trial.ratio = "rolled back", slowdown
         self.relative = duel.relative
-        self.cost = (self.cost or 0.0) / slowdown
-        self._strategy.tell(failed, slowdown * self.relative)
+        if slowdown is None:
+            duel.trial.status, duel.trial.error = "correctness", found
+            self.cost = duel.cost
+            self._strategy.tell(failed, None)
+        else:
+            self.cost = (self.cost or 0.0) / slowdown
+            self._strategy.tell(failed, slowdown * self.relative)
         self._duel = None
         self._drop(failed)
         self.plan.changed()
@@ -396,6 +446,9 @@ class OnlineSearch:
     def _end_trial(
         self, duel: Duel, status: str, error: str = "", ratio: float | None = None
     ) -> None:
+        if duel.probe:
+            self._free, self._duel = False, None
+            return
         if duel.probation:  # the former incumbent fails here: it is no measure any more
             self._settle(duel)
             return

@@ -26,7 +26,8 @@ def _signature(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
 
 
 class CallableRestriction:
-    """A function of parameters by their names, of problem values, or of one dict of all.
+    """A function of parameters by their names, of problem values, of one dict of all, or, as
+    `def f(*args)`, of all parameters in order.
 
     `parameters` are those whose choices test() gets; `values` has each one's values.
     """
@@ -41,6 +42,8 @@ class CallableRestriction:
         self.function = function
         self.label = _label(function)
         self._problem = problem
+        if names is None and self._takes_all():
+            names = list(values)
         self._positional = names is not None
         self._names = list(names) if names is not None else self._named(values)
         self.parameters = list(values) if self._names is None else [
@@ -55,6 +58,12 @@ class CallableRestriction:
                 f"there is: {known}"
             )
         self._unknown = unknown
+
+    def _takes_all(self) -> bool:
+        signature = _signature(self.function)
+        return signature is not None and [p.kind for p in signature] == [
+            inspect.Parameter.VAR_POSITIONAL
+        ]
 
     def _named(self, values: Mapping[str, Sequence[Value]]) -> list[str] | None:
         """The names that the function asks for; None where it takes a dict."""

@@ -30,18 +30,39 @@ def _array(argument: Any) -> _core.Array | None:
     return None
 
 
+# What fills outputs before verified launches, one after the other: NaN and 2e16 as float32.
+_POISON = (0xFF, 0x5A)
+
+
+def _is_float(array: _core.Array) -> bool:
+    dtype = np.dtype(array.dtype)
+    return dtype.kind in "fc" or "float" in dtype.name
+
+
+def _bytes_of(array: _core.Array) -> _core.Array:
+    return array.reshape((array.size,)).view("uint8")
+
+
 class Shadow:
     """Copies of a kernel's outputs, made on the current stream with this object.
 
     `arguments` are those of the launch with the copies in place; `written` the originals. Throws
     NotShadowed for raw pointers, host arrays and arrays that overlap in part, and beyond `limit`
-    bytes.
+    bytes. With `guards`, arrays behind const are copied as well, as far as the limit allows:
+    `guarded` has for each what it held and the copy that the launch gets.
     """
 
-    def __init__(self, parameters: Sequence[Any], arguments: Sequence[Any], limit: int) -> None:
+    def __init__(
+        self,
+        parameters: Sequence[Any],
+        arguments: Sequence[Any],
+        limit: int,
+        guards: bool = False,
+    ) -> None:
         self.arguments = list(arguments)
         self.written: list[_core.Array] = []
         self.copies: list[_core.Array] = []
+        self.guarded: list[tuple[_core.Array, _core.Array]] = []
         places: list[tuple[int, _core.Array, bool]] = []
         for place, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
             if parameter.kind != "pointer" or argument is None:
@@ -55,6 +76,31 @@ class Shadow:
         if bytes_needed > limit:
             raise NotShadowed(f"shadows of {bytes_needed} bytes are above shadow_bytes={limit}")
         self._copy(places)
+        if guards:
+            self._guard(places, limit - bytes_needed)
+
+    def poison(self, turn: int) -> bool:
+        """Fills the copies of floats with bytes that no result may depend on. Whether there are
+        any. Integers stay: a kernel may take them for places in memory or for locks."""
+        floats = [copy for copy in self.copies if copy.size and _is_float(copy)]
+        for copy in floats:
+            _bytes_of(copy)._fill(_POISON[turn % len(_POISON)])
+        return bool(floats)
+
+    def _guard(self, places: list[tuple[int, _core.Array, bool]], limit: int) -> None:
+        made: dict[tuple[int, int], _core.Array] = {}
+        for place, array, writes in places:
+            if writes or self.arguments[place] is not array or not array.size:
+                continue
+            copy = made.get(_span(array))
+            if copy is None:
+                limit -= 2 * array.nbytes
+                if limit < 0:
+                    return
+                copy = made[_span(array)] = array.copy()
+                self.guarded.append((array.copy(), copy))
+            same = copy.dtype == array.dtype and copy.shape == array.shape
+            self.arguments[place] = copy if same else copy.view(array.dtype)
 
     def _copy(self, places: list[tuple[int, _core.Array, bool]]) -> None:
         made: dict[tuple[int, int], _core.Array] = {}
@@ -175,17 +221,48 @@ def difference(
     return ""
 
 
-class Comparison:
-    """difference() on a thread and a stream of its own, behind what the current stream holds."""
+class Outcome:
+    """What a launch on a shadow left, beside what the incumbent wrote: `expected` copies of it.
+
+    `before`: the outputs before both launches, if the shadow was not poisoned. Where none of them
+    was changed, equal results are no evidence.
+    """
 
     def __init__(
         self,
         expected: Sequence[_core.Array],
-        found: Sequence[_core.Array],
+        shadow: Shadow,
+        before: Sequence[_core.Array],
         tolerances: tuple[float, float],
-        clock: Callable[[], float],
     ) -> None:
+        self._expected, self._shadow, self._before = expected, shadow, before
+        self._tolerances = tolerances
+        self.is_evidence = True
+
+    @property
+    def arrays(self) -> list[_core.Array]:
+        return [*self._expected, *(_bytes_of(copy) for _, copy in self._shadow.guarded)]
+
+    def difference(self, on_device: bool = False) -> str:
+        """difference() of all of them."""
+        found = difference(self._expected, self._shadow.copies, *self._tolerances, on_device)
+        if found:
+            return found
+        for given, copy in self._shadow.guarded:
+            if difference([_bytes_of(given)], [_bytes_of(copy)], 0.0, 0.0, on_device):
+                return "an array that is const in the kernel's signature was changed"
+        if self._before:
+            self.is_evidence = bool(difference(self._expected, self._before, 0.0, 0.0, on_device))
+        return ""
+
+
+class Comparison:
+    """The difference of an outcome, found on a thread and a stream of its own, behind what the
+    current stream holds."""
+
+    def __init__(self, outcome: Outcome, clock: Callable[[], float]) -> None:
         self.result: str | None = None  # while it runs
+        self.outcome = outcome
         self.cost = 0.0
         device = _core.current_device()
         event = _core.current_stream().record()
@@ -194,11 +271,11 @@ class Comparison:
             begin = clock()
             try:
                 with _core.Stream(device=device) as stream:
-                    _prepare(expected)
+                    _prepare(outcome.arrays)
                     stream.wait(event)
                     stream.synchronize()
                     begin = clock()  # what it waited for was done for the caller
-                    found_difference = difference(expected, found, *tolerances, on_device=True)
+                    found_difference = outcome.difference(on_device=True)
             except Exception as error:
                 found_difference = f"the outputs cannot be compared: {error}"
             self.cost = clock() - begin

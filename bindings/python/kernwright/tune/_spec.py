@@ -233,7 +233,8 @@ def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
     spec = _table(document.get("KernelSpecification"), "KernelSpecification")
     if spec.get("Language", "CUDA") != "CUDA":
         raise InvalidArgument(f"the kernel is written in {spec['Language']}: only CUDA runs here")
-    sizes = [_t1_extent(size) for size in _list(spec.get("ProblemSize", []), "ProblemSize")]
+    given = spec.get("ProblemSize", [])
+    sizes = [_t1_extent(size) for size in (given if isinstance(given, list) else [given])]
     if not sizes:
         raise InvalidArgument("KernelSpecification has no ProblemSize of whole numbers")
     local = _table(spec.get("LocalSize"), "LocalSize")

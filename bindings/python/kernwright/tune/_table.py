@@ -14,6 +14,7 @@ from typing import Any
 from kernwright._support.files import read_bytes
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config
+from kernwright.tune._kernel_tuner_cache import KernelTunerCache, checked_cost
 from kernwright.tune._space import Space
 from kernwright.tune._strategy import Strategy
 
@@ -25,11 +26,11 @@ def _cost(row: Mapping[str, Any], objective: str) -> float | None:
     for measurement in row.get("measurements") or ():
         if measurement.get("name") == objective:
             value = float(measurement["value"])
-            return value if math.isfinite(value) else None
+            return checked_cost(objective, value) if math.isfinite(value) else None
     times = (row.get("times") or {}).get("runtimes") or ()
     if objective != "time" or not times:
         raise InvalidArgument(f"a valid configuration has no measurement {objective!r}")
-    return statistics.fmean(times)
+    return checked_cost(objective, statistics.fmean(checked_cost("time", t) for t in times))
 
 
 def _read(row: Any, objective: str, place: int) -> tuple[Config, float | None]:
@@ -76,15 +77,20 @@ class Table:
     @classmethod
     def from_t4(cls, path: str | os.PathLike[str], objective: str = "time") -> Table:
         """Of a T4 file (JSON, also .gz) as Kernel Tuner and the benchmark hub write it: rows with
-        `configuration`, `invalidity` and `measurements`. InvalidArgument for another document,
-        StoreError for a file that cannot be read."""
+        `configuration`, `invalidity` and `measurements`. Or of a cache file of Kernel Tuner, also
+        of a session that was cut off. InvalidArgument for another document and for times of 0 or
+        below, StoreError for a file that cannot be read."""
         data = read_bytes(path)
         name = os.fspath(path)
         try:
             if data[:2] == b"\x1f\x8b":
                 data = gzip.decompress(data)
+            if KernelTunerCache.is_cache(data):
+                return cls(KernelTunerCache(data, name).costs(objective))
             document = json.loads(data)
         except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
+            if isinstance(error, InvalidArgument):
+                raise
             raise InvalidArgument(f"{name} is no JSON: {error}") from None
         rows = document.get("results") if isinstance(document, dict) else None
         if not isinstance(rows, list):

@@ -192,11 +192,12 @@ __global__ void gather(const int* at, int* y, int n) {
   };
   const TrialWorkRef good = prepared(0), spoils = prepared(1), hangs = prepared(2);
   backend.load(0, *spoils, {});
-  CHECK(backend.verify(0, *spoils, {}) == "wrong");
+  CHECK(backend.verify(0, *spoils, kFirstLaunches, {}) == "wrong");
   backend.load(0, *good, {});
   CHECK_NOTHROW(backend.sample(0, *good, 1, 0, {}));
   backend.load(0, *hangs, {});
-  CHECK_THROWS_AS(backend.verify(0, *hangs, WaitLimits{}.within(std::chrono::seconds(1))), Timeout);
+  CHECK_THROWS_AS(backend.verify(0, *hangs, 1, WaitLimits{}.within(std::chrono::seconds(1))),
+                  Timeout);
   backend.load(0, *good, {});  // on a new device
   CHECK_NOTHROW(backend.sample(0, *good, 1, 0, {}));
 }

@@ -72,6 +72,12 @@ TEST_CASE("trial runner: a lost worker is tried again once, other failures are k
   Lane wrong({.wrong = "y[3] is 1"});
   CHECK(wrong.run().status == TrialStatus::correctness);
   CHECK(wrong.pending.trial.times_ms.empty());
+  Lane late({.wrong_at_last = "y[3] is 1"});
+  late.backend.clock = false;
+  CHECK(late.run().status == TrialStatus::correctness);
+  CHECK(late.pending.trial.error == "y[3] is 1");
+  CHECK(late.backend.sampled == 1);
+  CHECK_FALSE(late.pending.cost);
 }
 
 TEST_CASE("trial runner: compiles and runs are stopped by flags of their own") {

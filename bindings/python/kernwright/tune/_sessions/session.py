@@ -54,6 +54,7 @@ class Session:
     `kernel`: a kernel, its text or path, or a callable of the configuration that gives one. Each
     parameter becomes a define of its name. `args`: as for a launch, NumPy arrays as well; they are
     copied. What a launch may write is put back before each trial; `kw.Out` is filled with 0xff.
+    Several launches of each configuration are verified, and const arguments must stay as they are.
     `grid`, `block`, `shared_bytes`, `cluster`: numbers, expressions over parameters and problem
     values, tuples of these, or callables of a dict of both. `problem`: values by name. Other names
     mean the kernel's arguments of these names. `constants`: contents of `__constant__` and
@@ -150,8 +151,7 @@ class Session:
             "device": device,
             "devices": labels,
             "worker": worker_program(),
-            **subject.settings(),
-            "checks": self._verifier is not None,
+            **subject.settings(self._verifier),
             "compile_lanes": self._lanes,
             "energy": self._hooks.wants_energy,
             **self._budget,
@@ -200,9 +200,11 @@ class Session:
             return self._core
 
     def _on_cluster(self, cluster: Cluster, settings: dict[str, Any]) -> dict[str, Any]:
-        if self._wants_default:  # expected from now on, on every node
-            own = {**settings, "store": None}
-            self._try_default(_core.TuneSession(self.space._core, self._hooks, own))
+        if self._verifier is not None:
+            own = _core.TuneSession(self.space._core, self._hooks, {**settings, "store": None})
+            if self._wants_default:  # expected from now on, on every node
+                self._try_default(own)
+            settings = {**settings, "free_outputs": own.free_outputs()}
         reference = self._subject.source.kernel(self._subject.reference)
         parts = (self._subject.arguments, self._verifier)
         self._started_backend = session_backend(cluster, self._hooks, settings, reference, parts)

@@ -14,6 +14,8 @@ from kernwright.tune._sessions.settings import about_row, problem_values, symbol
 from kernwright.tune._space import Space
 from kernwright.tune._store import kernel_key
 
+_REFERENCES = 8
+
 
 class Subject:
     """Raises for what no configuration can run. `space` is the one given, with the problem's
@@ -80,10 +82,24 @@ class Subject:
             return None
         return Verifier(self.arguments, verify, rtol, atol, compare)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, verifier: Verifier | None) -> dict[str, Any]:
         """As the engine takes it."""
-        buffers = self.arguments.contents()
-        return {"buffers": buffers, "symbols": self.symbols, "default": self.default_index}
+        return {
+            "buffers": self.arguments.contents(set() if verifier is None else verifier.compared),
+            "symbols": self.symbols,
+            "default": self.default_index,
+            "checks": verifier is not None,
+            "references": [] if verifier is None else self._references(verifier),
+        }
+
+    def _references(self, verifier: Verifier) -> list[int]:
+        """Configurations that tell which outputs hold contents without meaning before a launch."""
+        first = self.reference_index
+        if verifier.wants_default:
+            return [first]
+        step = max(1, len(self.space) // _REFERENCES)
+        others = (index for index in range(step - 1, len(self.space), step) if index != first)
+        return [first, *others][:_REFERENCES]
 
     def about(self, verifier: Verifier | None, limits: Sequence[float | None]) -> dict[str, Any]:
         """What a session's row says besides its key."""

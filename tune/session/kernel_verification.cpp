@@ -1,0 +1,226 @@
+// Verified launches of KernelBackend, and which outputs are free.
+#include "tune/session/kernel_backend.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "tune/session/kernel_lane.h"
+#include "tune/session/trial_error.h"
+#include "worker/device/poison.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+namespace kernwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kPoisonSeed = 0x6b77706f69736f6e;
+// A launch on poisoned contents may take this many times as long as one on the given contents, and
+// this much more. It may run on: the contents may be a number of iterations.
+constexpr int kPoisonedFactor = 10;
+constexpr std::chrono::milliseconds kPoisonedLeast{2000};
+constexpr std::chrono::seconds kReferencePatience{60};
+
+}  // namespace
+
+std::vector<bool> KernelBackend::free_outputs(const WaitLimits& limits) {
+  prepare(0, limits);
+  return *free_;
+}
+
+void KernelBackend::find_free_outputs(unsigned lane, const WaitLimits& limits) {
+  const std::lock_guard held(free_mutex_);
+  if (free_) return;
+  WaitLimits own;  // compiles and launches of references have limits of their own
+  own.stop = limits.stop;
+  free_ = searched_free_outputs(lane, own);
+}
+
+std::vector<bool> KernelBackend::searched_free_outputs(unsigned lane, const WaitLimits& limits) {
+  std::vector<bool> declared;
+  for (const TuningBuffer& buffer : options_.buffers) declared.push_back(buffer.is_poisoned);
+  // Without isolation a launch on contents of no meaning could end the session.
+  if (!options_.check || !is_isolated()) return declared;
+  std::vector<std::uint64_t> references = options_.references;
+  if (references.empty()) references.push_back(0);
+  for (const std::uint64_t index : references) {
+    if (auto found = free_outputs_of(lane, index, limits)) return std::move(*found);
+  }
+  return declared;
+}
+
+/// What this configuration tells; nothing where it fails, or would be right without a launch.
+std::optional<std::vector<bool>> KernelBackend::free_outputs_of(unsigned number,
+                                                                std::uint64_t index,
+                                                                const WaitLimits& limits) {
+  TrialWorkRef made;
+  try {
+    made = plan(index);
+    compile(*made, limits.within(kReferencePatience));
+    bind(*made);
+  } catch (...) {
+    if (is_cancelled(std::current_exception())) throw;
+    return std::nullopt;  // its trial tells why
+  }
+  Work& work = static_cast<Work&>(*made);
+  std::vector<bool> free(options_.buffers.size(), false);
+  const auto begin = Clock::now();
+  if (!is_right_on(number, work, free, 0, limits.within(kReferencePatience))) return std::nullopt;
+  const auto taken = std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - begin);
+  // NaN alone could be left out by a comparison, and half of the random floats are too small to be
+  // seen in a sum: both must be without effect.
+  const auto is_right = [&](const std::vector<bool>& poisoned) {
+    const auto patience = kPoisonedFactor * taken + kPoisonedLeast;
+    return is_right_on(number, work, poisoned, 0, limits.within(patience)) &&
+           is_right_on(number, work, poisoned, 1, limits.within(patience));
+  };
+  const std::vector<std::size_t> some = candidates(*lanes_[number], work);
+  for (const std::size_t buffer : some) free[buffer] = true;
+  if (some.empty() || is_right(free)) return free;
+  free.assign(free.size(), false);
+  for (const std::size_t buffer : some) {
+    std::vector<bool> alone(free.size(), false);
+    alone[buffer] = true;
+    if (some.size() > 1 && is_right(alone)) free[buffer] = true;
+  }
+  const bool is_any = std::find(free.begin(), free.end(), true) != free.end();
+  if (!is_any && is_right_unlaunched(work)) return std::nullopt;
+  return free;
+}
+
+/// Whether a launch on such contents ends with right outputs. Its outputs stay in the lane.
+bool KernelBackend::is_right_on(unsigned number, Work& work, const std::vector<bool>& poisoned,
+                                unsigned turn, const WaitLimits& limits) {
+  try {
+    load(number, work, limits);
+    Lane& lane = *lanes_[number];
+    restore(lane, limits);
+    poison_outputs(lane, work, poisoned, turn, limits);
+    const bool is_right = !outcome(lane, work, limits);
+    lane.is_dirty.assign(lane.is_dirty.size(), true);
+    return is_right;
+  } catch (...) {
+    if (is_cancelled(std::current_exception())) throw;
+    if (!trial_failure(std::current_exception(), TrialStage::run)) throw;
+    return false;
+  }
+}
+
+/// Written buffers that may be free: those that the last launch changed, and those that the check
+/// looks at. Others are inputs without const, whose contents no launch should miss.
+std::vector<std::size_t> KernelBackend::candidates(const Lane& lane, const Work& work) const {
+  std::vector<std::size_t> found;
+  std::span<const std::byte> outputs = lane.outputs;
+  for (const std::size_t buffer : work.written) {
+    const TuningBuffer& given = options_.buffers[buffer];
+    const auto part = outputs.first(given.bytes.size());
+    outputs = outputs.subspan(part.size());
+    const bool is_changed = !std::equal(part.begin(), part.end(), given.bytes.begin());
+    if (given.is_poisoned || given.is_compared || is_changed) found.push_back(buffer);
+  }
+  return found;
+}
+
+/// Whether the check accepts the contents before any launch: then a kernel that does nothing is
+/// right, and being right tells nothing.
+bool KernelBackend::is_right_unlaunched(const Work& work) const {
+  std::vector<TuningOutput> outputs;
+  std::vector<std::vector<std::byte>> poisoned;
+  poisoned.reserve(work.written.size());
+  for (const std::size_t buffer : work.written) {
+    const TuningBuffer& given = options_.buffers[buffer];
+    if (given.is_poisoned) {
+      poisoned.emplace_back(given.bytes.size(), std::byte{0xff});
+      outputs.push_back({buffer, poisoned.back()});
+    } else {
+      outputs.push_back({buffer, given.bytes});
+    }
+  }
+  return !options_.check(outputs);
+}
+
+void KernelBackend::poison_outputs(Lane& lane, const Work& work, const std::vector<bool>& poisoned,
+                                   unsigned turn, const WaitLimits& limits) {
+  for (const std::size_t buffer : work.written) {
+    if (!poisoned[buffer]) continue;
+    lane.is_dirty[buffer] = true;
+    poison(lane.device, lane.buffers[buffer], turn, kPoisonSeed + buffer, limits);
+  }
+}
+
+std::optional<std::string> KernelBackend::verify(unsigned number, TrialWork& trial,
+                                                 unsigned launches, const WaitLimits& limits) {
+  Work& work = static_cast<Work&>(trial);
+  Lane& lane = *lanes_[number];
+  // Without a check, launches after the first one could not show anything.
+  const bool is_first = work.turn == 0;
+  if (!options_.check) launches = is_first ? 1 : 0;
+  restore(lane, limits);
+  const bool was_pristine = lane.is_pristine;
+  std::optional<std::string> wrong = verified_launches(lane, work, launches, limits);
+  if (!wrong) return std::nullopt;
+  // A wrong kernel may have written anywhere. So may an earlier trial in its samples: then this one
+  // is not to blame for its first launches.
+  lane.is_dirty.assign(lane.is_dirty.size(), true);
+  if (was_pristine || !is_first) return wrong;
+  wrong = verified_launches(lane, work, std::max(launches, kFirstLaunches), limits);
+  lane.is_dirty.assign(lane.is_dirty.size(), true);
+  return wrong;
+}
+
+std::optional<std::string> KernelBackend::verified_launches(Lane& lane, Work& work, unsigned count,
+                                                            const WaitLimits& limits) {
+  for (unsigned launch = 0; launch < count; ++launch) {
+    restore(lane, limits);
+    if (free_) poison_outputs(lane, work, *free_, work.turn, limits);
+    ++work.turn;
+    const std::optional<std::string> wrong = outcome(lane, work, limits);
+    if (wrong) {
+      // Spoilt inputs make later launches wrong.
+      if (const auto changed = changed_constant(lane, work, limits)) return changed;
+      return work.was_right ? format("{}, in a launch after one that was right", *wrong) : *wrong;
+    }
+    work.was_right = true;
+  }
+  return count == 0 ? std::nullopt : changed_constant(lane, work, limits);
+}
+
+/// The first buffer behind a pointer to const that has other contents than before the trial.
+std::optional<std::string> KernelBackend::changed_constant(Lane& lane, const Work& work,
+                                                           const WaitLimits& limits) {
+  for (const auto& [buffer, name] : work.constant) {
+    const TuningBuffer& given = options_.buffers[buffer];
+    if (given.is_poisoned || given.bytes.empty()) continue;
+    lane.outputs.resize(std::max(lane.outputs.size(), given.bytes.size()));
+    const std::span<std::byte> now = std::span(lane.outputs).first(given.bytes.size());
+    lane.device.read(lane.buffers[buffer], now, 0, limits);
+    const auto at = std::mismatch(now.begin(), now.end(), given.bytes.begin()).first;
+    if (at == now.end()) continue;
+    return format("{} is const in the kernel's signature, but its byte {} was changed", name,
+                  at - now.begin());
+  }
+  return std::nullopt;
+}
+
+/// Launches it; returns the error in its outputs, if any.
+std::optional<std::string> KernelBackend::outcome(Lane& lane, const Work& work,
+                                                  const WaitLimits& limits) {
+  lane.device.launch(launch_of(lane, work), limits);
+  if (!options_.check) return std::nullopt;
+  std::size_t bytes = 0;
+  for (const std::size_t buffer : work.written) bytes += lane.buffers[buffer].bytes;
+  lane.outputs.resize(bytes);
+  std::vector<TuningOutput> outputs;
+  std::span<std::byte> room = lane.outputs;
+  for (const std::size_t buffer : work.written) {
+    const auto part = room.first(lane.buffers[buffer].bytes);
+    room = room.subspan(part.size());
+    lane.device.read(lane.buffers[buffer], part, 0, limits);
+    outputs.push_back({buffer, part});
+  }
+  return options_.check(outputs);
+}
+
+}  // namespace kernwright
