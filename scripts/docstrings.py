@@ -36,12 +36,17 @@ def rows(stubs: Iterator[pathlib.Path]) -> Iterator[Row]:
 
 def members(node: ast.ClassDef) -> Iterator[Row]:
     for member in node.body:
-        if not isinstance(member, ast.FunctionDef):
+        if not isinstance(member, ast.FunctionDef) or is_setter(member):
             continue
         is_special = member.name.startswith("__") and ast.get_docstring(member)
         if member.name.startswith("_") and member.name != "__init__" and not is_special:
             continue
         yield node.name, member.name, described(member)
+
+
+def is_setter(node: ast.FunctionDef) -> bool:
+    """Of a property, which has its text from its getter."""
+    return any(ast.unparse(each).endswith(".setter") for each in node.decorator_list)
 
 
 def described(node: ast.FunctionDef) -> str:

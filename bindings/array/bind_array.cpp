@@ -19,6 +19,7 @@
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
+#include "kernels_src/elementwise/promotion.h"
 #include "memory/allocation_site.h"
 #include "memory/transfer.h"
 
@@ -52,7 +53,8 @@ Array make_empty(const py::object& shape, const py::object& dtype, const py::obj
                short_repr(dtype)));
   }
   Device& chosen = device_argument(device);
-  const ScalarType type = dtype.is_none() ? ScalarType::float32 : scalar_argument(dtype);
+  const ScalarType type =
+      dtype.is_none() ? kernels::default_type(kernels::Weak::real) : scalar_argument(dtype);
   const Stream stream = current_stream(chosen);
   Shape extents = shape_argument(shape);
   const AllocationSiteScope scope(user_site());
@@ -78,7 +80,11 @@ Array from_numpy(const py::array& values, const py::object& device) {
 /// Sets every element to `value`. The array must be contiguous.
 void fill_array(const Array& array, const py::object& value) {
   alignas(16) std::array<std::byte, 16> bytes{};
-  const Fit fit = encode(read_number(value.ptr()), array.type(), bytes.data());
+  Number number = read_number(value.ptr());
+  if (array.type() == ScalarType::boolean && number.kind != Number::Kind::none) {
+    number = Number::of(std::uint64_t{number.is_true() ? 1U : 0U});  // as in NumPy, 2 is true
+  }
+  const Fit fit = encode(number, array.type(), bytes.data());
   if (fit == Fit::wrong_kind) {
     throw ArgumentError(format("{} cannot be an element of an array of {}", short_repr(value),
                                scalar_name(array.type())));
@@ -264,6 +270,11 @@ void define_properties(ArrayClass& type) {
                              })
       .def_property_readonly("T", [](const Array& a) { return transpose_array(a, py::args()); })
       .def_property_readonly("__cuda_array_interface__", &cuda_interface);
+  for (const auto& [name, set] : {std::pair{"real", "set_real"}, std::pair{"imag", "set_imag"}}) {
+    type.def_property(
+        name, [name](const py::object& self) { return helper(name)(self); },
+        [set](const py::object& self, const py::object& value) { helper(set)(self, value); });
+  }
 }
 
 void define_methods(ArrayClass& type) {
@@ -314,10 +325,8 @@ void define_methods(ArrayClass& type) {
              return py::reinterpret_steal<py::object>(PySeqIter_New(self.ptr()));
            })
       .def("__contains__",
-           [](const Array&, const py::object&) -> bool {
-             throw ArgumentError(
-                 "\"value in x\" is not there for arrays of a device: ask the host, \"value in "
-                 "x.numpy()\", or compare with x == value");
+           [](const py::object& self, const py::object& value) {
+             return helper("contains")(self, value).cast<bool>();
            })
       .def("__getitem__",
            [](const py::object& self, const py::object& key) -> py::object {
@@ -342,7 +351,8 @@ void define_methods(ArrayClass& type) {
 
 /// Methods with twins among the functions of the array library.
 void define_library_methods(ArrayClass& type) {
-  for (const char* const name : {"ravel", "flatten", "fill"}) {
+  for (const char* const name :
+       {"ravel", "flatten", "fill", "tolist", "clip", "round", "conj", "conjugate"}) {
     type.def(name, said_by("kernwright._array.methods", name));
   }
   for (const char* const name : {"squeeze", "swapaxes", "repeat"}) {
@@ -394,6 +404,12 @@ void define_protocols(ArrayClass& type) {
       .def("__float__", [](const py::object& a) { return py::float_(helper("item")(a, "float")); })
       .def("__complex__", [](const py::object& a) { return helper("as_complex")(a); })
       .def("__index__", [](const py::object& a) { return helper("as_index")(a); })
+      .def("__round__", said_by("kernwright._array.methods", "round"))
+      .def("__trunc__", [](const py::object& a) { return helper("whole")(a, "trunc"); })
+      .def("__floor__", [](const py::object& a) { return helper("whole")(a, "floor"); })
+      .def("__ceil__", [](const py::object& a) { return helper("whole")(a, "ceil"); })
+      .def("__format__",
+           [](const py::object& a, const py::object& spec) { return helper("formatted")(a, spec); })
       .def("__repr__", [](const py::object& a) { return helper("represent")(a); })
       .def("__reduce__", [](const Array& a) {
         return py::make_tuple(helper("rebuild"), py::make_tuple(to_numpy(a)));

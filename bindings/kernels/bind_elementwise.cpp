@@ -103,6 +103,8 @@ void bind_elementwise(py::module_& m) {
   m.def("_elementwise", &compute, py::arg("name"), py::arg("operands"),
         py::arg("out") = py::none());
   m.def("_result_type", &result_type);
+  m.def("_set_default_dtype",
+        [](const py::object& dtype) { kernels::set_default_real(scalar_argument(dtype)); });
   m.def("_promote_types", [](const py::object& a, const py::object& b) {
     return dtype_object(kernels::promote(scalar_argument(a), scalar_argument(b)));
   });

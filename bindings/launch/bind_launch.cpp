@@ -336,7 +336,8 @@ py::object host_values(const py::object& values, const char* wrapper) {
   if (!py::isinstance<py::array>(values))
     throw ArgumentError(format("kw.{} takes a NumPy array, got {}", wrapper, type_name(values)));
   const bool is_plain = Py_TYPE(values.ptr()) == py::detail::npy_api::get().PyArray_Type_;
-  if (!is_plain && module_member("kernwright._array.creation", "is_masked")(values).cast<bool>()) {
+  if (!is_plain &&
+      module_member("kernwright._array.host_values", "is_masked")(values).cast<bool>()) {
     throw ArgumentError(
         format("kw.{} got a masked array: fill the masked elements first, or pass "
                "its data without the mask",

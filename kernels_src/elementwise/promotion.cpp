@@ -5,6 +5,7 @@
 #include "base/format.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 
 namespace kernwright::kernels {
@@ -20,6 +21,8 @@ constexpr std::array<std::string_view, kScalarTypeCount> kPromotions = {
     "dddddddddddddddDD", "vv---v-----fdv-FD", "wwfddwfddf-fd-wFD", "FFFDDFFDDFFFDFFFD",
     "DDDDDDDDDDDDDDDDD",
 };
+
+std::atomic<ScalarType> default_real = ScalarType::float32;
 
 std::size_t index_of(ScalarType type) noexcept { return static_cast<std::size_t>(type); }
 
@@ -65,7 +68,18 @@ ScalarType promote(ScalarType type, Weak number) noexcept {
 
 ScalarType default_type(Weak number) noexcept {
   if (number == Weak::integer) return ScalarType::int64;
-  return number == Weak::real ? ScalarType::float32 : ScalarType::complex64;
+  const ScalarType real = default_real.load(std::memory_order_relaxed);
+  return number == Weak::real ? real : promote(real, number);
+}
+
+void set_default_real(ScalarType type) {
+  if (type != ScalarType::float16 && type != ScalarType::bfloat16 && type != ScalarType::float32 &&
+      type != ScalarType::float64) {
+    throw ArgumentError(
+        format("the default element type is float16, bfloat16, float32 or float64, not {}",
+               scalar_name(type)));
+  }
+  default_real.store(type, std::memory_order_relaxed);
 }
 
 bool can_cast(ScalarType from, ScalarType to) noexcept { return find_promotion(from, to) == to; }

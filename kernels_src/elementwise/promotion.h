@@ -19,8 +19,12 @@ enum class Weak : std::uint8_t { none, integer, real, complex };
 /// `type` with such a number beside it: float32 and a real stay float32, int32 and a real become
 /// float64, a float and a complex the complex type of its width.
 ScalarType promote(ScalarType type, Weak number) noexcept;
-/// The type of such a number alone: int64, float32, complex64. `number` is not Weak::none.
+/// The type of such a number alone: int64; the default real type, float32 unless it was set; the
+/// complex type of its width. `number` is not Weak::none.
 ScalarType default_type(Weak number) noexcept;
+/// Sets the default real type, for all threads. Throws ArgumentError for a type that is none of
+/// float16, bfloat16, float32 and float64.
+void set_default_real(ScalarType type);
 
 /// Whether every value of `from` is one of `to`, as NumPy's "safe".
 bool can_cast(ScalarType from, ScalarType to) noexcept;

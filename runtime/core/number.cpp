@@ -170,6 +170,10 @@ double Number::as_double() const noexcept {
                   : static_cast<double>(bits);
 }
 
+bool Number::is_true() const noexcept {
+  return kind == Kind::integer ? bits != 0 : real != 0 || imaginary != 0;
+}
+
 std::string Number::to_string() const {
   switch (kind) {
     case Kind::integer:

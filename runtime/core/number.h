@@ -27,6 +27,8 @@ struct Number {
 
   /// Integers beyond 2^53 are rounded as Python's float() does; of a complex number the real part.
   double as_double() const noexcept;
+  /// Whether it is not 0; NaN is not.
+  bool is_true() const noexcept;
   /// "-5", "2.5"; of a complex one "1+2j".
   std::string to_string() const;
 };

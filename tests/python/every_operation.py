@@ -162,7 +162,7 @@ def public_names() -> list[str]:
 
 def _computes(cls: type, member: str) -> bool:
     """Whether a member is a method, operator or view of its own."""
-    if member in ("T", "mT"):
+    if member in ("T", "mT", "real", "imag"):
         return True
     if member.startswith("_") and not (member.startswith("__") and cls is kw.Array):
         return False

@@ -1,5 +1,6 @@
 """Cases of creation, elementwise functions, operators and methods of arrays."""
 
+import math
 import operator
 
 import numpy as np
@@ -184,12 +185,24 @@ operators.add("Array.__iter__", list, s(4, 9), kind=VIEW)
 for name, call in {"bool": bool, "int": int, "float": float, "complex": complex}.items():
     operators.add(f"Array.__{name}__", call, ONE, kind=HOST)
 operators.add("Array.__index__", operator.index, ONE, kind=HOST)
+operators.add("Array.__contains__", lambda x: 3 in x, ROWS, kind=HOST)
+operators.add("Array.__format__", lambda x: f"{x:.3f}", ONE, kind=HOST)
+for name in ("floor", "ceil", "trunc"):
+    operators.add(f"Array.__{name}__", getattr(math, name), ONE, kind=HOST)
+operators.add("Array.__round__", round, ROWS)
 operators.add("Array.__repr__", repr, ROWS, kind=HOST)
 operators.add("Array.__reduce__", lambda x: x.__reduce__()[1][0].tobytes(), ROWS, kind=HOST)
 
 methods = Table("methods")
 methods.add("Array.numpy", lambda x: x.numpy().tobytes(), ROWS, kind=HOST)
 methods.add("Array.item", lambda x: x.item(), ONE, kind=HOST)
+methods.add("Array.tolist", lambda x: x.tolist(), ROWS, kind=HOST)
+methods.add("Array.real", lambda x: x.real, s(40, 33, dtype="complex64"), kind=VIEW)
+methods.add("Array.imag", lambda x: x.imag, s(40, 33, dtype="complex64"), kind=VIEW)
+methods.add("Array.conj", lambda x: x.conj(), s(40, 33, dtype="complex64"))
+methods.add("Array.conjugate", lambda x: x.conjugate(), s(40, 33, dtype="complex64"))
+methods.add("Array.clip", lambda x: x.clip(-1, 1), ROWS)
+methods.add("Array.round", lambda x: x.round(2), ROWS)
 methods.add("Array.T", lambda x: x.T, ROWS, kind=VIEW)
 methods.add("Array.mT", lambda x: x.mT, s(2, 5, 7), kind=VIEW)
 methods.add("Array.__dlpack__", lambda x: kw.from_dlpack(Foreign(x)), ROWS, kind=VIEW)

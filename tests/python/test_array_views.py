@@ -63,3 +63,37 @@ def test_view_refuses_what_makes_no_elements():
     for wrong in ((2, 3), [2], 3, "nonsense", object(), "f4,i4"):
         with pytest.raises(kw.ArgumentError):
             kw.zeros(4).view(wrong)
+
+
+def test_parts_of_complex_numbers_are_views():
+    for dtype in ("complex64", "complex128"):
+        values = (np.arange(12) + 1j * np.arange(12)[::-1]).reshape(3, 4).astype(dtype)
+        for cut in (..., (slice(None, None, -2),), (slice(1, 3), slice(None, None, 3)), 1, (1, 2),
+                    slice(0, 0)):  # fmt: skip
+            host = values.copy()
+            x = kw.asarray(host)
+            view = host[cut] if isinstance(host[cut], np.ndarray) else host[1:2, 2:3].reshape(())
+            for part in ("real", "imag"):
+                found = getattr(x[cut], part)
+                assert found.dtype == view.real.dtype and np.array_equal(
+                    found.numpy(), getattr(view, part)
+                )
+            x[cut].imag = 7
+            view.imag = 7
+            x[cut].real *= 2
+            view.real *= 2
+            assert np.array_equal(x.numpy(), host)
+            assert np.array_equal(x[cut].conj().numpy(), host[cut].conj())
+            assert np.array_equal(x.T.conjugate().numpy(), host.T.conj())
+
+
+def test_parts_of_real_numbers():
+    for dtype in ("float32", "int16", "bool", "bfloat16"):
+        x = kw.ones(3, dtype)
+        assert x.real.ptr == x.ptr and x.imag.dtype == x.dtype and x.imag.tolist() == [0] * 3
+        x.real = [0, 1, 1]
+        assert x.tolist() == [0, 1, 1]
+        with pytest.raises(kw.ArgumentError, match="no imaginary"):
+            x.imag = 1
+    with pytest.raises(kw.InvalidArgument, match=r"broadcast|Incompatible"):
+        kw.ones(3, "complex64").real = [1, 2]

@@ -40,12 +40,11 @@ NO_OPERATIONS = {
     ),
     "tell about types and shapes": (
         "finfo iinfo isdtype can_cast promote_types result_type broadcast_shapes "
+        "get_default_dtype set_default_dtype "
         "__array_namespace_info__ Array Array.__len__ Array.__array_namespace__ "
         "Array.__dlpack_device__ nn.quant.formats nn.quant.PackedWeight"
     ),
-    "make nothing, and say what to do instead": (
-        "Array.__new__ Array.__init__ Array.__array__ Array.__contains__"
-    ),
+    "make nothing, and say what to do instead": ("Array.__new__ Array.__init__ Array.__array__"),
     "set the state of the default generator": "random.seed random.default_generator",
 }
 

@@ -131,45 +131,6 @@ def test_vecdot(name):
         kw.vecdot(kw.ones(3), kw.ones(4))
 
 
-EINSUMS = {
-    "ij,jk->ik": [(3, 4), (4, 5)],
-    "ij,jk": [(3, 4), (4, 5)],
-    "ij->ji": [(3, 4)],
-    "ii": [(4, 4)],
-    "ii->i": [(4, 4)],
-    "ijj->ij": [(2, 3, 3)],
-    "i,i->": [(5,), (5,)],
-    "i,j->ij": [(5,), (2,)],
-    "bij,bjk->bik": [(2, 3, 4), (2, 4, 5)],
-    "...ij,...jk->...ik": [(2, 1, 3, 4), (6, 4, 5)],
-    "ij,jk,kl->il": [(3, 4), (4, 5), (5, 2)],
-    "abc,cd,bde->ae": [(2, 3, 4), (4, 5), (3, 5, 6)],
-    "i,i,i->i": [(3,), (3,), (3,)],
-    "ij,ij->": [(3, 4), (3, 4)],
-    "ij,kj->ikj": [(3, 4), (2, 4)],
-    "ba,b": [(3, 2), (3,)],
-    "ab...->...": [(2, 3, 4, 5)],
-    "a,ab,b->": [(3,), (3, 4), (4,)],
-}
-
-
-@pytest.mark.parametrize("subscripts", EINSUMS)
-def test_einsum(subscripts):
-    rng = np.random.default_rng(6)
-    operands = [rng.standard_normal(shape) for shape in EINSUMS[subscripts]]
-    got = kw.einsum(subscripts, *(kw.asarray(x) for x in operands))
-    compare(got, np.einsum(subscripts, *operands))
-
-
-def test_einsum_refuses():
-    x = kw.ones((2, 3))
-    for subscripts in ("ij,jk->ik", "i->i", "ij->iz", "ij->ii", "i1->i"):
-        with pytest.raises((kw.InvalidArgument, kw.ArgumentError), match="einsum"):
-            kw.einsum(subscripts, x)
-    with pytest.raises(kw.InvalidArgument, match="Incompatible dimensions"):
-        kw.einsum("ij,jk->ik", x, x)
-
-
 def test_products_in_a_graph():
     stream = kw.Stream()
     a, b = kw.ones((8, 8)), kw.ones((8, 8))

@@ -11,6 +11,8 @@
 3000.0
 """
 
+import sys as _sys
+
 # The extension first: it says where it cannot be used. The log next: it closes after all others.
 from kernwright import _core, errors
 from kernwright._support import logger as _logger
@@ -212,7 +214,9 @@ _TOPICS = {
         ),
         "_array.composed.statistics": "average corrcoef cov ptp",
         "_array.counting": "argwhere bincount flatnonzero histogram nonzero",
-        "_array.data_types": "astype e finfo iinfo inf isdtype nan newaxis pi",
+        "_array.data_types": (
+            "astype e finfo get_default_dtype iinfo inf isdtype nan newaxis pi set_default_dtype"
+        ),
         "_array.elementwise": (
             "abs add clip conj copysign divide floor_divide fmod hypot imag maximum minimum "
             "multiply negative nextafter positive pow real reciprocal remainder sign square "
@@ -224,7 +228,8 @@ _TOPICS = {
         ),
         "_array.indexing": "gather put put_along_axis scatter take take_along_axis",
         "_array.inspection": "__array_namespace_info__",
-        "_array.linear": "einsum matmul tensordot vecdot",
+        "_array.einsum": "einsum",
+        "_array.linear": "matmul tensordot vecdot",
         "_array.logic": (
             "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift "
             "bitwise_xor equal greater greater_equal iscomplex isfinite isinf isnan isneginf "
@@ -324,6 +329,10 @@ def __getattr__(name: str) -> object:
 
 publish(globals(), __all__)
 del publish
+
+# A program that has imported einops wants it to know our arrays. Others import kernwright.einops.
+if "einops" in _sys.modules:
+    import kernwright.einops as _einops  # noqa: F401
 
 
 def __dir__() -> list[str]:

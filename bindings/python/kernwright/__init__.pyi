@@ -26,6 +26,7 @@ from kernwright._array.composed.quantiles import *
 from kernwright._array.composed.statistics import *
 from kernwright._array.counting import *
 from kernwright._array.data_types import *
+from kernwright._array.einsum import *
 from kernwright._array.elementwise import *
 from kernwright._array.functions import *
 from kernwright._array.indexing import *

@@ -15,6 +15,7 @@ from kernwright._core_array import _can_cast as _can_cast
 from kernwright._core_array import _elementwise as _elementwise
 from kernwright._core_array import _promote_types as _promote_types
 from kernwright._core_array import _result_type as _result_type
+from kernwright._core_array import _set_default_dtype as _set_default_dtype
 from kernwright._core_attention import _append_cache as _append_cache
 from kernwright._core_attention import _append_qkv as _append_qkv
 from kernwright._core_attention import _attention as _attention
@@ -1030,7 +1031,8 @@ def current_stream(device: _DeviceLike = None) -> Stream:
 
 def cuda_unavailable_reason() -> str: ...
 def empty(shape: _Shape, dtype: Any = None, *, device: _DeviceLike = None) -> Array:
-    """A new array whose elements are not set. `dtype` is float32 where none is given. Raises
+    """A new array whose elements are not set. The default dtype is that of
+    get_default_dtype(). Raises
     OutOfMemory; InvalidArgument for negative extents.
 
     >>> kw.empty((2, 3), "float16").nbytes

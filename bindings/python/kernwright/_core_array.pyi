@@ -66,6 +66,17 @@ class Array:
         """A view with the last two axes exchanged. Raises InvalidArgument for fewer than two
         axes."""
     @property
+    def real(self) -> Array:
+        """A view of the real parts, which may be assigned; of real numbers the array itself."""
+    @real.setter
+    def real(self, value: Any) -> None: ...
+    @property
+    def imag(self) -> Array:
+        """A view of the imaginary parts, which may be assigned; of real numbers zeros in new
+        memory, and assigning raises ArgumentError."""
+    @imag.setter
+    def imag(self, value: Any) -> None: ...
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def numpy(self) -> npt.NDArray[Any]:
         """A copy in new host memory. Waits for the work that was queued before on the current
@@ -143,15 +154,16 @@ class Array:
         >>> kw.asarray([1, 2]).repeat(2).numpy()
         array([1, 1, 2, 2])
         """
-    def take(self, indices: Any, /, axis: int | None = None, *, mode: str = "clip") -> Array:
+    def take(self, indices: Any, /, axis: int | None = None, *, mode: str | None = None) -> Array:
         """The elements at `indices` along `axis`, or in C order. As kw.take().
 
         >>> kw.asarray([10, 20, 30]).take([2, 0]).numpy()
         array([30, 10])
         """
     def fill(self, value: Any) -> None:
-        """Sets every element to `value`. Raises ArgumentRangeError for a number the dtype cannot
-        hold.
+        """Sets every element to `value`, a number or an array of one element. Raises
+        ArgumentRangeError for a number the dtype cannot hold; in an array of bool all but 0 is
+        True.
 
         >>> x = kw.empty(3)
         >>> x.fill(2)
@@ -309,6 +321,37 @@ class Array:
         >>> kw.asarray([1, 2, 3]).cumprod().numpy()
         array([1, 2, 6])
         """
+    def clip(self, min: Any = None, max: Any = None, out: Array | None = None) -> Array:
+        """The elements, none below `min` or above `max`. As kw.clip().
+
+        >>> kw.asarray([1, 5, 9]).clip(2, 6).numpy()
+        array([2, 5, 6])
+        """
+    def round(self, decimals: int = 0, out: Array | None = None) -> Array:
+        """The elements rounded to `decimals` digits. As kw.round().
+
+        >>> kw.asarray([1.25, -2.5]).round().numpy()
+        array([ 1., -2.], dtype=float32)
+        """
+    def conj(self) -> Array:
+        """The complex conjugates; of real numbers a copy. As kw.conj().
+
+        >>> kw.asarray([1 + 2j]).conj().numpy()
+        array([1.-2.j], dtype=complex64)
+        """
+    def conjugate(self) -> Array:
+        """conj() by its other name.
+
+        >>> kw.asarray([1 + 2j]).conjugate().numpy()
+        array([1.-2.j], dtype=complex64)
+        """
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers, or one number where there is no axis;
+        waits for the work before, as numpy() does.
+
+        >>> kw.asarray([[1.5, 2.0], [3.0, 4.0]]).tolist()
+        [[1.5, 2.0], [3.0, 4.0]]
+        """
     def item(self) -> Any:
         """The only element as a Python number; waits for the work before. Raises InvalidArgument
         for another number of elements.
@@ -318,7 +361,12 @@ class Array:
         """
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Array]: ...
-    def __contains__(self, value: object) -> bool: ...
+    def __contains__(self, value: object) -> bool:
+        """Whether an element equals `value`; waits for the work before.
+
+        >>> 2 in kw.asarray([1, 2]), 5 in kw.asarray([1, 2])
+        (True, False)
+        """
     def __eq__(self, other: Any) -> Array: ...  # type: ignore[override]
     def __ne__(self, other: Any) -> Array: ...  # type: ignore[override]
     __hash__ = None  # type: ignore[assignment]
@@ -382,7 +430,8 @@ class Array:
         """
     def __setitem__(self, key: Any, value: Any) -> None:
         """Writes a number, an array of the device or one of NumPy where `key` points, with
-        broadcasting. Raises IndexError as reading does, and ArgumentError for a shape or type that
+        broadcasting; leading axes of one element are dropped. In an array of bool every number but
+        0 is True. Raises IndexError as reading does, and ArgumentError for a shape or type that
         does not fit and for a read-only array.
 
         >>> a = kw.zeros((2, 3))
@@ -404,6 +453,17 @@ class Array:
     def __float__(self) -> float: ...
     def __complex__(self) -> complex: ...
     def __index__(self) -> int: ...
+    def __round__(self, decimals: int = 0, /) -> Array: ...
+    def __trunc__(self) -> int: ...
+    def __floor__(self) -> int: ...
+    def __ceil__(self) -> int: ...
+    def __format__(self, spec: str, /) -> str:
+        """One number by Python's formats; without a format all elements as str() has them. Raises
+        ArgumentError for a format of several elements.
+
+        >>> f"{kw.asarray(0.125):.1%}"
+        '12.5%'
+        """
     def _fill(self, value: Any) -> None: ...
     def _assign(self, source: Array) -> None: ...
     def _assign_numpy(self, values: npt.NDArray[Any]) -> None: ...
@@ -412,4 +472,5 @@ class Array:
 def _elementwise(name: str, operands: tuple[Any, ...], out: Any = None) -> Array: ...
 def _result_type(*values: Any) -> np.dtype[Any]: ...
 def _promote_types(a: Any, b: Any) -> np.dtype[Any]: ...
+def _set_default_dtype(dtype: Any) -> None: ...
 def _can_cast(from_: Any, to: Any, casting: str) -> bool: ...

@@ -102,3 +102,13 @@ TEST_CASE("number: words of messages") {
   CHECK(range_text(ScalarType::uint64) == "0 ... 18446744073709551615");
   CHECK(range_text(ScalarType::float16) == "-65504 ... 65504");
 }
+
+TEST_CASE("number: all but 0 are true") {
+  CHECK(Number::of(std::int64_t{-1}).is_true());
+  CHECK(Number::of(0.5).is_true());
+  CHECK(Number::of(std::numeric_limits<double>::quiet_NaN()).is_true());
+  CHECK(Number::of(0.0, 2.0).is_true());
+  CHECK(!Number::of(std::uint64_t{0}).is_true());
+  CHECK(!Number::of(-0.0).is_true());
+  CHECK(!Number::of(0.0, 0.0).is_true());
+}

@@ -6,11 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.creation import _kind
-from kernwright._core import Array, _dtype
+from kernwright._array.host_values import kind_of
+from kernwright._core import Array, _dtype, _result_type, _set_default_dtype
 from kernwright.errors import ArgumentError
 
-__all__ = ["astype", "e", "finfo", "iinfo", "inf", "isdtype", "nan", "newaxis", "pi"]
+__all__ = [
+    "astype",
+    "e",
+    "finfo",
+    "get_default_dtype",
+    "iinfo",
+    "inf",
+    "isdtype",
+    "nan",
+    "newaxis",
+    "pi",
+    "set_default_dtype",
+]
 
 e = 2.718281828459045
 pi = 3.141592653589793
@@ -37,7 +49,7 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
     array([ 1, -2], dtype=int32)
     """
     if not isinstance(x, Array):
-        raise ArgumentError(f"astype() converts arrays of a device, not {_kind(x)}: kw.asarray()")
+        raise ArgumentError(f"astype() converts arrays of a device, not {kind_of(x)}: kw.asarray()")
     if np.dtype(x.dtype).kind == "c" and _kind_of(dtype) in "f":
         raise ArgumentError(
             f"elements of {x.dtype} become {_dtype(dtype)} only without their imaginary part: "
@@ -46,6 +58,34 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
     if device is not None:
         x = x.to(device)
     return x.astype(dtype, copy=copy)
+
+
+def set_default_dtype(dtype: Any, /) -> None:
+    """Sets the element type of what is made of Python floats, where no type is named: by asarray(),
+    full(), zeros(), ones(), empty(), eye(), arange(), linspace(), fft.fftfreq() and kw.random.
+    Complex numbers get the complex type of its width. Types of arrays that exist do not change.
+
+    `dtype`: float32 (that of a new process), float64, float16 or bfloat16; ArgumentError for
+    another. The type is that of all threads. A call of another thread in the same moment uses the
+    type before or after; none sees both.
+
+    >>> kw.set_default_dtype("float64")
+    >>> kw.zeros(2).dtype, kw.asarray([1 + 2j]).dtype
+    (dtype('float64'), dtype('complex128'))
+    >>> kw.set_default_dtype("float32")
+    """
+    if dtype is None:  # NumPy's name of float64
+        raise ArgumentError('set_default_dtype() needs a type, such as "float32", and got None')
+    _set_default_dtype(dtype)
+
+
+def get_default_dtype() -> np.dtype[Any]:
+    """The element type that Python floats become: see set_default_dtype().
+
+    >>> kw.get_default_dtype()
+    dtype('float32')
+    """
+    return _result_type(0.0)
 
 
 def _kind_of(dtype: Any) -> str:
@@ -134,7 +174,9 @@ def _promoted(*arrays: Any) -> tuple[Array, ...]:
     """All as arrays of the type that NumPy's promotion gives them."""
     for each in arrays:
         if not isinstance(each, Array):
-            raise ArgumentError(f"an array of a device is needed, got {_kind(each)}: kw.asarray()")
+            raise ArgumentError(
+                f"an array of a device is needed, got {kind_of(each)}: kw.asarray()"
+            )
     types = [each.dtype for each in arrays]
     if all(each is types[0] for each in types):  # promotion costs more than a launch
         return arrays

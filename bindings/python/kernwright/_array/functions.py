@@ -213,21 +213,18 @@ def logaddexp(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
 
 
 def round(x: Any, /, decimals: int = 0, *, out: Array | None = None) -> Array:
-    """The nearest number with so many digits behind the point, ties to even, in the type of x;
-    negative `decimals` round digits in front of it.
+    """The nearest number with `decimals` digits behind the point, ties to even, in the type of x.
+    Negative `decimals` round to tens, hundreds, ...
 
     >>> kw.round(kw.asarray([0.5, 1.5]))
-    >>> kw.round(kw.asarray([2.345, 0.55]), 1).numpy()
-    array([2.3, 0.6], dtype=float32)
+    >>> kw.round(kw.asarray([1.25, -2.0]), 1)
     """
     if decimals == 0:
         return _elementwise("round", (x,), out)
-    from kernwright._array.composed.float_parts import rounded
+    from kernwright._array.rounding import round_digits
 
-    made = rounded(x, decimals)
-    if out is None:
-        return made
-    return _elementwise("where", (True, made, made), out)
+    made = round_digits(x, decimals)
+    return made if out is None else _elementwise("positive", (made,), out)
 
 
 def rsqrt(x: Any, /, *, out: Array | None = None) -> Array:

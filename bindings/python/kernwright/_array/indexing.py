@@ -1,19 +1,24 @@
 """Elements at positions that arrays hold: take, gather, scatter and their kin.
 
-Negative positions count from the end. A position beyond an end reads the nearest element
-(mode="clip") and writes nothing; mode="raise" waits for the device, looks first, and raises
-IndexError before anything is read or written.
+Negative positions count from the end. A position beyond an end raises IndexError, if the host has
+it: sequences, NumPy's arrays. Those of the device are not looked at: one beyond an end reads the
+nearest element and writes nothing. mode="raise" waits for the device and looks at them, too;
+mode="clip" also clips those of the host. What raises has read and written nothing.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from kernwright._array.creation import HOST_TYPES
+from kernwright._array.methods import without_leading_ones
 from kernwright._array.operands import (
     axis_of,
     common_shape,
     device_array,
+    host_index,
     index_array,
+    require_inside,
     values_like,
 )
 from kernwright._core import Array, _add_at, _count_outside, _gather, _put_at, _scatter, _take_at
@@ -22,13 +27,14 @@ from kernwright.errors import InvalidArgument
 __all__ = ["gather", "put", "put_along_axis", "scatter", "take", "take_along_axis"]
 
 
-def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str = "clip") -> Array:
+def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str | None = None) -> Array:
     """The elements of `x` at `indices` along `axis`: result[a, m, b] = x[a, indices[m], b].
 
     `indices`: integers of any shape, which takes the place of `axis` in the result; sequences and
     NumPy's are copied to the device. axis=None takes from the flattened array. Any dtype of `x`.
-    mode: "clip" or "raise" (see the module). ValueError for an axis or mode that is none;
-    IndexError.
+    Positions of the host beyond an end raise IndexError, those of the device take the nearest
+    element; mode="raise" and mode="clip" say so for both. ValueError for an axis or mode that is
+    none.
 
     >>> kw.take(kw.arange(5), [0, -1]).numpy()
     array([0, 4])
@@ -37,12 +43,11 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str = "clip"
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = axis_of(axis, x.ndim)
-    index = index_array(indices, x)
-    _look(index, x.shape[axis], axis, mode)
+    index = _positions(indices, x, axis, mode)
     return _take_at(x, [axis], [index], axis)
 
 
-def take_along_axis(x: Any, indices: Any, /, axis: int = -1, *, mode: str = "clip") -> Array:
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1, *, mode: str | None = None) -> Array:
     """result[i, j, k] = x[i, indices[i, j, k], k], here for axis 1.
 
     Both have the same number of axes, and all but `axis` broadcast. What argsort and argmax (with
@@ -55,13 +60,12 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1, *, mode: str = "cli
     """
     x = device_array(x)
     axis = axis_of(axis, x.ndim)
-    x, index = _aligned(x, index_array(indices, x), axis)
-    _look(index, x.shape[axis], axis, mode)
+    x, index = _aligned(x, _positions(indices, x, axis, mode), axis)
     return _gather(x, axis, index)
 
 
 def put_along_axis(
-    x: Any, indices: Any, values: Any, axis: int, *, mode: str = "clip",
+    x: Any, indices: Any, values: Any, axis: int, *, mode: str | None = None,
     unique_indices: bool = False,
 ) -> None:  # fmt: skip
     """x[i, indices[i, j, k], k] = values[i, j, k], here for axis 1, in place.
@@ -78,17 +82,17 @@ def put_along_axis(
     """
     x = device_array(x)
     axis = axis_of(axis, x.ndim)
-    wide, index = _aligned(x, index_array(indices, x), axis)
+    wide, index = _aligned(x, _positions(indices, x, axis, mode), axis)
     if wide.shape != x.shape:
         raise InvalidArgument(
             f"Incompatible dimensions: indices of shape {index.shape} do not fit into an array of "
             f"shape {x.shape}"
         )
-    _look(index, x.shape[axis], axis, mode)
-    _scatter(x, axis, index, values_like(values, x)._broadcast(index.shape), unique_indices, False)
+    source = without_leading_ones(values_like(values, x), index.ndim)._broadcast(index.shape)
+    _scatter(x, axis, index, source, unique_indices, False)
 
 
-def gather(x: Any, axis: int, index: Any, *, mode: str = "clip") -> Array:
+def gather(x: Any, axis: int, index: Any, *, mode: str | None = None) -> Array:
     """torch's gather: result[i, j, k] = x[i, index[i, j, k], k], here for axis 1.
 
     `index` has as many axes as `x`, and none but `axis` is longer; nothing broadcasts. The result
@@ -101,13 +105,12 @@ def gather(x: Any, axis: int, index: Any, *, mode: str = "clip") -> Array:
     """
     x = device_array(x)
     axis = axis_of(axis, x.ndim)
-    index = index_array(index, x, "index")
-    _look(index, x.shape[axis], axis, mode)
+    index = _positions(index, x, axis, mode, "index")
     return _gather(x, axis, index)
 
 
 def scatter(
-    x: Any, axis: int, index: Any, src: Any, *, reduce: str | None = None, mode: str = "clip",
+    x: Any, axis: int, index: Any, src: Any, *, reduce: str | None = None, mode: str | None = None,
     unique_indices: bool = False,
 ) -> Array:  # fmt: skip
     """torch's scatter: a copy of `x` in which [i, index[i, j, k], k] is src[i, j, k] (axis 1).
@@ -123,8 +126,7 @@ def scatter(
     """
     result = device_array(x).copy()
     axis = axis_of(axis, result.ndim)
-    index = index_array(index, result, "index")
-    _look(index, result.shape[axis], axis, mode)
+    index = _positions(index, result, axis, mode, "index")
     add = _adds(reduce)
     values = values_like(src, result)
     if values.ndim == 0:
@@ -143,7 +145,7 @@ def scatter(
 
 def put(
     x: Any, indices: Any, values: Any, /, axis: int | None = None, *, reduce: str | None = None,
-    mode: str = "clip", unique_indices: bool = False,
+    mode: str | None = None, unique_indices: bool = False,
 ) -> None:  # fmt: skip
     """x[a, indices[m], b] = values[a, m, b] along `axis`, in place; axis=None: of x.reshape(-1).
 
@@ -166,9 +168,8 @@ def put(
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = axis_of(axis, x.ndim)
-    index = index_array(indices, x)
-    _look(index, x.shape[axis], axis, mode)
-    given = values_like(values, x)
+    index = _positions(indices, x, axis, mode)
+    given = without_leading_ones(values_like(values, x), x.ndim - 1 + index.ndim)
     if add:
         _add_at(x, [axis], [index], axis, given)
     else:
@@ -181,18 +182,27 @@ def _adds(reduce: str | None) -> bool:
     return reduce is not None
 
 
-def _look(index: Array, extent: int, axis: int, mode: str) -> None:
-    if mode not in ("clip", "raise"):
-        raise InvalidArgument(f'mode is "clip" or "raise", got {mode!r}')
-    if extent == 0 and index.size > 0:
-        raise IndexError(f"there is no element to index along axis {axis} with size 0")
-    if mode == "raise":
-        wrong = _count_outside(index, extent)
+def _positions(indices: Any, x: Array, axis: int, mode: str | None, name: str = "indices") -> Array:
+    """Positions along an axis of `x`, on its device, looked at as `mode` says."""
+    if mode not in (None, "clip", "raise"):
+        raise InvalidArgument(f'mode is "clip", "raise" or None, got {mode!r}')
+    extent = x.shape[axis]
+    if isinstance(indices, HOST_TYPES):
+        values = host_index(indices)
+        if mode != "clip" and values.dtype.kind != "b":
+            require_inside(values, extent, axis)
+        index = index_array(values, x, name)
+    else:
+        index = index_array(indices, x, name)
+        wrong = _count_outside(index, extent) if mode == "raise" and extent > 0 else 0
         if wrong:
             raise IndexError(
                 f"{wrong} of {index.size} indices are out of bounds for axis {axis} with size "
                 f"{extent}"
             )
+    if extent == 0 and index.size > 0:
+        raise IndexError(f"there is no element to index along axis {axis} with size 0")
+    return index
 
 
 def _aligned(x: Array, index: Array, axis: int) -> tuple[Array, Array]:

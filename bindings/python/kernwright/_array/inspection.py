@@ -39,8 +39,8 @@ class __array_namespace_info__:
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """What Python numbers become."""
         return {
-            "real floating": np.dtype("float32"),
-            "complex floating": np.dtype("complex64"),
+            "real floating": _core._result_type(0.0),
+            "complex floating": _core._result_type(0j),
             "integral": np.dtype("int64"),
             "indexing": np.dtype("int64"),
         }
@@ -50,6 +50,6 @@ class __array_namespace_info__:
         types = {name: np.dtype(name) for name in _STANDARD}
         return {n: t for n, t in types.items() if kind is None or isdtype(t, kind)}
 
-    def devices(self) -> tuple[Any, ...]:
+    def devices(self) -> list[Any]:
         """All devices: those of kw.devices()."""
-        return tuple(_core.devices())
+        return list(_core.devices())

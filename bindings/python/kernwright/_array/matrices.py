@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.creation import full
+from kernwright._array.creation import ones
 from kernwright._array.operands import device_array, values_like
 from kernwright._array.sorting import _whole
 from kernwright._core import (
@@ -63,13 +63,14 @@ def diag(x: Any, /, *, k: int = 0) -> Array:
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Array:
-    """A matrix of ones on diagonal `k` and zeros elsewhere, of float32 unless told otherwise.
+    """A matrix of ones on diagonal `k` and zeros elsewhere; the default dtype is that of
+    get_default_dtype().
 
     >>> kw.eye(2).numpy()
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    one = full((), 1, np.float32 if dtype is None else dtype, device=device)
+    one = ones((), dtype, device=device)
     return _diagonal_matrix(one, n_rows, n_rows if n_cols is None else n_cols, k)
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.creation import _checked_cast, _host_values, full
-from kernwright._core import Array, _from_numpy
+from kernwright._array import elementwise, functions
+from kernwright._array.creation import HOST_TYPES, asarray, full, read_or_stacked
+from kernwright._array.host_values import checked_cast
+from kernwright._core import Array, _adopt, _from_numpy
 from kernwright.errors import ArgumentError, InvalidArgument
 
 # Arrays with more elements than this are shown by their edges.
@@ -86,29 +88,53 @@ def _edges(x: Array) -> np.ndarray[Any, Any]:
 
 
 def assign(target: Array, value: Any) -> None:
-    """target[...] = value: arrays and numbers, broadcast to the shape of `target`."""
+    """target[...] = value: arrays and numbers, broadcast to the shape of `target`. Leading axes of
+    one element are dropped, where the value has more axes."""
     if target.read_only:
         raise InvalidArgument("the array is read-only")
+    if not isinstance(value, (Array, *HOST_TYPES)):
+        adopted = _adopt(value)
+        value = value if adopted is None else adopted
     if isinstance(value, Array):
         if value.device != target.device:
             raise ArgumentError(f"the value is on {value.device}, the array on {target.device}: "
                                 "copy it with .to(device)")  # fmt: skip
         source = value if value.dtype == target.dtype else value.astype(target.dtype)
-        target._assign(source._broadcast(target.shape))
-        return
-    if np.isscalar(value):
+        target._assign(without_leading_ones(source, target.ndim)._broadcast(target.shape))
+    elif np.isscalar(value):
         if target.is_contiguous:
             target._fill(value)
         else:
             target._assign(
                 full((), value, target.dtype, device=target.device)._broadcast(target.shape)
             )
+    else:
+        _assign_values(target, value)
+
+
+def _assign_values(target: Array, value: Any) -> None:
+    """Values of the host, or a sequence with arrays of the device among its elements."""
+    read = read_or_stacked(value, target.dtype, target.device)
+    if isinstance(read, Array):
+        assign(target, read)
         return
-    values = np.broadcast_to(_checked(value, target), target.shape)
+    values = without_leading_ones(checked_values(read, target.dtype), target.ndim)
+    if not _fits(values.shape, target.shape):
+        raise InvalidArgument(
+            f"values of shape {values.shape} do not broadcast to shape {target.shape}"
+        )
+    values = np.broadcast_to(values, target.shape)
     if target.is_contiguous:
         target._assign_numpy(values)
     else:
         target._assign(_from_numpy(values, target.device))
+
+
+def without_leading_ones(values: Any, ndim: int) -> Any:
+    """A view with at most `ndim` axes, where those in front have one element."""
+    while values.ndim > ndim and values.shape[0] == 1:
+        values = values[0, ...]
+    return values
 
 
 def ravel(x: Array) -> Array:
@@ -122,32 +148,100 @@ def flatten(x: Array) -> Array:
 
 
 def fill(x: Array, value: Any) -> None:
-    """Sets every element to a number."""
+    """Sets every element to a number, or to the only element of an array."""
+    if not np.isscalar(value):
+        value = asarray(value, device=x.device)
+        if value.size != 1:
+            raise InvalidArgument(
+                f"fill() takes one value, got those of shape {value.shape}: assign them to x[...]"
+            )
+        value = value.reshape(())
     assign(x, value)
 
 
-def _checked(value: Any, target: Array) -> np.ndarray[Any, Any]:
-    values = _host_values(value, None)
-    if values.dtype.kind == "c" and target.dtype.kind != "c":
-        raise ArgumentError(f"complex values do not go into an array of {target.dtype}")
-    try:
-        np.broadcast_shapes(values.shape, target.shape)
-    except ValueError:
-        values = values[...]
-    if not _fits(values.shape, target.shape):
-        raise InvalidArgument(
-            f"values of shape {values.shape} do not broadcast to shape {target.shape}"
+def tolist(x: Array) -> Any:
+    """The elements as nested lists of Python numbers; a number where there is no axis."""
+    return x.numpy().tolist()
+
+
+def clip(x: Array, min: Any = None, max: Any = None, out: Array | None = None) -> Array:
+    """kw.clip() with NumPy's order of arguments."""
+    return elementwise.clip(x, min, max, out=out)
+
+
+def round(x: Array, decimals: int = 0, out: Array | None = None) -> Array:
+    """kw.round() with NumPy's order of arguments."""
+    return functions.round(x, decimals, out=out)
+
+
+def conj(x: Array) -> Array:
+    """kw.conj() of the array."""
+    return elementwise.conj(x)
+
+
+conjugate = conj
+
+
+def real(x: Array) -> Array:
+    """A view of the real parts; of real numbers the array itself."""
+    return _parts(x)[..., 0] if x.dtype.kind == "c" else x
+
+
+def imag(x: Array) -> Array:
+    """A view of the imaginary parts; of real numbers zeros."""
+    return _parts(x)[..., 1] if x.dtype.kind == "c" else elementwise.imag(x)
+
+
+def set_real(x: Array, value: Any) -> None:
+    """x.real = value"""
+    assign(real(x), value)
+
+
+def set_imag(x: Array, value: Any) -> None:
+    """x.imag = value"""
+    if x.dtype.kind != "c":
+        raise ArgumentError(f"an array of {x.dtype} has no imaginary parts to set")
+    assign(imag(x), value)
+
+
+def _parts(x: Array) -> Array:
+    """A view of complex numbers with one axis more, of the two parts."""
+    return x[..., None].view("float32" if x.dtype == np.complex64 else "float64")
+
+
+def contains(x: Array, value: Any) -> bool:
+    """Whether an element equals `value`."""
+    equal = x == value if x.size else False
+    return isinstance(equal, Array) and bool(equal.any())
+
+
+def formatted(x: Array, spec: str) -> str:
+    """One number as Python formats it; without a format all elements as str() has them."""
+    if x.ndim == 0 or (spec and x.size == 1):
+        return format(item(x, "format"), spec)
+    if spec:
+        raise ArgumentError(
+            f"the format {spec!r} is for one number, and the array of shape {x.shape} has {x.size}:"
+            ' format them one by one, as in [f"{value:' + spec + '}" for value in x.tolist()]'
         )
-    return _checked_cast(values, target.dtype)
+    return str(x)
+
+
+def whole(x: Array, function: str) -> int:
+    """math.floor(), math.ceil() or math.trunc() of the only element."""
+    return int(getattr(math, function)(item(x, function)))
+
+
+def checked_values(values: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Values of the host in the type of the array that they are assigned to."""
+    if values.dtype.kind == "c" and dtype.kind != "c":
+        raise ArgumentError(f"complex values do not go into an array of {dtype}")
+    return checked_cast(values, dtype)
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    if len(shape) > len(wanted):
-        return math.prod(shape[: len(shape) - len(wanted)]) == 1 and _fits(
-            shape[len(shape) - len(wanted) :], wanted
-        )
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
-    return all(extent in (1, goal) for extent, goal in pairs)
+    return len(shape) <= len(wanted) and all(extent in (1, goal) for extent, goal in pairs)
 
 
 def fill_parts(target: Array, value: Any) -> None:

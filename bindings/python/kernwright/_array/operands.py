@@ -9,19 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.creation import full
-from kernwright._array.methods import _checked
+from kernwright._array.creation import HOST_TYPES, full, read_or_stacked
+from kernwright._array.methods import checked_values
 from kernwright._core import Array, _adopt, _from_numpy
 from kernwright.errors import ArgumentError, AxisError, InvalidArgument
-
-_HOST = (np.ndarray, np.generic, bool, int, float, complex, list, tuple)
 
 
 def device_array(value: Any, name: str = "x") -> Array:
     """An array of ours, or a view of another library's device array."""
     if isinstance(value, Array):
         return value
-    adopted = None if isinstance(value, _HOST) else _adopt(value)
+    adopted = None if isinstance(value, HOST_TYPES) else _adopt(value)
     if adopted is None:
         raise ArgumentError(
             f"{name} is of type {type(value).__name__}, and must be an array of a device: copy "
@@ -35,7 +33,7 @@ def index_array(value: Any, near: Array, name: str = "indices") -> Array:
     if isinstance(value, Array):
         found = value
     else:
-        adopted = None if isinstance(value, _HOST) else _adopt(value)
+        adopted = None if isinstance(value, HOST_TYPES) else _adopt(value)
         found = _from_numpy(host_index(value), near.device) if adopted is None else adopted
     if found.dtype.kind not in "iu":
         raise ArgumentError(
@@ -57,6 +55,15 @@ def host_index(value: Any) -> np.ndarray[Any, Any]:
     return values
 
 
+def require_inside(positions: np.ndarray[Any, Any], extent: int, axis: int) -> None:
+    """Raises IndexError for a position of the host beyond an end of its axis."""
+    if positions.size == 0:
+        return
+    for bound in (int(positions.min()), int(positions.max())):
+        if not -extent <= bound < extent:
+            raise IndexError(f"index {bound} is out of bounds for axis {axis} with size {extent}")
+
+
 def _shown(value: Any, dtype: np.dtype[Any]) -> str:
     """An array of a wrong dtype, or a value of a wrong type."""
     if isinstance(value, np.ndarray):
@@ -68,8 +75,10 @@ def _shown(value: Any, dtype: np.dtype[Any]) -> str:
 
 def values_like(value: Any, target: Array) -> Array:
     """`value` as an array of the type and on the device of `target`; numbers have no axis."""
-    if not isinstance(value, _HOST):
+    if not isinstance(value, HOST_TYPES):
         value = device_array(value, "the value")
+    elif not np.isscalar(value):
+        value = read_or_stacked(value, target.dtype, target.device)
     if isinstance(value, Array):
         if value.device != target.device:
             raise ArgumentError(f"the value is on {value.device}, the array on {target.device}: "
@@ -77,16 +86,7 @@ def values_like(value: Any, target: Array) -> Array:
         return value if value.dtype == target.dtype else value.astype(target.dtype)
     if np.isscalar(value):
         return full((), value, target.dtype, device=target.device)
-    values = np.asarray(value)
-    wanted: Any = _Shaped(values.shape, target.dtype)
-    return _from_numpy(_checked(value, wanted), target.device)
-
-
-class _Shaped:
-    """What is asked of a target: its shape and its type."""
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.shape, self.dtype = shape, dtype
+    return _from_numpy(checked_values(value, target.dtype), target.device)
 
 
 def axis_of(axis: Any, ndim: int) -> int:

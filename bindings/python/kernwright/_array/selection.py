@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.operands import host_index, values_like
+from kernwright._array.methods import without_leading_ones
+from kernwright._array.operands import host_index, require_inside, values_like
 from kernwright._core import (
     Array,
     _adopt,
@@ -39,9 +40,7 @@ def assign_selected(x: Array, key: Any, value: Any) -> None:
     view, axes, indices = found.resolved()
     shapes = [tuple(np.shape(index)) for index in indices]
     ndim = view.ndim - len(axes) + max(len(shape) for shape in shapes)
-    while values.ndim > ndim and values.shape[0] == 1:
-        values = values[0]
-    _put_at(view, axes, indices, found.position, values, False)
+    _put_at(view, axes, indices, found.position, without_leading_ones(values, ndim), False)
 
 
 def _assign_masked(found: _Selection, mask: Array, values: Array) -> bool:
@@ -50,8 +49,7 @@ def _assign_masked(found: _Selection, mask: Array, values: Array) -> bool:
     after = view.ndim - at - max(mask.ndim, 1)
     if found.position != at and values.ndim > after and values.size != 1:
         return False  # the axis of the true elements comes first
-    while values.ndim > after + 1 + at and values.shape[0] == 1:
-        values = values[0]
+    values = without_leading_ones(values, after + 1 + at)
     split = values.ndim - after
     if split > at + 1 or (split > 0 and values.shape[split - 1] != 1):
         return False
@@ -187,9 +185,5 @@ def _check(part: Any, x: Array, axis: int) -> None:
                     f"shape {x.shape}: {extent} and {x.shape[axis + d]} elements"
                 )
         return
-    if isinstance(part, Array) or part.size == 0:
-        return
-    extent = x.shape[axis]
-    for bound in (int(part.min()), int(part.max())):
-        if not -extent <= bound < extent:
-            raise IndexError(f"index {bound} is out of bounds for axis {axis} with size {extent}")
+    if not isinstance(part, Array):
+        require_inside(part, x.shape[axis], axis)

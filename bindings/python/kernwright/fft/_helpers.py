@@ -8,7 +8,7 @@ import numpy as np
 
 from kernwright._array.creation import asarray
 from kernwright._array.operands import axis_of, device_array
-from kernwright._core import Array
+from kernwright._core import Array, _result_type
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
@@ -29,7 +29,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
     values = np.fft.fftfreq(_checked_count(n), d)
-    return asarray(values, dtype=np.float32 if dtype is None else dtype, device=device)
+    return asarray(values, dtype=_result_type(0.0) if dtype is None else dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
@@ -39,7 +39,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     array([0.  , 0.25, 0.5 ], dtype=float32)
     """
     values = np.fft.rfftfreq(_checked_count(n), d)
-    return asarray(values, dtype=np.float32 if dtype is None else dtype, device=device)
+    return asarray(values, dtype=_result_type(0.0) if dtype is None else dtype, device=device)
 
 
 def _axes(x: Array, axes: Any) -> tuple[int, ...]:

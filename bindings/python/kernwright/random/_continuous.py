@@ -22,7 +22,8 @@ from kernwright.random._sequence import RandomSequence
 
 @typed
 class ContinuousDraws(RandomSequence):
-    """The distributions of real numbers: float32 (the default), float64, float16 or bfloat16.
+    """The distributions of real numbers: float32, float64, float16 or bfloat16; without a dtype
+    that of get_default_dtype().
 
     Parameters are numbers or arrays that broadcast with `shape` (left out: their own shape).
     Numbers and arrays of the host are checked. An array of the device is not, because the check

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 import numpy as np
@@ -115,27 +114,3 @@ def nan_to_num(
         return made
     array[...] = made
     return array
-
-
-@functools.cache
-def _scaled_round(down: bool) -> Any:
-    from kernwright._fuse.elementwise import elementwise
-
-    text = "y = round(x / scale) * scale" if down else "y = round(x * scale) / scale"
-    return elementwise(text, name="round_digits")
-
-
-def rounded(x: Any, decimals: Any) -> Array:
-    """round() to `decimals` other than 0."""
-    array: Array = device_array(x)
-    digits = operator.index(decimals)
-    if array.dtype.kind in "iub" and digits > 0:
-        return array.copy()
-    parts = array
-    if array.dtype.kind == "c":
-        parts = array if array.is_contiguous else array.copy()
-        parts = parts.reshape((*array.shape, 1)).view(f"float{4 * array.itemsize}")
-    made: Array = _scaled_round(digits < 0)(x=parts, scale=10.0 ** abs(digits))
-    if array.dtype.kind == "c":
-        return made.view(array.dtype).reshape(array.shape)
-    return made if made.dtype == array.dtype else made.astype(array.dtype)
