@@ -48,6 +48,7 @@ kernels::OptimizerOptions optimizer_options(const std::string& rule, const py::d
   real("dampening", options.dampening);
   flag("nesterov", options.nesterov);
   flag("maximize", options.maximize);
+  flag("amsgrad", options.amsgrad);
   flag("stochastic_rounding", options.stochastic_rounding);
   array("steps", options.steps);
   array("rates", options.rates);
@@ -60,23 +61,24 @@ kernels::OptimizerOptions optimizer_options(const std::string& rule, const py::d
 }  // namespace
 
 void bind_optim(py::module_& m) {
-  m.def("_optimizer_step", [](const std::string& rule, const py::list& params,
-                              const py::list& grads, const py::list& first, const py::list& second,
-                              const py::list& masters, const py::dict& options) {
-    const kernels::OptimizerTensors tensors = {
-        array_operands(params, "params"), array_operands(grads, "grads"),
-        array_operands(first, "states"), array_operands(second, "exp_avg_sqs"),
-        array_operands(masters, "masters")};
-    const kernels::OptimizerOptions chosen = optimizer_options(rule, options);
-    if (tensors.params.empty()) return;
-    on_current_stream(tensors.params[0],
-                      [&](const Stream& on) { kernels::optimizer_step(tensors, chosen, on); });
-  });
-  m.def("_gradient_norm", [](const py::list& grads, double limit, bool largest) {
+  m.def(
+      "_optimizer_step", [](const std::string& rule, const py::list& params, const py::list& grads,
+                            const py::list& first, const py::list& second, const py::list& third,
+                            const py::list& masters, const py::dict& options) {
+        const kernels::OptimizerTensors tensors = {
+            array_operands(params, "params"),         array_operands(grads, "grads"),
+            array_operands(first, "states"),          array_operands(second, "exp_avg_sqs"),
+            array_operands(third, "max_exp_avg_sqs"), array_operands(masters, "masters")};
+        const kernels::OptimizerOptions chosen = optimizer_options(rule, options);
+        if (tensors.params.empty()) return;
+        on_current_stream(tensors.params[0],
+                          [&](const Stream& on) { kernels::optimizer_step(tensors, chosen, on); });
+      });
+  m.def("_gradient_norm", [](const py::list& grads, double limit, double order) {
     const std::vector<Array> arrays = array_operands(grads, "grads");
     if (arrays.empty()) throw InvalidArgument("no gradients are given: pass at least one array");
     kernels::GradientNorm made = on_current_stream(arrays[0], [&](const Stream& on) {
-      return kernels::gradient_norm(arrays, limit, largest, on);
+      return kernels::gradient_norm(arrays, limit, order, on);
     });
     return py::make_tuple(std::move(made.norm), std::move(made.scale));
   });

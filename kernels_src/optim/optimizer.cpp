@@ -10,6 +10,7 @@
 #include "kernels_src/optim/optimizer.cu.h"
 #include "kernels_src/optim/tensor_table.h"
 
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -51,9 +52,9 @@ struct OptimizerKind {
 OptimizerKind optimizer_kind(const OptimizerOptions& options) {
   switch (options.rule) {
     case OptimizerRule::adamw:
-      return {"AdamW", 2};
+      return options.amsgrad ? OptimizerKind{"AdamW<true>", 3} : OptimizerKind{"AdamW<false>", 2};
     case OptimizerRule::adam:
-      return {"Adam", 2};
+      return options.amsgrad ? OptimizerKind{"Adam<true>", 3} : OptimizerKind{"Adam<false>", 2};
     case OptimizerRule::lion:
       return {"Lion", 1};
     case OptimizerRule::sgd:
@@ -120,6 +121,7 @@ void require_optimizer_types(const OptimizerTensors& tensors, const OptimizerOpt
     std::vector<const Array*> kept;
     if (states > 0) kept.push_back(&tensors.first[i]);
     if (states > 1) kept.push_back(&tensors.second[i]);
+    if (states > 2) kept.push_back(&tensors.third[i]);
     if (!tensors.masters.empty()) kept.push_back(&tensors.masters[i]);
     const ScalarType param = tensors.params[i].type();
     for (const Array* const each : kept) {
@@ -198,6 +200,7 @@ OptimizerGroups optimizer_groups(const OptimizerTensors& tensors, const std::vec
     if (!tensors.masters.empty()) all.push_back(&tensors.masters[i]);
     if (states > 0) all.push_back(&tensors.first[i]);
     if (states > 1) all.push_back(&tensors.second[i]);
+    if (states > 2) all.push_back(&tensors.third[i]);
     if (all.size() > 2) state = all.back()->type();
     groups[{tensors.params[i].type(), grads[i].type(), state, table_width(all)}].push_back(i);
   }
@@ -215,6 +218,21 @@ OptimizerGroups optimizer_groups(const std::vector<Array>& grads) {
   return groups;
 }
 
+/// The kernels' way to a norm.
+struct NormOrder {
+  const char* name;
+  int number;
+};
+
+NormOrder norm_order(double order) {
+  if (!(order > 0))
+    throw InvalidArgument(format("norm_type is above 0 (infinity: the largest), got {}", order));
+  if (std::isinf(order)) return {"kLargest", 0};
+  if (order == 1) return {"kMagnitudes", 1};
+  if (order == 2) return {"kSquares", 2};
+  return {"kPowers", 3};
+}
+
 void use_tensors(const std::vector<Array>& arrays, const Stream& on) {
   for (const Array& each : arrays) each.use_on(on);
 }
@@ -230,6 +248,8 @@ void optimizer_step(const OptimizerTensors& tensors, const OptimizerOptions& opt
   require_optimizer_list(tensors.grads, tensors.params, "grads", false);
   if (kind.states > 0) require_optimizer_list(tensors.first, tensors.params, "states", true);
   if (kind.states > 1) require_optimizer_list(tensors.second, tensors.params, "exp_avg_sqs", true);
+  if (kind.states > 2)
+    require_optimizer_list(tensors.third, tensors.params, "max_exp_avg_sqs", true);
   if (master) require_optimizer_list(tensors.masters, tensors.params, "masters", true);
   require_optimizer_types(tensors, options, kind.states);
   Device& device = tensors.params[0].device();
@@ -245,6 +265,7 @@ void optimizer_step(const OptimizerTensors& tensors, const OptimizerOptions& opt
           table.grad[slot] = grads[i].address();
           if (kind.states > 0) table.first[slot] = tensors.first[i].address();
           if (kind.states > 1) table.second[slot] = tensors.second[i].address();
+          if (kind.states > 2) table.third[slot] = tensors.third[i].address();
           if (master) table.master[slot] = tensors.masters[i].address();
         },
         [&](const TensorTable& table) {
@@ -252,16 +273,17 @@ void optimizer_step(const OptimizerTensors& tensors, const OptimizerOptions& opt
         });
   }
   for (const auto* list :
-       {&tensors.params, &grads, &tensors.first, &tensors.second, &tensors.masters})
+       {&tensors.params, &grads, &tensors.first, &tensors.second, &tensors.third, &tensors.masters})
     use_tensors(*list, on);
   for (const auto* one : {&options.steps, &options.rates, &options.scale})
     if (*one) (*one)->use_on(on);
 }
 
-GradientNorm gradient_norm(const std::vector<Array>& grads, double limit, bool largest,
+GradientNorm gradient_norm(const std::vector<Array>& grads, double limit, double order,
                            const Stream& stream) {
   if (grads.empty()) throw InvalidArgument("the norm of no gradients has no device: pass some");
   if (!(limit >= 0)) throw InvalidArgument(format("max_norm is not negative, got {}", limit));
+  const NormOrder kind = norm_order(order);
   Device& device = grads[0].device();
   std::int64_t blocks = 0;
   for (std::size_t i = 0; i < grads.size(); ++i) {
@@ -278,16 +300,16 @@ GradientNorm gradient_norm(const std::vector<Array>& grads, double limit, bool l
   GradientNorm result = {Array::empty(device, {}, ScalarType::float32, stream),
                          Array::empty(device, {}, ScalarType::float32, stream)};
   CUdeviceptr next = partial.address();
-  const LazyKernel& finish = optimizer_family().instance(
-      InstanceKey().add(largest, 1).add(3, 2),
-      [&] { return format("finish_norm<{}>", largest ? "true" : "false"); });
+  const LazyKernel& finish =
+      optimizer_family().instance(InstanceKey().add(kind.number, 2).add(3, 2),
+                                  [&] { return format("finish_norm<{}>", kind.name); });
   KernelsAhead kernels;
   kernels.begin(finish, device);
   for (const auto& [group, members] : optimizer_groups(whole)) {
-    const auto key = InstanceKey().type(group.grad).add(largest, 1).add(group.width, 3).add(2, 2);
+    const auto key =
+        InstanceKey().type(group.grad).add(kind.number, 2).add(group.width, 3).add(2, 2);
     const LazyKernel& kernel = optimizer_family().instance(key, [&, &shape = group] {
-      return format("norm_of_chunks<{}, {}, {}>", device_type(shape.grad),
-                    largest ? "true" : "false", shape.width);
+      return format("norm_of_chunks<{}, {}, {}>", device_type(shape.grad), kind.name, shape.width);
     });
     for_each_table(
         members, whole,
@@ -296,7 +318,7 @@ GradientNorm gradient_norm(const std::vector<Array>& grads, double limit, bool l
         },
         [&](const TensorTable& table) {
           const LaunchConfig config = table_config(table, on);
-          launch(kernel.on(device), config, next, table);
+          launch(kernel.on(device), config, next, table, order);
           next += config.grid.x * sizeof(double);
         });
   }
@@ -304,7 +326,7 @@ GradientNorm gradient_norm(const std::vector<Array>& grads, double limit, bool l
   config.block = {1024};
   config.stream = on;
   launch(kernels.on(finish, device), config, result.norm.address(), result.scale.address(),
-         partial.address(), static_cast<std::uint32_t>(blocks), limit);
+         partial.address(), static_cast<std::uint32_t>(blocks), limit, order);
   use_tensors(whole, on);
   use_tensors({partial, result.norm, result.scale}, on);
   return result;

@@ -12,12 +12,12 @@ constexpr int kChunk = 8192;  // elements of a block
 /// The tensors of a launch, a parameter of the kernel; blocks below block_end[t] and from
 /// block_end[t - 1] on are of tensor t.
 struct Tensors {
-  void *param[kTensors], *first[kTensors], *second[kTensors], *master[kTensors];
+  void *param[kTensors], *first[kTensors], *second[kTensors], *third[kTensors], *master[kTensors];
   const void* grad[kTensors];
   UInt64 size[kTensors];
   unsigned block_end[kTensors];
+  unsigned number[kTensors];  // the place of each in the caller's list
   int count;
-  unsigned number;  // of the first one, among those of all launches
 };
 
 struct Settings {
@@ -83,39 +83,54 @@ __device__ Factors<Real> factors_of(const Settings& s) {
   return f;
 }
 
+/// A state that a rule does not have is 0 and is not stored.
+template <typename Real>
+struct States {
+  Real first, second, third;
+};
+
+/// The moments m and v of the gradient, and the step by them. With kAmsgrad the largest v so far
+/// stands for v in the root (S. Reddi, S. Kale, S. Kumar, "On the convergence of Adam and beyond",
+/// 2018).
+template <bool kAmsgrad, typename Real>
+__device__ __forceinline__ void adam_step(const Factors<Real>& f, Real& p, Real g,
+                                          States<Real>& s) {
+  s.first += (g - s.first) * f.fresh1;
+  s.second = f.beta2 * s.second + f.fresh2 * (g * g);
+  if (kAmsgrad) s.third = Maximum()(s.third, s.second);
+  p -= f.step_size * (s.first / (sqrt(kAmsgrad ? s.third : s.second) * f.root + f.epsilon));
+}
+template <bool kAmsgrad>
 struct AdamW {
-  static constexpr int kStates = 2;
+  static constexpr int kStates = kAmsgrad ? 3 : 2;
   template <typename Real>
-  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real& v) {
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>& s) {
     p *= f.keep;
-    m += (g - m) * f.fresh1;
-    v = f.beta2 * v + f.fresh2 * (g * g);
-    p -= f.step_size * (m / (sqrt(v) * f.root + f.epsilon));
+    adam_step<kAmsgrad>(f, p, g, s);
   }
 };
+template <bool kAmsgrad>
 struct Adam {
-  static constexpr int kStates = 2;
+  static constexpr int kStates = kAmsgrad ? 3 : 2;
   template <typename Real>
-  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real& v) {
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>& s) {
     if (f.decay != 0) g += f.decay * p;  // infinity stays it
-    m += (g - m) * f.fresh1;
-    v = f.beta2 * v + f.fresh2 * (g * g);
-    p -= f.step_size * (m / (sqrt(v) * f.root + f.epsilon));
+    adam_step<kAmsgrad>(f, p, g, s);
   }
 };
 struct Momentum {
   static constexpr int kStates = 1;
   template <typename Real>
-  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real&) {
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>& s) {
     if (f.decay != 0) g += f.decay * p;  // infinity stays it
-    m = f.begins ? g : f.momentum * m + f.fresh * g;
-    p -= f.rate * (f.nesterov ? g + f.momentum * m : m);
+    s.first = f.begins ? g : f.momentum * s.first + f.fresh * g;
+    p -= f.rate * (f.nesterov ? g + f.momentum * s.first : s.first);
   }
 };
 struct Plain {
   static constexpr int kStates = 0;
   template <typename Real>
-  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real&, Real&) {
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>&) {
     if (f.decay != 0) g += f.decay * p;
     p -= f.rate * g;
   }
@@ -124,11 +139,11 @@ struct Plain {
 struct Lion {
   static constexpr int kStates = 1;
   template <typename Real>
-  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, Real& m, Real&) {
-    const Real blend = f.beta1 * m + f.fresh1 * g;
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>& s) {
+    const Real blend = f.beta1 * s.first + f.fresh1 * g;
     const Real sign = blend > 0 ? Real(1) : blend < 0 ? Real(-1) : blend;
     p = p * f.keep - f.rate * sign;
-    m = f.beta2 * m + f.fresh2 * g;
+    s.first = f.beta2 * s.first + f.fresh2 * g;
   }
 };
 
@@ -200,7 +215,7 @@ __global__ void __launch_bounds__(kThreads)
   for (UInt64 i = place.first + threadIdx.x * Width; i < place.end; i += kThreads * Width) {
     const auto grad = load<Grad, Width>(tensors.grad[t], i, place.end);
     Pack<Param, Width> param = {};
-    Pack<State, Width> master = {}, first = {}, second = {};
+    Pack<State, Width> master = {}, first = {}, second = {}, third = {};
     if (kMaster) {
       master = load<State, Width>(tensors.master[t], i, place.end);
     } else {
@@ -208,37 +223,46 @@ __global__ void __launch_bounds__(kThreads)
     }
     if (Rule::kStates > 0) first = load<State, Width>(tensors.first[t], i, place.end);
     if (Rule::kStates > 1) second = load<State, Width>(tensors.second[t], i, place.end);
+    if (Rule::kStates > 2) third = load<State, Width>(tensors.third[t], i, place.end);
     uint4 random = {0, 0, 0, 0};
     if (kStochastic) {
-      const UInt64 sequence = static_cast<UInt64>(step) << 32 | (tensors.number + t);
+      const UInt64 sequence = static_cast<UInt64>(step) << 32 | tensors.number[t];
       random = Philox(settings.seed, sequence, i / 4).next4();
     }
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
       Real p = kMaster ? static_cast<Real>(to_compute(master.value[j]))
                        : static_cast<Real>(to_compute(param.value[j]));
-      Real m = to_compute(first.value[j]), v = to_compute(second.value[j]);
-      Rule::apply(f, p, static_cast<Real>(to_compute(grad.value[j])) * scale, m, v);
+      States<Real> states = {to_compute(first.value[j]), to_compute(second.value[j]),
+                             to_compute(third.value[j])};
+      Rule::apply(f, p, static_cast<Real>(to_compute(grad.value[j])) * scale, states);
       if (kMaster) master.value[j] = from_compute<State>(p);
       const auto narrow = static_cast<Compute<Param>>(p);
       param.value[j] = kStochastic
                            ? rounded<Param>(narrow, word(random, static_cast<int>((i + j) % 4)))
                            : from_compute<Param>(narrow);
-      first.value[j] = from_compute<State>(m);
-      second.value[j] = from_compute<State>(v);
+      first.value[j] = from_compute<State>(states.first);
+      second.value[j] = from_compute<State>(states.second);
+      third.value[j] = from_compute<State>(states.third);
     }
     store(tensors.param[t], i, place.end, param);
     if (kMaster) store(tensors.master[t], i, place.end, master);
     if (Rule::kStates > 0) store(tensors.first[t], i, place.end, first);
     if (Rule::kStates > 1) store(tensors.second[t], i, place.end, second);
+    if (Rule::kStates > 2) store(tensors.third[t], i, place.end, third);
   }
 }
 
-/// partial[block]: the sum of squares of a chunk, or its largest magnitude.
-template <typename Grad, bool kLargest, int Width>
-__global__ void __launch_bounds__(kThreads) norm_of_chunks(double* partial, const Tensors tensors) {
+/// What is added up of a gradient for the norm of an order.
+enum NormOrder { kLargest, kMagnitudes, kSquares, kPowers };
+
+/// partial[block]: the sum of |g| to the power of `order` over a chunk, or its largest magnitude.
+template <typename Grad, NormOrder kOrder, int Width>
+__global__ void __launch_bounds__(kThreads)
+    norm_of_chunks(double* partial, const Tensors tensors, double order) {
   using Real = Compute<Grad>;
   const Place place = place_of(tensors);
+  const Real power = static_cast<Real>(order);
   Real own = 0;
 #pragma unroll 4
   for (UInt64 i = place.first + threadIdx.x * Width; i < place.end; i += kThreads * Width) {
@@ -246,26 +270,33 @@ __global__ void __launch_bounds__(kThreads) norm_of_chunks(double* partial, cons
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
       const Real g = to_compute(grad.value[j]);
-      own = kLargest ? Maximum()(own, abs(g)) : own + g * g;
+      if (kOrder == kLargest) own = Maximum()(own, abs(g));
+      if (kOrder == kMagnitudes) own += abs(g);
+      if (kOrder == kSquares) own += g * g;
+      if (kOrder == kPowers) own += pow(abs(g), power);
     }
   }
   const double wide = static_cast<double>(own);
-  const double all = kLargest ? block_reduce<kThreads>(wide, Maximum(), 0.0)
-                              : block_reduce<kThreads>(wide, Sum(), 0.0);
+  const double all = kOrder == kLargest ? block_reduce<kThreads>(wide, Maximum(), 0.0)
+                                        : block_reduce<kThreads>(wide, Sum(), 0.0);
   if (threadIdx.x == 0) partial[blockIdx.x] = all;
 }
 
 /// The norm, and the factor of the gradients to keep it at most `limit`. One block.
-template <bool kLargest>
+template <NormOrder kOrder>
 __global__ void __launch_bounds__(1024)
-    finish_norm(float* norm, float* scale, const double* partial, unsigned count, double limit) {
+    finish_norm(float* norm, float* scale, const double* partial, unsigned count, double limit,
+                double order) {
   double own = 0;
   for (unsigned i = threadIdx.x; i < count; i += 1024) {
-    own = kLargest ? Maximum()(own, partial[i]) : own + partial[i];
+    own = kOrder == kLargest ? Maximum()(own, partial[i]) : own + partial[i];
   }
-  own = kLargest ? block_reduce<1024>(own, Maximum(), 0.0) : block_reduce<1024>(own, Sum(), 0.0);
+  own = kOrder == kLargest ? block_reduce<1024>(own, Maximum(), 0.0)
+                           : block_reduce<1024>(own, Sum(), 0.0);
   if (threadIdx.x != 0) return;
-  const double whole = kLargest ? own : sqrt(own);
+  double whole = own;
+  if (kOrder == kSquares) whole = sqrt(own);
+  if (kOrder == kPowers) whole = pow(own, 1 / order);
   const double factor = limit / (whole + 1e-6);
   *norm = static_cast<float>(whole);
   *scale = static_cast<float>(factor > 1 ? 1.0 : factor);

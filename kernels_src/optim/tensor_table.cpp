@@ -23,9 +23,9 @@ void for_each_table(std::span<const std::size_t> group, const std::vector<Array>
     if (table.count == static_cast<std::int32_t>(kTableTensors) || blocks + more > kMostTableBlocks)
       send();
     const auto slot = static_cast<std::size_t>(table.count);
-    if (slot == 0) table.number = static_cast<std::uint32_t>(tensor);
     blocks += more;
     fill(table, slot, tensor);
+    table.number[slot] = static_cast<std::uint32_t>(tensor);
     table.size[slot] = size;
     table.block_end[slot] = static_cast<std::uint32_t>(blocks);
     ++table.count;

@@ -16,11 +16,10 @@ inline constexpr std::uint64_t kTableChunk = 8192;
 
 /// As the kernels of optimizer.cu have it.
 struct TensorTable {
-  std::array<CUdeviceptr, kTableTensors> param, first, second, master, grad;
+  std::array<CUdeviceptr, kTableTensors> param, first, second, third, master, grad;
   std::array<std::uint64_t, kTableTensors> size;
-  std::array<std::uint32_t, kTableTensors> block_end;
+  std::array<std::uint32_t, kTableTensors> block_end, number;
   std::int32_t count;
-  std::uint32_t number;
 };
 
 /// Calls launch(table, members) for each table of the tensors of `group`, whose sizes are those of

@@ -27,6 +27,7 @@ TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32",
 TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
 TYPES += ["Complex64", "Complex128"]
 INDICES = ["unsigned int", "unsigned long long"]
+NORM_ORDERS = ["kLargest", "kMagnitudes", "kSquares", "kPowers"]
 UNITS = ["unsigned char", "unsigned short", "unsigned int", "unsigned long long", "Unit16"]
 ROWS = re.compile(r"^KW_OPERATION\(\w+, (\w+), (\d), (\w+), \w+, \w+, (\w+),", re.MULTILINE)
 
@@ -322,7 +323,10 @@ INSTANCES = {
     "optimizer.cu": [
         *(
             f"optimizer_step<{rule}, {types}, {width}>"
-            for rule in ("AdamW", "Adam", "Momentum", "Plain", "Lion")
+            for rule in (
+                *("AdamW<false>", "AdamW<true>", "Adam<false>", "Adam<true>"),
+                *("Momentum", "Plain", "Lion"),
+            )
             for types, width in (
                 ("Float32, Float32, Float32, false, false", 4),
                 ("Float64, Float64, Float64, false, false", 2),
@@ -330,8 +334,13 @@ INSTANCES = {
                 ("BFloat16, BFloat16, Float32, false, true", 1),
             )
         ),
-        *(f"norm_of_chunks<{of}, true, 4>" for of in ("Float16", "BFloat16", "Float32")),
-        *("norm_of_chunks<Float64, false, 2>", "finish_norm<true>", "finish_norm<false>"),
+        *(
+            f"norm_of_chunks<{of}, {order}, 4>"
+            for of in ("Float16", "BFloat16", "Float32")
+            for order in NORM_ORDERS
+        ),
+        *(f"norm_of_chunks<Float64, {order}, 2>" for order in NORM_ORDERS),
+        *(f"finish_norm<{order}>" for order in NORM_ORDERS),
         *(f"scale_tensors<{of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
     ],
     "quantize.cu": [

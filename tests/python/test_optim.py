@@ -10,11 +10,11 @@ import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
 
 SHAPES = [(7,), (33, 5), (), (0,), (8192 + 9,), (4, 4)]
-NAMES = {"exp_avg": "m", "exp_avg_sq": "v", "momentum_buffer": "m"}
+NAMES = {"exp_avg": "m", "exp_avg_sq": "v", "max_exp_avg_sq": "u", "momentum_buffer": "m"}
 TOLERANCE = {"float64": 1e-12, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1e-2}
 
 
-def adam(p, g, s, t, lr, wd, decoupled, b=(0.9, 0.999), eps=1e-8):
+def adam(p, g, s, t, lr, wd, decoupled, amsgrad=False, b=(0.9, 0.999), eps=1e-8):
     m, v = s.get("m", 0 * p), s.get("v", 0 * p)
     if decoupled:
         p = p * (1 - lr * wd)
@@ -22,6 +22,8 @@ def adam(p, g, s, t, lr, wd, decoupled, b=(0.9, 0.999), eps=1e-8):
         g = g + wd * p
     m, v = b[0] * m + (1 - b[0]) * g, b[1] * v + (1 - b[1]) * g * g
     s.update(m=m, v=v)
+    if amsgrad:
+        v = s["u"] = np.maximum(s.get("u", 0 * p), v)
     return p - lr / (1 - b[0] ** t) * m / (np.sqrt(v / (1 - b[1] ** t)) + eps)
 
 
@@ -44,6 +46,10 @@ def lion(p, g, s, t, lr, wd, b=(0.9, 0.99)):
 RULES = {
     "AdamW": (lambda *a: adam(*a, 0.01, 0.1, True), {"lr": 0.01, "weight_decay": 0.1}),
     "Adam": (lambda *a: adam(*a, 0.01, 0.1, False), {"lr": 0.01, "weight_decay": 0.1}),
+    "amsgrad": (
+        lambda *a: adam(*a, 0.01, 0.1, True, True),
+        {"lr": 0.01, "weight_decay": 0.1, "amsgrad": True},
+    ),
     "Lion": (lambda *a: lion(*a, 0.01, 0.1), {"lr": 0.01, "weight_decay": 0.1}),
     "SGD": (lambda *a: sgd(*a, 0.1, 0.1, 0, 0, False), {"lr": 0.1, "weight_decay": 0.1}),
     "momentum": (
@@ -58,7 +64,7 @@ RULES = {
 
 
 def make(rule, params, **options):
-    kind = {"momentum": "SGD", "nesterov": "SGD"}.get(rule, rule)
+    kind = {"momentum": "SGD", "nesterov": "SGD", "amsgrad": "AdamW"}.get(rule, rule)
     return getattr(kw.optim, kind)(params, **RULES[rule][1], **options)
 
 
@@ -248,7 +254,12 @@ def test_a_captured_step_counts():
 def test_norm_and_clipping(dtype):
     hosts = tensors(as_dtype(dtype))
     flat = np.concatenate([h.astype(np.float64).reshape(-1) for h in hosts])
-    for kind, exact in ((2, np.linalg.norm(flat)), (math.inf, np.abs(flat).max())):
+    for kind, exact in (
+        (2, np.linalg.norm(flat)),
+        (math.inf, np.abs(flat).max()),
+        (1, np.abs(flat).sum()),
+        (2.5, (np.abs(flat) ** 2.5).sum() ** 0.4),
+    ):
         grads = [kw.asarray(h) for h in hosts]
         assert error(kw.optim.grad_norm(grads, kind).numpy(), exact) < 1e-6
         norm, scale = kw.optim.clip_scale(grads, 0.5, kind)
@@ -291,6 +302,71 @@ def test_states_can_be_saved():
         other.load_state_dict({"steps": saved["steps"]})
 
 
+def test_saved_states_must_have_the_shapes():
+    optimizer = kw.optim.AdamW([kw.ones(5), kw.ones((2, 3))])
+    saved = dict(optimizer.state_dict())
+    for shape in ((3, 2), (6,), (1, 3), ()):  # some of them would broadcast
+        wrong = {**saved, "exp_avg": [kw.ones(5), kw.ones(shape)]}
+        with pytest.raises(InvalidArgument, match="exp_avg has shape"):
+            optimizer.load_state_dict(wrong)
+    assert not any(state.numpy().any() for state in optimizer.states["exp_avg"])
+
+
+def test_defaults_are_torchs():
+    """Gradients so small that eps shows, and so different that betas do."""
+    grads = [np.array([1e-8, 3.0], np.float64), np.array([-2e-8, 0.5], np.float64)]
+    rules = {
+        "AdamW": lambda p, g, s, t: adam(p, g, s, t, 1e-3, 1e-2, True),
+        "Adam": lambda p, g, s, t: adam(p, g, s, t, 1e-3, 0.0, False),
+        "Lion": lambda p, g, s, t: lion(p, g, s, t, 1e-4, 0.0),
+        "SGD": lambda p, g, s, t: p - 1e-3 * g,
+    }
+    for name, rule in rules.items():
+        function = getattr(kw.optim, name.lower())
+        by_class, expected, states = kw.ones(2, "float64"), np.ones(2), {}
+        by_function = kw.ones(2, "float64")
+        optimizer = getattr(kw.optim, name)(by_class)
+        kept = [kw.zeros(2, "float64") for _ in optimizer.states]
+        for t, grad in enumerate(grads, 1):
+            expected = rule(expected, grad, states, t)
+            optimizer.step(kw.asarray(grad))
+            function(by_function, kw.asarray(grad), *kept, step=t)
+        assert np.abs(by_class.numpy() - expected).max() < 1e-15, name
+        assert np.array_equal(by_function.numpy(), by_class.numpy()), name
+        if kept:
+            first = kept[0].numpy()
+            assert np.allclose(first, states["m"], rtol=1e-12, atol=0), name
+
+
+def test_equal_tensors_are_rounded_by_numbers_of_their_own():
+    """Also when a gradient of another type stands between them, which another launch takes."""
+    params = [kw.ones(4000, "bfloat16") for _ in range(3)]
+    grads = [kw.ones(4000), kw.ones(4000, "bfloat16"), kw.ones(4000)]
+    kw.optim.sgd(params, grads, lr=1e-3, stochastic_rounding=True, seed=3)
+    bits = [p.numpy().view(np.uint16) for p in params]
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        assert 0.05 < (bits[a] != bits[b]).mean() < 0.6
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda p: kw.optim.AdamW(p, lr=-1.0), "lr is not negative, got -1.0"),
+        (lambda p: kw.optim.Adam(p, lr=math.nan), "lr is not negative"),
+        (lambda p: kw.optim.AdamW(p, betas=(1.0, 0.9)), "betas lie between 0 and 1"),
+        (lambda p: kw.optim.Lion(p, betas=(0.9, -0.1)), "betas lie between 0 and 1"),
+        (lambda p: kw.optim.Adam(p, eps=-1e-8), "eps is not negative"),
+        (lambda p: kw.optim.Lion(p, weight_decay=-0.1), "weight_decay is not negative"),
+        (lambda p: kw.optim.SGD(p, momentum=-1.0), "momentum is not negative"),
+        (lambda p: kw.optim.SGD(p, nesterov=True), "nesterov needs a momentum"),
+        (lambda p: kw.optim.SGD(p, momentum=0.9, dampening=0.1, nesterov=True), "no dampening"),
+    ],
+)
+def test_senseless_settings_are_refused_at_once(make, words):
+    with pytest.raises(InvalidArgument, match=words):
+        make(kw.ones(2))
+
+
 def test_every_kernel_under_all_checks(sim):
     with kw.checks("memory", "init", "race", "sync") as report:
         p = [kw.ones(n, "bfloat16") for n in (5, 4099)]
@@ -330,7 +406,8 @@ def test_every_kernel_under_all_checks(sim):
          "weight_decay is not negative, got nan"),
         (lambda: kw.optim.adamw(*[kw.ones(3) for _ in range(3)], kw.ones(3, "float64"), step=1),
          InvalidArgument, "one dtype"),
-        (lambda: kw.optim.grad_norm(kw.ones(3), 3), InvalidArgument, "norm_type"),
+        (lambda: kw.optim.grad_norm(kw.ones(3), 0), InvalidArgument, "norm_type is above 0"),
+        (lambda: kw.optim.grad_norm(kw.ones(3), -1), InvalidArgument, "norm_type"),
         (lambda: kw.optim.grad_norm([]), InvalidArgument, "no gradients"),
         (lambda: kw.optim.clip_grad_norm(kw.ones(3), -1.0), InvalidArgument, "max_norm"),
         (lambda: kw.optim.AdamW([]), InvalidArgument, "one parameter"),

@@ -10,11 +10,12 @@ def _optimizer_step(
     grads: list[Any],
     first: list[Any],
     second: list[Any],
+    third: list[Any],
     masters: list[Any],
     options: dict[str, Any],
     /,
 ) -> None: ...
-def _gradient_norm(grads: list[Any], limit: float, largest: bool, /) -> tuple[Array, Array]: ...
+def _gradient_norm(grads: list[Any], limit: float, order: float, /) -> tuple[Array, Array]: ...
 def _scale_tensors(tensors: list[Any], scale: Array, /) -> None: ...
 def _sample(
     out: Array,

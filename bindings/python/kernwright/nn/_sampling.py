@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from typing import Any
 
 from kernwright import _core, random
@@ -53,9 +53,9 @@ def sample(
         seed = random.default_generator()._draw(1, _seed_of)
     _core._sample(
         target, values,
-        _real(temperature, "temperature", -math.inf, math.inf), _count(top_k),
-        _real(top_p, "top_p", 0, math.inf), _real(min_p, "min_p", 0, 1),
-        _real(repetition_penalty, "repetition_penalty", 0, math.inf), previous,
+        _real(temperature, "temperature", 0, sys.float_info.max), _count(top_k),
+        _real(top_p, "top_p", 0, 1), _real(min_p, "min_p", 0, 1),
+        _real(repetition_penalty, "repetition_penalty", 0, sys.float_info.max), previous,
         _whole(seed, "seed") % 2**64, step, counter,
     )  # fmt: skip
     return target
@@ -112,7 +112,9 @@ def _real(value: Any, name: str, low: float, high: float) -> Any:
             f"{name} is a number, or an array of one for each row, got {type(value).__name__}"
         ) from None
     if not low <= number <= high or (name == "repetition_penalty" and number == 0):
-        raise InvalidArgument(f"{name} of {number} is out of range")
+        limits = f"from {low} to {high}" if high == 1 else "finite and not negative"
+        limits = "finite and above 0" if name == "repetition_penalty" else limits
+        raise InvalidArgument(f"{name} is {limits}, got {number}")
     return number
 
 

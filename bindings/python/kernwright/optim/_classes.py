@@ -10,7 +10,15 @@ from kernwright import _core
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
 from kernwright.optim import _functions
-from kernwright.optim._functions import Following, Tensors, tensors
+from kernwright.optim._functions import (
+    Following,
+    Tensors,
+    momentum_settings,
+    not_negative,
+    rate_of,
+    tensors,
+    two_betas,
+)
 
 __all__ = ["SGD", "Adam", "AdamW", "Lion"]
 
@@ -28,6 +36,8 @@ class _Optimizer:
         self, params: Tensors, lr: float | Array, weight_decay: float, master_weights: bool,
         maximize: bool, stochastic_rounding: bool, seed: int,
     ) -> None:  # fmt: skip
+        rate_of(lr)
+        not_negative(weight_decay, "weight_decay")
         self.params: list[Array] = tensors(params)
         self.lr = lr
         self.weight_decay = weight_decay
@@ -91,29 +101,36 @@ class AdamW(_Optimizer):
     """AdamW with decoupled weight decay: see adamw() for the formula.
 
     `master_weights` keeps float32 copies of the parameters; `stochastic_rounding` is of bfloat16
-    parameters without them.
+    parameters without them. `amsgrad` keeps the largest exp_avg_sq so far and divides by its root.
+    Settings that have no sense (a negative `lr`, `betas` of 1) raise InvalidArgument at once.
 
     >>> w = kw.ones(8, "bfloat16")
     >>> kw.optim.AdamW(w, master_weights=True)
     <kw.optim.AdamW of 8 parameters, lr=0.001>
     """
 
-    _state_names = ("exp_avg", "exp_avg_sq")
+    _state_names: tuple[str, ...] = ("exp_avg", "exp_avg_sq")
     _rule = staticmethod(_functions.adamw)
 
     def __init__(
         self, params: Tensors, lr: float | Array = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2, *,
-        master_weights: bool = False, maximize: bool = False, stochastic_rounding: bool = False,
-        seed: int = 0,
+        amsgrad: bool = False, master_weights: bool = False, maximize: bool = False,
+        stochastic_rounding: bool = False, seed: int = 0,
     ) -> None:  # fmt: skip
+        two_betas(betas)
+        not_negative(eps, "eps")
+        if amsgrad:
+            self._state_names = (*self._state_names, "max_exp_avg_sq")
         super().__init__(params, lr, weight_decay, master_weights, maximize, stochastic_rounding,
                          seed)  # fmt: skip
         self.betas, self.eps = betas, eps
 
     def _step(self, grads: Tensors, **options: Any) -> None:
-        self._rule(self.params, grads, self.states["exp_avg"], self.states["exp_avg_sq"],
-                   betas=self.betas, eps=self.eps, **options)  # fmt: skip
+        self._rule(
+            self.params, grads, self.states["exp_avg"], self.states["exp_avg_sq"],
+            self.states.get("max_exp_avg_sq", ()), betas=self.betas, eps=self.eps, **options,
+        )  # fmt: skip
 
 
 class Adam(AdamW):
@@ -131,11 +148,11 @@ class Adam(AdamW):
     def __init__(
         self, params: Tensors, lr: float | Array = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, *,
-        master_weights: bool = False, maximize: bool = False, stochastic_rounding: bool = False,
-        seed: int = 0,
+        amsgrad: bool = False, master_weights: bool = False, maximize: bool = False,
+        stochastic_rounding: bool = False, seed: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
-            params, lr, betas, eps, weight_decay, master_weights=master_weights,
+            params, lr, betas, eps, weight_decay, amsgrad=amsgrad, master_weights=master_weights,
             maximize=maximize, stochastic_rounding=stochastic_rounding, seed=seed,
         )  # fmt: skip
 
@@ -157,6 +174,7 @@ class Lion(_Optimizer):
         weight_decay: float = 0.0, *, master_weights: bool = False, maximize: bool = False,
         stochastic_rounding: bool = False, seed: int = 0,
     ) -> None:  # fmt: skip
+        two_betas(betas)
         super().__init__(params, lr, weight_decay, master_weights, maximize, stochastic_rounding,
                          seed)  # fmt: skip
         self.betas = betas
@@ -183,6 +201,7 @@ class SGD(_Optimizer):
         master_weights: bool = False, maximize: bool = False, stochastic_rounding: bool = False,
         seed: int = 0,
     ) -> None:  # fmt: skip
+        momentum_settings(momentum, dampening, nesterov)
         if momentum == 0:
             self._state_names = ()
         super().__init__(params, lr, weight_decay, master_weights, maximize, stochastic_rounding,

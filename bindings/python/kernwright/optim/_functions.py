@@ -16,7 +16,8 @@ Tensors = Array | Sequence[Any]
 
 
 def adamw(
-    params: Tensors, grads: Tensors, exp_avg: Tensors, exp_avg_sq: Tensors, *,
+    params: Tensors, grads: Tensors, exp_avg: Tensors, exp_avg_sq: Tensors,
+    max_exp_avg_sq: Tensors = (), *,
     step: int | Array, lr: float | Array = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8, weight_decay: float = 1e-2, masters: Tensors = (), maximize: bool = False,
     grad_scale: Array | None = None, stochastic_rounding: bool = False, seed: int = 0,
@@ -37,6 +38,8 @@ def adamw(
     - `stochastic_rounding`: bfloat16 parameters are rounded up or down, with the chance of how near
       each is; the random numbers depend on `seed`, step, the tensor's place in the list and the
       element's in the tensor.
+    - `max_exp_avg_sq`: the largest v so far; if it is given, it stands for v in the root (torch's
+      amsgrad).
 
     Raises InvalidArgument, naming the tensor, for shapes, dtypes or devices that do not fit.
 
@@ -45,12 +48,15 @@ def adamw(
     >>> p.numpy().round(4)
     array([0.75, 1.25], dtype=float32)
     """
-    _adam("adamw", params, grads, exp_avg, exp_avg_sq, step, lr, betas, eps, weight_decay, masters,
-          maximize, grad_scale, stochastic_rounding, seed)  # fmt: skip
+    _adam(
+        "adamw", params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, betas, eps,
+        weight_decay, masters, maximize, grad_scale, stochastic_rounding, seed,
+    )  # fmt: skip
 
 
 def adam(
-    params: Tensors, grads: Tensors, exp_avg: Tensors, exp_avg_sq: Tensors, *,
+    params: Tensors, grads: Tensors, exp_avg: Tensors, exp_avg_sq: Tensors,
+    max_exp_avg_sq: Tensors = (), *,
     step: int | Array, lr: float | Array = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8, weight_decay: float = 0.0, masters: Tensors = (), maximize: bool = False,
     grad_scale: Array | None = None, stochastic_rounding: bool = False, seed: int = 0,
@@ -63,8 +69,10 @@ def adam(
     >>> p.numpy().round(4)
     array([0.75, 1.25], dtype=float32)
     """
-    _adam("adam", params, grads, exp_avg, exp_avg_sq, step, lr, betas, eps, weight_decay, masters,
-          maximize, grad_scale, stochastic_rounding, seed)  # fmt: skip
+    _adam(
+        "adam", params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, betas, eps,
+        weight_decay, masters, maximize, grad_scale, stochastic_rounding, seed,
+    )  # fmt: skip
 
 
 def lion(
@@ -85,8 +93,8 @@ def lion(
     array([0.75, 1.25], dtype=float32)
     """
     options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
-    options |= _betas(betas) | {"decay": _not_negative(weight_decay, "weight_decay")}
-    _core._optimizer_step("lion", tensors(params), tensors(grads), tensors(exp_avg), [],
+    options |= two_betas(betas) | {"decay": not_negative(weight_decay, "weight_decay")}
+    _core._optimizer_step("lion", tensors(params), tensors(grads), tensors(exp_avg), [], [],
                           tensors(masters), options)  # fmt: skip
 
 
@@ -110,18 +118,17 @@ def sgd(
     >>> p.numpy()
     array([0.75, 1.25], dtype=float32)
     """
-    if nesterov and (momentum <= 0 or dampening != 0):
-        raise InvalidArgument("nesterov needs a momentum above 0 and no dampening")
     options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
-    options |= {"decay": _not_negative(weight_decay, "weight_decay"), "momentum": momentum,
-                "dampening": dampening, "nesterov": nesterov}  # fmt: skip
+    options |= {"decay": not_negative(weight_decay, "weight_decay")}
+    options |= momentum_settings(momentum, dampening, nesterov)
     _core._optimizer_step("sgd", tensors(params), tensors(grads), tensors(momentum_buffers), [],
-                          tensors(masters), options)  # fmt: skip
+                          [], tensors(masters), options)  # fmt: skip
 
 
 def grad_norm(grads: Tensors, norm_type: float = 2.0) -> Array:
-    """The norm of all gradients as one vector, float32 without axes: the root of the sum of their
-    squares, or with ``norm_type=math.inf`` the largest magnitude. The order of the sum is fixed.
+    """The norm of all gradients as one vector, float32 without axes: the sum of their magnitudes
+    to the power of `norm_type` (above 0), to the power of 1 / `norm_type`; with
+    ``norm_type=math.inf`` the largest magnitude. The order of the sum is fixed.
 
     >>> kw.optim.grad_norm([kw.asarray([3.0]), kw.asarray([4.0])]).item()
     5.0
@@ -138,7 +145,9 @@ def clip_scale(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> tuple
     >>> norm.item(), round(scale.item(), 3)
     (6.0, 0.25)
     """
-    return _core._gradient_norm(tensors(grads), float(max_norm), _largest(norm_type))
+    return _core._gradient_norm(
+        tensors(grads), not_negative(max_norm, "max_norm"), _order(norm_type)
+    )
 
 
 def clip_grad_norm(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> Array:
@@ -177,15 +186,21 @@ def tensors(values: Any) -> list[Any]:
 
 
 def _adam(
-    rule: str, params: Any, grads: Any, exp_avg: Any, exp_avg_sq: Any, step: Any, lr: Any,
-    betas: Any, eps: float, weight_decay: float, masters: Any, maximize: bool, grad_scale: Any,
-    stochastic_rounding: bool, seed: int,
+    rule: str, params: Any, grads: Any, exp_avg: Any, exp_avg_sq: Any, max_exp_avg_sq: Any,
+    step: Any, lr: Any, betas: Any, eps: float, weight_decay: float, masters: Any, maximize: bool,
+    grad_scale: Any, stochastic_rounding: bool, seed: int,
 ) -> None:  # fmt: skip
     options = _options(step, lr, grad_scale, maximize, stochastic_rounding, seed)
-    options |= _betas(betas) | {"epsilon": _not_negative(eps, "eps"),
-                                "decay": _not_negative(weight_decay, "weight_decay")}  # fmt: skip
-    _core._optimizer_step(rule, tensors(params), tensors(grads), tensors(exp_avg),
-                          tensors(exp_avg_sq), tensors(masters), options)  # fmt: skip
+    largest = tensors(max_exp_avg_sq)
+    options |= two_betas(betas) | {
+        "epsilon": not_negative(eps, "eps"),
+        "decay": not_negative(weight_decay, "weight_decay"),
+        "amsgrad": bool(largest),
+    }
+    _core._optimizer_step(
+        rule, tensors(params), tensors(grads), tensors(exp_avg), tensors(exp_avg_sq), largest,
+        tensors(masters), options,
+    )  # fmt: skip
 
 
 def _options(
@@ -205,10 +220,10 @@ def _options(
         options["step"] = step
     if isinstance(lr, Array):
         return options | {"rates": lr}
-    return options | {"rate": _not_negative(lr, "lr")}
+    return options | {"rate": not_negative(lr, "lr")}
 
 
-def _not_negative(value: Any, name: str) -> float:
+def not_negative(value: Any, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -218,7 +233,7 @@ def _not_negative(value: Any, name: str) -> float:
     return number
 
 
-def _betas(betas: Any) -> dict[str, float]:
+def two_betas(betas: Any) -> dict[str, float]:
     try:
         first, second = map(float, betas)
     except (TypeError, ValueError):
@@ -228,7 +243,27 @@ def _betas(betas: Any) -> dict[str, float]:
     return {"beta1": first, "beta2": second}
 
 
-def _largest(norm_type: float) -> bool:
-    if norm_type not in (2, math.inf):
-        raise InvalidArgument(f"norm_type is 2 or infinity, not {norm_type}")
-    return norm_type == math.inf
+def momentum_settings(momentum: Any, dampening: Any, nesterov: bool) -> dict[str, Any]:
+    """The settings of sgd(), checked."""
+    kept = not_negative(momentum, "momentum")
+    try:
+        damped = float(dampening)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"dampening is a number, got {dampening!r:.60}") from None
+    if nesterov and (kept == 0 or damped != 0):
+        raise InvalidArgument(
+            f"nesterov needs a momentum above 0 and no dampening, got {kept} and {damped}"
+        )
+    return {"momentum": kept, "dampening": damped, "nesterov": bool(nesterov)}
+
+
+def rate_of(lr: Any) -> Any:
+    """A learning rate, checked if it is a number."""
+    return lr if isinstance(lr, Array) else not_negative(lr, "lr")
+
+
+def _order(norm_type: Any) -> float:
+    order = not_negative(norm_type, "norm_type")
+    if order == 0:
+        raise InvalidArgument("norm_type is above 0 (math.inf: the largest magnitude), got 0")
+    return order

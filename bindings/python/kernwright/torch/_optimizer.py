@@ -108,7 +108,7 @@ class AdamW(torch.optim.Optimizer):
         }
 
         def run(params: Any, first: Any, second: Any, masters: Any, grads: Any) -> None:
-            _core._optimizer_step("adamw", params, grads, first, second, masters, options)
+            _core._optimizer_step("adamw", params, grads, first, second, [], masters, options)
 
         first, second = ([s[name] for s in states] for name in ("exp_avg", "exp_avg_sq"))
         masters = [s["master"] for s in states if "master" in s]
