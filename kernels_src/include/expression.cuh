@@ -83,11 +83,11 @@ __device__ __forceinline__ T sign_whole(T a) {
 
 // ---- floats
 
-/// The floor of infinite quotients, as the array API has it. Else as NumPy: the quotient is near
-/// floor(a / b) also where a / b rounds up.
+/// As NumPy has it: near floor(a / b) also where a / b rounds up. The quotient of an infinite a is
+/// NaN, that by an infinite b is 0 or -1.
 template <typename T>
 __device__ __forceinline__ T floor_divide(T a, T b) {
-  if (b == 0 || isinf(a) || isinf(b)) return floor(a / b);
+  if (b == 0) return a / b;
   const T rest = fmod(a, b);
   T quotient = (a - rest) / b;
   if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;

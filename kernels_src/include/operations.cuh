@@ -104,8 +104,7 @@ struct FloorDivide {
       const T quotient = whole_quotient(a, b), rest = whole_rest(a, b);
       return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(quotient - 1) : quotient;
     } else {
-      // The standard's values where NumPy has NaN or -1: the floor of the quotient.
-      if (b == 0 || is_infinite(a) || is_infinite(b)) return Real<T>::floor(a / b);
+      if (b == 0) return a / b;
       const T rest = Real<T>::fmod(a, b);
       T quotient = (a - rest) / b;
       if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;

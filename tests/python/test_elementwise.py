@@ -220,8 +220,6 @@ def test_special_values(dtype):
     names += ["copysign", "hypot", "logaddexp", "pow", "nextafter", "less", "equal", "less_equal"]
     for name in names:
         got, expected = getattr(kw, name)(b, a).numpy(), reference(name)(y, x)
-        if name == "floor_divide":  # the array API's values of infinite numbers are not NumPy's
-            expected = np.where(np.isinf(y) | np.isinf(x), np.floor(y / x), expected)
         np.testing.assert_allclose(got, expected, rtol=3e-6, err_msg=name)
         if name in ("copysign", "floor_divide", "remainder", "atan2"):
             solid = ~np.isnan(expected)

@@ -77,3 +77,14 @@ def test_refusals():
         kw.fft.rfft(x)
     with pytest.raises(kw.InvalidArgument, match="at least one element"):
         kw.fft.fftfreq(0)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float16"])
+def test_types_of_transforms(dtype):
+    x = np.random.default_rng(1).integers(0, 2, (2, 60)).astype(dtype)
+    narrow = dtype == "float16"
+    for name in ("fft", "ifft", "rfft", "ihfft", "irfft", "hfft"):
+        got = getattr(kw.fft, name)(kw.asarray(x))
+        expected = getattr(np.fft, name)(x.astype(np.float64))
+        assert got.dtype.itemsize == expected.dtype.itemsize // (2 if narrow else 1)
+        close(got, expected, 2e-6 if narrow else 1e-12)

@@ -423,3 +423,13 @@ def test_large_matrices():
     close(values, np.linalg.eigvalsh(host + host.T))
     unitary(vectors)
     close(kw.linalg.svdvals(x), np.linalg.svd(host)[1], 4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32", "complex64"])
+def test_frobenius_norm_of_squares_beyond_the_type(dtype):
+    x = kw.asarray(np.full((2, 30, 30), 300.0)).astype(dtype)
+    for keepdims in (False, True):
+        norm = kw.linalg.matrix_norm(x[:, ::-1], keepdims=keepdims)
+        assert norm.shape == ((2, 1, 1) if keepdims else (2,))
+        np.testing.assert_allclose(norm.numpy().astype(np.float64), 9000, rtol=4e-3)
+    assert kw.linalg.matrix_norm(x[:, :0]).numpy().tolist() == [0, 0]

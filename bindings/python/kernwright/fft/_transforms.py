@@ -124,7 +124,10 @@ def _scale(n: int, norm: str, forward: bool) -> float:
 
 
 def _complex(x: Array) -> Array:
-    return x.astype(np.result_type(x.dtype, np.complex64), copy=False)
+    if x.dtype.kind == "c":
+        return x
+    wide = x.dtype.kind in "iub" or x.dtype == np.float64
+    return x.astype(np.complex128 if wide else np.complex64)
 
 
 def _axis(x: Array, axis: int) -> int:
@@ -152,7 +155,7 @@ def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     """sum over j of x[j] * exp(-2 pi i j k / n) along `axis`, cut or filled with zeros to `n`.
 
     norm: where the factor 1/n goes: "backward" (the inverse), "forward", or "ortho" (1/sqrt(n) in
-    both). float32 gives complex64, float64 and integers complex128.
+    both). float32 and narrower floats give complex64, float64, integers and bool complex128.
 
     >>> kw.fft.fft(kw.asarray([1 + 0j, 0, 0, 0])).numpy()
     array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)

@@ -59,11 +59,11 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
     if ord in (2, -2, "nuc"):
         norm = _singular_norm(x, ord)
         return norm[..., None, None] if keepdims else norm
-    size = kw.abs(x)
     if ord == "fro":
-        return kw.sqrt(kw.sum(size * size, axis=(-2, -1), keepdims=keepdims))
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord not in (1, -1, math.inf, -math.inf):
         raise InvalidArgument(f"there is no matrix norm {ord!r}: 'fro', 'nuc', 1, 2, inf, -1 ...")
+    size = kw.abs(x)
     inner, outer_axis = (-2, -1) if abs(ord) == 1 else (-1, -2)
     sums = kw.sum(size, axis=inner, keepdims=True, dtype=size.dtype)
     if ord > 0 and sums.shape[outer_axis] == 0:
