@@ -40,7 +40,10 @@ def agree(ours, theirs, tensors, factor=3):
 @pytest.mark.parametrize("dtype", [*HALF, torch.float32], ids=str)
 @pytest.mark.parametrize(
     "options",
-    [{}, {"is_causal": True}, {"scale": 0.3}, {"mask": "bool"}, {"mask": "added"}],
+    [
+        *({}, {"is_causal": True}, {"scale": 0.3}),
+        *({"mask": "bool"}, {"mask": "added"}, {"mask": "lowest"}),
+    ],
     ids=str,
 )
 def test_values_and_gradients_are_torchs(dtype, options):
@@ -49,6 +52,9 @@ def test_values_and_gradients_are_torchs(dtype, options):
     if kind:
         mask = rand(2, 1, 9, 7, seed=5, grad=False)
         options["attn_mask"] = mask > -1 if kind == "bool" else mask.to(dtype)
+        if kind == "lowest":  # as transformers have it; the whole first row too
+            options["attn_mask"] = ((mask < -1) * torch.finfo(dtype).min).to(dtype)
+            options["attn_mask"][..., 0, :] = torch.finfo(dtype).min
         added = options["attn_mask"]
         theirs = dict(options, attn_mask=added if kind == "bool" else added.double())
     agree(lambda *x: kt.scaled_dot_product_attention(*x, **options),

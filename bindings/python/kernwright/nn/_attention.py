@@ -56,7 +56,9 @@ def attention(
     value may have fewer heads, a divisor of the query's.
 
     - attn_mask: bool (True: takes part) or numbers that are added, float32 or of the query's dtype;
-      it broadcasts to (batch, heads, L, S). Not together with `is_causal`, as in torch.
+      it broadcasts to (batch, heads, L, S). False and -inf hide a key; finite numbers, that of
+      finfo.min too, do not: a row of nothing else has equal weights. Not together with
+      `is_causal`, as in torch.
     - is_causal: query i sees keys up to i, also where L and S differ, as in torch.
     - scale: 1 / sqrt(E) without one.
     - dropout_p: the chance of a weight to be dropped, 0 to 1. It takes `seed`; the weight of query
