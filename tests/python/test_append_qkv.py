@@ -58,13 +58,13 @@ def same(got, wanted, dtype="exact"):
         np.testing.assert_allclose(got, wanted, rtol=2 * bits, atol=2 * bits)
 
 
-@pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize(
-    ("dtype", "dim", "rotary", "cache", "page"),
-    [("bfloat16", 128, 128, "bfloat16", 0), ("float16", 64, 32, "float16", 5),
-     ("float32", 256, 256, "float32", 1), ("bfloat16", 64, 64, "int8", 4),
-     ("float16", 96, 24, "float8_e4m3fn", 16), ("bfloat16", 80, 80, "float8_e5m2", 0),
-     ("float32", 6, 2, "int8", 3), ("float16", 7, 6, "float16", 0)],
+    ("dtype", "dim", "rotary", "cache", "page", "interleaved"),
+    [("bfloat16", 128, 128, "bfloat16", 0, False), ("bfloat16", 128, 128, "bfloat16", 0, True),
+     ("float16", 64, 32, "float16", 5, True), ("float32", 256, 256, "float32", 1, False),
+     ("bfloat16", 64, 64, "int8", 4, True), ("float16", 96, 24, "float8_e4m3fn", 16, False),
+     ("bfloat16", 80, 80, "float8_e5m2", 0, True), ("float32", 6, 2, "int8", 3, False),
+     ("float32", 6, 2, "int8", 3, True), ("float16", 7, 6, "float16", 0, False)],
 )  # fmt: skip
 def test_equal_to_the_functions_one_by_one(dtype, dim, rotary, cache, page, interleaved):
     width = (HEADS + 2 * KV_HEADS) * dim

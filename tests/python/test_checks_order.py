@@ -180,27 +180,33 @@ def test_races_of_a_cluster_take_the_barrier_of_a_cluster():
 
 
 @pytest.mark.parametrize("checks", [("race",), ("init",), ("init", "race")])
-@pytest.mark.parametrize("kind", ["char", "short", "int", "long long", "float4"])
-@pytest.mark.parametrize("access", ["out[0] = *(const char*)p", "*p = {}"])
-def test_checks_end_at_the_last_addresses(checks, kind, access):
+def test_checks_end_at_the_last_addresses(checks):
+    """One process for all accesses: a check that runs past 2**64 would never end."""
     program = f"""
         import kernwright as kw
-        source = '''__global__ void k(TYPE* p, char* out) {{ {access}; }}'''
-        kernel = kw.kernel(source, defines={{"TYPE": {kind!r}}})
-        out, size = kw.zeros(16, "int8"), {{"char": 1, "short": 2, "int": 4, "long long": 8}}
-        size = size.get({kind!r}, 16)
-        for address in (2**64 - size, 2**64 - 2 * size, 2**64 - 3 * size, 2**64 - 4 * size):
-            try:
-                with kw.checks(*{checks!r}):
-                    kernel[1, 1](kw.Pointer(address), out)
-            except kw.DeviceFault:
-                print("fault")
-            kw.current_device().reset()
-            out = kw.zeros(16, "int8")
+        kinds = {{"char": 1, "short": 2, "int": 4, "long long": 8, "float4": 16}}
+        for access in ("out[0] = *(const char*)p", "*p = {{}}"):
+            for kind, size in kinds.items():
+                source = "__global__ void k(TYPE* p, char* out) {{ %s; }}" % access
+                kernel = kw.kernel(source, defines={{"TYPE": kind}})
+                for packs in (1, 2, 3, 4):
+                    out = kw.zeros(16, "int8")
+                    try:
+                        with kw.checks(*{checks!r}):
+                            kernel[1, 1](kw.Pointer(2**64 - packs * size), out)
+                    except kw.DeviceFault:
+                        print(access, kind, packs, "fault")
+                    kw.current_device().reset()
     """
     environment = {**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_TIMEOUT": "5"}
     ended = run_child(program, **environment)
-    assert ended.out == "fault\n" * 4, ended.err
+    faults = [
+        f"{access} {kind} {packs} fault"
+        for access in ("out[0] = *(const char*)p", "*p = {}")
+        for kind in ("char", "short", "int", "long long", "float4")
+        for packs in (1, 2, 3, 4)
+    ]
+    assert ended.out.splitlines() == faults, ended.err
 
 
 def test_an_atomic_that_left_the_value_of_a_store_is_a_race_all_the_same():
