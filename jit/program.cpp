@@ -19,6 +19,7 @@
 #include "jit/signature/variable_names.h"
 #include "jit/source/builtin_headers.h"
 #include "jit/source/declared_kernels.h"
+#include "jit/source/underscore.h"
 
 namespace kernwright {
 
@@ -51,7 +52,9 @@ struct Program::Box {
   Box(Source source_text, ProgramOptions program_options, ProgramScope program_scope)
       : scope(program_scope),
         source(with_absolute_folder(without_mark(std::move(source_text)))),
-        options(with_builtin_headers(source, with_absolute_folders(std::move(program_options)))) {
+        options(with_underscore_renamed(
+            source,
+            with_builtin_headers(source, with_absolute_folders(std::move(program_options))))) {
     validate(source);
     validate(options);
     if (!options.arch.empty()) parse_arch(options.arch);

@@ -41,7 +41,8 @@ bool is_identifier(std::string_view text) {
 /// The name with its quotes or brackets at the beginning, empty without one.
 std::string_view leading_name(std::string_view text) {
   if (text.empty() || (text[0] != '"' && text[0] != '<')) return {};
-  const auto end = text.find(text[0] == '"' ? '"' : '>', 1);
+  // No name of a file is longer. Without the limit many brackets would cost quadratic time.
+  const auto end = text.substr(0, 4096).find(text[0] == '"' ? '"' : '>', 1);
   return end == std::string_view::npos ? std::string_view() : text.substr(0, end + 1);
 }
 

@@ -2,6 +2,7 @@
 #include "jit/source/source_lexer.h"
 
 #include <algorithm>
+#include <set>
 
 namespace kernwright {
 namespace {
@@ -150,11 +151,15 @@ class Lexer {
     } else {
       ++at_;
       // In angle brackets, // and /* belong to the name.
-      const auto close = text_.find_first_of(">\n", at_);
-      const bool is_name = text_[begin] == '<' && close != std::string_view::npos &&
-                           text_[close] == '>' && may_name_follow(before);
-      if (is_name) at_ = close + 1;
+      if (text_[begin] == '<' && may_name_follow(before) && closes_name()) at_ = name_end_ + 1;
     }
+  }
+
+  /// Whether a '>' comes before the end of the line; name_end_ is its place. A line is searched
+  /// once for each '>', so a line of many '<' costs no time quadratic in its length.
+  bool closes_name() {
+    if (name_end_ < at_ || name_end_ == 0) name_end_ = text_.find_first_of(">\n", at_);
+    return name_end_ != std::string_view::npos && text_[name_end_] == '>';
   }
 
   /// Behind "#include", "#embed" and "(".
@@ -211,13 +216,19 @@ class Lexer {
   /// The text stands at the quote of a raw string. False when it is no well-formed one.
   bool skip_raw_string() {
     constexpr std::size_t kMaxDelimiter = 16;
-    const auto open = text_.find('(', at_);
-    if (open == std::string_view::npos || open - at_ - 1 > kMaxDelimiter) return false;
-    const std::string_view delimiter = text_.substr(at_ + 1, open - at_ - 1);
+    const auto length = text_.substr(at_ + 1, kMaxDelimiter + 1).find('(');
+    if (length == std::string_view::npos || unclosed_.contains(text_.substr(at_ + 1, length))) {
+      return false;
+    }
+    const std::string_view delimiter = text_.substr(at_ + 1, length);
+    const auto open = at_ + 1 + length;
     auto end = open;
     do {
       end = text_.find(')', end + 1);
-      if (end == std::string_view::npos) return false;
+      if (end == std::string_view::npos) {
+        unclosed_.insert(delimiter);  // no later raw string with this delimiter ends, either
+        return false;
+      }
     } while (text_.substr(end + 1, delimiter.size()) != delimiter ||
              end + 1 + delimiter.size() >= text_.size() ||
              text_[end + 1 + delimiter.size()] != '"');
@@ -265,6 +276,8 @@ class Lexer {
   std::size_t at_ = 0;
   int line_ = 1;
   bool line_is_fresh_ = true;
+  std::size_t name_end_ = 0;             ///< of closes_name(); 0: not looked for yet
+  std::set<std::string_view> unclosed_;  ///< delimiters of raw strings that do not end
   TokenizedSource result_;
 };
 
