@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/byte_text.h"
+#include "base/env.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/per_process.h"
@@ -30,7 +31,8 @@ CompileWorkerLimits CompileWorkerLimits::of_machine() {
   const std::uint64_t memory = memory_of_machine();
   const std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
   const std::uint64_t fitting = std::max(std::uint64_t{1}, memory / kMemoryOfWorker);
-  return {static_cast<unsigned>(std::min({threads, fitting, kMostWorkers})), memory_of_worker()};
+  return {static_cast<unsigned>(std::min({threads, fitting, kMostWorkers})),
+          std::min(memory_of_worker(), env_number(Env::compile_memory))};
 }
 
 CompileWorkers::CompileWorkers(CompileWorkerLimits limits, WorkerOptions options)
@@ -72,7 +74,10 @@ Result CompileWorkers::run(const Source& source, const WaitLimits& limits,
     const auto worker = pool_.lease(limits);
     if (!greet(*worker, limits)) return instead();
     try {
-      return task(*worker);
+      Result result = task(*worker);
+      // What large compiles leave behind must not count for later ones.
+      if (limits_.memory != 0 && worker->resident_bytes() > limits_.memory / 2) worker->kill();
+      return result;
     } catch (const WorkerOverflow&) {
       blame(source,
             format("{} nests too deep for NVRTC, which ran out of stack: use fewer brackets, "
@@ -80,8 +85,9 @@ Result CompileWorkers::run(const Source& source, const WaitLimits& limits,
                    source.name));
     } catch (const WorkerOutgrown&) {
       blame(source, format("compiling {} took more than {} of memory: the text is too large for "
-                           "one kernel, or its templates recurse without end",
-                           source.name, describe_bytes(limits_.memory)));
+                           "one kernel, its templates recurse without end, or it needs a larger {}",
+                           source.name, describe_bytes(limits_.memory),
+                           env_variable(Env::compile_memory).name));
     } catch (const WorkerLost& error) {
       // Somebody may have killed it: another one may come through.
       if (attempt > 0) blame(source, format("{} ends its compiler: {}", source.name, error.what()));

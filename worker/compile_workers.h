@@ -15,8 +15,9 @@ struct CompileWorkerLimits {
   unsigned workers = 1;
   std::uint64_t memory = 0;  ///< resident bytes of each; 0: no limit
 
-  /// A worker for each hardware thread and 512 MiB of memory, at most 64; each may take half of the
-  /// memory, and 1 GiB in any case. The memory is the machine's, or the control group's.
+  /// A worker for each hardware thread and 512 MiB of memory, at most 64; each may take
+  /// KERNWRIGHT_COMPILE_MEMORY, but at most half of the memory (1 GiB in any case). The memory is
+  /// the machine's, or the control group's.
   static CompileWorkerLimits of_machine();
 };
 

@@ -24,7 +24,7 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kTebibyte = std::uint64_t{1} << 40;
 
 // In the order of Env.
-constexpr std::array<EnvVariable, 18> kTable = {{
+constexpr std::array<EnvVariable, 19> kTable = {{
     {Env::device, "KERNWRIGHT_DEVICE", EnvKind::text, "auto", "", 0, 0,
      "device of a program that names none: auto, cuda, cuda:N, sim or sim:N"},
     {Env::log, "KERNWRIGHT_LOG", EnvKind::choice, "warning", "off|error|warning|info|debug", 0, 0,
@@ -65,13 +65,17 @@ constexpr std::array<EnvVariable, 18> kTable = {{
     {Env::kernel_choices, "KERNWRIGHT_KERNEL_CHOICES", EnvKind::path, "", "", 0, 0,
      "table of launch numbers that `kernwright tune-kernels` wrote, instead of kernel_choices.json "
      "in the folder of the cache; off leaves them to the library's rules"},
+    {Env::compile_memory, "KERNWRIGHT_COMPILE_MEMORY", EnvKind::bytes, "1536M", "", 64 * kMebibyte,
+     kTebibyte,
+     "memory in bytes that one compile may take; at most half of the machine's is used. A larger "
+     "compile ends with an error"},
 }};
 
 constexpr bool rows_in_order() {
   for (std::size_t i = 0; i < kTable.size(); ++i) {
     if (static_cast<std::size_t>(kTable[i].id) != i) return false;
   }
-  return kTable.size() == static_cast<std::size_t>(Env::kernel_choices) + 1;
+  return kTable.size() == static_cast<std::size_t>(Env::compile_memory) + 1;
 }
 static_assert(rows_in_order());
 

@@ -29,6 +29,7 @@ enum class Env : std::uint8_t {
   record,
   nvdisasm,
   kernel_choices,
+  compile_memory,
 };
 
 /// How the text of a variable is read.
