@@ -87,6 +87,11 @@ class ScheduleScope {
   ScheduleScope& operator=(const ScheduleScope&) = delete;
 };
 
+/// From now on a launch that writes the device memory beginning at `address` faults, in whatever
+/// way it writes; or no longer. Copies and fills of the host go on. Throws InvalidArgument if no
+/// allocation of a simulated device begins there. Waits for running launches.
+void set_read_only(std::uint64_t address, bool is_read_only);
+
 /// With `init` on, checks device memory before its copy to the host as a launch's result: unwritten
 /// bytes are a finding. `whose` begins its text: the argument and its kernel.
 void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view whose);

@@ -102,6 +102,7 @@ void write(ByteWriter& out, const CheckOptions& options) {
   write(out, options.checks);
   out.u8(options.schedule_seed ? 1 : 0);
   out.u64(options.schedule_seed.value_or(0));
+  out.u8(options.replays ? 1 : 0);
   out.u64(options.limit);
 }
 
@@ -111,6 +112,7 @@ CheckOptions read_check_options(ByteReader& in) {
   const bool has_seed = in.u8() != 0;
   const std::uint64_t seed = in.u64();
   if (has_seed) options.schedule_seed = seed;
+  options.replays = in.u8() != 0;
   options.limit = in.u64();
   return options;
 }

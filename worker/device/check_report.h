@@ -18,6 +18,8 @@ struct CheckOptions {
   std::vector<std::string> checks{"all"};
   /// The order of blocks and warps; nothing: the usual one (sim::ScheduleScope).
   std::optional<std::uint64_t> schedule_seed{};
+  /// The usual order is the same each time, too: launches run on one thread.
+  bool replays = false;
   std::size_t limit = sim::Findings::kDefaultLimit;  ///< of different findings
 };
 

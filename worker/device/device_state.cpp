@@ -60,7 +60,7 @@ void place_texts(CheckReport& report) {
 struct DeviceState::Checks {
   explicit Checks(const CheckOptions& options)
       : checks(sim::check_set(options.checks), options.limit) {
-    if (options.schedule_seed) schedule.emplace(options.schedule_seed);
+    if (options.schedule_seed || options.replays) schedule.emplace(options.schedule_seed);
   }
   sim::CheckScope checks;
   std::optional<sim::ScheduleScope> schedule;
@@ -153,6 +153,16 @@ std::optional<GuardDamage> DeviceState::guard_damage(std::uint64_t id) {
                           guarded.guard_seed + 1);
   if (damage) damage->offset += size;
   return damage;
+}
+
+void DeviceState::set_read_only(std::uint64_t id, bool is_read_only) {
+  if (!device_.is_simulated()) {
+    throw InvalidArgument(
+        format("memory can be made read-only on the simulated device alone, and "
+               "this worker holds {}",
+               device_.identify()));
+  }
+  sim::set_read_only(buffer(id).address(), is_read_only);
 }
 
 std::uint64_t DeviceState::load(const Kernel& kernel) {

@@ -61,6 +61,9 @@ class DeviceState {
   std::optional<GuardDamage> guard_damage(std::uint64_t buffer);
   /// Writes random_bytes(seed) to device memory.
   void write_random(CUdeviceptr to, std::uint64_t bytes, std::uint64_t seed);
+  /// Launches that write the buffer fault from now on, or no longer. Simulated device only, for
+  /// buffers with bytes and without guard bands: else InvalidArgument.
+  void set_read_only(std::uint64_t buffer, bool is_read_only);
 
   std::uint64_t load(const Kernel& kernel);
   void unload(std::uint64_t kernel);

@@ -96,6 +96,12 @@ Bytes fill_random(ByteReader& in, DeviceState& state) {
   return {};
 }
 
+Bytes set_read_only(ByteReader& in, DeviceState& state) {
+  const std::uint64_t id = in.u64();
+  state.set_read_only(id, in.u64() != 0);
+  return {};
+}
+
 Bytes copy_memory(ByteReader& in, DeviceState& state) {
   const GuardedBuffer& to = state.buffer(in.u64());
   const GuardedBuffer& from = state.buffer(in.u64());
@@ -196,6 +202,7 @@ const TaskTable& device_tasks() {
       {"device.fill", on_device<fill_memory>},
       {"device.fill_random", on_device<fill_random>},
       {"device.copy", on_device<copy_memory>},
+      {"device.set_read_only", on_device<set_read_only>},
       {"device.load", on_device<load>},
       {"device.write_symbol", on_device<write_symbol>},
       {"device.unload", on_device<unload>},

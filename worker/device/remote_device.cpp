@@ -204,7 +204,11 @@ void RemoteDevice::kill() noexcept { state_->lose(); }
 
 void RemoteDevice::renew_if_large() {
   const std::uint64_t most = state_->resident_at_first + state_->options.worker.memory_limit / 2;
-  if (state_->generation == 0 || state_->worker.resident_bytes() <= most) return;
+  if (state_->generation != 0 && state_->worker.resident_bytes() > most) renew();
+}
+
+void RemoteDevice::renew() {
+  if (state_->generation == 0) return;
   const int before = state_->losses;
   state_->lose();
   state_->losses = before;
@@ -300,6 +304,14 @@ void RemoteDevice::fill_random(const RemoteBuffer& to, std::uint64_t seed,
                                const WaitLimits& limits) {
   require(to);
   state_->run("device.fill_random", "filling memory in a worker", numbers(to.id, seed), limits);
+}
+
+void RemoteDevice::set_read_only(const RemoteBuffer& buffer, bool is_read_only,
+                                 const WaitLimits& limits) {
+  require(buffer);
+  if (buffer.bytes == 0) return;
+  state_->run("device.set_read_only", "protecting memory in a worker",
+              numbers(buffer.id, std::uint64_t{is_read_only}), limits);
 }
 
 void RemoteDevice::copy(const RemoteBuffer& to, const RemoteBuffer& from,

@@ -59,6 +59,9 @@ class RemoteDevice {
   /// opened. So leftovers of earlier work do not cost later work its process. Nothing may be on the
   /// device. This is no loss.
   void renew_if_large();
+  /// Ends the process, with all that kernels left in it; the next call gets another one. This is no
+  /// loss.
+  void renew();
 
   /// New memory straight from the driver, aligned to 256 bytes, never cached; 0 bytes are allowed.
   /// With `guard_bytes` (rounded up to 256) bands with a pattern lie in front of it and behind it,
@@ -79,6 +82,9 @@ class RemoteDevice {
   void fill(const RemoteBuffer& to, std::byte value, const WaitLimits& limits = {});
   /// With random_bytes(seed) from its first byte on.
   void fill_random(const RemoteBuffer& to, std::uint64_t seed, const WaitLimits& limits = {});
+  /// Simulated device only, else InvalidArgument. From now on launches that write the buffer fault,
+  /// or no longer; copies and fills go on. Buffers without bytes stay as they are.
+  void set_read_only(const RemoteBuffer& buffer, bool is_read_only, const WaitLimits& limits = {});
   /// The whole of `from`, on the device. The sizes must be equal.
   void copy(const RemoteBuffer& to, const RemoteBuffer& from, const WaitLimits& limits = {});
 

@@ -213,6 +213,14 @@ std::optional<std::uint64_t> AddressSpace::take_open(Zone& zone) {
   return slot;
 }
 
+void AddressSpace::set_tag(std::uint64_t begin, std::uint8_t tag) noexcept {
+  const Zone& zone = zone_of(begin);
+  const auto place = word(zone, (begin - zone.begin) >> zone.stride_shift);
+  SlotState state = SlotState::unpack(place.load(std::memory_order_relaxed));
+  state.tag = tag;
+  place.store(state.pack(), std::memory_order_release);
+}
+
 void AddressSpace::give_back(std::uint64_t begin, bool in_use) {
   Zone& zone = zone_of(begin);
   const std::uint64_t slot = (begin - zone.begin) >> zone.stride_shift;

@@ -65,6 +65,8 @@ class AddressSpace {
   /// it may still be used (`in_use`), it stays readable and writable until reclaim().
   void give_back(std::uint64_t begin, bool in_use);
   void reclaim();
+  /// Gives the live block at `begin` another tag.
+  void set_tag(std::uint64_t begin, std::uint8_t tag) noexcept;
 
  private:
   struct Zone {

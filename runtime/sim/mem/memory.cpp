@@ -163,6 +163,17 @@ bool Memory::free(std::uint64_t address) {
   return true;
 }
 
+bool Memory::set_read_only(std::uint64_t address, bool is_read_only) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  const auto block = s.blocks.find(address);
+  if (block == s.blocks.end() || block->second.kind != AllocationKind::device) return false;
+  const auto kind = is_read_only ? AllocationKind::read_only : AllocationKind::device;
+  s.space.set_tag(address & ~kGlobalTag, static_cast<std::uint8_t>(kind));
+  expire_cached_ranges();
+  return true;
+}
+
 void Memory::reclaim() {
   const std::lock_guard lock(state_->mutex);
   state_->space.reclaim();
@@ -226,8 +237,16 @@ AddressRange Memory::find_own(std::uint64_t address, bool* writable) const noexc
   const std::uint64_t begin = tagged(slot->begin, kind);
   const AddressRange range{begin, begin + slot->state.bytes};
   if (address < range.begin || address >= range.end) return {};
-  if (writable != nullptr) *writable = kind != AllocationKind::constant;
+  if (writable != nullptr) {
+    *writable = kind != AllocationKind::constant && kind != AllocationKind::read_only;
+  }
   return range;
+}
+
+bool Memory::is_constant(std::uint64_t address) const noexcept {
+  const auto slot = state_->space.slot_of(address & ~kGlobalTag);
+  return slot && slot->state.phase == SlotState::live && find_own(address).end != 0 &&
+         static_cast<AllocationKind>(slot->state.tag) == AllocationKind::constant;
 }
 
 std::optional<Allocation> Memory::lookup(std::uint64_t address) const {

@@ -23,7 +23,16 @@ struct AddressRange {
 
 /// `host` and `managed` memory has the same, untagged address on host and device (unified
 /// addressing); all other kinds live at tagged addresses that host code cannot dereference.
-enum class AllocationKind : std::uint8_t { device, module_variable, constant, heap, host, managed };
+/// `read_only` memory is device memory that kernels may only read for a while.
+enum class AllocationKind : std::uint8_t {
+  device,
+  module_variable,
+  constant,
+  heap,
+  host,
+  managed,
+  read_only,
+};
 
 /// A live allocation.
 struct Allocation {
@@ -66,6 +75,10 @@ class Memory {
   /// ensures that no running work still uses the memory. Only blocks of the device heap may go
   /// while kernels run: host accesses to their pages do not fault until reclaim().
   bool free(std::uint64_t address);
+  /// From now on kernels may only read the device memory that begins at `address`, or write it
+  /// again. Copies and fills of the host go on. False when no such allocation is live. Only while
+  /// nothing runs.
+  bool set_read_only(std::uint64_t address, bool is_read_only);
   /// Gives back the pages of freed heap blocks. Only while nothing runs.
   void reclaim();
 
@@ -80,6 +93,8 @@ class Memory {
   AddressRange find(std::uint64_t address, bool* writable = nullptr) const noexcept;
   /// The same without the neighbours.
   AddressRange find_own(std::uint64_t address, bool* writable = nullptr) const noexcept;
+  /// Whether an own constant variable lies at the address.
+  bool is_constant(std::uint64_t address) const noexcept;
   /// An own allocation with kind and label; slower.
   std::optional<Allocation> lookup(std::uint64_t address) const;
   /// Bumped whenever an allocation ends: cached ranges of an older generation are stale. Never 0.

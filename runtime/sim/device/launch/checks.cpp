@@ -109,6 +109,16 @@ void set_launch_seed(std::optional<std::uint64_t> seed) {
   QuietDriver().driver.checks.set_seed(seed);
 }
 
+void set_read_only(std::uint64_t address, bool is_read_only) {
+  const QuietDriver quiet;
+  Memory* const memory = quiet.driver.memory_of(address);
+  if (memory != nullptr && memory->set_read_only(address, is_read_only)) return;
+  throw InvalidArgument(
+      format("no memory of a simulated device begins at {:#x}: only whole allocations can be "
+             "made read-only",
+             address));
+}
+
 CheckSet current_checks() {
   initialise_sim_driver();
   return sim_driver().checks.current();

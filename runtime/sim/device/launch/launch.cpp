@@ -2,6 +2,7 @@
 #include "sim/device/launch/launch.h"
 
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "sim/device/launch/grid.h"
 #include "sim/device/launch/print.h"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <random>
 
 namespace kernwright::sim {
 namespace {
@@ -179,6 +181,13 @@ std::vector<Finding> deliver(const Module& module, std::vector<Finding>&& findin
   return sim_driver().checks.deliver(std::move(findings));
 }
 
+/// Different in each launch, and unknown to its kernel.
+std::uint64_t leftover_seed() {
+  static const std::uint64_t of_process = std::random_device()();
+  static std::atomic<std::uint64_t> launches = 0;
+  return splitmix_at(of_process, ++launches) | 1;
+}
+
 /// `unclaimed` takes findings of checks not collected by any scope.
 GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
                    std::vector<Finding>& unclaimed) {
@@ -193,6 +202,7 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   std::optional<CheckedLaunch> checked;
   std::optional<ObservedLaunch> watched;
   const std::uint64_t seed = checks.next_seed();
+  if (checks.init()) request.register_seed = leftover_seed();
   if (checks.current().any() || seed != 0) {
     const CheckedProgram& program =
         module.code->checked(wanted.any() ? CodeForm::as_written : CodeForm::fast);

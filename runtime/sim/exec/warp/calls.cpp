@@ -108,7 +108,7 @@ bool enter(const Op* op, Warp& warp, Split& split, std::uint32_t function, const
     return false;
   }
   pass_arguments(site, from, to + callee.parameter_base, callee.parameter_stride, split.mask);
-  clear_registers(*warp.program, function, to, split.mask);
+  clear_registers(warp, function, to, split.mask);
   split.frame = to;
   split.function = function;
   split.depth += 1;

@@ -238,9 +238,7 @@ bool is_own_shared(const Warp& warp, std::uint64_t address) {
 }
 
 bool is_constant(const Warp& warp, std::uint64_t address) {
-  bool writable = true;
-  const AddressRange range = warp.worker->launch->memory->find(address, &writable);
-  return range.begin != range.end && !writable;
+  return warp.worker->launch->memory->is_constant(address);
 }
 
 }  // namespace kernwright::sim

@@ -1,6 +1,7 @@
 // Picks, merges and runs the splits of a warp.
 #include "sim/exec/warp/scheduler.h"
 
+#include "base/hash.h"
 #include "sim/code/dispatch.h"
 #include "sim/code/program.h"
 #include "sim/code/tables.h"
@@ -185,19 +186,41 @@ void Warp::set_mask(std::uint32_t lanes) noexcept {
   }
 }
 
-void clear_registers(const Program& program, std::uint32_t function, std::byte* frame,
+namespace {
+
+/// The contents of registers that nobody wrote: zeros, or random bits under
+/// LaunchContext::register_seed.
+class Leftovers {
+ public:
+  explicit Leftovers(const Warp& warp) : seed_(warp.worker->launch->register_seed) {
+    if (seed_ != 0) seed_ = mix(mix(seed_, warp.block->linear_index), warp.index);
+  }
+  std::uint64_t next() { return seed_ == 0 ? 0 : splitmix_at(seed_, ++count_); }
+
+ private:
+  std::uint64_t seed_, count_ = 0;
+};
+
+}  // namespace
+
+void clear_registers(const Warp& warp, std::uint32_t function, std::byte* frame,
                      std::uint32_t lanes) {
-  for (const FrameConstant& reg : program.functions[function].zeroed) {
+  Leftovers leftovers(warp);
+  for (const FrameConstant& reg : warp.program->functions[function].zeroed) {
     std::byte* at = frame + reg.offset;
     if (reg.bytes == kPredicateWidth) {
       std::uint32_t bits = 0;
       std::memcpy(&bits, at, sizeof bits);
-      bits &= ~lanes;
+      bits = (bits & ~lanes) | (static_cast<std::uint32_t>(leftovers.next()) & lanes);
       std::memcpy(at, &bits, sizeof bits);
       continue;
     }
     for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
-      std::memset(at + static_cast<std::size_t>(std::countr_zero(m)) * reg.bytes, 0, reg.bytes);
+      std::byte* const lane = at + static_cast<std::size_t>(std::countr_zero(m)) * reg.bytes;
+      for (std::size_t done = 0; done < reg.bytes; done += sizeof(std::uint64_t)) {
+        const std::uint64_t bits = leftovers.next();
+        std::memcpy(lane + done, &bits, std::min<std::size_t>(sizeof bits, reg.bytes - done));
+      }
     }
   }
 }
@@ -219,7 +242,7 @@ void begin_warp(Warp& warp, std::uint32_t lanes) {
   warp.executed = warp.charged = 0;
   const std::uint64_t budget = warp.worker->launch->instruction_budget;
   warp.budget = budget != 0 ? budget : ~std::uint64_t{0};
-  if (!info.zeroed.empty()) clear_registers(*warp.program, entry, split.frame, kAllLanes);
+  if (!info.zeroed.empty()) clear_registers(warp, entry, split.frame, kAllLanes);
   if (info.stack_bytes != 0) {
     auto* const tops = reinterpret_cast<std::uint32_t*>(split.frame + kLocalTopOffset);
     std::fill_n(tops, kLanes, info.local_bytes);

@@ -94,8 +94,9 @@ WarpStatus run_warp(Warp& warp, bool& busy);
 /// True when some split of the warp can run.
 bool can_run(const Warp& warp);
 
-/// Clears the registers of a frame that may be read before they are written, for `lanes`.
-void clear_registers(const Program& program, std::uint32_t function, std::byte* frame,
+/// Fills the registers of a frame that may be read before they are written, for `lanes`: with
+/// zeros, or as LaunchContext::register_seed says.
+void clear_registers(const Warp& warp, std::uint32_t function, std::byte* frame,
                      std::uint32_t lanes);
 
 }  // namespace kernwright::sim

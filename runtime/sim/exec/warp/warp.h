@@ -203,6 +203,9 @@ struct LaunchContext {
   LaunchWatcher* observed = nullptr;       ///< traces or counts; null = no observer
   StopRequest* stop = nullptr;             ///< exec/block/stop_request.h; null = runs to its end
   const TextureTable* textures = nullptr;  ///< exec/texture.h; null = there are none
+  /// Registers begin with random bits of this seed where the code may read them before it writes
+  /// them; 0: with zeros.
+  std::uint64_t register_seed = 0;
 };
 
 /// The budget of all warps of a block, in budgets of one warp: they take turns on one thread.
