@@ -30,6 +30,7 @@ sys.path.insert(0, str(TESTS))
 
 ROUNDS = 20
 FOR_EACH_WORKER = 8
+DRAWN = 300  # kernels of judge_drawn.py
 
 SAXPY = """// {number}
 __global__ void saxpy(float a, const float* __restrict__ x, const float* __restrict__ y,
@@ -115,9 +116,11 @@ def recovery(judge: kw.Judge, task: kw.Task) -> dict[str, Any]:
 
 
 def right_kernels(judge: kw.Judge) -> dict[str, Any]:
+    import judge_drawn
     import judge_good
 
-    futures = [(name, judge.submit(s, task)) for name, s, task in judge_good.kernels()]
+    kernels = [*judge_good.kernels(), *judge_drawn.drawn(1, DRAWN)]
+    futures = [(name, judge.submit(s, task)) for name, s, task in kernels]
     refused = {
         name: str(future.result()) for name, future in futures if not future.result().accepted
     }

@@ -112,6 +112,8 @@ Task task_of(const py::object& functions, const py::object& options) {
   if (!object.attr("timed_case").is_none()) {
     task.timed_case = object.attr("timed_case").cast<int>();
   }
+  task.workspace = object.attr("workspace").cast<std::set<std::size_t>>();
+  task.inout = object.attr("inout").cast<std::set<std::size_t>>();
   task.drawn = object.attr("drawn").cast<std::shared_ptr<DrawnCases>>();
   task.allow = object.attr("allow").cast<std::set<std::string>>();
   task.inputs = [object](std::uint64_t seed, int number) {

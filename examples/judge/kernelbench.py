@@ -84,9 +84,7 @@ def main() -> int:
     task = to_task(load(sys.argv[1]))
     right = 0
     with kw.Judge() as judge:
-        verdicts = [
-            (path, judge.submit(pathlib.Path(path), task, seed=None)) for path in sys.argv[2:]
-        ]
+        verdicts = [(path, judge.submit(pathlib.Path(path), task)) for path in sys.argv[2:]]
         for path, future in verdicts:
             verdict = future.result()
             right += verdict.accepted

@@ -61,4 +61,47 @@ MINMAX = kw.Task(
     grid=lambda x, a, b, n: -(-n // 256),
 )
 
-TASKS = {"affine": AFFINE, "relu": RELU, "total": TOTAL, "minmax": MINMAX}
+
+def _with_zeros(seed, case):
+    x, _, n = AFFINE.inputs(seed, case)
+    return x, np.zeros(n, np.float32), n
+
+
+ZEROS = affine(inputs=_with_zeros)
+HEAP = affine(allow=["malloc"])
+
+LESS = kw.Task(
+    entry="less",
+    signature="const float* x, const float* z, bool* y, int n",
+    inputs=kw.Inputs(x="float32[n]", z="float32[n]", y="bool[n]", n="size", most=2000),
+    reference=lambda x, z, y, n: (None, None, x < z, None),
+)
+
+
+def _halves(seed, case):
+    x = np.random.default_rng([seed, case]).standard_normal(512).astype(np.float16)
+    return x, np.zeros(512, np.float16), 512
+
+
+# It claims more work than it has, so every honest kernel is impossible.
+CLAIMS = kw.Task(
+    entry="twice",
+    signature="const __half* x, __half* y, int n",
+    inputs=_halves,
+    reference=lambda x, y, n: (None, 2 * x.astype(np.float64), None),
+    bytes=1e9,
+    cases=2,
+    grid=2,
+    block=32,
+)
+
+TASKS = {
+    "affine": AFFINE,
+    "relu": RELU,
+    "total": TOTAL,
+    "minmax": MINMAX,
+    "zeros": ZEROS,
+    "heap": HEAP,
+    "less": LESS,
+    "claims": CLAIMS,
+}

@@ -54,9 +54,9 @@ def test_how_many_launches_are_waited_for_is_the_seed_s(judge):
 
 
 def test_many_launches_of_what_is_costly_are_fewer(judge):
-    """Launches without a comparison cost a bounded amount of work."""
-    slow = GOOD.replace("if (i < n)", "int k = 0; while (k < 20000 + (n < 0)) ++k; if (i < n)")
-    slow = slow.replace("+ 1", "+ 1 + (k - 20000)").replace("int k", "volatile int k")
+    """Launches without a comparison cost a bounded amount of work, but there are some."""
+    slow = GOOD.replace("if (i < n)", "int k = 0; while (k < 3000 + (n < 0)) ++k; if (i < n)")
+    slow = slow.replace("+ 1", "+ 1 + (k - 3000)").replace("int k", "volatile int k")
     verdict = judge.judge(
         slow,
         affine(inputs=kw.Inputs(x="float32[n]", y="float32[n]", n="size", most=32)),

@@ -27,9 +27,21 @@ JudgeFinding finding_of(const sim::Finding& found) {
           .count = found.count};
 }
 
-bool has_poison(const ContentsPlan& contents) {
-  return std::find(contents.begin(), contents.end(), Contents::poisoned) != contents.end();
+bool is_free(const ContentsPlan& contents) {
+  return std::find(contents.begin(), contents.end(), Contents::free) != contents.end();
 }
+
+/// Cases of at most so many bytes run on one thread of the host, so that each judgement with the
+/// same seed is the same.
+constexpr std::uint64_t kReplayedBytes = std::uint64_t{1} << 20;
+
+/// A write to an array that is const.
+bool changes_const(const Fault& fault) {
+  return fault.message.ends_with("in read-only memory") &&
+         fault.allocation.find("constant variable") == std::string::npos;
+}
+
+constexpr const char* kChangesConst = " of an argument that is const";
 
 }  // namespace
 
@@ -37,8 +49,14 @@ ContentsPlan first_plan(const Task& task, const HostCase& of, const KernelSignat
   ContentsPlan plan(of.inputs.size(), Contents::given);
   const std::vector<bool> counts = contents_that_count(task, of);
   for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    if (signature.parameters[i].pointee_const) continue;
-    if (of.expected[i] && !counts[i]) plan[i] = Contents::poisoned;
+    const bool is_scratch = task.workspace.count(i) > 0;
+    if (signature.parameters[i].pointee_const) {
+      if (!is_scratch) continue;
+      throw InvalidArgument(
+          format("argument {} of the task is const, and cannot be a workspace", i));
+    }
+    if (is_scratch) plan[i] = Contents::scratch;
+    if (of.expected[i] && !counts[i]) plan[i] = Contents::free;
   }
   return plan;
 }
@@ -52,20 +70,20 @@ CaseCheck::CaseCheck(JudgedKernel& kernel, const Task& task, ContentsPlan& plan,
       checks_(std::move(checks)),
       limits_(std::move(limits)) {}
 
-void CaseCheck::run(const HostCase& of, std::uint64_t seed) {
-  Attempt made = tried(of, seed);
-  if (!made.is_right()) rule(of, seed, std::move(made));
+void CaseCheck::run(const HostCase& of, const LaunchSetting& setting) {
+  Attempt made = tried(of, setting);
+  if (!made.is_right()) rule(of, setting, std::move(made));
   verdict_.cases.push_back(std::move(made.result));
 }
 
-void CaseCheck::run_again(const HostCase& of, std::uint64_t seed, std::uint64_t before) {
-  Attempt made = tried(of, seed, before);
-  if (!made.is_right()) rule(of, seed, std::move(made));
+void CaseCheck::run_again(const HostCase& of, const LaunchSetting& setting) {
+  Attempt made = tried(of, setting);
+  if (!made.is_right()) rule(of, setting, std::move(made));
 }
 
 bool CaseCheck::accepts(const HostCase& of, const LaunchOutcome& outcome) const {
   Attempt made;
-  look_at(of, outcome, made);
+  look_at(of, plan_, outcome, made);
   return made.is_right();
 }
 
@@ -74,26 +92,76 @@ void CaseCheck::compare_outcome(const HostCase& of, const LaunchOutcome& outcome
   limits_ = limits;
   Attempt made;
   made.result = result_of(of);
-  look_at(of, outcome, made);
-  if (!made.is_right()) rule(of, seed, std::move(made));
+  look_at(of, plan_, outcome, made);
+  if (!made.is_right()) rule(of, {.seed = seed}, std::move(made));
 }
 
-/// A kernel may be wrong on random bytes because it adds to the contents of the task's inputs. Then
-/// it is right on those, and gets them from now on.
-CaseCheck::Attempt CaseCheck::tried(const HostCase& of, std::uint64_t seed, std::uint64_t before) {
-  Attempt made = attempt(of, plan_, seed, before);
-  if (made.is_right() || made.status == VerdictStatus::timeout || !has_poison(plan_)) return made;
-  if (made.status == VerdictStatus::wrong && is_right_again(of, plan_, seed)) return made;
-  const ContentsPlan given(plan_.size(), Contents::given);
+/// A kernel may be wrong on any other contents than the task's because it adds to its outputs. Then
+/// they hold those from now on.
+CaseCheck::Attempt CaseCheck::tried(const HostCase& of, const LaunchSetting& setting) {
+  Attempt made = attempt(of, plan_, setting);
+  const bool is_clear = made.is_right() || made.status == VerdictStatus::timeout ||
+                        made.is_refused || made.status == VerdictStatus::cheating;
+  if (is_clear || !is_free(plan_) || is_right_again(of, setting)) return made;
+  ContentsPlan given = plan_;
+  std::replace(given.begin(), given.end(), Contents::free, Contents::given);
   kernel_.forget_module();
-  Attempt other = attempt(of, given, seed, before);
+  Attempt other = attempt(of, given, setting);
   if (!other.is_right()) return made;
+  if (!adds_to_outputs(of, setting)) {
+    made.status = VerdictStatus::cheating;
+    made.result.message +=
+        "; it is right on the contents that the task gives, so the result depends on what memory "
+        "held before. (If kernels may rely on those, the task says so by inout=.)";
+    return made;
+  }
   plan_ = given;
   return other;
 }
 
+/// Whether the kernel makes of steps in its outputs what one that adds to them makes, in one way
+/// for steps that begin upwards and for those that begin downwards.
+bool CaseCheck::adds_to_outputs(const HostCase& of, LaunchSetting setting) {
+  const std::size_t count = of.inputs.size();
+  std::vector<std::uint32_t> ways(count, ~0U);
+  std::vector<bool> is_wrong(count, false);
+  for (const double sign : {1.0, -1.0}) {
+    setting.steps.assign(count, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (plan_[i] != Contents::free) continue;
+      setting.steps[i] = sign * step_size(*of.expected[i], of.inputs[i].dtype);
+    }
+    kernel_.forget_module();
+    const Attempt made = attempt(of, plan_, setting);
+    kernel_.forget_module();
+    if (made.status != VerdictStatus::wrong && !made.is_right()) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (plan_[i] != Contents::free) continue;
+      const HostValue& expected = *of.expected[i];
+      const Tolerance tolerance = task_.tolerance_of(of.inputs[i].dtype);
+      if (compare(after_[i], expected, tolerance)) is_wrong[i] = true;
+      ways[i] &= ways_of_adding(after_[i], expected, of.inputs[i], setting.steps[i],
+                                tolerance.relative, tolerance.absolute);
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (is_wrong[i] && ways[i] == 0) return false;
+  }
+  return std::find(is_wrong.begin(), is_wrong.end(), true) != is_wrong.end();
+}
+
+std::optional<CheckOptions> CaseCheck::checks_of(const HostCase& of,
+                                                 const LaunchSetting& setting) const {
+  std::optional<CheckOptions> checks = checks_;
+  if (checks) {
+    checks->schedule_seed = setting.schedule;
+    checks->replays = of.bytes() <= kReplayedBytes;
+  }
+  return checks;
+}
+
 CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const ContentsPlan& contents,
-                                      std::uint64_t seed, std::uint64_t before) {
+                                      const LaunchSetting& setting) {
   Attempt made;
   made.result = result_of(of);
   const auto fail = [&](VerdictStatus status, const std::string& message) {
@@ -101,9 +169,10 @@ CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const ContentsPlan& co
     made.result.message = message;
   };
   try {
-    LaunchOutcome outcome = kernel_.run(of, contents, seed, checks_, limits_, before);
-    look_at(of, outcome, made);
+    LaunchOutcome outcome = kernel_.run(of, contents, setting, checks_of(of, setting), limits_);
+    look_at(of, contents, outcome, made);
     report_ = std::move(outcome.report);
+    after_ = std::move(outcome.after);
   } catch (const Timeout&) {
     fail(VerdictStatus::timeout,
          format("the launch did not end within the {} ms for all", limits_.timeout.count()));
@@ -111,7 +180,11 @@ CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const ContentsPlan& co
     sim::Finding found;
     found.fault = error.report;
     made.findings.push_back(finding_of(found));
-    fail(VerdictStatus::finding, error.what());
+    if (changes_const(error.report)) {
+      fail(VerdictStatus::cheating, error.report.message + kChangesConst);
+    } else {
+      fail(VerdictStatus::finding, error.what());
+    }
   } catch (const UnsupportedInstruction&) {
     throw;
   } catch (const LaunchConfigError& error) {
@@ -137,7 +210,8 @@ CaseResult CaseCheck::result_of(const HostCase& of) const {
           .difference = {}};
 }
 
-void CaseCheck::look_at(const HostCase& of, const LaunchOutcome& outcome, Attempt& attempt) const {
+void CaseCheck::look_at(const HostCase& of, const ContentsPlan& contents,
+                        const LaunchOutcome& outcome, Attempt& attempt) const {
   if (outcome.report) look_at_findings(*outcome.report, attempt);
   if (attempt.is_right() && !outcome.damage.empty()) {
     attempt.status = VerdictStatus::finding;
@@ -148,7 +222,8 @@ void CaseCheck::look_at(const HostCase& of, const LaunchOutcome& outcome, Attemp
     attempt.findings.push_back(std::move(found));
   }
   for (std::size_t i = 0; i < of.inputs.size() && attempt.is_right(); ++i) {
-    if (of.inputs[i].is_array()) look_at_array(of, outcome.after[i], i, attempt);
+    const bool counts = of.inputs[i].is_array() && contents[i] != Contents::scratch;
+    if (counts) look_at_array(of, outcome.after[i], i, attempt);
   }
 }
 
@@ -162,6 +237,12 @@ void CaseCheck::look_at_findings(const CheckReport& report, Attempt& attempt) co
   }
   attempt.result.message =
       first.line > 0 ? format("line {}: {}", first.line, first.message) : first.message;
+  for (const sim::Finding& each : report.findings) {
+    if (!changes_const(each.fault)) continue;
+    attempt.status = VerdictStatus::cheating;
+    attempt.result.message =
+        format("line {}: {}{}", each.fault.line, each.fault.message, kChangesConst);
+  }
 }
 
 void CaseCheck::look_at_array(const HostCase& of, const HostValue& after, std::size_t index,
@@ -191,26 +272,66 @@ std::string CaseCheck::argument_name(std::size_t index) const {
   return name.empty() ? format("argument {}", index) : name;
 }
 
-bool CaseCheck::is_right_again(const HostCase& of, const ContentsPlan& plan, std::uint64_t seed) {
+bool CaseCheck::is_right_again(const HostCase& of, const LaunchSetting& setting) {
+  LaunchSetting alone = setting;
+  alone.before = 0;
   kernel_.forget_module();
-  return attempt(of, plan, seed).is_right();
+  return attempt(of, plan_, alone).is_right();
 }
 
-void CaseCheck::rule(const HostCase& of, std::uint64_t seed, Attempt attempt) {
-  std::string why = attempt.result.message;
-  if (attempt.status == VerdictStatus::wrong) {
-    if (is_right_again(of, plan_, seed)) {
-      attempt.status = VerdictStatus::cheating;
-      why += "; a new module gets it right, so the result depends on earlier launches";
-    } else if (has_poison(plan_) && is_right_again(of, plan_, seed + 1)) {
-      attempt.status = VerdictStatus::cheating;
-      why +=
-          "; it is right on other contents of the memory that it writes, so the result depends "
-          "on what memory held before";
-    }
+/// Whether it is right in another order of warps and blocks, in a new module.
+bool CaseCheck::depends_on_order(const HostCase& of, const LaunchSetting& setting) {
+  if (!checks_) return false;
+  LaunchSetting other = setting;
+  if (setting.schedule) {
+    other.schedule.reset();
+    return is_right_again(of, other);
   }
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    other.schedule = derived_seed(setting.seed, 50 + i);
+    if (is_right_again(of, other)) return true;
+  }
+  return false;
+}
+
+/// Whether it is right on other contents of its outputs, in a new module.
+bool CaseCheck::depends_on_contents(const HostCase& of, const LaunchSetting& setting) {
+  if (!is_free(plan_)) return false;
+  LaunchSetting other = setting;
+  other.steps.clear();
+  ++other.seed;
+  for (const Fill fill : {Fill::random, Fill::zeros}) {
+    other.fill = fill;
+    if (is_right_again(of, other)) return true;
+  }
+  return false;
+}
+
+void CaseCheck::find_reason(const HostCase& of, const LaunchSetting& setting, Attempt& attempt) {
+  std::string& why = attempt.result.message;
+  if (is_right_again(of, setting)) {
+    attempt.status = VerdictStatus::cheating;
+    why += "; a new module gets it right, so the result depends on earlier launches";
+  } else if (depends_on_order(of, setting)) {
+    attempt.status = VerdictStatus::finding;
+    why += "; in another order of warps and blocks it is right, so the result depends on the order";
+    JudgeFinding found;
+    found.kind = "order";
+    found.message = why;
+    found.hint = "order accesses of different threads by barriers, or make them independent";
+    attempt.findings.push_back(std::move(found));
+  } else if (depends_on_contents(of, setting)) {
+    attempt.status = VerdictStatus::cheating;
+    why +=
+        "; it is right on other contents of the memory that it writes, so the result depends on "
+        "what memory held before";
+  }
+}
+
+void CaseCheck::rule(const HostCase& of, const LaunchSetting& setting, Attempt attempt) {
+  if (attempt.status == VerdictStatus::wrong) find_reason(of, setting, attempt);
+  const std::string why = attempt.result.message;
   attempt.result.status = verdict_status_name(attempt.status);
-  attempt.result.message = why;
   verdict_.findings.insert(verdict_.findings.end(), attempt.findings.begin(),
                            attempt.findings.end());
   verdict_.cases.push_back(std::move(attempt.result));

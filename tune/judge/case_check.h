@@ -14,8 +14,8 @@ namespace kernwright {
 /// The contents of each argument before a launch.
 using ContentsPlan = std::vector<Contents>;
 
-/// The first plan. It poisons arrays without const in the signature, if their expected value does
-/// not depend on their contents.
+/// The first plan. Arrays without const in the signature are free if their expected value does not
+/// depend on their contents. Throws InvalidArgument for a const workspace.
 ContentsPlan first_plan(const Task& task, const HostCase& of, const KernelSignature& signature);
 
 /// One kernel on one device. Right cases are added to the verdict. The first wrong one ends the
@@ -26,12 +26,13 @@ class CaseCheck {
   CaseCheck(JudgedKernel& kernel, const Task& task, ContentsPlan& plan, Verdict& verdict,
             std::optional<CheckOptions> checks, WaitLimits limits);
 
-  /// One launch, in the module of those before. If the kernel is wrong on random bytes but right on
-  /// the task's inputs, the plan changes.
-  void run(const HostCase& of, std::uint64_t seed);
-  /// The same without a row in the verdict when it is right. `before`: earlier launches of the same
-  /// case in the same module; their results are not compared.
-  void run_again(const HostCase& of, std::uint64_t seed, std::uint64_t before = 0);
+  /// One launch, in the module of those before. If the kernel adds to its outputs, the plan
+  /// changes: they hold the task's inputs from now on.
+  void run(const HostCase& of, const LaunchSetting& setting);
+  /// The same without a row in the verdict when it is right.
+  void run_again(const HostCase& of, const LaunchSetting& setting);
+  /// The next launch is of a new module.
+  void forget_module() noexcept { kernel_.forget_module(); }
   /// Whether a launch of a series left the expected contents. Uses no device.
   bool accepts(const HostCase& of, const LaunchOutcome& outcome) const;
   /// Compares the contents left by a launch of a series; `seed` and `limits` are for launches that
@@ -50,17 +51,22 @@ class CaseCheck {
     bool is_refused = false;  ///< its launch, before it began
     bool is_right() const noexcept { return status == VerdictStatus::accepted; }
   };
-  Attempt attempt(const HostCase& of, const ContentsPlan& contents, std::uint64_t seed,
-                  std::uint64_t before = 0);
-  Attempt tried(const HostCase& of, std::uint64_t seed, std::uint64_t before = 0);
-  void look_at(const HostCase& of, const LaunchOutcome& outcome, Attempt& attempt) const;
+  Attempt attempt(const HostCase& of, const ContentsPlan& contents, const LaunchSetting& setting);
+  Attempt tried(const HostCase& of, const LaunchSetting& setting);
+  bool adds_to_outputs(const HostCase& of, LaunchSetting setting);
+  std::optional<CheckOptions> checks_of(const HostCase& of, const LaunchSetting& setting) const;
+  void look_at(const HostCase& of, const ContentsPlan& contents, const LaunchOutcome& outcome,
+               Attempt& attempt) const;
   void look_at_findings(const CheckReport& report, Attempt& attempt) const;
   void look_at_array(const HostCase& of, const HostValue& after, std::size_t index,
                      Attempt& attempt) const;
   CaseResult result_of(const HostCase& of) const;
   std::string argument_name(std::size_t index) const;
-  bool is_right_again(const HostCase& of, const ContentsPlan& plan, std::uint64_t seed);
-  [[noreturn]] void rule(const HostCase& of, std::uint64_t seed, Attempt attempt);
+  bool is_right_again(const HostCase& of, const LaunchSetting& setting);
+  bool depends_on_order(const HostCase& of, const LaunchSetting& setting);
+  bool depends_on_contents(const HostCase& of, const LaunchSetting& setting);
+  void find_reason(const HostCase& of, const LaunchSetting& setting, Attempt& attempt);
+  [[noreturn]] void rule(const HostCase& of, const LaunchSetting& setting, Attempt attempt);
 
   JudgedKernel& kernel_;
   const Task& task_;
@@ -69,6 +75,7 @@ class CaseCheck {
   std::optional<CheckOptions> checks_;
   WaitLimits limits_;
   std::optional<CheckReport> report_;
+  HostValues after_;  ///< what the last launch left
 };
 
 }  // namespace kernwright

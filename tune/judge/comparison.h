@@ -37,7 +37,7 @@ struct Difference {
 /// NaN equals NaN, an infinity one of the same sign. Expected values beyond the range of `got`'s
 /// type become infinities. Below its smallest normal number, 0 is right if a relative tolerance is
 /// allowed: kernels may flush denormal numbers. Integers are compared as integers without a
-/// tolerance. Throws InvalidArgument for different shapes.
+/// tolerance. A bool of `got` is the byte 0 or 1. Throws InvalidArgument for different shapes.
 std::optional<Difference> compare(const HostValue& got, const HostValue& expected,
                                   Tolerance tolerance);
 

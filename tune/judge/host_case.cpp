@@ -1,7 +1,10 @@
 // Draws cases and checks the results of a task's functions.
 #include "tune/judge/host_case.h"
 
+#include <algorithm>
+#include <cmath>
 #include <exception>
+#include <utility>
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -39,6 +42,17 @@ void check_expected(const Task& task, const HostCase& drawn) {
   bool all_finite = true;
   bool any = false;
   for (const HostValue& value : drawn.inputs) all_finite = all_finite && !first_not_finite(value);
+  for (const std::size_t i : task.workspace) {
+    if (i >= drawn.inputs.size() || !drawn.inputs[i].is_array()) {
+      throw InvalidArgument(format("{}: a workspace is an array, not {}", at(i),
+                                   i < drawn.inputs.size() ? drawn.inputs[i].to_string()
+                                                           : "an argument that does not exist"));
+    }
+    if (drawn.expected[i]) {
+      throw InvalidArgument(
+          format("{}: it is a workspace, so the reference returns None for it", at(i)));
+    }
+  }
   for (std::size_t i = 0; i < drawn.expected.size(); ++i) {
     const auto& expected = drawn.expected[i];
     if (!expected) continue;
@@ -112,7 +126,8 @@ void require_same(const Task& task, const HostCase& before) {
   if (again.inputs.size() == before.inputs.size() && equal(again.expected, before.expected)) {
     bool same = true;
     for (std::size_t i = 0; i < again.inputs.size(); ++i) {
-      same = same && (before.expected[i] || equal(again.inputs[i], before.inputs[i]));
+      same = same && (before.expected[i] || task.workspace.count(i) > 0 ||
+                      equal(again.inputs[i], before.inputs[i]));
     }
     if (same) return;
   }
@@ -122,10 +137,91 @@ void require_same(const Task& task, const HostCase& before) {
              before.seed, before.number));
 }
 
+namespace {
+
+/// Whether all expected values of all cases are within the tolerance of one number.
+bool one_number_passes(const Task& task, const std::vector<CaseRef>& cases, double number) {
+  for (const CaseRef& each : cases) {
+    for (std::size_t i = 0; i < each->inputs.size(); ++i) {
+      if (!each->expected[i]) continue;
+      const HostValue& expected = *each->expected[i];
+      const Tolerance tolerance = task.tolerance_of(each->inputs[i].dtype);
+      const std::size_t size = scalar_size(expected.dtype);
+      for (std::size_t at = 0; at + size <= expected.bytes.size(); at += size) {
+        for (int part = 0; part < (is_complex(expected.dtype) ? 2 : 1); ++part) {
+          const double wanted = element_as_double(expected.dtype, &expected.bytes[at], part);
+          const double error = std::abs(wanted - (part == 0 ? number : 0));
+          if (!(error <= tolerance.absolute + tolerance.relative * std::abs(wanted))) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+bool nothing_passes(const Task& task, const std::vector<CaseRef>& cases) {
+  return std::all_of(cases.begin(), cases.end(), [&](const CaseRef& each) {
+    for (std::size_t i = 0; i < each->inputs.size(); ++i) {
+      if (!each->expected[i]) continue;
+      const Tolerance tolerance = task.tolerance_of(each->inputs[i].dtype);
+      if (compare(each->inputs[i], *each->expected[i], tolerance)) return false;
+    }
+    return true;
+  });
+}
+
+/// The mean of the first expected values, and the number of all.
+std::pair<double, std::int64_t> mean_of_expected(const std::vector<CaseRef>& cases) {
+  std::int64_t all = 0;
+  double first = 0;
+  for (const CaseRef& each : cases) {
+    for (const auto& expected : each->expected) {
+      if (!expected || expected->elements() == 0) continue;
+      if (all == 0) {
+        const auto count = static_cast<std::size_t>(expected->elements());
+        const std::size_t size = scalar_size(expected->dtype);
+        for (std::size_t i = 0; i < count; ++i) {
+          first += element_as_double(expected->dtype, &expected->bytes[i * size]) /
+                   static_cast<double>(count);
+        }
+      }
+      all += expected->elements();
+    }
+  }
+  return {first, all};
+}
+
+}  // namespace
+
+std::vector<std::string> task_warnings(const Task& task, const std::vector<CaseRef>& cases) {
+  const char* const advice =
+      "smaller tolerances, or inputs of another size, tell right kernels from such ones";
+  if (one_number_passes(task, cases, 0)) {
+    return {
+        format("the task judges little: a kernel that writes zeros is right in all {} cases; {}",
+               cases.size(), advice)};
+  }
+  constexpr std::int64_t kFew = 16;  // of a few numbers, equal ones may be meant
+  const auto [mean, count] = mean_of_expected(cases);
+  if (count >= kFew && one_number_passes(task, cases, mean)) {
+    return {
+        format("the task judges little: a kernel that writes {:.6g} everywhere is right in all "
+               "{} cases; {}",
+               mean, cases.size(), advice)};
+  }
+  if (nothing_passes(task, cases)) {
+    return {
+        format("the task judges little: a kernel that writes nothing is right in all {} cases, "
+               "since the inputs hold the expected values",
+               cases.size())};
+  }
+  return {};
+}
+
 std::vector<bool> contents_that_count(const Task& task, const HostCase& of) {
   std::vector<bool> count(of.inputs.size(), true);
   for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    if (!of.expected[i] || of.inputs[i].bytes.empty()) continue;
+    if (!of.expected[i] || of.inputs[i].bytes.empty() || task.inout.count(i) > 0) continue;
     HostValues changed = of.inputs;
     random_bytes(kOtherContents, 0, changed[i].bytes);
     try {

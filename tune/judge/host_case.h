@@ -31,6 +31,10 @@ CaseRef draw_case(const Task& task, std::uint64_t seed, int number);
 /// if no expected value depends on them (they may be uninitialised).
 void require_same(const Task& task, const HostCase& before);
 
+/// What the author of the task should know of it: that kernels which do nothing, write zeros or one
+/// number everywhere are right in all these cases. Empty: nothing.
+std::vector<std::string> task_warnings(const Task& task, const std::vector<CaseRef>& cases);
+
 /// For each argument: whether expected values depend on the contents of the array before the
 /// launch. Found by another call of the reference with other contents; a reference that then fails
 /// counts as dependent.

@@ -47,6 +47,8 @@ struct Judge::State {
   void find_gpu() {
     RemoteDeviceOptions options;
     if (device != "auto") options.worker.environment = {assignment(Env::device, device)};
+    // Each timed launch is the first of its module; it must not load code on its way.
+    options.worker.environment.push_back("CUDA_MODULE_LOADING=EAGER");
     const DeviceFacts facts = RemoteDevice(options).facts();
     if (facts.is_simulated) return;
     gpu_facts = facts;
@@ -116,7 +118,21 @@ Verdict Judge::judge(const Submission& submission, const Task& task) {
   const Lane lane(*state_);
   const JudgeDevices devices{lane.simulated(), state_->gpu.get(),
                              state_->gpu_facts ? &*state_->gpu_facts : nullptr, state_->gpu_use};
-  return Judgement(devices, submission, task).judge();
+  const auto forget_heap = [&] {
+    if (task.allow.count("malloc") == 0) return;
+    // What a kernel leaves in the device's heap would be there for the next one.
+    lane.simulated().renew();
+    const std::lock_guard alone(state_->gpu_use);
+    if (state_->gpu != nullptr) state_->gpu->renew();
+  };
+  try {
+    Verdict verdict = Judgement(devices, submission, task).judge();
+    forget_heap();
+    return verdict;
+  } catch (...) {
+    forget_heap();
+    throw;
+  }
 }
 
 sim::LineProfile Judge::profile(const Submission& submission, const Task& task, int number) {
@@ -133,7 +149,8 @@ sim::LineProfile Judge::profile(const Submission& submission, const Task& task, 
     JudgedKernel kernel(lane.simulated(), *text.ptx, text.signature);
     const std::vector<Contents> given(drawn->inputs.size(), Contents::given);
     const CheckOptions memory_alone{.checks = {"memory"}};
-    const LaunchOutcome outcome = kernel.run(*drawn, given, submission.seed, memory_alone, limits);
+    const LaunchOutcome outcome =
+        kernel.run(*drawn, given, {.seed = submission.seed}, memory_alone, limits);
     return outcome.report ? outcome.report->profile : sim::LineProfile{};
   } catch (const Ruling& ruling) {
     throw InvalidArgument(format("nothing to profile: {}", ruling.reason));

@@ -40,11 +40,11 @@ struct JudgeOptions {
 ///
 /// A judgement has these steps. The text is compiled, and the text and its PTX are searched for
 /// forbidden parts. All cases run on the simulated device with its checks, in one module, then
-/// further launches of the smallest one. The same launches run on the GPU, if there is one, with
-/// bands around every buffer. Before each launch, write-only arrays get random bytes. Then come
-/// series of timed launches. Each series has a new module. Each launch has fresh inputs, copied to
-/// the device right before it, and every result is compared. Expected values are never in the
-/// worker's process or on a device.
+/// further launches of several sizes, in several orders of warps and blocks. The same launches run
+/// on the GPU, if there is one, with bands around every buffer. Before each launch, write-only
+/// arrays get contents of another kind. Then come series of timed launches. Each launch has a new
+/// module and fresh inputs, copied to the device right before it, and every result is compared.
+/// Expected values are never in the worker's process or on a device.
 class Judge {
  public:
   /// Throws InvalidArgument for no workers.

@@ -89,6 +89,31 @@ class JudgedKernel::Memory {
   std::vector<RemoteBuffer> pads_;
 };
 
+/// Loaded modules, unloaded at the end.
+class JudgedKernel::Modules {
+ public:
+  explicit Modules(RemoteDevice& device) : device_(device) {}
+  ~Modules() {
+    try {
+      for (const RemoteKernel& kernel : kernels_) {
+        if (kernel.generation == device_.generation()) device_.unload(kernel);
+      }
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
+  }
+  Modules(const Modules&) = delete;
+  Modules& operator=(const Modules&) = delete;
+
+  void load(const ObjectCode& code, const std::string& name, const WaitLimits& limits) {
+    kernels_.push_back(device_.load(code, name, limits));
+  }
+  const RemoteKernel& last() const { return kernels_.back(); }
+
+ private:
+  RemoteDevice& device_;
+  std::vector<RemoteKernel> kernels_;
+};
+
 JudgedKernel::JudgedKernel(RemoteDevice& device, ObjectCode code, KernelSignature signature)
     : device_(device), code_(std::move(code)), signature_(std::move(signature)) {}
 
@@ -123,8 +148,9 @@ std::unique_ptr<JudgedKernel::Memory> JudgedKernel::memory_for(const HostCase& o
   throw LaunchConfigError("the kernel's own variables leave no room for its arguments");
 }
 
-RemoteLaunch JudgedKernel::launch_of(const HostCase& of, const Memory& memory) const {
-  RemoteLaunch launch{.kernel = kernel_,
+RemoteLaunch JudgedKernel::launch_of(const HostCase& of, const Memory& memory,
+                                     const RemoteKernel& kernel) const {
+  RemoteLaunch launch{.kernel = kernel,
                       .grid = *of.shape.grid,
                       .block = of.shape.block,
                       .shared_bytes = of.shape.shared_bytes,
@@ -144,34 +170,52 @@ RemoteLaunch JudgedKernel::launch_of(const HostCase& of, const Memory& memory) c
   return launch;
 }
 
+void JudgedKernel::put_in_place(const HostCase& of, const Memory& memory, std::size_t argument,
+                                Contents contents, const LaunchSetting& setting,
+                                const WaitLimits& limits) {
+  const HostValue& given = of.inputs[argument];
+  if (!given.is_array() || given.bytes.empty()) return;
+  const RemoteBuffer& buffer = memory[argument];
+  const std::uint64_t seed = derived_seed(setting.seed, 1000 + argument);
+  const double step = argument < setting.steps.size() ? setting.steps[argument] : 0;
+  if (contents == Contents::given) {
+    device_.write(buffer, given.bytes, 0, limits);
+  } else if (contents == Contents::free && step != 0) {
+    device_.write(buffer, steps(given, step), 0, limits);
+  } else if (setting.fill == Fill::random) {
+    device_.fill_random(buffer, seed, limits);
+  } else {
+    device_.write(buffer, filled(setting.fill, given, left_[argument], seed), 0, limits);
+  }
+}
+
 LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>& contents,
-                                std::uint64_t seed, const std::optional<CheckOptions>& checks,
-                                const WaitLimits& limits, std::uint64_t before) {
+                                const LaunchSetting& setting,
+                                const std::optional<CheckOptions>& checks,
+                                const WaitLimits& limits) {
   LaunchOutcome outcome;
   if (of.shape.grid->count() == 0) {  // as forall(0): nothing to launch
     outcome.after = of.inputs;
     return outcome;
   }
-  const std::unique_ptr<Memory> own = memory_for(of, seed, limits);
+  const std::unique_ptr<Memory> own = memory_for(of, setting.seed, limits);
   const Memory& memory = *own;
-  loaded(limits);
-  const auto put_in_place = [&](std::size_t i) {
-    if (!of.inputs[i].is_array() || of.inputs[i].bytes.empty()) return;
-    if (contents[i] == Contents::poisoned) {
-      device_.fill_random(memory[i], derived_seed(seed, 1000 + i), limits);
-    } else {
-      device_.write(memory[i], of.inputs[i].bytes, 0, limits);
-    }
-  };
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) put_in_place(i);
-  const RemoteLaunch launch = launch_of(of, memory);
+  left_.resize(of.inputs.size());
+  const bool is_simulated = device_.facts(limits).is_simulated;
+  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
+    put_in_place(of, memory, i, contents[i], setting, limits);
+    const bool is_const = of.inputs[i].is_array() && signature_.parameters[i].pointee_const;
+    if (is_simulated && is_const) device_.set_read_only(memory[i], true, limits);
+  }
+  const RemoteLaunch launch = launch_of(of, memory, loaded(limits));
   without_room_refused([&] {
-    for (std::uint64_t n = 0; n < before; ++n) {
+    for (std::uint64_t n = 0; n < setting.before; ++n) {
       device_.launch(launch, limits);
       for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-        // Its contents do not matter to the next launch if it may be poisoned.
-        const bool is_last = n + 1 == before;
-        if (of.expected[i] && (is_last || contents[i] == Contents::given)) put_in_place(i);
+        // Contents that do not matter need no renewal between two launches.
+        const bool is_last = n + 1 == setting.before;
+        const bool matters = is_last || contents[i] == Contents::given;
+        if (of.expected[i] && matters) put_in_place(of, memory, i, contents[i], setting, limits);
       }
     }
     if (checks) {
@@ -181,6 +225,7 @@ LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>&
     }
   });
   memory.read_back(of, outcome, limits);
+  for (std::size_t i = 0; i < of.inputs.size(); ++i) left_[i] = outcome.after[i].bytes;
   return outcome;
 }
 
@@ -194,15 +239,16 @@ std::vector<double> JudgedKernel::time(const std::vector<CaseRef>& cases,
   for (std::size_t i = 0; i < cases.size(); ++i) {
     memories.push_back(memory_for(*cases[i], seed_of(i), limits));
   }
-  loaded(limits);
+  Modules modules(device_);
   std::vector<SeriesLaunch> series;
   for (const CaseRef& each : cases) {
     const std::uint64_t own_seed = seed_of(series.size());
     const Memory& memory = *memories[series.size()];
-    SeriesLaunch launch{launch_of(*each, memory), {}, {}};
+    without_room_refused([&] { modules.load(code_, signature_.name, limits); });
+    SeriesLaunch launch{launch_of(*each, memory, modules.last()), {}, {}};
     for (std::size_t i = 0; i < each->inputs.size(); ++i) {
       if (!each->inputs[i].is_array() || each->inputs[i].bytes.empty()) continue;
-      if (contents[i] == Contents::poisoned) {
+      if (contents[i] != Contents::given) {
         launch.poisoned.emplace_back(memory[i], derived_seed(own_seed, 1000 + i));
       } else {
         device_.write(memory[i], each->inputs[i].bytes, 0, limits);

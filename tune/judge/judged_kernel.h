@@ -3,6 +3,7 @@
 
 #include "core/kernel_signature.h"
 #include "jit/compile/compile_wait.h"
+#include "tune/judge/fill.h"
 #include "tune/judge/host_case.h"
 #include "worker/device/remote_device.h"
 
@@ -16,8 +17,20 @@ namespace kernwright {
 
 /// The contents of an argument's array before a launch.
 enum class Contents : std::uint8_t {
-  given,     ///< the task's inputs
-  poisoned,  ///< random bytes, different for each launch
+  given,    ///< the task's inputs
+  free,     ///< of any kind (Fill): they must not matter
+  scratch,  ///< the same for a workspace, whose contents afterwards do not matter, either
+};
+
+/// How a launch differs from others of the same case.
+struct LaunchSetting {
+  std::uint64_t seed = 0;       ///< of contents, addresses and their order
+  Fill fill = Fill::random;     ///< of free arrays
+  std::vector<double> steps{};  ///< for each argument; but for 0: steps() in its free array
+  /// On the simulated device, the order of warps and blocks; nothing: the usual one.
+  std::optional<std::uint64_t> schedule{};
+  /// As many launches in front of it, on the same contents, without checks.
+  std::uint64_t before = 0;
 };
 
 /// The results of a launch.
@@ -43,21 +56,25 @@ class JudgedKernel {
   /// The next launch is of a new module: its `__device__` variables are as the text says.
   void forget_module() noexcept;
 
-  /// One launch. `seed`: of poison, addresses and order. With `checks` on the simulated device.
-  /// `before`: as many launches in front of it, on the same contents, without checks.
-  LaunchOutcome run(const HostCase& of, const std::vector<Contents>& contents, std::uint64_t seed,
-                    const std::optional<CheckOptions>& checks, const WaitLimits& limits,
-                    std::uint64_t before = 0);
+  /// One launch. With `checks` on the simulated device; there a write to an array that is const in
+  /// the signature is a fault.
+  LaunchOutcome run(const HostCase& of, const std::vector<Contents>& contents,
+                    const LaunchSetting& setting, const std::optional<CheckOptions>& checks,
+                    const WaitLimits& limits);
 
-  /// Runs all cases in this order, each once, in a module of its own; returns the milliseconds of
-  /// all but the first. GPUs only.
+  /// Runs all cases in this order, each once and in a module of its own, so that no launch can use
+  /// what another one prepared. Returns the milliseconds of all but the first. GPUs only.
   std::vector<double> time(const std::vector<CaseRef>& cases, const std::vector<Contents>& contents,
                            std::uint64_t seed, std::vector<LaunchOutcome>& outcomes,
                            const WaitLimits& limits);
 
  private:
   class Memory;
-  RemoteLaunch launch_of(const HostCase& of, const Memory& memory) const;
+  class Modules;
+  RemoteLaunch launch_of(const HostCase& of, const Memory& memory,
+                         const RemoteKernel& kernel) const;
+  void put_in_place(const HostCase& of, const Memory& memory, std::size_t argument,
+                    Contents contents, const LaunchSetting& setting, const WaitLimits& limits);
   const RemoteKernel& loaded(const WaitLimits& limits);
   std::unique_ptr<Memory> memory_for(const HostCase& of, std::uint64_t seed,
                                      const WaitLimits& limits);
@@ -66,6 +83,8 @@ class JudgedKernel {
   ObjectCode code_;
   KernelSignature signature_;
   RemoteKernel kernel_;
+  /// What launches left in each argument, for Fill::earlier.
+  std::vector<std::vector<std::byte>> left_;
 };
 
 }  // namespace kernwright

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "jit/program.h"
 #include "jit/source/include_closure.h"
+#include "tune/judge/elsewhere.h"
 #include "tune/judge/packing.h"
 #include "tune/judge/ruling.h"
 #include "tune/judge/text_rules.h"
@@ -17,17 +18,22 @@ namespace {
 
 /// Nothing of a submission but its text: no folder, and the lines of the text itself.
 Source bare(const Source& source) {
-  return {source.text, source.name.empty() ? "kernel.cu" : source.name, 1, {}};
+  return {
+      without_line_directives(source.text), source.name.empty() ? "kernel.cu" : source.name, 1, {}};
 }
 
+enum class LineNumbers : std::uint8_t { kept, dropped };
+
 ObjectCode compile_for(const Source& source, ProgramOptions options, CodeKind kind,
-                       const DeviceFacts& facts, const std::vector<std::string>& names) {
+                       const DeviceFacts& facts, const std::vector<std::string>& names,
+                       LineNumbers lines = LineNumbers::kept) {
   const bool is_specific = facts.capability.major >= 9 && asks_for_arch_specific(source.text);
   if (options.arch.empty()) {
     options.arch = format("{}_{}{}", kind == CodeKind::ptx ? "compute" : "sm",
                           facts.capability.number(), is_specific ? "a" : "");
   }
   options.lineinfo = options.lineinfo || kind == CodeKind::ptx;
+  if (lines == LineNumbers::dropped) options.lineinfo = options.device_debug = false;
   return Program(source, std::move(options)).compile(kind, names);
 }
 
@@ -69,6 +75,33 @@ std::string without_advice(const std::string& message) {
          "a judged text includes headers of CUDA and of its task only";
 }
 
+/// What PTX alone does not show: whether its line numbers are true, if they count, and whether the
+/// text is another program under another file name.
+void check_places(const Source& source, const Task& task, const DeviceFacts& facts,
+                  bool waits_by_clock, Verdict& verdict) {
+  const auto compiled = [&](const Source& text) {
+    return compile_for(text, task.options, CodeKind::ptx, facts, {task.entry},
+                       LineNumbers::dropped);
+  };
+  const bool sees_name = may_see_its_name(source, task);
+  if (!waits_by_clock && !sees_name) return;
+  const ObjectCode plain = compiled(source);
+  std::vector<Refusal> found;
+  if (waits_by_clock && !has_no_places(plain)) {
+    found.push_back({true, "its inline PTX says that other code reads the clock (.loc, .file)", 0});
+  }
+  for (const Source& other : sees_name ? elsewhere(source) : std::vector<Source>{}) {
+    if (is_one_program(source.name, plain.code, other.name, compiled(other).code)) continue;
+    found.push_back({true,
+                     format("it is another program in a file named {}: what is judged would not be "
+                            "what is used",
+                            other.name),
+                     0});
+    break;
+  }
+  apply(found, source, verdict);
+}
+
 JudgedText compile_text(const Source& source, const Task& task, const DeviceFacts& simulated,
                         const DeviceFacts* gpu, Verdict& verdict) {
   const std::vector<std::string> names{task.entry};
@@ -77,7 +110,9 @@ JudgedText compile_text(const Source& source, const Task& task, const DeviceFact
   try {
     text.ptx = compile_for(source, task.options, CodeKind::ptx, simulated, names);
     verdict.diagnostics = text.ptx->diagnostics;
-    apply(refused_in_code(*text.ptx, task), source, verdict);
+    bool waits_by_clock = false;
+    apply(refused_in_code(*text.ptx, task, waits_by_clock), source, verdict);
+    check_places(source, task, simulated, waits_by_clock, verdict);
   } catch (const CompileError&) {
     if (!is_other) throw;
   }
@@ -85,7 +120,9 @@ JudgedText compile_text(const Source& source, const Task& task, const DeviceFact
   if (is_other) {
     try {
       own = compile_for(source, task.options, CodeKind::ptx, *gpu, names);
-      apply(refused_in_code(*own, task), source, verdict);
+      bool waits_by_clock = false;
+      apply(refused_in_code(*own, task, waits_by_clock), source, verdict);
+      check_places(source, task, *gpu, waits_by_clock, verdict);
     } catch (const InvalidArgument&) {  // NVRTC does not know the GPU yet
       if (!text.ptx) throw;
     }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <map>
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -12,6 +12,7 @@
 #include "tune/judge/packing.h"
 #include "tune/judge/ruling.h"
 #include "tune/judge/series_timing.h"
+#include "tune/judge/terminal_text.h"
 #include "tune/measure/launch_counts.h"
 
 namespace kernwright {
@@ -23,17 +24,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kSimulatedBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMostFindings = 100;  // of one launch, different ones
 constexpr int kTimedCases = 3, kCountedCases = 3;
-/// Launches of a small case after those of all cases, in the same module: for kernels that are
-/// right only a few times. The seed adds some more.
-constexpr int kMoreLaunches = 8, kSomeMore = 8;
-/// After those, launches without a look at their results, and one compared launch: for kernels that
-/// are right only a few hundred times. Their number is from the least to 2^kDoublings times as
-/// many, and each doubling is equally likely. It is smaller if this would cost more than kMostCost,
-/// or take longer than kTimeShare of the timeout by the time of the compared launches: counts alone
-/// do not show a large matrix instruction.
-constexpr double kLeastUncompared = 32, kDoublings = 4;
-constexpr double kMostCost = 4e6;  // instructions and transactions
-constexpr double kTimeShare = 0.2;
+/// The part of the timeout that each of these may take: compared launches beyond the cases,
+/// launches without a comparison of one case.
+constexpr double kComparedShare = 0.3, kUncomparedShare = 0.2;
 
 /// Adds the time of a step, also when it throws.
 class AddSeconds {
@@ -55,6 +48,12 @@ CaseRef smallest_with_elements(const std::vector<CaseRef>& cases) {
     if (found == nullptr || each->bytes() < found->bytes()) found = each;
   }
   return found;
+}
+
+bool is_small_enough(const HostCase& of) { return of.bytes() <= kSimulatedBytes; }
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 double cost(const CheckReport& report) { return launch_counts(report.profile.total()).cost(); }
@@ -80,6 +79,10 @@ Judgement::Judgement(const JudgeDevices& devices, const Submission& submission, 
 
 WaitLimits Judgement::limits() const { return WaitLimits{}.within(submission_.timeout); }
 
+double Judgement::timeout_seconds() const {
+  return std::chrono::duration<double>(submission_.timeout).count();
+}
+
 void Judgement::timed_step(SecondsOf seconds, const std::function<void()>& step) {
   const AddSeconds part(verdict_.*seconds);
   step();
@@ -88,6 +91,7 @@ void Judgement::timed_step(SecondsOf seconds, const std::function<void()>& step)
 Verdict Judgement::judge() {
   verdict_.seed = submission_.seed;
   timed_step(&Verdict::seconds, [this] { run(); });
+  make_terminal_text(verdict_);
   return verdict_;
 }
 
@@ -177,6 +181,7 @@ void Judgement::draw_cases() {
     throw InvalidArgument("all cases of the task are empty, so there is nothing to judge");
   }
   require_same(task_, *small_);
+  verdict_.warnings = task_warnings(task_, cases_);
   kernel_.plan = first_plan(task_, *small_, kernel_.text.signature);
   if (baseline_) plan_baseline();
 }
@@ -195,20 +200,6 @@ void Judgement::plan_baseline() {
   }
 }
 
-std::uint64_t Judgement::more_launches() const {
-  return kMoreLaunches + derived_seed(submission_.seed, 3) % kSomeMore;
-}
-
-std::uint64_t Judgement::uncompared_launches(const Party& party, double seconds_each) const {
-  const double seconds = std::chrono::duration<double>(submission_.timeout).count();
-  const double in_time = kTimeShare * seconds / std::max(seconds_each, 1e-9);
-  const double part = static_cast<double>(derived_seed(submission_.seed, 5)) / (1U << 31U);
-  const double drawn = kLeastUncompared * std::exp2(kDoublings * part);
-  if (!party.launch_cost) return static_cast<std::uint64_t>(std::min(kLeastUncompared, in_time));
-  const double most = kMostCost / std::max(1.0, *party.launch_cost);
-  return static_cast<std::uint64_t>(std::min({drawn, most, in_time}));
-}
-
 void Judgement::check(Party& party, bool at_length) {
   if (party.text.ptx) check_on(party, devices_.simulated, *party.text.ptx, at_length);
   if (devices_.gpu == nullptr) return;
@@ -225,15 +216,13 @@ void Judgement::check_on(Party& party, RemoteDevice& device, const ObjectCode& c
     checks.emplace(CheckOptions{.checks = submission_.checks, .limit = kMostFindings});
   JudgedKernel kernel(device, code, party.text.signature);
   CaseCheck check(kernel, task_, party.plan, party.verdict, checks, limits());
-  std::uint64_t launch = 0;
   try {
     for (const CaseRef& each : cases_) {
-      const bool is_large = each->bytes() > kSimulatedBytes && devices_.gpu != nullptr;
-      if (is_simulated && is_large) continue;
-      check.run(*each, derived_seed(submission_.seed, ++launch));
+      if (is_simulated && devices_.gpu != nullptr && !is_small_enough(*each)) continue;
+      check.run(*each, first_setting(submission_.seed, each->number));
     }
-    if (is_simulated && small_->bytes() > kSimulatedBytes) return;
-    if (at_length) check_at_length(party, check);
+    if (is_simulated && devices_.gpu != nullptr && !is_small_enough(*small_)) return;
+    if (at_length) check_at_length(party, check, is_simulated);
   } catch (const UnsupportedInstruction&) {
     if (devices_.gpu == nullptr) throw;  // else the GPU will tell
   } catch (const Ruling& ruling) {
@@ -242,21 +231,64 @@ void Judgement::check_on(Party& party, RemoteDevice& device, const ObjectCode& c
   }
 }
 
-/// Some kernels are right for a count of launches only. One of three kinds meets each such count:
-/// every case once, some launches with all results compared, many launches with the last one
-/// compared.
-void Judgement::check_at_length(Party& party, CaseCheck& check) const {
-  const auto draw_small = [&](std::uint64_t seed) { return case_of(seed, small_->number); };
-  const Clock::time_point begin = Clock::now();
-  for (std::uint64_t i = 0; i < more_launches(); ++i) {
-    const std::uint64_t seed = derived_seed(submission_.seed, 1000 + i);
-    check.run_again(*draw_small(seed), seed);
+/// Cases with elements on this device, by number.
+std::vector<int> Judgement::numbers_on(bool is_simulated) const {
+  std::vector<int> numbers;
+  for (const CaseRef& each : cases_) {
+    const bool is_there = !is_simulated || devices_.gpu == nullptr || is_small_enough(*each);
+    if (is_there && each->bytes() > 0 && each->shape.grid->count() > 0) {
+      numbers.push_back(each->number);
+    }
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  if (const auto& report = check.last_report()) party.launch_cost = cost(*report);
-  const std::uint64_t seed = derived_seed(submission_.seed, 1999);
-  check.run_again(*draw_small(seed), seed,
-                  uncompared_launches(party, seconds / static_cast<double>(more_launches())));
+  return numbers;
+}
+
+/// Some kernels are right for a count of launches only, for sizes that come once, for some contents
+/// of their outputs or in one order. After every case once come launches of several sizes with all
+/// results compared, and many launches with the last one compared.
+void Judgement::check_at_length(Party& party, CaseCheck& check, bool is_simulated) {
+  const std::vector<int> numbers = numbers_on(is_simulated);
+  const bool has_timed = std::find(numbers.begin(), numbers.end(), timed_number_) != numbers.end();
+  const int timed = has_timed ? timed_number_ : small_->number;
+  const auto plan = further_launches(submission_.seed, small_->number, timed, numbers);
+  const Clock::time_point begin = Clock::now();
+  std::map<int, double> seconds;  // of a launch, by case
+  std::size_t made = 0;
+  for (const PlannedLaunch& each : plan) {
+    const Clock::time_point start = Clock::now();
+    check.run_again(*case_of(each.input_seed, each.number), each.setting);
+    seconds[each.number] = seconds_since(start);
+    const auto& report = check.last_report();
+    if (report && !each.setting.schedule) party.launch_costs[each.number] = cost(*report);
+    ++made;
+    if (seconds_since(begin) > kComparedShare * timeout_seconds()) break;
+  }
+  if (made < plan.size()) warn_of_fewer(party, made, plan.size(), "compared launches");
+  repeat(party, check, small_->number, kSmallRepetition, seconds[small_->number]);
+  if (timed != small_->number) repeat(party, check, timed, kTimedRepetition, seconds[timed]);
+}
+
+void Judgement::repeat(Party& party, CaseCheck& check, int number, const Repetition& repetition,
+                       double seconds_each) {
+  const auto known = party.launch_costs.find(number);
+  const std::optional<double> cost =
+      known == party.launch_costs.end() ? std::nullopt : std::optional(known->second);
+  const std::uint64_t wanted = repetitions(repetition, submission_.seed, cost);
+  const double in_time = kUncomparedShare * timeout_seconds() / std::max(seconds_each, 1e-9);
+  const std::uint64_t seed = derived_seed(submission_.seed, 1990 + repetition.least);
+  LaunchSetting setting{.seed = seed};
+  setting.before = std::min(wanted, static_cast<std::uint64_t>(in_time));
+  check.run_again(*case_of(seed, number), setting);
+  if (setting.before < repetition.least) {
+    warn_of_fewer(party, setting.before, repetition.least, "launches without a comparison");
+  }
+}
+
+void Judgement::warn_of_fewer(Party& party, std::uint64_t made, std::uint64_t wanted,
+                              const char* what) const {
+  party.verdict.warnings.push_back(
+      format("only {} of {} {} fit into the timeout of {:.3g} s: a longer one checks more", made,
+             wanted, what, timeout_seconds()));
 }
 
 void Judgement::require_launchable(RemoteDevice& device, const LaunchShape& shape) const {
@@ -303,7 +335,9 @@ std::vector<double> Judgement::counts_of(Party& party, const std::vector<CaseRef
   CaseCheck check(kernel, task_, party.plan, party.verdict, memory_alone, limits());
   std::vector<double> counts;
   for (const CaseRef& each : cases) {
-    check.run_again(*each, each->seed);
+    // A launch of its own module does all of its work, and counts it.
+    check.forget_module();
+    check.run_again(*each, {.seed = each->seed});
     const auto& report = check.last_report();
     if (!report) continue;  // nothing was launched
     counts.push_back(cost(*report));

@@ -4,9 +4,11 @@
 #include "tune/judge/case_check.h"
 #include "tune/judge/judge.h"
 #include "tune/judge/judged_text.h"
+#include "tune/judge/launch_plan.h"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -37,8 +39,8 @@ class Judgement {
     Verdict& verdict;
     JudgedText text{};
     ContentsPlan plan{};
-    /// Instructions and transactions of a launch of the small case; nothing: not known.
-    std::optional<double> launch_cost{};
+    /// Instructions and transactions of a launch, by the case's number where they are known.
+    std::map<int, double> launch_costs{};
   };
 
   void timed_step(SecondsOf seconds, const std::function<void()>& step);
@@ -54,7 +56,12 @@ class Judgement {
   /// All cases on each device, then, if `at_length`, further launches of the small one.
   void check(Party& party, bool at_length);
   void check_on(Party& party, RemoteDevice& device, const ObjectCode& code, bool at_length);
-  void check_at_length(Party& party, CaseCheck& check) const;
+  std::vector<int> numbers_on(bool is_simulated) const;
+  void check_at_length(Party& party, CaseCheck& check, bool is_simulated);
+  void repeat(Party& party, CaseCheck& check, int number, const Repetition& repetition,
+              double seconds_each);
+  void warn_of_fewer(Party& party, std::uint64_t made, std::uint64_t wanted,
+                     const char* what) const;
   /// Throws InvalidArgument where the device would launch no kernel so.
   void require_launchable(RemoteDevice& device, const LaunchShape& shape) const;
   void measure();
@@ -63,8 +70,7 @@ class Judgement {
   void measure_on_gpu();
   /// Other inputs of the timed case.
   std::vector<CaseRef> draw_timed(int count) const;
-  std::uint64_t more_launches() const;
-  std::uint64_t uncompared_launches(const Party& party, double seconds_each) const;
+  double timeout_seconds() const;
   WaitLimits limits() const;
 
   const JudgeDevices& devices_;

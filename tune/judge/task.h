@@ -52,6 +52,12 @@ struct Task {
   std::function<double(const HostValues&)> bytes{};
   std::function<double(const HostValues&)> flops{};
   int cases = 8;
+  /// Arguments that are scratch memory of the kernel: they hold anything before a launch, and are
+  /// not compared. The reference returns nothing for them.
+  std::set<std::size_t> workspace{};
+  /// Arguments whose contents kernels may rely on, though the reference does not: counters at zero,
+  /// distances not known yet.
+  std::set<std::size_t> inout{};
   std::optional<int> timed_case{};  ///< empty: the one with the most bytes
   /// Exceptions: "malloc", "printf", "clock" (in the text), "nan" (in expected values of finite
   /// inputs) are refused otherwise.

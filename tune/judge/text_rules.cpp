@@ -37,18 +37,21 @@ bool tells_launches_apart(std::string_view word) {
 
 class CodeRules {
  public:
-  explicit CodeRules(const Task& task) : task_(task) {}
+  CodeRules(const Task& task, bool& waits_by_clock)
+      : task_(task), waits_by_clock_(waits_by_clock) {}
 
   std::vector<Refusal> run(std::string_view ptx) {
+    find_waits(ptx);
     try {
       for (sim::ptx::Lexer lexer(ptx); lexer.peek().kind != TokenKind::end;) {
         const Token token = lexer.take();
         if (token.is_dotted("loc")) {
-          note_line(lexer);
+          note_place(lexer);
         } else {
           read(token);
         }
       }
+      see_functions();
     } catch (const sim::ptx::PtxError& error) {
       refuse(false, "", format("its PTX cannot be read: {}", error.what()));
     }
@@ -62,34 +65,86 @@ class CodeRules {
   bool allows(const char* word) const { return task_.allow.count(word) > 0; }
 
   void read(const Token& token) {
-    if (token.kind == TokenKind::word) {
-      if (token.text.front() == '%') see_register(token.text);
-      if (in_prototype_) prototype_.push_back(token.text);
-    } else if (token.is_dotted("func")) {
+    if (token.kind == TokenKind::word && token.text.front() == '%') see_register(token.text);
+    if (token.is_dotted("func")) {
       in_prototype_ = true;
-    } else if (in_prototype_ && (token.is(';') || token.is('{'))) {
-      const bool has_body = token.is('{');  // then it is a function of the text
-      for (const std::string_view name : prototype_) {
-        if (!has_body) see_function(name);
+      name_ = {};
+      depth_ = 0;
+    } else if (in_prototype_) {
+      depth_ += (token.is('(') ? 1 : 0) - (token.is(')') ? 1 : 0);
+      if (token.kind == TokenKind::word && depth_ == 0 && name_.empty()) name_ = token.text;
+      if (token.is(';') || token.is('{')) {
+        in_prototype_ = false;
+        if (token.is('{')) {
+          defined_.insert(name_);
+        } else {
+          declared_.emplace_back(name_, line_);
+        }
       }
-      prototype_.clear();
-      in_prototype_ = false;
     }
   }
 
-  /// ".loc 1 12 5": the next instructions come from line 12 of file 1, the text.
-  void note_line(sim::ptx::Lexer& lexer) {
-    int numbers[2] = {0, 0};
-    for (int& number : numbers) {
-      if (lexer.peek().kind != TokenKind::number) return;
-      const std::string_view text = lexer.take().text;
-      std::from_chars(text.data(), text.data() + text.size(), number);
+  /// Functions that the text declares and does not have: they are the driver's.
+  void see_functions() {
+    for (const auto& [name, line] : declared_) {
+      line_ = line;
+      if (defined_.count(name) == 0) see_function(name);
     }
-    line_ = numbers[0] == 1 ? numbers[1] : 0;
+  }
+
+  /// The numbers of the files with libcu++'s waits: `.file 10 ".../threading_support.h"`.
+  void find_waits(std::string_view ptx) {
+    constexpr std::string_view kName = "cuda/std/__thread/threading_support.h\"";
+    constexpr std::string_view kFile = ".file";
+    for (auto at = ptx.find(kName); at != std::string_view::npos; at = ptx.find(kName, at + 1)) {
+      const auto begin = ptx.rfind(kFile, at);
+      if (begin == std::string_view::npos) continue;
+      const std::string_view rest = ptx.substr(begin + kFile.size(), at - begin);
+      const auto digit = rest.find_first_not_of(" \t");
+      int number = 0;
+      if (digit == std::string_view::npos) continue;
+      std::from_chars(rest.data() + digit, rest.data() + rest.size(), number);
+      waits_.insert(number);
+    }
+  }
+
+  static bool take_number(sim::ptx::Lexer& lexer, int& number) {
+    if (lexer.peek().kind != TokenKind::number) return false;
+    const std::string_view text = lexer.take().text;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return true;
+  }
+
+  /// ".loc 1 12 5": the next instructions come from line 12 of file 1, the text. With
+  /// ", function_name $L, inlined_at 3 40 7" they are inlined there, and the place of the function
+  /// itself came right before.
+  void note_place(sim::ptx::Lexer& lexer) {
+    int file = 0, line = 0, column = 0, caller = 0;
+    if (!take_number(lexer, file) || !take_number(lexer, line)) return;
+    take_number(lexer, column);
+    line_ = file == 1 ? line : 0;
+    bool is_inlined = false;
+    while (lexer.peek().is(',')) {
+      lexer.take();
+      if (lexer.take().text == "inlined_at") {
+        is_inlined = take_number(lexer, caller);
+        take_number(lexer, line);
+        take_number(lexer, column);
+      } else if (lexer.peek().kind == TokenKind::word) {
+        lexer.take();  // the name's label, perhaps with an offset
+        if (lexer.peek().is('+')) lexer.take(), take_number(lexer, column);
+      }
+    }
+    // A clock in a function that the wait calls, or in the wait itself.
+    if (!is_inlined || caller == 1) in_wait_ = false;
+    if (file != 1 && waits_.contains(file)) in_wait_ = true;
+    if (file == 1) in_wait_ = false;
   }
 
   void see_register(std::string_view word) {
-    if (is_clock(word) && !allows("clock")) {
+    if (word == "%globaltimer" && in_wait_) {
+      waits_by_clock_ = true;
+    } else if (is_clock(word) && !allows("clock")) {
       refuse(true, word,
              format("it reads {}, which tells a timed launch from others; a task may allow it by "
                     "the word \"clock\"",
@@ -127,8 +182,14 @@ class CodeRules {
   std::vector<Refusal> found_;
   std::set<std::string> seen_;
   bool in_prototype_ = false;
-  std::vector<std::string_view> prototype_;  ///< its words
+  int depth_ = 0;          ///< of parentheses in it
+  std::string_view name_;  ///< of its function
+  std::set<std::string_view> defined_;
+  std::vector<std::pair<std::string_view, int>> declared_;  ///< with their lines
   int line_ = 0;
+  bool& waits_by_clock_;
+  std::set<int> waits_;   ///< files with libcu++'s waits
+  bool in_wait_ = false;  ///< the code comes from there, or from a function inlined there
 };
 
 void see_mentions(std::string_view text, const Task& task, std::vector<Refusal>& found) {
@@ -139,19 +200,56 @@ void see_mentions(std::string_view text, const Task& task, std::vector<Refusal>&
   }
 }
 
-/// Names of a text with the line where each stands first.
-using Names = std::map<std::string, int, std::less<>>;
+/// The names of a text with the line where each stands first, and whether macros paste names.
+struct Names {
+  std::map<std::string, int, std::less<>> lines;
+  bool pastes = false;
+  bool has(std::string_view name) const { return lines.find(name) != lines.end(); }
+};
+
+/// Macros of headers that paste have such names; a text may define its own by "##".
+bool sounds_like_pasting(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* word : {"cat", "paste", "join", "glue"}) {
+    if (lower.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
 
 void note_names(std::string_view text, int line, Names& names) {
+  names.pastes = names.pastes || text.find("##") != std::string_view::npos ||
+                 text.find("%:%:") != std::string_view::npos ||
+                 text.find("?\?=?\?=") != std::string_view::npos;
   for (const Token& token : tokenize(text).tokens) {
-    if (token.kind == TokenKind::identifier) names.emplace(token.text, line + token.line - 1);
+    if (token.kind != TokenKind::identifier) continue;
+    names.lines.emplace(token.text, line + token.line - 1);
+    names.pastes = names.pastes || sounds_like_pasting(token.text);
   }
+}
+
+/// Without the breaks of continued lines.
+std::string joined(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      const auto end = text.find_first_not_of(" \t\r\f\v", i + 1);
+      if (end != std::string_view::npos && text[end] == '\n') {
+        i = end;
+        continue;
+      }
+    }
+    result += text[i];
+  }
+  return result;
 }
 
 /// The names in the text, in its directives and in the values of the task's defines.
 Names names_of(const Source& source, const Task& task) {
   Names names;
   note_names(source.text, 1, names);
+  const bool is_continued = source.text.find('\\') != std::string::npos;
+  if (is_continued) note_names(joined(source.text), 1, names);
   for (const Directive& directive : tokenize(source.text).directives) {
     note_names(directive.text.substr(directive.text.find('#') + 1), directive.line, names);
   }
@@ -159,13 +257,15 @@ Names names_of(const Source& source, const Task& task) {
   return names;
 }
 
-/// Whether names, one behind the other, make up the word, as "##" and joined lines put it together.
-bool is_made_of(std::string_view word, const Names& names) {
+/// Whether the word is a name, or names, one behind the other, make it up where macros paste.
+bool has_or_makes(std::string_view word, const Names& names) {
+  if (names.has(word)) return true;
+  if (!names.pastes) return false;
   std::vector<bool> reached(word.size() + 1);
   reached[0] = true;
   for (std::size_t at = 0; at < word.size(); ++at) {
     for (std::size_t size = 1; reached[at] && at + size <= word.size(); ++size) {
-      if (names.contains(word.substr(at, size))) reached[at + size] = true;
+      if (names.has(word.substr(at, size))) reached[at + size] = true;
     }
   }
   return reached[word.size()];
@@ -173,18 +273,32 @@ bool is_made_of(std::string_view word, const Names& names) {
 
 /// The line of the longest name at the beginning of the word.
 int line_of(std::string_view word, const Names& names) {
-  while (!names.contains(word)) word.remove_suffix(1);
-  return names.find(word)->second;
+  while (!names.has(word)) word.remove_suffix(1);
+  return names.lines.find(word)->second;
+}
+
+bool is_line_directive(std::string_view directive) {
+  const auto at = directive.find_first_not_of(" \t\f\v", 1);
+  if (at == std::string_view::npos) return false;
+  const std::string_view rest = directive.substr(at);
+  return rest.starts_with("line") || std::isdigit(static_cast<unsigned char>(rest[0])) != 0;
 }
 
 }  // namespace
 
 std::vector<Refusal> refused_in_text(const Source& source, const Task& task) {
   std::vector<Refusal> found;
+  if (source.text.size() > kMostJudgedBytes) {
+    found.push_back({false,
+                     format("the text has {} bytes; a judged one has at most {}",
+                            source.text.size(), kMostJudgedBytes),
+                     0});
+    return found;
+  }
   see_mentions(source.text, task, found);
   const Names names = names_of(source, task);
   for (const char* word : {"__TIME__", "__DATE__", "__TIMESTAMP__"}) {
-    if (!is_made_of(word, names)) continue;
+    if (!has_or_makes(word, names)) continue;
     found.push_back({true,
                      format("{} makes two programs of one text: what is checked would not be what "
                             "is timed",
@@ -194,8 +308,40 @@ std::vector<Refusal> refused_in_text(const Source& source, const Task& task) {
   return found;
 }
 
-std::vector<Refusal> refused_in_code(const ObjectCode& ptx, const Task& task) {
-  return CodeRules(task).run(ptx.code);
+bool may_see_its_name(const Source& source, const Task& task) {
+  const Names names = names_of(source, task);
+  for (const char* word : {"__FILE__", "__BASE_FILE__", "__FILE_NAME__", "__builtin_FILE",
+                           "__builtin_source_location", "source_location", "assert"}) {
+    if (has_or_makes(word, names)) return true;
+  }
+  return false;
+}
+
+std::string without_line_directives(std::string text) {
+  const TokenizedSource read = tokenize(text);
+  std::vector<std::pair<std::size_t, std::size_t>> parts;
+  for (const Directive& directive : read.directives) {
+    if (is_line_directive(directive.text)) parts.emplace_back(directive.begin, directive.end);
+  }
+  for (const auto& [begin, end] : parts) {
+    for (std::size_t at = begin; at < end; ++at) {
+      if (text[at] != '\n') text[at] = ' ';
+    }
+  }
+  return text;
+}
+
+bool has_no_places(const ObjectCode& ptx) {
+  for (sim::ptx::Lexer lexer(ptx.code); lexer.peek().kind != sim::ptx::TokenKind::end;) {
+    const sim::ptx::Token token = lexer.take();
+    if (token.is_dotted("loc") || token.is_dotted("file")) return false;
+  }
+  return true;
+}
+
+std::vector<Refusal> refused_in_code(const ObjectCode& ptx, const Task& task,
+                                     bool& waits_by_clock) {
+  return CodeRules(task, waits_by_clock).run(ptx.code);
 }
 
 }  // namespace kernwright

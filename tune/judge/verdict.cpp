@@ -84,6 +84,7 @@ const char* verdict_status_name(VerdictStatus status) noexcept {
 std::string Verdict::to_json() const {
   const Json json = {{"status", verdict_status_name(status)},
                      {"reason", reason},
+                     {"warnings", warnings},
                      {"diagnostics", diagnostics},
                      {"findings", findings},
                      {"cases", cases},

@@ -17,7 +17,8 @@ namespace kernwright {
 enum class VerdictStatus : std::uint8_t {
   accepted,
   compile,     ///< the text does not compile, lacks the entry, or has a part refused by the task
-  finding,     ///< of the simulated device, or a write outside of its buffers on a GPU
+  finding,     ///< of the simulated device, a write outside of its buffers on a GPU, or a result
+               ///< that depends on the order of warps and blocks
   wrong,       ///< a result differs from the reference's
   timeout,     ///< the compile or a launch took too long
   crash,       ///< a launch was refused, or cost the context or its process
@@ -29,9 +30,10 @@ enum class VerdictStatus : std::uint8_t {
 /// "accepted", "compile", "finding", "wrong", "timeout", "crash", "impossible", "cheating".
 const char* verdict_status_name(VerdictStatus status) noexcept;
 
-/// One find of a check, made of a sim::Finding.
+/// One find of a check, made of a sim::Finding; or "order": another order of warps and blocks gives
+/// another result.
 struct JudgeFinding {
-  std::string kind;  ///< "bounds", "init", "race", "sync", ...
+  std::string kind;  ///< "bounds", "init", "race", "sync", "order", ...
   std::string message;
   std::string hint;
   std::string file;
@@ -69,7 +71,8 @@ struct JudgeTiming {
 
 struct Verdict {
   VerdictStatus status = VerdictStatus::accepted;
-  std::string reason;  ///< one sentence; empty when accepted
+  std::string reason;                 ///< one sentence; empty when accepted
+  std::vector<std::string> warnings;  ///< about the task, for its author
   std::vector<Diagnostic> diagnostics;
   std::vector<JudgeFinding> findings;
   std::vector<CaseResult> cases;

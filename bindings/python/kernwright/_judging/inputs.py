@@ -188,6 +188,11 @@ class Inputs:
                 made.append(self._array(rng, kind, extents, case))
         return tuple(made)
 
+    @property
+    def names(self) -> list[str]:
+        """Those of the arguments, in their order."""
+        return [name for name, _, _ in self._arguments]
+
     def __repr__(self) -> str:
         return f"Inputs({', '.join(name for name, _, _ in self._arguments)})"
 

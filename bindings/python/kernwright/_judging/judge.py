@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -26,19 +27,21 @@ def judge(
     baseline: str | os.PathLike[str] | None = None,
     checks: str | Sequence[str] = "all",
     timeout: float = 10.0,
-    seed: int | None = 0,
+    seed: int | None = None,
 ) -> Verdict:
     """Compiles, checks, compares and times a kernel nobody has read.
 
     `source` and `baseline` are CUDA C++ texts or paths. The kernel runs in worker processes: on the
     simulated device with its `checks` ("all", or some of "memory", "init", "race", "sync"), then on
     the GPU if there is one. `timeout` is in seconds, for each of compiling, checking and timing.
-    The same `seed` gives the same judgement; None draws one, and the verdict tells it.
+    Without a `seed` one is drawn, since a text written for a known one could contain the results;
+    the verdict tells it, and the same seed gives the same judgement again.
 
-    Every fault of the text is in the verdict. Raises InvalidArgument for a task that cannot judge.
-    Such a task has raising functions, values of another shape or beyond the argument's type, a NaN
-    without allow=["nan"], an invalid signature or invalid options, an impossible launch, or a
-    refused baseline. Thread-safe; for many at a time see Judge.
+    Every fault of the text is in the verdict. Warns (UserWarning) of a task that judges little:
+    kernels that write zeros, one number or nothing would be accepted. Raises InvalidArgument for a
+    task that cannot judge. Such a task has raising functions, values of another shape or beyond the
+    argument's type, a NaN without allow=["nan"], an invalid signature or invalid options, an
+    impossible launch, or a refused baseline. Thread-safe; for many at a time see Judge.
 
     With text and task of the example of kw.Task:
 
@@ -94,7 +97,7 @@ class Judge:
         baseline: str | os.PathLike[str] | None = None,
         checks: str | Sequence[str] = "all",
         timeout: float = 10.0,
-        seed: int | None = 0,
+        seed: int | None = None,
     ) -> Verdict:
         """As kernwright.judge(), by one of this object's workers; waits for a free one."""
         own = self._open()
@@ -107,7 +110,11 @@ class Judge:
             _seconds(timeout),
             _seed(seed),
         )
-        return verdict_of(text)
+        verdict = verdict_of(text)
+        for warning in verdict.warnings:
+            if warning.startswith("the task"):
+                warnings.warn(warning, UserWarning, stacklevel=3)
+        return verdict
 
     def profile(
         self,
@@ -201,9 +208,14 @@ def _seconds(timeout: Any) -> float:
     return float(timeout)
 
 
+def drawn_seed() -> int:
+    """One that no author of a text can know."""
+    return int.from_bytes(os.urandom(4), "little") >> 1
+
+
 def _seed(seed: Any) -> int:
     if seed is None:
-        return int.from_bytes(os.urandom(4), "little") >> 1
+        return drawn_seed()
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         raise ArgumentError(f"seed= is an int or None, got {seed!r}")
     number: int = seed.__index__()

@@ -18,6 +18,7 @@ from kernwright.errors import ArgumentError, Error, InvalidArgument
 
 ALLOWED = ("malloc", "printf", "clock", "nan")
 _NAME = re.compile(r"(::\s*)?[^\W\d]\w*(\s*::\s*[^\W\d]\w*)*\s*(<[^;{}#]*>)?$")
+_LAST_NAME = re.compile(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*$")
 _TYPED_NAME = re.compile(r"\([^;{}#]*\)\s*[^;{}#()]+$")  # (void (*)(float*))name
 
 
@@ -37,13 +38,18 @@ class Task:
       Without both: torch.testing's for the type, exactly equal for integers.
     - `bytes`, `flops`: the least work of any implementation, as a number or a function of the
       inputs. What is faster than the device could be with them is "impossible".
+    - `workspace`: arguments that are scratch memory for kernels, by number or name. They hold
+      anything before a launch and are not compared; the reference returns None for them.
+    - `inout`: arguments whose contents kernels may rely on, though the reference does not read
+      them: counters at zero. Without it a kernel may only add to its outputs.
     - `timed`: the case to be timed; without it the one with the most bytes.
     - `allow`: of "malloc", "printf", "clock" (reading clocks) and "nan" (in expected values of
       finite inputs), what is refused otherwise.
     - `options` and further fields: as for kernel(). `headers` are the only ones that a text may
       include, besides those of CUDA and of this package.
 
-    Write-only arrays hold random bytes before a launch; the judge finds out which ones these are.
+    Arrays that are only written hold random bytes, zeros, results of the launch before and others
+    before a launch; the judge finds out which ones these are.
     The functions run in this process, never in that of the kernel: those of one task one at a time,
     on any thread. Up to 256 MiB of cases are kept for judgements with the
     same seed: the same seed and case mean the same values.
@@ -79,6 +85,8 @@ class Task:
         bytes: float | Callable[..., float] | None = None,
         flops: float | Callable[..., float] | None = None,
         cases: int = 8,
+        workspace: int | str | Iterable[int | str] = (),
+        inout: int | str | Iterable[int | str] = (),
         timed: int | None = None,
         allow: Iterable[str] = (),
         options: ProgramOptions | None = None,
@@ -97,6 +105,14 @@ class Task:
         self.bytes = bytes if callable(bytes) else _number("bytes", bytes)
         self.flops = flops if callable(flops) else _number("flops", flops)
         self.cases = _whole("cases", cases)
+        names = _parameter_names(self.signature, inputs)
+        self.workspace = _arguments("workspace", workspace, names)
+        self.inout = _arguments("inout", inout, names)
+        if both := self.workspace & self.inout:
+            raise InvalidArgument(
+                f"argument {min(both)} of a task cannot be both workspace and inout: the contents "
+                "of a workspace do not matter"
+            )
         self.timed = None if timed is None else _whole("timed", timed)
         self.allow = _words(allow)
         self.options = make_options(options, option_fields)
@@ -169,6 +185,45 @@ def _words(allow: Any) -> frozenset[str]:
     return words
 
 
+def _parameter_names(signature: str | None, inputs: Any) -> list[str]:
+    """As the signature has them, else as kw.Inputs has; empty where neither tells."""
+    if signature is not None:
+        inside = signature.rpartition(")")[0].partition("(")[2] or signature
+        found = [_LAST_NAME.search(part) for part in _top_level_parts(inside)]
+        return [match[1] if match else "" for match in found]
+    return list(getattr(inputs, "names", ()))
+
+
+def _top_level_parts(text: str) -> list[str]:
+    """Split at the commas outside of brackets."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c in "<([{") - (c in ">)]}")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
+
+
+def _arguments(word: str, value: Any, names: list[str]) -> frozenset[int]:
+    """Numbers of arguments, given as such or by name."""
+    alone = isinstance(value, (int, str)) and not isinstance(value, bool)
+    chosen = [value] if alone else value
+    if isinstance(chosen, (bool, bytes, Mapping)) or not isinstance(chosen, Iterable):
+        raise ArgumentError(f"a task's {word} is a list of arguments, as [2] or ['scratch']")
+    numbers = set()
+    for each in chosen:
+        if isinstance(each, str):
+            if each not in names:
+                there = ", ".join(filter(None, names)) or "none has a name here: give its number"
+                raise InvalidArgument(f"a task's {word} names no argument {each!r}: {there}")
+            numbers.add(names.index(each))
+        else:
+            numbers.add(_whole(word, each))
+    return frozenset(numbers)
+
+
 def _is_row(made: Any) -> bool:
     """Whether it has an order: a dict or a set has none that the kernel's parameters know."""
     unordered = (Mapping, Set, str, bytes)
@@ -199,6 +254,7 @@ class Functions:
         self.cases, self.timed_case = task.cases, task.timed
         self.drawn = task._drawn
         self.allow = set(task.allow)
+        self.workspace, self.inout = set(task.workspace), set(task.inout)
         self.bytes = None if task.bytes is None else self._amount("bytes", task.bytes)
         self.flops = None if task.flops is None else self._amount("flops", task.flops)
 
@@ -249,6 +305,7 @@ class Functions:
         declared = parts.split(",") if parts else []
         if len(declared) == len(packed):
             arrays = [i for i in arrays if "const" not in declared[i]]
+        arrays = [i for i in arrays if i not in self.workspace]
         if len(arrays) != 1:
             raise InvalidArgument(
                 "the task's reference returned one array, and more than one argument may be "

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kernwright._judging.judge import Judge
+from kernwright._judging.judge import Judge, drawn_seed
 from kernwright._judging.task import Task
 from kernwright._judging.verdict import Verdict
 from kernwright.errors import CompileError, InvalidArgument, NameNotFound, Timeout
@@ -74,18 +74,18 @@ class Tools:
             "kernels": list(code.kernels),
         }
 
-    def check(self, source: str, task: str | None = None, seed: int = 0) -> dict[str, Any]:
+    def check(self, source: str, task: str | None = None) -> dict[str, Any]:
         """A verdict by the simulated device alone: compile, memory, init, race and sync findings
-        with lines, results compared with the reference. Takes no GPU time."""
-        return _plain(self._checker.judge(source, self._task(task), seed=seed))
+        with lines, results compared with the reference. Takes no GPU time. The inputs are drawn
+        anew each time; `seed` in the answer tells which."""
+        return _plain(self._checker.judge(source, self._task(task)))
 
     def judge(
-        self, source: str, task: str | None = None, baseline: str | None = None, seed: int = 0
+        self, source: str, task: str | None = None, baseline: str | None = None
     ) -> dict[str, Any]:
         """The whole verdict: compile, checks, results, time (counts where there is no GPU), and the
-        speedup over a baseline text."""
-        verdict = self._judge.judge(source, self._task(task), baseline=baseline, seed=seed)
-        return _plain(verdict)
+        speedup over a baseline text. The inputs are drawn anew each time."""
+        return _plain(self._judge.judge(source, self._task(task), baseline=baseline))
 
     def profile(
         self, source: str, task: str | None = None, case: int = 0, lines: int = 20
@@ -107,8 +107,9 @@ class Tools:
         seed: int = 0,
     ) -> dict[str, Any]:
         """Searches values of #define parameters for the fastest right kernel: each configuration is
-        judged. Restrictions are expressions, as "block * tile <= 1024". `warnings` tells of
-        parameters that the text does not use."""
+        judged with the same drawn inputs; `seed` is that of the search. Restrictions are
+        expressions, as "block * tile <= 1024". `warnings` tells of parameters that the text does
+        not use."""
         import kernwright as kw
         from kernwright.tune._sessions.text_check import KernelText, check_clashes
 
@@ -122,12 +123,13 @@ class Tools:
         check_clashes(space.parameters, [text])
         unused = text.unused(space.parameters)
         trials: list[dict[str, Any]] = []
+        judged_with = drawn_seed()
         for _ in range(min(evaluations, len(space))):
             asked = search.ask(1)
             if not asked:
                 break
             config = dict(asked[0])
-            verdict = self._judge.judge(source, _with_defines(of, config), seed=seed)
+            verdict = self._judge.judge(source, _with_defines(of, config), seed=judged_with)
             time = verdict.timing.median if verdict.accepted and verdict.timing else None
             search.tell(asked[0], time)
             trials.append(

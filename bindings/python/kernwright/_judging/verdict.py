@@ -13,8 +13,8 @@ from kernwright.errors import Diagnostic
 
 @dataclasses.dataclass(frozen=True)
 class JudgeFinding:
-    """One thing that a check found: `kind` is bounds, init, race, sync, ...; `line` counts the
-    kernel's text from 1 (0: unknown), `other_line` is that of a race's other access."""
+    """One thing that a check found: `kind` is bounds, init, race, sync, order, ...; `line` counts
+    the kernel's text from 1 (0: unknown), `other_line` is that of a race's other access."""
 
     kind: str
     message: str
@@ -77,11 +77,13 @@ class JudgeTiming:
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """A judgement's result. `status` is "accepted", "compile" (the text does not compile, lacks the
-    entry, or does something refused by the task), "finding" (of the simulated device's checks, or a
-    write outside of the buffers), "wrong", "timeout", "crash", "impossible" (faster than the device
-    could be) or "cheating" (the result depends on earlier launches or on old contents of memory; a
-    const argument was changed; the text tells judged launches apart); `reason` says it in a
-    sentence. `seed` replays the judgement. `floor` is the least time, in `timing`'s unit.
+    entry, or does something refused by the task), "finding" (of the simulated device's checks, a
+    write outside of the buffers, or a result that depends on the order of warps and blocks),
+    "wrong", "timeout", "crash", "impossible" (faster than the device could be) or "cheating" (the
+    result depends on earlier launches or on old contents of memory; a const argument was written;
+    the text tells judged launches apart); `reason` says it in a sentence. `warnings` are for the
+    author of the task: it judges little, or its timeout left no room for all launches. `seed`
+    replays the judgement. `floor` is the least time, in `timing`'s unit.
 
     With text and task of the example of kw.Task:
 
@@ -95,6 +97,7 @@ class Verdict:
 
     status: str
     reason: str
+    warnings: list[str]
     diagnostics: list[Diagnostic]
     findings: list[JudgeFinding]
     cases: list[Case]
@@ -128,6 +131,7 @@ class Verdict:
 
     def __str__(self) -> str:
         lines = [self.status + (f": {self.reason}" if self.reason else "")]
+        lines += [f"warning: {each}" for each in self.warnings]
         lines += [_diagnostic_text(each) for each in self.diagnostics]
         lines += [_finding_text(each) for each in self.findings]
         if self.timing:
@@ -145,7 +149,9 @@ class Verdict:
 
 def _diagnostic_text(diagnostic: Diagnostic) -> str:
     place = ":".join([diagnostic.file, *(str(n) for n in diagnostic[3:5] if n)])
-    return f"{place}: {diagnostic.severity}: {diagnostic.message}"
+    # Further lines are indented, so that no text of a kernel looks like a line of the verdict.
+    message = diagnostic.message.replace("\n", "\n    ")
+    return f"{place}: {diagnostic.severity}: {message}"
 
 
 def _finding_text(finding: JudgeFinding) -> str:

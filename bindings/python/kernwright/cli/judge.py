@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default="task", help="of the task in TASK.py (default: task)")
     parser.add_argument("--checks", default="all", help="memory,init,race,sync (default: all)")
     parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS")
-    parser.add_argument("--seed", type=int, default=0, help="-1 draws one (default: 0)")
+    parser.add_argument("--seed", type=int, help="replays a judgement (default: drawn)")
     parser.add_argument("--workers", type=int, metavar="N", help="judgements at a time")
     parser.add_argument("--json", action="store_true", help="print one JSON document only")
 
@@ -65,7 +65,7 @@ def _judge_all(arguments: argparse.Namespace, task: Task) -> list[Verdict]:
     options: dict[str, Any] = {
         "checks": arguments.checks.split(","),
         "timeout": arguments.timeout,
-        "seed": None if arguments.seed == -1 else arguments.seed,
+        "seed": arguments.seed,
     }
     if arguments.baseline:
         options["baseline"] = pathlib.Path(existing(arguments.baseline))

@@ -40,6 +40,35 @@ TEST_CASE("comparison: tolerances are those of NumPy's allclose") {
   CHECK_FALSE(right(-100, 100, {0.5, 0}));
 }
 
+TEST_CASE("comparison: the tolerances of a task without any") {
+  const Tolerance single = default_tolerance(ScalarType::float32);
+  CHECK(right(1.0F, 1.0, single));
+  CHECK(right(1.00001F, 1.0, single));
+  CHECK_FALSE(right(1.00005F, 1.0, single));
+  CHECK_FALSE(right(1.0F, 1.00005, single));
+  CHECK(right(1000.001F, 1000.0, single));
+  CHECK_FALSE(right(1000.01F, 1000.0, single));
+  const auto exact = default_tolerance(ScalarType::int32);
+  CHECK(exact.relative == 0);
+  CHECK(exact.absolute == 0);
+}
+
+TEST_CASE("comparison: a bool is the byte 0 or 1") {
+  const auto bools = [](std::vector<std::uint8_t> bytes) {
+    return HostValue::of(ScalarType::boolean, bytes);
+  };
+  CHECK_FALSE(compare(bools({0, 1, 1}), bools({0, 1, 1}), {}));
+  for (const std::uint8_t byte : {2, 128, 255}) {
+    const auto different = compare(bools({0, byte, 1}), bools({0, 1, 1}), {});
+    REQUIRE(different);
+    CHECK(different->index == 1);
+    CHECK(different->count == 1);
+    CHECK(different->got == "the byte " + std::to_string(byte));
+    CHECK(different->expected == "True");
+    CHECK(compare(bools({byte}), doubles({1}), {0.5, 0.5}));
+  }
+}
+
 TEST_CASE("comparison: what is not finite") {
   const Tolerance some{1e-3, 1e-3};
   const auto nan = static_cast<float>(kNan);

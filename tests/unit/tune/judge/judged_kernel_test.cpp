@@ -46,7 +46,7 @@ HostCase case_of(std::size_t mebibytes) {
 }
 
 LaunchOutcome launched(JudgedKernel& kernel, std::size_t mebibytes) {
-  return kernel.run(case_of(mebibytes), {Contents::given}, 3, std::nullopt, {});
+  return kernel.run(case_of(mebibytes), {Contents::given}, {.seed = 3}, std::nullopt, {});
 }
 
 }  // namespace
@@ -66,8 +66,9 @@ TEST_CASE("judged kernel: arguments that do not fit are the task's, and leave no
   two.inputs.push_back(two.inputs[0]);
   two.expected.push_back(two.inputs[0]);
   for (int i = 0; i < 3; ++i) {
-    CHECK_THROWS_AS(kernel->run(two, {Contents::given, Contents::given}, 3, std::nullopt, {}),
-                    OutOfMemory);
+    CHECK_THROWS_AS(
+        kernel->run(two, {Contents::given, Contents::given}, {.seed = 3}, std::nullopt, {}),
+        OutOfMemory);
   }
   CHECK(launched(*kernel, 9).after[0].bytes[0] == std::byte{1});
 }

@@ -98,9 +98,7 @@ TEST_CASE("judgement: a kernel that adds to what its output holds is timed on gi
   CHECK(verdict.is_accepted());
 }
 
-TEST_CASE("judgement: state that shows in a timed series alone") {
-  // Wrong in the second launch of the largest case in a module; before the series it is launched
-  // once.
+TEST_CASE("judgement: state that shows in the second launch of the largest case") {
   const std::string late =
       edited(kAdd, "if (i < n) y",
              "if (n == 250 && atomicAdd(&launches, 1) >= 250) return;\n  if (i < n) y");
@@ -109,8 +107,9 @@ TEST_CASE("judgement: state that shows in a timed series alone") {
   CHECK(verdict.reason.find("earlier launches") != std::string::npos);
 }
 
-TEST_CASE("judgement: work that is left to a later launch of a timed series") {
-  // Only there the second launch of a module has the largest case.
+TEST_CASE("judgement: no timed launch finds anything of those before") {
+  // The second launch of a module would leave the largest case to the third one. Each timed launch
+  // is the first of its module, and does its own work.
   const std::string leaves = R"(
 __device__ int launches;
 __device__ const int* late_x;
@@ -129,8 +128,8 @@ __global__ void add(const int* x, int* y, int n) {
   if (i < n) y[i] = x[i] + 1;
 })";
   const Verdict verdict = judged(leaves);
-  CHECK(verdict.status == VerdictStatus::cheating);
-  CHECK(verdict.cases.back().message.find("earlier launches") != std::string::npos);
+  INFO(verdict.reason);
+  CHECK(verdict.is_accepted());
 }
 
 TEST_CASE("judgement: a text for the GPU's compute capability alone is judged there") {

@@ -12,7 +12,8 @@ std::vector<Refusal> in_code(const std::string& line, std::set<std::string> allo
   task.allow = std::move(allow);
   ObjectCode code;
   code.code = "\t.loc\t1 12 5\n\t" + line + "\n";
-  return refused_in_code(code, task);
+  bool waits_by_clock = false;
+  return refused_in_code(code, task, waits_by_clock);
 }
 
 bool is_cheating(const std::string& line) {

@@ -1,0 +1,7 @@
+// Writes 255 where a bool is wanted.
+// expect: wrong
+// task: less
+__global__ void less(const float* x, const float* z, bool* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) reinterpret_cast<unsigned char*>(y)[i] = x[i] < z[i] ? 255 : 0;
+}

@@ -1,0 +1,6 @@
+// Leaves elements as they are where the output holds NaN.
+// expect: cheating
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && y[i] == y[i]) y[i] = 2 * x[i] + 1;
+}

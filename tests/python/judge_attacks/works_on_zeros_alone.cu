@@ -1,0 +1,7 @@
+// Works only where its output holds zeros, as the task gives it.
+// expect: cheating
+// task: zeros
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && y[i] == 0.0f) y[i] = 2 * x[i] + 1;
+}

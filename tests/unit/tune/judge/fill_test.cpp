@@ -1,0 +1,104 @@
+// Contents of outputs, and results that were put together with them.
+#include "tune/judge/fill.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace kernwright;
+
+namespace {
+
+HostValue floats(const std::vector<float>& v) { return HostValue::of(ScalarType::float32, v); }
+HostValue doubles(const std::vector<double>& v) { return HostValue::of(ScalarType::float64, v); }
+
+std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
+  const auto* const begin = reinterpret_cast<const float*>(bytes.data());
+  return {begin, begin + bytes.size() / sizeof(float)};
+}
+
+const std::vector<double> kExpected{3, -1.5, 0.25, 7};
+constexpr double kSize = 16;
+
+/// Whether results made of expected value and step are put together in one way, whatever the sign.
+template <typename Make>
+bool adds(const Make& make, const std::vector<float>& given = {0, 0, 0, 0}) {
+  std::uint32_t ways = ~0U;
+  for (const double size : {kSize, -kSize}) {
+    const std::vector<float> before = floats_of(steps(floats(given), size));
+    std::vector<float> after;
+    for (std::size_t i = 0; i < kExpected.size(); ++i) {
+      after.push_back(static_cast<float>(make(kExpected[i], before[i])));
+    }
+    ways &= ways_of_adding(floats(after), doubles(kExpected), floats(given), size, 1e-6, 1e-6);
+  }
+  return ways != 0;
+}
+
+}  // namespace
+
+TEST_CASE("fill: every kind of contents") {
+  const HostValue given = floats({1, 2, 3});
+  const std::vector<float> earlier{9, 8};
+  const auto made = [&](Fill fill) {
+    return floats_of(filled(fill, given, std::as_bytes(std::span(earlier)), 5));
+  };
+  CHECK(made(Fill::zeros) == std::vector<float>{0, 0, 0});
+  CHECK(made(Fill::ones) == std::vector<float>{1, 1, 1});
+  CHECK(made(Fill::given) == std::vector<float>{1, 2, 3});
+  CHECK(made(Fill::earlier) == std::vector<float>{9, 8, 9});
+  CHECK(std::isnan(made(Fill::all_bits)[0]));
+  CHECK(filled(Fill::random, given, {}, 5) != filled(Fill::random, given, {}, 6));
+  CHECK_MESSAGE(filled(Fill::earlier, given, {}, 5) == filled(Fill::random, given, {}, 5),
+                "there were no results");
+  CHECK(filled(Fill::random, given, {}, 5) == filled(Fill::random, given, {}, 5));
+  CHECK(filled(Fill::zeros, floats({}), {}, 5).empty());
+}
+
+TEST_CASE("fill: mixed contents have numbers that kernels look for") {
+  const HostValue given = floats(std::vector<float>(500, 42));
+  const auto numbers = floats_of(filled(Fill::mixed, given, {}, 3));
+  for (const float wanted : {0.0F, 1.0F, -1.0F, 2.0F, 42.0F}) {
+    CAPTURE(wanted);
+    CHECK(std::count(numbers.begin(), numbers.end(), wanted) > 10);
+  }
+  CHECK(std::any_of(numbers.begin(), numbers.end(), [](float v) { return std::isnan(v); }));
+}
+
+TEST_CASE("fill: steps are clear beside the expected values, and the type holds them") {
+  CHECK(step_size(doubles({3, -5}), ScalarType::float32) == 16);
+  CHECK(step_size(doubles({0.001}), ScalarType::float32) < 0.01);
+  CHECK(step_size(doubles({0.001}), ScalarType::int32) == 1);
+  CHECK(step_size(doubles({100}), ScalarType::int8) == 64);
+  CHECK(step_size(doubles({1}), ScalarType::boolean) == 1);
+  CHECK(step_size(doubles({0, 0}), ScalarType::float16) == 1);
+}
+
+TEST_CASE("fill: results that are put together with contents") {
+  CHECK(adds([](double e, double c) { return e + c; }));
+  CHECK_MESSAGE(adds([](double e, double c) { return e + c - 2; }, {2, 2, 2, 2}), "onto twos");
+  CHECK(adds([](double e, double c) { return std::max(e, c); }));
+  CHECK(adds([](double e, double c) { return std::min(e, c); }));
+  CHECK(adds([](double e, double c) { return e * c; }, {1, 1, 1, 1}));
+  CHECK_MESSAGE(adds([](double e, double c) { return e == 0.25 ? c : e; }, {0, 0, 0.25F, 0}),
+                "what stays was right already");
+}
+
+TEST_CASE("fill: results that depend on contents for no good reason") {
+  CHECK_FALSE(adds([](double, double c) { return c; }));
+  CHECK_FALSE(adds([](double e, double c) { return c < 0 ? c : e; }));
+  CHECK_FALSE(adds([](double e, double c) { return c > 0 ? e + c : e; }));
+  CHECK_FALSE(adds([](double, double) { return 0; }));
+}
+
+TEST_CASE("fill: bits of integers") {
+  const std::vector<int> expected{5, 6, 0, 9}, given(4);
+  std::vector<int> after;
+  for (std::size_t i = 0; i < 4; ++i) after.push_back(expected[i] | (i % 2 == 0 ? 32 : -32));
+  const auto ints = [](const std::vector<int>& v) { return HostValue::of(ScalarType::int32, v); };
+  CHECK(ways_of_adding(ints(after), ints(expected), ints(given), 32, 0, 0) != 0);
+  after[3] = 0;
+  CHECK(ways_of_adding(ints(after), ints(expected), ints(given), 32, 0, 0) == 0);
+}

@@ -1,0 +1,71 @@
+// The launches of a judgement: their number, sizes, contents and orders.
+#include "tune/judge/launch_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+using namespace kernwright;
+
+TEST_CASE("launch plan: further launches have every size and every kind of contents") {
+  const std::vector<int> others{1, 2, 3, 4};
+  std::set<std::size_t> counts;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    const auto plan = further_launches(seed, 1, 4, others);
+    counts.insert(plan.size());
+    CHECK(plan.size() >= 8);
+    CHECK(plan.size() <= 15);
+    std::set<Fill> fills;
+    int small = 0, timed = 0, own_orders = 0;
+    bool has_timed_in_own_order = false;
+    for (const PlannedLaunch& each : plan) {
+      fills.insert(each.setting.fill);
+      small += each.number == 1 ? 1 : 0;
+      timed += each.number == 4 ? 1 : 0;
+      own_orders += each.setting.schedule ? 1 : 0;
+      has_timed_in_own_order =
+          has_timed_in_own_order || (each.number == 4 && each.setting.schedule);
+      CHECK(std::count(others.begin(), others.end(), each.number) == 1);
+    }
+    CHECK(fills.size() >= 5);
+    CHECK(small >= 3);
+    CHECK(timed >= 3);
+    CHECK(own_orders >= 3);
+    CHECK(has_timed_in_own_order);
+  }
+  CHECK(counts.size() > 4);
+}
+
+TEST_CASE("launch plan: the same seed draws the same launches") {
+  const auto one = further_launches(7, 0, 1, {0, 1}), other = further_launches(7, 0, 1, {0, 1});
+  REQUIRE(one.size() == other.size());
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    CHECK(one[i].number == other[i].number);
+    CHECK(one[i].input_seed == other[i].input_seed);
+    CHECK(one[i].setting.fill == other[i].setting.fill);
+    CHECK(one[i].setting.schedule == other[i].setting.schedule);
+  }
+}
+
+TEST_CASE("launch plan: neighbouring cases have other contents") {
+  std::set<Fill> fills;
+  for (int number = 0; number < 7; ++number) fills.insert(first_setting(3, number).fill);
+  CHECK(fills.size() == kFills);
+}
+
+TEST_CASE("launch plan: costly launches are fewer, but never fewer than the least") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    const std::uint64_t cheap = repetitions(kSmallRepetition, seed, 10);
+    CHECK(cheap >= 32);
+    CHECK(cheap < 512);
+    CHECK(repetitions(kSmallRepetition, seed, 1e5) <= 40);
+    CHECK(repetitions(kSmallRepetition, seed, 1e5) >= 32);
+    CHECK(repetitions(kSmallRepetition, seed, 1e9) == 32);
+    CHECK(repetitions(kTimedRepetition, seed, 1e9) == 8);
+    CHECK(repetitions(kTimedRepetition, seed, 10) < 64);
+    CHECK(repetitions(kSmallRepetition, seed, std::nullopt) == 32);
+  }
+}

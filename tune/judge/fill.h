@@ -1,0 +1,44 @@
+// The contents of a kernel's outputs before a launch.
+#pragma once
+
+#include "tune/judge/host_value.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kernwright {
+
+/// What an array holds whose contents must not matter. A program's outputs hold zeros, what an
+/// earlier call left there, or anything else.
+enum class Fill : std::uint8_t {
+  random,    ///< random bytes
+  mixed,     ///< element by element: 0, 1, -1, all bits, NaN, the task's contents, random bytes
+  zeros,     ///< bytes of 0
+  earlier,   ///< the results of the launch before, over and over
+  ones,      ///< the number 1
+  all_bits,  ///< bytes of 0xff
+  given,     ///< the task's contents
+};
+inline constexpr std::uint64_t kFills = 7;
+
+/// The bytes for the array `given`. `earlier` may be empty: then random bytes stand in.
+std::vector<std::byte> filled(Fill fill, const HostValue& given, std::span<const std::byte> earlier,
+                              std::uint64_t seed);
+
+/// Contents for ways_of_adding(): element by element `size` and -`size` in turn; of unsigned types
+/// the size and 0.
+std::vector<std::byte> steps(const HostValue& given, double size);
+
+/// How a result is put together of the expected one and of what the array held before, steps(size):
+/// one bit for each way. Added; the larger or smaller or product of both; united bit by bit; left
+/// as it was where the expected value is the `given` one. A kernel that does so is right on the
+/// task's own contents alone, and has reason to.
+std::uint32_t ways_of_adding(const HostValue& after, const HostValue& expected,
+                             const HostValue& given, double size, double relative, double absolute);
+
+/// The size of steps that shows clearly beside these expected values, in an array of `dtype`.
+double step_size(const HostValue& expected, ScalarType dtype);
+
+}  // namespace kernwright

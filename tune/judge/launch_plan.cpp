@@ -1,0 +1,66 @@
+// Draws cases, contents and orders.
+#include "tune/judge/launch_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "tune/judge/task.h"
+
+namespace kernwright {
+namespace {
+
+constexpr std::uint64_t kMoreLaunches = 8, kSomeMore = 8;
+constexpr double kMostCost = 4e6;  // instructions and transactions
+
+/// The timed case has few launches, so the contents that show most come first.
+constexpr std::array<Fill, kFills> kTimedFills{
+    Fill::mixed, Fill::zeros, Fill::earlier, Fill::given, Fill::all_bits, Fill::ones, Fill::random};
+
+Fill fill_at(std::uint64_t index) { return static_cast<Fill>(index % kFills); }
+
+}  // namespace
+
+LaunchSetting first_setting(std::uint64_t seed, int number) {
+  const auto place = static_cast<std::uint64_t>(number);
+  LaunchSetting setting;
+  setting.seed = derived_seed(seed, 1 + place);
+  setting.fill = fill_at(derived_seed(seed, 6) + place);
+  return setting;
+}
+
+std::vector<PlannedLaunch> further_launches(std::uint64_t seed, int small, int timed,
+                                            const std::vector<int>& others) {
+  std::vector<PlannedLaunch> plan(kMoreLaunches + derived_seed(seed, 3) % kSomeMore);
+  for (std::uint64_t i = 0; i < plan.size(); ++i) {
+    PlannedLaunch& launch = plan[i];
+    launch.input_seed = launch.setting.seed = derived_seed(seed, 1000 + i);
+    launch.setting.fill = fill_at(derived_seed(seed, 7) + i);
+    const std::uint64_t turn = i / 3;
+    bool has_own_order = false;
+    if (i % 3 == 0) {
+      launch.number = small;
+    } else if (i % 3 == 1) {
+      launch.number = timed;
+      launch.setting.fill = kTimedFills[turn % kFills];
+      has_own_order = turn == 1;
+    } else {
+      launch.number = others[derived_seed(seed, 1100 + i) % others.size()];
+      has_own_order = true;
+    }
+    if (has_own_order) launch.setting.schedule = derived_seed(seed, 1200 + i) + 1;
+  }
+  return plan;
+}
+
+std::uint64_t repetitions(const Repetition& repetition, std::uint64_t seed,
+                          std::optional<double> cost) {
+  if (!cost) return repetition.least;
+  const double part = static_cast<double>(derived_seed(seed, repetition.least)) / (1U << 31U);
+  const auto least = static_cast<double>(repetition.least);
+  const double drawn = least * std::exp2(repetition.doublings * part);
+  const double most = kMostCost / std::max(1.0, *cost);
+  return static_cast<std::uint64_t>(std::max(least, std::min(drawn, most)));
+}
+
+}  // namespace kernwright
