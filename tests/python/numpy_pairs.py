@@ -36,17 +36,17 @@ def views(values):
         yield kw.asarray(np.ascontiguousarray(values.T)).T
 
 
-def compare(got, want, *, rtol=1e-12, dtype=True):
-    """Equal shapes and values, and dtypes where `dtype` says so; results may be sequences."""
+def compare(got, want, *, rtol=1e-12, typed=True):
+    """Equal shapes and values, and dtypes where `typed` says so; results may be sequences."""
     if isinstance(want, (list, tuple)):
         assert len(got) == len(want)
         for one, other in zip(got, want, strict=True):
-            compare(one, other, rtol=rtol, dtype=dtype)
+            compare(one, other, rtol=rtol, typed=typed)
         return
     assert isinstance(got, kw.Array)
     found, want = got.numpy(), np.asarray(want)
     assert found.shape == want.shape
-    assert not dtype or found.dtype == want.dtype
+    assert not typed or found.dtype == want.dtype
     if want.dtype.kind in "biu":
         np.testing.assert_array_equal(found, want)
     else:
@@ -54,8 +54,8 @@ def compare(got, want, *, rtol=1e-12, dtype=True):
         np.testing.assert_allclose(found, want, rtol=rtol, atol=rtol * scale)
 
 
-def same(name, *args, rtol=1e-12, dtype=True, **kwargs):
+def same(name, *args, rtol=1e-12, typed=True, **kwargs):
     """kw.name() of device arrays gives what np.name() gives for host arrays."""
     want = getattr(np, name)(*args, **kwargs)
     moved = {key: to_device(value) for key, value in kwargs.items()}
-    compare(getattr(kw, name)(*to_device(args), **moved), want, rtol=rtol, dtype=dtype)
+    compare(getattr(kw, name)(*to_device(args), **moved), want, rtol=rtol, typed=typed)

@@ -1,6 +1,6 @@
 """Cases of NumPy's functions that are made of the array library's own."""
 
-from every_operation import HOST, Table, s
+from every_operation import HOST, VIEW, Table, s
 
 import kernwright as kw
 
@@ -27,4 +27,65 @@ statistics.add("digitize", lambda x: kw.digitize(x, [0.0, 1.0]), VECTOR, form="h
 statistics.add("histogram2d", kw.histogram2d, VECTOR, VECTOR, kind=HOST)
 statistics.add("histogram_bin_edges", kw.histogram_bin_edges, VECTOR, kind=HOST)
 
-TABLES = (statistics,)
+choosing = Table("choosing")
+WHOLE = s(300, dtype="int32", low=0, high=9)
+choosing.add("partition", lambda x: kw.partition(x, 3), ROWS)
+choosing.add("argpartition", lambda x: kw.argpartition(x, 3), ROWS)
+choosing.add("lexsort", lambda x, y: kw.lexsort([x, y]), WHOLE, VECTOR)
+choosing.add("select", lambda x, y: kw.select([x > 0, y > 1], [x, y]), ROWS, TURNED)
+choosing.add("piecewise", lambda x: kw.piecewise(x, [x > 0], [kw.negative, 1]), ROWS)
+choosing.add("choose", lambda i, x: kw.choose(i, [x, x, x]), WHOLE, VECTOR)
+for name in ("compress", "extract"):
+    choosing.add(name, lambda x, f=name: getattr(kw, f)(x > 0, x), VECTOR, kind=HOST)
+for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
+    choosing.add(name, getattr(kw, name), WHOLE, WHOLE, kind=HOST)
+choosing.add(
+    "unique", lambda x: kw.unique(x, axis=0), s(30, 3, dtype="int8", high=3), form="rows", kind=HOST
+)
+choosing.add("unique", lambda x: kw.unique(x, equal_nan=True), VECTOR, form="nan", kind=HOST)
+for name in ("tril_indices", "triu_indices"):
+    choosing.add(name, lambda f=name: getattr(kw, f)(20, 1, 33))
+    choosing.add(f"{name}_from", getattr(kw, f"{name}_from"), ROWS)
+choosing.add("diag_indices", lambda: kw.diag_indices(20))
+choosing.add("diag_indices_from", kw.diag_indices_from, s(20, 20))
+choosing.add("indices", lambda: kw.indices((20, 33)))
+choosing.add("unravel_index", lambda i: kw.unravel_index(i, (4, 5)), WHOLE)
+choosing.add(
+    "ravel_multi_index", lambda i: kw.ravel_multi_index((i, i), (4, 5), mode="clip"), WHOLE
+)
+choosing.add("ravel_multi_index", lambda i: kw.ravel_multi_index((i, i), (9, 9)), WHOLE,
+             form="raise", kind=HOST)  # fmt: skip
+choosing.add("ix_", kw.ix_, WHOLE, WHOLE, kind=VIEW)
+
+joining = Table("joining")
+for name in ("hstack", "vstack", "dstack", "column_stack"):
+    joining.add(name, lambda x, y, f=name: getattr(kw, f)([x, y]), ROWS, TURNED)
+joining.add("block", lambda x, y: kw.block([[x, y], [y, x]]), ROWS, TURNED)
+joining.add("append", kw.append, ROWS, VECTOR)
+joining.add("append", lambda x: kw.append(x, [1, 2]), VECTOR, form="host", kind=HOST)
+joining.add("delete", lambda x: kw.delete(x, 3, axis=1), ROWS)
+joining.add("delete", lambda x: kw.delete(x, [3, 5]), VECTOR, form="host", kind=HOST)
+joining.add("insert", lambda x: kw.insert(x, 3, 1.0), VECTOR, kind=HOST)
+joining.add("resize", lambda x: kw.resize(x, (9, 99)), VECTOR)
+joining.add("trim_zeros", kw.trim_zeros, VECTOR, kind=HOST)
+for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+    joining.add(name, getattr(kw, name), VECTOR, kind=VIEW)
+for name in ("transpose", "ravel", "rot90", "fliplr", "flipud", "diagonal"):
+    joining.add(name, getattr(kw, name), ROWS, kind=VIEW)
+joining.add("rollaxis", lambda x: kw.rollaxis(x, 1), ROWS, kind=VIEW)
+joining.add("array_split", lambda x: kw.array_split(x, 3), ROWS, kind=VIEW)
+joining.add("hsplit", lambda x: kw.hsplit(x, 3), ROWS, kind=VIEW)
+joining.add("vsplit", lambda x: kw.vsplit(x, 4), ROWS, kind=VIEW)
+joining.add("dsplit", lambda x: kw.dsplit(x, 2), s(2, 3, 4), kind=VIEW)
+joining.add("array", lambda x: kw.array(x, ndmin=3), ROWS)
+joining.add("copy", kw.copy, TURNED)
+joining.add("ascontiguousarray", kw.ascontiguousarray, TURNED)
+joining.add("identity", lambda: kw.identity(20))
+joining.add("tri", lambda: kw.tri(20, 33, 1))
+joining.add("vander", kw.vander, VECTOR)
+joining.add("diagflat", kw.diagflat, s(5, 7))
+joining.add("trace", kw.trace, ROWS, form="diagonal")
+joining.add("logspace", lambda: kw.logspace(0, 2, 300))
+joining.add("geomspace", lambda: kw.geomspace(1, 8, 300))
+
+TABLES = (statistics, choosing, joining)

@@ -414,7 +414,7 @@ def test_wrong_arguments():
         (lambda: kw.take(x, [0.5], axis=0), TypeError, "float"),
         (lambda: kw.take(x, kw.zeros(2), axis=0), TypeError, "integers"),
         (lambda: kw.take(np.zeros(3), [0]), TypeError, "asarray"),
-        (lambda: kw.take(x, [0], axis=0, mode="wrap"), ValueError, "wrap"),
+        (lambda: kw.take(x, [0], axis=0, mode="mirror"), ValueError, "wrap"),
         (lambda: kw.take(kw.zeros((0, 3)), [0], axis=0), IndexError, "size 0"),
         (lambda: kw.gather(x, 0, [0]), ValueError, "Incompatible dimensions"),
         (lambda: kw.gather(x, 0, [[0] * 5]), ValueError, "Incompatible dimensions"),

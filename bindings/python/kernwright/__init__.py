@@ -208,11 +208,29 @@ _TOPICS = {
         "_array.composed.binning": "digitize histogram2d histogram_bin_edges",
         "_array.composed.closeness": "allclose array_equal array_equiv isclose",
         "_array.composed.float_parts": "frexp modf nan_to_num",
+        "_array.composed.joining": (
+            "append atleast_1d atleast_2d atleast_3d block column_stack delete dstack hstack "
+            "insert resize trim_zeros vstack"
+        ),
+        "_array.composed.making": (
+            "array ascontiguousarray copy diagflat diagonal geomspace identity logspace tri vander"
+        ),
         "_array.composed.nan_functions": "nanargmax nanargmin nancumprod nancumsum",
+        "_array.composed.ordering": (
+            "argpartition choose compress extract lexsort partition piecewise select"
+        ),
+        "_array.composed.positions": (
+            "diag_indices diag_indices_from indices ix_ ravel_multi_index tril_indices "
+            "tril_indices_from triu_indices triu_indices_from unravel_index"
+        ),
         "_array.composed.quantiles": (
             "median nanmedian nanpercentile nanquantile percentile quantile"
         ),
+        "_array.composed.sets": "intersect1d setdiff1d setxor1d union1d unique",
         "_array.composed.statistics": "average corrcoef cov ptp",
+        "_array.composed.turning": (
+            "array_split dsplit fliplr flipud hsplit ravel rollaxis rot90 transpose vsplit"
+        ),
         "_array.counting": "argwhere bincount flatnonzero histogram nonzero",
         "_array.data_types": (
             "astype e finfo get_default_dtype iinfo inf isdtype nan newaxis pi set_default_dtype"
@@ -251,7 +269,7 @@ _TOPICS = {
             "cumprod cumsum cumulative_max cumulative_min cumulative_prod cumulative_sum diff"
         ),
         "_array.sorting": (
-            "argsort isin searchsorted sort topk unique unique_all unique_counts unique_inverse "
+            "argsort isin searchsorted sort topk unique_all unique_counts unique_inverse "
             "unique_values"
         ),
         "_array.special": (

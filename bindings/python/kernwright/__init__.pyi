@@ -21,9 +21,15 @@ from kernwright._array.aliases import *
 from kernwright._array.composed.binning import *
 from kernwright._array.composed.closeness import *
 from kernwright._array.composed.float_parts import *
+from kernwright._array.composed.joining import *
+from kernwright._array.composed.making import *
 from kernwright._array.composed.nan_functions import *
+from kernwright._array.composed.ordering import *
+from kernwright._array.composed.positions import *
 from kernwright._array.composed.quantiles import *
+from kernwright._array.composed.sets import *
 from kernwright._array.composed.statistics import *
+from kernwright._array.composed.turning import *
 from kernwright._array.counting import *
 from kernwright._array.data_types import *
 from kernwright._array.einsum import *

@@ -3,7 +3,8 @@
 Negative positions count from the end. A position beyond an end raises IndexError, if the host has
 it: sequences, NumPy's arrays. Those of the device are not looked at: one beyond an end reads the
 nearest element and writes nothing. mode="raise" waits for the device and looks at them, too;
-mode="clip" also clips those of the host. What raises has read and written nothing.
+mode="clip" also clips those of the host, mode="wrap" counts on at the other end. What raises has
+read and written nothing.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str | None =
     `indices`: integers of any shape, which takes the place of `axis` in the result; sequences and
     NumPy's are copied to the device. axis=None takes from the flattened array. Any dtype of `x`.
     Positions of the host beyond an end raise IndexError, those of the device take the nearest
-    element; mode="raise" and mode="clip" say so for both. ValueError for an axis or mode that is
-    none.
+    element; mode="raise" and mode="clip" say so for both, mode="wrap" counts on at the other end.
+    ValueError for an axis or mode that is none.
 
     >>> kw.take(kw.arange(5), [0, -1]).numpy()
     array([0, 4])
@@ -184,12 +185,12 @@ def _adds(reduce: str | None) -> bool:
 
 def _positions(indices: Any, x: Array, axis: int, mode: str | None, name: str = "indices") -> Array:
     """Positions along an axis of `x`, on its device, looked at as `mode` says."""
-    if mode not in (None, "clip", "raise"):
-        raise InvalidArgument(f'mode is "clip", "raise" or None, got {mode!r}')
+    if mode not in (None, "clip", "raise", "wrap"):
+        raise InvalidArgument(f'mode is "clip", "raise", "wrap" or None, got {mode!r}')
     extent = x.shape[axis]
     if isinstance(indices, HOST_TYPES):
         values = host_index(indices)
-        if mode != "clip" and values.dtype.kind != "b":
+        if mode not in ("clip", "wrap") and values.dtype.kind != "b":
             require_inside(values, extent, axis)
         index = index_array(values, x, name)
     else:
@@ -202,6 +203,11 @@ def _positions(indices: Any, x: Array, axis: int, mode: str | None, name: str = 
             )
     if extent == 0 and index.size > 0:
         raise IndexError(f"there is no element to index along axis {axis} with size 0")
+    if mode == "wrap" and extent > 0:
+        from kernwright._array.elementwise import remainder
+
+        # In 64 bits: the extent may not fit the type of the positions.
+        return remainder(index.astype("int64", copy=False), extent)
     return index
 
 

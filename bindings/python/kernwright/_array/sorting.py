@@ -20,7 +20,6 @@ __all__ = [
     "searchsorted",
     "sort",
     "topk",
-    "unique",
     "unique_all",
     "unique_counts",
     "unique_inverse",
@@ -212,27 +211,6 @@ def unique_values(x: Array, /) -> Array:
     """
     values: Array = _core._unique(x, False, False, False)[0]
     return values
-
-
-def unique(
-    x: Array,
-    /,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-) -> Array | tuple[Array, ...]:
-    """NumPy's unique(): the values of unique_all(), and what else is asked for, in a tuple.
-
-    The order is (values, indices, inverse_indices, counts). As in unique_all() each NaN differs
-    from all others (NumPy's equal_nan=False), and the call waits for the number of values.
-
-    >>> kw.unique(kw.asarray([5, 7, 5]), return_counts=True)[1].numpy()
-    array([2, 1])
-    """
-    asked = (bool(return_index), bool(return_inverse), bool(return_counts))
-    values, *rest = _core._unique(x, *asked)
-    parts = [part for part, wanted in zip(rest, asked, strict=True) if wanted]
-    return (values, *parts) if parts else values
 
 
 # ---- Methods of Array

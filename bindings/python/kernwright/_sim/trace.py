@@ -16,6 +16,7 @@ from kernwright import _core
 from kernwright._sim import watch as _watch
 from kernwright._support import html as _html
 from kernwright._support.files import told_of
+from kernwright._support.typed import typed
 from kernwright._support.words import counted
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -261,17 +262,11 @@ def _count(value: SupportsIndex, what: str) -> int:
     return number
 
 
-def trace(
-    kernel: _core.Kernel,
-    block: _Place = 0,
-    thread: _Place = 0,
-    *,
-    launch: SupportsIndex = 0,
-    skip: SupportsIndex = 0,
-    limit: SupportsIndex = 10000,
-) -> Trace:
-    """Records what one thread of `kernel` executes: ``with kw.trace(k, block=(0, 1), thread=5) as
-    t: k[grid, block](...)``, then ``print(t)`` and ``t.steps``.
+def trace(kernel: Any, *places: Any, **options: Any) -> Any:
+    """trace(kernel, block=0, thread=0, *, launch=0, skip=0, limit=10000) records what one thread of
+    a kernel executes: ``with kw.trace(k, block=(0, 1), thread=5) as t: k[grid, block](...)``, then
+    ``print(t)`` and ``t.steps``. Of an array, trace(x, offset=0, axis1=0, axis2=1, dtype=None,
+    out=None) is NumPy's: the sum along a diagonal, as kw.diagonal() takes it, with dtypes of sum().
 
     `block` and `thread` are blockIdx and threadIdx: an int is x, as in launch brackets. `launch`
     says which launch of the kernel within the block is meant, from 0. Of the thread's instructions
@@ -287,7 +282,26 @@ def trace(
     ...     fill[1, 64](x)
     >>> trace
     <Trace of fill: 8 steps>
+    >>> kw.trace(kw.asarray([[1, 2], [3, 4]])).item()
+    5
     """
+    if isinstance(kernel, _core.Array):
+        from kernwright._array.composed.making import sum_of_diagonal
+
+        return typed(sum_of_diagonal)(kernel, *places, **options)
+    return typed(_of_thread)(kernel, *places, **options)
+
+
+def _of_thread(
+    kernel: _core.Kernel,
+    block: _Place = 0,
+    thread: _Place = 0,
+    *,
+    launch: SupportsIndex = 0,
+    skip: SupportsIndex = 0,
+    limit: SupportsIndex = 10000,
+) -> Trace:
+    """The record of one thread, still empty."""
     if not isinstance(kernel, _core.Kernel):
         raise ArgumentError(f"trace() takes a kernel, got {type(kernel).__name__}")
     made = _core._Trace(
