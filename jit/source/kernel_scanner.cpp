@@ -353,9 +353,10 @@ class Scanner {
     }
   }
 
-  /// Stands at const or constexpr: records the variables of the declaration, moves nowhere.
+  /// Stands at const or constexpr: records the variables of the declaration, moves nowhere. Another
+  /// const of the same declaration would find the same ones.
   void constants() {
-    if (is_template_) return;
+    if (is_template_ || at_ < constants_end_) return;
     const std::size_t start = at_;
     std::vector<std::string> names;
     std::string name;
@@ -375,6 +376,7 @@ class Scanner {
         if (is(at_ + 1, "<")) at_ = behind_angle(at_ + 1) - 1;
       }
     }
+    constants_end_ = at_;
     at_ = start;
     result_.constants.insert(names.begin(), names.end());
   }
@@ -391,7 +393,8 @@ class Scanner {
   std::size_t seen_ = 0;  ///< declarations of kernels, repeated ones too
   std::size_t at_ = 0;
   std::vector<Scope> scopes_;
-  std::size_t bodies_ = 0;  ///< scopes that are no namespace
+  std::size_t bodies_ = 0;         ///< scopes that are no namespace
+  std::size_t constants_end_ = 0;  ///< of the declaration that constants() read last
   std::map<std::string, std::size_t> kernel_index_;
   std::set<std::string> symbol_names_;
   Scope opener_;

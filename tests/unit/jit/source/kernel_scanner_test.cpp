@@ -187,6 +187,11 @@ TEST_CASE("scanner: constants of the host's kind, which are no symbols") {
         "");
   CHECK(constants("const __global__ void k(const int n) {}") == "");
   CHECK(constants("constexpr int broken = {") == "broken ");
+  CHECK(constants("int const a = 1, *const b = 0; const float* const c = nullptr; const int d;") ==
+        "a b c d ");
+  CHECK(constants("const int f(const int x); const int g = f(const_cast<const int&>(1)); ") ==
+        "g ");
+  // Each word is read once or twice, however many there are.
   std::string words;
   for (int i = 0; i < 50000; ++i) words += "const ";
   CHECK(constants(words) == "");
