@@ -109,8 +109,6 @@ def test_floor_division_of_floats():
     results = kw.fuse(chain)(kw.asarray(x), kw.asarray(y))
     with np.errstate(all="ignore"):
         quotient, *rests = chain(x, y)
-        # The array API's values of infinite numbers are not NumPy's.
-        quotient = np.where(np.isinf(x[:, None]), np.floor(x[:, None] / y), quotient)
         for result, expected in zip(results, (quotient, *rests), strict=True):
             np.testing.assert_array_equal(result.numpy(), expected)
 
