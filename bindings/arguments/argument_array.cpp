@@ -5,6 +5,7 @@
 #include "bindings/arguments/argument_advice.h"
 #include "bindings/array/foreign.h"
 #include "bindings/array/tensor_map_object.h"
+#include "bindings/support/current.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
 #include "bindings/values/dtype.h"
@@ -90,6 +91,23 @@ void convert_address(const ArgumentPlan& plan, const PointerArgument& pointer, s
   store(pointer.address, slot);
 }
 
+bool is_memory_block(py::handle value) {
+  static const py::handle type =
+      py::object(py::module_::import("kernwright._core").attr("MemoryBlock")).release();
+  return py::isinstance(value, type);
+}
+
+/// Memory without a type, as an address is.
+void convert_block(const ArgumentPlan& plan, py::handle block, std::byte* slot,
+                   LaunchFrame& frame) {
+  const Device* device = py::object(block.attr("device")).cast<const DeviceObject&>().device;
+  if (frame.is_checked() && device != &frame.device()) {
+    frame.refuse(plan, format("got a memory block of {}, and the launch is on {}", device->label(),
+                              frame.device().label()));
+  }
+  convert_address(plan, {block.attr("ptr").cast<std::uintptr_t>(), {}}, slot, frame);
+}
+
 /// Structured elements as raw bytes, in the same memory where something is copied back into it.
 HostArgument bytes_of(const HostArgument& host) {
   const py::module_ numpy = py::module_::import("numpy");
@@ -150,6 +168,7 @@ void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte*
 void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std::byte* slot,
                    LaunchFrame& frame) {
   if (py::isinstance<py::array>(value)) refuse_host(plan, "a NumPy array", frame);
+  if (is_memory_block(value)) return convert_block(plan, value, slot, frame);
   ArrayArgument argument;
   Foreign found = Foreign::no_array;
   try {

@@ -55,6 +55,8 @@ void bind_store_file(py::module_& m) {
              for (const std::string& text : texts) rows.push_back(row_argument(text));
              without_gil([&] { self.append_all(rows); });
            })
+      .def("require_store",
+           [](const StoreFile& self) { without_gil([&] { self.require_store(); }); })
       .def("read", [](const StoreFile& self, const std::string& kind, const std::string& session) {
         return row_list(without_gil([&] { return self.read(kind, session); }).rows);
       });

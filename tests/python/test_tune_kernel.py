@@ -1,5 +1,6 @@
 """tune_kernel() with the arguments of Kernel Tuner's function."""
 
+import json
 import warnings
 
 import numpy as np
@@ -152,7 +153,7 @@ def test_a_cache_repeats_nothing(tmp_path):
     first, _ = add(cache=path)
     again, env = add(cache=path)
     assert times(first) == times(again)
-    assert all(trial.resumed for trial in env["session"].trials)
+    assert all(trial.resumed for trial in env.session.trials)
     foreign = tmp_path / "foreign.json"
     foreign.write_text('{\n"device_name": "A100",\n')
     with pytest.raises(kw.InvalidArgument, match="no store"):
@@ -223,3 +224,168 @@ def test_it_prints_as_the_original_does(capsys):
     out = capsys.readouterr().out
     assert "block_size_x=64, time=" in out
     assert "BEST PERFORMING CONFIGURATION FOR OBJECTIVE time:" in out
+
+
+def test_results_and_environment_are_plain_data_of_json():
+    text = ADD.replace("a[i] + b[i]", "a[i] + WAY b[i]")
+    results, env = add(
+        kernel_source=text,
+        tune_params={"block_size_x": [32], "WAY": ["", "nonsense"]},
+        metrics={"GFLOP/s": lambda row: np.float32(2 * N / row["time"])},
+    )
+    rows, told = json.loads(json.dumps([results, env]))
+    failed = {row["WAY"]: row["time"] for row in rows}
+    assert failed["nonsense"] == "CompilationFailedConfig" and failed[""] > 0
+    assert told["best_config"]["WAY"] == "" and "session" not in told
+    (broken,) = (row for row in results if row["WAY"] == "nonsense")
+    assert "nonsense" in broken["__error__"].message
+    assert env.session.best is not None
+
+
+def test_an_answer_may_have_any_shape_where_verify_compares():
+    text = """__global__ void vector_add(float* parts, const float* a, const float* b, int n) {
+      int i = blockIdx.x * block_size_x + threadIdx.x;
+      if (i < n) atomicAdd(&parts[blockIdx.x], a[i] + b[i] + WRONG);
+    }"""
+
+    def verify(answer, result, atol=None):
+        return bool(np.isclose(answer[0], np.sum(result[0]), rtol=1e-4))
+
+    total = np.sum(A + B)
+    results, _ = add(
+        kernel_source=text, answer=[total, None, None, None], verify=verify,
+        tune_params={"block_size_x": [32, 64], "WRONG": [0, 1]},
+    )  # fmt: skip
+    assert [isinstance(row["time"], float) for row in results] == [
+        row["WRONG"] == 0 for row in results
+    ]
+
+
+def test_a_restriction_may_take_all_values_by_position():
+    results, _ = add(
+        tune_params={"block_size_x": [32, 64], "WAY": [1, 2]},
+        restrictions=[lambda *args: args[0] == 32 * args[1]],
+    )
+    assert {(row["block_size_x"], row["WAY"]) for row in results} == {(32, 1), (64, 2)}
+
+
+def test_files_behind_the_first_source_are_headers(tmp_path):
+    (tmp_path / "sum.h").write_text("__device__ float sum(float a, float b) { return a + b; }\n")
+    main = tmp_path / "main.cu"
+    main.write_text('#include "sum.h"\n' + ADD.replace("a[i] + b[i]", "sum(a[i], b[i])"))
+    results, _ = add(kernel_source=[str(main), str(tmp_path / "sum.h")])
+    assert all(isinstance(row["time"], float) for row in results)
+    with pytest.raises(kw.InvalidArgument, match="there is no file 'none.h'"):
+        add(kernel_source=[str(main), "none.h"])
+
+
+def theirs(path, indent=None, **changes):
+    """A cache file of Kernel Tuner."""
+    rows = {
+        str(block): {"block_size_x": block, "time": time, "times": [time], "compile_time": 100.0}
+        for block, time in ((32, 0.5), (64, 0.25))
+    }
+    rows["128"] = {"block_size_x": 128, "time": "CompilationFailedConfig", "compile_time": 90.0}
+    document = {
+        "device_name": "A4000", "kernel_name": "vector_add", "problem_size": [N, 1, 1],
+        "tune_params_keys": ["block_size_x"], "tune_params": {"block_size_x": [32, 64, 128]},
+        "objective": "time", "cache": rows, **changes,
+    }  # fmt: skip
+    path.write_text(json.dumps(document, indent=indent))
+    return path
+
+
+@pytest.mark.parametrize("cut", [0, 2])
+def test_simulation_mode_searches_a_cache_file_of_kernel_tuner(tmp_path, cut):
+    path = theirs(tmp_path / "cache.json")
+    text = path.read_text()
+    path.write_text(
+        text[: len(text) - cut] + ("," if cut else "")
+    )  # as an interrupted run leaves it
+    before = path.read_bytes()
+    results, env = add(
+        cache=path, simulation_mode=True, metrics={"double": lambda row: 2 * row["time"]}
+    )
+    assert {row["block_size_x"]: str(row["time"]) for row in results} == {
+        32: "0.5", 64: "0.25", 128: "CompilationFailedConfig",
+    }  # fmt: skip
+    assert env["best_config"]["block_size_x"] == 64 and env["best_config"]["double"] == 0.5
+    assert env["device_name"] == "A4000" and env["simulated_time"] == 290
+    assert env.session is None and path.read_bytes() == before
+    json.dumps([results, env])
+    two, _ = add(
+        cache=path, simulation_mode=True, strategy="random_sample",
+        strategy_options={"max_fevals": 2}, seed=1,
+    )  # fmt: skip
+    assert len(two) == 2
+    assert len(kw.tune.Table.from_t4(path).replay("random", seed=0)) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "given", "said"),
+    [
+        ({"kernel_name": "other"}, {}, "the kernel 'other', not 'vector_add'"),
+        ({"problem_size": 7}, {}, "the problem size 7, not 1000"),
+        ({"tune_params_keys": ["block_size_y"], "cache": {}}, {}, "the parameters block_size_y"),
+        ({}, {"tune_params": {"block_size_x": [32, 1024]}}, "has no result for"),
+        ({"cache": {"32": {"block_size_x": 32, "time": 0.0}}},
+         {"tune_params": {"block_size_x": [32]}}, "times are numbers above 0"),
+    ],
+)  # fmt: skip
+def test_a_replay_of_other_results_raises(tmp_path, changes, given, said):
+    path = theirs(tmp_path / "cache.json", **changes)
+    with pytest.raises(kw.InvalidArgument, match=said):
+        add(cache=path, simulation_mode=True, **given)
+
+
+def test_a_replay_wants_a_file():
+    with pytest.raises(kw.ArgumentError, match="wants cache="):
+        add(simulation_mode=True)
+    with pytest.raises(kw.InvalidArgument, match="there is no /nowhere"):
+        add(simulation_mode=True, cache="/nowhere/cache.json")
+
+
+def test_a_store_of_an_earlier_run_is_replayed(tmp_path):
+    path = tmp_path / "store.jsonl"
+    results, _ = add(cache=path)
+    again, env = add(cache=path, simulation_mode=True)
+    assert times(again) == times(results) and env["best_config"]["time"] == min(
+        times(results).values()
+    )
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_nothing_is_appended_to_a_file_of_another_program(tmp_path, indent):
+    cache = theirs(tmp_path / "cache.json", indent)
+    source = tmp_path / "kernel.cu"
+    source.write_text(ADD)
+    table = tmp_path / "rows.csv"
+    table.write_text("a,b\n1,2\n")
+    for path in (cache, source, table):
+        before = path.read_bytes()
+        with pytest.raises(kw.InvalidArgument):
+            add(cache=path)
+        assert path.read_bytes() == before
+        with pytest.raises(kw.InvalidArgument, match="no store of this library"):
+            kw.tune.Store(path).append({"kind": "trial", "session": "a"})
+        kernel = kw.kernel(ADD, defines={"block_size_x": 32})
+        with pytest.raises(kw.InvalidArgument, match="no store of this library"):
+            kernel.online(kw.tune.Space(block_size_x=[32]), grid=1, block=32, store=path)
+        assert path.read_bytes() == before
+
+
+def test_run_kernel_gives_the_arguments_after_one_launch():
+    text = "__constant__ float factor[2];\n" + ADD.replace("a[i] + b[i]", "factor[1] * a[i] + b[i]")
+    c = np.zeros_like(A)
+    found = kw.tune.run_kernel(
+        "vector_add", text, N, [c, A, B, np.int32(N)], {"block_size_x": 64},
+        cmem_args={"factor": np.array([1, 3], np.float32)},
+    )  # fmt: skip
+    np.testing.assert_allclose(found[0], 3 * A + B, rtol=1e-6)
+    np.testing.assert_array_equal(found[1], A)
+    assert found[3] == N and not c.any()
+    with pytest.raises(kw.ArgumentError, match="12 bytes for factor, a variable of 8"):
+        kw.tune.run_kernel(
+            "vector_add", text, N, [c, A, B, N], {"block_size_x": 64},
+            cmem_args={"factor": np.ones(3, np.float32)},
+        )  # fmt: skip

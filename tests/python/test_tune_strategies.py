@@ -196,3 +196,21 @@ def test_files_that_are_no_tables_are_refused(tmp_path, data):
         Table.from_t4(tmp_path / "missing")
     with pytest.raises(kw.ArgumentError, match="a path is a str"):
         Table.from_t4(None)
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0])
+@pytest.mark.parametrize("has_measurement", [True, False])
+def test_a_file_with_times_of_zero_or_below_is_refused(tmp_path, time, has_measurement):
+    rows = [
+        {"configuration": {"B": b}, "invalidity": "correct", "times": {"runtimes": [value]},
+         "measurements": [{"name": "time", "value": value}] if has_measurement else []}
+        for b, value in ((32, 0.5), (64, time))
+    ]  # fmt: skip
+    path = tmp_path / "t4.json"
+    path.write_text(json.dumps({"results": rows}))
+    with pytest.raises(kw.InvalidArgument, match=f"a time of {time}: times are numbers above 0"):
+        Table.from_t4(path)
+    rows[1]["measurements"].append({"name": "GFLOP/s", "value": time})
+    rows[0]["measurements"].append({"name": "GFLOP/s", "value": 1.0})
+    path.write_text(json.dumps({"results": rows}))
+    assert Table.from_t4(path, "GFLOP/s").best_cost == time

@@ -138,7 +138,12 @@ std::string trial_misfit(const Row& row) try {
   const auto score = row.find("score");
   const bool has_score = score != row.end() && score->is_number();
   if (*known == TrialStatus::correct && !has_score) return "is a correct trial without a score";
-  trial_members(row);
+  const Trial trial = trial_members(row);
+  const auto is_time = [](double time) { return time > 0; };
+  if (!std::all_of(trial.times_ms.begin(), trial.times_ms.end(), is_time) ||
+      (trial.median_ms && !is_time(*trial.median_ms))) {
+    return "is a trial with a time of 0 or below";
+  }
   return {};
 } catch (const Row::exception&) {
   return "is a trial with a member of a wrong type";

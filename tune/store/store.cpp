@@ -47,6 +47,11 @@ std::optional<Result> result_of(Row row, std::vector<std::string>& problems) {
     if (!row.contains("config") || !row["config"].is_object())
       throw InvalidArgument("it has no \"config\"");
     for (const auto& [name, value] : row["config"].items()) value_of_json(value);
+    if (const auto time = row.find("median_ms");
+        time != row.end() && time->is_number() && !(time->get<double>() > 0)) {
+      throw InvalidArgument(
+          format("its time is {} ms: times are numbers above 0", time->get<double>()));
+    }
     StoreKey key = StoreKey::from_row(row);
     return Result{std::move(row), std::move(key)};
   } catch (const InvalidArgument& error) {

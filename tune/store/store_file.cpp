@@ -85,6 +85,48 @@ bool ends_in_mid_line(FileSystem& system, const std::string& path, const FileHan
   return last != '\n';
 }
 
+/// Whether these bytes, the first of a file, are of a store: blank, with a row of any version among
+/// the lines, or with the beginning of one alone, as a killed process leaves it.
+bool begins_a_store(std::string_view head) {
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  bool is_blank = true;
+  while (!head.empty()) {
+    const std::size_t end = head.find('\n');
+    const bool is_last = end == std::string_view::npos;
+    const std::string_view line = head.substr(0, end);
+    head.remove_prefix(is_last ? head.size() : end + 1);
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const Row row = Row::parse(line, nullptr, false);
+    if (row.is_object() && row.contains("v") && row.contains("kind")) return true;
+    if (row.is_discarded() && is_blank && is_last && (line == "{" || line.starts_with("{\"")))
+      return true;
+    is_blank = false;
+  }
+  return is_blank;
+}
+
+/// Throws InvalidArgument for a file of another program: a row would spoil it.
+void refuse_foreign(FileSystem& system, const std::string& path, const FileHandle& file,
+                    std::uint64_t size) {
+  constexpr std::uint64_t kHead = 1 << 20;
+  std::string head(std::min(size, kHead), '\0');
+  std::size_t count = 0;
+  while (count < head.size()) {
+    const ssize_t result =
+        system.read_at(file.get(), head.data() + count, head.size() - count, count);
+    if (result == -EINTR) continue;
+    if (result < 0) fail_store(path, "read", result);
+    if (result == 0) break;
+    count += static_cast<std::size_t>(result);
+  }
+  head.resize(count);
+  if (begins_a_store(head)) return;
+  throw InvalidArgument(
+      format("{} is no store of this library: none of its lines is a row. Nothing was written to "
+             "it; name another file",
+             path));
+}
+
 std::string line_of(const Row& row) {
   const auto is_text = [&](const char* name) {
     return row.contains(name) && row[name].is_string() &&
@@ -212,6 +254,7 @@ void StoreFile::append_text(std::string text) {
   if (const int result = system_->status(file.get(), status); result < 0)
     fail_store(path_, "read", result);
   size = static_cast<std::uint64_t>(status.st_size);
+  refuse_foreign(*system_, path_, file, size);
   if (ends_in_mid_line(*system_, path_, file, size)) text.insert(text.begin(), '\n');
   if (const int result = write_fully(*system_, file.get(), text.data(), text.size()); result < 0)
     fail_store(path_, "written", result);
@@ -221,6 +264,14 @@ void StoreFile::append_text(std::string text) {
   if (const int closed = file.reset(); closed < 0 && closed != -EINTR)
     fail_store(path_, "closed", closed);
   if (size == 0) sync_folder(*system_, path_);
+}
+
+void StoreFile::require_store() const {
+  std::uint64_t size = 0;
+  const FileHandle file = open_file(*system_, path_, O_RDONLY, size);
+  if (file.get() == -ENOENT) return;
+  if (!file) fail_store(path_, "read", file.get());
+  refuse_foreign(*system_, path_, file, size);
 }
 
 StoreContents StoreFile::read(std::string_view kind, std::string_view session) const {

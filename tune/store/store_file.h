@@ -46,11 +46,15 @@ class StoreFile {
   /// added. Under a lock; an unfinished line of a killed process is closed first.
   ///
   /// Throws InvalidArgument for a row other than an object, or without "kind" or "session" as
-  /// strings; StoreError if the file cannot be opened or written (a full disk). The row may be
+  /// strings, and for a file without any row of a store; StoreError if the file cannot be opened or written (a full disk). The row may be
   /// appended again then: a reader skips the rest of a failed call.
   void append(const Row& row);
   /// The same for several rows: one write, one wait for the disk.
   void append_all(const std::vector<Row>& rows);
+
+  /// Throws InvalidArgument for a file that append() would refuse as no store; StoreError for a
+  /// folder, or an unreadable file.
+  void require_store() const;
 
   /// The rows of one kind and one session; empty: of all. Other lines are skipped, told in
   /// `problems` and logged as a warning, each once in this process. With a `kind`, apparent rows of

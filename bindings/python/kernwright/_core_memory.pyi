@@ -187,8 +187,11 @@ class FailingAdaptor(ResourceAdaptor):
 class MemoryBlock:
     """Device memory without a shape, freed with this object; made by kw.memory.alloc().
 
+    A launch takes it for any pointer. kw.Pointer(block.ptr, dtype) tells its type as well, which
+    the launch then checks.
+
     >>> block = kw.memory.alloc(4096)
-    >>> saxpy[1, 256](1.0, x, kw.Pointer(block.ptr, "float32"), n)
+    >>> saxpy[1, 256](1.0, x, block, n)
     >>> block.free()
     """
 

@@ -21,6 +21,7 @@ from kernwright.tune._online import Online
 from kernwright.tune._online_search import OnlineTrial
 from kernwright.tune._products import products
 from kernwright.tune._report import write_report
+from kernwright.tune._run_kernel import run_kernel
 from kernwright.tune._sessions.session import Session
 from kernwright.tune._sessions.trial import Best, Trial
 from kernwright.tune._space import Space
@@ -47,6 +48,7 @@ __all__ = [
     "Tuned",
     "library",
     "products",
+    "run_kernel",
     "strategies",
     "tune_kernel",
     "write_report",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kernwright import _core
 from kernwright._support.warn import warn_caller
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.tune._kernel_tuner_cache import KernelTunerCache
 from kernwright.tune._space import Space
 
 _SAME = {
@@ -31,12 +34,11 @@ _EXACT = {None, "brute_force", "random_sample", "genetic_algorithm", "diff_evo",
           "simulated_annealing", "greedy_ils"}  # fmt: skip
 _NEAREST = ("minimize", "basinhopping", "pso", "firefly_algorithm", "pyatf_strategies",
             "hybrid_vndx", "adaptive_tabu_greywolf", "nsga2", "nsga3")  # fmt: skip
+BLOCK_NAMES = ("block_size_x", "block_size_y", "block_size_z")
 _BUDGETS = {"max_fevals": "evaluations", "time_limit": "seconds"}
 
 
-def refuse(
-    lang: Any, platform: Any, texmem_args: Any, compiler: Any, simulation_mode: Any, observers: Any
-) -> None:
+def refuse(lang: Any, platform: Any, texmem_args: Any, compiler: Any, observers: Any) -> None:
     """Raises InvalidArgument for what cannot be done, saying what to do instead."""
     if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
         raise InvalidArgument(f"lang={lang!r}: kernels are CUDA C++ here")
@@ -49,10 +51,6 @@ def refuse(
         )
     if compiler is not None:
         raise InvalidArgument(f"compiler={compiler!r}: texts are compiled by NVRTC")
-    if simulation_mode:
-        raise InvalidArgument(
-            "simulation_mode=: kw.tune.Table.from_t4(path).replay(strategy) searches a table"
-        )
     if observers:
         raise InvalidArgument(
             'observers=: results have "times"; energy is measured by '
@@ -141,11 +139,30 @@ def store_path(cache: Any) -> str | None:
     if not cache:
         return None
     path = str(os.fspath(cache))
-    try:
-        with pathlib.Path(path).open("rb") as file:
-            first = file.readline(1 << 20).strip()
-    except OSError:
-        return path
-    if first and not first.endswith(b"}"):
-        raise InvalidArgument(f"{path} is no store of ours: give cache= another name")
+    with contextlib.suppress(OSError):
+        if KernelTunerCache.is_cache(pathlib.Path(path).read_bytes()):
+            raise InvalidArgument(
+                f"{path} is a cache file of Kernel Tuner: give cache= another name, or "
+                "simulation_mode=True to search its results"
+            )
     return path
+
+
+def block_names(given: Any) -> tuple[str, ...]:
+    """The names of the three extents of a block."""
+    names = tuple(given or ())
+    if isinstance(given, str) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError("block_size_names= is a list of up to three names")
+    if len(names) > len(BLOCK_NAMES):
+        raise InvalidArgument(
+            f"block_size_names= has {len(names)} names: a block has three extents"
+        )
+    return (*names, *BLOCK_NAMES[len(names) :])
+
+
+def own_device(device: Any) -> _core.Device:
+    """Their device=0 is the current one here."""
+    if isinstance(device, _core.Device):
+        return device
+    current = _core.current_device()
+    return current if device in (0, None) else _core.Device(device)

@@ -115,6 +115,8 @@ class Online(_core.TunedCall):
         self.kernel = kernel
         self.space = space
         self.store = None if store is None else as_store(store)
+        if self.store is not None:
+            self.store.own_path()  # says what is wrong with it
         self._default = None if default is None else Config(default)
         self._specs = {"grid": grid, "block": block, "shared_bytes": shared_bytes,
                        "cluster": cluster}  # fmt: skip

@@ -120,7 +120,8 @@ class Store:
     def append(self, *rows: Mapping[str, Any]) -> None:
         """Adds rows and returns when they are on the disk; "v" is added.
 
-        The store must be one file. InvalidArgument for a row without "kind" or "session",
+        The store must be one file, new or with rows in it. InvalidArgument for another one, and for
+        a row without "kind" or "session",
         StoreError when the file cannot be written; the same rows may be appended again then.
         """
         self.own_path()
@@ -130,9 +131,10 @@ class Store:
 
     def own_path(self) -> str:
         """The file that rows are appended to, wherever the process goes later. InvalidArgument for
-        a store of several."""
+        a store of several, and for a file of another program."""
         if len(self._files) != 1 or self._texts:
             raise InvalidArgument("rows are appended to a store of one file")
+        self._files[0].require_store()
         return os.path.abspath(os.fsdecode(self.paths[0]))
 
     def find(self, key: Mapping[str, Any]) -> list[Match]:
