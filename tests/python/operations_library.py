@@ -172,9 +172,9 @@ for name in ("vecdot", "linalg.vecdot"):
     products.add(name, call, ROWS, s(33))
 
 COMPLEX = s(3, 24, dtype="complex64")
-for name in ("fft", "ifft", "fftn", "ifftn", "hfft", "irfft", "irfftn"):
+for name in ("fft", "ifft", "fftn", "ifftn", "hfft", "irfft", "irfftn", "fft2", "ifft2", "irfft2"):
     products.add(f"fft.{name}", getattr(kw.fft, name), COMPLEX)
-for name in ("rfft", "rfftn", "ihfft"):
+for name in ("rfft", "rfftn", "ihfft", "rfft2"):
     products.add(f"fft.{name}", getattr(kw.fft, name), s(3, 24, dtype="float64"))
 products.add("fft.fft", lambda x: kw.fft.fft(x, axis=0), s(521, 2), form="chirp")
 products.add("fft.fftshift", kw.fft.fftshift, ROWS)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy_pairs import compare
 
 import kernwright as kw
 
@@ -88,3 +89,23 @@ def test_types_of_transforms(dtype):
         expected = getattr(np.fft, name)(x.astype(np.float64))
         assert got.dtype.itemsize == expected.dtype.itemsize // (2 if narrow else 1)
         close(got, expected, 2e-6 if narrow else 1e-12)
+
+
+@pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "irfft2"])
+def test_two_axes_and_arguments_by_position(name):
+    real = np.random.default_rng(3).normal(size=(3, 6, 5))
+    x = real if name == "rfft2" else real + 1j * real[::-1]
+    call, reference = getattr(kw.fft, name), getattr(np.fft, name)
+    for args in ((), ((4, 8),), (None, (1, 0)), ((5, 3), (0, 2), "ortho")):
+        compare(call(kw.asarray(x), *args), reference(x, *args))
+    one, two = name.replace("2", ""), name.replace("2", "n")
+    compare(getattr(kw.fft, one)(kw.asarray(x), 8, 1, None), getattr(np.fft, one)(x, 8, 1, None))
+    compare(
+        getattr(kw.fft, two)(kw.asarray(x), None, (0, 1)), getattr(np.fft, two)(x, None, (0, 1))
+    )
+
+
+def test_frequencies_by_position():
+    compare(kw.fft.fftfreq(7, 0.5), np.float32(np.fft.fftfreq(7, 0.5)), rtol=1e-6)
+    compare(kw.fft.rfftfreq(7, 0.5), np.float32(np.fft.rfftfreq(7, 0.5)), rtol=1e-6)
+    compare(kw.fft.fftshift(kw.arange(5), 0), np.fft.fftshift(np.arange(5), 0))

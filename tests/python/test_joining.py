@@ -114,3 +114,16 @@ def test_without_zeros_at_the_ends():
     same("trim_zeros", wide, axis=1)
     with pytest.raises(kw.InvalidArgument, match="trim"):
         kw.trim_zeros(kw.asarray(v), "x")
+
+
+def test_axes_by_position():
+    same("concatenate", [X, X], 1)
+    same("stack", [X, X], 1)
+    same("split", X, 2, 1)
+    same("flip", X, 1)
+    same("roll", X, 2, 1)
+    same("tensordot", X, X, ([0], [0]))
+    same("tril", X, 1)
+    same("triu", X, -1)
+    same("diag", X, 1)
+    same("eye", 3, 4, 1, np.int32)

@@ -205,8 +205,12 @@ _TOPICS = {
             "bitwise_not concatenate conjugate degrees invert left_shift mod power radians "
             "right_shift true_divide"
         ),
+        "_array.composed.applying": "apply_along_axis vectorize",
         "_array.composed.binning": "digitize histogram2d histogram_bin_edges",
+        "_array.composed.bits": "packbits unpackbits",
         "_array.composed.closeness": "allclose array_equal array_equiv isclose",
+        "_array.composed.convolution": "convolve correlate",
+        "_array.composed.differences": "ediff1d gradient interp trapezoid unwrap",
         "_array.composed.float_parts": "frexp modf nan_to_num",
         "_array.composed.joining": (
             "append atleast_1d atleast_2d atleast_3d block column_stack delete dstack hstack "
@@ -219,10 +223,13 @@ _TOPICS = {
         "_array.composed.ordering": (
             "argpartition choose compress extract lexsort partition piecewise select"
         ),
+        "_array.composed.padding": "pad",
+        "_array.composed.polynomials": "polyfit polyval",
         "_array.composed.positions": (
             "diag_indices diag_indices_from indices ix_ ravel_multi_index tril_indices "
             "tril_indices_from triu_indices triu_indices_from unravel_index"
         ),
+        "_array.composed.products": "cross dot inner kron outer vdot",
         "_array.composed.quantiles": (
             "median nanmedian nanpercentile nanquantile percentile quantile"
         ),
@@ -235,6 +242,7 @@ _TOPICS = {
         "_array.data_types": (
             "astype e finfo get_default_dtype iinfo inf isdtype nan newaxis pi set_default_dtype"
         ),
+        "_array.einsum": "einsum",
         "_array.elementwise": (
             "abs add clip conj copysign divide floor_divide fmod hypot imag maximum minimum "
             "multiply negative nextafter positive pow real reciprocal remainder sign square "
@@ -246,7 +254,6 @@ _TOPICS = {
         ),
         "_array.indexing": "gather put put_along_axis scatter take take_along_axis",
         "_array.inspection": "__array_namespace_info__",
-        "_array.einsum": "einsum",
         "_array.linear": "matmul tensordot vecdot",
         "_array.logic": (
             "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift "

@@ -18,14 +18,21 @@ from kernwright import optim as optim
 from kernwright import random as random
 from kernwright import tune as tune
 from kernwright._array.aliases import *
+from kernwright._array.composed.applying import *
 from kernwright._array.composed.binning import *
+from kernwright._array.composed.bits import *
 from kernwright._array.composed.closeness import *
+from kernwright._array.composed.convolution import *
+from kernwright._array.composed.differences import *
 from kernwright._array.composed.float_parts import *
 from kernwright._array.composed.joining import *
 from kernwright._array.composed.making import *
 from kernwright._array.composed.nan_functions import *
 from kernwright._array.composed.ordering import *
+from kernwright._array.composed.padding import *
+from kernwright._array.composed.polynomials import *
 from kernwright._array.composed.positions import *
+from kernwright._array.composed.products import *
 from kernwright._array.composed.quantiles import *
 from kernwright._array.composed.sets import *
 from kernwright._array.composed.statistics import *

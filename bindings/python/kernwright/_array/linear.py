@@ -22,6 +22,7 @@ def matmul(
     *,
     precision: Literal["float32", "tf32"] | None = None,
     tune: bool = False,
+    out: Array | None = None,
 ) -> Array:
     """x1 @ x2: [..., m, k] times [..., k, n] is [..., m, n]. The dimensions in front are broadcast.
     A vector counts as one row on the left and as one column on the right; the result does not have
@@ -35,8 +36,9 @@ def matmul(
     The kernel and its tiles are those that the table of the device has for the shape, else those of
     a rule. `tune` measures all kernels for this shape in the first call; this takes a moment. The
     choice is kept in the user's table on disk. Later calls use it without `tune`, in other
-    processes too. See kw.tune.products(). InvalidArgument for a number without dimensions and for
-    shapes that do not fit, ArgumentError for another precision, and tf32 of another type.
+    processes too. See kw.tune.products(). `out` takes the result, by a copy: it has the result's
+    shape and a type of its kind. InvalidArgument for a number without dimensions and for shapes
+    that do not fit, ArgumentError for another precision, and tf32 of another type.
 
     >>> a, b = kw.asarray([[1, 2], [3, 4]]), kw.asarray([10, 1])
     >>> kw.matmul(a, b).numpy()
@@ -61,7 +63,17 @@ def matmul(
     if is_row:
         at = result.ndim - (1 if is_column else 2)
         result = result.reshape(result.shape[:at] + result.shape[at + 1 :])
-    return result
+    return result if out is None else _stored(result, out)
+
+
+def _stored(result: Array, out: Any) -> Array:
+    """`out` with the elements of `result`, by the rules of elementwise functions."""
+    if isinstance(out, Array) and out.shape != result.shape:
+        raise InvalidArgument(
+            f"Incompatible dimensions: out of shape {out.shape} for a product of shape "
+            f"{result.shape}"
+        )
+    return _core._elementwise("where", (True, result, result), out)
 
 
 def _axes_of(axes: Any, x1: Array, x2: Array) -> tuple[list[int], list[int]]:
@@ -88,7 +100,7 @@ def _normalized(axes: list[int], ndim: int) -> list[int]:
     return result
 
 
-def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
+def tensordot(x1: Array, x2: Array, /, axes: Any = 2) -> Array:
     """The sum of products over the last `axes` axes of x1 and the first of x2, or over a pair of
     sequences of axes. What is left of x1's axes comes first, then x2's.
 

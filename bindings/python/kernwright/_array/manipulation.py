@@ -64,7 +64,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Array:
     return result
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Array:
     """The arrays one after the other along `axis`; axis=None joins them flattened.
 
     All extents but that of `axis` are the same; types are promoted as NumPy does. ValueError
@@ -88,7 +88,7 @@ def cat(arrays: Sequence[Any], /, axis: int | None = 0) -> Array:
     return concat(arrays, axis=axis)
 
 
-def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[Any], /, axis: int = 0) -> Array:
     """The arrays, all of one shape, along a new axis `axis` of the result. ValueError.
 
     >>> kw.stack([kw.asarray([1, 2]), kw.asarray([3, 4])]).numpy()
@@ -116,7 +116,7 @@ def _parts(arrays: Sequence[Any]) -> list[Array]:
     return [part if part.dtype == dtype else part.astype(dtype) for part in parts]
 
 
-def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Array]:
+def split(x: Any, sections: int | Sequence[int], /, axis: int = 0) -> list[Array]:
     """Views of consecutive parts of `x` along `axis`: so many of one size, or cut before each of
     the given positions. ValueError where the extent is no multiple.
 
@@ -140,7 +140,7 @@ def split(x: Any, sections: int | Sequence[int], /, *, axis: int = 0) -> list[Ar
     ]
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: Any, /, axis: int = 0) -> tuple[Array, ...]:
     """Views of `x` at each position of `axis`, which they lack.
 
     >>> kw.unstack(kw.asarray([[1, 2], [3, 4]]))[1].numpy()
@@ -237,7 +237,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Array:
     return result
 
 
-def flip(x: Any, /, *, axis: Any = None) -> Array:
+def flip(x: Any, /, axis: Any = None) -> Array:
     """A view with the elements along `axis` (an int, several, or all) in reverse.
 
     >>> kw.flip(kw.asarray([1, 2, 3])).numpy()
@@ -309,7 +309,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Array, ...]:
     return tuple(line.copy() for line in broadcast_arrays(*lines))
 
 
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Array:
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     """A copy with the elements moved by `shift` along `axis`; those that fall off come in at the
     other end. Several axes take as many shifts, or one; axis=None rolls the flattened array.
 

@@ -88,12 +88,11 @@ def cumulative_min(x: Any, /, *, axis: int | None = None, out: Array | None = No
     return _scan("cumulative_min", x, axis, out=out)
 
 
-def diff(
-    x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
-) -> Array:
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Differences of neighbours along `axis`, `n` times over: x[i + 1] - x[i]; of bools whether
-    they differ. `prepend` and `append` are arrays that are put in front and behind first. The axis
-    gets `n` shorter, down to none. ValueError for a negative `n` and an array without dimensions.
+    they differ. `prepend` and `append` are put in front and behind first: arrays, or numbers for
+    all of the axis. The axis gets `n` shorter, down to none. ValueError for a negative `n` and an
+    array without dimensions.
 
     >>> kw.diff(kw.asarray([1, 4, 9, 16])).numpy()
     array([3, 5, 7])
@@ -106,7 +105,7 @@ def diff(
     at = axis_of(axis, array.ndim)
     if n == 0:
         return array
-    parts = [part for part in (prepend, array, append) if part is not None]
+    parts = [_edge(part, array, at) for part in (prepend, array, append) if part is not None]
     if len(parts) > 1:
         array = kw.concat(parts, axis=at)
     front = (slice(None),) * at
@@ -114,3 +113,13 @@ def diff(
         later, earlier = array[(*front, slice(1, None))], array[(*front, slice(None, -1))]
         array = kw.not_equal(later, earlier) if array.dtype == bool else later - earlier
     return array
+
+
+def _edge(part: Any, array: Array, axis: int) -> Array:
+    """One element along the axis of what has no dimension."""
+    from kernwright._array.composed.joining import _beside
+
+    made = _beside(part, array)
+    if made.ndim:
+        return made
+    return made._broadcast((*array.shape[:axis], 1, *array.shape[axis + 1 :]))

@@ -22,7 +22,7 @@ def _checked_count(n: int) -> int:
     return int(n)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """The frequencies of fft() over `n` samples `d` apart: 0, 1, ..., -2, -1 over n * d.
 
     >>> kw.fft.fftfreq(4).numpy()
@@ -32,7 +32,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return asarray(values, dtype=_result_type(0.0) if dtype is None else dtype, device=device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """The frequencies of rfft(): 0, 1, ..., n // 2 over n * d.
 
     >>> kw.fft.rfftfreq(4).numpy()
@@ -49,7 +49,7 @@ def _axes(x: Array, axes: Any) -> tuple[int, ...]:
     return tuple(axis_of(axis, x.ndim) for axis in given)
 
 
-def fftshift(x: Array, /, *, axes: Any = None) -> Array:
+def fftshift(x: Array, /, axes: Any = None) -> Array:
     """The frequency 0 in the middle of each axis (None: all).
 
     >>> kw.fft.fftshift(kw.asarray([0, 1, -2, -1])).numpy()
@@ -62,7 +62,7 @@ def fftshift(x: Array, /, *, axes: Any = None) -> Array:
     return kw.roll(x, tuple(x.shape[a] // 2 for a in chosen), axis=chosen)
 
 
-def ifftshift(x: Array, /, *, axes: Any = None) -> Array:
+def ifftshift(x: Array, /, axes: Any = None) -> Array:
     """What fftshift() did, undone.
 
     >>> kw.fft.ifftshift(kw.asarray([-2, -1, 0, 1])).numpy()

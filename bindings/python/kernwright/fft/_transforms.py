@@ -22,14 +22,18 @@ from kernwright.fft._helpers import _checked_count
 
 __all__ = [
     "fft",
+    "fft2",
     "fftn",
     "hfft",
     "ifft",
+    "ifft2",
     "ifftn",
     "ihfft",
     "irfft",
+    "irfft2",
     "irfftn",
     "rfft",
+    "rfft2",
     "rfftn",
 ]
 
@@ -115,7 +119,8 @@ def _resized(x: Array, n: int) -> Array:
     return kw.concat([x, zeros], axis=-1)
 
 
-def _scale(n: int, norm: str, forward: bool) -> float:
+def _scale(n: int, norm: str | None, forward: bool) -> float:
+    norm = "backward" if norm is None else norm
     if norm not in ("backward", "ortho", "forward"):
         raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
     if norm == "ortho":
@@ -138,7 +143,7 @@ def _count(n: int | None, x: Array, axis: int) -> int:
     return _checked_count(x.shape[axis] if n is None else n)
 
 
-def _transformed(x: Array, n: int | None, axis: int, norm: str, forward: bool) -> Array:
+def _transformed(x: Array, n: int | None, axis: int, norm: str | None, forward: bool) -> Array:
     x = device_array(x)
     axis = _axis(x, axis)
     n = _count(n, x, axis)
@@ -151,7 +156,7 @@ def _transformed(x: Array, n: int | None, axis: int, norm: str, forward: bool) -
     return result.transpose(*(order.index(a) for a in range(x.ndim)))
 
 
-def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """sum over j of x[j] * exp(-2 pi i j k / n) along `axis`, cut or filled with zeros to `n`.
 
     norm: where the factor 1/n goes: "backward" (the inverse), "forward", or "ortho" (1/sqrt(n) in
@@ -163,7 +168,7 @@ def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return _transformed(x, n, axis, norm, True)
 
 
-def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of fft().
 
     >>> kw.fft.ifft(kw.asarray([4 + 0j, 0, 0, 0])).numpy()
@@ -182,7 +187,7 @@ def _axes_and_sizes(x: Array, s: Any, axes: Any) -> list[tuple[int, int]]:
     return list(zip(axes, sizes, strict=True))
 
 
-def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+def fftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """fft() over several axes (None: all), each cut or filled to its size in `s`.
 
     >>> kw.fft.fftn(kw.asarray([[1 + 0j, 0], [0, 0]])).numpy()
@@ -195,7 +200,7 @@ def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     return x
 
 
-def ifftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+def ifftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of fftn().
 
     >>> kw.fft.ifftn(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
@@ -219,7 +224,7 @@ def _head(x: Array, axis: int, count: int) -> Array:
     return x[(slice(None),) * (axis % x.ndim) + (slice(count),)]
 
 
-def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The first n // 2 + 1 elements of fft() of real numbers: the others are their conjugates.
 
     >>> kw.fft.rfft(kw.asarray([1.0, 0, 0, 0])).numpy()
@@ -230,7 +235,7 @@ def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
     return _head(fft(x, n=count, axis=axis, norm=norm), axis, count // 2 + 1)
 
 
-def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of rfft(): `n` real numbers (2 * (m - 1) of m, unless told otherwise).
 
     >>> kw.fft.irfft(kw.asarray([4 + 0j, 0, 0])).numpy()
@@ -254,7 +259,7 @@ def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     return kw.moveaxis(kw.real(ifft(whole, norm=norm)), -1, axis)
 
 
-def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+def rfftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """rfft() over the last of several axes, then fft() over the others.
 
     >>> kw.fft.rfftn(kw.asarray([[1.0, 0], [0, 0]])).numpy()
@@ -269,7 +274,7 @@ def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward
     return x
 
 
-def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+def irfftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of rfftn().
 
     >>> kw.fft.irfftn(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
@@ -286,10 +291,53 @@ def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backwar
     return irfft(x, n=count, axis=last, norm=norm)
 
 
-_OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+_LAST_TWO = (-2, -1)
 
 
-def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def fft2(x: Array, /, s: Any = None, axes: Any = _LAST_TWO, norm: str | None = None) -> Array:
+    """fftn() over two axes, the last ones unless told otherwise.
+
+    >>> kw.fft.fft2(kw.asarray([[1 + 0j, 0], [0, 0]])).numpy()
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    return fftn(x, s, axes, norm)
+
+
+def ifft2(x: Array, /, s: Any = None, axes: Any = _LAST_TWO, norm: str | None = None) -> Array:
+    """The inverse of fft2().
+
+    >>> kw.fft.ifft2(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    return ifftn(x, s, axes, norm)
+
+
+def rfft2(x: Array, /, s: Any = None, axes: Any = _LAST_TWO, norm: str | None = None) -> Array:
+    """rfftn() over two axes, the last ones unless told otherwise.
+
+    >>> kw.fft.rfft2(kw.asarray([[1.0, 0], [0, 0]])).numpy()
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    return rfftn(x, s, axes, norm)
+
+
+def irfft2(x: Array, /, s: Any = None, axes: Any = _LAST_TWO, norm: str | None = None) -> Array:
+    """The inverse of rfft2().
+
+    >>> kw.fft.irfft2(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+    return irfftn(x, s, axes, norm)
+
+
+_OTHER = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real transform of numbers whose second half would be conjugates of the first.
 
     >>> kw.fft.hfft(kw.asarray([1 + 0j, 0, 0])).numpy()
@@ -302,7 +350,7 @@ def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
     return irfft(kw.conj(_complex(device_array(x))), n=n, axis=axis, norm=_OTHER[norm])
 
 
-def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of hfft().
 
     >>> kw.fft.ihfft(kw.asarray([4.0, 0, 0, 0])).numpy()

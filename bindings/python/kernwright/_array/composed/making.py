@@ -10,9 +10,10 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._array.creation import _is_real, asarray, linspace
+from kernwright._array.data_types import get_default_dtype
 from kernwright._array.matrices import diag, eye
 from kernwright._array.operands import axes_of, device_array
-from kernwright._core import Array, _dtype
+from kernwright._core import Array, _dtype, _result_type
 from kernwright.errors import InvalidArgument
 
 __all__ = [
@@ -63,7 +64,8 @@ def ascontiguousarray(x: Any, dtype: Any = None) -> Array:
 
 
 def identity(n: int, dtype: Any = None, *, device: Any = None) -> Array:
-    """A square matrix of ones on the diagonal, zeros elsewhere, of float32 unless told otherwise.
+    """A square matrix of ones on the diagonal, zeros elsewhere, of get_default_dtype() unless told
+    otherwise.
 
     >>> kw.identity(2).numpy()
     array([[1., 0.],
@@ -75,8 +77,8 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> Array:
 def tri(
     N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Array:
-    """Ones where column <= row + k and zeros elsewhere, N by M (None: N) elements, of float32
-    unless told otherwise.
+    """Ones where column <= row + k and zeros elsewhere, N by M (None: N) elements, of the default
+    dtype unless told otherwise.
 
     >>> kw.tri(2).numpy()
     array([[1., 0.],
@@ -151,8 +153,8 @@ def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
     dtype: Any = None, *, device: Any = None,
 ) -> Array:  # fmt: skip
-    """`num` numbers from base**start to base**stop with exponents of equal distances, of float32
-    unless told otherwise. Computed in float64. Ends may be arrays of the device.
+    """`num` numbers from base**start to base**stop with exponents of equal distances, of the default
+    dtype unless told otherwise. Computed in float64. Ends may be arrays of the device.
 
     >>> kw.logspace(0, 2, 3).numpy()
     array([  1.,  10., 100.], dtype=float32)
@@ -173,8 +175,8 @@ def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, *,
     device: Any = None,
 ) -> Array:  # fmt: skip
-    """`num` numbers from `start` to `stop`, each the one before times the same factor, of float32
-    unless told otherwise. Computed in float64; ends that are numbers are exact, arrays of the
+    """`num` numbers from `start` to `stop`, each the one before times the same factor, of the default
+    dtype unless told otherwise. Computed in float64; ends that are numbers are exact, arrays of the
     device may be ends, too. InvalidArgument where an end is the number 0.
 
     >>> kw.geomspace(1, 8, 4).numpy()
@@ -206,5 +208,6 @@ def _shares(num: int, endpoint: bool, *ends: Any) -> Array:
 
 
 def _converted(values: Array, dtype: Any) -> Array:
-    default = np.complex64 if values.dtype.kind == "c" else np.float32
+    real = get_default_dtype()
+    default = _result_type(real, 0j) if values.dtype.kind == "c" else real
     return values.astype(default if dtype is None else _dtype(dtype), copy=False)

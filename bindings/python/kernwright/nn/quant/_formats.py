@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from kernwright import _core
+from kernwright._array.composed.padding import pad
 from kernwright._array.creation import asarray, zeros
 from kernwright._array.elementwise import abs as magnitudes
 from kernwright._array.elementwise import where
-from kernwright._array.matrices import pad
 from kernwright._array.operands import device_array
 from kernwright._array.reductions import max as largest
 from kernwright._array.reductions import mean

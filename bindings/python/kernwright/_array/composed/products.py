@@ -1,0 +1,118 @@
+"""Products of vectors and matrices by NumPy's names."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kernwright._array.data_types import _promoted
+from kernwright._array.operands import axis_of, device_array
+from kernwright._core import Array
+from kernwright.errors import InvalidArgument
+
+__all__ = ["cross", "dot", "inner", "kron", "outer", "vdot"]
+
+
+def dot(x1: Any, x2: Any, out: Array | None = None) -> Array:
+    """The sum of products over the last axis of x1 and the last but one of x2 (of a vector its only
+    one); with a number every product.
+
+    Arrays and numbers, one at least an array. `out` takes the result. InvalidArgument for shapes
+    that do not fit.
+
+    >>> kw.dot(kw.asarray([1, 2]), kw.asarray([10, 1])).item()
+    12
+    """
+    import kernwright as kw
+
+    numbers = [not isinstance(x, Array) and isinstance(x, (bool, int, float, complex))
+               for x in (x1, x2)]  # fmt: skip
+    if any(numbers):
+        return kw.multiply(x1, x2, out=out)
+    a, b = _promoted(device_array(x1, "x1"), device_array(x2, "x2"))
+    if a.ndim == 0 or b.ndim == 0:
+        return kw.multiply(a, b, out=out)
+    if a.ndim <= 2 and b.ndim <= 2:
+        return kw.matmul(a, b, out=out)
+    made = kw.tensordot(a, b, axes=([a.ndim - 1], [max(b.ndim - 2, 0)]))
+    return made if out is None else kw.where(True, made, made, out=out)
+
+
+def vdot(x1: Any, x2: Any) -> Array:
+    """The sum of conj(x1) * x2 over all elements, row by row.
+
+    >>> kw.vdot(kw.asarray([[1, 2]]), kw.asarray([[10], [1]])).item()
+    12
+    """
+    import kernwright as kw
+
+    a, b = device_array(x1, "x1").reshape(-1), device_array(x2, "x2").reshape(-1)
+    return kw.vecdot(a, b)
+
+
+def inner(x1: Any, x2: Any) -> Array:
+    """The sum of products over the last axes; what is left of x1's axes comes first.
+
+    >>> kw.inner(kw.asarray([[1, 2], [3, 4]]), kw.asarray([10, 1])).numpy()
+    array([12, 34])
+    """
+    import kernwright as kw
+
+    a, b = _promoted(device_array(x1, "x1"), device_array(x2, "x2"))
+    if a.ndim == 0 or b.ndim == 0:
+        return kw.multiply(a, b)
+    return kw.tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 1]))
+
+
+def outer(x1: Any, x2: Any, out: Array | None = None) -> Array:
+    """Each element of x1 times each of x2, both row by row: a matrix.
+
+    >>> kw.outer(kw.asarray([1, 2]), kw.asarray([10, 1])).numpy()
+    array([[10,  1],
+           [20,  2]])
+    """
+    import kernwright as kw
+
+    a, b = device_array(x1, "x1").reshape(-1, 1), device_array(x2, "x2").reshape(1, -1)
+    return kw.multiply(a, b, out=out)
+
+
+def kron(x1: Any, x2: Any) -> Array:
+    """Kronecker's product: each element of x1 in turn times all of x2, as a block.
+
+    >>> kw.kron(kw.asarray([1, 10]), kw.asarray([1, 2])).numpy()
+    array([ 1,  2, 10, 20])
+    """
+    import kernwright as kw
+
+    a, b = device_array(x1, "x1"), device_array(x2, "x2")
+    ndim = max(a.ndim, b.ndim)
+    left, right = ((1,) * (ndim - x.ndim) + x.shape for x in (a, b))
+    pairs = list(zip(left, right, strict=True))
+    a = a.reshape(tuple(n for m, _ in pairs for n in (m, 1)))
+    b = b.reshape(tuple(n for _, m in pairs for n in (1, m)))
+    return kw.multiply(a, b).reshape(tuple(math.prod(pair) for pair in pairs))
+
+
+def cross(
+    x1: Any, x2: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
+    """The cross product of vectors of three elements along axisa of x1 and axisb of x2; axisc is
+    their axis in the result; `axis` is all three. InvalidArgument for other extents.
+
+    >>> kw.cross(kw.asarray([1, 0, 0]), kw.asarray([0, 1, 0])).numpy()
+    array([0, 0, 1])
+    """
+    import kernwright as kw
+
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = _promoted(device_array(x1, "x1"), device_array(x2, "x2"))
+    first, second = axis_of(axisa, a.ndim), axis_of(axisb, b.ndim)
+    if a.shape[first] != 3 or b.shape[second] != 3:
+        raise InvalidArgument(
+            f"Incompatible dimensions for cross(): {a.shape} and {b.shape} need 3 elements along "
+            f"axes {axisa} and {axisb}"
+        )
+    made = kw.linalg.cross(kw.moveaxis(a, first, -1), kw.moveaxis(b, second, -1))
+    return kw.moveaxis(made, -1, axisc)
