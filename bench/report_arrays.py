@@ -139,7 +139,24 @@ def write_operations_page() -> None:
     page = f"{OPERATIONS_INTRODUCTION}{about}\n\n{beside_peers(document['rows'])}\n\n"
     if "note" in document:
         page += f"{textwrap.fill(document['note'], 100)}\n\n"
-    OPERATIONS.write_text(f"{page}{table_of_rows}\n")
+    OPERATIONS.write_text(f"{page}{table_of_rows}\n{random_shapes()}")
+
+
+def random_shapes() -> str:
+    """The summary of a run of `kernwright bench --random`."""
+    document = load("random_shapes")
+    if document is None or document["device"]["is_simulated"]:
+        return ""
+    from kernwright.bench._table import shares, text
+
+    found = document["random"]
+    about = text.heading(document).replace("\n", "\n\n")
+    call = f"kernwright bench --random {found['draws']} --seed {found['seed']}"
+    return (
+        f"\n## Random shapes\n\n`{call}` ([bench.md](bench.md)), from "
+        f"`bench/results/random_shapes.json`.\n\n{about}\n\n"
+        f"{shares.markdown(found)}\n"
+    )
 
 
 def beside_peers(rows: list[dict[str, Any]]) -> str:

@@ -74,6 +74,7 @@
 #include "kernels_src/include/real_math.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/reducers.cuh.h"
+#include "kernels_src/include/row_cluster.cuh.h"
 #include "kernels_src/include/rows.cuh.h"
 #include "kernels_src/include/scan/running.cuh.h"
 #include "kernels_src/include/scan/scan_parts.cuh.h"
@@ -165,6 +166,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(reduce),
     KW_HEADER(reducers),
     KW_HEADER(rope_angles),
+    KW_HEADER(row_cluster),
     KW_HEADER(rows),
     KW_HEADER(running),
     KW_HEADER(select_tokens),

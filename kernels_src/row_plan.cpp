@@ -18,7 +18,19 @@ constexpr std::int64_t kLongRow = 16384;
 /// Below it a row is read by fewer threads, so that more rows are in flight.
 constexpr int kNarrowestWidth = 8;
 
+/// Threads of a row up to which they hold more packs rather than be more: several rows of a
+/// multiprocessor overlap, and few rows want more loads in flight each.
+constexpr std::int64_t kManyRowsThreads = 256, kFewRowsThreads = 512;
+constexpr std::int64_t kMostThreads = 1024;
+constexpr int kMostClusterBlocks = 8;            // of any device with clusters
+constexpr std::int64_t kLeastClusterPacks = 64;  // every block has some
+
 std::int64_t row_divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Threads, of whole warps, for that many packs with `items` each.
+std::int64_t whole_warps(std::int64_t packs, std::int64_t items) {
+  return row_divide_up(row_divide_up(packs, items), 32) * 32;
+}
 
 int multiprocessors_of(const Device& device) {
   return device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
@@ -86,9 +98,52 @@ RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads) {
   return tile;
 }
 
+RowTile tile_rows_by_warps(const Device& device, RowExtent extent, int pack, int values) {
+  const RowTile tile = tile_rows(extent.n, pack, values);
+  if (tile.width <= 32) return tile;
+  const std::int64_t packs = extent.n / pack, most = std::max(1, 2 * values / pack);
+  const bool many = extent.rows > 2 * multiprocessors_of(device);
+  std::int64_t items = std::max(1, values / pack);
+  while (items < most && packs > (many ? kManyRowsThreads : kFewRowsThreads) * items) ++items;
+  const std::int64_t width = std::max<std::int64_t>(128, whole_warps(packs, items));
+  if (width > kMostThreads) return tile;
+  return {.pack = pack,
+          .items = static_cast<int>(row_divide_up(packs, width)),
+          .width = static_cast<int>(width),
+          .threads = static_cast<int>(width)};
+}
+
 bool is_whole_tile(const RowTile& tile, RowExtent extent) noexcept {
   return extent.n == std::int64_t{tile.pack} * tile.items * tile.width &&
          extent.rows % tile.rows() == 0 && extent.rows / tile.rows() <= kMostBlocks;
+}
+
+std::optional<RowCluster> cluster_rows(const Device& device, RowExtent extent, int pack,
+                                       int values) {
+  const std::int64_t packs = extent.n / pack, most = std::max(1, values / pack);
+  RowCluster plan{.pack = pack, .blocks = 2};
+  const auto fits = [&](std::int64_t threads) { return packs <= plan.blocks * threads * most; };
+  while (plan.blocks < kMostClusterBlocks && !fits(kFewRowsThreads)) plan.blocks *= 2;
+  // A multiprocessor has room for one larger block: that gains where rows are read from memory
+  // twice without it, and not from L2.
+  const bool many = extent.rows > 2 * multiprocessors_of(device);
+  const std::int64_t threads = many && !fits(kFewRowsThreads) ? kMostThreads : kFewRowsThreads;
+  const std::int64_t blocks = extent.rows * plan.blocks;
+  const bool fills = 2 * blocks >= multiprocessors_of(device) && blocks <= kMostBlocks;
+  if (device.compute_capability().major < 9 || packs < kLeastClusterPacks || !fits(threads) ||
+      !fills)
+    return std::nullopt;
+  plan.part = row_divide_up(packs, plan.blocks);
+  plan.items = static_cast<int>(row_divide_up(plan.part, threads));
+  plan.threads = static_cast<int>(whole_warps(plan.part, plan.items));
+  return plan;
+}
+
+LaunchConfig RowCluster::config(std::int64_t rows, const Stream& stream) const {
+  return {.grid = {static_cast<std::uint32_t>(rows * blocks)},
+          .block = {static_cast<std::uint32_t>(threads)},
+          .stream = stream,
+          .cluster = {static_cast<std::uint32_t>(blocks)}};
 }
 
 RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int values) {

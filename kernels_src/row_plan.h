@@ -3,6 +3,7 @@
 
 #include "array/array.h"
 #include "core/device.h"
+#include "core/launch/launch_config.h"
 #include "kernels_src/walk_plan.h"
 
 #include <cstdint>
@@ -47,8 +48,29 @@ struct RowTile {
 /// single warp, or a block of `max_threads`, is enough then.
 RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads = 1024);
 
+/// The same, but a row longer than a warp's has any number of whole warps: few of them where there
+/// are many rows, so that one row of a multiprocessor comes while another one leaves.
+RowTile tile_rows_by_warps(const Device& device, RowExtent extent, int pack, int values);
+
 /// Whether every thread has its `items` packs of a row, and every block all its rows.
 bool is_whole_tile(const RowTile& tile, RowExtent extent) noexcept;
+
+/// Rows that the blocks of a cluster share, each with a part of whole packs in its registers.
+struct RowCluster {
+  int pack = 1;
+  int items = 1;          ///< packs of a thread
+  int threads = 1;        ///< of a block
+  int blocks = 1;         ///< of a row: a power of two, at most 8
+  std::int64_t part = 1;  ///< packs of a block
+
+  /// The launch of `rows` of them.
+  LaunchConfig config(std::int64_t rows, const Stream& stream) const;
+};
+/// Clusters whose threads hold up to `values` elements. Nothing for devices without clusters, for
+/// rows too short or too long for a few blocks, and for so few rows that most of the device would
+/// be idle.
+std::optional<RowCluster> cluster_rows(const Device& device, RowExtent extent, int pack,
+                                       int values);
 
 /// Rows that several blocks of 256 threads share.
 struct RowChunks {

@@ -237,16 +237,19 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     const WideReal count = static_cast<WideReal>(part.count);
     if (part.count == 0) return {WideValue{}, WideReal(0), WideReal(0)};
     const WideValue sum = Between<WideValue, Value>::of(part.sum);
-    const WideValue mean = plus(Between<WideValue, Value>::of(part.pivot), divided(sum, count));
+    const WideValue distance = divided(sum, count);
+    const WideValue mean = plus(Between<WideValue, Value>::of(part.pivot), distance);
     const WideReal squares = static_cast<WideReal>(part.square);
     if (isinf(squares)) return {mean, squares, count};
-    const WideReal square = squares - squared(sum) / count;
+    const WideReal square = squares - squared(distance) * count;
     return {mean, square < 0 ? WideReal(0) : square, count};
   }
   __device__ static State combine(const State& a, const State& b) {
     if (a.count == 0) return b;
     if (b.count == 0) return a;
-    const WideReal count = a.count + b.count, share = b.count / count;
+    // Nearly all parts are equally long: no division then.
+    const WideReal count = a.count + b.count;
+    const WideReal share = a.count == b.count ? WideReal(0.5) : b.count / count;
     const WideValue distance = minus(b.mean, a.mean);
     const WideValue mean = plus(a.mean, scaled(distance, share));
     const WideReal square = a.square + b.square;

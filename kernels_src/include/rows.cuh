@@ -20,8 +20,9 @@ __device__ constexpr int blocks_at_once(int threads, int values) {
 #else
   constexpr int kMost = 1024;  // threads of a multiprocessor
 #endif
-  const int room = sizeof(C) == 8 ? 1 : values <= 16 ? kMost : 1024;
-  return threads <= room ? room / threads : 1;
+  constexpr int kRegisters = 65536, kOthers = 20;  // of a multiprocessor; beside a thread's values
+  const int fit = kRegisters / (values + kOthers), room = fit < kMost ? fit : kMost;
+  return sizeof(C) == 4 && threads <= room ? room / threads : 1;
 }
 
 /// Combines over the `Width` threads of a row: part of a warp, or all `Threads` of the block. Every

@@ -38,7 +38,7 @@ struct NormJob {
   CUdeviceptr scales() const { return result.scales ? result.scales->address() : 0; }
 };
 
-enum class NormPart { rows, moments, finish };
+enum class NormPart { rows, cluster, moments, finish };
 
 constexpr int kNotHeld = -1;
 
@@ -76,6 +76,10 @@ const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile, 
                                   x, weight, out, tile.pack, tile.items, tile.width, tile.threads,
                                   kind, job.shape.channels, job.has_residual(), held, is_whole,
                                   is_far ? kWalkDims : 1)};
+      case NormPart::cluster:
+        return std::vector{format("norm_cluster<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
+                                  out, tile.pack, tile.items, tile.threads, kind,
+                                  job.shape.channels, job.has_residual())};
       case NormPart::moments:
         return std::vector{format("norm_moments<{}, {}, {}, {}, {}, {}>", x, tile.pack, tile.items,
                                   tile.threads, kind, job.has_residual()),
@@ -112,6 +116,15 @@ void launch_norm_rows(const NormJob& job, const RowTile& tile, C eps) {
 }
 
 template <typename C>
+void launch_norm_cluster(const NormJob& job, const RowCluster& plan, C eps) {
+  const RowTile tile{.pack = plan.pack, .items = plan.items, .width = 1, .threads = plan.threads};
+  launch(norm_part(NormPart::cluster, job, tile, kNotHeld), plan.config(job.shape.rows, job.stream),
+         job.result.out.address(), job.x.address(), job.residual.address(), job.view(),
+         static_cast<std::int32_t>(job.shape.n), plan.blocks, static_cast<std::int32_t>(plan.part),
+         affine_arguments(job.options.weight, job.options.bias, job.shape), eps, job.sum());
+}
+
+template <typename C>
 void launch_norm_shared(const NormJob& job, int pack, C eps) {
   const RowChunks plan = chunk_rows(job.device(), {job.shape.rows, job.shape.n}, pack, 16);
   const Array moments =
@@ -143,20 +156,21 @@ void run_norm(const NormJob& job, C eps) {
   const int values = job.options.quantized ? kRule
                                            : choose(LaunchChoice::norm_values, job.device(),
                                                     shape.n, scalar_size(job.x.type()), kRule);
-  const RowTile tile = tile_rows(shape.n, pack, values);
+  const RowExtent extent{shape.rows, shape.n};
+  const RowTile tile = tile_rows_by_warps(job.device(), extent, pack, values);
   if (job.options.quantized && tile.items == 0) {
     throw InvalidArgument(
         format("rows of {} elements are too long to be quantised in one pass; normalise them "
                "without quantize",
                shape.n));
   }
-  const bool shared = tile.items == 0 || (!job.options.quantized &&
-                                          are_few_and_long(job.device(), {shape.rows, shape.n}));
-  if (shared) {
-    launch_norm_shared(job, pack, eps);
-  } else {
-    launch_norm_rows(job, tile, eps);
-  }
+  const bool few = !job.options.quantized && are_few_and_long(job.device(), extent);
+  if (tile.items > 0 && !few) return launch_norm_rows(job, tile, eps);
+  // Loads of single elements are too slow for the few threads of a cluster.
+  const auto cluster =
+      pack > 1 ? cluster_rows(job.device(), extent, pack, 2 * kRule) : std::nullopt;
+  if (cluster) return launch_norm_cluster(job, *cluster, eps);
+  launch_norm_shared(job, pack, eps);
 }
 
 /// The axes of a row as one; a copy where they, or the rows, cannot be walked as they are.

@@ -2,6 +2,7 @@
 #include <kernwright/elements.cuh>
 #include <kernwright/norm_rows.cuh>
 #include <kernwright/reduce.cuh>
+#include <kernwright/row_cluster.cuh>
 #include <kernwright/rows.cuh>
 #include <kernwright/walk.cuh>
 
@@ -181,6 +182,52 @@ __global__ void __launch_bounds__(Threads, Held != kNotHeld
     store_normal<Out, Held, W, V, Items, Width, Channels>(out + row * n, value, row_is, affine,
                                                           held, row, lane, packs, 0);
   }
+}
+
+/// The moments of a whole row from those of its parts: `size(c)` elements have the moments `of(c)`.
+template <int Kind, typename C, typename Size, typename Of>
+__device__ __forceinline__ Two<C> moments_of_parts(int parts, long long n, Size size, Of of) {
+  C mean = 0, squares = 0;
+  if (Kind == kLayer) {
+    for (int c = 0; c < parts; ++c) mean += size(c) * of(c).a;
+    mean /= static_cast<C>(n);
+  }
+  for (int c = 0; c < parts; ++c) {
+    const C off = Kind == kLayer ? of(c).a - mean : C(0);
+    squares += of(c).b + size(c) * off * off;
+  }
+  return {mean, squares};
+}
+
+/// Rows that clusters of `blocks` blocks share, each with `part` packs, the last one with the rest.
+template <typename T, typename W, typename Out, int V, int Items, int Threads, int Kind,
+          bool Channels, bool Residual>
+__global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V* Items))
+    norm_cluster(Out* __restrict__ out, const char* __restrict__ x,
+                 const char* __restrict__ residual, const Walk<2> view, int n, int blocks, int part,
+                 const AffineArguments affine, Compute<T> eps, T* __restrict__ sum_out) {
+  using C = Compute<T>;
+  arrive_in_cluster();
+  const RowPart mine(blocks, part, n / V);
+  const int first = mine.first * V, lane = threadIdx.x;
+  const WalkOffsets<2> at = walk_offsets(view, mine.row);
+  C value[V * Items];
+  load_input<T, V, Items, Threads, Residual>(
+      value, reinterpret_cast<const T*>(x + at.of[0]) + first,
+      reinterpret_cast<const T*>(residual + at.of[1]) + first, sum_out + mine.row * n + first, lane,
+      mine.packs);
+  const Two<C>* const moments = gather_in_cluster(
+      moments_of<Kind, V, Items, Threads, Threads>(value, lane, mine.packs, mine.packs * V),
+      blocks);
+  const Two<C> all = moments_of_parts<Kind, C>(
+      blocks, n, [&](int c) { return static_cast<C>(min(part * V, n - c * part * V)); },
+      [&](int c) { return moments[c]; });
+  const RowStatistics<C> row_is = statistics_of<Kind>(all.a, all.b, n, eps);
+  const HeldAffine<kNotHeld, Channels, W, V, Items, Threads> held(affine, lane, mine.packs,
+                                                                  mine.first);
+  store_normal<Out, kNotHeld, W, V, Items, Threads, Channels>(out + mine.row * n + first, value,
+                                                              row_is, affine, held, mine.row, lane,
+                                                              mine.packs, mine.first);
 }
 
 /// Block c of a row writes the moments of its chunk c of V * Items * Threads elements, and the sums

@@ -156,9 +156,9 @@ bool plan_flowing_gradient(NormGradientJob& job, int pack) {
 }
 
 /// Rows that are worked on while the next one comes to shared memory: of more elements than a warp
-/// holds, and of up to 32 elements a thread.
+/// holds, and of up to 32 elements a thread. More threads would have too few registers.
 bool plan_staged_gradient(NormGradientJob& job, int pack) {
-  constexpr int kWarpRow = 512, kStagedValues = 32, kMostStagedThreads = 512;
+  constexpr int kWarpRow = 512, kStagedValues = 32, kMostStagedThreads = 640;
   const std::int64_t packs = job.shape.n / pack;
   const int most = kStagedValues / pack;
   if (job.is_wide() || job.shape.n <= kWarpRow || packs > std::int64_t{kMostStagedThreads} * most ||
@@ -169,7 +169,7 @@ bool plan_staged_gradient(NormGradientJob& job, int pack) {
   if (kept < 2) return false;
   if (kept > 2 && plan_flowing_gradient(job, pack)) return true;
   int threads = 128;
-  while (packs > std::int64_t{threads} * most) threads *= 2;
+  while (packs > std::int64_t{threads} * most) threads = std::min(2 * threads, kMostStagedThreads);
   const auto items = static_cast<std::uint64_t>((packs + threads - 1) / threads);
   NormGradientJob wanted = job;
   wanted.staged = 1;

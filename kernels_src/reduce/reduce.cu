@@ -105,6 +105,27 @@ __device__ __forceinline__ void gather_unaligned(typename Op::Part* part, const 
   if (last > 0 && last % step == lane) add_edge(last);
 }
 
+/// The state of a thread's parts. States of variances are joined in pairs: of one count they take
+/// no division, and pairs do not wait for each other.
+template <typename Op, int kPack>
+__device__ __forceinline__ typename Op::State joined_parts(const typename Op::Part (&part)[kPack]) {
+  using State = typename Op::State;
+  State state[kPack];
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) state[j] = Op::close(part[j]);
+  if constexpr (sizeof(State) > 16) {
+#pragma unroll
+    for (int half = kPack / 2; half > 0; half /= 2) {
+#pragma unroll
+      for (int j = 0; j < half; ++j) state[j] = Op::combine(state[j], state[j + half]);
+    }
+  } else {
+#pragma unroll
+    for (int j = 1; j < kPack; ++j) state[0] = Op::combine(state[0], state[j]);
+  }
+  return state[0];
+}
+
 /// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread. The part of
 /// an element depends on its number alone: rows of the same elements give the same bits, whatever
 /// their addresses are.
@@ -131,17 +152,13 @@ __device__ __forceinline__ typename Op::State gather_row(const char* from,
       }
     }
     if constexpr (kAccess == kAligned) {
-      gather<Op, kPack, kLoads>(part, plan, begin, first, step, packs, [place](Index at) {
-        return load<Element, kPack>(place(at));
-      });
+      gather<Op, kPack, kLoads>(part, plan, begin, first, step, packs,
+                                [place](Index at) { return load<Element, kPack>(place(at)); });
     } else {
       gather_unaligned<Op, kPack, kLoads>(part, from, plan, begin, packs, lane);
     }
   }
-  typename Op::State state = Op::close(part[0]);
-#pragma unroll
-  for (int j = 1; j < kPack; ++j) state = Op::combine(state, Op::close(part[j]));
-  return state;
+  return joined_parts<Op, kPack>(part);
 }
 
 template <typename Op>
@@ -209,42 +226,64 @@ __global__ void __launch_bounds__(kBlock)
   if (lane == 0) store<Op>(state, to + at.of[0], plan.call);
 }
 
-/// The states of all threads of the same column (threadIdx.x % columns), in its first thread.
-template <typename Op>
-__device__ __forceinline__ typename Op::State combine_columns(typename Op::State state,
-                                                              int columns) {
-  __shared__ alignas(16) unsigned char memory[kBlock * sizeof(typename Op::State)];
-  typename Op::State* const states = reinterpret_cast<typename Op::State*>(memory);
-  __syncthreads();  // an earlier call may still be read
-  states[threadIdx.x] = state;
-  for (int half = kBlock / 2; half >= columns; half /= 2) {
+/// The states of all threads of the same columns (threadIdx.x % lanes), in their first thread.
+template <typename Op, int kPack>
+__device__ __forceinline__ void combine_columns(typename Op::State (&state)[kPack], int lanes) {
+  using State = typename Op::State;
+  constexpr int kUpper = kBlock / 2;
+  __shared__ alignas(16) unsigned char memory[kUpper * kPack * sizeof(State)];
+  State* const states = reinterpret_cast<State*>(memory);
+  for (int half = kUpper; half >= lanes; half /= 2) {
+    const int above = static_cast<int>(threadIdx.x) - half;
+    __syncthreads();  // the states before may still be read
+    if (above >= 0 && above < half) {
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) states[j * kUpper + above] = state[j];
+    }
     __syncthreads();
-    if (threadIdx.x < half) {
-      state = Op::combine(state, states[threadIdx.x + half]);
-      states[threadIdx.x] = state;
+    if (above >= 0) continue;
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) {
+      state[j] = Op::combine(state[j], states[j * kUpper + threadIdx.x]);
     }
   }
-  return state;
 }
 
-/// A thread's share of the segments' states of the result whose first one is at `states`.
-template <typename Op, typename Index>
-__device__ __forceinline__ typename Op::State joined(const typename Op::State* states,
-                                                     const ReduceParameters<Index>& plan,
-                                                     bool lives) {
-  typename Op::State state = Op::close(Op::begin());
+/// A thread's share of the segments' states of a pack of results, whose first one is at `states`.
+/// Several loads are in flight: the last block of a group reads while all others are done.
+template <typename Op, int kPack, typename Index>
+__device__ __forceinline__ void join_segments(typename Op::State (&state)[kPack],
+                                              const typename Op::State* states,
+                                              const ReduceParameters<Index>& plan, bool lives) {
+  using State = typename Op::State;
+  constexpr int kLoads = sizeof(State) * kPack <= 32 ? 4 : 1;
   const Index step = kBlock / plan.lanes;
-  for (Index s = threadIdx.x / plan.lanes; lives && s < plan.segments; s += step) {
-    state = Op::combine(state, states[s * plan.outputs]);
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) state[j] = Op::close(Op::begin());
+  for (Index s = threadIdx.x / plan.lanes; lives && s < plan.segments; s += step * kLoads) {
+    State loaded[kLoads][kPack];
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      if (s + k * step >= plan.segments) break;
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) {
+        loaded[k][j] = states[(s + k * step) * plan.outputs + j];
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) {
+      if (s + k * step >= plan.segments) break;
+#pragma unroll
+      for (int j = 0; j < kPack; ++j) state[j] = Op::combine(state[j], loaded[k][j]);
+    }
   }
-  return state;
 }
 
 /// For elements that are neighbours along a kept axis: a thread gathers kPack columns side by side.
 /// The extents of plan.kept are in packs, as are its offsets; `apart` is from one result of a pack
 /// to the next, in bytes.
 template <typename Op, int kPack, typename Index>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, sizeof(typename Op::State) * kPack <= 32 ? 4 : 1)
     reduce_columns(char* __restrict__ to, const char* __restrict__ from,
                    const Partial<typename Op::State> partial, const ReduceParameters<Index> plan,
                    long long apart) {
@@ -277,23 +316,23 @@ __global__ void __launch_bounds__(kBlock)
       }
     }
   }
+  typename Op::State state[kPack];
 #pragma unroll
-  for (int j = 0; j < kPack; ++j) {
-    const typename Op::State state = combine_columns<Op>(Op::close(part[j]), plan.lanes);
-    if (threadIdx.x >= plan.lanes || !lives) continue;
-    if (plan.segments > 1) {
-      partial.states[segment * plan.outputs + column * kPack + j] = state;
-    } else {
-      store<Op>(state, to + at.of[0] + j * apart, plan.call);
+  for (int j = 0; j < kPack; ++j) state[j] = Op::close(part[j]);
+  combine_columns<Op, kPack>(state, plan.lanes);
+  const bool has_results = threadIdx.x < plan.lanes && lives;
+  if (plan.segments > 1) {
+    typename Op::State* const states = partial.states + column * kPack;
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) {
+      if (has_results) states[segment * plan.outputs + j] = state[j];
     }
+    if (!is_last_block(partial.arrived + group, static_cast<unsigned>(plan.segments))) return;
+    join_segments<Op, kPack>(state, states, plan, lives);
+    combine_columns<Op, kPack>(state, plan.lanes);
   }
-  if (plan.segments == 1) return;
-  if (!is_last_block(partial.arrived + group, static_cast<unsigned>(plan.segments))) return;
 #pragma unroll
   for (int j = 0; j < kPack; ++j) {
-    const typename Op::State* const states = partial.states + column * kPack + j;
-    const typename Op::State state =
-        combine_columns<Op>(joined<Op>(states, plan, lives), plan.lanes);
-    if (threadIdx.x < plan.lanes && lives) store<Op>(state, to + at.of[0] + j * apart, plan.call);
+    if (has_results) store<Op>(state[j], to + at.of[0] + j * apart, plan.call);
   }
 }

@@ -17,6 +17,9 @@ constexpr std::int64_t kReduceShortestPart = 8;
 /// Packs of a thread up to which a block reads as fast as several blocks can meet.
 constexpr std::int64_t kReduceAlone = 24;
 
+/// Rows of a multiprocessor that are enough for a warp each to fill it with loads.
+constexpr std::int64_t kFewRowsPerProcessor = 8;
+
 std::int64_t reduce_ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The smallest power of two that is at least `value`.
@@ -78,7 +81,7 @@ ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, const Redu
     plan.pack = reduce_aligned_pack(axes, axes.reduced[0], size);
   }
   const std::int64_t packs = reduce_ceil_div(length, plan.pack);
-  const bool few = outputs < std::int64_t{grid.processors} * 64;
+  const bool few = outputs < std::int64_t{grid.processors} * kFewRowsPerProcessor;
   if (packs > 1024 || (packs > 128 && few)) {
     plan.lanes = kReduceBlock;
     split_reduction(plan, length, kReduceBlock * plan.pack, outputs, grid);

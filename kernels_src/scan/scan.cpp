@@ -194,7 +194,7 @@ class ScanLauncher {
     const std::int64_t tiles = axes.outputs() * plan.tiles;
     const Array words = zeroed_words(static_cast<std::size_t>(2 + tiles * kCarrySize / 2), stream_);
     const ScanPosts posts{words.address(), words.address() + 4, words.address() + 8};
-    const std::int64_t blocks = std::min<std::int64_t>(tiles, processors());
+    const std::int64_t blocks = std::min<std::int64_t>(tiles, kFlowBlocks * processors());
     LaunchConfig config = grid(blocks, 1, kFlowThreads);
     config.shared_bytes = static_cast<std::uint32_t>(kFlowTiles * kFlowThreads * plan.steps * 16);
     launch(kernel<Index>(ScanPart::flow, plan), config, to, axes.from, with, posts,

@@ -9,7 +9,7 @@
 
 using namespace kernwright;
 
-constexpr int kThreads = 1024;
+constexpr int kThreads = 512;
 
 /// While the other blocks begin.
 __device__ __forceinline__ void pause_briefly() {
@@ -30,10 +30,9 @@ struct Passed {
 /// stored. So a tile's sum is known to others long before they need it. Packs have 16 bytes, and
 /// elements the size of the values that are combined.
 template <typename Op, int kPack, int kSteps, typename Index>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(kThreads, 2)
     scan_flow(char* __restrict__ to, const char* __restrict__ from,
-              const ScanParameters<Index> plan, const Posts posts, unsigned tiles,
-              unsigned count) {
+              const ScanParameters<Index> plan, const Posts posts, unsigned tiles, unsigned count) {
   using Carry = typename Op::Carry;
   using Value = typename Op::Value;
   using Element = typename Op::Input;

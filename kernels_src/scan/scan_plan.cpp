@@ -12,6 +12,10 @@ namespace {
 constexpr std::int64_t kThreadRow = 16;
 /// Rows up to this have a warp each, longer ones too where there are enough of them.
 constexpr std::int64_t kWarpRow = 2048;
+/// The same where a multiprocessor has at most one row.
+constexpr std::int64_t kWarpRowOfFew = 512;
+/// Packs of a thread up to which one tile of a row is faster than several, which wait for sums.
+constexpr int kLoneTileSteps = 4;
 constexpr std::int64_t kWarpRowOfMany = 32768;
 constexpr std::int64_t kManyRowsPerProcessor = 32;
 /// Threads that fill a multiprocessor with columns.
@@ -84,11 +88,19 @@ ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, const ScanSizes& size
   plan.pack = std::clamp(static_cast<int>(16 / std::max(sizes.from, sizes.to)), 1, 8);
   plan.steps = std::clamp(32 / plan.pack, 4, 8);
   const bool many = axes.outputs() >= kManyRowsPerProcessor * processors;
-  if (axis.extent <= (many ? kWarpRowOfMany : kWarpRow)) return plan;
+  const bool few = axes.outputs() <= processors;
+  if (axis.extent <= (many ? kWarpRowOfMany : few ? kWarpRowOfFew : kWarpRow)) return plan;
   const auto tiles = [&] {
     return scan_ceil_div(axis.extent, kTileThreads * plan.pack * plan.steps);
   };
-  while (plan.steps > 1 && axes.outputs() * tiles() < kFewestTiles) plan.steps /= 2;
+  while (plan.steps > 1 && axes.outputs() * tiles() < kFewestTiles) {
+    const bool is_lone = tiles() == 1 && plan.steps <= kLoneTileSteps;
+    plan.steps /= 2;
+    if (is_lone && tiles() > 1) {
+      plan.steps *= 2;
+      break;
+    }
+  }
   plan.tiles = tiles();
   plan.path = plan.tiles <= kTileThreads ? ScanPath::few_tiles : ScanPath::tiles;
   const bool words = sizes.from == sizes.value && (sizes.from == 4 || sizes.from == 8);

@@ -12,8 +12,10 @@ namespace kernwright::kernels {
 inline constexpr std::int64_t kTileThreads = 512;
 inline constexpr std::int64_t kRowThreads = 256;
 inline constexpr std::int64_t kColumnThreads = 128;
-/// Threads of scan_flow.cu, and the tiles of a block in shared memory.
-inline constexpr std::int64_t kFlowThreads = 1024;
+/// Threads of scan_flow.cu, its blocks for each multiprocessor, and the tiles of a block in shared
+/// memory. While a block of two scans, the other one waits for others' sums or stores.
+inline constexpr std::int64_t kFlowThreads = 512;
+inline constexpr std::int64_t kFlowBlocks = 2;
 inline constexpr std::int64_t kFlowTiles = 3;
 
 /// few_tiles: of a row at most as many as a block has threads. flow: many, of packs of 16 bytes.

@@ -16,7 +16,7 @@
 namespace kernwright::kernels {
 namespace {
 
-enum class SoftmaxPart { rows, kept, sums, finish, columns };
+enum class SoftmaxPart { rows, kept, cluster, sums, finish, columns };
 
 /// Everything that the kernels are told; x and mask end in the axis, except in columns.
 struct SoftmaxJob {
@@ -72,6 +72,9 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
       case SoftmaxPart::kept:
         return std::vector{
             format("softmax_kept<{}, {}, {}, {}, {}, {}>", x, out, pack, items, threads, job.log)};
+      case SoftmaxPart::cluster:
+        return std::vector{format("softmax_cluster<{}, {}, {}, {}, {}, {}, {}>", x, out, mask, pack,
+                                  items, threads, job.log)};
       case SoftmaxPart::sums:
         return std::vector{
             format("softmax_sums<{}, {}, {}, {}, {}>", x, mask, pack, items, threads), finish()};
@@ -171,6 +174,17 @@ void launch_softmax_kept(const SoftmaxJob& job, int pack, const KeptRow& row) {
   });
 }
 
+void launch_softmax_cluster(const SoftmaxJob& job, const RowCluster& plan) {
+  const Kernel& kernel =
+      softmax_part(SoftmaxPart::cluster, job, plan.pack, plan.items, 0, plan.threads)
+          .on(job.device());
+  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+    launch(kernel, plan.config(job.extent.rows, job.stream), job.out.address(), job.x.address(),
+           job.mask_address(), job.view(), static_cast<std::int32_t>(job.extent.n), plan.blocks,
+           static_cast<std::int32_t>(plan.part), job.mask_step(), scale);
+  });
+}
+
 void launch_softmax_shared(const SoftmaxJob& job, int pack) {
   const RowChunks plan = chunk_rows(job.device(), job.extent, pack, 16);
   const bool wide = job.x.type() == ScalarType::float64;
@@ -195,16 +209,20 @@ void run_softmax_rows(const SoftmaxJob& job) {
   const bool wide = job.x.type() == ScalarType::float64;
   const int values = choose(LaunchChoice::softmax_values, job.device(), job.extent.n,
                             scalar_size(job.x.type()), wide ? 8 : 16);
-  const RowTile tile = tile_rows(job.extent.n, pack, values);
-  // Twice as many values as usual would need more registers than a block of this size has.
-  const bool full = tile.items == 0 || (tile.width > 32 && tile.items * pack > values);
+  const RowTile tile = tile_rows_by_warps(job.device(), job.extent, pack, values);
+  // Twice as many values as usual need more registers than a block of more threads has.
+  const bool full = tile.items == 0 || (tile.width > 512 && tile.items * pack > values);
   const auto kept = full && !job.mask ? plan_kept_row(job, pack) : std::nullopt;
-  if (are_few_and_long(job.device(), job.extent) || (tile.items == 0 && !kept)) {
-    launch_softmax_shared(job, pack);
-  } else if (kept) {
+  const bool few = are_few_and_long(job.device(), job.extent);
+  if (!few && !full) return launch_softmax_rows(job, tile);
+  if (!few && kept && pack > 1) return launch_softmax_kept(job, pack, *kept);
+  if (!few && tile.items > 0) return launch_softmax_rows(job, tile);
+  if (const auto cluster = cluster_rows(job.device(), job.extent, pack, wide ? 16 : 32)) {
+    launch_softmax_cluster(job, *cluster);
+  } else if (!few && kept) {
     launch_softmax_kept(job, pack, *kept);
   } else {
-    launch_softmax_rows(job, tile);
+    launch_softmax_shared(job, pack);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
 #include <kernwright/reduce.cuh>
+#include <kernwright/row_cluster.cuh>
 #include <kernwright/rows.cuh>
 #include <kernwright/walk.cuh>
 
@@ -203,6 +204,44 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
       reinterpret_cast<Pack<Out, V>*>(target)[pack] = result;
     }
   }
+}
+
+/// Rows that clusters of `blocks` blocks share, each with `part` packs, the last one with the rest.
+template <typename T, typename Out, typename Mask, int V, int Items, int Threads, bool Log>
+__global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V* Items))
+    softmax_cluster(Out* __restrict__ out, const char* __restrict__ x,
+                    const char* __restrict__ mask, const Walk<2> view, int n, int blocks, int part,
+                    long long mask_step, Compute<T> scale) {
+  using C = Compute<T>;
+  arrive_in_cluster();
+  const RowPart mine(blocks, part, n / V);
+  const int first = mine.first * V, lane = threadIdx.x;
+  const WalkOffsets<2> at = walk_offsets(view, mine.row);
+  C value[V * Items];
+  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.of[0]) + first, lane,
+                               mine.packs, -infinity<C>());
+  Sums<C> own = no_sums<C>();
+  for_held<V, Items, Threads>(lane, mine.packs, [&](int slot, int element) {
+    value[slot] =
+        scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], first + element, mask_step));
+    own.maximum = HighestScore()(own.maximum, value[slot]);
+  });
+  own.maximum = block_reduce<Threads, 0>(own.maximum, HighestScore(), -infinity<C>());
+  const C shift = shift_of(own.maximum);
+  for_held<V, Items, Threads>(lane, mine.packs, [&](int slot, int) {
+    const C power = exp_for<Out>(value[slot] - shift);
+    if (!Log) value[slot] = power;
+    own.sum += power;
+  });
+  own.sum = block_reduce<Threads, 1>(own.sum, Sum(), C(0));
+  const Sums<C>* const sums = gather_in_cluster(own, blocks);
+  Sums<C> all = sums[0];
+  for (int c = 1; c < blocks; ++c) all = CombineSums()(all, sums[c]);
+  const Finish<Out, C, Log, kMasked<Mask>> finish(all.maximum, all.sum);
+  const C factor = finish.factor * exp_of(own.maximum - shift_of(all.maximum));
+  store_held<V, Items, Threads>(out + mine.row * n + first, lane, mine.packs, [&](int slot, int) {
+    return Log ? finish(value[slot]) : value[slot] * factor;
+  });
 }
 
 /// Block c of a row writes the sums of its chunk c of V * Items * Threads elements.

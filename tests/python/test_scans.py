@@ -279,7 +279,7 @@ PLAN = np.dtype(
 
 @pytest.mark.parametrize(("rows", "length", "blocks"), [(1, 34_001, 2), (2, 17_000, 3)])
 def test_tiles_under_way_are_clean(rows, length, blocks):
-    threads, steps, pack = 1024, 2, 4
+    threads, steps, pack = 512, 2, 4
     path = pathlib.Path(__file__).parents[2] / "kernels_src/scan/scan_flow.cu"
     name = f"scan_flow<RunningSum<Float32, Float32>, {pack}, {steps}, unsigned int>"
     kernel = kw.kernel(path, name=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import pathlib
 import sys
@@ -39,6 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"measure a row so long (default {_SECONDS:g}; {_QUICK_SECONDS:g} with --quick)",
     )
     table.add_argument(
+        "--random",
+        type=int,
+        metavar="N",
+        help="N random rows in place of the table's: shapes, dtypes and layouts of language "
+        "models, and odd ones, beside torch, or CuPy where it is not installed; with percentiles",
+    )
+    table.add_argument("--seed", type=int, metavar="S", help="of --random: other rows (default 0)")
+    table.add_argument(
         "--part", metavar="I/N", help="only this part of the rows; --save adds it to the run"
     )
     table.add_argument(
@@ -70,7 +79,10 @@ def _sizes(value: str | None) -> list[int] | None:
     return None if found is None else [size_of(text) for text in found]
 
 
-def _peers(value: str | None) -> tuple[str, ...]:
+def _peers(arguments: argparse.Namespace) -> tuple[str, ...]:
+    value = arguments.peers
+    if value is None and arguments.random is not None:
+        return ("torch",) if importlib.util.find_spec("torch") else ("cupy",)
     if value is None:
         return PEERS
     if value == "none":
@@ -102,26 +114,29 @@ def _seconds(arguments: argparse.Namespace) -> float:
 
 def check_use(arguments: argparse.Namespace) -> None:
     """Throws UsageError for options that do not go together."""
-    own = ("peers", "seconds_per_row", "part", "show")
+    own = ("peers", "seconds_per_row", "random", "seed", "part", "show")
     for name in (*own, *GROUPS) if arguments.files else ():
         if getattr(arguments, name) not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} is of this package's operations, "
                              "not of a FILE's")  # fmt: skip
+    if arguments.random is None and arguments.seed is not None:
+        raise UsageError("--seed is of --random N")
+    if arguments.random is not None and arguments.sizes is not None:
+        raise UsageError("--random draws sizes itself: leave --sizes out")
     if not arguments.files and arguments.axis:
         raise UsageError("--axis is of the benchmarks in a FILE; operations have --sizes, --dtypes")
 
 
 def planned_rows(arguments: argparse.Namespace) -> list[Any]:
-    from kernwright.bench._table import plan
+    from kernwright.bench._table import draws, plan
 
     groups = [group for group in GROUPS if getattr(arguments, group)]
-    only = [*groups, *(texts(arguments.k, "--only") or [])]
-    rows = plan.planned(
-        only or None,
-        _sizes(arguments.sizes),
-        texts(arguments.dtypes, "--dtypes"),
-        arguments.quick,
-    )
+    only = [*groups, *(texts(arguments.k, "--only") or [])] or None
+    dtypes = texts(arguments.dtypes, "--dtypes")
+    if arguments.random is not None:
+        rows = draws.drawn(arguments.random, arguments.seed or 0, only, dtypes)
+    else:
+        rows = plan.planned(only, _sizes(arguments.sizes), dtypes, arguments.quick)
     return plan.part_of(rows, _part(arguments.part))
 
 
@@ -130,7 +145,9 @@ def list_rows(rows: list[Any], as_json: bool) -> int:
         print(json.dumps([{"name": r.operation.name, "axes": r.axes} for r in rows], indent=1))
         return 0
     for row in rows:
-        print(f"{row.operation.name:<26} {row.axes['dtype']:<9} {row.axes['shape']}")
+        axes = row.axes
+        text = f"{row.operation.name:<26} {axes['dtype']:<9} {axes['shape']}"
+        print(f"{text} {axes.get('layout', '')}".rstrip())
     return 0
 
 
@@ -145,7 +162,17 @@ def joined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     same_device(new, old)
     fresh = {_key(row) for row in new["rows"]}
     kept = [row for row in old["rows"] if _key(row) not in fresh]
-    return {**old, **new, "rows": kept + new["rows"]}
+    return _summarised({**old, **new, "rows": kept + new["rows"]})
+
+
+def _summarised(document: dict[str, Any]) -> dict[str, Any]:
+    """With what random rows say together."""
+    if "random" not in document:
+        return document
+    from kernwright.bench._table import shares
+
+    draws = {name: document["random"][name] for name in ("draws", "seed")}
+    return {**document, "random": {**draws, **shares.summary(document["rows"])}}
 
 
 def show_saved(arguments: argparse.Namespace, load: Load) -> int:
@@ -174,7 +201,7 @@ def _show_own(arguments: argparse.Namespace, document: dict[str, Any]) -> None:
 
 
 def show(arguments: argparse.Namespace, document: dict[str, Any], compared: Any) -> None:
-    from kernwright.bench._table import text
+    from kernwright.bench._table import shares, text
 
     if arguments.json:
         whole = {**document, "compared": compared} if compared is not None else document
@@ -182,10 +209,15 @@ def show(arguments: argparse.Namespace, document: dict[str, Any], compared: Any)
     elif arguments.markdown:
         print(text.heading(document).replace("\n", "\n\n"), end="\n\n")
         print(text.markdown(document["rows"], compared, arguments.compare or ""))
+        if "random" in document:
+            print(f"\n{shares.markdown(document['random'])}")
+        return
     elif arguments.show:
         print(text.heading(document))
         for row in document["rows"]:
             print(text.line(row))
+    if "random" in document and not arguments.json:
+        print("\n".join(shares.lines(document["random"])))
 
 
 def _measured(
@@ -196,14 +228,22 @@ def _measured(
     from kernwright.bench._table.engine import Engine, Options
 
     stream = sys.stderr if arguments.json or arguments.markdown else sys.stdout
-    engine = Engine(Options(_peers(arguments.peers), _seconds(arguments)))
+    engine = Engine(Options(_peers(arguments), _seconds(arguments)))
     print(text.heading(engine.document([])), file=stream, flush=True)
     found: list[dict[str, Any]] = []
+
+    def document() -> dict[str, Any]:
+        whole = engine.document(found)
+        if arguments.random is None:
+            return whole
+        draws = {"draws": arguments.random, "seed": arguments.seed or 0}
+        return _summarised({**whole, "random": draws})
+
     for place, row in enumerate(rows):
         found.append(engine.row(row))
-        keep(engine.document(found))
+        keep(document())
         print(text.line(found[-1], f"{place + 1}/{len(rows)}"), file=stream, flush=True)
-    return engine.document(found)
+    return document()
 
 
 def run(

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import kernwright as kw
@@ -41,7 +41,7 @@ def checked_error(work: Work) -> float:
     """The error of ours in one run, over memory that was poisoned before."""
     work.expected()
     if work.inplace:
-        return work.error(work.ours(*_copies(work.arrays)))
+        return work.error(work.ours(*work.copies()))
     first = as_tuple(work.ours(*work.arrays))
     inputs = {a.ptr for a in work.arrays}
     poison(r for r in first if isinstance(r, kw.Array) and r.ptr not in inputs)
@@ -123,6 +123,7 @@ class Engine:
 
     def _fill_row(self, row: Row, planned: Planned) -> None:
         work = planned.operation.make(planned.shape, planned.dtype)
+        work.lay(planned.layout)
         row["moved"] = work.moved
         off = checked_error(work)
         row.update(checked=True, off=_number(off), tolerance=work.tolerance)
@@ -147,7 +148,7 @@ class Engine:
 
     def _time(self, row: Row, work: Work) -> None:
         copies = clock.copies_wanted(work.moved, int(self.device.attributes["l2_cache_size"]))
-        sets = [work.arrays, *(_copies(work.arrays) for _ in range(copies - 1))]
+        sets = [work.arrays, *(work.copies() for _ in range(copies - 1))]
         ours = Subject("kernwright", lambda i: work.ours(*sets[i]), self._captured)
         subjects: list[Subject] = [ours]
         found: dict[str, Any] = {}
@@ -174,7 +175,7 @@ class Engine:
                 function = adapter.function(work)
                 if function is None:
                     return None
-                own = _copies(sets[0]) if work.inplace else sets[0]
+                own = work.copies() if work.inplace else sets[0]
                 arrays = [adapter.array(a) for a in own]
                 off = work.error(function(*arrays))
                 theirs = [[adapter.array(a) for a in one] for one in sets]
@@ -231,10 +232,6 @@ class Engine:
         if good:
             best = min(good, key=lambda name: found[name]["median"])
             row.update(best_peer=best, times_best_peer=found[best]["ratio"])
-
-
-def _copies(arrays: Sequence[kw.Array]) -> list[kw.Array]:
-    return [a.copy() for a in arrays]
 
 
 def _number(off: float) -> float | None:

@@ -20,10 +20,12 @@ class Planned:
     operation: Operation
     shape: Shape
     dtype: str
+    layout: str = "contiguous"  # of layouts.LAYOUTS
 
     @property
     def axes(self) -> dict[str, str]:
-        return {"shape": "x".join(map(str, self.shape)), "dtype": self.dtype}
+        found = {"shape": "x".join(map(str, self.shape)), "dtype": self.dtype}
+        return found if self.layout == "contiguous" else {**found, "layout": self.layout}
 
 
 def chosen_operations(only: Sequence[str] | None) -> list[Operation]:

@@ -62,7 +62,8 @@ def cells(row: Mapping[str, Any], compared: Mapping[str, Any] | None = None) -> 
     off = row.get("off")
     error = "" if off is None else ("0" if off == 0 else f"{off:.1e}")
     axes = row["axes"]
-    found = [row["name"], axes["dtype"], axes["shape"], *_measured(row), *_beside(row), error,
+    shape = " ".join(axes[name] for name in ("shape", "layout") if name in axes)
+    found = [row["name"], axes["dtype"], shape, *_measured(row), *_beside(row), error,
              _notes(row)]  # fmt: skip
     return found if compared is None else [*found, verdict_text(compared)]
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import kernwright as kw
+from kernwright.bench._table.layouts import laid
 
 Shape: TypeAlias = tuple[int, ...]
 Results: TypeAlias = Any  # an array, or a tuple of arrays
@@ -26,7 +27,7 @@ class Expected:
     """What a part of a result is, in float64."""
 
     result: int
-    part: Any  # a slice along the first axis, or None for all
+    part: Any  # an index of the result: a slice of its first axis, slices; or None for all
     values: np.ndarray[Any, Any]
 
 
@@ -49,7 +50,16 @@ class Work:
     flops: float = 0.0  # of an operation that is bound by them
     peers: Mapping[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
     inplace: bool = False
+    layout: str = "contiguous"
     _known: list[Expected] | None = None
+
+    def lay(self, layout: str) -> None:
+        """Gives the arrays that layout in memory, with the same values."""
+        self.layout, self.arrays = layout, laid(self.arrays, layout)
+
+    def copies(self) -> list[kw.Array]:
+        """Copies of the arrays, of the same layout."""
+        return laid([array.copy() for array in self.arrays], self.layout)
 
     def expected(self) -> list[Expected]:
         """What expect() told, once: before anything ran, so of the arrays as they were."""
@@ -131,7 +141,7 @@ def as_tuple(results: Results) -> tuple[Any, ...]:
 
 
 def host(value: Any, part: Any = None) -> np.ndarray[Any, Any]:
-    """An array of any library, or a part of it along its first axis; floats as float64."""
+    """An array of any library, or the part of it at that index; floats as float64."""
     piece = value if part is None else value[part]
     if isinstance(piece, kw.Array):
         piece = piece.numpy()

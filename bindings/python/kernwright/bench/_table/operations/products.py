@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 
 import kernwright as kw
-from kernwright.bench._table.work import TOLERANCES, Expected, Operation, Shape, Work, host, normal
+from kernwright.bench._table.work import (
+    TOLERANCES,
+    Expected,
+    Operation,
+    Shape,
+    Work,
+    host,
+    normal,
+    places,
+)
 
 _ROWS = 8  # of a result that are compared
+_COLUMNS = 512  # of a product, in each of some places
 _HALVES = ("bfloat16", "float16")
 _GROUP = 4  # heads that share keys when decoding, as in language models of 8 billion weights
 
@@ -26,9 +36,10 @@ def _product(shape: Shape, dtype: str) -> Work:
     a, weights = normal((rows, inner), dtype), normal((columns, inner), dtype, 1)
 
     def expect() -> Iterator[Expected]:
-        turned = host(weights).T
-        for part in _some(rows):
-            yield Expected(0, part, host(a, part) @ turned)
+        for side in places((columns,), min(columns, _COLUMNS)):
+            turned = host(weights, side).T
+            for part in _some(rows):
+                yield Expected(0, (part, side), host(a, part) @ turned)
 
     return Work(
         [a, weights],
