@@ -31,6 +31,7 @@ void bind_kernels(py::module_& m) {
   bind_scan(m);
   bind_softmax(m);
   bind_sort(m);
+  bind_spatial(m);
 }
 
 }  // namespace kernwright::python

@@ -36,5 +36,6 @@ void bind_sampling(py::module_& m);
 void bind_scan(py::module_& m);  ///< scans
 void bind_softmax(py::module_& m);
 void bind_sort(py::module_& m);
+void bind_spatial(py::module_& m);  ///< pooling, interpolation
 
 }  // namespace kernwright::python

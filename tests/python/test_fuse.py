@@ -488,3 +488,9 @@ def test_under_all_checks(sim):
         kw.fuse(lambda x: kw.nn.rms_norm(x.astype(kw.bfloat16)))(x)
         kw.synchronize()
     assert not report.findings
+
+
+@pytest.mark.parametrize("name", ["norm", "hypotf", "round", "free", "y1"])
+def test_functions_named_like_cudas(name):
+    x = kw.asarray([1.0, 2.0])
+    assert kw.fuse(lambda x: x + 1, name=name)(x).numpy().tolist() == [2, 3]

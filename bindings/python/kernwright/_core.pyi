@@ -120,8 +120,12 @@ from kernwright._core_nn_pieces import _linear as _linear
 from kernwright._core_nn_pieces import _merge_qkv as _merge_qkv
 from kernwright._core_nn_pieces import _permute as _permute
 from kernwright._core_nn_pieces import _pointwise_loss as _pointwise_loss
+from kernwright._core_nn_pieces import _pool_average as _pool_average
+from kernwright._core_nn_pieces import _pool_backward as _pool_backward
+from kernwright._core_nn_pieces import _pool_largest as _pool_largest
 from kernwright._core_nn_pieces import _pope as _pope
 from kernwright._core_nn_pieces import _pope_shifts as _pope_shifts
+from kernwright._core_nn_pieces import _resample as _resample
 from kernwright._core_nn_pieces import _rope as _rope
 from kernwright._core_nn_pieces import _rope_attention_factor as _rope_attention_factor
 from kernwright._core_nn_pieces import _rope_frequencies as _rope_frequencies

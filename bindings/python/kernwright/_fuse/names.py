@@ -16,7 +16,18 @@ stop part parts block blocks chunk mine u v k j out half blockIdx threadIdx grid
 warpSize to_compute from_compute map_element exp log sqrt pow sin cos tan fmod floor ceil abs
 fabs rint min max erf
 """
+# Functions of CUDA's headers: a kernel of such a name would be one more overload of them.
+_FUNCTIONS = """
+abort abs acos acosh asin asinh assert atan atan2 atanh cbrt ceil clock clock64 copysign cos cosh
+cospi erf erfc erfcinv erfcx erfinv exp exp10 exp2 expm1 fabs fdim floor fma fmax fmin fmod free
+frexp hypot ilogb isfinite isinf isnan j0 j1 jn labs ldexp lgamma llabs llrint llround log log10
+log1p log2 logb lrint lround malloc max memcpy memmove memset min modf nan nearbyint nextafter norm
+norm3d norm4d normcdf normcdfinv pow printf rcbrt remainder remquo rhypot rint rnorm rnorm3d rnorm4d
+round rsqrt scalbln scalbn signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1
+yn
+"""
 _RESERVED = set(_WORDS.split())
+_RESERVED |= {name + end for name in _FUNCTIONS.split() for end in ("", "f")}
 # The kernel's own names have such forms.
 _OWN = re.compile(r"[tirj]\d+(_rest)?|stored\d*|.*_(run|memory|start|part|finish|\d+)|[A-Z]\w*")
 

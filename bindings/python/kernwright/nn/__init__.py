@@ -14,6 +14,7 @@ from kernwright.nn import (
     _activations,
     _attention,
     _attention_backward,
+    _batch_norm,
     _cache,
     _embedding,
     _experts,
@@ -29,11 +30,13 @@ from kernwright.nn import (
     _sampling,
     _scaled,
     _softmax,
+    _spatial,
 )
 from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
+from kernwright.nn._batch_norm import *
 from kernwright.nn._cache import *
 from kernwright.nn._embedding import *
 from kernwright.nn._experts import *
@@ -49,12 +52,14 @@ from kernwright.nn._rope import *
 from kernwright.nn._sampling import *
 from kernwright.nn._scaled import *
 from kernwright.nn._softmax import *
+from kernwright.nn._spatial import *
 
 __all__ = [
     *_activation_gradients.__all__,
     *_activations.__all__,
     *_attention.__all__,
     *_attention_backward.__all__,
+    *_batch_norm.__all__,
     *_cache.__all__,
     *_embedding.__all__,
     *_fused_matmul.__all__,
@@ -70,6 +75,7 @@ __all__ = [
     *_sampling.__all__,
     *_scaled.__all__,
     *_softmax.__all__,
+    *_spatial.__all__,
 ]
 
 publish(globals(), __all__)

@@ -5,6 +5,7 @@ from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
+from kernwright.nn._batch_norm import *
 from kernwright.nn._cache import *
 from kernwright.nn._embedding import *
 from kernwright.nn._experts import *
@@ -20,3 +21,4 @@ from kernwright.nn._rope import *
 from kernwright.nn._sampling import *
 from kernwright.nn._scaled import *
 from kernwright.nn._softmax import *
+from kernwright.nn._spatial import *

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import kernwright
 from kernwright import _core
+from kernwright._array.operands import device_array
 from kernwright._core import Array
+from kernwright.errors import InvalidArgument
 
-__all__ = ["group_norm", "instance_norm", "l2_norm", "layer_norm", "rms_norm"]
+__all__ = [
+    "cosine_similarity",
+    "group_norm",
+    "instance_norm",
+    "l2_norm",
+    "layer_norm",
+    "rms_norm",
+]
 
 
 def rms_norm(
@@ -118,3 +129,32 @@ def _what_was_asked(results: tuple[Array | None, ...]) -> Any:
     """Of (result, scales, sum) those that are there; the result alone is no tuple."""
     given = tuple(each for each in results if each is not None)
     return given[0] if len(given) == 1 else given
+
+
+def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Array:
+    """sum(x1 * x2) / (max(norm(x1), eps) * max(norm(x2), eps)) along `axis` of two arrays that
+    broadcast: torch's, and its default axis.
+
+    One dtype of float16, bfloat16, float32 or float64; sums are made in float32 (float64). Raises
+    InvalidArgument.
+
+    >>> kw.nn.cosine_similarity(kw.asarray([[3.0, 4.0]]), kw.asarray([[4.0, 3.0]])).numpy()
+    array([0.96], dtype=float32)
+    """
+    one, two = device_array(x1, "x1"), device_array(x2, "x2")
+    floats = ("float16", "bfloat16", "float32", "float64")
+    if one.dtype != two.dtype or one.dtype.name not in floats:
+        raise InvalidArgument(f"x1 and x2 have one dtype of floats, got {one.dtype}, {two.dtype}")
+    return _similarity(axis)(*kernwright.broadcast_arrays(one, two), float(eps))
+
+
+@functools.lru_cache(maxsize=16)
+def _similarity(axis: int) -> Any:
+    """For one axis: a number in a call would be a parameter of the kernel."""
+    kw = kernwright
+
+    def similarity(x1: Any, x2: Any, eps: Any) -> Any:
+        lengths = [kw.maximum(kw.sqrt((x * x).sum(axis=axis)), eps) for x in (x1, x2)]
+        return (x1 * x2).sum(axis=axis) / (lengths[0] * lengths[1])
+
+    return kw.fuse(similarity)

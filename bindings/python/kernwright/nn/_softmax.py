@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import kernwright
 from kernwright import _core
+from kernwright._array.operands import device_array
 from kernwright._core import Array
+from kernwright.errors import InvalidArgument
 
-__all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
+__all__ = ["gumbel_softmax", "log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
 
 
 def softmax(
@@ -90,3 +93,31 @@ def log_softmax_backward(dy: Array, y: Array, axis: int = -1, *, scale: float = 
     [0.5, -0.5]
     """
     return _core._softmax_backward(dy, y, axis, scale, True)
+
+
+def gumbel_softmax(
+    logits: Any, tau: float = 1.0, hard: bool = False, axis: int = -1, *,
+    seed: int | None = None,
+) -> Array:  # fmt: skip
+    """softmax((logits + g) / tau) along `axis` with Gumbel numbers g: a sample of categories that
+    has a gradient (E. Jang et al., "Categorical reparameterization with Gumbel-softmax", 2017).
+
+    With `hard` 1 at its largest element and 0 elsewhere. `tau` is above 0. Without a seed the
+    default generator of kw.random gives g. Raises InvalidArgument.
+
+    >>> kw.nn.gumbel_softmax(kw.asarray([[0.0, 50.0]]), hard=True, seed=1).numpy()
+    array([[0., 1.]], dtype=float32)
+    """
+    array = device_array(logits, "logits")
+    if not 0 < float(tau) < float("inf"):
+        raise InvalidArgument(f"tau is above 0 and finite, got {tau}")
+    wide = "float64" if array.dtype.name == "float64" else "float32"
+    noise = kernwright.random.gumbel(array.shape, wide, seed=seed, device=array.device)
+    soft = softmax((array.astype(wide) + noise) / float(tau), axis)
+    if not hard:
+        return soft.astype(array.dtype)
+    chosen = kernwright.argmax(soft, axis=axis, keepdims=True)
+    places = kernwright.arange(array.shape[axis], device=array.device)
+    shape = [1] * array.ndim
+    shape[axis] = -1
+    return (places.reshape(shape) == chosen).astype(array.dtype)
