@@ -32,7 +32,7 @@ $(VENV)/.installed: $(SOURCES)
 install: setup
 	@$(MAKE) --no-print-directory $(VENV)/.installed
 
-## make demo      string kernels over a photograph, compiled, launched and checked
+## make demo      string kernels over a picture, compiled, launched and checked
 demo: install
 	@mkdir -p $(BUILD) && $(BIN)/python -m kernwright demo --output $(BUILD)/demo.png
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 from report_arrays import (
@@ -429,40 +430,29 @@ def write_simulator_page() -> None:
         SIMULATOR.write_text(SIMULATOR_INTRODUCTION + "\n".join([*parts, SIMULATOR_NOTES]))
 
 
+SUBJECTS: dict[str, tuple[Callable[[], str | None], ...]] = {
+    "Launches": (launch, graphs),
+    "Memory and copies": (allocation, transfers, copies),
+    "Compiling, caches, import": (compile_cost, cached, imports, workers, first_calls),
+    "Tuning, judging, measuring": (sessions, searches, verdicts, measuring),
+    "Calls of array functions": (array_calls,),
+    "Matrix products": (products, products_of_types, few_rows, packed_weights),
+    "Grouped products": (grouped, grouped_float8),
+    "Attention": (attention, float8_attention, decoding),
+    "Published figures, and the rule of choices": (published, choice_rule),
+    "The simulated device": (simulated,),
+}
+
+
 def main() -> None:
     write_simulator_page()
     write_operations_page()
-    subjects = (
-        launch,
-        allocation,
-        graphs,
-        transfers,
-        copies,
-        compile_cost,
-        cached,
-        imports,
-        workers,
-        sessions,
-        searches,
-        verdicts,
-        measuring,
-        array_calls,
-        products,
-        products_of_types,
-        grouped,
-        grouped_float8,
-        attention,
-        float8_attention,
-        decoding,
-        few_rows,
-        packed_weights,
-        published,
-        choice_rule,
-        first_calls,
-        simulated,
-    )
-    parts = [make() for make in subjects]
-    FIGURES.write_text(FIGURES_INTRODUCTION + "\n".join(part for part in parts if part))
+    parts = []
+    for heading, subjects in SUBJECTS.items():
+        tables = [text for text in (make() for make in subjects) if text]
+        if tables:
+            parts.append(f"## {heading}\n\n" + "\n".join(tables))
+    FIGURES.write_text(FIGURES_INTRODUCTION + "\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 namespace kernwright::python {
 namespace {
@@ -129,9 +130,8 @@ CUdeviceptr LaunchFrame::stage(const ArgumentPlan& plan, const HostArgument& hos
     staged.array = Array::empty(device_, std::move(shape), type, stream_);
   }
   if (host.copy_out) staged.target = target;
-  // For an input, only the check of writes needs the values.
-  if (host.copy_out || (device_.is_simulated() && sim::current_checks().init))
-    staged.contiguous = contiguous;
+  // For an input, only the search for writes needs the values.
+  if (host.copy_out || device_.is_simulated()) staged.contiguous = contiguous;
   staged_.push_back(std::move(staged));
   return staged_.back().array.address();
 }
@@ -164,13 +164,33 @@ void LaunchFrame::check_results() const {
   }
 }
 
+/// What a kernel writes to kw.In is lost; without the check of it a warning tells so.
+void LaunchFrame::warn_of_lost_writes() const {
+  for (const Staged& staged : staged_) {
+    if (staged.target || !staged.contiguous || staged.array.nbytes() == 0) continue;
+    const py::array before = py::reinterpret_borrow<py::array>(staged.contiguous);
+    std::vector<std::byte> after(staged.array.nbytes());
+    {
+      const GilRelease unlocked;
+      staged.array.to_host(after.data());
+    }
+    if (std::memcmp(before.data(), after.data(), after.size()) == 0) continue;
+    module_member("kernwright._support.warn", "warn_caller")(
+        describe(*staged.plan, format("got kw.In, and the kernel wrote there: the results are "
+                                      "lost; pass kw.InOut({0}), or kw.Out({0}) where the kernel "
+                                      "reads none of it",
+                                      std::string(name_in_text(*staged.plan->parameter)))));
+  }
+}
+
 void LaunchFrame::finish() {
   if (staged_.empty()) return;
   {
     const GilRelease unlocked;
     (stream_ ? stream_ : Stream::legacy(device_)).synchronize();
   }
-  if (device_.is_simulated() && sim::current_checks().init) check_results();
+  const bool is_checked = device_.is_simulated() && sim::current_checks().init;
+  if (is_checked) check_results();
   for (const Staged& staged : staged_) {
     if (!staged.target) continue;
     auto memory = py::reinterpret_borrow<py::array>(staged.contiguous);
@@ -183,6 +203,7 @@ void LaunchFrame::finish() {
       py::module_::import("numpy").attr("copyto")(staged.target, memory);
     }
   }
+  if (device_.is_simulated() && !is_checked) warn_of_lost_writes();
 }
 
 }  // namespace kernwright::python

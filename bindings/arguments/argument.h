@@ -129,6 +129,7 @@ class LaunchFrame {
   struct Staged;
   void check_results() const;
   void check_input(const Staged& staged) const;
+  void warn_of_lost_writes() const;
   void refuse_shared(const ArgumentPlan& plan, const py::object& target) const;
 
   struct Staged {
@@ -136,8 +137,8 @@ class LaunchFrame {
     bool copied_in = false;
     Array array;
     py::object target;  // null when nothing is copied back
-    /// Host memory for the copy back, the target itself where possible; of an input its values,
-    /// while the check of it is on.
+    /// Host memory for the copy back, the target itself where possible; of an input its values on
+    /// the simulated device, to see whether the kernel wrote there.
     py::object contiguous;
   };
   const Kernel& kernel_;

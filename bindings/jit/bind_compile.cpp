@@ -1,6 +1,7 @@
 // Compiling in the background: the stop flag, deadlines; Ctrl-C while a thread waits for a compile
 // or runs a simulated launch.
 #include "base/errors.h"
+#include "bindings/launch/kernel_source.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/compile_limits.h"
 #include "bindings/support/current.h"
@@ -110,6 +111,7 @@ void bind_compile(py::module_& m) {
   sim::set_text_places([](std::string_view kernel, std::string_view file) {
     return static_cast<int>(KernelTag::first_line_of(kernel, file));
   });
+  sim::set_text_lines(&shown_line);
 }
 
 }  // namespace kernwright::python

@@ -291,7 +291,16 @@ void bind_event(py::module_& m) {
           },
           py::arg("stream") = py::none(), py::kw_only(), py::arg("external") = false)
       .def("synchronize", &Event::synchronize, py::call_guard<GilRelease>())
-      .def("elapsed_ms", &Event::elapsed_ms, py::arg("start"), py::call_guard<GilRelease>())
+      .def(
+          "elapsed_ms",
+          [](const Event& end, const Event& start) -> py::object {
+            const double milliseconds =
+                without_gil([&] { return static_cast<double>(end.elapsed_ms(start)); });
+            const py::float_ value(milliseconds);
+            if (!end.device().is_simulated()) return value;
+            return module_member("kernwright._measure.simulated", "SimulatedMilliseconds")(value);
+          },
+          py::arg("start"))
       .def("__repr__",
            [](const Event& s) { return format("<Event on {}>", device_key(s.device())); });
 }

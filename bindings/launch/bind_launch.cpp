@@ -208,10 +208,7 @@ void bind_kernel(py::module_& m) {
           "forall",
           [](const py::object& self, const py::object& n, const py::object& stream,
              const py::object& shared_bytes) {
-            if (PyBool_Check(n.ptr()) || !PyIndex_Check(n.ptr())) {
-              throw ArgumentError("forall(n) wants a number of threads, got " + type_name(n));
-            }
-            return bind_forall(self, py::int_(n).cast<std::int64_t>(), stream,
+            return bind_forall(self, thread_extents_argument(n), stream,
                                shared_bytes_argument(shared_bytes.ptr()));
           },
           py::arg("n"), py::arg("stream") = py::none(), py::arg("shared_bytes") = 0)

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/regular_file.h"
+#include "jit/compile/ptx_source_lines.h"
 #include "jit/source/cuda_headers.h"
 #include "jit/source/include_closure.h"
 
@@ -130,6 +131,28 @@ std::optional<std::string> shown_text(const std::string& file, int first_line) {
   RegularFile read = read_regular_file(path, kMaxSourceBytes);
   if (!read.reason.empty()) return std::nullopt;
   return std::move(read.bytes);
+}
+
+std::string shown_line(std::uint64_t code, const std::string& file, int line) {
+  constexpr std::size_t kMostBytes = 120;
+  const auto source = source_of_code(code);
+  const std::string* const known = source ? source->text_of(file) : nullptr;
+  const std::optional<std::string> read = known == nullptr ? shown_text(file, 1) : std::nullopt;
+  if (known == nullptr && !read) return {};
+  std::string text(line_of_text(known != nullptr ? *known : *read, line));
+  const std::size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string::npos) return {};
+  text = text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto unit = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : '\0');
+    if (unit < 0x20 || unit == 0x7f) text[i] = text[i] == '\t' ? ' ' : '?';
+    if (unit == 0xc2 && next >= 0x80 && next < 0xa0) text.replace(i, 2, "?");  // of C1
+  }
+  if (text.size() <= kMostBytes) return text;
+  std::size_t end = kMostBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // within UTF-8
+  return text.substr(0, end) + "...";
 }
 
 }  // namespace kernwright::python

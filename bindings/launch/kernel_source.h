@@ -42,4 +42,8 @@ std::shared_ptr<const KernelSource> source_of_code(std::uint64_t code);
 /// a #line gives a text any name it likes.
 std::optional<std::string> shown_text(const std::string& file, int first_line);
 
+/// Line `line` of `file` in the module with that code, without blanks around it and without
+/// characters that steer a terminal; cut after 120 bytes. Empty when it is not known.
+std::string shown_line(std::uint64_t code, const std::string& file, int line);
+
 }  // namespace kernwright::python

@@ -28,7 +28,6 @@ namespace {
 // Blocks up to these sizes live on the stack; larger ones are rare and take the heap.
 constexpr std::size_t kStackBytes = 1024;
 constexpr std::size_t kStackArguments = 64;
-constexpr std::int64_t kNoThreads = -1;
 
 /// The argument block: bytes of all parameters and a pointer to each.
 class ArgumentBlock {
@@ -76,28 +75,22 @@ void check_count(const LaunchPlan& plan, const LaunchFrame& frame, std::size_t c
                              count, count == 1 ? "was" : "were", count - wanted));
 }
 
-/// Chooses a block of highest occupancy and as many of them as `threads` need.
-void choose_grid(LaunchPlan& plan, LaunchConfig& config, std::int64_t threads) {
+/// Chooses a block of highest occupancy and as many of them as the extents need.
+void choose_grid(LaunchPlan& plan, LaunchConfig& config, const ThreadExtents& extents) {
   int block = config.shared_bytes == 0 ? plan.suggested_block.load(std::memory_order_relaxed) : 0;
   if (block == 0) {
     block = without_gil([&] { return plan.kernel.suggest_block(config.shared_bytes); });
     if (config.shared_bytes == 0) plan.suggested_block.store(block, std::memory_order_relaxed);
   }
-  const std::int64_t blocks = threads / block + (threads % block != 0 ? 1 : 0);
-  if (blocks > std::int64_t{0x7fffffff}) {
-    throw LaunchConfigError(format("forall({}): {} blocks of {}, above the limit of {} blocks",
-                                   threads, blocks, counted(block, "thread"), 0x7fffffff));
-  }
-  config.block = {static_cast<std::uint32_t>(block), 1, 1};
-  config.grid = {static_cast<std::uint32_t>(blocks), 1, 1};
+  extents.choose(config, block);
 }
 
 /// kernel[grid, block, ...]: a configuration bound once, called many times.
 struct BoundKernel {
   PyObject_HEAD vectorcallfunc call;
-  PyObject* kernel;      // owned; the KernelObject lives in it
-  LaunchConfig config;   // begins in make_bound(), ends in bound_free()
-  std::int64_t threads;  // of forall(), else kNoThreads
+  PyObject* kernel;       // owned; the KernelObject lives in it
+  LaunchConfig config;    // begins in make_bound(), ends in bound_free()
+  ThreadExtents extents;  // of forall()
 };
 
 PyTypeObject* bound_type = nullptr;
@@ -115,8 +108,8 @@ PyObject* bound_call(PyObject* self, PyObject* const* arguments, std::size_t fla
                                  short_repr(PyTuple_GET_ITEM(keywords, 0))));
     }
     const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(flagged_count));
-    if (bound->threads != 0) {
-      launch(kernel_of(bound->kernel), bound->config, arguments, count, bound->threads);
+    if (!bound->extents.is_empty()) {
+      launch(kernel_of(bound->kernel), bound->config, arguments, count, bound->extents);
     }
     Py_RETURN_NONE;
   });
@@ -143,14 +136,14 @@ PyObject* bound_repr(PyObject* self) {
   auto* bound = reinterpret_cast<BoundKernel*>(self);
   const LaunchConfig& c = bound->config;
   const std::string& name = kernel_of(bound->kernel).name();
-  const std::string text = bound->threads != kNoThreads
-                               ? format("<{}.forall({})>", name, bound->threads)
+  const std::string text = bound->extents.count != 0
+                               ? format("<{}.forall({})>", name, bound->extents.to_string())
                                : format("<{}[({}, {}, {}), ({}, {}, {})]>", name, c.grid.x,
                                         c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z);
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
-PyObject* make_bound(PyObject* kernel, LaunchConfig config, std::int64_t threads) {
+PyObject* make_bound(PyObject* kernel, LaunchConfig config, const ThreadExtents& extents) {
   kernel_of(kernel);  // the calls rely on it
   BoundKernel* bound = std::exchange(spare_bound, nullptr);
   if (bound != nullptr) {
@@ -163,7 +156,7 @@ PyObject* make_bound(PyObject* kernel, LaunchConfig config, std::int64_t threads
   bound->call = &bound_call;
   bound->kernel = kernel;
   new (&bound->config) LaunchConfig(std::move(config));
-  bound->threads = threads;
+  bound->extents = extents;
   return reinterpret_cast<PyObject*>(bound);
 }
 
@@ -184,7 +177,7 @@ LaunchConfig resolved(const LaunchConfigObject& object) {
 }
 
 void launch(KernelObject& kernel, const LaunchConfig& given, PyObject* const* arguments,
-            std::size_t count, std::int64_t threads) {
+            std::size_t count, const ThreadExtents& extents) {
   Device& device = given.stream ? given.stream.device() : current_device();
   std::optional<LaunchConfig> changed;  // a copy costs as much as the conversion of an argument
   if (!given.stream) {
@@ -194,9 +187,9 @@ void launch(KernelObject& kernel, const LaunchConfig& given, PyObject* const* ar
   const Stream& stream = changed ? changed->stream : given.stream;
   LaunchFrame frame(plan.kernel, device, stream);
   if (count != plan.arguments.size()) check_count(plan, frame, count);
-  if (threads != kNoThreads) {
+  if (extents.count != 0) {
     if (!changed) changed.emplace(given);
-    choose_grid(plan, *changed, threads);
+    choose_grid(plan, *changed, extents);
   }
   const LaunchConfig& config = changed ? *changed : given;
   ArgumentBlock block(plan);
@@ -234,20 +227,16 @@ PyObject* bind_subscript(PyObject* kernel, PyObject* key) noexcept {
       config.stream = stream_argument(stream, current_device());
     }
     if (parts > 3) config.shared_bytes = shared_bytes_argument(PyTuple_GET_ITEM(key, 3));
-    return make_bound(kernel, std::move(config), kNoThreads);
+    return make_bound(kernel, std::move(config), {});
   });
 }
 
-py::object bind_forall(const py::object& kernel, std::int64_t threads, const py::object& stream,
-                       std::uint32_t shared_bytes) {
-  if (threads < 0) {
-    throw LaunchConfigError(
-        format("forall({}): the number of threads must be at least 0", threads));
-  }
+py::object bind_forall(const py::object& kernel, const ThreadExtents& extents,
+                       const py::object& stream, std::uint32_t shared_bytes) {
   LaunchConfig config;
   config.stream = stream_argument(stream, current_device());
   config.shared_bytes = shared_bytes;
-  return py::reinterpret_steal<py::object>(make_bound(kernel.ptr(), std::move(config), threads));
+  return py::reinterpret_steal<py::object>(make_bound(kernel.ptr(), std::move(config), extents));
 }
 
 void make_bound_type(py::module_& m) {

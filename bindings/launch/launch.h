@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bindings/launch/kernel_object.h"
+#include "bindings/launch/thread_extents.h"
 #include "bindings/support/gil.h"
 #include "core/launch/launch_config.h"
 
@@ -21,13 +22,13 @@ KernelObject& kernel_of(PyObject* kernel);
 PyObject* bind_subscript(PyObject* kernel, PyObject* key) noexcept;
 
 /// kernel.forall(n): grid and block are chosen at each call.
-py::object bind_forall(const py::object& kernel, std::int64_t threads, const py::object& stream,
-                       std::uint32_t shared_bytes);
+py::object bind_forall(const py::object& kernel, const ThreadExtents& extents,
+                       const py::object& stream, std::uint32_t shared_bytes);
 
 /// Converts and checks `count` arguments, then queues the kernel. An empty stream in `config` means
-/// the current one. With `threads` >= 0 grid and block are chosen for so many threads.
+/// the current one. With `extents` of any axes grid and block are chosen for so many threads.
 void launch(KernelObject& kernel, const LaunchConfig& config, PyObject* const* arguments,
-            std::size_t count, std::int64_t threads = -1);
+            std::size_t count, const ThreadExtents& extents = {});
 
 /// kw.LaunchConfig: plain fields as given; the stream is looked up at the launch.
 struct LaunchConfigObject {

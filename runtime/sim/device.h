@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kernwright::sim {
@@ -60,5 +61,11 @@ void set_interrupt_check(bool (*is_interrupted)()) noexcept;
 /// `kernel` (lowered name) in `file`, 1 for a file of its own. Null: 1 for all. Called on the
 /// launching thread.
 void set_text_places(int (*first_line_of)(std::string_view kernel, std::string_view file)) noexcept;
+
+/// Messages of faults and logged findings show the line of the source: `line_of` returns the text
+/// of line `line` of `file` in the module with the code `code` (sim::code_id()), empty when it is
+/// not known. Null: none is shown. Called on the launching thread, with locks held.
+void set_text_lines(std::string (*line_of)(std::uint64_t code, const std::string& file,
+                                           int line)) noexcept;
 
 }  // namespace kernwright::sim

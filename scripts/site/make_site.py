@@ -20,6 +20,7 @@ import subprocess
 import sys
 
 import cpp_reference
+import name_index
 import python_reference
 import torch_reference
 
@@ -28,7 +29,19 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^\| ([^|]+?) *\| *\|$")
 FILE_WORKER = "assets/file_worker.js"
+STYLE = "assets/kernwright.css"
 PAGE = re.compile(r"\]\((\w+\.md)\)")
+# How much a page counts in a search, where not 1: pages for users before records of measurements.
+BOOSTS = {
+    **dict.fromkeys(("checks", "ten_minutes", "launching", "measuring", "arrays", "errors"), 4),
+    **dict.fromkeys(
+        ("figures", "operations_speed", "driver_behaviour", "simulator_speed", "checks_compared"),
+        0.2,
+    ),
+    **dict.fromkeys(("ptx_coverage", "changelog", "contributing", "all_pages"), 0.2),
+}
+# The theme shows tabs and the sidebar from 1220 pixels on; here from 1100 on (in em of 16 pixels).
+BREAKPOINTS = {"76.25em": "68.75em", "76.234375em": "68.734375em"}
 # Pages outside of docs, with their place on the site.
 OUTSIDE = {
     "README.md": "index.md",
@@ -60,7 +73,21 @@ def main() -> int:
         print(made.stdout + made.stderr, file=sys.stderr)
         return made.returncode
     write_index_for_disks(arguments.folder / "site" / "search")
+    show_navigation_earlier(arguments.folder / "site" / "assets")
     return 0
+
+
+def show_navigation_earlier(assets: pathlib.Path) -> None:
+    """Moves the width of a window from which on the theme shows the navigation beside the page."""
+    counts = dict.fromkeys(BREAKPOINTS, 0)
+    for path in (*assets.rglob("*.css"), *assets.rglob("bundle.*.js")):
+        text = path.read_text(encoding="utf-8")
+        for old, new in BREAKPOINTS.items():
+            counts[old] += text.count(old)
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+    if not all(counts.values()):
+        raise SystemExit(f"the theme has other breakpoints than {', '.join(BREAKPOINTS)}")
 
 
 def write_index_for_disks(folder: pathlib.Path) -> None:
@@ -76,19 +103,29 @@ def write_pages(folder: pathlib.Path) -> None:
     (pages / "tutorial").mkdir()
     for source in sources():
         target = place_of(source)
-        (pages / target).write_text(relinked(source, target), encoding="utf-8")
+        text = front_matter(target) + relinked(source, target)
+        (pages / target).write_text(text, encoding="utf-8")
     for picture in ("docs/pictures",):
         shutil.copytree(ROOT / picture, pages / "pictures")
     (pages / FILE_WORKER).parent.mkdir()
-    shutil.copy(pathlib.Path(__file__).with_name("file_worker.js"), pages / FILE_WORKER)
+    for asset in (FILE_WORKER, STYLE):
+        name = asset.rpartition("/")[2]
+        shutil.copy(pathlib.Path(__file__).with_name(name), pages / asset)
     for name, text in tutorial().items():
         (pages / "tutorial" / f"{name}.md").write_text(text, encoding="utf-8")
     for name, text in python_reference.pages().items():
         (pages / "reference" / f"{name}.md").write_text(text, encoding="utf-8")
+    (pages / "reference" / "index_a_z.md").write_text(name_index.page(), encoding="utf-8")
     (pages / "reference" / "torch.md").write_text(torch_reference.page(), encoding="utf-8")
     for name, text in cpp_reference.pages().items():
         (pages / "reference" / f"cpp_{name}.md").write_text(text, encoding="utf-8")
     (folder / "mkdocs.yml").write_text(json.dumps(configuration(), indent=1))
+
+
+def front_matter(page: str) -> str:
+    """The weight of the page in searches; empty for the usual one."""
+    boost = BOOSTS.get(page.removesuffix(".md"))
+    return "" if boost is None else f"---\nsearch:\n  boost: {boost}\n---\n"
 
 
 def tutorial() -> dict[str, str]:
@@ -165,6 +202,7 @@ def guides() -> list[dict[str, object]]:
 
 
 def reference() -> list[dict[str, object]]:
+    """Pages by language, behind the index of all names."""
     names = {name: title for name, (title, _) in python_reference.TOPICS.items()}
     names[python_reference.FUNCTIONS] = "Functions of arrays"
     python: list[dict[str, str]] = [{t: f"reference/{n}.md"} for n, t in names.items()]
@@ -174,7 +212,7 @@ def reference() -> list[dict[str, object]]:
     ]
     python.append({"kw.torch": "reference/torch.md"})
     cpp = [{title: f"reference/cpp_{name}.md"} for name, title in cpp_reference.TITLES.items()]
-    return [{"Python": python}, {"C++": cpp}]
+    return [{"Index from A to Z": "reference/index_a_z.md"}, {"Python": python}, {"C++": cpp}]
 
 
 def configuration() -> dict[str, object]:
@@ -202,6 +240,7 @@ def configuration() -> dict[str, object]:
         "theme": {"name": "material", "font": False, "features": features, "palette": palette},
         "plugins": ["search"],
         "extra": {"polyfills": [FILE_WORKER]},
+        "extra_css": [STYLE],
         "markdown_extensions": [
             "tables", "attr_list", "def_list", "pymdownx.superfences",
             {"pymdownx.highlight": {"anchor_linenums": False}},

@@ -24,7 +24,7 @@ ARRAYS = (
     "Array empty empty_like zeros zeros_like ones ones_like full full_like arange linspace "
     "asarray from_dlpack pinned CudaArray Texture Surface TensorMap"
 )
-WATCHING = "trace line_profile profile annotate time_kernel"
+WATCHING = "trace line_profile profile annotate time time_kernel"
 JUDGING = "judge Judge Task Inputs Verdict"
 # The title of each page, and its names of `kernwright`.
 TOPICS = {

@@ -30,6 +30,10 @@ def definitions() -> Iterator[tuple[str, Definition]]:
         yield from ((name, nodes[name]) for name in public(tree))
 
 
+def docstring(node: Definition) -> str:
+    return ast.get_docstring(node) or ""
+
+
 def parsed(path: pathlib.Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from children import kernwright
+from children import kernwright, run_child
 
 
 @pytest.fixture(scope="module")
@@ -197,3 +197,43 @@ def test_every_command_has_help(command):
     result = kernwright(command, "--help")
     assert result.returncode == 0
     assert "usage:" in result.stdout
+
+
+WITHOUT = """
+import sys
+for name in ("matplotlib", "PIL", "scipy"):
+    sys.modules[name] = None
+from kernwright.cli import main
+sys.exit(main({words!r}))
+"""
+
+
+def test_demo_needs_no_other_package(tmp_path):
+    """As after `pip install kernwright` alone: it draws its own scene."""
+    result = run_child(WITHOUT.format(words=["demo", "-o", str(tmp_path / "out.png")]), timeout=300)
+    assert result.code == 0, result.out + result.err
+    assert "scene       drawn by this program, 512 x 600 pixels" in result.out
+    assert "all results agree with NumPy" in result.out
+    assert "on the simulated device (a CPU)" in result.out or "on the device," in result.out
+    head = (tmp_path / "out.png").read_bytes()
+    assert head.startswith(b"\x89PNG") and b"edges of the blurred image" in head
+
+
+def test_demo_of_an_image_without_pillow_says_what_to_install(tmp_path):
+    (tmp_path / "mine.png").write_bytes(b"")
+    result = run_child(WITHOUT.format(words=["demo", str(tmp_path / "mine.png")]))
+    assert result.code == 2 and "pip install 'kernwright[demo]'" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_doctor_lists_no_places_where_nothing_is():
+    result = kernwright("doctor")
+    assert result.returncode == 0, result.stderr
+    assert ": not found" not in result.stdout
+
+
+def test_bench_of_an_unknown_operation_says_so_in_a_line():
+    result = kernwright("bench", "--only", "nothing")
+    assert result.returncode == 2 and result.stdout == ""
+    assert "no operation has 'nothing' in its name" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1 and len(result.stderr) < 400

@@ -217,3 +217,15 @@ def test_a_reset_within_a_capture_is_refused():
     assert graph.node_count == 2
     graph.launch()
     assert x.numpy().tolist() == [2, 2, 2, 2]
+
+
+def test_elapsed_milliseconds_of_the_simulated_device_say_so(sim):
+    start, end = kw.Event(), kw.Event()
+    start.record()
+    end.record()
+    end.synchronize()
+    elapsed = end.elapsed_ms(start)
+    assert isinstance(elapsed, float) and type(elapsed + 1) is float
+    assert str(elapsed) == repr(elapsed) == f"{float(elapsed)!r} (simulated)"
+    assert f"{elapsed:.3f}" == f"{float(elapsed):.3f}"
+    assert pickle.loads(pickle.dumps(elapsed)) == elapsed

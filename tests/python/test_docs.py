@@ -14,6 +14,10 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# A block of what the block above it prints, with "..." for anything.
+WITH_OUTPUT = re.compile(
+    r"^```python\n(.*?)^```$(?:\n+```output\n(.*?)^```$)?", re.DOTALL | re.MULTILINE
+)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 RAISES = re.compile(r"#\s+([A-Z]\w*(?:Error|Failed|Fault|NotFound|Bounds|Argument)): ")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
@@ -38,7 +42,7 @@ def runnable(code):
 
 PRELUDE = textwrap.dedent(
     """
-    import contextlib, sys
+    import contextlib, doctest, io, sys
 
     @contextlib.contextmanager
     def raises(name):
@@ -50,6 +54,16 @@ PRELUDE = textwrap.dedent(
             raise AssertionError(f"no {name}")
 
     space = {"__name__": "__main__", "raises": raises}
+
+    def run(code, name, expected):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, name, "exec"), space)
+        if expected is None or not space["kw"].current_device().is_simulated:
+            return
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        is_same = doctest.OutputChecker().check_output(expected, out.getvalue(), flags)
+        assert is_same, f"{name} printed\\n{out.getvalue()}"
     """
 )
 
@@ -60,14 +74,15 @@ OF_SIMULATED = ("checks", "trace_and_profile")
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
 def test_code_runs_as_it_stands(page, tmp_path):
-    """The blocks of a page, one after the other, as a reader pastes them."""
+    """The blocks of a page, one after the other, as a reader pastes them; they print what the page
+    says."""
     code = PRELUDE
-    for number, block in enumerate(blocks(page)):
+    for number, (block, output) in enumerate(WITH_OUTPUT.findall(page.read_text())):
         for module in re.findall(r"^import (torch|ray|cupy)\b", block, re.MULTILINE):
             if importlib.util.find_spec(module) is None:
                 pytest.skip(f"{page.name} needs {module}")
         name = f"{page.name}, block {number}"
-        code += f"exec(compile({runnable(block)!r}, {name!r}, 'exec'), space)\n"
+        code += f"run({runnable(block)!r}, {name!r}, {output or None!r})\n"
     environment = {**os.environ, "KERNWRIGHT_SIM_CAPABILITY": "9.0"}  # has tensor maps
     if page.stem in OF_SIMULATED:
         environment["KERNWRIGHT_DEVICE"] = "sim"
@@ -81,6 +96,14 @@ def test_code_runs_as_it_stands(page, tmp_path):
 def test_pages_have_code():
     assert len(WITH_CODE) > 20
     assert sum(len(blocks(page)) for page in WITH_CODE) > 35
+
+
+def test_outputs_belong_to_the_block_above():
+    for page in PAGES:
+        text = page.read_text()
+        outputs = [output for _, output in WITH_OUTPUT.findall(text) if output]
+        assert len(outputs) == text.count("```output\n"), page.name
+    assert "```output\n" in (ROOT / "docs" / "ten_minutes.md").read_text()
 
 
 def test_a_page_that_is_wrong_is_noticed():

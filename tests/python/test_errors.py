@@ -101,3 +101,53 @@ def test_a_standard_that_nvrtc_does_not_know_names_its_version():
         kw.kernel("__global__ void k() {}", std="c++71").compile()
     with pytest.raises(kw.InvalidArgument, match="field `std`"):
         kw.kernel("__global__ void k() {}", extra=["--std=c++23"]).compile()
+
+
+BUILT = "__global__ void {name}(const float* in, float* out) {{\n{pad}    out[1] = {what};\n}}"
+
+
+def fault_of(text, *arguments):
+    with pytest.raises(kw.DeviceFault) as caught:
+        kw.kernel(text)[1, 1](*arguments)
+    return caught.value
+
+
+def test_a_fault_shows_the_line_of_its_own_text(sim):
+    """Of texts put together, which share the name <string>."""
+    x = kw.zeros(4)
+    for what in ("in[4]", "in[5]  ", "in[-1]"):
+        for pad in ("", "\n\n"):
+            fault = fault_of(BUILT.format(name="same", what=what, pad=pad), x, kw.zeros(4))
+            assert f"\n    out[1] = {what};\n" in str(fault) or f"out[1] = {what.strip()}" in str(
+                fault
+            )
+            assert fault.line == 2 + len(pad) and fault.report == str(fault)
+    literal = fault_of("__global__ void k(int* x) {\n\tx[9] = 1;\n}", kw.zeros(4, "int32"))
+    assert "\n    x[9] = 1;\n" in str(literal)
+
+
+def test_a_fault_shows_lines_of_headers_and_files(sim, tmp_path):
+    header = {"mine.h": "// a header\n__device__ void put(int* x) { x[9] = 1; }\n"}
+    text = '#include "mine.h"\n__global__ void k(int* x) { put(x); }'
+    with pytest.raises(kw.DeviceFault, match=r"\{ x\[9\] = 1; \}"):
+        kw.kernel(text, headers=header)[1, 1](kw.zeros(4, "int32"))
+    path = tmp_path / "kernel.cu"
+    path.write_text("\n__global__ void k(int* x) { x[8] = 1; }  // of a file\n")
+    with pytest.raises(kw.DeviceFault, match="of a file"):
+        kw.kernel(path)[1, 1](kw.zeros(4, "int32"))
+
+
+def test_the_shown_line_steers_no_terminal_and_is_short(sim):
+    mark = "\x1b[31m\u009b1m \u00e9"
+    line = f"x[9] = 1; /* {mark} {'long ' * 60} */"
+    fault = fault_of(f"__global__ void k(int* x) {{\n  {line}\n}}", kw.zeros(4, "int32"))
+    shown = str(fault).splitlines()[1]
+    assert shown.startswith("    x[9] = 1; /* ?[31m?1m \u00e9 long") and shown.endswith("...")
+    assert len(shown) < 130
+
+
+def test_timeouts_and_assertions_show_their_line_too(sim):
+    fault = fault_of(
+        "__global__ void k(int* x) {\n  if (x) __trap();  // here\n}", kw.zeros(4, "int32")
+    )
+    assert "if (x) __trap();  // here" in str(fault)

@@ -36,7 +36,7 @@ NO_OPERATIONS = {
         "savez_compressed"
     ),
     "measure, look on and judge": (
-        "annotate profile time_kernel line_profile judge Judge Task Inputs Verdict"
+        "annotate profile time time_kernel line_profile trace judge Judge Task Inputs Verdict"
     ),
     "tell about types and shapes": (
         "finfo iinfo isdtype can_cast promote_types result_type broadcast_shapes "

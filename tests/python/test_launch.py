@@ -339,3 +339,53 @@ except kw.Timeout as error:
     env = {**os.environ, "KERNWRIGHT_DEVICE": "sim", "KERNWRIGHT_SIM_BUDGET": "100000"}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert "ended:" in result.stdout and "forever" in result.stdout, result.stderr
+
+
+PLACES = r"""
+__global__ void places(int* out, int d, int h, int w) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    int z = blockIdx.z * blockDim.z + threadIdx.z;
+    int* own = &out[(z * h + y) * w + x];
+    if (x < w && y < h && z < d) atomicAdd(own, 1 + x + 1000 * y + 100000 * z);
+    if (x == 0 && y == 0 && z == 0) {
+        out[d * h * w] = blockDim.x;
+        out[d * h * w + 1] = blockDim.y * blockDim.z;
+    }
+}"""
+
+
+@pytest.mark.parametrize(
+    "extents",
+    [(7,), (1, 1), (5, 3), (33, 65), (1, 1000), (1000, 1), (2, 3, 5), (70, 2, 1), (1, 1, 300)],
+)
+def test_forall_takes_the_extents_of_a_shape(extents):
+    d, h, w = (1,) * (3 - len(extents)) + extents
+    out = kw.zeros(d * h * w + 2, "int32")
+    places = kw.kernel(PLACES)
+    places.forall(extents)(out, d, h, w)
+    z, y, x = np.indices((d, h, w))
+    result = out.numpy()
+    np.testing.assert_array_equal(result[:-2], (1 + x + 1000 * y + 100000 * z).ravel())
+    assert result[-2] * result[-1] <= 1024
+    if len(extents) > 1 and w >= 32:
+        assert result[-2] % 32 == 0  # whole warps along x
+    assert repr(extents).strip("(),").split(",")[0] in repr(places.forall(extents))
+
+
+def test_forall_refuses_other_extents():
+    places = kw.kernel(PLACES)
+    out = kw.zeros(3, "int32")
+    for nothing in ((0, 5), (5, 0), (2, 0, 2), (0,)):
+        places.forall(nothing)(out, 1, 1, 1)
+    assert not out.numpy().any()
+    for wrong in ((), (1, 2, 3, 4), (1.5, 2), (True, 2), "ab", ("2", 3), None):
+        with pytest.raises(kw.ArgumentError, match="forall"):
+            places.forall(wrong)
+    for wrong in ((-1, 5), (5, -1), -3):
+        with pytest.raises(kw.LaunchConfigError, match="at least 0"):
+            places.forall(wrong)
+    with pytest.raises(kw.LaunchConfigError, match=r"forall\(\(100000000, 2\)\): .* along y"):
+        places.forall((100_000_000, 2))(out, 1, 1, 1)
+    with pytest.raises(kw.ArgumentError, match="out of range"):
+        places.forall((1 << 80, 2))

@@ -213,3 +213,14 @@ def test_tools_see_ranges(tmp_path):
     assert "begin compile" in lines
     after = lines[lines.index("begin outer") :]
     assert after == ["begin outer", "begin named", "end", "begin graph", "end", "end"]
+
+
+def test_milliseconds_of_the_simulated_device_say_so(work, sim):
+    with kw.profile() as p:
+        kw.zeros(4).fill(2)
+    assert p.is_simulated
+    assert "times of the simulated device" in str(p).splitlines()[-1]
+    assert "simulated" in p._repr_html_()
+    with kw.profile() as none, kw.annotate("nothing"):
+        pass
+    assert not none.is_simulated and "simulated" not in str(none)

@@ -8,6 +8,7 @@ import pytest
 import tune_rows
 
 import kernwright as kw
+from kernwright._support import svg
 from kernwright.tune._report import write_report
 
 pytestmark = [
@@ -247,3 +248,27 @@ def test_on_a_narrow_screen_counts_stand_below_their_line_with_names(page, pages
     assert len(boxes) > 20
     assert all(left >= 0 and right <= 480 and below >= -1 for left, right, below, _ in boxes)
     assert {name for *_, name in boxes} >= {'"cost "', '"sect/req "', '"conflicts "'}
+
+
+@pytest.mark.parametrize("low", [1e-4, 0.9, 900_000.0, 1e9])
+@pytest.mark.parametrize("spread", [1.0, 1.0001, 1.3, 1000.0])
+def test_labels_of_axes_fit(low, spread):
+    """Neither cut off at an edge, nor on the axis' name, nor on each other."""
+    values = [low, low * spread]
+
+    def text(value):
+        return f"{value:,.0f}" if value > 1000 else f"{value:.6g}"
+
+    plot = svg.Plot(values, values, log_x=True, log_y=True, x_text=text, y_text=text)
+    plot.axes("x", "y")
+    page = plot.svg("a plot")
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">([^<]*)</text>', page)
+    assert found
+    ends = []
+    for x, _y, anchor, label in found:
+        width = 6.5 * len(label)
+        begin = float(x) - {"end": width, "middle": width / 2}[anchor]
+        assert begin >= (18 if anchor == "end" else 0) and begin + width <= plot.width, label
+        if anchor == "middle":
+            ends.append((begin, begin + width))
+    assert all(left[1] <= right[0] for left, right in itertools.pairwise(ends))

@@ -100,6 +100,24 @@ def test_the_reference_has_every_public_name(folder):
     assert "kernwright._core" not in text
 
 
+def test_the_index_has_every_public_name(folder):
+    text = (folder / "pages" / "reference" / "index_a_z.md").read_text()
+    for name in kw.__all__:
+        if not isinstance(getattr(kw, name), type(kw)) and name != "__version__":
+            assert f"[`kw.{name}`](" in text or f"[`kw.errors.{name}`](" in text, name
+    for name in ("kw.linalg.solve", "kw.torch.RMSNorm", "Array.astype", "Kernel.forall"):
+        assert f"[`{name}`](" in text, name
+    rows = [line for line in text.splitlines() if line.startswith("| [")]
+    assert len(rows) > 600 and len(set(rows)) == len(rows)
+
+
+def test_records_of_measurements_stand_together(folder):
+    nav = json.loads((folder / "mkdocs.yml").read_text())["nav"]
+    (records,) = [part for part in nav if next(iter(part)).startswith("How it works")]
+    assert {"figures.md", "operations_speed.md", "driver_behaviour.md"} <= set(pages_of([records]))
+    assert (ROOT / "docs" / "figures.md").read_text().count("\n## ") >= 8
+
+
 def test_the_reference_of_headers(folder):
     text = (folder / "pages" / "reference" / "cpp_core.md").read_text()
     assert "### Stream\n" in text and "void wait(const Event& event) const;" in text
@@ -271,7 +289,7 @@ def test_a_reader_finds_the_way(folder, view, server, width, place):
     title = view.ask("document.querySelector('h1').textContent")
     assert title.startswith("Kernwright")
     has_tabs = view.ask("document.querySelector('.md-tabs').checkVisibility()")
-    assert has_tabs == (width == 1280)
+    assert has_tabs == (width >= 1200)
     if not has_tabs:  # the navigation is in a drawer
         view.ask("document.querySelector('label.md-header__button[for=__drawer]').click()")
         view.wait_for("document.querySelector('[data-md-toggle=drawer]').checked")
@@ -280,6 +298,45 @@ def test_a_reader_finds_the_way(folder, view, server, width, place):
         assert "reference/" in follow(view, ".md-tabs a[href*='reference/']")
         assert follow(view, ".md-nav--primary a[href*='arrays.html']").endswith("arrays.html")
     assert view.ask("document.querySelector('h1').textContent") != title
+    if has_tabs:  # the pages of the section stand beside the text
+        assert view.ask("document.querySelector('.md-sidebar--primary').checkVisibility()")
+        assert view.ask("document.querySelector('.md-sidebar--primary')"
+                        ".getBoundingClientRect().left") >= 0  # fmt: skip
     assert any("reference/kernels.html" in each for each in search(view, "LaunchConfig"))
     assert not view.problems
     assert all(each.startswith((home, "data:", "blob:", "about:")) for each in view.requests)
+
+
+@needs_the_site
+@needs_a_browser
+def test_search_finds_the_page_for_users_first(folder, view, server):
+    for words, wanted in (
+        ("race", "checks.html"),
+        ("time a kernel", "measuring.html"),
+        ("torch", ("interoperability.html", "torch.html")),
+        ("forall", ("launching.html", "reference/kernels.html")),
+    ):
+        view.go(f"{server}/index.html")
+        first = search(view, words)[0].partition("#")[0].partition("?")[0]
+        assert first.endswith(wanted), f"{words}: {first}"
+
+
+@needs_the_site
+@needs_a_browser
+def test_the_copy_button_covers_no_code_on_a_narrow_screen(folder, view):
+    view.resize(480)
+    view.go((folder / "site" / "launching.html").as_uri())
+    covered = view.wait_for(
+        """((blocks) => blocks.length < 3 ? null : blocks.filter((block) => {
+            const button = block.querySelector('.md-clipboard, .md-code__button');
+            const range = document.createRange();
+            range.selectNodeContents(block.querySelector('code'));
+            const of = button.getBoundingClientRect();
+            return [...range.getClientRects()].some((text) => text.width > 0 &&
+                text.top < of.bottom && text.bottom > of.top &&
+                text.left < of.right && text.right > of.left);
+        }).map((block) => block.textContent.slice(0, 60)))(
+            [...document.querySelectorAll('.highlight')].filter((block) =>
+                block.querySelector('.md-clipboard, .md-code__button')))"""
+    )
+    assert covered == []

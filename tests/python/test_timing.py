@@ -1,4 +1,4 @@
-"""time_kernel(): samples, when it stops, and misuse."""
+"""time(): samples, when it stops, and misuse."""
 
 import numpy as np
 import pytest
@@ -84,3 +84,37 @@ def test_misuse(spin):
         kw.time_kernel(lambda: 1 / 0)
     with pytest.raises(kw.CaptureError), kw.Graph().capture() as stream:
         kw.time_kernel(lambda: None, stream=stream)
+
+
+def test_time_takes_a_callable_and_its_arguments(spin, sim):
+    x = kw.zeros(32, np.int32)
+    settings = {"min_samples": 6, "max_samples": 6, "warmup": 1}
+    bound = kw.time(spin[1, 32], x, 1000, **settings)
+    assert len(bound.samples) == 6 and bound.cold
+    seen = []
+    assert kw.time(lambda *a: seen.append(a), 1, "two", **settings).median >= 0
+    assert set(seen) == {(1, "two")} and len(seen) == 7
+    assert kw.time(kw.exp, kw.ones(5), cold=False, **settings).cold is False
+    assert bound.is_simulated and "simulated" in repr(bound) and "simulated" in bound._repr_html_()
+    assert "simulated" not in repr(Timing((1.0,), cold=True))
+    for wrong in (None, 3, spin):
+        with pytest.raises(kw.Error):
+            kw.time(wrong)
+    with pytest.raises(TypeError, match="max_sample"):
+        kw.time(spin[1, 32], x, 1000, max_sample=3)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6, 9, 10, 37, 100, 1000, 1001, 5000])
+def test_the_interval_holds_the_median_95_times_of_100(count):
+    samples = tuple(float(i) for i in range(count))
+    low, high = Timing(samples[::-1], cold=True).interval
+    assert low + high == count - 1  # as many outside on either side
+    if count < 6:
+        assert (low, high) == (0, count - 1)
+        return
+    rng = np.random.default_rng(count)
+    draws = np.sort(rng.random((2000, count)), axis=1)
+    inside = (draws[:, int(low)] <= 0.5) & (draws[:, int(high)] >= 0.5)
+    assert inside.mean() > 0.93
+    tighter = (draws[:, int(low) + 2] <= 0.5) & (draws[:, int(high) - 2] >= 0.5)
+    assert count < 10 or tighter.mean() < inside.mean()

@@ -63,6 +63,8 @@ from kernwright._core import (
 )
 from kernwright._jit.kernels import Module, Program, kernel, module, warmup
 from kernwright._jit.options import ProgramOptions
+from kernwright._support.names import array_attribute as _array_attribute
+from kernwright._support.names import missing as _missing
 from kernwright._support.typed import publish, typed
 from kernwright.errors import (
     ArgumentError,
@@ -89,6 +91,7 @@ from kernwright.errors import (
 )
 
 _logger.begin()
+setattr(Array, "__getattr__", _array_attribute)  # noqa: B010 (the stub has none, on purpose)
 
 # The element types under their names; looked up when first asked for, because three of them are
 # of ml_dtypes, which is imported no sooner than they are needed.
@@ -186,6 +189,7 @@ __all__ = [
     "random",
     "strided",
     "synchronize",
+    "time",
     "time_kernel",
     "trace",
     "tune",
@@ -329,6 +333,7 @@ _LATER = {
     "pack": "_jit.pack",
     "profile": "_measure.profile",
     "random": "random",
+    "time": "_measure.timing",
     "time_kernel": "_measure.timing",
     "trace": "_sim.trace",
     "tune": "tune",
@@ -346,7 +351,7 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     if name not in _DTYPES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _missing(__name__, name, __dir__())
     value = _core._dtype(name).type
     globals()[name] = value
     return value

@@ -104,6 +104,7 @@ from kernwright._judging.task import Task as Task
 from kernwright._judging.verdict import Verdict as Verdict
 from kernwright._measure.profile import annotate as annotate
 from kernwright._measure.profile import profile as profile
+from kernwright._measure.timing import time as time
 from kernwright._measure.timing import time_kernel as time_kernel
 from kernwright._sim.line_profile import line_profile as line_profile
 from kernwright._sim.trace import trace as trace

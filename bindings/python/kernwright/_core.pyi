@@ -313,7 +313,8 @@ class Event:
         for an event of a capture."""
     def elapsed_ms(self, start: Event) -> float:
         """Milliseconds between `start` and this event. Both must be made with timing and done:
-        InvalidArgument or DriverError otherwise.
+        InvalidArgument or DriverError otherwise. The simulated device has no clock: there the
+        float says "(simulated)" when it is printed, and is the time of this machine's CPU.
 
         >>> start, end = kw.Event(), kw.Event()
         >>> start.record(); saxpy[1, 256](2.0, x, y, n); end.record()
@@ -725,12 +726,26 @@ class Kernel:
         >>> saxpy.launch(kw.LaunchConfig(grid=2, block=128), 2.0, x, y, n)
         """
     def forall(
-        self, n: SupportsIndex, stream: Any = None, shared_bytes: SupportsIndex = 0
+        self, n: _Extents, stream: Any = None, shared_bytes: SupportsIndex = 0
     ) -> BoundKernel:
-        """The kernel with one thread for each of `n` elements: block by occupancy, grid to cover
-        n. For 0 elements the launch does nothing.
+        """The kernel with one thread for each of `n` elements: the block is chosen by occupancy,
+        and the grid covers n. For 0 elements the launch does nothing.
+
+        `n` may be a tuple of two or three extents in the order of a shape: `forall((h, w))` has w
+        threads along x, and h along y. The last block of an axis may have threads beyond the
+        extent, so the kernel compares both indices. Raises LaunchConfigError for extents below 0
+        and for grids beyond the limits of CUDA (65,535 blocks along y and z).
 
         >>> saxpy.forall(n)(2.0, x, y, n)
+        >>> ramp = kw.kernel('''__global__ void ramp(float* out, int h, int w) {
+        ...     int column = blockIdx.x * blockDim.x + threadIdx.x;
+        ...     int row = blockIdx.y * blockDim.y + threadIdx.y;
+        ...     if (row < h && column < w) out[row * w + column] = row + column;
+        ... }''')
+        >>> image = kw.empty((3, 5))
+        >>> ramp.forall(image.shape)(image, 3, 5)
+        >>> float(image[2, 4])
+        6.0
         """
     @property
     def _program(self) -> _Program | None: ...

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kernwright import _core
+from kernwright._measure.simulated import REMARK
 from kernwright._support import html as _html
 from kernwright._support.files import told_of
 from kernwright._support.words import counted
@@ -65,6 +66,12 @@ class Profile:
         return self._activities
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether a time of it is one of the simulated device, which has no clock of a GPU."""
+        devices = {a.device for a in self.activities if a.device_ms is not None}
+        return any(device.is_simulated for device in devices)
+
+    @property
     def rows(self) -> list[Row]:
         """Sums by kind and name, the longest first."""
         groups: dict[tuple[str, str], list[Activity]] = defaultdict(list)
@@ -88,16 +95,20 @@ class Profile:
         ]
 
     def summary(self) -> str:
-        """A table of rows; drawn by rich when that is installed."""
+        """A table of rows; drawn by rich when that is installed. On the simulated device a line
+        below it says that the milliseconds are no GPU's."""
         try:
-            return _rich_table(_HEADER, self._cells())
+            table = _rich_table(_HEADER, self._cells())
         except ImportError:
-            return _plain_table(_HEADER, self._cells())
+            table = _plain_table(_HEADER, self._cells())
+        return f"{table}\n{REMARK}" if self.is_simulated else table
 
     def _repr_html_(self) -> str:
         if self._activities is None:
             return _html.box("Profile", {"state": "not done: its block has not ended"})
         title = f"Profile of {counted(len(self.activities), 'activity', 'activities')}"
+        if self.is_simulated:
+            title += f" ({REMARK})"
         return _html.box(title, more=_html.table(_HEADER, self._cells(), texts=2))
 
     def __str__(self) -> str:
@@ -141,7 +152,8 @@ def profile() -> Profile:
     """Records launches, copies, fills and allocations of the process: ``with kw.profile() as p``.
 
     One profile at a time. Events around work on its stream time it; they cost a few microseconds a
-    call. The end of the block waits for the timed work.
+    call. The end of the block waits for the timed work. The simulated device has no clock: there
+    the times are those of this machine's CPU, and the printed table says so.
 
     >>> x = kw.zeros(64)
     >>> with kw.profile() as profile:

@@ -1,14 +1,16 @@
-"""time_kernel(): the time of the device for the work of a callable, measured with care."""
+"""time(): the time of the device for the work that a callable queues, measured with care."""
 
 from __future__ import annotations
 
+import math
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 from kernwright import _core
+from kernwright._measure.simulated import REMARK
 from kernwright._support import html as _html
 from kernwright._support.words import counted, time_text
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -21,10 +23,15 @@ _MOST_FLUSHES = 64
 
 @dataclass(frozen=True)
 class Timing:
-    """Times of single runs in milliseconds, in the order of measuring."""
+    """Times of single runs in milliseconds, in the order of measuring.
+
+    `cold`: the L2 cache was overwritten before each run. `is_simulated`: the times are those of
+    this machine's CPU, which simulated a GPU.
+    """
 
     samples: tuple[float, ...]
     cold: bool
+    is_simulated: bool = False
 
     @property
     def median(self) -> float:
@@ -42,6 +49,14 @@ class Timing:
         return min(self.samples)
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """Two samples that enclose the true median with a probability of 95 % or more; of fewer
+        than six samples the least and the greatest."""
+        ordered = sorted(self.samples)
+        skipped = _skipped(len(ordered))
+        return ordered[skipped], ordered[-1 - skipped]
+
+    @property
     def noise(self) -> float:
         """Standard deviation as a part of the mean; 0 for a single sample."""
         if len(self.samples) < 2 or self.mean == 0:
@@ -57,25 +72,43 @@ class Timing:
 
     def __repr__(self) -> str:
         kind = "cold" if self.cold else "warm"
-        return (
-            f"<Timing: median {self.median:.6g} ms, best {self.best:.6g} ms, noise "
-            f"{100 * self.noise:.2g} %, {counted(len(self.samples), kind + ' sample')}>"
+        low, high = self.interval
+        text = (
+            f"<Timing: median {self.median:.6g} ms ({low:.6g} to {high:.6g}), best "
+            f"{self.best:.6g} ms, noise {100 * self.noise:.2g} %, "
+            f"{counted(len(self.samples), kind + ' sample')}"
         )
+        return f"{text}; {REMARK}>" if self.is_simulated else f"{text}>"
 
     def _repr_html_(self) -> str:
         rows = {
             "median": time_text(self.median),
+            "interval": " to ".join(map(time_text, self.interval)),
             "best": time_text(self.best),
             "mean": time_text(self.mean),
             "noise": f"{100 * self.noise:.2g} %",
             "samples": f"{len(self.samples)}, {'cold' if self.cold else 'warm'}",
         }
-        return _html.box("Timing", rows)
+        return _html.box(f"Timing ({REMARK})" if self.is_simulated else "Timing", rows)
 
 
-def time_kernel(
-    run: Callable[[], object],
-    *,
+def _skipped(count: int) -> int:
+    """How many of `count` ordered samples lie outside of the 95 % interval at each of its ends."""
+    if count > 1000:  # where a normal distribution is near enough
+        return int((count - 1.96 * math.sqrt(count)) / 2)
+    skipped, tail = 0, 0.0
+    for rank in range((count + 1) // 2):
+        tail += math.comb(count, rank) * 0.5**count
+        if tail > 0.025:
+            break
+        skipped = rank
+    return skipped
+
+
+def time(
+    f: Callable[..., object],
+    /,
+    *args: Any,
     device: Any = None,
     stream: Any = None,
     cold: bool = True,
@@ -85,22 +118,31 @@ def time_kernel(
     max_seconds: float = 1.0,
     noise: float = 0.005,
 ) -> Timing:
-    """Times the work that `run()` queues on the current stream. That is `stream`, or a new one.
+    """Times the work that `f(*args)` queues on the current stream, which is `stream` or a new one.
 
-    Each sample lies between two events. Before it, the device's L2 cache is overwritten (`cold`),
-    or the work itself runs once more untimed; either keeps the device busy until launch and events
-    are queued, so that the time of the host is not part of the sample. Sampling ends when the mean
-    is known to `noise` (its standard error), after `max_samples`, or after `max_seconds`. What
-    `run` raises is raised; compiles and module loads happen in the untimed first runs.
+    `f` is a kernel with its launch configuration, a function of this package, or any callable that
+    queues work of the device. It runs many times, so it should leave its inputs as they are. What
+    it raises is raised. Wrap a call with keywords in a lambda.
+
+    The result is a Timing: `median`, `interval` (95 % of the median), `best`, `mean`, `noise` and
+    all `samples`, in milliseconds. Compiles happen in the first `warmup` runs, which do not count.
+
+    Each sample lies between two events. Before it the L2 cache is overwritten, or with
+    ``cold=False`` `f` runs once more untimed; either keeps the device busy until the launch and
+    both events are queued, so that the time of the host is not in the sample. If `f` waits for the
+    device, or copies to the host, the time of the host is in it. Sampling ends when the standard
+    error of the mean is below the part `noise` of it, after `max_samples`, or after `max_seconds`.
 
     >>> x = kw.zeros(64)
     >>> fill = kw.kernel("__global__ void fill(float* x) { x[threadIdx.x] = 1; }")
-    >>> timing = kw.time_kernel(lambda: fill[1, 64](x), max_samples=10)
-    >>> timing.median > 0
+    >>> timing = kw.time(fill[1, 64], x, max_samples=10)
+    >>> timing.interval[0] <= timing.median <= timing.interval[1]
+    True
+    >>> kw.time(kw.nn.softmax, x, max_samples=10).median > 0
     True
     """
-    if not callable(run):
-        raise ArgumentError(f"time_kernel(run) wants a callable, got {type(run).__name__}")
+    if not callable(f):
+        raise ArgumentError(f"time(f, *args) wants a callable, got {type(f).__name__}")
     if warmup < 1 or min_samples < 1 or max_samples < min_samples:
         raise InvalidArgument(
             f"warmup={warmup}, min_samples={min_samples}, max_samples={max_samples}: all at least "
@@ -113,9 +155,18 @@ def time_kernel(
     own = stream is None
     chosen = _core.Stream(device=device) if own else _core.Stream.borrow(stream, device)
     with chosen:
-        return _sample(
-            _Sampler(run, chosen, cold), warmup, min_samples, max_samples, max_seconds, noise
-        )
+        sampler = _Sampler((lambda: f(*args)) if args else f, chosen, cold)
+        return _sample(sampler, warmup, min_samples, max_samples, max_seconds, noise)
+
+
+def time_kernel(run: Callable[[], object], **settings: Any) -> Timing:
+    """The same as ``kw.time(run, **settings)``, for a callable without arguments.
+
+    >>> x = kw.zeros(64)
+    >>> kw.time_kernel(lambda: x.fill(1), max_samples=10).median > 0
+    True
+    """
+    return time(run, **settings)
 
 
 class _Sampler:
@@ -138,13 +189,13 @@ class _Sampler:
     def _between_events(self, work: Callable[[], object]) -> tuple[float, float]:
         """Milliseconds of the device, and seconds of the host to queue it."""
         start, end = self._events
-        begin = time.perf_counter()
+        begin = perf_counter()
         start.record(self._stream)
         work()
         end.record(self._stream)
-        queued = time.perf_counter() - begin
+        queued = perf_counter() - begin
         end.synchronize()
-        return end.elapsed_ms(start), queued
+        return float(end.elapsed_ms(start)), queued
 
     def prepare(self, warmup: int) -> None:
         queued = min(self._between_events(self.run)[1] for _ in range(warmup))
@@ -157,6 +208,9 @@ class _Sampler:
         self._occupy()
         return self._between_events(self.run)[0]
 
+    def timing(self, samples: list[float]) -> Timing:
+        return Timing(tuple(samples), self.cold, self._stream.device.is_simulated)
+
 
 def _sample(
     sampler: _Sampler,
@@ -168,14 +222,14 @@ def _sample(
 ) -> Timing:
     sampler.prepare(warmup)
     samples: list[float] = []
-    deadline = time.perf_counter() + max_seconds
+    deadline = perf_counter() + max_seconds
     while len(samples) < max_samples:
         samples.append(sampler.sample())
         if len(samples) < min_samples:
             continue
-        timing = Timing(tuple(samples), sampler.cold)
+        timing = sampler.timing(samples)
         if len(samples) > 1 and timing.noise / len(samples) ** 0.5 <= noise:
             break
-        if time.perf_counter() >= deadline:
+        if perf_counter() >= deadline:
             break
-    return Timing(tuple(samples), sampler.cold)
+    return sampler.timing(samples)

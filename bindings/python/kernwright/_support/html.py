@@ -26,7 +26,8 @@ _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; padding: 0 1em; max-width: 70em;
 color: var(--ink); background: var(--paper); }
 h1, h2 { overflow-wrap: anywhere; } .number { color: var(--soft); }
-p { margin: .2em 0; } pre { background: var(--panel); padding: .6em; overflow-x: auto;
+p { margin: .2em 0; overflow-wrap: anywhere; }
+pre { background: var(--panel); padding: .6em; overflow-x: auto;
 white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 

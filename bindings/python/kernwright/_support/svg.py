@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -66,6 +67,14 @@ def label(x: float, y: float, text: str, anchor: str = "start", kind: str = "") 
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{cls}>{html.escape(text)}</text>'
 
 
+def turned(y: float, text: str) -> str:
+    """The name of a vertical axis, along the left edge."""
+    return (
+        f'<text transform="translate(13,{y:.0f}) rotate(-90)" text-anchor="middle" '
+        f'class="name">{html.escape(text)}</text>'
+    )
+
+
 def box(
     x: float, y: float, width: float, height: float, kind: str, tip: str = "", fill: str = ""
 ) -> str:
@@ -103,10 +112,21 @@ def stairs(points: Sequence[tuple[float, float]], end: float) -> list[tuple[floa
     return found
 
 
+LETTER = 7.0
+"""The width of a letter of a label at most: that of DejaVu Sans in the size of the pages."""
+
+
+def text_width(texts: Iterable[str]) -> float:
+    """Room for the longest of the labels."""
+    return LETTER * max(map(len, texts), default=0)
+
+
 class Plot:
-    """Axes with room for their labels, around parts that are drawn with the scales `x` and `y`."""
+    """Axes with room for their labels, around parts that are drawn with the scales `x` and `y`.
+    `x_text` and `y_text` write a value of the axis."""
 
     LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 40
+    NAME, GAP = 20, 6  # the room of the turned name of the y axis; between a label and its axis
 
     def __init__(
         self,
@@ -117,40 +137,55 @@ class Plot:
         height: int = 270,
         log_x: bool = False,
         log_y: bool = False,
+        x_text: Text = plain,
+        y_text: Text = plain,
     ) -> None:
         self.width, self.height = width, height
-        self.x = Scale(xs, self.LEFT, width - self.RIGHT, log=log_x)
+        self.x_text, self.y_text = x_text, y_text
         self.y = Scale(ys, height - self.BOTTOM, self.TOP, log=log_y)
+        labels = text_width(map(y_text, self.y.ticks()))
+        self.left = max(self.LEFT, self.NAME + labels + self.GAP)
+        self.x = Scale(xs, self.left, width - self.RIGHT, log=log_x)
+        # Labels of the x axis stand below the middle of their ticks: the last one needs half.
+        right = max(self.RIGHT, text_width(map(x_text, self.x.ticks())) / 2)
+        self.right = width - right
+        self.x.end = self.right
         self.parts: list[str] = []
 
-    def axes(self, x_name: str, y_name: str, x_text: Text = plain, y_text: Text = plain) -> None:
+    def _x_ticks(self) -> list[tuple[float, str]]:
+        """Places and labels along x, as many as stand beside each other."""
+        ticks = self.x.ticks()
+        texts = [self.x_text(tick) for tick in ticks]
+        room = text_width(texts) + self.GAP
+        nearest = min((self.x(b) - self.x(a) for a, b in itertools.pairwise(ticks)),
+                      default=room)  # fmt: skip
+        every = max(1, math.ceil(room / max(nearest, 1e-9)))
+        return [(self.x(tick), text) for tick, text in zip(ticks, texts, strict=True)][::every]
+
+    def axes(self, x_name: str, y_name: str) -> None:
         bottom = self.height - self.BOTTOM
-        right = self.width - self.RIGHT
         for tick in self.y.ticks():
             y = self.y(tick)
-            self.parts.append(segment(self.LEFT, y, right, y, "grid"))
-            self.parts.append(label(self.LEFT - 6, y + 4, y_text(tick), "end"))
-        for tick in self.x.ticks():
-            x = self.x(tick)
+            self.parts.append(segment(self.left, y, self.right, y, "grid"))
+            self.parts.append(label(self.left - self.GAP, y + 4, self.y_text(tick), "end"))
+        for x, text in self._x_ticks():
             self.parts.append(segment(x, bottom, x, bottom + 4, "axis"))
-            self.parts.append(label(x, bottom + 17, x_text(tick), "middle"))
-        self.parts.append(segment(self.LEFT, bottom, right, bottom, "axis"))
-        self.parts.append(label((self.LEFT + right) / 2, self.height - 6, x_name, "middle", "name"))
-        middle = (self.TOP + bottom) / 2
-        self.parts.append(
-            f'<text transform="translate(13,{middle:.0f}) rotate(-90)" text-anchor="middle" '
-            f'class="name">{html.escape(y_name)}</text>'
-        )
+            self.parts.append(label(x, bottom + 17, text, "middle"))
+        self.parts.append(segment(self.left, bottom, self.right, bottom, "axis"))
+        self._name_below(x_name)
+        self.parts.append(turned((self.TOP + bottom) / 2, y_name))
 
-    def columns(self, x_name: str, x_text: Text = plain) -> None:
+    def columns(self, x_name: str) -> None:
         """The axis below alone, for rows that are no values."""
         bottom = self.height - self.BOTTOM
-        for tick in self.x.ticks():
-            x = self.x(tick)
+        for x, text in self._x_ticks():
             self.parts.append(segment(x, self.TOP, x, bottom, "grid"))
-            self.parts.append(label(x, bottom + 17, x_text(tick), "middle"))
-        middle = (self.LEFT + self.width - self.RIGHT) / 2
-        self.parts.append(label(middle, self.height - 6, x_name, "middle", "name"))
+            self.parts.append(label(x, bottom + 17, text, "middle"))
+        self._name_below(x_name)
+
+    def _name_below(self, name: str) -> None:
+        middle = (self.left + self.right) / 2
+        self.parts.append(label(middle, self.height - 6, name, "middle", "name"))
 
     def svg(self, says: str) -> str:
         return picture(self.parts, self.width, self.height, says)

@@ -8,12 +8,16 @@ from types import FunctionType
 from typing import Any
 
 from kernwright._core import _TypedFunction
+from kernwright._support.names import lookup
 
 _SPECIAL = ("__init__", "__call__", "__getitem__")
 
 
 def publish(space: MutableMapping[str, Any], names: Iterable[str]) -> None:
-    """Wraps the functions of that name and the methods of such classes, wherever they are kept."""
+    """Wraps the functions of that name and the methods of such classes, wherever they are kept. A
+    module without a `__getattr__` gets one whose errors name what exists."""
+    names = tuple(names)
+    space.setdefault("__getattr__", lookup(space["__name__"], names))
     for name in names:
         value = space.get(name)
         if value is not None:

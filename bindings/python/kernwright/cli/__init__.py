@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 COMMANDS = {
-    "demo": "string kernels over a photograph, compiled, launched and checked",
+    "demo": "string kernels over a picture, compiled, launched and compared with NumPy",
     "doctor": "what this machine has (driver, devices, NVRTC, headers), and a kernel run on it",
     "compile": "a source file to a cubin or PTX",
     "lint": "compiler messages for .cu files and the string kernels of .py files, with no GPU",

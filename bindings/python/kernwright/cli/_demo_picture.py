@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernwright.cli import UsageError
-
-if TYPE_CHECKING:
-    from PIL.ImageFont import FreeTypeFont, ImageFont
+from kernwright._support import png
+from kernwright.cli._demo_letters import ADVANCE, HEIGHT, text_mask
 
 _NARROWEST = 240
 """Columns are at least that wide, so that captions of small images can be read."""
 _INK, _PAPER = 20, 255
+_MARGIN = 10
+_STEP = HEIGHT + 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,21 +26,11 @@ class Panel:
     image: np.ndarray
 
 
-def _font(size: int) -> FreeTypeFont | ImageFont:
-    """Pillow's own font; in its one size where it has no other."""
-    from PIL import ImageFont
-
-    try:
-        return ImageFont.load_default(size)
-    except (TypeError, ImportError, OSError):
-        return ImageFont.load_default()
-
-
-def _wrapped(text: str, font: FreeTypeFont | ImageFont, width: int) -> list[str]:
+def _wrapped(text: str, width: int) -> list[str]:
     """Lines of whole words that fit the width, as far as a word does."""
     lines: list[str] = []
     for word in text.split():
-        if lines and font.getbbox(f"{lines[-1]} {word}")[2] <= width:
+        if lines and ADVANCE * len(f"{lines[-1]} {word}") <= width:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
@@ -50,31 +39,22 @@ def _wrapped(text: str, font: FreeTypeFont | ImageFont, width: int) -> list[str]
 
 def write_picture(path: pathlib.Path, panels: list[Panel]) -> None:
     """Writes a PNG. Its description has the captions, too."""
-    from PIL import Image, ImageDraw
-    from PIL.PngImagePlugin import PngInfo
-
     widths = [max(panel.image.shape[1], _NARROWEST) for panel in panels]
-    size = max(13, min(widths) // 26)
-    margin, font = size // 2, _font(size)
     captions = [
-        [line for text in (panel.name, panel.shows) for line in _wrapped(text, font, room)]
-        for panel, room in zip(panels, (width - 2 * margin for width in widths), strict=True)
+        [line for text in (panel.name, panel.shows) for line in _wrapped(text, width - 2 * _MARGIN)]
+        for panel, width in zip(panels, widths, strict=True)
     ]
-    step = round(1.3 * size)
-    top = max(map(len, captions)) * step + 2 * margin
+    top = max(map(len, captions)) * _STEP + 2 * _MARGIN
     height = top + max(panel.image.shape[0] for panel in panels)
-    picture = Image.new("L", (sum(widths), height), _PAPER)
-    draw = ImageDraw.Draw(picture)
+    picture = np.full((height, sum(widths)), _PAPER, np.uint8)
     left = 0
     for panel, width, lines in zip(panels, widths, captions, strict=True):
         for row, line in enumerate(lines):
-            draw.text((left + margin, margin + row * step), line, fill=_INK, font=font)
+            mask = text_mask(line)[:, : width - _MARGIN]
+            y = _MARGIN + row * _STEP
+            picture[y : y + HEIGHT, left + _MARGIN : left + _MARGIN + mask.shape[1]][mask] = _INK
         pixels = np.clip(panel.image, 0, 255).astype(np.uint8)
-        picture.paste(Image.fromarray(pixels), (left, top))
+        picture[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
         left += width
-    about = PngInfo()
-    about.add_text("Description", "; ".join(f"{panel.name}: {panel.shows}" for panel in panels))
-    try:
-        picture.save(path, format="PNG", pnginfo=about)
-    except OSError as error:
-        raise UsageError(f"cannot write {str(path)!r}: {error}") from error
+    about = "; ".join(f"{panel.name}: {panel.shows}" for panel in panels)
+    path.write_bytes(png.encode(picture, {"Description": about}))

@@ -165,14 +165,16 @@ def cache_line(cache: dict[str, Any]) -> str:
 
 
 def print_nvrtc(nvrtc: dict[str, Any]) -> None:
-    """The library, then each other searched place, once."""
+    """The library, then each other searched place, once. Places without a library are of interest
+    only where none was found."""
     if nvrtc["found"]:
         print(f"nvrtc      {nvrtc['version']} at {nvrtc['path']}")
     else:  # the places follow the first line of the error
         print(f"nvrtc      {nvrtc['error'].partition(chr(10))[0].rstrip(':')}")
     said = {nvrtc["path"]} if nvrtc["found"] else set()
     for origin, path, outcome in nvrtc["candidates"]:
-        if outcome == "loaded" or path in said:
+        empty = outcome == "not found" and nvrtc["found"]
+        if outcome == "loaded" or empty or path in said:
             continue
         said.add(path)
         print(f"             {origin}: {path}: {outcome.replace(f'{path}: ', '')}")

@@ -8,6 +8,7 @@
 [0.0, 2.0]
 """
 
+from kernwright._support.names import missing as _missing
 from kernwright._support.typed import publish
 from kernwright.nn import (
     _activation_gradients,
@@ -84,7 +85,7 @@ del publish
 
 def __getattr__(name: str) -> object:
     if name != "quant":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _missing(__name__, name, __dir__())
     import importlib
 
     return importlib.import_module("kernwright.nn.quant")

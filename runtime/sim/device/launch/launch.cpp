@@ -134,6 +134,15 @@ void check_resident(const Function& function, const LaunchCall& launch,
 
 std::atomic<bool (*)()> interrupt_check = nullptr;
 std::atomic<int (*)(std::string_view, std::string_view)> text_places = nullptr;
+std::atomic<std::string (*)(std::uint64_t, const std::string&, int)> text_lines = nullptr;
+
+/// Puts the line of the source below the message.
+void show_line(Fault& fault, std::uint64_t code) {
+  auto* const line_of = text_lines.load();
+  if (line_of == nullptr || fault.line <= 0) return;
+  const std::string line = line_of(code, fault.file, fault.line);
+  if (!line.empty()) fault.message += "\n    " + line;
+}
 
 void log_finding(Finding finding) {
   if (auto* const first_line_of = text_places.load(); first_line_of != nullptr) {
@@ -143,6 +152,7 @@ void log_finding(Finding finding) {
     finding.fault.place_texts(of_file);
     if (finding.other) finding.other->first_line = of_file(finding.other->file);
   }
+  show_line(finding.fault, finding.code);
   log(LogLevel::warning, "simulated device: {}", finding.to_string());
 }
 
@@ -237,6 +247,9 @@ void set_interrupt_check(bool (*is_interrupted)()) noexcept { interrupt_check = 
 void set_text_places(int (*first_line_of)(std::string_view, std::string_view)) noexcept {
   text_places = first_line_of;
 }
+void set_text_lines(std::string (*line_of)(std::uint64_t, const std::string&, int)) noexcept {
+  text_lines = line_of;
+}
 
 namespace {
 
@@ -293,6 +306,7 @@ void perform(const KernelWork& work, AccessLog* log) {
   if (!result.fault) return;
   if (result.fault->kernel.empty()) result.fault->kernel = work.function->name;
   explain_foreign_memory(*result.fault, module->context->device);
+  show_line(*result.fault, code_id(module->code->program().module->text));
   const CUresult code = result_of(result.fault->kind);
   throw Failure{code, std::move(*result.fault)};
 }

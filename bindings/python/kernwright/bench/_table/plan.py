@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 from collections.abc import Sequence
 
@@ -38,9 +39,12 @@ def chosen_operations(only: Sequence[str] | None) -> list[Operation]:
         fits = fits or [o for o in OPERATIONS if text in o.name]
         if not fits:
             groups = ", ".join(dict.fromkeys(o.group for o in OPERATIONS))
-            names = ", ".join(dict.fromkeys(o.name for o in OPERATIONS))
-            raise NameNotFound(f"no operation has {text!r} in its name; groups: {groups}; "
-                               f"operations: {names}")  # fmt: skip
+            near = difflib.get_close_matches(text, [o.name for o in OPERATIONS], n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise NameNotFound(
+                f"no operation has {text!r} in its name{hint}; groups: {groups}; "
+                "kernwright bench --list shows the operations"
+            )
         found += fits
     return [o for o in OPERATIONS if o in found]
 

@@ -62,10 +62,11 @@ def progress(record: Record, over_time: bool) -> str:
     bests = {id(trial) for trial in _analysis.best_so_far(record)}
     end = max(x for x, _ in places) if over_time else float(len(record.trials))
     plot = _svg.Plot(
-        [0.0, end, *(x for x, _ in places)], [t.value or 0.0 for _, t in places], log_y=True
-    )
+        [0.0, end, *(x for x, _ in places)], [t.value or 0.0 for _, t in places], log_y=True,
+        y_text=lambda v: value_text(record, v),
+    )  # fmt: skip
     name = "seconds" if over_time else "trials"
-    plot.axes(name, objective_text(record), y_text=lambda v: value_text(record, v))
+    plot.axes(name, objective_text(record))
     for x, trial in _spread(places):
         y = plot.y(trial.value or 0.0)
         plot.parts.append(_svg.dot(plot.x(x), y, 2.2, "trial", tip(record, trial)))
@@ -116,14 +117,15 @@ def pair_map(record: Record, found: PairMap) -> str:
     if not known:
         return ""
     scale = _svg.Scale(known, 0.0, 1.0, log=True)
-    left, top = 62, 6
+    row_texts, column_texts = ([text(v)[:8] for v in values] for values in (rows, columns))
+    left, top = max(62.0, 26 + _svg.text_width(row_texts)), 6
     cell_w = (440 - left - 8) / len(columns)
     cell_h = min(34.0, max(18.0, 250 / len(rows)))
     wide = cell_w >= 38
     parts = []
     for i, row_value in enumerate(rows):
         y = top + i * cell_h
-        parts.append(_svg.label(left - 6, y + cell_h / 2 + 4, text(row_value)[:8], "end"))
+        parts.append(_svg.label(left - 6, y + cell_h / 2 + 4, row_texts[i], "end"))
         for j, column_value in enumerate(columns):
             best, count = found.cells.get((i, j), (None, 0))
             where = f"{found.rows}={text(row_value)}, {found.columns}={text(column_value)}"
@@ -143,15 +145,12 @@ def pair_map(record: Record, found: PairMap) -> str:
                     f'text-anchor="middle" style="fill:{ink}">{number}</text>'
                 )
     bottom = top + len(rows) * cell_h
-    every = math.ceil(len(columns) * 30 / (440 - left))
+    every = math.ceil((_svg.text_width(column_texts) + 6) / cell_w)
     for j in range(0, len(columns), every):
         x = left + (j + 0.5) * cell_w
-        parts.append(_svg.label(x, bottom + 15, text(columns[j])[:8], "middle"))
+        parts.append(_svg.label(x, bottom + 15, column_texts[j], "middle"))
     parts.append(_svg.label(left + (440 - left) / 2, bottom + 32, found.columns, "middle", "name"))
-    parts.append(
-        f'<text transform="translate(13,{(top + bottom) / 2:.0f}) rotate(-90)" '
-        f'text-anchor="middle" class="name">{html.escape(found.rows)}</text>'
-    )
+    parts.append(_svg.turned((top + bottom) / 2, found.rows))
     cut = len(rows) < len(found.row_values) or len(columns) < len(found.column_values)
     more = f" The first {_MOST_CELLS} values of each are shown." if cut else ""
     unit = " (ms)" if record.in_ms else ""
@@ -172,8 +171,10 @@ def distribution(record: Record) -> str:
     counts = [0] * bins
     for value in values:
         counts[min(int(scale(value)), bins - 1)] += 1
-    plot = _svg.Plot(values, [0.0, float(max(counts))], log_x=True)
-    plot.axes(objective_text(record), "trials", x_text=lambda v: value_text(record, v))
+    plot = _svg.Plot(
+        values, [0.0, float(max(counts))], log_x=True, x_text=lambda v: value_text(record, v)
+    )
+    plot.axes(objective_text(record), "trials")
     step = (plot.x.end - plot.x.begin) / bins
     base = plot.y(0.0)
     for place, count in enumerate(counts):
@@ -212,8 +213,8 @@ def noise(record: Record) -> str:
     every = [*inner, *(v for values in samples.values() for v in values)]
     row = 20
     height = len(shown) * row + _svg.Plot.TOP + _svg.Plot.BOTTOM
-    plot = _svg.Plot(every, [0.0, 1.0], height=height)
-    plot.columns(objective_text(record), lambda v: value_text(record, v))
+    plot = _svg.Plot(every, [0.0, 1.0], height=height, x_text=lambda v: value_text(record, v))
+    plot.columns(objective_text(record))
     ties = {trial.number for trial in record.ties}
     for place, trial in enumerate(shown):
         y = plot.TOP + (place + 0.5) * row
@@ -226,7 +227,7 @@ def noise(record: Record) -> str:
         spot = plot.x(trial.value or 0.0)
         plot.parts.append(_svg.dot(spot, y, 4, f"centre {kind}", tip(record, trial)))
         name = f"{trial.number}{' *' if kind != 'rest' else ''}"
-        plot.parts.append(_svg.label(plot.LEFT - 6, y + 4, name, "end"))
+        plot.parts.append(_svg.label(plot.left - 6, y + 4, name, "end"))
     more = f" {counted(hidden, 'sample')} beyond the right edge." if hidden else ""
     says = f"The {counted(len(shown), 'best trial')} with samples and intervals."
     return figure(plot.svg(says), f"{says} A star marks the winner and what ties with it.{more}")
@@ -246,8 +247,12 @@ def front(record: Record, names: Sequence[str]) -> tuple[str, list[TrialRow]]:
     if len(rows) < 2:
         return "", []
     chosen = _analysis.pareto_front([point for point, _ in rows])
-    plot = _svg.Plot([p[0] for p, _ in rows], [p[1] for p, _ in rows], log_x=True, log_y=True)
-    plot.axes(names[0], names[1], *(_metric_text(record, name) for name in names[:2]))
+    x_text, y_text = (_metric_text(record, name) for name in names[:2])
+    plot = _svg.Plot(
+        [p[0] for p, _ in rows], [p[1] for p, _ in rows], log_x=True, log_y=True,
+        x_text=x_text, y_text=y_text,
+    )  # fmt: skip
+    plot.axes(names[0], names[1])
     on_front = set(chosen)
     for place, (point, trial) in enumerate(rows[:_MOST_DOTS]):
         if place not in on_front:

@@ -1,0 +1,86 @@
+"""Names that do not exist: the AttributeError says what does."""
+
+import importlib
+import pickle
+import re
+
+import pytest
+
+import kernwright as kw
+from kernwright._support import other_names
+from kernwright._support.names import missing
+
+
+def said(owner, name):
+    with pytest.raises(AttributeError) as raised:
+        getattr(owner, name)
+    assert f"has no attribute {name!r}" in str(raised.value)
+    return str(raised.value).split("attribute")[1].replace(repr(name), "")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "right"),
+    [
+        (kw, "array", "kw.asarray"),
+        (kw, "asnumpy", "x.numpy()"),
+        (kw, "RawKernel", "kw.kernel"),
+        (kw, "softmax", "kw.nn.softmax"),
+        (kw, "svd", "kw.linalg.svd"),
+        (kw, "sotr", "did you mean 'sort'?"),
+        (kw, "Ones_like", "did you mean 'ones_like'?"),
+        (kw.linalg, "norm", "kw.linalg.vector_norm"),
+        (kw.linalg, "sovle", "did you mean 'solve'?"),
+        (kw.random, "default_rng", "kw.random.Generator"),
+        (kw.nn, "sofmax", "did you mean 'softmax'?"),
+        (kw.optim, "adam_w", "did you mean 'AdamW'?"),
+        (kw.tune, "Sesion", "did you mean 'Session'?"),
+        (kw.cache, "infos", "did you mean 'info'?"),
+        (kw.ones(2), "get", "x.numpy()"),
+        (kw.ones(2), "data_ptr", "x.ptr"),
+        (kw.ones(2), "softplus_", ""),
+        (kw.ones(2), "shpae", "did you mean 'shape'?"),
+        (kw.ones(2), "cumsum", "kw.cumsum(x)"),
+    ],
+)
+def test_a_hint(owner, name, right):
+    if hasattr(owner, name):
+        pytest.skip(f"{name} is there now")
+    assert right in said(owner, name)
+
+
+@pytest.mark.parametrize("owner", [kw, kw.fft, kw.ones(2)])
+def test_no_hint_where_nothing_is_near(owner):
+    for name in ("qqqqqqqq", "__qqqq__", "q"):
+        assert said(owner, name).strip() == ""
+
+
+def test_protocols_are_asked_for_without_a_cost_or_a_word():
+    x = kw.ones(2)
+    assert not hasattr(x, "__array_ufunc__x__") and getattr(x, "nothing_there", 7) == 7
+    assert pickle.loads(pickle.dumps(x)).shape == (2,)
+
+
+def test_every_hint_leads_to_a_name_that_exists():
+    namespaces = [(kw, other_names.NAMESPACE), (kw.ones((2, 2)), other_names.METHODS)]
+    for module, table in other_names.MODULES.items():
+        namespaces.append((importlib.import_module(module), table))
+    for _, table in namespaces:
+        for text in table.values():
+            for path in re.findall(r"\bkw((?:\.\w+)+)", text):
+                value = kw
+                for part in path.split(".")[1:]:
+                    value = getattr(value, part)
+            for name in re.findall(r"\bx\.(\w+)", text):
+                assert hasattr(kw.ones((2, 2)), name), text
+
+
+def test_python_adds_no_suggestion_of_its_own():
+    error = missing("kernwright", "sotr", ["sort"])
+    assert error.name == "sotr" and error.obj is None
+
+
+def test_all_names_are_found_as_before():
+    for name in kw.__all__:
+        assert getattr(kw, name) is not None or name == "newaxis"
+    with pytest.raises(ImportError):
+        exec("from kernwright import nothing_of_this_name")
